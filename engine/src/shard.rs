@@ -160,6 +160,20 @@ pub struct ChildShard {
     pub range: HashRange,
 }
 
+/// Whether these are all children that a closed shard has: the two it was split into, or the one it was merged into. Each child comes with the
+/// number of its parents. A child may come twice.
+pub(crate) fn are_all_children<'a>(named: impl IntoIterator<Item = (&'a ShardId, usize)>) -> bool {
+    let mut first = None;
+    named
+        .into_iter()
+        .any(|(child, parents)| parents > 1 || *first.get_or_insert(child) != child)
+}
+
+/// Whether an answer names all children of the shard that has ended. Such an answer may name a child twice.
+pub(crate) fn names_all(children: &[ChildShard]) -> bool {
+    are_all_children(children.iter().map(|child| (&child.id, child.parents.len())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

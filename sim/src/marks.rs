@@ -30,6 +30,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("begun-again", Common),
     ("border-moved", Fault),
     ("checkpoint-in-aggregate", Common),
+    ("child-again", Fault),
     ("child-misnamed", Fault),
     ("child-twice", Fault),
     ("crash", Fault),

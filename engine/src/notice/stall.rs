@@ -45,11 +45,11 @@ pub enum Stall {
         /// The last listing shows this, which the stream would have forgotten first: the listing is behind.
         against: Option<ShardId>,
     },
-    /// An answer says that the shard has ended and names no children. The next answer is asked for `stream_lag` later.
+    /// An answer says that the shard has ended. A second one must say so, too: at once if answers name children, else `stream_lag` later.
     EndClaimed,
     /// The last answers cannot be of the place that was asked for. A later answer must be, or several must say the same over `stream_lag`.
     Doubted,
-    /// Answers say that the shard has ended and name no children, and listings show the shard open. A new iterator is taken after the last
+    /// Answers say that the shard has ended, and listings show the shard open. A new iterator is taken after the last
     /// record, again and again.
     EndDenied {
         /// How often in a row.
@@ -150,12 +150,12 @@ impl fmt::Display for Stall {
             }
             Stall::Unproven { listings, against } => unproven(f, *listings, against.as_ref()),
             Stall::EndClaimed => f.write_str(
-                "a read says that the shard has ended and names no children; a later read must say so, too",
+                "a read says that the shard has ended; a later read must say so, too, and name the same children",
             ),
             Stall::Doubted => f.write_str(DOUBTED),
             Stall::EndDenied { times } => write!(
                 f,
-                "reads say that the shard has ended and name no children, and listings show the shard open ({times} times in a row); a new \
+                "reads say that the shard has ended, and listings show the shard open ({times} times in a row); a new \
                  iterator is taken after the last record"
             ),
             Stall::ReadsFail { failures } => {

@@ -351,7 +351,7 @@ impl Reader {
             None => self.iterator_at,
             Some(_) => self.records_at,
         };
-        let claim = self.end_claim.map_or(gate, |claim| claim.again_at);
+        let claim = self.end_claim.as_ref().map_or(gate, |claim| claim.again_at);
         Some(gate.max(self.retry_at).max(claim))
     }
 
@@ -415,11 +415,11 @@ impl Reader {
             None => {
                 self.cursor = Some(Cursor { via: op, since: now });
             }
-            Some(children) => {
+            Some(_) => {
                 self.cursor = None;
                 let told = match self.judge_end(now, answer, ctx) {
-                    Verdict::Proved => {
-                        self.end = Some(children.clone());
+                    Verdict::Proved(children) => {
+                        self.end = Some(children);
                         Some(Event::EndOfShard)
                     }
                     Verdict::Claimed => None,

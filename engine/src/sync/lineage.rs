@@ -2,7 +2,7 @@
 
 use crate::ids::{LeaseKey, ShardId};
 use crate::position::Checkpoint;
-use crate::shard::{HashRange, Shard};
+use crate::shard::{HashRange, Shard, are_all_children};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -330,9 +330,8 @@ impl<'a> Children<'a> {
     /// Whether the listing shows all children that this closed shard has: the one it was merged into, or the two it was split
     /// into.
     pub(crate) fn all_shown(&self, shard: &str) -> bool {
-        self.named
-            .get(shard)
-            .is_some_and(|children| children.len() > 1 || children.values().any(|&parents| parents > 1))
+        let named = self.named.get(shard).into_iter().flatten();
+        are_all_children(named.map(|(&child, &parents)| (child, parents)))
     }
 }
 

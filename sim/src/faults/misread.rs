@@ -1,6 +1,7 @@
 //! Single wrong answers about shards: an iterator of another shard or of another place, children with wrong names, hash keys that are not so.
 //!
-//! Each worker gets one such answer about a shard, and one listing with wrong hash keys. The next answer is right.
+//! Each worker gets one such answer about a shard, and one listing with wrong hash keys. The next answer is right. About children it may be wrong
+//! once more, in the same way.
 
 use super::{Chance, Deed, Setting, rate};
 use crate::draws::{Draws, Roll};
@@ -20,6 +21,8 @@ pub enum Misread {
     ChildMisnamed,
     /// The first child of the shard is named twice, and the other child is not named.
     ChildTwice,
+    /// The first child of the shard is named once more.
+    ChildAgain,
     /// The border between two open shards is not where it is.
     BorderMoved,
 }
@@ -32,8 +35,17 @@ impl Misread {
             Misread::LaterIterator => "later-iterator",
             Misread::ChildMisnamed => "child-misnamed",
             Misread::ChildTwice => "child-twice",
+            Misread::ChildAgain => "child-again",
             Misread::BorderMoved => "border-moved",
         }
+    }
+
+    /// Whether the answer is about the children of a shard.
+    pub(crate) fn is_of_children(self) -> bool {
+        matches!(
+            self,
+            Misread::ChildMisnamed | Misread::ChildTwice | Misread::ChildAgain
+        )
     }
 
     /// The wrong answer that takes the place of the right one. An iterator is not an outcome: see the network.
@@ -48,6 +60,10 @@ impl Misread {
                 if let Some([first, rest @ ..]) = answer.end.as_deref_mut() {
                     rest.fill(first.clone());
                 }
+            }
+            (Misread::ChildAgain, Outcome::Applied(Reply::Records(answer))) => {
+                let children = answer.end.iter_mut();
+                children.for_each(|children| children.extend(children.first().cloned()));
             }
             (Misread::BorderMoved, Outcome::Applied(Reply::Shards(page))) => move_border(&mut page.shards),
             _ => {}
@@ -133,6 +149,7 @@ impl MisreadFaults {
             (Deed::Iterator, _) => Misread::LaterIterator,
             (Deed::List, _) => Misread::BorderMoved,
             (_, 0) => Misread::ChildMisnamed,
+            _ if roll.happens(333) => Misread::ChildAgain,
             _ => Misread::ChildTwice,
         };
         Some(Chance::Misread { what })
@@ -142,6 +159,7 @@ impl MisreadFaults {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold_engine::input::Fetched;
     use leasehold_engine::shard::HashRange;
 
     fn range(start: u128, end: u128) -> HashRange {
@@ -173,6 +191,35 @@ mod tests {
             ranges,
             [range(0, 99), range(0, 13), range(14, 29), range(30, u128::MAX)]
         );
+    }
+
+    #[test]
+    fn a_child_is_named_twice_in_place_of_the_other_one_or_beside_it() {
+        let child = |id: &str| ChildShard {
+            id: id.into(),
+            parents: vec![],
+            range: HashRange::ALL,
+        };
+        let named = |misread: Misread, ids: &[&str]| {
+            let mut outcome = Outcome::Applied(Reply::Records(Fetched {
+                count: 0,
+                bytes: 0,
+                first: None,
+                last: None,
+                behind_ms: 0,
+                end: Some(ids.iter().map(|id| child(id)).collect()),
+                range_unproven: false,
+            }));
+            misread.instead_of(&mut outcome);
+            let Outcome::Applied(Reply::Records(answer)) = outcome else {
+                panic!("an answer stays an answer")
+            };
+            let named = answer.end.into_iter().flatten();
+            named.map(|child| child.id.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(named(Misread::ChildTwice, &["a", "b"]), ["a", "a"]);
+        assert_eq!(named(Misread::ChildAgain, &["a", "b"]), ["a", "b", "a"]);
+        assert_eq!(named(Misread::ChildAgain, &[]), [""; 0]);
     }
 
     #[test]

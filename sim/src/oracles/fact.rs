@@ -158,7 +158,7 @@ pub enum Fact {
         from_record: u64,
     },
 
-    /// An answer named wrong children of a shard.
+    /// Answers gave a child of a shard a wrong name, and so many of them that a worker may believe it.
     ChildrenMisread { shard: ShardNo },
 
     /// A worker sent a request. `about`: the lease it is about; `guard`: the counter a write relies on; `leaves`: the

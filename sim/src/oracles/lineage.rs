@@ -21,7 +21,7 @@ struct Shard {
     start: Option<(Time, Mark)>,
     ended: bool,
     tampered: bool,
-    /// An answer named wrong children: their leases come when listings have said otherwise.
+    /// Answers named wrong children, and a worker may believe them: the leases come when listings have said otherwise.
     misread: bool,
     /// It or one above it was tampered with.
     tainted: bool,

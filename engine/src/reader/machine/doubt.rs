@@ -5,7 +5,7 @@ use crate::input::Fetched;
 use crate::output::IteratorFrom;
 use crate::position::Position;
 use crate::reader::{Ctx, Doubtful, Event};
-use crate::shard::{ChildShard, of_another_shard};
+use crate::shard::{ChildShard, names_all, of_another_shard};
 use crate::time::{Mono, Span};
 
 /// The reader takes a doubtful answer if so many answers in a row are doubtful for the same reason, and `stream_lag` lies between the first
@@ -79,12 +79,23 @@ impl Doubts {
 }
 
 /// Answers claim the end of the shard, and prove nothing yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct EndClaim {
     /// When the first of these answers came.
     since: Mono,
     /// No command before this moment.
     pub(super) again_at: Mono,
+    /// Absent: none of these answers names children.
+    named: Option<Named>,
+}
+
+/// The children that answers name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Named {
+    /// When an answer first named children.
+    since: Mono,
+    /// As the last answer with children names them: each child once, in the order of their names.
+    children: Vec<ChildShard>,
 }
 
 impl Reader {
@@ -202,35 +213,73 @@ impl Reader {
     /// Whether an answer without an iterator proves the end of the shard. One answer proves no end: a second answer, from a new iterator after
     /// the last record, must claim the end and bring no record. An answer without children is a weak claim: between the first claim and a weak
     /// second claim, `stream_lag` passes.
+    ///
+    /// Nor does one answer prove which children there are: two answers must name the same children. If the children are not all, or answers
+    /// name different children for `stream_lag`, the end is proved, and a listing must show the children.
     pub(super) fn judge_end(&mut self, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Verdict {
-        let names_children = answer.end.as_ref().is_some_and(|children| !children.is_empty());
-        let apart = match names_children {
-            true => Span::ZERO,
-            false => ctx.stream_lag,
-        };
-        let earlier = self.end_claim.filter(|_| answer.count == 0);
-        if earlier.is_some_and(|claim| now.since(claim.since) >= apart) {
-            self.end_claim = None;
-            return Verdict::Proved;
+        let earlier = self.end_claim.take().filter(|_| answer.count == 0);
+        let is_first = earlier.is_none();
+        let mut claim = earlier.unwrap_or(EndClaim {
+            since: now,
+            again_at: now,
+            named: None,
+        });
+        let apart = ctx.stream_lag;
+        let is_long_ago = |since: Mono| now.since(since) >= apart;
+        let children = answer.end.clone().unwrap_or_default();
+        if children.is_empty() {
+            if !is_first && is_long_ago(claim.since) {
+                return Verdict::Proved(Vec::new());
+            }
+            let again_at = claim.since + apart;
+            claim.again_at = again_at;
+            self.end_claim = Some(claim);
+            return match again_at > now {
+                true => Verdict::Weak(again_at.since(now)),
+                false => Verdict::Claimed,
+            };
         }
-        let since = earlier.map_or(now, |claim| claim.since);
-        let again_at = since + apart;
-        self.end_claim = Some(EndClaim { since, again_at });
-        match again_at > now {
-            true => Verdict::Weak(again_at.since(now)),
-            false => Verdict::Claimed,
+        let named = in_order(&children);
+        match claim.named {
+            Some(before) if before.children == named => {
+                return Verdict::Proved(match names_all(&named) {
+                    true => children,
+                    false => Vec::new(),
+                });
+            }
+            Some(before) if is_long_ago(before.since) => return Verdict::Proved(Vec::new()),
+            before => {
+                let since = before.map_or(now, |before| before.since);
+                let children = named;
+                claim.named = Some(Named { since, children });
+            }
         }
+        claim.again_at = now;
+        self.end_claim = Some(claim);
+        Verdict::Claimed
     }
 }
 
 /// What follows from an answer that claims the end.
 pub(super) enum Verdict {
-    /// The shard has ended.
-    Proved,
+    /// The shard has ended, and these are its children. None: a listing must show the children.
+    Proved(Vec<ChildShard>),
     /// A second answer is asked for at once.
     Claimed,
     /// A second answer is asked for after this pause.
     Weak(Span),
+}
+
+/// Each child once, in the order of the names, and so the parents of each child. An answer may name a child twice.
+fn in_order(children: &[ChildShard]) -> Vec<ChildShard> {
+    let mut children = children.to_vec();
+    for child in &mut children {
+        child.parents.sort_unstable();
+        child.parents.dedup();
+    }
+    children.sort_by(|one, other| one.id.cmp(&other.id));
+    children.dedup();
+    children
 }
 
 /// Whether an answer names children, and each child names its parents without this shard.

@@ -461,15 +461,17 @@ impl World {
         }
     }
 
-    /// The children that an answer names: none, now and then.
+    /// The children that an answer names: none or one of two, now and then.
     fn children(&mut self) -> Vec<ChildShard> {
-        match self.below(4) {
+        let child = |id: &str| ChildShard {
+            id: id.into(),
+            parents: vec!["shard".into()],
+            range: HashRange::ALL,
+        };
+        match self.below(5) {
             0 => Vec::new(),
-            _ => vec![ChildShard {
-                id: "child".into(),
-                parents: vec!["shard".into()],
-                range: HashRange::ALL,
-            }],
+            1 => vec![child("one")],
+            _ => vec![child("one"), child("two")],
         }
     }
 }

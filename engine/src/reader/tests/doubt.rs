@@ -70,6 +70,93 @@ fn records_take_the_claim_of_an_end_back_and_empty_answers_do_not() {
     assert_eq!(bench.again(last_answer(&children)), Some(Event::EndOfShard));
 }
 
+/// The answers, one after the other, and whether an end follows from the last one: with these children.
+fn ends_with(answers: &[&[&str]]) -> Option<Vec<ChildShard>> {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let (last, before) = answers.split_last().expect("there is an answer");
+    let claim = |ids: &[&str]| last_answer(&ids.iter().map(|id| child(id)).collect::<Vec<_>>());
+    for (n, ids) in before.iter().enumerate() {
+        let event = match n {
+            0 => bench.answer(claim(ids)),
+            _ => bench.again(claim(ids)),
+        };
+        assert!(
+            matches!(event, None | Some(Event::WeakEnd { .. })),
+            "answer {n} of {answers:?}"
+        );
+        assert_eq!(bench.reader.finished(), None, "answer {n} of {answers:?}");
+        bench.wait();
+    }
+    let event = bench.again(claim(last));
+    assert_eq!(event.is_some(), bench.reader.finished().is_some());
+    bench.reader.finished().map(<[_]>::to_vec)
+}
+
+#[test]
+fn children_are_believed_when_two_answers_name_the_same_ones() {
+    let both = vec![child("a"), child("b")];
+    assert_eq!(ends_with(&[&["a", "b"], &["b", "a"]]).map(|it| it.len()), Some(2));
+    for wrong in [&["a", "a"][..], &["x", "b"], &["a", "b", "x"], &[]] {
+        let right = &["a", "b"][..];
+        assert_eq!(
+            ends_with(&[wrong, right]),
+            None,
+            "{wrong:?}, and nothing says it again"
+        );
+        assert_eq!(ends_with(&[wrong, right, right]), Some(both.clone()));
+        if !wrong.is_empty() {
+            assert_eq!(ends_with(&[right, wrong]), None);
+            assert_eq!(ends_with(&[right, wrong, right]), None, "{wrong:?} lies between");
+        }
+    }
+    let twice = ends_with(&[&["a", "b"], &["a", "a", "b"]]);
+    assert_eq!(
+        twice.map(|it| it.len()),
+        Some(3),
+        "the same children, one of them twice"
+    );
+}
+
+#[test]
+fn a_listing_must_show_children_that_answers_do_not_name_or_not_all() {
+    assert_eq!(ends_with(&[&["a"], &["a"]]), Some(vec![]), "one of two");
+    assert_eq!(
+        ends_with(&[&["a"], &["a", "a"]]),
+        Some(vec![]),
+        "one of two, twice"
+    );
+    assert_eq!(ends_with(&[&[], &["a"], &[]]), Some(vec![]));
+    let merged = ChildShard {
+        parents: vec!["shard".into(), "other".into()],
+        ..child("a")
+    };
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    bench.answer(last_answer(std::slice::from_ref(&merged)));
+    bench.again(last_answer(std::slice::from_ref(&merged)));
+    assert_eq!(
+        bench.reader.finished(),
+        Some(&[merged][..]),
+        "the one it was merged into"
+    );
+}
+
+#[test]
+fn an_end_is_believed_though_answers_name_different_children_for_the_lag() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let (began, mut event) = (bench.now, bench.answer(last_answer(&[child("a"), child("b")])));
+    let mut answers = 1;
+    while event.is_none() {
+        assert!(bench.now.since(began) < STREAM_LAG, "it is not asked without end");
+        bench.wait();
+        let other = ["b", "c"][answers % 2];
+        event = bench.again(last_answer(&[child("a"), child(other)]));
+        answers += 1;
+    }
+    assert_eq!(event, Some(Event::EndOfShard));
+    assert_eq!(bench.reader.finished(), Some(&[][..]), "a listing says which");
+    assert!(bench.now.since(began) >= STREAM_LAG && answers > 2);
+}
+
 #[test]
 fn a_rewind_forgets_a_claim_and_its_pause() {
     let mut bench = Bench::ready(Start::TrimHorizon);

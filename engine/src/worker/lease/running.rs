@@ -12,6 +12,7 @@ use crate::notice::{ListReason, Notice};
 use crate::output::{ConsumerOp, StreamOp};
 use crate::position::Position;
 use crate::reader::{self, Doubtful, Event, Want};
+use crate::shard::names_all;
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
@@ -292,7 +293,7 @@ impl HeldLease {
             let waiting = reading.reader.buffered_batches();
             match answer.end.as_deref() {
                 // Whether that is the end, a listing says: until then, nothing shows that the tip was reached.
-                Some([]) => reading.denied.read = Some(op),
+                Some(children) if !names_all(children) => reading.denied.read = Some(op),
                 _ => {
                     reading.denied = DeniedEnd::default();
                     self.movement.fetched(answer, waiting, now);

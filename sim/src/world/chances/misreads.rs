@@ -1,15 +1,16 @@
-//! Who got a wrong answer about which shard. The next answer of the kind is right.
+//! Who got a wrong answer about which shard. The next answer of the kind is right, or, about children, the next but one.
 
 use super::About;
-use crate::faults::{Chance, Deed, Site};
+use crate::faults::{Chance, Deed, Misread, Site};
 use crate::oracles::ShardNo;
 use crate::world::context::Context;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-/// Wrong answers so far: the worker, the kind of request, and the shard. A listing is about none.
+/// Wrong answers so far: the worker, the kind of request, and the shard. A listing is about none. Each with the wrong answer that may come once
+/// more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Misreads {
-    struck: BTreeSet<(usize, Deed, Option<ShardNo>)>,
+    struck: BTreeMap<(usize, Deed, Option<ShardNo>), Option<Misread>>,
 }
 
 impl Misreads {
@@ -18,12 +19,21 @@ impl Misreads {
         let w = usize::from(site.worker);
         let answer = (w, site.deed, site.shard);
         let ends = site.deed != Deed::Fetch || about.ended.is_some();
-        if !ends || !cx.plan().runs_ours(w, cx.now()) || self.struck.contains(&answer) {
+        if !ends || !cx.plan().runs_ours(w, cx.now()) {
             return None;
+        }
+        if let Some(again) = self.struck.get_mut(&answer) {
+            let what = again.take()?;
+            let mut roll = cx.draws().roll("misread-again", site.key());
+            return roll.happens(500).then_some(Chance::Misread { what });
         }
         let mut roll = cx.draws().roll("misread", site.key());
         let found = cx.plan().faults.misread.chance(site.deed, &mut roll)?;
-        self.struck.insert(answer);
+        let again = match found {
+            Chance::Misread { what } => Some(what).filter(|what| what.is_of_children()),
+            _ => None,
+        };
+        self.struck.insert(answer, again);
         Some(found)
     }
 }

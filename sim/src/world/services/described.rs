@@ -8,15 +8,24 @@ use crate::oracles::{Fact, LifeNo, Property, ShardNo};
 use crate::world::context::Context;
 use leasehold_engine::format::Format;
 use leasehold_engine::row::LeaseRow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// What answers to our workers got wrong.
 #[derive(Debug, Default)]
 pub(super) struct Misreadings {
     /// A listing showed hash keys that are not so.
     border: bool,
-    /// The children of these shards were named wrongly.
-    children: BTreeSet<ShardNo>,
+    /// So many answers named a child of these shards wrongly.
+    misnamed: BTreeMap<ShardNo, u32>,
+    /// Some answer did not name the children of a shard as they are.
+    children: bool,
+}
+
+impl Misreadings {
+    /// Whether so many answers gave a child of this shard a wrong name that a worker may believe it.
+    fn is_misnamed(&self, shard: ShardNo) -> bool {
+        self.misnamed.get(&shard).is_some_and(|&answers| answers >= 2)
+    }
 }
 
 impl Services {
@@ -39,7 +48,7 @@ impl Services {
         let wrong = match verb {
             // Later listings correct rows that one answer got wrong: see the end of the world.
             Verb::Create if !self.misread.border => self.wrong_range(shard, row),
-            Verb::End if !self.misread.children.contains(&shard) => self.wrong_children(shard, row),
+            Verb::End if !self.misread.is_misnamed(shard) => self.wrong_children(shard, row),
             Verb::Take | Verb::Checkpoint => wrong_switches(verb, before, row),
             _ => None,
         };
@@ -52,11 +61,14 @@ impl Services {
 
     /// An answer to one of our workers is wrong.
     pub(in crate::world) fn note_misread(&mut self, cx: &mut Context, what: Misread, about: Option<ShardNo>) {
+        self.misread.children |= what.is_of_children();
         match (what, about) {
             (Misread::BorderMoved, _) => self.misread.border = true,
-            (Misread::ChildMisnamed | Misread::ChildTwice, Some(shard)) => {
-                self.misread.children.insert(shard);
-                cx.fact(Fact::ChildrenMisread { shard });
+            (Misread::ChildMisnamed, Some(shard)) => {
+                *self.misread.misnamed.entry(shard).or_default() += 1;
+                if self.misread.is_misnamed(shard) {
+                    cx.fact(Fact::ChildrenMisread { shard });
+                }
             }
             _ => {}
         }
@@ -64,7 +76,7 @@ impl Services {
 
     /// Whether an answer named wrong children of some shard.
     pub(in crate::world) fn has_misnamed(&self) -> bool {
-        !self.misread.children.is_empty()
+        self.misread.children
     }
 
     /// An unfinished lease whose row has other hash keys than its shard, though the row names its stream.

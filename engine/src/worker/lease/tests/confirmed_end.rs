@@ -1,6 +1,6 @@
 //! Applications that permit the end of a shard before that is written.
 
-use super::{Owner, child, closes_for, reads_the_end, records};
+use super::{Owner, closes_for, halves, reads_the_end, records};
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
 use crate::notice::Stall;
@@ -33,7 +33,7 @@ fn reads_to_the_end(owner: &mut Owner) -> OpId {
         panic!("expected a hand-over, found {:?}", owner.app())
     };
     owner.later(seconds(1));
-    reads_the_end(owner, &[child("b", &["a"])]);
+    reads_the_end(owner, &halves());
     batch
 }
 
@@ -46,7 +46,7 @@ fn flushes(owner: &Owner) -> Option<FlushReason> {
 
 /// Whether the end is to be written, or is being prepared.
 fn ends(owner: &Owner) -> bool {
-    owner.held().children == ["b".into()]
+    owner.held().children == ["b".into(), "c".into()]
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn the_end_waits_for_the_answer_although_all_was_processed() {
 #[test]
 fn the_end_of_a_shard_without_records_is_confirmed_too() {
     let mut owner = opened();
-    reads_the_end(&mut owner, &[child("b", &["a"])]);
+    reads_the_end(&mut owner, &halves());
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
     owner.answer_app(done());
     assert!(ends(&owner));

@@ -1,6 +1,6 @@
 //! What the application keeps and acknowledges later.
 
-use super::{Owner, child, closes_for, reads_the_end, records};
+use super::{Owner, closes_for, halves, reads_the_end, records};
 use crate::config::ReaderConfig;
 use crate::format::Format;
 use crate::ids::OpId;
@@ -169,7 +169,7 @@ fn at_its_limit_the_handler_is_told_to_flush_and_is_given_nothing_until_it_has_a
 fn the_end_of_a_shard_waits_until_everything_kept_is_acknowledged() {
     let (mut owner, batches) = keeping();
     owner.later(seconds(1));
-    reads_the_end(&mut owner, &[child("b", &["a"])]);
+    reads_the_end(&mut owner, &halves());
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
     say(&mut owner, Said::Acknowledged(batches[0]));
     owner.answer_app(done());
@@ -177,7 +177,7 @@ fn the_end_of_a_shard_waits_until_everything_kept_is_acknowledged() {
     assert_eq!(owner.held().children, []);
     say(&mut owner, Said::Acknowledged(batches[2]));
     say(&mut owner, Said::Acknowledged(batches[1]));
-    assert_eq!(owner.held().children, ["b".into()], "the shard ends");
+    assert_eq!(owner.held().children, ["b".into(), "c".into()], "the shard ends");
 }
 
 #[test]

@@ -279,6 +279,11 @@ fn child(id: &str, parents: &[&str]) -> ChildShard {
     }
 }
 
+/// What "a" was split into.
+fn halves() -> [ChildShard; 2] {
+    ["b", "c"].map(|id| child(id, &["a"]))
+}
+
 fn closes_for(op: Option<ConsumerOp>) -> Option<EndReason> {
     match op? {
         ConsumerOp::Close { reason, .. } => Some(reason),

@@ -5,8 +5,9 @@ use crate::output::EndReason;
 use crate::row::{Change, LeaseRow};
 use crate::time::Mono;
 use crate::worker::context::Request;
+use crate::worker::lease;
 use crate::worker::stream_set::StreamIx;
-use crate::worker::testing::{done, ended, owned, refused_by, row, shown, shows};
+use crate::worker::testing::{closed, done, ended, owned, refused_by, row, shard, shown, shows};
 
 /// A shard of which all was read: these are its children.
 fn ending(children: &[(&str, &[&str])]) -> Owner {
@@ -88,19 +89,34 @@ fn an_end_that_names_no_children_has_the_shards_listed() {
     assert!(owner.held().is_missing() && owner.write().is_none());
 }
 
+/// One child of two: the lease of the other child would be missing when the row of the parent goes.
+#[test]
+fn an_end_that_names_one_child_of_two_has_the_shards_listed() {
+    let mut owner = ending(&[("b", &["a"]), ("b", &["a"])]);
+    assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);
+    assert!(owner.held().is_missing() && owner.write().is_none());
+    let listing = [closed(shard("a", &[])), shard("b", &["a"]), shard("c", &["a"])];
+    let asked = owner.cx.now();
+    lease::on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, asked, &listing);
+    owner.step();
+    assert_eq!(owner.held().children, ["b".into(), "c".into()]);
+}
+
 #[test]
 fn a_child_that_is_named_twice_gets_one_lease_and_the_shard_ends() {
-    let mut owner = ending(&[("b", &["a"]), ("b", &["a"])]);
-    assert_eq!(owner.requests().len(), 1);
+    let mut owner = ending(&[("b", &["a"]), ("b", &["a"]), ("c", &["a"])]);
+    assert_eq!(owner.requests().len(), 2);
+    child_written(&mut owner);
     child_written(&mut owner);
     assert!(matches!(owner.write(), Some(Change::End { .. })));
 }
 
 #[test]
 fn a_stop_waits_for_the_end_to_be_written() {
-    let mut owner = ending(&[("b", &["a"])]);
+    let mut owner = ending(&[("b", &["a"]), ("c", &["a"])]);
     owner.stop();
     assert_eq!(owner.app(), None);
+    child_written(&mut owner);
     child_written(&mut owner);
     assert!(matches!(owner.write(), Some(Change::End { .. })));
     owner.answer_table(done());
@@ -135,7 +151,7 @@ fn what_waits_for_the_lease_of_another_parent_is_handed_over_when_it_is_promised
     assert_eq!(closes_for(owner.app()), Some(EndReason::HandedOver));
 
     // The end of a shard that waits for nothing is written first.
-    let mut owner = ending(&[("b", &["a"])]);
+    let mut owner = ending(&[("b", &["a"]), ("c", &["a"])]);
     owner.later(owner.cx.config().renew_interval);
     owner.answer_table(refused_by(promised()));
     assert_eq!(owner.app(), None);
