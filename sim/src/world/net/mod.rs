@@ -47,6 +47,8 @@ struct Flight {
     /// Which execution is answered.
     answer_second: bool,
     outcome: Option<(Outcome, Carry)>,
+    /// The worker has its answer, or nobody waits for one.
+    is_over: bool,
     /// For draws about a listing's lag.
     lag: u64,
     struck: Struck,
@@ -122,8 +124,10 @@ impl Net {
             services.row_written(cx, &key, Some(verb), Some(flight.life));
             services.note_start(cx, &key, verb);
         }
+        let is_told = !flight.is_over && flight.outcome.is_none() && flight.answer_second == second;
         if let (Request::Stream(StreamRequest::Iterator { shard, from }), Carry::Iterator(_, iterator)) =
             (&flight.request, &carry)
+            && is_told
             && cx.names().streams().place(*shard).1 == iterator.shard
         {
             services.note_place(cx, flight.life, *shard, *from, iterator.position);
@@ -152,7 +156,7 @@ impl Net {
                 cx.fact(Fact::Looked { life, shard });
             }
         }
-        if flight.outcome.is_none() && flight.answer_second == second {
+        if is_told {
             flight.outcome = Some((outcome, carry));
         }
         self.land(id, flight);
@@ -174,7 +178,8 @@ impl Net {
 
     /// Nobody waits for this answer any more.
     pub(super) fn discard(&mut self, id: u32) {
-        if let Some(flight) = self.flights[id as usize].take() {
+        if let Some(mut flight) = self.flights[id as usize].take() {
+            flight.is_over = true;
             self.land(id, flight);
         }
     }
@@ -197,6 +202,7 @@ impl Net {
             .outcome
             .take()
             .unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
+        flight.is_over = true;
         self.land(id, flight);
         if fleet.worker(w).is_of_others() {
             let items = match carry {

@@ -170,6 +170,7 @@ impl Net {
             about: letter.about,
             answer_second: matches!(landing, Landing::Answer { second: true, .. }),
             outcome: outcome.map(|outcome| (outcome, Carry::Nothing)),
+            is_over: false,
             lag: site.key(),
             struck,
             left: 1 + executions.iter().flatten().count() as u8,
@@ -204,6 +205,7 @@ impl Net {
             outcome: Some((outcome, Carry::Nothing)),
             lag: 0,
             struck: Struck::default(),
+            is_over: false,
             left: 1,
         });
         cx.push(cx.now() + 1, What::Answer { flight });
