@@ -23,20 +23,20 @@ pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output, Panicked> {
     .await
 }
 
-/// Runs `future` until `stop` is fired; then drops it and gives nothing.
-pub(crate) async fn until<F: Future>(stop: oneshot::Receiver<()>, future: F) -> Option<F::Output> {
+/// Runs `future` until `stop` is fired; then drops it and gives what the stop says.
+pub(crate) async fn until<S, F: Future>(stop: oneshot::Receiver<S>, future: F) -> Result<F::Output, S> {
     let mut future = pin!(future);
     let mut stop = Some(stop);
     poll_fn(|cx| {
         if let Some(receiver) = &mut stop {
             match std::pin::Pin::new(receiver).poll(cx) {
-                Poll::Ready(Ok(())) => return Poll::Ready(None),
+                Poll::Ready(Ok(why)) => return Poll::Ready(Err(why)),
                 // Nobody is left who could stop it.
                 Poll::Ready(Err(_)) => stop = None,
                 Poll::Pending => {}
             }
         }
-        future.as_mut().poll(cx).map(Some)
+        future.as_mut().poll(cx).map(Ok)
     })
     .await
 }

@@ -2,12 +2,14 @@
 
 mod alone;
 mod letters;
+mod stop;
 
 use self::alone::{Alone, Aside, blame};
+use self::stop::{Called, Stop, call_until, call_with_letters};
 use crate::asks::{AskSender, ShardAsks};
 use crate::attempt::{Attempt, count_processed};
 use crate::batch::{Batch, ShardInfo};
-use crate::catch::{Panicked, catch, until};
+use crate::catch::{Panicked, catch};
 use crate::dead_letter::AnyDeadLetter;
 use crate::fence::{Fence, Fences};
 use crate::handler::{Ack, AnyHandler, Flush};
@@ -48,7 +50,7 @@ struct OpenShard {
     fence: Fence,
     asks: ShardAsks,
     /// Stops the running call.
-    stop: Option<oneshot::Sender<()>>,
+    stop: Option<oneshot::Sender<Stop>>,
 }
 
 impl Consumer {
@@ -111,7 +113,7 @@ impl Consumer {
             // A panic may come from making the future as well as from running it.
             let run = catch(async move { handler.open(info, fence).await });
             let run = this.0.polls.watch(lease.clone(), run);
-            let result = until(stopped, run).await;
+            let result = call_until(stopped, run).await;
             if !matches!(result, Some(Ok(Ok(())))) {
                 // What did not open is not closed either.
                 this.take_open(&lease, token);
@@ -178,12 +180,10 @@ impl Consumer {
                     }
                 }
             };
-            match until(stopped, this.0.polls.watch(lease, letters.before(run))).await {
-                Some(Err(detail)) => refused(Why::HandlerFailed, detail),
-                result => {
-                    let result = result.and_then(Result::ok);
-                    blame(this.delivered(&shard, batch, given, receipt, result), single)
-                }
+            let run = this.0.polls.watch(lease, letters.before(run));
+            match call_with_letters(stopped, run).await {
+                Err(detail) => refused(Why::HandlerFailed, detail),
+                Ok(result) => blame(this.delivered(&shard, batch, given, receipt, result), single),
             }
         })
     }
@@ -194,7 +194,7 @@ impl Consumer {
         &self,
         delivery: Delivery,
         fetched: Arc<Fetched>,
-        stop: oneshot::Sender<()>,
+        stop: oneshot::Sender<Stop>,
     ) -> Option<(Batch, Receipt, Option<Settled>)> {
         let Delivery {
             lease, token, batch, ..
@@ -236,7 +236,7 @@ impl Consumer {
         batch: OpId,
         (fetched, first): (Arc<Fetched>, usize),
         receipt: Receipt,
-        result: Option<Result<Result<Ack, String>, Panicked>>,
+        result: Called<Ack>,
     ) -> Outcome {
         let inner = &self.0;
         let ack = match result {
@@ -302,7 +302,7 @@ impl Consumer {
         let (handler, this) = (self.0.handler.clone(), self.clone());
         Box::pin(async move {
             let run = catch(async move { handler.flush(info, flush).await });
-            let result = until(stopped, this.0.polls.watch(lease, run)).await;
+            let result = call_until(stopped, this.0.polls.watch(lease, run)).await;
             outcome(result, Reply::Done)
         })
     }
@@ -330,13 +330,16 @@ impl Consumer {
         })
     }
 
-    fn abort(&self, lease: &LeaseKey, token: FencingToken) -> BoxFuture<'static, Outcome> {
+    /// Stops the running call.
+    fn stop(&self, lease: &LeaseKey, token: FencingToken, why: Stop) -> BoxFuture<'static, Outcome> {
         let mut open = self.open_shards();
         if let Some(open) = open.get_mut(lease).filter(|open| open.info.token == token) {
-            self.0.fences.revoke(lease);
+            if let Stop::Aborted = why {
+                self.0.fences.revoke(lease);
+            }
             if let Some(stop) = open.stop.take() {
                 // A call that has ended already does not listen any more.
-                let _ = stop.send(());
+                let _ = stop.send(why);
             }
         }
         ready(Outcome::Applied(Reply::Done))
@@ -430,7 +433,8 @@ impl Port<ConsumerOp> for Consumer {
                 why,
                 until,
             } => self.flush(lease, token, why, until),
-            ConsumerOp::Abort { lease, token } => self.abort(&lease, token),
+            ConsumerOp::Abort { lease, token } => self.stop(&lease, token, Stop::Aborted),
+            ConsumerOp::TimeOut { lease, token, after } => self.stop(&lease, token, Stop::TimedOut(after)),
             ConsumerOp::Close { lease, token, reason } => self.close(id, &lease, token, reason),
         }
     }
@@ -440,7 +444,7 @@ fn ready(outcome: Outcome) -> BoxFuture<'static, Outcome> {
     Box::pin(std::future::ready(outcome))
 }
 
-fn outcome(result: Option<Result<Result<(), String>, Panicked>>, good: Reply) -> Outcome {
+fn outcome(result: Called<()>, good: Reply) -> Outcome {
     match result {
         None => Outcome::Unknown(Cause::Cancelled),
         Some(Ok(Ok(()))) => Outcome::Applied(good),

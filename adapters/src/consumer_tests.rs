@@ -187,6 +187,30 @@ async fn an_abort_stops_the_running_call_even_before_it_runs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_takes_too_long_is_dropped_and_has_failed_with_its_one_record_if_there_is_one() {
+    let rig = rig();
+    rig.open().await;
+    rig.keep(2, "hang");
+    let single = Why::RecordFailed(Position::of(7.into()));
+    for (after, expected) in [(None, Why::HandlerFailed), (Some(6), single)] {
+        let running = tokio::spawn(rig.deliver(2, after, 1));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let told = rig.time_out(Span::from_secs(30)).await;
+        assert_eq!(told, Outcome::Applied(Reply::Done));
+        let (found, detail) = why(running.await.unwrap());
+        assert_eq!(found, expected);
+        let says = "the call did not return within 30.000s (`handler_timeout`), and was stopped";
+        assert_eq!(detail, says);
+    }
+    rig.keep(3, "fine");
+    assert_eq!(
+        rig.deliver(3, None, 1).await,
+        Outcome::Applied(Reply::Processed),
+        "the ownership goes on"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn nothing_is_delivered_under_another_ownership() {
     let rig = rig();
     rig.keep(2, "fine");

@@ -234,9 +234,9 @@ impl<M: Machine> Driver<M> {
         let Command { op, give_up, .. } = command;
         let kind = Kind::of(&command.effect);
         self.observer.command(self.runtime.now(), op, &command.effect);
-        // An abort was done when the port was called.
+        // What stops a call was done when the port was called.
         let runtime = match &command.effect {
-            Effect::Consumer(ConsumerOp::Abort { .. })
+            Effect::Consumer(ConsumerOp::Abort { .. } | ConsumerOp::TimeOut { .. })
             | Effect::Table(_)
             | Effect::Stream(_)
             | Effect::StreamOf(..) => &self.runtime,

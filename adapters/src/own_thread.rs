@@ -66,7 +66,7 @@ fn serve<T, F: Future<Output = T>>(
     }));
     // Does not wait for threads that look up names.
     runtime.shutdown_background();
-    Ok(ended?.ok_or_else(|| io::Error::other("the thread was stopped")))
+    Ok(ended?.map_err(|()| io::Error::other("the thread was stopped")))
 }
 
 /// The other thread, which is stopped and waited for when this is dropped.

@@ -7,7 +7,7 @@ use crate::notice::Notice;
 use crate::position::{Checkpoint, Position};
 use crate::row::Change;
 use crate::stream_id::StreamId;
-use crate::time::{Mono, Wall};
+use crate::time::{Mono, Span, Wall};
 use serde::{Deserialize, Serialize};
 
 /// One output of the engine.
@@ -189,7 +189,7 @@ pub enum IteratorFrom {
     After(Position),
 }
 
-/// An operation on the application. Those of one lease never run in parallel, but for `Abort`.
+/// An operation on the application. Those of one lease never run in parallel, but for `Abort` and `TimeOut`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConsumerOp {
@@ -229,6 +229,16 @@ pub enum ConsumerOp {
         lease: LeaseKey,
         /// The ownership.
         token: FencingToken,
+    },
+    /// Stop what runs of this lease, but for a `Close`, as soon as possible: it takes longer than it may, and so it has failed.
+    /// `Refused(HandlerFailed)` is its outcome then, or `Refused(RecordFailed)` if it was given only one record.
+    TimeOut {
+        /// The lease.
+        lease: LeaseKey,
+        /// The ownership.
+        token: FencingToken,
+        /// So long it may take.
+        after: Span,
     },
     /// Processing of a shard ends; nothing of it follows under this token.
     Close {
@@ -298,6 +308,7 @@ impl ConsumerOp {
             | ConsumerOp::SetAside { lease, .. }
             | ConsumerOp::Flush { lease, .. }
             | ConsumerOp::Abort { lease, .. }
+            | ConsumerOp::TimeOut { lease, .. }
             | ConsumerOp::Close { lease, .. } => lease,
         }
     }
@@ -310,6 +321,7 @@ impl ConsumerOp {
             ConsumerOp::SetAside { lease, .. } => ("set aside a record of", Some(lease.as_str())),
             ConsumerOp::Flush { lease, .. } => ("flush", Some(lease.as_str())),
             ConsumerOp::Abort { lease, .. } => ("abort the handler of", Some(lease.as_str())),
+            ConsumerOp::TimeOut { lease, .. } => ("end the call of the handler of", Some(lease.as_str())),
             ConsumerOp::Close { lease, .. } => ("close", Some(lease.as_str())),
         }
     }

@@ -104,6 +104,8 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("handler-fails", Fault),
     ("handler-hangs", Fault),
     ("handler-slow", Fault),
+    ("handler-timed-out", Common),
+    ("handler-waits", Fault),
     ("hung-lease", Fault),
     ("keeps-batch", Fault),
     ("late", Fault),

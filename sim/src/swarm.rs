@@ -402,6 +402,11 @@ fn tuned(draws: Draws, promised: Config) -> Config {
             false => FailureAction::Stop,
         })
         .with_stall_after(ms("stall", 500, 30_000))
+        .with_handler_timeout(match draws.coin("handler-timeout", 0) {
+            // No good handler of these worlds takes so long.
+            true => Span(draws.magnitude("handler-timeout", 1, 500_000, lease_duration.times(2).0)),
+            false => Span::ZERO,
+        })
         .with_reader(
             ReaderConfig::default()
                 .with_max_records(draws.magnitude("records", 0, 1, 1_000) as u32)

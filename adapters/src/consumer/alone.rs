@@ -1,10 +1,11 @@
 //! One record at a time: handed over alone, or set aside.
 
 use super::letters::Letters;
+use super::stop::{Stop, call_until, call_with_letters};
 use super::{Consumer, EXPIRED, gone, outcome, refused};
 use crate::attempt::{Attempt, count_processed};
 use crate::batch::Batch;
-use crate::catch::{Panicked, catch, until};
+use crate::catch::{Panicked, catch};
 use crate::dead_letter::Letter;
 use crate::handler::{Ack, AnyHandler, Flush};
 use crate::metrics;
@@ -26,7 +27,7 @@ pub(super) struct Alone {
     pub(super) settled: Settled,
     /// What is to be stored before it.
     pub(super) letters: Letters,
-    pub(super) stopped: oneshot::Receiver<()>,
+    pub(super) stopped: oneshot::Receiver<Stop>,
 }
 
 /// The parts of [`ConsumerOp::SetAside`](leasehold_engine::output::ConsumerOp::SetAside).
@@ -84,10 +85,11 @@ impl Consumer {
             let fetched = call.fetched.clone();
             let attempt = Attempt::new(&this.0.meter, &this.0.runtime, &call);
             let run = attempt.around(process_alone(handler, (call, receipt), record, flush, settled));
-            let result = match until(stopped, this.0.polls.watch(lease, letters.before(run))).await {
+            let run = this.0.polls.watch(lease, letters.before(run));
+            let result = match call_with_letters(stopped, run).await {
                 // The record is not to blame for that.
-                Some(Err(detail)) => return refused(Why::HandlerFailed, detail),
-                result => result.and_then(Result::ok),
+                Err(detail) => return refused(Why::HandlerFailed, detail),
+                Ok(result) => result,
             };
             if matches!(result, Some(Ok(Ok(())))) {
                 this.0.store.processed_through(&shard, record);
@@ -144,7 +146,7 @@ impl Consumer {
                     None => Ok(()),
                 }
             });
-            let result = until(stopped, this.0.polls.watch(lease, run)).await;
+            let result = call_until(stopped, this.0.polls.watch(lease, run)).await;
             if matches!(result, Some(Ok(Ok(())))) {
                 this.0.store.processed_through(&shard, at);
                 this.0.meter.count(&metrics::SET_ASIDE, ["failed".into()], 1);

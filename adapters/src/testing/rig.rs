@@ -131,6 +131,15 @@ impl Rig {
         self.consumer.execute(op(51), abort).await
     }
 
+    pub(crate) async fn time_out(&self, after: Span) -> Outcome {
+        let time_out = ConsumerOp::TimeOut {
+            lease: "s".into(),
+            token: TOKEN,
+            after,
+        };
+        self.consumer.execute(op(53), time_out).await
+    }
+
     pub(crate) async fn close(&self, token: FencingToken) -> Outcome {
         self.close_for(token, EndReason::HandedOver).await
     }

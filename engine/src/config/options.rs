@@ -247,6 +247,12 @@ options! {
         /// The pause before a batch is handed over again after its handler failed. It grows with every failure in a row, up to
         /// `retry_max`.
         handler_backoff, with_handler_backoff: Span = Span::from_millis(500), "500 ms", "any";
+        /// How long a call of the handler may take: to process a batch, to open a shard, to flush while the lease is kept, or of the dead-letter
+        /// sink; 0: as long as it likes. A call that takes longer is stopped at its next `.await`, counts as failed, and is made again
+        /// after a pause. Shorter: a call that hangs holds its shard up for less time. Shorter than a call that makes progress: that call is
+        /// repeated for ever. A call that blocks its thread is stopped when it no longer does.
+        #[serde(skip_serializing_if = "Span::is_zero")]
+        handler_timeout, with_handler_timeout: Span = Span::ZERO, "0 s", "at most 24 h";
         /// How often a batch, and then one record of it alone, may fail without progress before `failure_action` is taken; 0: there
         /// is no limit, and the handler is given the batch again until it succeeds. At the limit the records of the batch are handed
         /// over one at a time, until the record that fails is known and past. Smaller: a record that can never be processed holds

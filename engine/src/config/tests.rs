@@ -119,6 +119,7 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
         "shutdown_timeout" => config.with_shutdown_timeout(span),
         "flush_timeout" => config.with_flush_timeout(span),
         "stall_after" => config.with_stall_after(span),
+        "handler_timeout" => config.with_handler_timeout(span),
         "reader.max_records" => config.with_reader(reader.with_max_records(number)),
         "reader.min_interval" => config.with_reader(reader.with_min_interval(span)),
         "reader.idle_interval" => config.with_reader(reader.with_idle_interval(span)),
@@ -198,7 +199,7 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 31);
+    assert_eq!(compared, 32);
 }
 
 /// A default as people write it.
@@ -218,6 +219,7 @@ fn the_defaults_that_are_told_are_those_that_are() {
     config["fleet"] = serde_json::to_value(FleetConfig::default()).unwrap();
     config["streams"] = serde_json::json!([]);
     config["stream_cleanup_delay"] = 0.into();
+    config["handler_timeout"] = 0.into();
     for name in ["worker_metrics_table", "coordinator_table"] {
         config[name] = "".into();
     }

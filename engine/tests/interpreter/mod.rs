@@ -367,7 +367,7 @@ fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
             | ConsumerOp::Close { lease, .. },
         ) => Some(("application", lease)),
         Effect::Table(_) | Effect::Stream(_) | Effect::StreamOf(..) => None,
-        Effect::Consumer(ConsumerOp::Abort { .. }) => None,
+        Effect::Consumer(ConsumerOp::Abort { .. } | ConsumerOp::TimeOut { .. }) => None,
     }
 }
 

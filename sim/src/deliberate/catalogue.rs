@@ -53,6 +53,8 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "blind-to-counter"
     "broken-is-applied"
     "brought-over-from-horizon"
+    "call-late-too-soon"
+    "call-never-late"
     "changed-is-new"
     "checkpoint-on-delivery"
     "checkpoint-seldom"

@@ -293,6 +293,8 @@ impl World {
             }
             // Nothing is kept here, and nothing fails so often.
             ConsumerOp::Flush { .. } | ConsumerOp::DeliverOne { .. } | ConsumerOp::SetAside { .. } => {}
+            // Nothing takes long here.
+            ConsumerOp::TimeOut { .. } => {}
             ConsumerOp::Abort { lease, token } => {
                 let shard = shard_of(&lease)?;
                 self.fact(&Fact::Aborted {

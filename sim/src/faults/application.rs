@@ -24,6 +24,12 @@ pub struct ApplicationFaults {
     /// For how long, in µs.
     #[serde(rename = "hang_for", with = "micros")]
     pub hang_us: u64,
+    /// The handler waits for something that does not come, and stops when it is told to.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub waits: u32,
+    /// For how long, in µs.
+    #[serde(rename = "wait_for", with = "micros", skip_serializing_if = "none_of_it")]
+    pub wait_us: u64,
     /// The handler takes no notice of an abort and finishes its batch, as one does that never yields.
     pub deaf: u32,
     /// How much longer that takes, in µs.
@@ -65,6 +71,8 @@ impl ApplicationFaults {
             fails: rate(draws, "handler-fails", 100),
             hangs: rate(draws, "handler-hangs", 20),
             hang_us: draws.magnitude("handler-hangs", 2, 100_000, setting.lease_us.saturating_mul(4)),
+            waits: rate(draws, "handler-waits", 20),
+            wait_us: draws.magnitude("handler-waits", 2, 100_000, setting.lease_us.saturating_mul(4)),
             deaf: rate(draws, "handler-deaf", 20),
             deaf_us: draws.magnitude("handler-deaf", 2, 100_000, setting.lease_us.saturating_mul(3)),
             partial: rate(draws, "partial-ack", 1_000),
@@ -104,9 +112,11 @@ impl ApplicationFaults {
                 found.push(chance);
             }
         }
+        let wait_us = Roll::clone(&apart).magnitude(1_000, self.wait_us);
         let later = [
             (self.keeps, Chance::Keeps { for_us: keep_us }),
             (self.gives_back, Chance::GivesBack),
+            (self.waits, Chance::HandlerWaits { for_us: wait_us }),
         ];
         for (per_mille, chance) in later {
             if apart.happens(per_mille) {
@@ -122,6 +132,14 @@ impl ApplicationFaults {
             .happens(self.pauses)
             .then_some(Chance::ShardPaused { for_us })
     }
+}
+
+fn is_zero(per_mille: &u32) -> bool {
+    *per_mille == 0
+}
+
+fn none_of_it(us: &u64) -> bool {
+    *us == 0
 }
 
 /// In one of a thousand batches, in one world of eight.
@@ -150,6 +168,8 @@ impl Default for ApplicationFaults {
             fails: 0,
             hangs: 0,
             hang_us: 0,
+            waits: 0,
+            wait_us: 0,
             deaf: 0,
             deaf_us: 0,
             partial: 0,

@@ -166,19 +166,21 @@ impl Faults {
             let add = |rate: u32, us: u64| if rate > 0 { us } else { 0 };
             let most = add(application.slow, application.slow_us)
                 + add(application.hangs, application.hang_us)
+                + add(application.waits, application.wait_us)
                 + add(application.deaf, application.deaf_us);
             return (most, application.hangs + application.deaf > 0);
         };
-        let (mut slow, mut hang, mut deaf) = (0, 0, 0);
+        let (mut slow, mut hang, mut wait, mut deaf) = (0, 0, 0, 0);
         for fault in request_faults {
             match fault.fault {
                 Chance::HandlerSlow { by_us } => slow = slow.max(by_us),
                 Chance::HandlerHangs { for_us } => hang = hang.max(for_us),
+                Chance::HandlerWaits { for_us } => wait = wait.max(for_us),
                 Chance::HandlerDeaf { for_us } => deaf = deaf.max(for_us),
                 _ => {}
             }
         }
-        (slow + hang + deaf, hang + deaf > 0)
+        (slow + hang + wait + deaf, hang + deaf > 0)
     }
 }
 

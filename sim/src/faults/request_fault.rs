@@ -332,6 +332,12 @@ pub enum Chance {
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
+    /// The handler waits for this long for something that does not come, and stops when it is told to.
+    HandlerWaits {
+        /// In µs.
+        #[serde(rename = "for", with = "micros")]
+        for_us: u64,
+    },
     /// The handler takes this much longer, takes no notice of an abort, and ends well.
     HandlerDeaf {
         /// In µs.
@@ -397,6 +403,7 @@ impl Chance {
             Chance::Cut { .. } => "outage-now",
             Chance::HandlerSlow { .. } => "handler-slow",
             Chance::HandlerHangs { .. } => "handler-hangs",
+            Chance::HandlerWaits { .. } => "handler-waits",
             Chance::HandlerFails => "handler-fails",
             Chance::Partial => "partial-ack",
             Chance::Checkpoint => "explicit-checkpoint",

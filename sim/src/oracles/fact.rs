@@ -335,6 +335,12 @@ pub enum Fact {
         shard: ShardNo,
         token: u64,
     },
+    /// A worker told a call of a handler that it has taken too long.
+    TimedOut {
+        life: LifeNo,
+        shard: ShardNo,
+        token: u64,
+    },
     /// A worker ended a shard.
     Closed {
         life: LifeNo,
@@ -476,6 +482,7 @@ impl Fact {
             | Fact::PauseAsked { life, .. }
             | Fact::ResumeAsked { life, .. }
             | Fact::Aborted { life, .. }
+            | Fact::TimedOut { life, .. }
             | Fact::Closed { life, .. } => Some(life),
             _ => None,
         }

@@ -6,6 +6,7 @@
 mod again;
 mod balance;
 mod birth;
+mod calls;
 pub mod canary;
 mod cost;
 mod coverage;
@@ -167,6 +168,7 @@ pub struct Oracles {
     tidy: tidy::Tidy,
     pace: pace::Pace,
     pauses: pauses::Pauses,
+    calls: calls::Calls,
     failure_policy: failure_policy::FailurePolicy,
     ends: ends::Ends,
     resign: resign::Resign,
@@ -217,6 +219,7 @@ impl Oracles {
             tidy: tidy::Tidy::new(terms),
             pace: pace::Pace::new(terms),
             pauses: pauses::Pauses::default(),
+            calls: calls::Calls::new(terms),
             failure_policy: failure_policy::FailurePolicy::new(terms),
             ends: ends::Ends::default(),
             resign: resign::Resign::new(terms),
@@ -366,6 +369,7 @@ impl Oracles {
                     self.handovers.observe(now, fact, verdict);
                     self.pace.observe(now, fact, verdict);
                     self.pauses.observe(now, fact, verdict);
+                    self.calls.observe(now, fact, verdict);
                     self.failure_policy.observe(now, fact, verdict);
                     self.ends.observe(now, fact, verdict);
                     self.resign.observe(now, fact, verdict);
@@ -384,6 +388,7 @@ impl Oracles {
         self.stalls.look(now);
         self.isolation.look(now, &mut self.verdict);
         self.waiting.look(now, &mut self.verdict);
+        self.calls.look(now, &mut self.verdict);
         self.led.look(now, &self.lives_of_others, &mut self.verdict);
         self.canary.look(now, &mut self.verdict);
     }

@@ -45,6 +45,8 @@ pub enum Property {
     StallsReported,
     /// A shard that the application has paused is handed nothing until it may go on.
     PausesKept,
+    /// A call of a handler is told to stop when it has taken as long as it may, and not before.
+    CallsEnd,
     /// A record is given up only when it failed alone as often as configured; a shard that was stopped for it is handed nothing.
     SetAsideAfterAttempts,
     /// A worker asks for the end of a shard to be written only when its application has permitted that, if the application wants to.
@@ -86,6 +88,7 @@ impl Property {
             Property::RequestsBounded => "requests-bounded",
             Property::StallsReported => "stalls-reported",
             Property::PausesKept => "pauses-kept",
+            Property::CallsEnd => "calls-end",
             Property::SetAsideAfterAttempts => "set-aside-after-attempts",
             Property::EndsPermitted => "ends-permitted",
             Property::ForeignTablesRefused => "foreign-tables-refused",

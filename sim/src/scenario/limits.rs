@@ -250,6 +250,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("batch", application.batch_us),
         ("slow_by", application.slow_us),
         ("hang_for", application.hang_us),
+        ("wait_for", application.wait_us),
         ("deaf_for", application.deaf_us),
         ("pause_for", application.pause_us),
         ("abort", application.abort_us),
@@ -263,6 +264,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         ("partial", application.partial),
         ("checkpoint", application.checkpoint),
         ("stale_call", application.stale_call),
+        ("waits", application.waits),
         ("deaf", application.deaf),
         ("says_again", application.says_again),
         ("pauses", application.pauses),
@@ -283,6 +285,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             Chance::Pause { for_us }
             | Chance::OtherDawdles { for_us }
             | Chance::HandlerHangs { for_us }
+            | Chance::HandlerWaits { for_us }
             | Chance::HandlerDeaf { for_us }
             | Chance::ShardPaused { for_us }
             | Chance::Cut { for_us }

@@ -35,7 +35,7 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 16 << 20;
 
 /// The options of a configuration that are lengths of time.
-const SPANS: [&str; 18] = [
+const SPANS: [&str; 19] = [
     "lease_duration",
     "renew_interval",
     "scan_interval",
@@ -53,8 +53,11 @@ const SPANS: [&str; 18] = [
     "shutdown_timeout",
     "flush_timeout",
     "handler_backoff",
+    "handler_timeout",
     "stall_after",
 ];
+/// Those that a configuration leaves out where they are 0.
+const UNSAID: [&str; 2] = ["stream_cleanup_delay", "handler_timeout"];
 /// The same of groups of options.
 const GROUP_SPANS: [(&str, &[&str]); 2] = [
     ("reader", &["min_interval", "idle_interval"]),
@@ -295,7 +298,10 @@ fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Erro
         .with_stream(plain.stream())
         .with_streams(plain.streams().to_vec());
     let mut given = Table::try_from(config)?;
-    prune(&mut given, &Table::try_from(plain)?);
+    let plain = Table::try_from(plain)?;
+    let is_off = |name: &&str| plain.contains_key(*name) && !given.contains_key(*name);
+    let off: Vec<&str> = UNSAID.into_iter().filter(is_off).collect();
+    prune(&mut given, &plain);
     let to_text = |table: &mut Table, name: &str| {
         if let Some(value) = table.get_mut(name)
             && let Some(us) = value.as_integer()
@@ -306,6 +312,10 @@ fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Erro
     for name in SPANS {
         to_text(&mut given, name);
     }
+    given.extend(
+        off.into_iter()
+            .map(|name| (name.to_owned(), Value::String(span::show(0)))),
+    );
     for (group, names) in GROUP_SPANS {
         if let Some(Value::Table(group)) = given.get_mut(group) {
             for name in names {
@@ -407,9 +417,13 @@ mod tests {
 
     #[test]
     fn every_length_of_time_in_a_configuration_is_listed() {
-        // One that is 0 by default is left out.
-        let config = Config::default().with_stream_cleanup_delay(Span::from_secs(60));
+        let plain = Table::try_from(Config::default()).unwrap_or_default();
+        assert!(!UNSAID.iter().any(|name| plain.contains_key(*name)));
+        let config = Config::default()
+            .with_stream_cleanup_delay(Span::from_secs(60))
+            .with_handler_timeout(Span::from_secs(60));
         let whole = Table::try_from(config).unwrap_or_default();
+        assert!(UNSAID.iter().all(|name| whole.contains_key(*name)));
         let suffixes = [
             "_duration",
             "_interval",

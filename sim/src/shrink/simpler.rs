@@ -63,6 +63,7 @@ fn no_rates(plan: &mut Plan) {
     let application = &mut plan.faults.application;
     (application.slow, application.fails, application.hangs) = (0, 0, 0);
     (application.slow_us, application.hang_us) = (0, 0);
+    (application.waits, application.wait_us) = (0, 0);
     (application.deaf, application.deaf_us, application.says_again) = (0, 0, 0);
     (application.pauses, application.pause_us) = (0, 0);
     (application.keeps, application.keep_us, application.gives_back) = (0, 0, 0);

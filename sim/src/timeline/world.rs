@@ -189,7 +189,7 @@ impl Feed {
                 let why = format!("ends ({reason:?})");
                 self.no_more(at, *life, *shard, &why);
             }
-            Fact::Aborted { life, shard, .. } => {
+            Fact::Aborted { life, shard, .. } | Fact::TimedOut { life, shard, .. } => {
                 let (lane, ix) = (self.lane(*life), self.shard(*shard));
                 let text = format!("{} asks the handler of shard-{shard} to stop", self.who(*life));
                 self.builder

@@ -8,7 +8,7 @@
 //!
 //! * Nothing is handed over unless the belief in the lease holds at that moment.
 //! * Every `Open` is followed by exactly one `Close`, and nothing is handed over after it.
-//! * At most one command to the application is in flight, but for `Abort`.
+//! * At most one command to the application is in flight, but for `Abort` and `TimeOut`.
 
 use super::failure::Poison;
 use super::flow::Flow;
@@ -20,11 +20,11 @@ use crate::engine::Held;
 use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
 use crate::input::Outcome;
 use crate::notice::{Left, LossReason, Notice};
-use crate::output::{ConsumerOp, EndReason, FlushReason};
+use crate::output::{EndReason, FlushReason};
 use crate::position::{Checkpoint, Position};
 use crate::row::LeaseRow;
 use crate::time::Mono;
-use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::context::{Context, Request};
 use crate::worker::lease::lane::WriteKind;
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::stream_set::StreamIx;
@@ -66,6 +66,8 @@ pub(in crate::worker) struct HeldLease {
     pub(super) app: Option<(OpId, AppCommand)>,
     /// The command in flight was told to stop.
     pub(super) aborted: bool,
+    /// When it has taken longer than it may.
+    pub(super) late_at: Mono,
     /// The application opened it, so it must be closed.
     pub(super) opened: bool,
     /// The shard was not found, or another one that it waits for, and a listing is to say why.
@@ -108,6 +110,7 @@ impl HeldLease {
             lane: taken.lane,
             app: None,
             aborted: false,
+            late_at: Mono::NEVER,
             opened: false,
             missing: false,
             paused: false,
@@ -196,6 +199,7 @@ impl HeldLease {
     /// Does everything that is due, and returns when something is due again; `None` when it is over.
     pub(super) fn step(&mut self, cx: &mut Context, leases: &mut LeaseTable) -> Option<Mono> {
         self.fence(cx);
+        self.time_out(cx);
         self.stage_step(cx, leases);
         if let Some(kind) = self.lane.next_write(self.wish(cx.now()), cx.now()) {
             self.emit(cx, leases, kind);
@@ -264,6 +268,7 @@ impl HeldLease {
     fn wake_at(&self, cx: &Context) -> Mono {
         let now = cx.now();
         let mut at = self.lane.write_at(self.wish(now)).min(self.stall_at(cx));
+        at = at.min(self.late_at);
         if !self.lane.lost && !self.lane.fenced {
             at = at.min(self.lane.valid_until);
             if self.lane.flight.is_some() {
@@ -294,29 +299,6 @@ impl HeldLease {
         }
         // What is due already was done in this very step; what could not be done waits for an outcome.
         at.max(Mono(now.0.saturating_add(1)))
-    }
-
-    /// When the belief runs out, nothing more is handed over, and what runs is stopped.
-    fn fence(&mut self, cx: &mut Context) {
-        if self.lane.fenced || self.lane.lost || cx.now() < self.lane.valid_until {
-            return;
-        }
-        self.lane.fenced = true;
-        let lease = self.key.clone();
-        cx.notify(Notice::Fenced { lease });
-        self.abort(cx);
-    }
-
-    /// Tells the application to stop what it is at, once.
-    pub(super) fn abort(&mut self, cx: &mut Context) {
-        let stops = !matches!(self.app, None | Some((_, AppCommand::Close)));
-        if self.aborted || !stops {
-            return;
-        }
-        self.aborted = true;
-        self.count_aborted(cx);
-        let (lease, token) = (self.key.clone(), self.token);
-        cx.app(Waiter::App(self.ix), ConsumerOp::Abort { lease, token });
     }
 
     fn stage_step(&mut self, cx: &mut Context, leases: &mut LeaseTable) {

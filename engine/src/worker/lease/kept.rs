@@ -13,7 +13,7 @@ use crate::input::{Cause, Outcome, Refusal, Why};
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, EndReason, FlushReason};
 use crate::time::Mono;
-use crate::worker::context::{Context, Waiter};
+use crate::worker::context::Context;
 use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
 
@@ -178,19 +178,17 @@ impl HeldLease {
     }
 
     fn flush(&mut self, cx: &mut Context, why: FlushReason, until: Mono) {
-        debug_assert!(self.app.is_none(), "one command to the application at a time");
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("only a shard that is read keeps batches");
         };
         reading.flush.told = Some(why);
-        self.aborted = false;
         let op = ConsumerOp::Flush {
             lease: self.key.clone(),
             token: self.token,
             why,
             until,
         };
-        self.app = Some((cx.app(Waiter::App(self.ix), op), AppCommand::Flush(why)));
+        self.ask_app(cx, op, AppCommand::Flush(why));
     }
 
     /// A flush has ended. Whether everything was acknowledged shows by itself.

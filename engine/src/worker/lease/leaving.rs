@@ -4,7 +4,7 @@ use super::held::{AppCommand, HeldLease};
 use super::stage::Stage;
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, EndReason};
-use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 
 impl HeldLease {
@@ -49,19 +49,14 @@ impl HeldLease {
 
     pub(super) fn close(&mut self, cx: &mut Context, reason: EndReason) {
         debug_assert!(self.opened, "only what was opened is closed");
-        debug_assert!(
-            self.app.is_none(),
-            "a shard is closed when its handler has returned"
-        );
         self.tell_unacknowledged(cx);
         self.stage.go(|_| Stage::Closing(reason));
-        self.aborted = false;
         let op = ConsumerOp::Close {
             lease: self.key.clone(),
             token: self.token,
             reason,
         };
-        self.app = Some((cx.app(Waiter::App(self.ix), op), AppCommand::Close));
+        self.ask_app(cx, op, AppCommand::Close);
     }
 
     /// We own the lease no more, by our own will.

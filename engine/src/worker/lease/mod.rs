@@ -5,6 +5,7 @@
 //! | `acquisition` | becoming an owner |
 //! | `held`, `stage` | the life of a shard on its owner: one step that does what is due |
 //! | `lane`, `lane_answers` | renewals, checkpoints, ends, releases: one write in flight, and what its answer means |
+//! | `asked` | what the application is asked for, and for how long that may take |
 //! | `waiting` | before a shard is opened |
 //! | `running` | while it is read |
 //! | `leaving` | letting go of it: what is waited for, and the close |
@@ -22,6 +23,7 @@
 //! Every lease has one step function that may be called at any time and does what is due.
 
 mod acquisition;
+mod asked;
 mod failure;
 mod flow;
 mod held;

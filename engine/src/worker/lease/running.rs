@@ -70,7 +70,6 @@ impl HeldLease {
         let Some(front) = reading.reader.front() else {
             return;
         };
-        debug_assert!(self.app.is_none(), "one batch of a shard is processed at a time");
         debug_assert!(
             cx.now() < self.lane.valid_until && !self.lane.lost,
             "nothing is handed over without the belief"
@@ -79,7 +78,6 @@ impl HeldLease {
             front.after.is_none_or(|after| after < front.last),
             "what is handed over has something left to process"
         );
-        self.aborted = false;
         let (lease, token) = (self.key.clone(), self.token);
         let (batch, after) = (front.batch, front.after);
         let (attempt, valid_until) = (reading.failure.attempt(), self.lane.valid_until);
@@ -105,9 +103,9 @@ impl HeldLease {
             given: Given { batch, alone, after },
             given_back: false,
         };
-        self.app = Some((cx.app(Waiter::App(self.ix), op), command));
         reading.reader.delivered();
         reading.flush.gives_more();
+        self.ask_app(cx, op, command);
     }
 
     /// When something is due while the shard is read.
@@ -147,7 +145,7 @@ impl HeldLease {
 
     /// An application command ended.
     pub(super) fn on_app(&mut self, cx: &mut Context, leases: &LeaseTable, op: OpId, outcome: Outcome) {
-        let Some((_, command)) = self.app.take_if(|(expected, _)| *expected == op) else {
+        let Some(command) = self.app_ended(op) else {
             // A close that was waited for long enough: the lease was given up without its answer.
             return;
         };

@@ -8,7 +8,7 @@ use crate::input::{Cause, Outcome, Refusal, Reply, Why};
 use crate::notice::Notice;
 use crate::output::ConsumerOp;
 use crate::position::Position;
-use crate::worker::context::{Context, Waiter};
+use crate::worker::context::Context;
 use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
 
@@ -70,7 +70,6 @@ impl HeldLease {
             cx.now() < self.lane.valid_until && !self.lane.lost,
             "nothing is set aside without the belief"
         );
-        self.aborted = false;
         let op = ConsumerOp::SetAside {
             lease: self.key.clone(),
             token: self.token,
@@ -84,8 +83,8 @@ impl HeldLease {
             batch: front.batch,
             poison,
         };
-        self.app = Some((cx.app(Waiter::App(self.ix), op), command));
         reading.reader.delivered();
+        self.ask_app(cx, op, command);
     }
 
     /// The application has set a record aside, or could not.

@@ -45,21 +45,19 @@ impl HeldLease {
             self.believes(cx.now()),
             "only an owner that believes opens a shard"
         );
-        debug_assert!(self.app.is_none(), "one command to the application at a time");
         self.stage.go(|stage| Stage::Opening {
             failures: match stage {
                 Stage::Waiting(waiting) => waiting.failures,
                 _ => 0,
             },
         });
-        self.aborted = false;
         let op = ConsumerOp::Open {
             lease: self.key.clone(),
             token: self.token,
             from: self.lane.durable,
             since: self.lane.begins,
         };
-        self.app = Some((cx.app(Waiter::App(self.ix), op), AppCommand::Open));
+        self.ask_app(cx, op, AppCommand::Open);
     }
 
     /// The application has opened the shard, or could not.

@@ -4,6 +4,7 @@ use super::Fleet;
 use super::handling::{Handling, opened};
 use super::kept::{Flushing, Unfinished, tell_done, tell_processed};
 use super::poison::{Aside, SettingAside};
+use super::stopped::Told;
 use crate::faults::Deed;
 use crate::names::shard_of;
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
@@ -30,7 +31,7 @@ pub(super) struct Consumer {
 
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
-    Opening { op: OpId, aborted: bool },
+    Opening { op: OpId, told: Told },
     Flushing(Flushing),
     Idle,
     Handling(Handling),
@@ -80,7 +81,13 @@ impl Fleet {
                     token: token.0,
                 });
                 let delay = cx.draws().magnitude("open", op_key(op), 100, 20_000);
-                let consumer = Consumer::new(token, Stage::Opening { op, aborted: false });
+                let consumer = Consumer::new(
+                    token,
+                    Stage::Opening {
+                        op,
+                        told: Told::Nothing,
+                    },
+                );
                 self.workers[w].adapter.consumers.insert(shard, consumer);
                 self.plan_handler(cx, w, shard, 0, cx.now() + delay);
             }
@@ -133,9 +140,11 @@ impl Fleet {
                 lease, token, why, ..
             } => self.flush(cx, w, (op, why), &lease, token),
             ConsumerOp::Abort { lease, token } => {
-                if let Some(shard) = shard_of(&lease) {
-                    self.abort(cx, w, shard, token);
-                }
+                self.stop_call(cx, w, &lease, token, Told::Aborted);
+                self.note(cx, w, op);
+            }
+            ConsumerOp::TimeOut { lease, token, .. } => {
+                self.stop_call(cx, w, &lease, token, Told::TimedOut);
                 self.note(cx, w, op);
             }
             ConsumerOp::Close { lease, token, reason } => {
@@ -247,47 +256,6 @@ impl Fleet {
         }
     }
 
-    fn abort(&mut self, cx: &mut Context, w: usize, shard: ShardNo, token: FencingToken) {
-        let (now, abort_us, life) = (
-            cx.now(),
-            cx.plan().faults.application.abort_us,
-            self.workers[w].life,
-        );
-        cx.fact(Fact::Aborted {
-            life,
-            shard,
-            token: token.0,
-        });
-        let Some(consumer) = self.workers[w]
-            .adapter
-            .consumers
-            .get_mut(&shard)
-            .filter(|known| known.token == token)
-        else {
-            return;
-        };
-        match &mut consumer.stage {
-            Stage::Opening { aborted, .. } => *aborted = true,
-            Stage::Flushing(flushing) => flushing.aborted = true,
-            Stage::Idle => {}
-            Stage::SettingAside(aside) => aside.aborted = true,
-            Stage::Handling(handling) => {
-                if handling.deaf {
-                    return;
-                }
-                handling.aborted = true;
-                if handling.deaf_until > now {
-                    return;
-                }
-                handling.report_at = 0;
-                handling.ends = handling.ends.min(now + abort_us);
-                consumer.run += 1;
-                let (run, ends) = (consumer.run, handling.ends);
-                self.plan_handler(cx, w, shard, run, ends);
-            }
-        }
-    }
-
     fn close(&mut self, cx: &mut Context, w: usize, shard: ShardNo, token: FencingToken, reason: EndReason) {
         let (life, local) = (self.workers[w].life, self.workers[w].clock.mono(cx.now()));
         cx.fact(Fact::Closed {
@@ -328,11 +296,11 @@ impl Fleet {
         let token = consumer.token;
         match &mut consumer.stage {
             Stage::Idle => {}
-            Stage::Opening { op, aborted } => {
-                let (op, aborted) = (*op, *aborted);
+            Stage::Opening { op, told } => {
+                let (op, told) = (*op, *told);
                 consumer.stage = Stage::Idle;
                 let confirms = worker.peer.is_none() && cx.draws().below("confirms-end", op_key(op), 4) == 0;
-                let (fact, outcome) = opened((aborted, confirms), life, shard, token);
+                let (fact, outcome) = opened((told, confirms), life, shard, token);
                 cx.fact(fact);
                 if outcome == Outcome::Applied(Reply::ConfirmsEnd) {
                     let token = token.0;

@@ -2,6 +2,7 @@
 
 use super::handler::refusal;
 use super::poison::first_poisoned;
+use super::stopped::Told;
 use super::unpacking::Given;
 use crate::faults::Chance;
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
@@ -34,7 +35,7 @@ pub(super) struct Handling {
     pub(super) ends: Time,
     pub(super) deaf_until: Time,
     pub(super) give_up: Time,
-    pub(super) aborted: bool,
+    pub(super) told: Told,
     /// The application pauses the shard for so long, in µs; 0: it does not.
     pub(super) pause_us: u64,
 }
@@ -59,7 +60,7 @@ impl Handling {
             ends,
             deaf_until: 0,
             give_up,
-            aborted: false,
+            told: Told::Nothing,
             pause_us: 0,
         }
     }
@@ -74,6 +75,7 @@ impl Handling {
                     self.ends = self.ends.saturating_add(for_us);
                     self.deaf_until = self.ends;
                 }
+                Chance::HandlerWaits { for_us } => self.ends = self.ends.saturating_add(for_us),
                 Chance::HandlerDeaf { for_us } => {
                     self.ends = self.ends.saturating_add(for_us);
                     self.deaf = true;
@@ -116,15 +118,19 @@ impl Handling {
 
     /// How it ends at this moment. `at`: the position of the only part that it was given, or of its last.
     pub(super) fn outcome(&self, cx: &mut Context, at: Option<Position>) -> Outcome {
-        if self.aborted {
+        let timed_out = self.told == Told::TimedOut;
+        if self.told == Told::Aborted {
             cx.mark("handler-aborted");
             Outcome::Unknown(Cause::Cancelled)
         } else if cx.now() >= self.give_up {
             Outcome::Unknown(Cause::Timeout)
-        } else if self.only.is_some() && (self.fails || self.alone) && at.is_none() {
+        } else if self.only.is_some() && (self.fails || timed_out || self.alone) && at.is_none() {
             // What was trimmed meanwhile has no position any more.
             refusal()
-        } else if self.fails {
+        } else if self.fails || timed_out {
+            if timed_out {
+                cx.mark("handler-timed-out");
+            }
             Outcome::Refused(Refusal {
                 why: match at {
                     Some(at) if self.only.is_some() => Why::RecordFailed(at),
@@ -145,21 +151,32 @@ impl Handling {
 
 /// What oracles and the engine are told when a shard was opened, or was not.
 pub(super) fn opened(
-    (aborted, confirms): (bool, bool),
+    (told, confirms): (Told, bool),
     life: LifeNo,
     shard: ShardNo,
     token: FencingToken,
 ) -> (Fact, Outcome) {
     let token = token.0;
-    if aborted {
-        let fact = Fact::OpenFailed { life, shard, token };
-        (fact, Outcome::Unknown(Cause::Cancelled))
-    } else {
-        let fact = Fact::OpenDone { life, shard, token };
-        let reply = match confirms {
-            true => Reply::ConfirmsEnd,
-            false => Reply::Done,
-        };
-        (fact, Outcome::Applied(reply))
+    let failed = Fact::OpenFailed { life, shard, token };
+    match told {
+        Told::Aborted => (failed, Outcome::Unknown(Cause::Cancelled)),
+        Told::TimedOut => (failed, took_too_long()),
+        Told::Nothing => {
+            let fact = Fact::OpenDone { life, shard, token };
+            let reply = match confirms {
+                true => Reply::ConfirmsEnd,
+                false => Reply::Done,
+            };
+            (fact, Outcome::Applied(reply))
+        }
     }
+}
+
+/// The answer of a call that was stopped because it took too long.
+pub(super) fn took_too_long() -> Outcome {
+    Outcome::Refused(Refusal {
+        why: Why::HandlerFailed,
+        current: None,
+        detail: "the call took too long".into(),
+    })
 }

@@ -2,6 +2,8 @@
 
 use super::Fleet;
 use super::handler::{Stage, op_key};
+use super::handling::took_too_long;
+use super::stopped::Told;
 use crate::names::shard_of;
 use crate::oracles::{Fact, LifeNo, ShardNo};
 use crate::world::context::Context;
@@ -102,7 +104,7 @@ pub(super) struct Flushing {
     op: OpId,
     why: FlushReason,
     how: Flush,
-    pub(super) aborted: bool,
+    pub(super) told: Told,
 }
 
 /// How a flush ends.
@@ -223,7 +225,7 @@ impl Fleet {
             op,
             why,
             how,
-            aborted: false,
+            told: Told::Nothing,
         });
         let run = consumer.run;
         self.plan_handler(cx, w, shard, run, cx.now() + delay);
@@ -231,12 +233,7 @@ impl Fleet {
 
     /// A flush ends.
     pub(super) fn end_flush(&mut self, cx: &mut Context, w: usize, shard: ShardNo, flushing: Flushing) {
-        let Flushing {
-            op,
-            why,
-            how,
-            aborted,
-        } = flushing;
+        let Flushing { op, why, how, told } = flushing;
         let worker = &mut self.workers[w];
         let life = worker.life;
         let Some(consumer) = worker.adapter.consumers.get_mut(&shard) else {
@@ -244,7 +241,8 @@ impl Fleet {
         };
         let token = consumer.token;
         let outcome = match how {
-            _ if aborted => Outcome::Unknown(Cause::Cancelled),
+            _ if told == Told::Aborted => Outcome::Unknown(Cause::Cancelled),
+            _ if told == Told::TimedOut => took_too_long(),
             Flush::ActsLater => Outcome::Applied(Reply::Done),
             Flush::Fails => Outcome::Refused(Refusal {
                 why: Why::HandlerFailed,

@@ -7,6 +7,7 @@
 //! | [`program`] | a worker whose program others wrote |
 //! | [`handler`] | the application: a handler for every open shard |
 //! | [`suspended`] | machines are suspended and wake up; handlers ask their fences |
+//! | [`stopped`] | calls of the application that a worker stops |
 //! | [`shard_pause`] | the application pauses a shard for a while |
 //! | [`absence`] | the application takes a stream away from a worker, and gives it back |
 //! | [`unpacking`] | which parts of aggregated records a handler is given |
@@ -24,6 +25,7 @@ mod poison;
 mod process;
 mod program;
 mod shard_pause;
+mod stopped;
 mod suspended;
 mod told;
 mod transcript;

@@ -2,7 +2,9 @@
 
 use super::Fleet;
 use super::handler::{Stage, op_key, refusal};
+use super::handling::took_too_long;
 use super::kept::tell_done;
+use super::stopped::Told;
 use super::unpacking::Given;
 use crate::names::shard_of;
 use crate::oracles::{Fact, ShardNo};
@@ -20,7 +22,7 @@ pub(super) struct SettingAside {
     batch: OpId,
     at: Position,
     fails: bool,
-    pub(super) aborted: bool,
+    pub(super) told: Told,
 }
 
 /// The record that is to be set aside, and of which batch.
@@ -91,7 +93,7 @@ impl Fleet {
             batch,
             at,
             fails,
-            aborted: false,
+            told: Told::Nothing,
         });
         let run = consumer.run;
         self.plan_handler(cx, w, shard, run, cx.now() + delay);
@@ -109,8 +111,10 @@ impl Fleet {
             return;
         };
         let token = consumer.token;
-        let outcome = if aside.aborted {
+        let outcome = if aside.told == Told::Aborted {
             Outcome::Unknown(Cause::Cancelled)
+        } else if aside.told == Told::TimedOut {
+            took_too_long()
         } else if aside.fails {
             Outcome::Refused(Refusal {
                 why: Why::HandlerFailed,

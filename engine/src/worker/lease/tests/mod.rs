@@ -2,6 +2,7 @@
 
 mod acquisition;
 mod answers;
+mod asked;
 mod began;
 mod confirmed_end;
 mod failure;
@@ -120,7 +121,7 @@ impl Owner {
     #[track_caller]
     fn answer_app(&mut self, outcome: Outcome) {
         let is_it = |effect: &Effect| match effect {
-            Effect::Consumer(op) => !matches!(op, ConsumerOp::Abort { .. }),
+            Effect::Consumer(op) => !is_stop(op),
             _ => false,
         };
         self.answer(is_it, outcome);
@@ -144,7 +145,7 @@ impl Owner {
     /// What the application was asked for, and has not answered yet.
     fn app(&self) -> Option<ConsumerOp> {
         self.find(|effect| match effect {
-            Effect::Consumer(op) if !matches!(op, ConsumerOp::Abort { .. }) => Some(op.clone()),
+            Effect::Consumer(op) if !is_stop(op) => Some(op.clone()),
             _ => None,
         })
     }
@@ -212,6 +213,11 @@ impl Owner {
         *self.cx.phase_mut() = Phase::Stopping(Stopping::new(EndReason::Shutdown, deadline, false));
         self.step();
     }
+}
+
+/// Whether it tells what runs to stop.
+fn is_stop(op: &ConsumerOp) -> bool {
+    matches!(op, ConsumerOp::Abort { .. } | ConsumerOp::TimeOut { .. })
 }
 
 /// Records with these numbers.

@@ -1,0 +1,72 @@
+//! What the application is asked for, one command at a time: when it is told to stop, and when a command has taken too long.
+
+use super::held::{AppCommand, HeldLease};
+use crate::ids::OpId;
+use crate::notice::Notice;
+use crate::output::{ConsumerOp, FlushReason};
+use crate::time::Mono;
+use crate::worker::context::{Context, Waiter};
+
+impl HeldLease {
+    /// Asks the application for something.
+    pub(super) fn ask_app(&mut self, cx: &mut Context, op: ConsumerOp, command: AppCommand) {
+        debug_assert!(self.app.is_none(), "one command to the application at a time");
+        self.aborted = false;
+        let limit = cx.config().handler_timeout;
+        self.late_at = match command {
+            // A shard that is let go of has a limit of its own; and nothing can be done about a close.
+            AppCommand::Flush(FlushReason::Leaving(_)) | AppCommand::Close => Mono::NEVER,
+            _ if limit.is_zero() => Mono::NEVER,
+            _ => cx.now() + limit,
+        };
+        self.app = Some((cx.app(Waiter::App(self.ix), op), command));
+    }
+
+    /// What the application was asked for has ended: what that was. Absent: it is not waited for any more.
+    pub(super) fn app_ended(&mut self, op: OpId) -> Option<AppCommand> {
+        let (_, command) = self.app.take_if(|(expected, _)| *expected == op)?;
+        self.late_at = Mono::NEVER;
+        Some(command)
+    }
+
+    /// A command that takes longer than it may is told to stop, once: it has failed.
+    pub(super) fn time_out(&mut self, cx: &mut Context) {
+        if cx.now() < self.late_at {
+            return;
+        }
+        debug_assert!(self.app.is_some(), "only what is in flight takes too long");
+        self.late_at = Mono::NEVER;
+        if self.aborted {
+            return;
+        }
+        let op = ConsumerOp::TimeOut {
+            lease: self.key.clone(),
+            token: self.token,
+            after: cx.config().handler_timeout,
+        };
+        cx.app(Waiter::App(self.ix), op);
+    }
+
+    /// When the belief runs out, nothing more is handed over, and what runs is stopped.
+    pub(super) fn fence(&mut self, cx: &mut Context) {
+        if self.lane.fenced || self.lane.lost || cx.now() < self.lane.valid_until {
+            return;
+        }
+        self.lane.fenced = true;
+        let lease = self.key.clone();
+        cx.notify(Notice::Fenced { lease });
+        self.abort(cx);
+    }
+
+    /// Tells the application to stop what it is at, once.
+    pub(super) fn abort(&mut self, cx: &mut Context) {
+        let stops = !matches!(self.app, None | Some((_, AppCommand::Close)));
+        if self.aborted || !stops {
+            return;
+        }
+        self.aborted = true;
+        self.count_aborted(cx);
+        let (lease, token) = (self.key.clone(), self.token);
+        cx.app(Waiter::App(self.ix), ConsumerOp::Abort { lease, token });
+    }
+}
