@@ -216,15 +216,26 @@ fn a_member_hands_over_what_the_leader_moves() {
 
 #[test]
 fn what_no_leader_assigns_is_taken_after_a_while() {
-    let mut rig = fleet(4, 0);
-    version(&mut rig, "CLIENT_VERSION_3X");
-    lock(&mut rig, "dead", "v1");
-    reports(&mut rig);
-    rig.join();
-    java_lives(&mut rig, 40);
-    assert_eq!(held(&rig, 0), 0);
-    java_lives(&mut rig, 30);
-    assert!(held(&rig, 0) > 0, "five lease durations are over");
+    // What is free: five lease durations. What is expired: two of them where nobody leads, and the one by which it is known.
+    for (leader, owner, secs) in [
+        (JAVA, None, 50),
+        ("dead", None, 50),
+        (JAVA, Some("dead"), 60),
+        ("dead", Some("dead"), 30),
+    ] {
+        let mut rig = fleet(4, 0);
+        version(&mut rig, "CLIENT_VERSION_3X");
+        lock(&mut rig, leader, "v1");
+        reports(&mut rig);
+        for n in 0..4 {
+            change(&mut rig, n, |row| row.owner = owner.map(WorkerId::from));
+        }
+        rig.join();
+        java_lives(&mut rig, secs - 1);
+        assert_eq!(held(&rig, 0), 0, "{leader} {owner:?}");
+        java_lives(&mut rig, 3);
+        assert!(held(&rig, 0) > 0, "{leader} {owner:?}");
+    }
 }
 
 #[test]

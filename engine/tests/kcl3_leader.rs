@@ -143,7 +143,52 @@ fn a_lock_whose_version_stands_still_for_two_minutes_is_taken() {
         rig.table.fleet["Leader"]["recordVersionNumber"], first,
         "it is renewed"
     );
-    assert_eq!(rig.table.fleet["Leader"]["leaseDuration"], text("120000"));
+    assert_eq!(rig.table.fleet["Leader"]["leaseDuration"], text("20000"));
+}
+
+/// How many seconds pass until no lease is this worker's any more, which is dead. The Java worker lives, and does not lead.
+fn bereft(rig: &mut Rig, worker: usize) -> u64 {
+    let me = me(rig, worker);
+    let owns = |rig: &Rig| (0..8).any(|n| rig.row(n).actual_owner() == Some(&me));
+    assert!(owns(rig), "it has leases");
+    rig.workers[worker].alive = false;
+    for secs in 0..200 {
+        if !owns(rig) {
+            return secs;
+        }
+        java_lives(rig, 1);
+    }
+    panic!("its leases stand still")
+}
+
+/// A fleet of `java` and three workers of ours, one of which leads. Returns which.
+fn led_by_one_of_three() -> (Rig, usize) {
+    let mut rig = leading(8);
+    rig.join();
+    rig.join();
+    java_lives(&mut rig, 200);
+    assert!((0..3).all(|worker| held(&rig, worker) > 0), "each has its share");
+    (rig, 0)
+}
+
+#[test]
+fn what_a_leader_of_ours_had_that_died_is_assigned_by_the_next_one_within_half_a_minute() {
+    let (mut rig, leader) = led_by_one_of_three();
+    let secs = bereft(&mut rig, leader);
+    assert!(secs <= 22, "its leases stood for {secs} s");
+    let owner = rig.table.fleet["Leader"]["ownerName"].clone();
+    assert!(
+        [1, 2]
+            .map(|worker| text(me(&rig, worker).as_str()))
+            .contains(&owner)
+    );
+}
+
+#[test]
+fn a_leader_assigns_what_a_dead_worker_of_ours_had_after_a_lease_duration() {
+    let (mut rig, _) = led_by_one_of_three();
+    let secs = bereft(&mut rig, 2);
+    assert!(secs <= 13, "its leases stood for {secs} s");
 }
 
 #[test]

@@ -94,6 +94,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "first-members-page-only"
     "first-page-only"
     "floor-share"
+    "follows-the-dead"
     "foreign-numbers-taken"
     "forgets-by-one-listing"
     "forgets-what-is-lost"

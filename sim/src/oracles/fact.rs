@@ -395,7 +395,7 @@ pub enum Fact {
     /// A worker has said what it holds: all that it said and did not take back.
     Said { life: LifeNo },
 
-    /// The lock of the leader of a fleet is this life's from now on.
+    /// The lock of the leader of a fleet was written, and is this life's from now on, or still.
     Leads { life: Option<LifeNo> },
     /// A life says to a fleet that it lives, or takes that back.
     Reports { life: LifeNo, there: bool },

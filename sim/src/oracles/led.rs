@@ -4,12 +4,15 @@
 //! * `fair-shares`: who does not lead takes what was assigned to it, and else only what nobody has read for long. Who leads leaves
 //!   owners the time to find out what they were assigned.
 //! * `requests-on-time`: who lives says so.
-//! * `leases-owned`: what was assigned to a worker that lives, it takes soon; to a worker that died long ago, nothing is assigned.
+//! * `leases-owned`: what was assigned to a worker that lives, it takes soon; to a worker that died long ago, nothing is assigned. What a
+//!   dead worker had gets another owner: from a leader of ours within a lease duration, and else within three (`heirs`).
 //! * `stops-cleanly`: who stops leaves neither a report nor a lock, or leases would be assigned to it.
 //!
 //! A fleet that goes over from version 2 has such a leader from the end of that, as soon as every worker can have noticed it, until it
 //! goes back. What is said of leases and leaders is asked for in that time only; that who stops leaves nothing, always. And who ends the
 //! migration has waited for as long as it is configured to, while every owner reported (`leases-owned`): to others nothing is assigned.
+
+mod heirs;
 
 use super::fact::{Mark, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -48,8 +51,9 @@ struct Life {
 pub(super) struct Led {
     is_on: bool,
     lease: Time,
-    /// For so long a lease is left to the leader, and what is handed over to its owner.
+    /// For so long a lease is left to the leader, if there is one and if there is none; and what is handed over to its owner.
     patience: Time,
+    leaderless: Time,
     overdue: Time,
     /// For so long a leader takes an owner for alive that does not renew a lease.
     silence: Time,
@@ -64,11 +68,17 @@ pub(super) struct Led {
     rows: Vec<Truth>,
     lives: BTreeMap<LifeNo, Life>,
     lock: Option<LifeNo>,
+    /// When the lock was last written, and since when it is with whom it is with.
+    beaten: Time,
+    locked: Time,
     /// Who had the lock before, and when it lost it.
     before: Option<(LifeNo, Time)>,
 }
 
 const SLACK_US: Time = 5_000_000;
+
+/// How long a lock lasts that a worker of KCL has written, from its last beat on.
+const KCL_LOCK_US: Time = 120_000_000;
 
 /// A report tells its time in whole seconds, so it may count for so much less.
 const REPORTED_US: Time = 1_000_000;
@@ -88,6 +98,7 @@ impl Led {
             is_on: terms.led && !terms.clocks_beyond,
             lease: terms.at_least(lease),
             patience: terms.at_least(lease.times(5)),
+            leaderless: terms.at_least(lease.times(2)),
             silence: terms.at_least(lease.scaled(5, 2)),
             overdue: terms.at_least(terms.least(|config| config.hand_over_timeout()).times(3)),
             doubt: 2 * tables * known + SLACK_US,
@@ -97,6 +108,8 @@ impl Led {
             rows: Vec::new(),
             lives: BTreeMap::new(),
             lock: None,
+            beaten: 0,
+            locked: 0,
             before: None,
         }
     }
@@ -127,8 +140,11 @@ impl Led {
                 self.changed(now, shard, by, after);
             }
             Fact::Leads { life } => {
-                self.before = self.lock.map(|life| (life, now));
-                self.lock = life;
+                self.beaten = now;
+                if life != self.lock {
+                    self.before = self.lock.map(|life| (life, now));
+                    (self.lock, self.locked) = (life, now);
+                }
             }
             Fact::Reports { life, there } => {
                 let known = self.lives.entry(life).or_default();
@@ -269,7 +285,7 @@ impl Led {
     ) {
         let stopping = self.lives.get(&life).is_some_and(|life| life.stopping);
         if matches!(verb, Verb::Take | Verb::Assign) && !stopping && self.is_led(now, others) {
-            self.judge_early(now, (life, shard), before, verdict);
+            self.judge_early(now, (life, shard), before, others, verdict);
         }
         if !matches!(verb, Verb::Assign | Verb::BeginHandOver) {
             return;
@@ -292,11 +308,12 @@ impl Led {
         now: Time,
         (life, shard): (LifeNo, ShardNo),
         before: Option<Row>,
+        others: &BTreeSet<LifeNo>,
         verdict: &mut Verdict,
     ) {
         let truth = self.rows.get(shard as usize).copied().unwrap_or_default();
         let row = before.filter(is_open);
-        if let Some(why) = row.and_then(|row| self.early(now, life, row, truth)) {
+        if let Some(why) = row.and_then(|row| self.early(now, life, row, truth, others)) {
             verdict.report(Property::FairShares, now, || {
                 format!("life {life} takes or assigns shard {shard}, {why}: it is too early, or another worker's to assign")
             });
@@ -324,13 +341,24 @@ impl Led {
     }
 
     /// Why a lease is not to be taken or assigned yet by a worker.
-    fn early(&self, now: Time, life: LifeNo, row: Row, truth: Truth) -> Option<String> {
+    fn early(
+        &self,
+        now: Time,
+        life: LifeNo,
+        row: Row,
+        truth: Truth,
+        others: &BTreeSet<LifeNo>,
+    ) -> Option<String> {
         let (named, renewed) = (now - truth.named, now - truth.renewed);
         let (me, leads) = (Some(Owner::Life(life)), self.leads(now, life));
         let ms = |us: Time| us / 1_000;
+        let left = match self.has_leader(now, others) {
+            true => self.patience,
+            false => self.leaderless,
+        };
         let patience = match leads {
-            true => self.silence,
-            false => self.patience + self.lease,
+            true => self.silence_of(row, truth, others),
+            false => left + self.lease,
         };
         match row.owner {
             owner if owner == me => None,
@@ -373,6 +401,7 @@ impl Led {
         let followed = self.is_followed(now);
         if followed {
             self.look_for_silent(now, others, verdict);
+            self.look_for_heirs(now, others, verdict);
         }
         let from = self.led_from.unwrap_or(now);
         for (shard, truth) in self.rows.iter_mut().enumerate() {

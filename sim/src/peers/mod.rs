@@ -22,6 +22,10 @@ pub(crate) mod sdk;
 mod time;
 mod vmware_go_kcl;
 
+/// For how long the lock of a leader of the Java KCL lasts, and how often its worker renews it, and others look at it, in µs.
+pub(crate) const KCL_LOCK_US: u64 = 120_000_000;
+pub(crate) const KCL_LOCK_PERIOD_US: u64 = 30_000_000;
+
 pub use fleet::{Assignment, Fleet, Program};
 pub(crate) use host::{Ask, ItemOp, Request};
 pub(crate) use process::{Exit, Process};

@@ -3,7 +3,7 @@
 //! A member takes what the table says is its own, gives up what it is asked for, and takes nothing else. If a leader is not there, or
 //! does not act, KCL's workers wait for as long as that lasts, and a lease that no leader assigns is not read. Here a lease that
 //! has been free or expired for [`patience`] is taken without a leader, up to this worker's share: KCL's workers understand a
-//! take, and their leader goes on with what it finds.
+//! take, and their leader goes on with what it finds. Where nobody leads, an expired lease waits for less.
 
 use super::by_count::{ByCount, drawn, is_plainly_of};
 use super::{MAX_TAKES, Way, report_choice};
@@ -14,7 +14,7 @@ use crate::row::{Change, LeaseRow};
 use crate::share_out::{self, Candidate, LoadOptions, Portion};
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::{Balance, Lease, LeaseTable, silence};
+use crate::worker::lease_table::{Balance, Lease, LeaseTable, silence_of};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,15 +22,22 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_ASSIGNED: usize = 5_000;
 
 /// For how long a lease that is free or expired is left to the leader: two of its intervals, which are two lease durations each,
-/// and one more lease duration.
-fn patience(cx: &Context) -> Span {
-    cx.config().lease_duration.times(5)
+/// and one more lease duration. If nobody leads, an expired lease is left for one interval, in which a worker of KCL may become the leader.
+fn patience(cx: &Context, leaderless: bool, lease: &Lease) -> Span {
+    match leaderless && is_owned(lease) {
+        true => cx.config().lease_duration.times(2),
+        false => cx.config().lease_duration.times(5),
+    }
+}
+
+fn is_owned(lease: &Lease) -> bool {
+    lease.row().is_some_and(|row| row.actual_owner().is_some())
 }
 
 /// Whether a lease that can be taken is the leader's to assign by now.
 fn is_due(cx: &Context, lease: &Lease) -> bool {
-    let owner = lease.row().and_then(|row| row.actual_owner());
-    owner.is_none() || lease.idle() >= silence(cx)
+    let owned = lease.row().filter(|row| row.actual_owner().is_some());
+    owned.is_none_or(|row| lease.idle() >= silence_of(cx, row))
 }
 
 impl ByCount {
@@ -38,10 +45,10 @@ impl ByCount {
     pub(super) fn take_assigned(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
         self.take_promised(cx, leases, balance);
         let need = balance.target().saturating_sub(balance.of(cx.me()));
-        let patience = patience(cx);
+        let leaderless = leases.fleet().is_leaderless(cx.now());
         let left_lying = balance.available().iter().copied().filter(|ix| {
             let lease = leases.get(*ix);
-            lease.is_some_and(|lease| unread_for(cx, lease) >= patience)
+            lease.is_some_and(|lease| unread_for(cx, lease) >= patience(cx, leaderless, lease))
         });
         let order = drawn(cx, leases, "take", left_lying);
         let most = order.len().min(need.min(MAX_TAKES) as usize);
@@ -55,8 +62,7 @@ impl ByCount {
 
 /// For how long a lease that can be taken is known to have been free or expired.
 fn unread_for(cx: &Context, lease: &Lease) -> Span {
-    let owned = lease.row().is_some_and(|row| row.actual_owner().is_some());
-    match owned {
+    match is_owned(lease) {
         true => Span(lease.idle().0.saturating_sub(cx.config().lease_duration.0)),
         false => lease.idle(),
     }

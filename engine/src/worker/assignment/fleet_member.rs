@@ -141,6 +141,8 @@ impl FleetMember {
         if self.flight.is_some() || now < self.wake_at(cx, leases.fleet()) {
             return;
         }
+        // What a look at the tables beside has shown since the last scan may stand against leading, too.
+        self.resigns |= !self.may_lead(cx, leases.fleet());
         let next = self.next(cx, leases);
         // What is due after this one is looked for when it has been answered.
         self.news = next.is_some();

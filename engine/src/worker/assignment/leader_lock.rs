@@ -7,7 +7,7 @@
 //!
 //! A leader that stood still for longer than the lock lasts does not lead, but goes on renewing: the version in the row says whether
 //! another worker has taken the lock meanwhile. If none has, it leads again at once; and if it stops, it gives the lock up. Else the row
-//! would name a leader for two minutes more that does not lead.
+//! would name a leader for a while more that does not lead.
 
 use crate::fleet::{FleetWrite, LEADER_BEAT, LEADER_LEASE};
 use crate::ids::WorkerId;
@@ -20,8 +20,6 @@ use crate::worker::lease_table::Fleet;
 const MAX_DOUBTS: usize = 8;
 /// A renewal that failed is tried again after this.
 const RETRY: Span = Span::from_secs(2);
-/// No lock is taken for one that lasts for a shorter time.
-const LEAST_LEASE: Span = Span::from_secs(1);
 /// For how long a lock that is free is left to workers of KCL, which look every 30 s: the application chose them to lead.
 pub(super) const COURTESY: Span = Span::from_secs(45);
 
@@ -95,9 +93,8 @@ impl LeaderLock {
             return None;
         }
         let seen = match fleet.leader() {
-            Some((lock, since)) if !lock.released => {
-                let lasts = Span(lock.lease_ms.saturating_mul(1_000)).max(LEAST_LEASE);
-                (now.since(since) > lasts).then(|| Some(lock.version.clone()))
+            Some((lock, stood)) if !lock.released => {
+                (stood > lock.lasts()).then(|| Some(lock.version.clone()))
             }
             other => {
                 let free = fleet

@@ -15,6 +15,7 @@ use crate::fleet::{
     MIGRATION_NOTICED, TableMigration, WORKER_EXPIRY, seconds,
 };
 use crate::ids::WorkerId;
+use crate::row::{HandsOver, LeaseRow};
 use crate::share_out::{Rules, age_of, rules, whole_seconds};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
@@ -42,6 +43,8 @@ impl SeenWorker {
 struct SeenLeader {
     row: FleetLeader,
     since: Mono,
+    /// When the last scan that showed the row asked for it.
+    asked: Mono,
     seen_by: u64,
 }
 
@@ -69,11 +72,21 @@ pub(in crate::worker) struct Fleet {
     rules: Rules,
 }
 
-/// How long a row must have stood still so that its owner counts as dead where a leader assigns leases. A worker of KCL looks for what was
-/// assigned to it once in a lease duration (half of the interval of assignment), and renews it for the first time a third of one
-/// later. One and a half are not enough on a busy machine.
+/// How long a row must have stood still so that its owner counts as dead where a leader assigns leases.
+///
+/// A worker of KCL looks for what was assigned to it once in a lease duration (half of the interval of assignment), and renews it for the
+/// first time a third of one later. One and a half are not enough on a busy machine.
 pub(in crate::worker) fn silence(cx: &Context) -> Span {
     cx.config().lease_duration.scaled(5, 2)
+}
+
+/// The same for the owner that this row names. An owner that has written that it hands the lease over is a worker of ours that has taken
+/// the lease: it renews it.
+pub(in crate::worker) fn silence_of(cx: &Context, row: &LeaseRow) -> Span {
+    match row.hands_over {
+        HandsOver::Yes => cx.config().lease_duration,
+        HandsOver::No | HandsOver::Later => silence(cx),
+    }
 }
 
 impl Rows {
@@ -86,6 +99,7 @@ impl Rows {
                 self.leader = Some(SeenLeader {
                     row,
                     since,
+                    asked,
                     seen_by: number,
                 });
             }
@@ -288,10 +302,26 @@ impl Fleet {
         !moves && !matches!(self.migration(), Some(TableMigration::Unknown(_)))
     }
 
-    /// The lock of a leader, and since when it has been as it is.
-    pub(in crate::worker) fn leader(&self) -> Option<(&FleetLeader, Mono)> {
+    /// The lock of a leader, and for how long it is known to have stood still.
+    pub(in crate::worker) fn leader(&self) -> Option<(&FleetLeader, Span)> {
         let rows = self.beside.as_ref().unwrap_or(&self.here);
-        rows.leader.as_ref().map(|seen| (&seen.row, seen.since))
+        let leader = rows.leader.as_ref();
+        leader.map(|seen| (&seen.row, seen.asked.since(seen.since)))
+    }
+
+    /// Whether nobody leads, as far as is known: there is no lock, it has run out, or the worker that has it is dead. By the rules of a
+    /// version that is not known, there may be a leader without a lock.
+    pub(in crate::worker) fn is_leaderless(&self, now: Mono) -> bool {
+        if matches!(self.version(), Some(FleetVersion::Unknown(_))) {
+            return false;
+        }
+        let Some((lock, stood)) = self.leader().filter(|(lock, _)| !lock.released) else {
+            return true;
+        };
+        // That the tables beside cannot be read says nothing of who lives.
+        let looked_at = now.min(self.looked_at);
+        let mut live = self.live_as_of(now, looked_at);
+        stood > lock.lasts() || !live.any(|worker| worker.id == lock.id)
     }
 
     /// Since when there has been no lock of a leader.

@@ -36,7 +36,7 @@ mod timers;
 mod unread;
 mod unreadable;
 
-pub(super) use fleet::{Fleet, silence};
+pub(super) use fleet::{Fleet, silence, silence_of};
 pub(super) use lease::Lease;
 pub(super) use ours::Says;
 pub(super) use scan::{Scan, Scanned, Scans};

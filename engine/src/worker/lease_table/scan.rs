@@ -1,6 +1,6 @@
 //! Reading the whole lease table, page by page.
 
-use super::fleet::silence;
+use super::fleet::silence_of;
 use super::fleet_look::FleetLook;
 use super::observe::Source;
 use super::unreadable::Unreadable;
@@ -377,9 +377,10 @@ impl LeaseTable {
     fn judge_fleet(&mut self, cx: &Context, balance: &Balance) {
         let number = self.scans.number;
         for ix in balance.available() {
-            let lease = self.get(*ix).filter(|lease| lease.idle() >= silence(cx));
-            let owner = lease.and_then(|lease| lease.row()?.actual_owner().cloned());
-            if let Some(owner) = owner {
+            let lease = self.get(*ix);
+            let silent =
+                lease.and_then(|lease| lease.row().filter(|row| lease.idle() >= silence_of(cx, row)));
+            if let Some(owner) = silent.and_then(|row| row.actual_owner().cloned()) {
                 self.fleet.let_expire(&owner);
             }
         }

@@ -118,6 +118,32 @@ fn a_leader_gives_owners_time() {
 }
 
 #[test]
+fn what_a_dead_leader_had_is_taken_by_its_followers() {
+    let owned = write(190, 1, Verb::Take, (None, 0), (Some(1), 1));
+    let dies = |life: u32| (300 * S, Fact::Died { life });
+    let reports = |life: u32| {
+        let said = (10..900).step_by(30);
+        said.map(move |at| (at * S, Fact::Reports { life, there: true }))
+    };
+    let scans = (1..900).map(|at| (at * S, Fact::ScanEnded { life: 2 }));
+    let all = |facts: Vec<(Time, Fact)>| {
+        let said = reports(1).filter(|(at, _)| *at < 300 * S).chain(reports(2));
+        judge(said.chain(scans.clone()).chain(facts))
+    };
+    let begun = [leads(50, 1), owned, dies(1)];
+    let takes = |at| write(at, 2, Verb::Take, (Some(1), 1), (Some(2), 2));
+    let then = |facts: &[(Time, Fact)]| all([&begun[..], facts].concat());
+    assert_eq!(then(&[takes(340)]), []);
+    assert_eq!(then(&[takes(420)]), [Property::LeasesOwned]);
+    // Somebody else may have become the leader.
+    assert_eq!(then(&[leads(330, 0), takes(420)]), []);
+    assert_eq!(then(&[leads(330, 2), takes(395)]), []);
+    // It is said again for as long as it lasts.
+    let found = then(&[leads(330, 2)]);
+    assert!(found.len() > 1 && found.iter().all(|found| *found == Property::LeasesOwned));
+}
+
+#[test]
 fn who_lives_says_so() {
     let reports = |at: u64| (at * S, Fact::Reports { life: 1, there: true });
     let scans = |at: u64| (at * S, Fact::ScanEnded { life: 1 });

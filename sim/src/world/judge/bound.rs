@@ -1,10 +1,11 @@
 //! Bounds on the time after the faults.
 
 use crate::oracles::ShardNo;
+use crate::peers::{KCL_LOCK_PERIOD_US, KCL_LOCK_US};
 use crate::world::context::Context;
 use crate::world::services::Services;
 use leasehold_engine::config::{Config, TABLE_PATIENCE};
-use leasehold_engine::fleet::{LEADER_BEAT, LEADER_LEASE, REPORT_INTERVAL, WORKER_EXPIRY};
+use leasehold_engine::fleet::{REPORT_INTERVAL, WORKER_EXPIRY};
 use leasehold_engine::policy::Assign;
 use leasehold_engine::time::Span;
 
@@ -81,7 +82,7 @@ fn led(cx: &Context) -> (u64, u64) {
         return (0, 0);
     }
     // The lock of a dead leader is over, others look at it now and then, and reports of the dead are over.
-    let lock = LEADER_LEASE.0 + 3 * LEADER_BEAT.0 + WORKER_EXPIRY.0 + REPORT_INTERVAL.0;
+    let lock = KCL_LOCK_US + 3 * KCL_LOCK_PERIOD_US + WORKER_EXPIRY.0 + REPORT_INTERVAL.0;
     // In every second round an owner that died is seen to; in every third, leases are moved, and owners have time to hand
     // them over. Workers look for what was assigned to them, and for parents that have ended.
     let lease = cx.plan().config.lease_duration().0;

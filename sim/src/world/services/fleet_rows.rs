@@ -99,9 +99,9 @@ impl Services {
             Owner::Life(life) => Some(life),
             Owner::Stranger => None,
         });
+        cx.fact(Fact::Leads { life });
         if self.leader != life {
             self.leader = life;
-            cx.fact(Fact::Leads { life });
             let worker = life.map(|life| cx.names().worker(life));
             cx.line(|| match worker {
                 Some(worker) => format!("w{worker} leads the fleet"),

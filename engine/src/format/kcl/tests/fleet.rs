@@ -106,7 +106,7 @@ fn the_lock_is_taken_renewed_and_given_up_under_conditions() {
         table.clone().unwrap(),
         item(json!({
             "leaseKey": {"S": "Leader"}, "entityType": {"S": "LEADER"}, "ownerName": {"S": "w1"},
-            "leaseDuration": {"S": "120000"}, "recordVersionNumber": {"S": "v1"}
+            "leaseDuration": {"S": "20000"}, "recordVersionNumber": {"S": "v1"}
         }))
     );
     assert!(!write(&mut table, &lead("v2", None)), "there is one");
@@ -134,7 +134,7 @@ fn the_lock_is_taken_renewed_and_given_up_under_conditions() {
             lock.lease_ms,
             lock.released
         ),
-        ("w1", "v2", 120_000, false)
+        ("w1", "v2", 20_000, false)
     );
     let down = |before: &[&str]| FleetWrite::StepDown {
         worker: "w1".into(),

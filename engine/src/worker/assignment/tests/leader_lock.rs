@@ -14,7 +14,7 @@ fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, version: Option<&str>) {
         let lock = FleetLeader {
             id: "other".into(),
             version: version.into(),
-            lease_ms: 120_000,
+            lease_ms: LEADER_LEASE.0 / 1_000,
             released: false,
         };
         fleet.observe(cx, scan, cx.now(), FleetRow::Leader(lock));

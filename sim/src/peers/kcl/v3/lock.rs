@@ -5,6 +5,7 @@ use super::super::super::host::Host;
 use super::super::super::sdk::{Failure, key_only};
 use super::super::lease::{ENTITY, s, text};
 use super::Place;
+use crate::peers::{KCL_LOCK_PERIOD_US as PERIOD_US, KCL_LOCK_US as DURATION_US};
 use leasehold_engine::table::Item;
 use leasehold_local_aws::dynamo::expr::{Condition, Update};
 use std::cell::{Cell, RefCell};
@@ -13,9 +14,6 @@ const LEADER: &str = "Leader";
 const OWNER: &str = "ownerName";
 const VERSION: &str = "recordVersionNumber";
 const DURATION: &str = "leaseDuration";
-
-const DURATION_US: u64 = 120_000_000;
-const PERIOD_US: u64 = 30_000_000;
 
 /// A version, and since when it counts, by the monotonic clock.
 #[derive(Clone)]
@@ -93,7 +91,11 @@ impl Lock {
                 None => Condition::not_exists(self.place.key),
                 Some(version) => {
                     let since = self.seen_since(version, now);
-                    if now <= since + DURATION_US {
+                    // The row says for how long it lasts.
+                    let lasts = row
+                        .as_deref()
+                        .and_then(|row| text(row, DURATION)?.parse::<u64>().ok());
+                    if now <= since + lasts.map_or(DURATION_US, |ms| ms.saturating_mul(1_000)) {
                         return Ok(false);
                     }
                     Condition::exists(self.place.key).and(Condition::equals(VERSION, s(version)))

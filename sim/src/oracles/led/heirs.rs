@@ -1,0 +1,82 @@
+//! What a dead worker had, and who is to have it: what the leader assigns, or, where nobody leads, what its followers take.
+
+use super::{Led, Life, Truth, is_open};
+use crate::oracles::fact::{Owner, Row};
+use crate::oracles::{LifeNo, Property, Time, Verdict};
+use leasehold_engine::fleet::LEADER_LEASE;
+use std::collections::BTreeSet;
+
+impl Led {
+    /// Whether somebody may lead, as far as the workers know.
+    pub(super) fn has_leader(&self, now: Time, others: &BTreeSet<LifeNo>) -> bool {
+        let Some((life, known)) = self.lock.and_then(|life| Some((life, self.lives.get(&life)?))) else {
+            return false;
+        };
+        let lasts = match others.contains(&life) {
+            true => super::KCL_LOCK_US,
+            false => LEADER_LEASE.0,
+        };
+        // A clock may be fast, and a report may count for less than it says.
+        let renews = now < self.beaten + lasts / 2;
+        let idle = known.idle.is_some_and(|last| last + self.doubt > now);
+        known.over.is_none() && !known.stands && !known.cut_off && !idle && renews
+    }
+
+    /// For how long a leader leaves a lease to its owner. Who wrote itself that it has the lease is a worker of ours, and renews it.
+    pub(super) fn silence_of(&self, row: Row, truth: Truth, others: &BTreeSet<LifeNo>) -> Time {
+        match row.owner {
+            Some(Owner::Life(owner)) if truth.assigned.is_none() && !others.contains(&owner) => self.lease,
+            _ => self.silence,
+        }
+    }
+
+    /// A lease of a dead worker gets another owner in time.
+    pub(super) fn look_for_heirs(&mut self, now: Time, others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
+        if !self.is_led(now, others) {
+            return;
+        }
+        let ready = |life: LifeNo, known: &Life| {
+            let runs = known.over.is_none() && !known.stopping && !known.stands && !known.cut_off;
+            // It looks, and has done so for long enough.
+            runs && !others.contains(&life)
+                && known.since + self.doubt < now
+                && known.scanned + self.doubt > now
+        };
+        let holder = self.lock.and_then(|life| Some((life, self.lives.get(&life)?)));
+        let leads = match holder {
+            Some((life, known)) if ready(life, known) => true,
+            // Somebody of ours led, and it is over.
+            Some((life, known)) if !others.contains(&life) && known.over.is_some() => false,
+            _ => return,
+        };
+        if !leads && !self.lives.iter().any(|(life, known)| ready(*life, known)) {
+            return;
+        }
+        let ended = |owner: LifeNo| self.lives.get(&owner).and_then(|life| life.over);
+        let rows = self.rows.iter().enumerate();
+        let left = rows.filter_map(|(shard, truth)| {
+            let row = truth.row.filter(is_open)?;
+            let Some(Owner::Life(owner)) = row.owner else {
+                return None;
+            };
+            let stood = now - truth.renewed.max(truth.named).max(ended(owner)?).max(self.locked);
+            let allowed = match leads {
+                true => self.silence_of(row, *truth, others),
+                false => self.lease + self.leaderless,
+            };
+            Some((shard, owner, stood, allowed + self.doubt))
+        });
+        let left: Vec<_> = left.filter(|(_, _, stood, allowed)| stood > allowed).collect();
+        for (shard, owner, stood, allowed) in left {
+            self.rows[shard].named = now;
+            verdict.report(Property::LeasesOwned, now, || {
+                format!(
+                    "shard {shard} is still life {owner}'s, which ended: it has stood for {} ms, and a worker of ours is to \
+                     assign or to take it within {} ms",
+                    stood / 1_000,
+                    allowed / 1_000
+                )
+            });
+        }
+    }
+}
