@@ -1,7 +1,7 @@
 //! Scenes of what is done at most so often, or so many at a time.
 
 use crate::rig::{Rig, Trick, asking};
-use leasehold_engine::input::{Cause, Outcome};
+use leasehold_engine::input::{Cause, Outcome, Refusal, Why};
 use leasehold_engine::notice::{Fatal, Notice};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
@@ -206,4 +206,94 @@ fn an_hour_of_a_fleet_costs_what_the_guide_says() {
             );
         }
     }
+}
+
+/// Writes of the first lease are refused for so many seconds, though its row is as they expect it. Gives how many writes and reads of it each
+/// worker has sent in that time.
+fn refuse(rig: &mut Rig, secs: u64, shows: bool) -> Vec<usize> {
+    let key = Rig::id(0).to_lease();
+    let row = rig.table.read(&key);
+    for worker in &mut rig.workers {
+        let (key, row) = (key.clone(), row.clone().filter(|_| shows));
+        worker.trap = Some(Box::new(move |effect| match effect {
+            Effect::Table(TableOp::Write(change)) if *change.key() == key => {
+                let current = row.clone().map(Box::new);
+                let detail = "The conditional request failed".to_owned();
+                let why = Why::ConditionFailed;
+                Some(Trick::Instead(Outcome::Refused(Refusal { why, current, detail })))
+            }
+            _ => None,
+        }));
+    }
+    let since = rig.now;
+    rig.secs(secs);
+    let mut counts = Vec::new();
+    for worker in &mut rig.workers {
+        worker.trap = None;
+        let of_lease = |effect: &Effect| match effect {
+            Effect::Table(TableOp::Write(change)) => *change.key() == key,
+            Effect::Table(TableOp::Read { key: read }) => *read == key,
+            _ => false,
+        };
+        let sent = worker
+            .sent
+            .iter()
+            .filter(|(at, effect)| *at >= since && of_lease(effect));
+        counts.push(sent.count());
+    }
+    counts
+}
+
+#[test]
+fn writes_that_are_refused_without_a_reason_are_repeated_ever_more_seldom() {
+    for shows in [false, true] {
+        // The owner.
+        let mut rig = Rig::new(2, 1);
+        rig.put(0, 5);
+        rig.secs(30);
+        let sent = refuse(&mut rig, 60, shows);
+        assert!(
+            (8..60).contains(&sent[0]),
+            "an owner: {sent:?}, the row is shown: {shows}"
+        );
+        rig.put(0, 5);
+        rig.put(1, 5);
+        rig.secs(60);
+        rig.assert_all_processed();
+
+        // A worker that finds the lease free.
+        let mut rig = Rig::new(2, 1);
+        rig.secs(30);
+        rig.workers[0].alive = false;
+        rig.workers.clear();
+        let row = rig
+            .table
+            .rows
+            .as_mut()
+            .and_then(|rows| rows.get_mut(&Rig::id(0).to_lease()));
+        row.expect("a row").owner = None;
+        rig.join();
+        let sent = refuse(&mut rig, 60, shows);
+        assert!(
+            (8..100).contains(&sent[0]),
+            "a taker: {sent:?}, the row is shown: {shows}"
+        );
+        assert!(rig.owner(1).is_some(), "the other lease is taken");
+        rig.put(0, 5);
+        rig.secs(60);
+        rig.assert_all_processed();
+    }
+}
+
+#[test]
+fn a_claim_that_is_refused_without_a_reason_is_repeated_ever_more_seldom() {
+    let mut rig = Rig::new(2, 0);
+    rig.config = asking();
+    rig.join();
+    rig.secs(30);
+    rig.join();
+    let sent = refuse(&mut rig, 60, false);
+    assert!(sent[1] < 60, "{sent:?}");
+    rig.secs(60);
+    assert!(rig.owner(0) != rig.owner(1), "the leases are shared in the end");
 }

@@ -142,6 +142,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("poison", Fault),
     ("put-refused", Rare("a shard must get more than it takes")),
     ("record-set-aside", Common),
+    ("refused-lease", Fault),
     ("replace", Fault),
     ("replica-behind", Fault),
     ("replica-empty", Fault),

@@ -52,7 +52,7 @@ use shard_sync::Listed;
 use startup::Startup;
 use stream_set::StreamIx;
 use streams::Streams;
-use wording::describe;
+use wording::{describe, unexplained};
 
 /// Leases stepped because of their deadlines per input. The rest follows with the next tick, which is asked for at once.
 const MAX_STEPS: usize = 256;

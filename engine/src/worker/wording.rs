@@ -2,6 +2,14 @@
 
 use crate::input::{Outcome, Why};
 
+/// What there is to say of so many refused writes in a row, none of which the row explains.
+pub(super) fn unexplained(times: u32) -> String {
+    format!(
+        "the service says that the condition of the write does not hold ({times} times in a row), and the row is as the condition expects it; \
+         compare the types of the row's attributes with those of other rows"
+    )
+}
+
 /// An outcome that is no success, in words.
 pub(super) fn describe(outcome: &Outcome) -> String {
     match outcome {

@@ -176,6 +176,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "range-of-one-answer"
     "range-unsaid"
     "read-on-at-latest"
+    "refused-at-once"
     "registers-once"
     "relatives-bare"
     "release-in-cooldown"

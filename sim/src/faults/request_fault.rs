@@ -215,6 +215,8 @@ pub enum Chance {
         /// Whether it is executed.
         executed: bool,
     },
+    /// The service says that the condition does not hold, whatever the row is.
+    Refused,
     /// Rows are shown as they were this long ago.
     Stale {
         /// In µs.
@@ -384,6 +386,7 @@ impl Chance {
             Chance::NotSent => "not-sent",
             Chance::Garbled => "garbled",
             Chance::Hung { .. } => "hung-lease",
+            Chance::Refused => "refused-lease",
             Chance::Stale { .. } => "stale",
             Chance::Empty => "empty-read",
             Chance::EndClaimed { named: true, .. } => "end-claimed-named",

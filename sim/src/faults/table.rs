@@ -70,6 +70,10 @@ pub struct TableFaults {
     /// Writes of this lease (by shard number, modulo) hang: they are never answered while faults last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hung_lease: Option<u32>,
+    /// Writes of this lease (by shard number, modulo) are refused while faults last, but for its creation: their conditions do not hold, and its
+    /// row does not say why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_lease: Option<u32>,
 }
 
 impl TableFaults {
@@ -98,7 +102,8 @@ impl TableFaults {
         }
     }
 
-    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
+    /// What people and other programs do to rows.
+    fn draw_edits(draws: Draws, setting: Setting) -> Vec<RowEdit> {
         let mut edits = Vec::new();
         let mut add = |family: &'static str, most: u64, kind| {
             if draws.coin(family, 0) {
@@ -130,6 +135,10 @@ impl TableFaults {
             add("owner-null", 3, RowEditKind::OwnerNull);
         }
         edits.sort_by_key(|edit| edit.at);
+        edits
+    }
+
+    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
         let tiny = draws.coin("tiny-page", 0);
         let tiny_page = if tiny {
             draws.magnitude("tiny-page", 1, 1, 5)
@@ -161,10 +170,13 @@ impl TableFaults {
                 0
             },
             silent_refusal: draws.coin("silent-refusal", 0),
-            edits,
+            edits: Self::draw_edits(draws, setting),
             hung_lease: draws
                 .coin("hung-lease", 0)
                 .then(|| draws.below("hung-lease", 1, setting.shards) as u32),
+            // Nothing else becomes of the lease.
+            refused_lease: (draws.below("refused-lease", 0, 4) == 0)
+                .then(|| draws.below("refused-lease", 1, setting.shards) as u32),
         }
     }
 }

@@ -57,6 +57,7 @@ fn no_rates(plan: &mut Plan) {
     (outage.now, outage.now_us) = (0, 0);
     let table = &mut plan.faults.table;
     (table.stale, table.stale_us, table.hung_lease) = (0, 0, None);
+    table.refused_lease = None;
     table.hand_over_on_take = 0;
     let stream = &mut plan.faults.stream;
     (stream.read_throttled, stream.empty_read, stream.dry_shard) = (0, 0, None);

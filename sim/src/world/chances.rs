@@ -172,10 +172,13 @@ impl Chances {
         let (mut found, mut stormy) = (Vec::new(), false);
         let faults = &cx.plan().faults;
         let deed = site.deed;
-        if deed.is_write() && site.shard.is_some() && site.shard == faults.table.hung_lease {
+        let of_lease = |lease| deed.is_write() && site.shard.is_some() && site.shard == lease;
+        if of_lease(faults.table.hung_lease) {
             found.push(Chance::Hung {
                 executed: roll.below(2) == 0,
             });
+        } else if deed != Deed::Create && of_lease(faults.table.refused_lease) {
+            found.push(Chance::Refused);
         } else if deed == Deed::Fetch && site.shard.is_some() && site.shard == faults.stream.dry_shard {
             found.push(Chance::Empty);
         } else if is_stormy(cx, site) {

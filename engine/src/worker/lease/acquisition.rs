@@ -14,8 +14,8 @@ use crate::row::{Change, LeaseRow, RowRead};
 use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use crate::worker::context::{Context, Request, Waiter};
-use crate::worker::describe;
 use crate::worker::lease_table::{Lease, LeaseTable};
+use crate::worker::{describe, unexplained};
 
 /// A take is tried again this often before it is left to the next scan.
 pub(super) const MAX_TRIES: u32 = 5;
@@ -47,6 +47,8 @@ pub(in crate::worker) struct Acquisition {
     pub(super) first_emitted: Mono,
     /// Failed attempts in a row.
     failures: u32,
+    /// The last attempt was refused.
+    refused: bool,
     /// The news that were known when it was last weighed whether we want it.
     weighed: u64,
     /// How often the row was found renewed by its owner.
@@ -79,6 +81,7 @@ impl Acquisition {
             why,
             first_emitted: now,
             failures: 0,
+            refused: false,
             weighed: news,
             chases,
             flight: Flight::Pause(now),
@@ -159,7 +162,9 @@ pub(in crate::worker) fn begin(cx: &mut Context, leases: &mut LeaseTable, ix: Le
 }
 
 fn chase(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason, chases: u32) {
-    let free = leases.get(ix).filter(|lease| !lease.busy());
+    let free = leases
+        .get(ix)
+        .filter(|lease| !lease.busy() && !lease.rests_after_refusals(cx));
     let Some(row) = free.and_then(|lease| lease.unfinished_row()) else {
         return;
     };
@@ -249,17 +254,24 @@ pub(super) fn on_outcome(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx,
         _ => return,
     };
     match outcome {
-        Outcome::Applied(Reply::Row(row)) if reading => on_row(cx, leases, ix, row.map(|row| *row)),
+        Outcome::Applied(Reply::Row(row)) if reading => on_row(cx, leases, ix, op, row.map(|row| *row)),
         Outcome::Applied(_) if !reading => become_owner(cx, leases, ix),
         Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed && !reading => {
+            leases.with_acquisition(ix, |acquisition, _| acquisition.refused = true);
             match refusal.current {
-                Some(row) => on_row(cx, leases, ix, Some(*row)),
+                Some(row) => {
+                    leases.with_acquisition(ix, |acquisition, _| acquisition.failures += 1);
+                    on_row(cx, leases, ix, op, Some(*row));
+                }
                 // Without the row, a refusal may mean that an earlier attempt of ours was applied.
                 None => read(cx, leases, ix),
             }
         }
         // A read says whether a write of unknown outcome was applied.
-        Outcome::Unknown(_) if !reading => read(cx, leases, ix),
+        Outcome::Unknown(_) if !reading => {
+            leases.with_acquisition(ix, |acquisition, _| acquisition.refused = false);
+            read(cx, leases, ix);
+        }
         other => {
             if matches!(&other, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
                 cx.request(Request::DoubtTable);
@@ -311,6 +323,8 @@ enum Verdict {
     HandedToUs,
     /// None was applied, or not yet. The same guard makes a second attempt safe beside a late first one.
     NotYet,
+    /// The row is as the guard expects it, and the write was refused all the same.
+    Refused,
     /// The row has moved on; its owner has renewed it since the scan, and may do so in the time of every scan.
     Renewed,
     /// The row has moved on.
@@ -326,6 +340,9 @@ impl Acquisition {
             };
         }
         let same = row.owner == self.from && row.checkpoint == self.checkpoint && row.stream == self.named;
+        if row.counter == self.counter && same && self.refused {
+            return Verdict::Refused;
+        }
         if row.counter == self.counter && same && self.failures < MAX_TRIES {
             return Verdict::NotYet;
         }
@@ -339,7 +356,7 @@ impl Acquisition {
 }
 
 /// The row as it is now decides whether one of our attempts was applied.
-fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, row: Option<RowRead>) {
+fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, row: Option<RowRead>) {
     let Some((acquisition, lease)) = leases
         .get(ix)
         .and_then(|lease| Some((lease.acquisition()?, lease)))
@@ -368,6 +385,7 @@ fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, row: Option<Ro
             leases.with_acquisition(ix, |acquisition, _| acquisition.flight = Flight::Pause(now));
             step(cx, leases, ix);
         }
+        Verdict::Refused => on_unexplained(cx, leases, ix, op),
         Verdict::Renewed => {
             let (why, chases) = (acquisition.why.clone(), acquisition.chases);
             let owner = row.actual_owner().cloned();
@@ -389,6 +407,34 @@ fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, row: Option<Ro
             }
         }
     }
+}
+
+/// The row is as the guard expects it, and the write was refused. It is tried again after a pause: a few times, if it is the first attempt
+/// that ends so.
+fn on_unexplained(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId) {
+    let known = leases
+        .get(ix)
+        .and_then(|lease| Some((lease, lease.acquisition()?)));
+    let Some((lease, acquisition)) = known else { return };
+    let (key, times) = (lease.key().clone(), acquisition.failures);
+    let ends = lease.was_refused() || times >= MAX_TRIES;
+    let again_in = match ends {
+        true => leases.refuse_acquisition(cx, ix),
+        false => cx.pause("take", key.as_str(), times),
+    };
+    cx.notify(Notice::Trouble {
+        op,
+        what: format!("take {key}"),
+        lease: Some(key),
+        how: unexplained(times),
+        again_in,
+    });
+    let until = cx.now() + again_in;
+    leases.with_acquisition(ix, |acquisition, _| {
+        acquisition.refused = false;
+        acquisition.flight = Flight::Pause(until);
+    });
+    step(cx, leases, ix);
 }
 
 /// The lease is ours from now on.

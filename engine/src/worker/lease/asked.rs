@@ -52,7 +52,7 @@ impl HeldLease {
         if self.lane.fenced || self.lane.lost || cx.now() < self.lane.valid_until {
             return;
         }
-        self.lane.fenced = true;
+        self.lane.fence();
         let lease = self.key.clone();
         cx.notify(Notice::Fenced { lease });
         self.abort(cx);

@@ -379,7 +379,7 @@ impl HeldLease {
             Answer::Lost(why, row) => self.on_lost(cx, leases, why, row),
             Answer::Restore => {
                 cx.notify(Notice::Restoring { lease: key });
-                self.emit(cx, leases, WriteKind::Restore);
+                self.lane.restoring = true;
             }
             Answer::LookAtRow => self.emit(cx, leases, WriteKind::Read),
         }

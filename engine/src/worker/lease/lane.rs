@@ -86,6 +86,10 @@ pub(super) struct Lane {
     pub(super) flush: bool,
     /// Writes that failed in a row.
     pub(super) backoff: Backoff,
+    /// Writes that were refused since the last one that is known to be durable.
+    pub(super) refusals: u32,
+    /// The row was removed by somebody and is to be put back.
+    pub(super) restoring: bool,
     /// We believe before this moment.
     pub(super) valid_until: Mono,
     /// The next renewal.
@@ -139,6 +143,8 @@ impl Lane {
             fenced: false,
             flush: false,
             backoff: Backoff::default(),
+            refusals: 0,
+            restoring: false,
             valid_until: proven_at + cx.hold(),
             renew_at: proven_at + config.renew_interval - early,
             checkpoint_at: cx.now() + config.checkpoint_interval,
@@ -177,10 +183,19 @@ impl Lane {
         !self.lost && now < self.valid_until
     }
 
+    /// The belief ran out. Others may have taken the lease by now, ended it and removed it: the row is put back no more.
+    pub(super) fn fence(&mut self) {
+        self.fenced = true;
+        self.restoring = false;
+    }
+
     /// What the lane should do now.
     pub(super) fn next_write(&self, wish: Wish, now: Mono) -> Option<WriteKind> {
         if self.lost || self.flight.is_some() || now < self.backoff.until() {
             return None;
+        }
+        if self.restoring {
+            return Some(WriteKind::Restore);
         }
         if let Some(begins) = self.begins_earlier() {
             return Some(WriteKind::Begin(begins));
@@ -209,6 +224,7 @@ impl Lane {
         }
         let mut at = match self.begins_earlier() {
             Some(_) => Mono(0),
+            None if self.restoring => Mono(0),
             None => self.renew_at,
         };
         if !self.is_durable() {
@@ -238,6 +254,7 @@ impl Lane {
             return cx.broken("a held lease is known");
         };
         let key = lease.key().clone();
+        self.restoring = false;
         if kind != WriteKind::Read && self.unresolved.is_none() {
             self.next = cx.next_counter(self.counter, lease.highest());
         }

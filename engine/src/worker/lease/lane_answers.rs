@@ -8,7 +8,7 @@ use crate::position::{Checkpoint, Position};
 use crate::row::{LeaseRow, RowRead};
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
-use crate::worker::describe;
+use crate::worker::{describe, unexplained};
 
 /// What an answer means for the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,7 @@ impl Lane {
             Outcome::Applied(Reply::Row(row)) if read => self.on_row(cx, from, row.map(|row| *row)),
             Outcome::Applied(_) if !read => self.on_applied(cx, from),
             Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed && !read => {
+                self.on_refused(cx, from, op);
                 match refusal.current {
                     Some(row) => self.on_row(cx, from, Some(*row)),
                     None => {
@@ -82,6 +83,23 @@ impl Lane {
                 Answer::Nothing
             }
         }
+    }
+
+    /// A write was refused. The row may say why, and then the next write follows at once. Not so after a second refusal in a row, whatever
+    /// the row says: a guard that does not hold of the row that it is made of would be tried all the time.
+    fn on_refused(&mut self, cx: &mut Context, from: &From<'_>, op: OpId) {
+        self.refusals = self.refusals.saturating_add(1);
+        if self.refusals < 2 {
+            return;
+        }
+        let again_in = self.backoff.failed(cx, "write", from.key.as_str());
+        cx.notify(Notice::Trouble {
+            op,
+            what: format!("{} {}", from.kind.verb(), from.key),
+            lease: Some(from.key.clone()),
+            how: unexplained(self.refusals),
+            again_in,
+        });
     }
 
     fn on_failure(&mut self, cx: &mut Context, from: &From<'_>, op: OpId, outcome: &Outcome) {
@@ -152,6 +170,7 @@ impl Lane {
             _ => emitted,
         };
         self.backoff.succeeded();
+        self.refusals = 0;
         let before = self.valid_until;
         self.valid_until = before.max(emitted + cx.hold());
         debug_assert!(
@@ -231,8 +250,9 @@ impl Lane {
             answer = Answer::StillOurs;
         }
         let handed_to: Option<WorkerId> = row.handing_over.is_some().then_some(row.owner).flatten();
-        if handed_to == self.next_owner && !next && !bare && from.kind != WriteKind::Read {
-            // Nothing is wrong with the row, and yet the guard did not hold: it was so for a moment only.
+        if handed_to == self.next_owner && !next && !bare && self.refusals == 1 {
+            // Nothing is wrong with the row, and yet the guard did not hold: it was so for a moment only, or the row is spelled as no
+            // guard of ours expects it.
             self.backoff.failed(cx, "write", from.key.as_str());
         }
         self.next_owner = handed_to;

@@ -82,7 +82,10 @@ impl LeaseTable {
         };
         // A lease we are still letting go of cannot be taken again before that is over.
         balance.count(counting, ix, row, &standing, || {
-            !lease.busy() && self.knows_lineage(row) && cx.may_take(lease.stream())
+            !lease.busy()
+                && !lease.rests_after_refusals(cx)
+                && self.knows_lineage(row)
+                && cx.may_take(lease.stream())
         });
     }
 

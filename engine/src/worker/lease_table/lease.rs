@@ -5,6 +5,8 @@ use crate::ids::{LeaseKey, WorkerId};
 use crate::row::LeaseRow;
 use crate::shard::HashRange;
 use crate::time::{Mono, Span};
+use crate::worker::backoff::Backoff;
+use crate::worker::context::Context;
 use crate::worker::lease::{Acquisition, HeldLease};
 use crate::worker::stream_set::StreamIx;
 
@@ -39,6 +41,8 @@ pub(in crate::worker) struct Lease {
     pub(super) older_seen: u8,
     /// An attempt to steal it was given up, and may have been applied: its owner may believe in it beside us.
     pub(super) prior_owner_may_believe: bool,
+    /// Attempts to take it that ended with refusals which its row does not explain.
+    pub(super) refused: Backoff,
 }
 
 impl Lease {
@@ -58,6 +62,7 @@ impl Lease {
             highest: 0,
             older_seen: 0,
             prior_owner_may_believe: false,
+            refused: Backoff::default(),
         }
     }
 
@@ -125,6 +130,16 @@ impl Lease {
     /// Whether an attempt to steal it that was given up may have been applied.
     pub(in crate::worker) fn prior_owner_may_believe(&self) -> bool {
         self.prior_owner_may_believe
+    }
+
+    /// Whether takes of it were refused by now, and its row did not explain that.
+    pub(in crate::worker) fn was_refused(&self) -> bool {
+        self.refused.failures() > 0
+    }
+
+    /// Whether it is too soon to try a take once more after such refusals.
+    pub(in crate::worker) fn rests_after_refusals(&self, cx: &Context) -> bool {
+        cx.now() < self.refused.until()
     }
 
     /// Our ownership, from the take until the application let go of it.

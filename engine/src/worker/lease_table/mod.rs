@@ -48,7 +48,8 @@ pub(super) use crate::own_share::Balance;
 use crate::position::Checkpoint;
 use crate::rank::Turns;
 use crate::row::LeaseRow;
-use crate::time::Mono;
+use crate::time::{Mono, Span};
+use crate::worker::context::Context;
 use lineage::Lineage;
 use named::Named;
 use plain::PlainLeases;
@@ -367,6 +368,15 @@ impl LeaseTable {
         }
     }
 
+    /// Gives an acquisition up whose writes were refused though the row is as they expect. Returns for how long the lease is not taken.
+    pub(super) fn refuse_acquisition(&mut self, cx: &Context, ix: LeaseIx) -> Span {
+        self.drop_acquisition(ix);
+        let Some(lease) = self.get_mut(ix) else {
+            return Span::ZERO;
+        };
+        lease.refused.failed(cx, "refused take", lease.key.as_str())
+    }
+
     /// The lease is ours from now on: its acquisition is over, and `held` takes its place.
     pub(super) fn hold(&mut self, ix: LeaseIx, held: HeldLease) {
         let Some(lease) = self.get_mut(ix) else {
@@ -377,6 +387,7 @@ impl LeaseTable {
         debug_assert!(acquisition.is_some(), "a lease is held after its acquisition");
         debug_assert!(lease.held.is_none(), "a lease is held once");
         lease.prior_owner_may_believe = false;
+        lease.refused.succeeded();
         lease.held = Some(Box::new(held));
     }
 

@@ -89,6 +89,7 @@ impl Lease {
         self.row = Some(LeaseRow { range, ..row });
         if !same {
             self.observed_at = now;
+            self.refused.succeeded();
         }
         if ended != was_ended {
             self.ended_at = if ended { now } else { Mono::NEVER };

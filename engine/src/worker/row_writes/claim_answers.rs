@@ -142,7 +142,12 @@ impl RowWrites {
         let shown = Shown::of(&row, from, cx.me());
         match shown {
             Shown::Kept if in_time && !write.claimed && write.chases < MAX_CHASES => {
+                let as_expected = (*counter, *checkpoint) == (row.counter, row.checkpoint);
                 (*counter, *checkpoint) = (row.counter, row.checkpoint);
+                if as_expected {
+                    // The row does not say why the claim was refused.
+                    write.backoff.failed(cx, "chore", row.key.as_str());
+                }
                 write.chases += 1;
                 write.reads = false;
                 self.waiting.push_back(id);

@@ -61,6 +61,8 @@ struct Flight {
 struct Struck {
     stale_us: u64,
     empty: bool,
+    /// A write is refused, whatever its condition is.
+    refused: bool,
     /// The answer claims the end of the shard.
     end_claimed: Option<Claimed>,
     /// What is wrong with the answer about a shard.
@@ -291,6 +293,9 @@ impl Flight {
         let as_of = (behind > 0 && !healed).then(|| wall_ms(now.saturating_sub(behind)));
         let wrong = self.struck.wrong.filter(|_| !healed);
         match &self.request {
+            Request::Table(TableOp::Write(change)) if self.struck.refused && !healed => {
+                (services.refuse(change.key()), Carry::Nothing)
+            }
             Request::Table(op) => {
                 let outcome = wrong.and_then(|says| of_table(op, says));
                 let bare_rows = cx.plan().faults.start.bare_rows;

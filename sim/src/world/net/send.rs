@@ -371,6 +371,7 @@ impl Struck {
         match chance {
             Chance::Stale { by_us } => self.stale_us = by_us,
             Chance::Empty => self.empty = true,
+            Chance::Refused => self.refused = true,
             Chance::EndClaimed { named, for_us } => self.end_claimed = Some(Claimed::new(named, for_us)),
             Chance::Misread { what } => self.misread = Some(what),
             Chance::Wrong { says } => self.wrong = Some(says),

@@ -273,6 +273,11 @@ impl Services {
         self.table.execute(cx.now(), op, Reading::as_of(as_of_ms))
     }
 
+    /// Refuses a write as if its condition did not hold.
+    pub(super) fn refuse(&self, key: &LeaseKey) -> Outcome {
+        self.table.refuse(key)
+    }
+
     /// Executes a request of another program to the table.
     pub(super) fn execute_item(
         &mut self,

@@ -327,6 +327,16 @@ impl LeaseTable {
         }
     }
 
+    /// The answer to a write whose condition does not hold.
+    pub(crate) fn refuse(&self, key: &LeaseKey) -> Outcome {
+        let item = self.item(key).filter(|_| !self.silent_refusal);
+        Outcome::Refused(Refusal {
+            why: Why::ConditionFailed,
+            current: item.map(|item| Box::new(self.decode(item))),
+            detail: "The conditional request failed".into(),
+        })
+    }
+
     /// Ground truth: the item of a row, as it is.
     pub(crate) fn item(&self, key: &LeaseKey) -> Option<&Arc<Item>> {
         self.dynamo.peek(TABLE, &self.format.key(key))

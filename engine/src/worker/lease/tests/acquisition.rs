@@ -160,3 +160,40 @@ fn a_refusal_without_the_row_reads_it_and_a_row_that_is_gone_ends_the_attempt() 
     assert_eq!(did.told(), ["missed-take"]);
     assert_eq!(leases.busy(), 0);
 }
+
+/// Nothing is learned from such a refusal: the attempt pauses, ends after a few tries, and the next one comes later.
+#[test]
+fn a_take_that_is_refused_without_a_reason_is_repeated_ever_more_seldom() {
+    let (mut cx, mut leases, ix) = taking(row("a"), TakeReason::Unowned);
+    let mut tries = 0;
+    while leases.get(ix).unwrap().busy() {
+        let did = answer(&mut cx, &mut leases, ix, refused_by(row("a")));
+        assert_eq!((did.told(), did.effects().len()), (vec!["trouble"], 0));
+        tries += 1;
+        cx.later(seconds(5));
+        lease::step(&mut cx, &mut leases, ix);
+    }
+    assert_eq!(tries, MAX_TRIES);
+    // That was longer ago than the first pause after an attempt.
+    lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
+    let did = answer(&mut cx, &mut leases, ix, refused_by(row("a")));
+    assert_eq!(did.told(), ["trouble"]);
+    assert!(!leases.get(ix).unwrap().busy(), "one try is enough now");
+    let available = |cx: &Context, leases: &LeaseTable| leases.balance(cx).available().len();
+    assert_eq!(available(&cx, &leases), 0, "it is not taken for a while");
+    lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
+    assert!(cx.did().is_nothing());
+    cx.later(seconds(5));
+    assert_eq!(available(&cx, &leases), 1);
+    // A row that changes is another matter.
+    lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
+    answer(&mut cx, &mut leases, ix, refused_by(row("a")));
+    leases.observe_now(
+        &cx,
+        LeaseRow {
+            counter: 3,
+            ..row("a")
+        },
+    );
+    assert_eq!(available(&cx, &leases), 1);
+}

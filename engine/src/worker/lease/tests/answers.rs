@@ -151,3 +151,51 @@ fn an_acknowledged_hand_over_gives_the_lease_up() {
     );
     assert_eq!(lane.counter, 6);
 }
+
+/// The guard of a write may not hold of the very row that it is made of, and the row does not say why.
+#[test]
+fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause() {
+    let ours = || owned("a", "me", 5);
+    for shows in [true, false] {
+        let mut cx = context();
+        let mut lane = lane(&cx);
+        let mut pauses = Vec::new();
+        for _ in 0..4 {
+            let refusal = match shows {
+                true => refused_by(ours()),
+                false => refused(Why::ConditionFailed),
+            };
+            let said = answer(&mut cx, &mut lane, WriteKind::Renew, refusal);
+            if !shows {
+                assert_eq!(said, Answer::LookAtRow);
+                answer(&mut cx, &mut lane, WriteKind::Read, shown(Some(ours())));
+            }
+            assert!(lane.believes(cx.now()), "nothing is known but the refusal");
+            pauses.push(lane.backoff.until().since(cx.now()));
+            cx.later(Span(1));
+        }
+        let doubles = |pair: &[Span]| pair[0] > Span::ZERO && pair[1] > pair[0];
+        assert!(pauses.windows(2).all(doubles), "{pauses:?}");
+        assert_eq!(
+            cx.did().told(),
+            ["trouble"; 3],
+            "of the second refusal and those that follow"
+        );
+        answer(&mut cx, &mut lane, WriteKind::Renew, done());
+        assert_eq!((lane.refusals, lane.backoff.failures()), (0, 0));
+    }
+}
+
+/// The first refusal shows that the row is to be handed over: the next write has another guard, and follows at once.
+#[test]
+fn a_refusal_that_the_row_explains_costs_no_pause() {
+    let mut cx = context();
+    let mut lane = lane(&cx);
+    let promised = LeaseRow {
+        handing_over: Some("me".into()),
+        ..owned("a", "other", 5)
+    };
+    let said = answer(&mut cx, &mut lane, WriteKind::Renew, refused_by(promised));
+    assert_eq!((said, lane.next_owner), (Answer::Nothing, Some("other".into())));
+    assert!(lane.backoff.until() <= cx.now());
+}
