@@ -78,6 +78,11 @@ impl Buffer {
         (self.kept, self.kept_bytes)
     }
 
+    /// The batches that the application does not keep: those that wait, and the one that is being processed.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &BatchRef> {
+        self.batches.iter().skip(self.kept).map(|batch| &batch.given)
+    }
+
     pub(super) fn watermark(&self) -> Option<Position> {
         self.watermark
     }

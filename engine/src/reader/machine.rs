@@ -1,6 +1,7 @@
 //! Fetching: which stream command is next, and when.
 
 mod doubt;
+mod size;
 
 use super::buffer::{BatchRef, Buffer};
 use super::{Ctx, Event, How, Start, Want};
@@ -14,6 +15,7 @@ use crate::position::Position;
 use crate::shard::ChildShard;
 use crate::time::{Mono, Span, Wall};
 use doubt::{Doubts, EndClaim, Verdict};
+use size::Size;
 
 /// An iterator lives five minutes. One unused for this long is replaced before the service refuses it.
 const FRESH: Span = Span::from_secs(240);
@@ -49,6 +51,7 @@ pub struct Reader {
     /// The last answers cannot be of the place that was asked for.
     doubts: Doubts,
     buffer: Buffer,
+    size: Size,
 }
 
 /// An iterator, kept by the adapter under the id of the command that brought it.
@@ -70,7 +73,10 @@ struct Flight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Iterator,
-    Records,
+    Records {
+        /// No more than so many were asked for.
+        limit: u32,
+    },
 }
 
 impl Reader {
@@ -97,6 +103,7 @@ impl Reader {
             end_claim: None,
             doubts: Doubts::default(),
             buffer: Buffer::new(floor),
+            size: Size::NEW,
         }
     }
 
@@ -115,13 +122,13 @@ impl Reader {
             None => Want::GetIterator(self.place()),
             Some(cursor) => Want::GetRecords {
                 via: cursor.via,
-                limit: self.doubted_limit(cfg.max_records),
+                limit: self.doubted_limit(self.size.limit(cfg)),
             },
         })
     }
 
-    /// The command that [`next`](Self::next) has just asked for was issued under this id.
-    pub fn sent(&mut self, op: OpId, now: Mono) {
+    /// The command that [`next`](Self::next) has just asked for was issued under this id, for no more than so many records.
+    pub fn sent(&mut self, op: OpId, now: Mono, limit: u32) {
         debug_assert!(self.flight.is_none(), "one stream command at a time");
         debug_assert!(
             self.end.is_none() && !self.paused,
@@ -132,7 +139,7 @@ impl Reader {
             sent: now,
             kind: match self.cursor {
                 None => Kind::Iterator,
-                Some(_) => Kind::Records,
+                Some(_) => Kind::Records { limit },
             },
             void: false,
         });
@@ -143,9 +150,10 @@ impl Reader {
         let flight = self.flight.take_if(|flight| flight.op == op)?;
         let gate = match flight.kind {
             Kind::Iterator => &mut self.iterator_at,
-            Kind::Records => &mut self.records_at,
+            Kind::Records { .. } => &mut self.records_at,
         };
         *gate = flight.sent + ctx.cfg.min_interval;
+        self.learn_size(&flight, now, outcome, ctx);
         if let Outcome::Applied(Reply::Records(answer)) = outcome {
             let doubted = match flight.void {
                 true => None,
@@ -164,7 +172,7 @@ impl Reader {
                 self.cursor = Some(Cursor { via: op, since: now });
                 return None;
             }
-            (Kind::Records, Outcome::Applied(Reply::Records(answer))) => {
+            (Kind::Records { .. }, Outcome::Applied(Reply::Records(answer))) => {
                 return self.take(op, now, answer, ctx);
             }
             (_, Outcome::Applied(_)) => How::Mismatched,
@@ -372,18 +380,6 @@ impl Reader {
         }
     }
 
-    /// Holds the next `GetRecords` back as this answer demands.
-    fn pace(&mut self, sent: Mono, answer: &Fetched, cfg: &ReaderConfig) {
-        if answer.behind_ms == 0 && answer.end.is_none() {
-            self.records_at = self.records_at.max(sent + cfg.idle_interval);
-        }
-        if answer.bytes > 0 {
-            // Rounded up, as the limit is one from above.
-            let span = Span::from_secs(1).scaled(answer.bytes, cfg.bytes_per_second) + Span(1);
-            self.records_at = self.records_at.max(sent + span);
-        }
-    }
-
     fn take(&mut self, op: OpId, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
         let mut event = None;
         if answer.count > 0 {
@@ -438,7 +434,7 @@ impl Reader {
                 self.paused = true;
                 return Event::ShardMissing;
             }
-            (Kind::Records, How::Refused(Why::Expired | Why::Gone)) => {
+            (Kind::Records { .. }, How::Refused(Why::Expired | Why::Gone)) => {
                 self.cursor = None;
                 if self.failures == 0 {
                     self.failures = 1;
@@ -446,7 +442,7 @@ impl Reader {
                     return Event::Trouble { how, again_in };
                 }
             }
-            (Kind::Records, How::Refused(Why::Invalid)) => self.cursor = None,
+            (Kind::Records { .. }, How::Refused(Why::Invalid)) => self.cursor = None,
             _ => {}
         }
         let again_in = self.back_off(op, now, ctx);

@@ -55,12 +55,13 @@
 //!   answer names no children, `stream_lag` lies between the two answers. Children are believed when two answers name the same ones, and these
 //!   are all that a closed shard has.
 //!   An answer that cannot be of the place that was asked for is not taken: one with sequence numbers or children of another shard, with
-//!   records from before that place, or without the record to start at. The answer is taken when three answers or more in a row say the
-//!   same, and `stream_lag` lies between the first one and the last one.
+//!   records from before that place, or without the record to start at. The answer is taken when three answers or more are doubtful for the
+//!   same reason, and `stream_lag` lies between the first one and the last one. Where the record to start at is missing, the last two answers
+//!   must begin with the same record.
 //! * **Memory stays within the budget.** Nothing is fetched while the buffered bytes or batches (the one being
 //!   processed included) are at their limit, so at most one batch lies above it. With nothing buffered there is always
-//!   room, so that no batch is too large. What the application keeps has limits of its own, at which nothing more is handed
-//!   over.
+//!   room, so that no batch is too large. How many records are asked for follows from the answers before (`machine/size.rs`). What the
+//!   application keeps has limits of its own, at which nothing more is handed over.
 //! * **No storms.** At most one command is in flight; commands of a kind are `min_interval` apart, counted from
 //!   emission, and bytes are paced. Every failure waits for an exponential backoff that only a successful `GetRecords`
 //!   resets, but for the first expiry in a row, which is expected after a long stall.
@@ -128,9 +129,19 @@ pub enum Want {
     GetRecords {
         /// The command that brought the iterator to use.
         via: OpId,
-        /// No more than this many.
+        /// No more than this many. The embedder may ask for fewer.
         limit: u32,
     },
+}
+
+impl Want {
+    /// How many records it asks for; 0: an iterator.
+    pub fn limit(self) -> u32 {
+        match self {
+            Want::GetIterator(_) => 0,
+            Want::GetRecords { limit, .. } => limit,
+        }
+    }
 }
 
 /// What a decision after an outcome depends on besides the outcome.
@@ -144,6 +155,8 @@ pub struct Ctx<'a> {
     pub retry_max: Span,
     /// For how long answers of the service may be behind: `stream_lag` of the configuration.
     pub stream_lag: Span,
+    /// How long an answer is waited for.
+    pub stream_timeout: Span,
     /// Seed of the jitter.
     pub seed: u64,
     /// Whom the jitter is for: the shard.

@@ -191,7 +191,7 @@ impl World {
         }
         self.ops += 1;
         let op = OpId { life: 1, n: self.ops };
-        self.reader.sent(op, self.now);
+        self.reader.sent(op, self.now, want.limit());
         assert_eq!(self.reader.next(self.now, &self.case.cfg), None);
         let latency = Span::from_millis(self.below(300));
         self.flight = Some((op, want, self.now + latency));
@@ -336,6 +336,7 @@ impl World {
             retry_min: Span::from_millis(100),
             retry_max: Span::from_secs(5),
             stream_lag: Span::from_secs(20),
+            stream_timeout: Span::from_secs(15),
             seed: self.case.seed,
             subject: "shard",
         };

@@ -16,6 +16,7 @@ pub(super) struct Bench {
 
 pub(super) const RETRY_MIN: Span = Span::from_millis(100);
 pub(super) const RETRY_MAX: Span = Span::from_secs(5);
+pub(super) const STREAM_TIMEOUT: Span = Span::from_secs(15);
 
 pub(super) const STREAM_LAG: Span = Span::from_secs(20);
 
@@ -102,17 +103,15 @@ impl Bench {
         self.reader.next(self.now, &self.cfg)
     }
 
-    /// How many records the next read asks for; 0: no read is next.
+    /// How many records the next read asks for; 0: none is next.
     pub(super) fn limit(&mut self) -> u32 {
-        match self.next() {
-            Some(Want::GetRecords { limit, .. }) => limit,
-            _ => 0,
-        }
+        self.next().map_or(0, Want::limit)
     }
 
     pub(super) fn send(&mut self) -> OpId {
         self.ops += 1;
-        self.reader.sent(op(self.ops), self.now);
+        let limit = self.limit();
+        self.reader.sent(op(self.ops), self.now, limit);
         assert_eq!(self.next(), None, "one command at a time");
         op(self.ops)
     }
@@ -123,6 +122,7 @@ impl Bench {
             retry_min: RETRY_MIN,
             retry_max: RETRY_MAX,
             stream_lag: STREAM_LAG,
+            stream_timeout: STREAM_TIMEOUT,
             seed: 7,
             subject: self.subject,
         };

@@ -2,6 +2,7 @@
 
 mod bench;
 mod doubt;
+mod size;
 
 use super::*;
 use crate::input::{Fetched, Outcome, Reply};
@@ -41,7 +42,7 @@ fn an_iterator_is_used_by_the_command_that_brought_it() {
     bench.iterate(Outcome::Applied(Reply::Iterator));
     for via in 1..5 {
         bench.wait();
-        let limit = 10_000;
+        let limit = 10;
         assert_eq!(bench.next(), Some(Want::GetRecords { via: op(via), limit }));
         assert_eq!(bench.answer(empty(1)), None);
     }

@@ -47,7 +47,7 @@ impl HeldLease {
                 Want::GetRecords { via, limit } => StreamOp::GetRecords { shard, via, limit },
             };
             let op = cx.stream(Waiter::Reader(self.ix), self.stream, op);
-            reading.reader.sent(op, now);
+            reading.reader.sent(op, now, want.limit());
         }
         let free = self.app.is_none() && self.lane.believes(now) && !self.paused;
         if free && now >= reading.failure.not_before() {
@@ -272,6 +272,7 @@ impl HeldLease {
             retry_min: cx.config().retry_min,
             retry_max: cx.config().retry_max,
             stream_lag: cx.config().stream_lag,
+            stream_timeout: cx.config().stream_timeout,
             seed: cx.seed(),
             subject: self.key.as_str(),
         };

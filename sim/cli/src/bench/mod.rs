@@ -152,12 +152,13 @@ impl ReaderBench {
         black_box(self.reader.next(self.now, &self.config));
         self.ops += 1;
         let op = OpId { life: 1, n: self.ops };
-        self.reader.sent(op, self.now);
+        self.reader.sent(op, self.now, self.config.max_records());
         let ctx = Ctx {
             cfg: &self.config,
             retry_min: Span::from_millis(100),
             retry_max: Span::from_secs(5),
             stream_lag: Span::from_secs(20),
+            stream_timeout: Span::from_secs(15),
             seed: 7,
             subject: "shard",
         };

@@ -1,0 +1,158 @@
+//! How many records a read asks for, and how many bytes that may be.
+//!
+//! * **The first read is small**: as many records as fit into one answer, however large they are. An answer that is as long as asked lets the next
+//!   one be longer, up to `max_records`.
+//! * **An answer that takes long is not asked for longer.** Requests of other shards, and renewals, share its way. It may take two seconds, or a
+//!   quarter of `stream_timeout`. A short answer says nothing of the way.
+//! * **A read that failed on its way is not repeated unchanged**: it asks for half as many records, down to one. So does one that took as long
+//!   as an answer is waited for. From the length that failed on, answers grow slowly, until one of that length comes.
+
+use super::{Flight, Kind, Reader};
+use crate::config::ReaderConfig;
+use crate::input::{Cause, Fetched, Outcome, Reply};
+use crate::reader::Ctx;
+use crate::time::{Mono, Span};
+
+/// What a record takes beside its payload, in bytes: its names and numbers, in the answer and in memory.
+const BESIDE: u64 = 256;
+/// A record has no more bytes, unless its stream allows it.
+const LARGEST_RECORD: u64 = 1 << 20;
+/// Kinesis puts no more bytes of records into an answer.
+const LARGEST_ANSWER: u64 = 10 << 20;
+/// No process has more memory.
+const MEMORY: u64 = 1 << 40;
+/// The first read asks for as many.
+const FIRST: u32 = (LARGEST_ANSWER / LARGEST_RECORD) as u32;
+/// An answer that takes longer is not asked for longer.
+const BRISK: Span = Span::from_secs(2);
+/// An answer that is shorter tells nothing of how fast bytes come.
+const SHORT: u64 = 64 << 10;
+
+/// The size of the next read of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Size {
+    limit: u32,
+    /// A read of so many records failed on its way, and none of that length has come since.
+    failed: u32,
+    /// The last read failed on its way.
+    failing: bool,
+    /// The bytes that a record takes, by the last answers; 0: not known.
+    each: u64,
+}
+
+impl Size {
+    pub(super) const NEW: Size = Size {
+        limit: FIRST,
+        failed: u32::MAX,
+        failing: false,
+        each: 0,
+    };
+
+    pub(super) fn limit(&self, cfg: &ReaderConfig) -> u32 {
+        self.limit.clamp(1, cfg.max_records.max(1))
+    }
+
+    /// The bytes that a record may take on its way.
+    fn one(&self) -> u64 {
+        let each = match self.each {
+            0 => LARGEST_RECORD,
+            each => each.min(LARGEST_ANSWER + BESIDE),
+        };
+        as_text(each)
+    }
+
+    /// The bytes that an answer of so many records may have on its way.
+    fn all(&self, limit: u32) -> u64 {
+        let records = u64::from(limit);
+        let most = LARGEST_ANSWER + BESIDE * records;
+        self.one().saturating_mul(records).min(as_text(most))
+    }
+
+    /// A read of so many records was answered.
+    fn answered(&mut self, asked: u32, took: Span, answer: &Fetched, ctx: &Ctx<'_>) {
+        let count = u64::from(answer.count);
+        let bytes = answer.bytes.saturating_add(BESIDE * count);
+        if count > 0 {
+            self.each = bytes.div_ceil(count).max(self.each - self.each / 8);
+        }
+        if took >= ctx.stream_timeout {
+            return self.was_too_long(asked);
+        }
+        self.failing = false;
+        if answer.count >= self.failed {
+            self.failed = u32::MAX;
+        }
+        let brisk = ctx.stream_timeout.per(4).min(BRISK);
+        let factor = match took {
+            _ if bytes < SHORT || took <= brisk.per(4) => 4,
+            _ if took <= brisk => 2,
+            _ => 1,
+        };
+        if answer.count < asked || asked < self.limit || factor == 1 {
+            return;
+        }
+        let grown = self.limit.saturating_mul(factor);
+        self.limit = match grown < self.failed {
+            true => grown,
+            false => self.limit.saturating_add((self.limit / 8).max(1)),
+        };
+        self.limit = self.limit.min(ctx.cfg.max_records);
+    }
+
+    /// A read of so many records failed on its way, or nearly.
+    fn was_too_long(&mut self, asked: u32) {
+        // Those that follow on it fail for a reason that may be another than their length.
+        if !std::mem::replace(&mut self.failing, true) {
+            self.failed = asked.max(2);
+        }
+        self.limit = (asked / 2).clamp(1, self.limit);
+    }
+}
+
+/// As JSON has bytes: three in four characters.
+fn as_text(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes.div_ceil(3))
+}
+
+impl Reader {
+    /// The bytes that a record may take on its way, and those of an answer with so many.
+    pub fn expects(&self, limit: u32) -> (u64, u64) {
+        (self.size.one(), self.size.all(limit))
+    }
+
+    /// The bytes of memory that wait to be processed, or are being processed. What is kept does not count.
+    pub fn held_bytes(&self) -> u64 {
+        let batches = self.buffer.waiting();
+        let sizes = batches.map(|batch| batch.bytes.saturating_add(BESIDE * u64::from(batch.count)));
+        // A service that says more than any memory has is not believed, so that sums of sums stay sums.
+        sizes.fold(0, u64::saturating_add).min(MEMORY)
+    }
+
+    /// A command ended, and the length of the next read follows from that.
+    pub(super) fn learn_size(&mut self, flight: &Flight, now: Mono, outcome: &Outcome, ctx: &Ctx<'_>) {
+        let Kind::Records { limit } = flight.kind else {
+            return;
+        };
+        match outcome {
+            Outcome::Applied(Reply::Records(answer)) => {
+                self.size.answered(limit, now.since(flight.sent), answer, ctx);
+            }
+            Outcome::Unknown(Cause::Timeout | Cause::Network | Cause::Garbled) => {
+                self.size.was_too_long(limit);
+            }
+            _ => {}
+        }
+    }
+
+    /// Holds the next `GetRecords` back as this answer demands.
+    pub(super) fn pace(&mut self, sent: Mono, answer: &Fetched, cfg: &ReaderConfig) {
+        if answer.behind_ms == 0 && answer.end.is_none() {
+            self.records_at = self.records_at.max(sent + cfg.idle_interval);
+        }
+        if answer.bytes > 0 {
+            // Rounded up, as the limit is one from above.
+            let span = Span::from_secs(1).scaled(answer.bytes, cfg.bytes_per_second) + Span(1);
+            self.records_at = self.records_at.max(sent + span);
+        }
+    }
+}
