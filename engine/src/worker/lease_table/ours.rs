@@ -141,11 +141,11 @@ impl LeaseTable {
         }
     }
 
-    /// The row is to get the hash range that it lacks, or the right one.
-    pub(in crate::worker) fn set_range(&mut self, ix: LeaseIx, range: HashRange) {
-        if let Some(row) = self.get_mut(ix).and_then(|lease| lease.row.as_mut()) {
-            debug_assert!(row.range != Some(range), "a range is written that is not there");
-            row.range = Some(range);
+    /// The row was to get the hash range that it lacked, or the right one, and has this one.
+    pub(in crate::worker) fn set_range(&mut self, key: &str, range: Option<HashRange>) {
+        let lease = self.find(key).and_then(|ix| self.get_mut(ix));
+        if let Some(row) = lease.and_then(|lease| lease.row.as_mut()) {
+            row.range = range;
         }
         self.cover.0 += 1;
     }

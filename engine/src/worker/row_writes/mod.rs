@@ -12,7 +12,7 @@ use crate::ids::{LeaseIx, LeaseKey, OpId};
 use crate::input::{Outcome, Why};
 use crate::notice::{Notice, StreamNews};
 use crate::output::TableOp;
-use crate::row::Change;
+use crate::row::{Change, LeaseRow, RowRead};
 use crate::time::Mono;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -334,6 +334,10 @@ impl RowWrites {
                 });
                 leases.observe_now(cx, *row);
             }
+            Change::SetRange { range, .. } => {
+                let is = current_row(outcome).map_or(Some(range), |row| row.range);
+                leases.set_range(lease.as_str(), is);
+            }
             Change::Weigh { throughput, .. } if applied => leases.weighed(lease.as_str(), throughput),
             Change::Forget { .. } if applied => cx.notify(Notice::Stream(StreamNews::Forgot { lease })),
             Change::Delete { .. } if applied => {
@@ -349,5 +353,13 @@ impl RowWrites {
             // What was just created has no owner yet.
             cx.request(Request::Rescan(cx.now()));
         }
+    }
+}
+
+/// The row that a refused write has met, if the service gave it.
+fn current_row(outcome: &Outcome) -> Option<&LeaseRow> {
+    match outcome {
+        Outcome::Refused(refusal) => refusal.current.as_deref().and_then(RowRead::lease),
+        _ => None,
     }
 }

@@ -55,10 +55,7 @@ impl Contradicted {
 
     /// This worker writes rows from one listing. A second listing, which is not of the same moment, is to bear that one out.
     pub(super) fn wrote_rows(&mut self, cx: &Context) {
-        let at = cx.now() + cx.config().stream_lag;
-        if at < self.look_at() {
-            self.look = Some((at, ListReason::RowsWritten));
-        }
+        self.look_at_latest(cx.now() + cx.config().stream_lag, ListReason::RowsWritten);
     }
 
     /// When the shards are listed once more.
@@ -110,7 +107,7 @@ impl Contradicted {
     }
 
     /// A sound list of all shards came, of rows that are of this stream.
-    pub(super) fn judge(&mut self, cx: &mut Context, leases: &mut LeaseTable, shards: &[Shard], asked: Mono) {
+    pub(super) fn judge(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], asked: Mono) {
         self.look = None;
         self.judge_unlisted(cx, leases, shards, asked);
         self.judge_ranges(cx, leases, shards, asked);
@@ -136,14 +133,16 @@ impl Contradicted {
         self.denied = self.unlisted.says(cx, asked, unlisted, needed);
         self.judge_hopeless(cx, leases, shards);
         if !self.denied {
-            self.look_again(self.unlisted.ask_again_at(needed));
+            let at = self.unlisted.ask_again_at(needed);
+            self.look_at_latest(at, ListReason::RowsContradicted);
         }
     }
 
     /// A lease that is missing beside denied ones is not created yet.
     pub(super) fn waits(&mut self, cx: &Context) {
         if self.doubts_cover() {
-            self.look_again(self.unlisted.ask_again_at(Needed::to_forget(cx)));
+            let at = self.unlisted.ask_again_at(Needed::to_forget(cx));
+            self.look_at_latest(at, ListReason::RowsContradicted);
         }
     }
 
@@ -154,15 +153,16 @@ impl Contradicted {
         }
     }
 
-    fn look_again(&mut self, at: Mono) {
+    /// The shards are listed at that moment, or before for another reason.
+    fn look_at_latest(&mut self, at: Mono, why: ListReason) {
         if at < self.look_at() {
-            self.look = Some((at, ListReason::RowsContradicted));
+            self.look = Some((at, why));
         }
     }
 
     /// Fills in the hash keys that rows lack, and corrects wrong ones: of rows that name this very stream, and of rows without a name beside such.
     /// Where no row names the stream, rows with other hash keys may be of another one.
-    fn judge_ranges(&mut self, cx: &mut Context, leases: &mut LeaseTable, shards: &[Shard], asked: Mono) {
+    fn judge_ranges(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], asked: Mono) {
         // Where rows may lack what only a list of the shards says, the hash keys come from a listing of a worker of ours.
         let listed = cx.needs_listings();
         let named = some_row_names_stream(cx, leases, self.stream);
@@ -180,16 +180,15 @@ impl Contradicted {
         }
         let needed = Needed::to_refuse_rows(cx);
         if !self.ranges.says(cx, asked, wrong.clone(), needed) {
-            return self.look_again(self.ranges.ask_again_at(needed));
+            let at = self.ranges.ask_again_at(needed);
+            return self.look_at_latest(at, ListReason::RowsContradicted);
         }
         self.ranges.contradicted();
         let expires = cx.now() + cx.config().lease_duration;
+        // A write may be refused or given up. A later listing shows whether the rows are right now.
+        self.look_at_latest(expires + cx.config().stream_lag, ListReason::RowsWritten);
         for (key, range) in wrong {
-            let Some(ix) = leases.find(key.as_str()) else {
-                continue;
-            };
-            let was = leases.get(ix).and_then(Lease::row).and_then(|row| row.range);
-            leases.set_range(ix, range);
+            let was = leases.row(key.as_str()).and_then(|row| row.range);
             let change = Change::SetRange { key, was, range };
             let why = match was {
                 None => "the row lacks the hash keys that two listings, apart in time, show",

@@ -141,7 +141,14 @@ fn wrong_hash_keys_are_corrected_by_two_listings_apart_in_time() {
     };
     assert_eq!((listings, &changes[..]), (2, &[expected][..]));
     assert!(cx.now().since(began) >= cx.config().stream_lag);
+    // The write was refused: the rows stay as they are.
+    assert_ne!(sync.contradicted.look_at(), Mono::NEVER);
+    let (listings, again) = until_written(&mut cx, &mut leases, &mut sync, (&rows, &shards));
+    assert_eq!((listings, again), (2, changes));
+    assert_ne!(sync.contradicted.look_at(), Mono::NEVER);
+    leases.set_range("a", Some(a.range));
     assert!(lists(&mut cx, &mut leases, &mut sync, &shards).is_empty());
+    assert_eq!(sync.contradicted.look_at(), Mono::NEVER);
 }
 
 #[test]
