@@ -12,8 +12,8 @@ struct Claims {
     held: BTreeSet<ShardNo>,
     /// Held, and never asked for.
     given: BTreeSet<ShardNo>,
-    /// Takes under way that may succeed, each with the owner that was shown before it.
-    tried: BTreeMap<ShardNo, Option<Owner>>,
+    /// Takes under way that may succeed, each with the owner that was shown before it, and the counter that it expects.
+    tried: BTreeMap<ShardNo, (Option<Owner>, Option<u64>)>,
     /// The owner of each lease as it was shown last.
     shown: BTreeMap<ShardNo, Option<Owner>>,
     /// Something was tried since it last said what it holds.
@@ -21,12 +21,15 @@ struct Claims {
 }
 
 impl Claims {
-    /// A take of a lease that is shown to be a third worker's by now, or at its end, cannot succeed.
+    /// A take of a lease that is shown to be a third worker's or released by now, or at its end, cannot succeed.
     fn shown(&mut self, life: LifeNo, shard: ShardNo, row: Row) {
         let owner = row.owner;
-        let before = self.tried.get(&shard).copied();
-        let third = owner.is_some() && owner != Some(Owner::Life(life));
-        if row.checkpoint == Mark::End || third && before.is_some_and(|before| before != owner) {
+        let others = |before: Option<Owner>, guard: Option<u64>| match owner {
+            Some(owner) => owner != Owner::Life(life) && before != Some(owner),
+            None => before.is_some() && guard.is_some_and(|guard| guard < row.counter),
+        };
+        let tried = self.tried.get(&shard).copied();
+        if row.checkpoint == Mark::End || tried.is_some_and(|(before, guard)| others(before, guard)) {
             self.tried.remove(&shard);
         }
         self.shown.insert(shard, owner);
@@ -57,11 +60,12 @@ impl Quota {
                 life,
                 ask: Ask::Write(Verb::Take),
                 about: Some(shard),
+                guard,
                 ..
             } => {
                 let claims = self.lives.entry(life).or_default();
                 let owner = claims.shown.get(&shard).copied().flatten();
-                claims.fresh |= claims.tried.insert(shard, owner).is_none();
+                claims.fresh |= claims.tried.insert(shard, (owner, guard)).is_none();
             }
             Fact::Shown { life, shard, row, .. } => {
                 self.lives.entry(life).or_default().shown(life, shard, row)

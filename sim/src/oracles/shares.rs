@@ -61,11 +61,12 @@ impl Stake {
     /// Whether a take of it is under way that may succeed, for all that its life was shown.
     fn may_be_taken(&self) -> bool {
         let (owner, next) = self.asked_of;
-        let has_owner = |seen: Seen| seen.row.owner != owner && seen.row.owner.is_some();
+        // A release is such a change, too: the write expects the former owner.
+        let has_changed_hands = |seen: Seen| seen.row.owner != owner;
         let is_promised = |seen: Seen| seen.row.next != next && seen.row.next.is_some();
         // The owner has taken back what it was to hand over: the row is another than the one that is to be taken.
         let is_taken_back = |seen: Seen| next.is_some() && seen.row.next.is_none() && seen.row.owner == owner;
-        let is_lost = |seen| has_owner(seen) || is_promised(seen) || is_taken_back(seen);
+        let is_lost = |seen| has_changed_hands(seen) || is_promised(seen) || is_taken_back(seen);
         self.takes > 0 && !self.seen.is_some_and(is_lost)
     }
 
