@@ -331,7 +331,7 @@ impl Oracles {
                 if let Fact::RowChanged { shard, .. } = *fact
                     && robbed
                 {
-                    self.overlap.trespassed(shard);
+                    self.overlap.trespassed(now, shard);
                     self.fences.trespassed(shard);
                     self.window.trespassed(shard);
                 }

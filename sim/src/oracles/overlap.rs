@@ -19,13 +19,15 @@ use std::collections::BTreeSet;
 struct Belief {
     life: LifeNo,
     until: Time,
-    /// Its row was written over since.
-    robbed: bool,
+    /// Its row was written over since. A write from before may be answered later, and the belief then ends here at the latest.
+    robbed: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Overlap {
     binding: bool,
+    /// For so long a write renews a belief, in µs of true time.
+    renewed_for: u64,
     shards: Vec<Vec<Belief>>,
     /// Their rows were removed by a person.
     removed: BTreeSet<ShardNo>,
@@ -38,6 +40,7 @@ impl Overlap {
         let binding = !terms.clocks_beyond && terms.least(|config| config.steal_cooldown());
         Self {
             binding,
+            renewed_for: terms.at_most(terms.most(|config| config.lease_duration())),
             shards: Vec::new(),
             removed: BTreeSet::new(),
             adrift: BTreeSet::new(),
@@ -79,9 +82,10 @@ impl Overlap {
     }
 
     /// A program of others has written over a row that was not its own.
-    pub(super) fn trespassed(&mut self, shard: ShardNo) {
+    pub(super) fn trespassed(&mut self, now: Time, shard: ShardNo) {
+        let last = now + self.renewed_for;
         for belief in self.shards.get_mut(shard as usize).into_iter().flatten() {
-            belief.robbed = true;
+            belief.robbed = Some(belief.until.max(last));
         }
     }
 
@@ -91,7 +95,7 @@ impl Overlap {
         for shard in 0..self.shards.len() {
             let known = self.shards[shard].iter().find(|belief| belief.life == life);
             if let Some(Belief {
-                until, robbed: false, ..
+                until, robbed: None, ..
             }) = known.copied()
             {
                 self.believe(now, life, shard as ShardNo, true, until, verdict);
@@ -114,18 +118,20 @@ impl Overlap {
         }
         let beliefs = &mut self.shards[index];
         let before = beliefs.iter().find(|belief| belief.life == life);
-        let robbed = before.is_some_and(|before| before.robbed && until <= before.until);
+        let robbed = before
+            .and_then(|before| before.robbed)
+            .filter(|last| until <= *last);
         beliefs.retain(|belief| belief.until > now && belief.life != life);
         if !open || until <= now {
             return;
         }
         if self.binding
-            && !robbed
+            && robbed.is_none()
             && !self.removed.contains(&shard)
             && !self.adrift.contains(&life)
             && let Some(other) = beliefs
                 .iter()
-                .find(|belief| !belief.robbed && !self.adrift.contains(&belief.life))
+                .find(|belief| belief.robbed.is_none() && !self.adrift.contains(&belief.life))
         {
             let (other, other_until) = (other.life, other.until);
             verdict.report(Property::ExclusiveOwnership, now, || {
@@ -172,7 +178,7 @@ mod tests {
         for (at, fact) in holds(1, 0, true, 10) {
             overlap.observe(at, &fact, &mut verdict);
         }
-        overlap.trespassed(0);
+        overlap.trespassed(2, 0);
         for (at, fact) in holds(5, 1, true, 20).into_iter().chain(then) {
             overlap.observe(at, &fact, &mut verdict);
         }
@@ -183,7 +189,9 @@ mod tests {
     fn who_was_written_over_may_run_out_and_is_never_renewed() {
         assert_eq!(trespass([]), 0);
         assert_eq!(trespass(holds(6, 0, true, 10)), 0);
-        assert_eq!(trespass(holds(6, 0, true, 11)), 1);
+        let written_before = 2 + Overlap::new(&Terms::plain(config())).renewed_for;
+        assert_eq!(trespass(holds(6, 0, true, written_before)), 0);
+        assert_eq!(trespass(holds(6, 0, true, written_before + 1)), 1);
         // Nor does it excuse those that come later.
         assert_eq!(trespass(holds(12, 2, true, 30)), 1);
     }
