@@ -8,7 +8,7 @@
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
 //! | scan pages | (8·`W/s` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may bring a scan forward, up to eight an interval, and the pause after a failure is the least again with the next page |
-//! | ListShards pages, for each stream | 2·(`W/scan_interval` + `m` + 3)·(`shards`/`page` + 2) + `R`·2: a token that expires starts a listing anew |
+//! | ListShards pages, for each stream | `l`·(`shards`/`page` + 2) + `R`·2, where `l` is twice `W/scan_interval` + `m` + 3, or this sum and `W`/2 s: so often the shards are listed while one is not found. A token that expires starts a listing anew |
 //! | looks in the index of owners | (`W/d` + 1)·(`rows`/`page` + 2) + `R`·2 |
 //! | about members | (10 + `lives`/`page`)·`m` + `R`·2 + 30: every check reads the list of members, in pages |
 //! | descriptions, of the table and of each stream | `W`/1 s·2 + `R` + 20 |
@@ -26,6 +26,8 @@ use leasehold_engine::time::Span;
 use std::collections::BTreeMap;
 
 const WINDOW_US: u64 = 20_000_000;
+/// While a shard is not found, the shards are listed no more often.
+const NOT_FOUND_US: u64 = 2_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -114,8 +116,9 @@ impl Cost {
             Kind::Iterators(_) => self.fetches + self.retries + 4,
             Kind::Scan => (8 * self.scans + 3) * (self.rows / self.page + 2) * 3 / 2 + 2 * self.retries,
             Kind::List => {
-                let pages = self.rows / self.page + 2;
-                self.streams * (2 * (self.rounds + self.checks + 3) * pages + 2 * self.retries)
+                let (pages, due) = (self.rows / self.page + 2, self.rounds + self.checks + 3);
+                let listings = (2 * due).max(due + WINDOW_US / NOT_FOUND_US);
+                self.streams * (listings * pages + 2 * self.retries)
             }
             Kind::Members => (10 + self.lives / self.page) * self.checks + 2 * self.retries + 30,
             Kind::Owned => match self.discoveries {
