@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// A lease of 3 s is taken when the second scan after shows it unchanged, and a machine may be busy.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(120);
 
 /// Times as the Java workers have them.
 const LIKE_THEIRS: &[&str] = &[
