@@ -230,14 +230,14 @@ pub enum ConsumerOp {
         /// The ownership.
         token: FencingToken,
     },
-    /// Stop what runs of this lease, but for a `Close`, as soon as possible: it takes longer than it may, and so it has failed.
-    /// `Refused(HandlerFailed)` is its outcome then, or `Refused(RecordFailed)` if it was given only one record.
+    /// Stop the running call of this lease, but not a `Close`, as soon as possible: the call takes longer than `handler_timeout`, and has failed.
+    /// The outcome of the call is `Refused(HandlerFailed)`, or `Refused(RecordFailed)` if the call got only one record.
     TimeOut {
         /// The lease.
         lease: LeaseKey,
         /// The ownership.
         token: FencingToken,
-        /// So long it may take.
+        /// So long a call may take.
         after: Span,
     },
     /// Processing of a shard ends; nothing of it follows under this token.

@@ -216,7 +216,8 @@ fn a_member_hands_over_what_the_leader_moves() {
 
 #[test]
 fn what_no_leader_assigns_is_taken_after_a_while() {
-    // What is free: five lease durations. What is expired: two of them where nobody leads, and the one by which it is known.
+    // A free lease waits for five lease durations. Where nobody leads, an expired lease waits for two, after the one by which the worker knows
+    // that the lease is expired.
     for (leader, owner, secs) in [
         (JAVA, None, 50),
         ("dead", None, 50),

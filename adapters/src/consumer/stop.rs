@@ -8,13 +8,13 @@ use tokio::sync::oneshot;
 /// Why a call is stopped.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stop {
-    /// Its shard is let go of, or may be another worker's.
+    /// The worker lets go of the shard, or the shard may be another worker's.
     Aborted,
-    /// It has taken longer than this, and so it has failed.
+    /// The call has taken longer than this, and has failed.
     TimedOut(Span),
 }
 
-/// What a call has come to. Absent: it was aborted.
+/// The result of a call. Absent: the call was aborted.
 pub(super) type Called<T> = Option<Result<Result<T, String>, Panicked>>;
 
 /// Runs a call of the handler until it is stopped.

@@ -78,7 +78,7 @@ impl Buffer {
         (self.kept, self.kept_bytes)
     }
 
-    /// The batches that the application does not keep: those that wait, and the one that is being processed.
+    /// The batches that the application does not keep: the batches that wait, and the batch that the handler processes.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &BatchRef> {
         self.batches.iter().skip(self.kept).map(|batch| &batch.given)
     }

@@ -1,7 +1,7 @@
 //! `calls-end`: with `handler_timeout`, a call of a handler that has taken so long is told to stop, and none is told before.
 //!
-//! What a handler does when it is told is its own affair: one that blocks its thread ends when it no longer does. A worker that stands still
-//! tells no handler anything; its clock may stand meanwhile.
+//! The end of the call is the handler's own affair: a handler that blocks its thread ends the call when the thread is free again. A worker that
+//! stands still tells no handler anything, and the worker's clock may stand meanwhile.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::time::Span;

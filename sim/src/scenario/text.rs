@@ -56,7 +56,7 @@ const SPANS: [&str; 19] = [
     "handler_timeout",
     "stall_after",
 ];
-/// Those that a configuration leaves out where they are 0.
+/// The options that a configuration leaves out where they are 0.
 const UNSAID: [&str; 2] = ["stream_cleanup_delay", "handler_timeout"];
 /// The same of groups of options.
 const GROUP_SPANS: [(&str, &[&str]); 2] = [

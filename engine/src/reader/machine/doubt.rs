@@ -214,7 +214,7 @@ impl Reader {
     /// the last record, must claim the end and bring no record. An answer without children is a weak claim: between the first claim and a weak
     /// second claim, `stream_lag` passes.
     ///
-    /// Nor does one answer prove which children there are: two answers must name the same children. If the children are not all, or answers
+    /// One answer proves no children either: two answers must name the same children. If the children are not all, or answers
     /// name different children for `stream_lag`, the end is proved, and a listing must show the children.
     pub(super) fn judge_end(&mut self, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Verdict {
         let earlier = self.end_claim.take().filter(|_| answer.count == 0);

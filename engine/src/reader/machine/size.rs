@@ -101,7 +101,7 @@ impl Size {
 
     /// A read of so many records failed on its way, or nearly.
     fn was_too_long(&mut self, asked: u32) {
-        // Those that follow on it fail for a reason that may be another than their length.
+        // Reads that fail right after a failed read may fail for another reason than their length.
         if !std::mem::replace(&mut self.failing, true) {
             self.failed = asked.max(2);
         }

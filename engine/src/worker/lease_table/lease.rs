@@ -41,7 +41,7 @@ pub(in crate::worker) struct Lease {
     pub(super) older_seen: u8,
     /// An attempt to steal it was given up, and may have been applied: its owner may believe in it beside us.
     pub(super) prior_owner_may_believe: bool,
-    /// Attempts to take it that ended with refusals which its row does not explain.
+    /// Our attempts to take the lease that the service refused though the row is as the write expects.
     pub(super) refused: Backoff,
 }
 

@@ -1,4 +1,4 @@
-//! What a dead worker had, and who is to have it: what the leader assigns, or, where nobody leads, what its followers take.
+//! The leases of a dead worker, and their heirs: the leader assigns these leases; where nobody leads, the followers take them.
 
 use super::{Led, Life, Truth, is_open};
 use crate::oracles::fact::{Owner, Row};

@@ -15,7 +15,7 @@ pub(super) enum Told {
     Nothing,
     /// Its shard is let go of, or may be another worker's.
     Aborted,
-    /// It has taken too long, and so it has failed.
+    /// The call has taken too long, and has failed.
     TimedOut,
 }
 

@@ -47,7 +47,7 @@ struct Flight {
     /// Which execution is answered.
     answer_second: bool,
     outcome: Option<(Outcome, Carry)>,
-    /// The worker has its answer, or nobody waits for one.
+    /// The worker has the answer, or no worker waits for an answer.
     is_over: bool,
     /// For draws about a listing's lag.
     lag: u64,
