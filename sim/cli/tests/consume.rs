@@ -112,14 +112,18 @@ fn text<'a>(line: &'a Value, field: &str) -> &'a str {
         .unwrap_or_else(|| panic!("no {field} in {line}"))
 }
 
-/// A stream of four shards that holds more than a pipe does, and consumers of it.
+/// A stream of four shards, and consumers of it. The first read of a shard brings all records of the shard, and these are more than a pipe holds.
 struct Orders {
     local: Local,
     logs: PathBuf,
 }
 
 impl Orders {
-    const RECORDS: usize = 400;
+    const SHARDS: usize = 4;
+    const RECORDS: usize = 10 * Self::SHARDS;
+    /// The pipe holds four lines: fewer than a shard has records.
+    #[cfg(target_os = "linux")]
+    const PIPE: usize = 16 << 10;
 
     fn new(name: &str) -> Self {
         let logs = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -127,12 +131,16 @@ impl Orders {
         let local = Local::start();
         local.call(
             "Kinesis_20131202.CreateStream",
-            &json!({ "StreamName": "orders", "ShardCount": 4 }),
+            &json!({ "StreamName": "orders", "ShardCount": Self::SHARDS }),
         );
-        // 768 bytes: a line has less than what a pipe takes at once.
-        let data = "QUFB".repeat(256);
+        // 2,700 bytes: a line has less than what a pipe takes at once.
+        let data = "QUFB".repeat(900);
+        let quarter = u128::MAX / Self::SHARDS as u128;
         let records: Vec<Value> = (0..Self::RECORDS)
-            .map(|n| json!({ "PartitionKey": format!("k{n}"), "Data": data }))
+            .map(|n| {
+                let hash = (n % Self::SHARDS) as u128 * quarter + quarter / 2;
+                json!({ "PartitionKey": format!("k{n}"), "ExplicitHashKey": hash.to_string(), "Data": data })
+            })
             .collect();
         let (status, body) = local.call(
             "Kinesis_20131202.PutRecords",
@@ -164,6 +172,8 @@ impl Orders {
             .spawn()
             .expect("the command starts");
         let out = child.stdout.take().expect("its stdout");
+        #[cfg(target_os = "linux")]
+        rustix::pipe::fcntl_setpipe_size(&out, Self::PIPE).expect("a smaller pipe");
         Consumer {
             process: Running(child),
             out,
