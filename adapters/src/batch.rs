@@ -100,7 +100,16 @@ impl Batch {
     /// As [`ack`](Batch::ack), by position.
     ///
     /// A position after this batch is taken as the batch's last: what was not handed over cannot be processed.
+    ///
+    /// If the service gives records that are not in the order of their sequence numbers, and goes on to do so, the batch is acknowledged as a
+    /// whole: by its last record, or not at all.
     pub fn ack_through(&self, position: Position) {
+        if self.fetched.unordered {
+            if self.fetched.is_last(position) {
+                self.acknowledge();
+            }
+            return;
+        }
         let records = self.records();
         if let (Some(first), Some(last)) = (records.first(), records.last())
             && position >= first.position
@@ -130,10 +139,14 @@ impl Batch {
     /// record is handed over again. Batches before this one that are kept are waited for, too.
     ///
     /// # Errors
-    /// If the shard is lost or closed before that. The next owner may be handed these records again.
+    /// If the shard is lost or closed before that. The next owner may be handed these records again. Also if the records are not in the order
+    /// of their sequence numbers and another one than the last has the greatest number: then no checkpoint tells that all are processed.
     pub async fn commit(&self) -> Result<(), NotDurable> {
         self.acknowledge();
         self.checkpoint();
+        if !self.fetched.ends_highest() {
+            return Err(NotDurable);
+        }
         self.fence.durable(self.receipt.last()).await
     }
 }

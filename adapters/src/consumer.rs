@@ -250,6 +250,15 @@ impl Consumer {
             }
         };
         let given = fetched.records.get(first..).unwrap_or_default();
+        let ack = match ack {
+            Ack::UpTo(position) if fetched.unordered && fetched.is_last(position) => Ack::All,
+            Ack::UpTo(position) if fetched.unordered => {
+                receipt.answered();
+                let found = format!("{NOT_IN_ORDER}, found that it is done up to {position}");
+                return refused(Why::HandlerFailed, found);
+            }
+            ack => ack,
+        };
         match ack {
             Ack::Later => {
                 // Before the receipt: an acknowledgement that comes at once finds it kept.
@@ -352,6 +361,9 @@ const EXPIRED: Outcome = Outcome::NotSent(Cause::Cancelled);
 /// The handler cannot acknowledge what it wants to keep.
 const DROPPED: &str = "the handler returned `Ack::Later` and dropped the batch; keep the batch, or a receipt of it, until it is \
                        acknowledged";
+
+/// No position tells how many of such records are processed.
+const NOT_IN_ORDER: &str = "expected the handler to process the whole batch, since its records are not in the order of their sequence numbers";
 
 /// The parts of [`ConsumerOp::Deliver`], or of [`ConsumerOp::DeliverOne`].
 struct Delivery {

@@ -163,6 +163,27 @@ async fn a_handler_that_fails_or_panics_gets_its_records_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_batch_that_is_not_in_order_is_acknowledged_as_a_whole_or_not_at_all() {
+    let mut rig = rig();
+    rig.open().await;
+    rig.fetch(2, &[(7, "k"), (5, "k"), (6, "k")], "ack");
+    assert_eq!(rig.deliver(2, None, 1).await, Outcome::Applied(Reply::Processed));
+    assert_eq!(rig.said(), [], "the first record says nothing of the others");
+    rig.fetch(3, &[(6, "k"), (5, "k"), (7, "k")], "up to 6");
+    let (reason, detail) = why(rig.deliver(3, None, 1).await);
+    assert_eq!(reason, Why::HandlerFailed);
+    assert!(detail.contains("not in the order"), "{detail}");
+    rig.fetch(4, &[(7, "k"), (5, "k"), (6, "k")], "up to 6");
+    let done = rig.deliver(4, Some(6), 1).await;
+    assert_eq!(done, Outcome::Applied(Reply::Processed));
+    assert_eq!(
+        rig.notes()[1..],
+        ["#1 7 5 6", "#1 6 5 7", "#1 7 5 6"],
+        "nothing is left out"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_abort_stops_the_running_call_even_before_it_runs() {
     let rig = rig();
     rig.open().await;

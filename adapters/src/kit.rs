@@ -101,6 +101,7 @@ impl TestShard {
                 outside: Outside::default(),
                 reading,
                 foreign: false,
+                unordered: false,
             }),
             first: 0,
             end,

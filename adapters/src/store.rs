@@ -3,6 +3,8 @@
 //! Records are kept until they are processed or their shard is closed; delivery only moves forward, so a delivery
 //! frees what was fetched before it. The engine's byte budget bounds what it has fetched and not delivered.
 
+mod order;
+
 use crate::kpl::{Unpacked, unpack};
 use crate::misplaced::{Count, Outside, Untold};
 use crate::record::Record;
@@ -80,6 +82,9 @@ pub(crate) struct Fetched {
     pub(crate) reading: Reading,
     /// The sequence numbers name another shard: the records are not handed over, unless such answers go on.
     pub(crate) foreign: bool,
+    /// The sequence numbers do not grow from each record to the next: the records are not handed over, unless such answers go on. Then all
+    /// records are handed over, and no position tells how many of them are processed.
+    pub(crate) unordered: bool,
 }
 
 /// When an answer came, and how far it was behind the tip of its shard then.
@@ -129,16 +134,6 @@ pub(crate) struct Backlog {
     pub(crate) behind: Option<Span>,
 }
 
-impl Fetched {
-    /// The index of the first record after `position`.
-    pub(crate) fn first_after(&self, position: Option<Position>) -> usize {
-        match position {
-            None => 0,
-            Some(done) => self.records.partition_point(|record| record.position <= done),
-        }
-    }
-}
-
 impl Store {
     /// An empty store. The clock is what tells how long something waits in it.
     pub fn new(misplaced: Misplaced, clock: Arc<dyn Runtime>) -> Self {
@@ -161,6 +156,9 @@ impl Store {
             behind_ms: answer.behind_ms,
             end: None,
             range_unproven: false,
+            unordered: !answer
+                .records
+                .is_sorted_by(|one, next| one.position < next.position),
         };
         let reading = Reading {
             at: self.clock.as_ref().map_or(Mono(0), |clock| clock.now()),
@@ -201,6 +199,7 @@ impl Store {
             outside: Outside::new(outside),
             reading,
             foreign,
+            unordered: description.unordered,
         });
         self.note_misplaced(shard, reading.at, &misplaced);
         self.keep_batch(shard, op, fetched, answer.next, reading);
@@ -242,7 +241,7 @@ impl Store {
         if entry.closed.is_some_and(|closed| op < closed) {
             return;
         }
-        if !fetched.as_ref().is_some_and(|fetched| fetched.foreign) {
+        if !fetched.as_ref().is_some_and(Fetched::is_doubtful) {
             entry.last = Some(reading);
         }
         if let Some(fetched) = fetched {
@@ -352,7 +351,7 @@ impl Store {
         };
         let mut records = 0;
         let mut oldest = None;
-        for batch in entry.batches.values().filter(|batch| !batch.foreign) {
+        for batch in entry.batches.values().filter(|batch| !batch.is_doubtful()) {
             let left = batch
                 .records
                 .get(batch.first_after(entry.done)..)

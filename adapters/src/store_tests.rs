@@ -37,6 +37,7 @@ fn a_batch_is_described_and_kept_until_it_is_processed() {
             behind_ms: 5,
             end: None,
             range_unproven: false,
+            unordered: false,
         }
     );
     assert_eq!(store.iterator(op(2)).as_deref(), Some("next"));
@@ -142,6 +143,40 @@ fn all_parts_are_handed_over_until_two_answers_agree_on_the_hash_keys() {
     assert_eq!(take_in(3), (true, 2));
     store.learn_range(&shard, half, op(4));
     assert_eq!(take_in(5), (false, 1));
+}
+
+#[test]
+fn records_that_are_not_in_order_are_described_so_and_nothing_of_them_is_left_out() {
+    let (store, shard) = (Store::default(), ShardId::from("s"));
+    let at = |n: u64| Position::of(n.into());
+    for (n, numbers) in [(1, &[5, 6, 9][..]), (2, &[5]), (3, &[])] {
+        assert!(
+            !store.take_in(&shard, op(n), answer(numbers, None)).unordered,
+            "{numbers:?}"
+        );
+    }
+    let store = Store::default();
+    // The number of a checkpoint, a lower one, a higher one, the one before.
+    for (n, numbers) in [(4, [7, 5, 9]), (5, [7, 1, 9]), (6, [7, 99, 9]), (7, [7, 7, 9])] {
+        let described = store.take_in(&shard, op(n), answer(&numbers, Some("next")));
+        assert!(described.unordered, "{numbers:?}");
+        assert_eq!((described.first, described.last), (Some(at(7)), Some(at(9))));
+        assert_eq!(
+            store.backlog(&shard, Mono(0)).records,
+            0,
+            "not known to be of the shard"
+        );
+        let batch = store.batch(&shard, op(n)).expect("kept");
+        for position in numbers {
+            assert_eq!(batch.first_after(Some(at(position))), 0);
+        }
+        assert_eq!((batch.is_last(at(7)), batch.is_last(at(9))), (false, true));
+        assert_eq!(batch.ends_highest(), numbers[1] != 99);
+    }
+    let twice = store.take_in(&shard, op(8), answer(&[9, 7, 9], None));
+    let batch = store.batch(&shard, op(8)).expect("kept");
+    assert!(twice.unordered);
+    assert!(!batch.is_last(at(9)), "which of the two?");
 }
 
 #[test]

@@ -279,6 +279,10 @@ pub struct Fetched {
     /// [`KnownRange`](crate::known_range::KnownRange). All parts are handed over, and the shards are listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub range_unproven: bool,
+    /// The sequence numbers of the records, before de-aggregation, do not grow from each record to the next: no number tells which records
+    /// come before it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unordered: bool,
 }
 
 /// Why a command was refused.

@@ -299,6 +299,7 @@ fn nothing_but_the_end(children: Vec<ChildShard>) -> Fetched {
         behind_ms: 0,
         end: Some(children),
         range_unproven: false,
+        unordered: false,
     }
 }
 

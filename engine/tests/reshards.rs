@@ -74,6 +74,7 @@ fn children_that_the_last_answer_did_not_name_are_found_before_the_end_is_writte
             behind_ms: 0,
             end: Some(Vec::new()),
             range_unproven: false,
+            unordered: false,
         };
         matches!(effect, Effect::Stream(StreamOp::GetRecords { shard, .. }) if *shard == Rig::id(0))
             .then(|| Trick::Instead(Outcome::Applied(Reply::Records(last))))

@@ -108,6 +108,7 @@ fn every_reason_is_named() {
                     behind_ms: 5_000,
                     end: None,
                     range_unproven: false,
+                    unordered: false,
                 };
                 matches!(effect, Effect::Stream(StreamOp::GetRecords { .. }))
                     .then(|| Trick::Instead(Outcome::Applied(Reply::Records(nothing))))

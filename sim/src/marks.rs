@@ -118,6 +118,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("name-removed", Fault),
     ("not-sent", Fault),
     ("null-attribute", Fault),
+    ("number-low", Fault),
     (
         "one-stream-deleted",
         Rare("the worlds of several streams are few"),

@@ -19,6 +19,9 @@ pub struct BatchRef {
     pub count: u32,
     /// The position of its last record.
     pub last: Position,
+    /// Its records are not in the order of their numbers: no position tells what of it was processed. All of it is handed over, and all of it
+    /// is processed, or nothing.
+    pub unordered: bool,
 }
 
 /// Where the front batch is: the first one that the application does not keep.
@@ -89,6 +92,10 @@ impl Buffer {
 
     /// Takes a batch, unless its `after` covers all of it.
     pub(super) fn push(&mut self, first: Position, given: BatchRef) {
+        debug_assert!(
+            !given.unordered || given.after.is_none(),
+            "nothing is left out of records that are not in order"
+        );
         if given.after < Some(given.last) {
             self.bytes = self.bytes.saturating_add(given.bytes);
             self.batches.push_back(Batch { given, first });
@@ -161,7 +168,7 @@ impl Buffer {
 
     /// Whether the record at this position is in the batch that is handed over next, and was not processed.
     pub(super) fn awaits(&self, record: Position) -> bool {
-        let awaits = |front: BatchRef| front.after < Some(record) && record <= front.last;
+        let awaits = |front: BatchRef| !front.unordered && front.after < Some(record) && record <= front.last;
         self.front().is_some_and(awaits) && self.watermark < Some(record)
     }
 
@@ -172,6 +179,14 @@ impl Buffer {
     }
 
     pub(super) fn processed_through(&mut self, position: Position) -> bool {
+        if self.front != Front::Waiting
+            && self
+                .batches
+                .get(self.kept)
+                .is_some_and(|front| front.given.unordered)
+        {
+            return false;
+        }
         let through = Some(position).min(self.handed);
         let mut more = false;
         if self.kept == 0 {
@@ -184,7 +199,8 @@ impl Buffer {
             }
         } else {
             // What lies before it in kept batches is acknowledged by itself.
-            let of = self.handed_over().rposition(|batch| Some(batch.first) <= through);
+            let has = |batch: &Batch| Some(batch.first) <= through && !batch.given.unordered;
+            let of = self.handed_over().rposition(has);
             if let Some(batch) = of.and_then(|index| self.batches.get_mut(index)) {
                 let through = through.min(Some(batch.given.last));
                 more = through > batch.given.after;
@@ -201,9 +217,11 @@ impl Buffer {
     }
 
     /// Forgets all batches, and says which record to read again: the last processed one, or the first of those
-    /// forgotten; absent if there never was any.
+    /// forgotten; absent if there never was any, or if their numbers do not say which one was the first.
     pub(super) fn rewind(&mut self) -> Option<Position> {
+        let unordered = self.batches.iter().any(|batch| batch.given.unordered);
         let first = self.batches.iter().map(|batch| batch.first).min();
+        let first = first.filter(|_| !unordered);
         self.batches.clear();
         self.bytes = 0;
         if self.kept > 0 {

@@ -225,7 +225,8 @@ impl Reader {
     }
 
     /// Everything up to and including this position was processed. What was never handed over is not believed. While batches are
-    /// kept, this is said of the batch that the position is in, and of none before it. Says whether that is more than was known.
+    /// kept, this is said of the batch that the position is in, and of none before it. Of a batch that is not in order, no position says
+    /// anything. Says whether that is more than was known.
     pub fn processed_through(&mut self, position: Position) -> bool {
         self.buffer.processed_through(position)
     }
@@ -403,6 +404,7 @@ impl Reader {
                     bytes: answer.bytes,
                     count: answer.count,
                     last,
+                    unordered: answer.unordered,
                 },
             );
         }

@@ -55,9 +55,10 @@
 //!   answer names no children, `stream_lag` lies between the two answers. Children are believed when two answers name the same ones, and these
 //!   are all that a closed shard has.
 //!   An answer that cannot be of the place that was asked for is not taken: one with sequence numbers or children of another shard, with
-//!   records from before that place, or without the record to start at. The answer is taken when three answers or more are doubtful for the
+//!   records from before that place, without the record to start at, or with records that are not in the order of their numbers. The answer is taken when three answers or more are doubtful for the
 //!   same reason, and `stream_lag` lies between the first one and the last one. Where the record to start at is missing, the last two answers
-//!   must begin with the same record.
+//!   must begin with the same record. Of records that are not in order, nothing is left out, and the watermark waits until all of them are
+//!   processed.
 //! * **Memory stays within the budget.** Nothing is fetched while the buffered bytes or batches (the one being
 //!   processed included) are at their limit, so at most one batch lies above it. With nothing buffered there is always
 //!   room, so that no batch is too large. How many records are asked for follows from the answers before (`machine/size.rs`). What the
@@ -206,8 +207,8 @@ pub enum Event {
         /// The first record found.
         first: Position,
     },
-    /// The positions of an answer do not follow those before, and later answers say the same. All its records are handed over, also those
-    /// that may have been processed before. An answer with records but no last position is fetched again.
+    /// The positions of an answer do not follow those before, or each other, and later answers say the same. All its records are handed over,
+    /// also those that may have been processed before. An answer with records but no last position is fetched again.
     Disorder {
         /// The last position fetched before; absent for the first answer.
         before: Option<Position>,
@@ -215,6 +216,8 @@ pub enum Event {
         first: Option<Position>,
         /// The last position of the answer.
         last: Option<Position>,
+        /// The positions do not follow each other: no checkpoint is written before all of the answer was processed.
+        inside: bool,
     },
     /// An answer cannot be of the place that was asked for. Nothing of the answer is taken. A new iterator is asked for.
     Doubted {
@@ -242,7 +245,7 @@ pub enum Doubtful {
         /// The number of the shard that the sequence numbers name. Absent: the children are of another shard.
         of: Option<u32>,
     },
-    /// The positions do not follow those before.
+    /// The positions do not follow those before, or each other.
     Disorder {
         /// The last position fetched before; absent for the first answer.
         before: Option<Position>,
@@ -250,6 +253,8 @@ pub enum Doubtful {
         first: Option<Position>,
         /// The last position of the answer.
         last: Option<Position>,
+        /// The positions do not follow each other.
+        inside: bool,
     },
     /// The record to start at is missing.
     Gap {

@@ -210,6 +210,7 @@ impl Stream {
             behind_ms: if at_tip { 0 } else { 1000 },
             end: (at_tip && self.is_closed(shard)).then(|| self.children(shard)),
             range_unproven: false,
+            unordered: false,
         };
         reading.iterators.insert(op_id, end);
         reading.batches.insert(op_id, (shard.clone(), start..end));

@@ -250,6 +250,7 @@ fn reply(dice: &mut Dice<'_>) -> Reply {
                     .collect()
             }),
             range_unproven: dice.one_in(4),
+            unordered: dice.one_in(4),
         }),
         10 => Reply::Kept,
         11 => Reply::ProcessedThrough(position(dice)),

@@ -189,6 +189,7 @@ impl World {
                     behind_ms: 0,
                     end: (closed && !dice.one_in(2)).then(|| self.stream.children(shard)),
                     range_unproven: false,
+                    unordered: false,
                 })
             }
         }

@@ -163,6 +163,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "one-handler-at-a-time"
     "one-parent-only"
     "one-read-at-a-time"
+    "order-unheeded"
     "other-key-once"
     "parents-unsaid"
     "part-is-whole"

@@ -1,7 +1,8 @@
-//! Single wrong answers about shards: an iterator of another shard or of another place, children with wrong names, hash keys that are not so.
+//! Single wrong answers about shards: an iterator of another shard or of another place, children with wrong names, hash keys that are not so, a
+//! record with the number of an earlier one.
 //!
 //! Each worker gets one such answer about a shard, and one listing with wrong hash keys. The next answer is right. About children it may be wrong
-//! once more, in the same way.
+//! once more, in the same way. Records may have such numbers in any answer.
 
 use super::{Chance, Deed, Setting, rate};
 use crate::draws::{Draws, Roll};
@@ -25,6 +26,8 @@ pub enum Misread {
     ChildAgain,
     /// The border between two open shards is not where it is.
     BorderMoved,
+    /// A record in the middle of the answer has the number of a record before the place that was asked for.
+    NumberLow,
 }
 
 impl Misread {
@@ -37,6 +40,7 @@ impl Misread {
             Misread::ChildTwice => "child-twice",
             Misread::ChildAgain => "child-again",
             Misread::BorderMoved => "border-moved",
+            Misread::NumberLow => "number-low",
         }
     }
 
@@ -66,6 +70,9 @@ impl Misread {
                 children.for_each(|children| children.extend(children.first().cloned()));
             }
             (Misread::BorderMoved, Outcome::Applied(Reply::Shards(page))) => move_border(&mut page.shards),
+            (Misread::NumberLow, Outcome::Applied(Reply::Records(answer))) => {
+                answer.unordered = answer.count > 2
+            }
             _ => {}
         }
     }
@@ -112,7 +119,7 @@ fn move_border(shards: &mut [Shard]) {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MisreadFaults {
-    /// One of so many iterators, and of five times as many ends of shards and listings.
+    /// One of so many iterators and answers with records, and of five times as many ends of shards and listings.
     #[serde(skip_serializing_if = "is_zero")]
     pub wrong: u32,
 }
@@ -131,6 +138,11 @@ impl MisreadFaults {
     /// Whether no answer is wrong.
     pub(crate) fn is_none(&self) -> bool {
         self.wrong == 0
+    }
+
+    /// Whether a record of an answer has the number of an earlier record.
+    pub(crate) fn lowers_number(&self, roll: &mut Roll) -> bool {
+        roll.happens(self.wrong)
     }
 
     /// What chance does to a request.
@@ -209,6 +221,7 @@ mod tests {
                 behind_ms: 0,
                 end: Some(ids.iter().map(|id| child(id)).collect()),
                 range_unproven: false,
+                unordered: false,
             }));
             misread.instead_of(&mut outcome);
             let Outcome::Applied(Reply::Records(answer)) = outcome else {
@@ -220,6 +233,28 @@ mod tests {
         assert_eq!(named(Misread::ChildTwice, &["a", "b"]), ["a", "a"]);
         assert_eq!(named(Misread::ChildAgain, &["a", "b"]), ["a", "b", "a"]);
         assert_eq!(named(Misread::ChildAgain, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_low_number_between_two_others_is_not_in_order() {
+        let is_unordered = |count: u32| {
+            let mut outcome = Outcome::Applied(Reply::Records(Fetched {
+                count,
+                bytes: 9,
+                first: None,
+                last: None,
+                behind_ms: 0,
+                end: None,
+                range_unproven: false,
+                unordered: false,
+            }));
+            Misread::NumberLow.instead_of(&mut outcome);
+            matches!(outcome, Outcome::Applied(Reply::Records(answer)) if answer.unordered)
+        };
+        assert_eq!(
+            [0, 1, 2, 3, 9].map(is_unordered),
+            [false, false, false, true, true]
+        );
     }
 
     #[test]

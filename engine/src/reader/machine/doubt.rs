@@ -171,8 +171,19 @@ impl Reader {
                 let first = Some(first);
                 Some((Reason::Gap, Doubtful::Gap { at, first }))
             }
-            Event::Disorder { before, first, last } => {
-                Some((Reason::Disorder, Doubtful::Disorder { before, first, last }))
+            Event::Disorder {
+                before,
+                first,
+                last,
+                inside,
+            } => {
+                let why = Doubtful::Disorder {
+                    before,
+                    first,
+                    last,
+                    inside,
+                };
+                Some((Reason::Disorder, why))
             }
             _ => None,
         }
@@ -192,15 +203,16 @@ impl Reader {
             before: self.fetched,
             first: answer.first,
             last: answer.last,
+            inside: answer.unordered,
         }
     }
 
-    /// What it means that the records of an answer do not follow the place that was asked for. Absent: they do.
+    /// What it means that the records of an answer do not follow the place that was asked for, or each other. Absent: they do.
     pub(super) fn out_of_place(&self, answer: &Fetched) -> Option<Event> {
         let last = answer.last.filter(|_| answer.count > 0)?;
         let first = answer.first.unwrap_or(last);
         match (self.fetched, self.place()) {
-            _ if last < first => Some(self.disorder(answer)),
+            _ if answer.unordered || last < first => Some(self.disorder(answer)),
             (Some(before), _) if first <= before => Some(self.disorder(answer)),
             (None, IteratorFrom::At(at)) if first.sequence < at.sequence => Some(self.disorder(answer)),
             (None, IteratorFrom::At(at)) if first.sequence > at.sequence => {

@@ -459,6 +459,7 @@ impl World {
             behind_ms: if to < ready { 5 } else { 0 },
             end: ended.then(|| self.children()),
             range_unproven: false,
+            unordered: false,
         }
     }
 

@@ -41,6 +41,7 @@ pub(super) fn records(first: Position, last: Position, bytes: u64) -> Fetched {
         behind_ms: 1,
         end: None,
         range_unproven: false,
+        unordered: false,
     }
 }
 
@@ -53,6 +54,7 @@ pub(super) fn empty(behind_ms: u64) -> Fetched {
         behind_ms,
         end: None,
         range_unproven: false,
+        unordered: false,
     }
 }
 

@@ -184,7 +184,7 @@ fn number_of(shard: u64, n: u64) -> Position {
 
 /// Answers that say the same, each from a new iterator at the same place: how many are refused, for how long, and what the last one is taken
 /// for.
-fn believed(bench: &mut Bench, answer: &Fetched) -> (u32, Span, Option<Event>) {
+pub(super) fn believed(bench: &mut Bench, answer: &Fetched) -> (u32, Span, Option<Event>) {
     let (began, front) = (bench.now, bench.reader.front());
     let mut refused = 0;
     let mut event = bench.answer(answer.clone());
@@ -210,7 +210,13 @@ fn records_from_before_the_place_are_not_taken_until_answers_have_said_the_same_
         bench
     };
     let (before, first, last) = (Some(pos(12)), Some(pos(2)), Some(pos(7)));
-    let why = Doubtful::Disorder { before, first, last };
+    let inside = false;
+    let why = Doubtful::Disorder {
+        before,
+        first,
+        last,
+        inside,
+    };
     let mut bench = ready();
     let answers = 1;
     assert_eq!(
@@ -223,7 +229,13 @@ fn records_from_before_the_place_are_not_taken_until_answers_have_said_the_same_
 
     let mut bench = ready();
     let (refused, waited, event) = believed(&mut bench, &records(pos(2), pos(7), 10));
-    assert_eq!(event, Some(Event::Disorder { before, first, last }));
+    let disorder = Event::Disorder {
+        before,
+        first,
+        last,
+        inside,
+    };
+    assert_eq!(event, Some(disorder));
     assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
     assert_eq!(
         bench.process_front().after,

@@ -3,6 +3,7 @@
 mod bench;
 mod doubt;
 mod size;
+mod unordered;
 
 use super::*;
 use crate::input::{Fetched, Outcome, Reply};

@@ -14,6 +14,7 @@ fn of(n: u64, count: u32, each: u64) -> Fetched {
         behind_ms: 1,
         end: None,
         range_unproven: false,
+        unordered: false,
     }
 }
 

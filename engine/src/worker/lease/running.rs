@@ -78,6 +78,8 @@ impl HeldLease {
             front.after.is_none_or(|after| after < front.last),
             "what is handed over has something left to process"
         );
+        // Of records that are not in order, none is known to be the next one.
+        let alone = alone && !front.unordered;
         let (lease, token) = (self.key.clone(), self.token);
         let (batch, after) = (front.batch, front.after);
         let (attempt, valid_until) = (reading.failure.attempt(), self.lane.valid_until);
@@ -221,7 +223,8 @@ impl HeldLease {
             }
             other => {
                 if reading.reader.returned(batch) {
-                    let last = reading.reader.front().map(|front| front.last);
+                    let front = reading.reader.front().filter(|front| !front.unordered);
+                    let last = front.map(|front| front.last);
                     let at = match &other {
                         Outcome::Refused(Refusal {
                             why: Why::RecordFailed(at),
@@ -355,7 +358,19 @@ fn doubt(why: &Doubtful) -> String {
         Doubtful::Foreign { of: None } => {
             "expected an answer about this shard, found children of another shard".to_owned()
         }
-        Doubtful::Disorder { before, first, last } => format!(
+        Doubtful::Disorder {
+            first,
+            last,
+            inside: true,
+            ..
+        } => format!(
+            "expected records in the order of their sequence numbers, found others between the first, {}, and the last, {}",
+            position(*first),
+            position(*last)
+        ),
+        Doubtful::Disorder {
+            before, first, last, ..
+        } => format!(
             "expected records after {}, found records from {} to {}",
             position(*before),
             position(*first),
@@ -396,15 +411,25 @@ fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
             ),
             *again_in,
         ),
-        Event::Disorder { before, first, last } => (
-            format!(
-                "expected records after {}, found records from {} to {}, and so did later answers; all of them are handed over",
-                position(*before),
-                position(*first),
-                position(*last)
-            ),
-            Span::ZERO,
-        ),
+        Event::Disorder {
+            before,
+            first,
+            last,
+            inside,
+        } => {
+            let why = doubt(&Doubtful::Disorder {
+                before: *before,
+                first: *first,
+                last: *last,
+                inside: *inside,
+            });
+            let waits = match inside {
+                true => ", and no checkpoint is written before all of them are processed",
+                false => "",
+            };
+            let how = format!("{why}, and so did later answers; all of them are handed over{waits}");
+            (how, Span::ZERO)
+        }
         Event::Doubted { why, .. } => {
             let how = format!(
                 "{}; the answer is not used, and a new iterator is asked for",

@@ -238,6 +238,7 @@ mod tests {
             behind_ms,
             end: None,
             range_unproven: false,
+            unordered: false,
         }
     }
 

@@ -178,6 +178,7 @@ impl ReaderBench {
             behind_ms: 1,
             end: None,
             range_unproven: false,
+            unordered: false,
         }));
         if let Some(batch) = self.reader.front() {
             self.reader.delivered();

@@ -1,4 +1,5 @@
-//! Who got a wrong answer about which shard. The next answer of the kind is right, or, about children, the next but one.
+//! Who got a wrong answer about which shard. The next answer of the kind is right, or, about children, the next but one. A wrong number of a
+//! record may come at any time.
 
 use super::About;
 use crate::faults::{Chance, Deed, Misread, Site};
@@ -19,7 +20,17 @@ impl Misreads {
         let w = usize::from(site.worker);
         let answer = (w, site.deed, site.shard);
         let ends = site.deed != Deed::Fetch || about.ended.is_some();
-        if !ends || !cx.plan().runs_ours(w, cx.now()) {
+        if !cx.plan().runs_ours(w, cx.now()) {
+            return None;
+        }
+        if site.deed == Deed::Fetch {
+            let mut roll = cx.draws().roll("misread-number", site.key());
+            if cx.plan().faults.misread.lowers_number(&mut roll) {
+                let what = Misread::NumberLow;
+                return Some(Chance::Misread { what });
+            }
+        }
+        if !ends {
             return None;
         }
         if let Some(again) = self.struck.get_mut(&answer) {

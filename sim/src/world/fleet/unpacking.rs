@@ -69,6 +69,7 @@ impl Fleet {
         let adapter = &self.workers[w].adapter;
         let known = adapter.batch(shard, batch.n)?;
         let done = after.and_then(|after| cx.names().parts().at(shard, after));
+        let done = done.max(after.and_then(|_| adapter.low(shard, batch.n)));
         let left_out = adapter.left_out(shard, batch.n);
         Some(Given::of(known, left_out, done, alone))
     }

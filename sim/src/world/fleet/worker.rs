@@ -58,6 +58,8 @@ pub(crate) struct Adapter {
     pub(super) consumers: BTreeMap<ShardNo, Consumer>,
     iterators: BTreeMap<ShardNo, VecDeque<(u64, ShardIterator)>>,
     batches: BTreeMap<ShardNo, VecDeque<(u64, u64, u64)>>,
+    /// Parts of batches that have the number of an earlier part.
+    low: BTreeMap<ShardNo, VecDeque<(u64, u64)>>,
     /// Parts of batches that handlers are not given.
     left_out: BTreeMap<ShardNo, VecDeque<(u64, Vec<u64>)>>,
     /// The hash keys that shards take.
@@ -214,7 +216,11 @@ impl Adapter {
                 first,
                 last,
                 next,
+                low,
             } => {
+                if let Some(low) = low {
+                    push(self.low.entry(shard).or_default(), BATCHES, (op, low));
+                }
                 if first <= last {
                     push(self.batches.entry(shard).or_default(), BATCHES, (op, first, last));
                 }
@@ -249,6 +255,12 @@ impl Adapter {
             .map(|(_, first, last)| (*first, *last))
     }
 
+    /// The part of a batch that has the number of an earlier part: whoever looks for the first part after a position finds the one after it.
+    pub(super) fn low(&self, shard: ShardNo, op: u64) -> Option<u64> {
+        let mut known = self.low.get(&shard)?.iter();
+        known.find(|(known, _)| *known == op).map(|(_, part)| *part)
+    }
+
     /// A handler is not given these parts of a batch.
     pub(super) fn leave_out(&mut self, shard: ShardNo, op: u64, parts: Vec<u64>) {
         push(self.left_out.entry(shard).or_default(), BATCHES, (op, parts));
@@ -276,6 +288,7 @@ impl Adapter {
     pub(crate) fn forget(&mut self, shard: ShardNo) {
         self.iterators.remove(&shard);
         self.batches.remove(&shard);
+        self.low.remove(&shard);
         self.left_out.remove(&shard);
     }
 }

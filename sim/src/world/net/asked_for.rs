@@ -1,4 +1,5 @@
-//! The checkpoints that workers asked iterators for: an answer that begins with another record is not of the place.
+//! The checkpoints that workers asked iterators for: an answer that begins with another record is not of the place, nor is one whose records are
+//! not in order.
 //!
 //! A worker takes nothing of such an answer until three answers in a row say the same over `stream_lag`.
 
@@ -85,15 +86,15 @@ impl AskedFor {
             _ => return true,
         };
         let Some(asked) = self.0.get_mut(&key) else {
-            return true;
+            return !answer.unordered;
         };
-        if asked.taken {
+        if asked.taken && !answer.unordered {
             if answer.count > 0 || answer.behind_ms == 0 {
                 (asked.gap, asked.other) = (None, None);
             }
             return true;
         }
-        if asker.misled && answer.count > 0 {
+        if (asker.misled || answer.unordered) && answer.count > 0 {
             asked.other = None;
             return false;
         }

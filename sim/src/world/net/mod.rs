@@ -321,9 +321,10 @@ impl Flight {
                         if let (StreamRequest::Iterator { shard, from }, Some(misread)) = (request, misread) {
                             return source.wrong_iterator(misread, now, *shard, *from);
                         }
-                        let (mut outcome, carry) = request.answer(source, now, empty, names, sight);
+                        let (mut outcome, mut carry) = request.answer(source, now, empty, names, sight);
                         if let Some(misread) = misread {
                             misread.instead_of(&mut outcome);
+                            carry.misnumber(&outcome);
                         }
                         if let Some(claimed) = claimed {
                             claimed.instead_of(&mut outcome, request, source, names);

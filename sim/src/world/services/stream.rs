@@ -63,6 +63,8 @@ pub(crate) enum Carry {
         first: u64,
         last: u64,
         next: Option<ShardIterator>,
+        /// This part has the number of a part that was processed before.
+        low: Option<u64>,
     },
 }
 
@@ -451,6 +453,7 @@ impl Source {
             first: from.map_or(1, |record| parts.first(shard, record)),
             last: to.map_or(0, |record| parts.last(shard, record)),
             next: page.next,
+            low: None,
         };
         // The last part of an aggregated record, as an adapter describes it.
         let last = last.map(|position| Position {
@@ -465,6 +468,7 @@ impl Source {
             behind_ms: page.millis_behind_latest.max(0) as u64,
             end,
             range_unproven: false,
+            unordered: false,
         };
         (Outcome::Applied(Reply::Records(fetched)), carry)
     }

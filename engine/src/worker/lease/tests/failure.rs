@@ -3,19 +3,22 @@
 use super::{Owner, records};
 use crate::config::{Config, FailureAction};
 use crate::format::Format;
-use crate::input::{Outcome, Reply, Why};
+use crate::input::{Fetched, Outcome, Reply, Why};
 use crate::notice::{Notice, Stall};
 use crate::output::{ConsumerOp, IteratorFrom, StreamOp};
 use crate::position::Position;
 use crate::worker::lease::{self, Said};
 use crate::worker::testing::{at, config, done, refused, row, running, seconds, table, throttled};
 
+fn policy(attempts: u32, action: FailureAction) -> Config {
+    config(Format::Kcl)
+        .with_failure_attempts(attempts)
+        .with_failure_action(action)
+}
+
 /// The handler processes records 1 to 5.
 fn processing(attempts: u32, action: FailureAction) -> Owner {
-    let config: Config = config(Format::Kcl)
-        .with_failure_attempts(attempts)
-        .with_failure_action(action);
-    let cx = running(config);
+    let cx = running(policy(attempts, action));
     let leases = table(&cx);
     let mut owner = Owner::within(cx, leases, row("a"));
     owner.answer_app(done());
@@ -88,6 +91,45 @@ fn without_a_limit_a_batch_is_handed_over_whole_for_ever() {
         assert_eq!(given(&owner), Some((false, attempt, None)));
         fails(&mut owner, Why::RecordFailed(at(1)));
     }
+}
+
+#[test]
+fn records_that_are_not_in_order_are_handed_over_whole_for_ever() {
+    let cx = running(policy(1, FailureAction::Stop));
+    let leases = table(&cx);
+    let mut owner = Owner::within(cx, leases, row("a"));
+    owner.answer_app(done());
+    let not_in_order = || {
+        Outcome::Applied(Reply::Records(Fetched {
+            count: 2,
+            bytes: 2,
+            first: Some(at(4)),
+            last: Some(at(3)),
+            behind_ms: 1_000,
+            end: None,
+            range_unproven: false,
+            unordered: true,
+        }))
+    };
+    let mut answers = 0;
+    while owner.app().is_none() {
+        match owner.stream() {
+            Some(StreamOp::GetIterator { .. }) => owner.answer_stream(Outcome::Applied(Reply::Iterator)),
+            Some(_) => {
+                owner.answer_stream(not_in_order());
+                answers += 1;
+            }
+            None => pass(&mut owner, 1),
+        }
+    }
+    assert!(answers > 2, "several answers say the same: {answers}");
+    for attempt in 1..9 {
+        assert_eq!(given(&owner), Some((false, attempt, None)));
+        fails(&mut owner, Why::RecordFailed(at(4)));
+        assert_eq!(owner.held().lane.processed, None);
+    }
+    owner.answer_app(done());
+    assert_eq!(owner.held().lane.processed, Some(at(3)));
 }
 
 #[test]

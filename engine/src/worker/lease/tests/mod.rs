@@ -230,6 +230,7 @@ fn records(first: u64, last: u64) -> Outcome {
         behind_ms: 1_000,
         end: None,
         range_unproven: false,
+        unordered: false,
     }))
 }
 
@@ -243,6 +244,7 @@ fn end(children: &[ChildShard]) -> Outcome {
         behind_ms: 0,
         end: Some(children.to_vec()),
         range_unproven: false,
+        unordered: false,
     }))
 }
 

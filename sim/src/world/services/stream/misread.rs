@@ -1,11 +1,23 @@
-//! An iterator of another shard, or of another place.
+//! An iterator of another shard, or of another place, and a number of another record.
 
 use super::{Carry, Source};
 use crate::faults::Misread;
 use crate::oracles::{ShardNo, Time};
-use leasehold_engine::input::Outcome;
+use leasehold_engine::input::{Outcome, Reply};
 use leasehold_engine::output::IteratorFrom;
 use leasehold_local_aws::kinesis::Shard;
+
+impl Carry {
+    /// The record in the middle has the number of an earlier record, if the answer says that its records are not in order.
+    pub(crate) fn misnumber(&mut self, outcome: &Outcome) {
+        if let (Carry::Batch { first, last, low, .. }, Outcome::Applied(Reply::Records(answer))) =
+            (self, outcome)
+            && answer.unordered
+        {
+            *low = Some(u64::midpoint(*first, *last));
+        }
+    }
+}
 
 impl Source {
     /// The wrong iterator that takes the place of the right one.

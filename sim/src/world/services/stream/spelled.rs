@@ -69,12 +69,14 @@ pub(super) fn nothing_yet(shard: ShardNo, next: ShardIterator) -> (Outcome, Carr
         behind_ms: 1_000,
         end: None,
         range_unproven: false,
+        unordered: false,
     };
     let carry = Carry::Batch {
         shard,
         first: 1,
         last: 0,
         next: Some(next),
+        low: None,
     };
     (Outcome::Applied(Reply::Records(fetched)), carry)
 }
