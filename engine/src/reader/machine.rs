@@ -46,7 +46,7 @@ pub struct Reader {
     failures: u32,
     paused: bool,
     end: Option<Vec<ChildShard>>,
-    /// The last answers claim the end. A record takes the claim back.
+    /// The last answers claim the end. A record takes the claim back, and so do several answers that show the shard open.
     end_claim: Option<EndClaim>,
     /// The last answers cannot be of the place that was asked for.
     doubts: Doubts,
@@ -412,6 +412,7 @@ impl Reader {
         match &answer.end {
             None => {
                 self.cursor = Some(Cursor { via: op, since: now });
+                self.weigh_claim(answer);
             }
             Some(_) => {
                 self.cursor = None;

@@ -52,7 +52,8 @@
 //!   aggregated one may be left, and filters by position. The watermark covers only an unbroken run of batches, all
 //!   acknowledged, in whatever order that was. The end of the shard belongs to the place where it was fetched: a rewind forgets it.
 //!   An end is believed when a second answer claims the end: from a new iterator after the last record, and without records. If the second
-//!   answer names no children, `stream_lag` lies between the two answers. Children are believed when two answers name the same ones, and these
+//!   answer names no children, `stream_lag` lies between the two answers. A record takes the claim back, and so do three answers at the tip with
+//!   an iterator. Children are believed when two answers name the same ones, and these
 //!   are all that a closed shard has.
 //!   An answer that cannot be of the place that was asked for is not taken: one with sequence numbers or children of another shard, with
 //!   records from before that place, without the record to start at, or with records that are not in the order of their numbers. The answer is taken when three answers or more are doubtful for the

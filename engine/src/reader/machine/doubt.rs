@@ -78,6 +78,9 @@ impl Doubts {
     }
 }
 
+/// So many answers that show the shard open take the claim of an end back. A closed shard may answer so once or twice before its last answer.
+const OPEN_ANSWERS: u32 = 3;
+
 /// Answers claim the end of the shard, and prove nothing yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct EndClaim {
@@ -87,6 +90,8 @@ pub(super) struct EndClaim {
     pub(super) again_at: Mono,
     /// Absent: none of these answers names children.
     named: Option<Named>,
+    /// So many answers since the last of these show the shard open.
+    open: u32,
 }
 
 /// The children that answers name.
@@ -222,6 +227,18 @@ impl Reader {
         }
     }
 
+    /// An answer with an iterator. At the tip of the shard, it contradicts the claim of an end. On the way to the tip, it says nothing of the end.
+    pub(super) fn weigh_claim(&mut self, answer: &Fetched) {
+        if let Some(claim) = &mut self.end_claim
+            && answer.behind_ms == 0
+        {
+            claim.open += 1;
+            if claim.open >= OPEN_ANSWERS {
+                self.end_claim = None;
+            }
+        }
+    }
+
     /// Whether an answer without an iterator proves the end of the shard. One answer proves no end: a second answer, from a new iterator after
     /// the last record, must claim the end and bring no record. An answer without children is a weak claim: between the first claim and a weak
     /// second claim, `stream_lag` passes.
@@ -235,7 +252,9 @@ impl Reader {
             since: now,
             again_at: now,
             named: None,
+            open: 0,
         });
+        claim.open = 0;
         let apart = ctx.stream_lag;
         let is_long_ago = |since: Mono| now.since(since) >= apart;
         let children = answer.end.clone().unwrap_or_default();

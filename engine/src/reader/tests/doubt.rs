@@ -70,6 +70,56 @@ fn records_take_the_claim_of_an_end_back_and_empty_answers_do_not() {
     assert_eq!(bench.again(last_answer(&children)), Some(Event::EndOfShard));
 }
 
+#[test]
+fn three_answers_at_the_tip_take_the_claim_of_an_end_back() {
+    let children = [child("a"), child("b")];
+    for claim in [&[][..], &children] {
+        let ends_after = |answers: &[u64]| {
+            let mut bench = Bench::ready(Start::TrimHorizon);
+            bench.answer(last_answer(claim));
+            for (n, behind_ms) in answers.iter().enumerate() {
+                let open = empty(*behind_ms);
+                let event = match n {
+                    0 => bench.again(open),
+                    _ => bench.answer(open),
+                };
+                assert_eq!(event, None);
+            }
+            bench.now += STREAM_LAG;
+            let ended = match answers.len() {
+                0 => bench.again(last_answer(claim)),
+                _ => bench.answer(last_answer(claim)),
+            };
+            ended == Some(Event::EndOfShard)
+        };
+        assert!(ends_after(&[]));
+        assert!(ends_after(&[0, 0]), "as a closed shard may answer");
+        assert!(!ends_after(&[0, 0, 0]));
+        assert!(!ends_after(&[0, 5, 0, 5, 0]));
+        assert!(ends_after(&[5; 9]), "on the way");
+    }
+}
+
+#[test]
+fn each_claim_of_an_end_is_taken_back_by_answers_after_it() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    bench.answer(last_answer(&[child("a")]));
+    for other in ["b", "c"] {
+        bench.again(empty(0));
+        bench.wait();
+        bench.answer(empty(0));
+        bench.wait();
+        assert_eq!(bench.answer(last_answer(&[child(other)])), None);
+    }
+    bench.again(empty(0));
+    bench.wait();
+    bench.answer(empty(0));
+    assert!(bench.reader.is_end_claimed());
+    bench.wait();
+    bench.answer(empty(0));
+    assert!(!bench.reader.is_end_claimed());
+}
+
 /// The answers, one after the other, and whether an end follows from the last one: with these children.
 fn ends_with(answers: &[&[&str]]) -> Option<Vec<ChildShard>> {
     let mut bench = Bench::ready(Start::TrimHorizon);
