@@ -6,7 +6,7 @@ use super::named::NamedStream;
 use super::values::wall_to_sdk;
 use crate::runtime::Runtime;
 use aws_sdk_kinesis::Client;
-use aws_sdk_kinesis::types::ShardIteratorType;
+use aws_sdk_kinesis::types::{Record, ShardIteratorType};
 use leasehold_engine::position::{Checkpoint, Position, SequenceNumber};
 use leasehold_engine::shard::Shard;
 use leasehold_engine::stream_id::split_key;
@@ -88,6 +88,15 @@ struct Around {
     end: bool,
 }
 
+/// When a record came to its shard, in milliseconds of the wall clock. Without that time, nothing tells on which side of a time the record lies.
+fn arrival(record: &Record) -> Result<i64, String> {
+    let arrival = record.approximate_arrival_timestamp();
+    arrival.and_then(|at| at.to_millis().ok()).ok_or_else(|| {
+        let number = record.sequence_number();
+        format!("expected an arrival time of the record {number}, found none; try again, or name a sequence number in place of the time")
+    })
+}
+
 impl Searched<'_> {
     /// The checkpoint from which the first record is the first one at or after a time.
     pub(crate) async fn before(&self, time: Wall) -> Result<Option<Checkpoint>, String> {
@@ -119,9 +128,7 @@ impl Searched<'_> {
             let answer = request.set_stream_arn(self.stream.arn()).send().await;
             let answer = answer.map_err(|error| why(&error))?;
             for record in &answer.records {
-                let arrival = record.approximate_arrival_timestamp();
-                let arrival = arrival.and_then(|at| at.to_millis().ok()).unwrap_or(i64::MIN);
-                if arrival >= time.0 {
+                if arrival(record)? >= time.0 {
                     around.after = true;
                     return Ok(around);
                 }
@@ -184,5 +191,28 @@ impl Searched<'_> {
             .set_stream_name(self.stream.name())
             .set_stream_arn(self.stream.arn())
             .shard_id(shard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws_sdk_kinesis::primitives::{Blob, DateTime};
+
+    #[test]
+    fn a_record_without_an_arrival_time_is_neither_before_a_time_nor_after_it() {
+        let record = |at: Option<DateTime>| {
+            let record = Record::builder().sequence_number("4959").partition_key("k");
+            let record = record
+                .data(Blob::new("data"))
+                .set_approximate_arrival_timestamp(at);
+            record.build().expect("all that is needed is there")
+        };
+        assert_eq!(arrival(&record(Some(DateTime::from_millis(-5)))), Ok(-5));
+        let told = arrival(&record(None)).expect_err("nothing tells when it came");
+        assert!(
+            told.contains("expected an arrival time of the record 4959, found none"),
+            "{told}"
+        );
     }
 }
