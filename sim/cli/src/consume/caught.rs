@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// one, so much time passes at least.
 const APART: Span = Span::from_secs(1);
 
-/// When a read first said that a shard is at its tip, since the command began, for each ownership.
+/// When a read first said that a shard is at its tip, since the command began, for each ownership. A read that says otherwise takes that back.
 #[derive(Debug, Default)]
 struct Tips(BTreeMap<(LeaseKey, FencingToken), Span>);
 
@@ -104,16 +104,22 @@ impl Tips {
     fn are_reached(&mut self, status: &Status, at: Span) -> bool {
         let mut reached = true;
         for lease in &status.leases {
+            let of = (lease.lease.clone(), lease.token);
             // An answer that is doubted shows no tip: the shard waits for another answer then.
             let all = lease.open && lease.read && lease.waiting == 0 && lease.waits_for.is_none();
-            reached &= all && self.is_reached((lease.lease.clone(), lease.token), lease.behind, at);
+            reached &= self.is_reached(of, all, lease.behind, at);
         }
         reached
     }
 
-    /// Whether two reads have come to the tip of one shard. All records of the shard are processed, but those of the last `behind`.
-    fn is_reached(&mut self, of: (LeaseKey, FencingToken), behind: Span, at: Span) -> bool {
-        behind <= at && *self.0.entry(of).or_insert(at) + APART + behind <= at
+    /// Whether two reads have come to the tip of one shard. All records of the shard are processed, but those of the last `behind`. If that is
+    /// from before the command began, the reads before showed no tip. `all`: nothing waits to be processed now.
+    fn is_reached(&mut self, of: (LeaseKey, FencingToken), all: bool, behind: Span, at: Span) -> bool {
+        if behind > at {
+            self.0.remove(&of);
+            return false;
+        }
+        all && *self.0.entry(of).or_insert(at) + APART + behind <= at
     }
 }
 
@@ -160,13 +166,33 @@ mod tests {
         let mut tips = Tips::default();
         let mut reached = |at: u64, behind: u64| {
             let of = (LeaseKey::from("a"), FencingToken(1));
-            tips.is_reached(of, Span::from_millis(behind), Span::from_millis(at))
+            tips.is_reached(of, true, Span::from_millis(behind), Span::from_millis(at))
         };
         assert!(!reached(500, 600), "the read began before the command");
         assert!(!reached(500, 100), "one read");
         assert!(!reached(1_600, 1_200), "the same read, later");
         assert!(!reached(1_600, 200), "another read, too soon");
         assert!(reached(2_000, 300));
+    }
+
+    #[test]
+    fn a_read_that_is_behind_takes_the_tip_back() {
+        let mut tips = Tips::default();
+        let mut read = |at: u64, behind: u64, waiting: u32| {
+            let of = (LeaseKey::from("a"), FencingToken(1));
+            tips.is_reached(of, waiting == 0, Span::from_millis(behind), Span::from_millis(at))
+        };
+        assert!(!read(500, 0, 0), "one read");
+        assert!(
+            !read(800, 9_000, 0),
+            "all is processed, and the answer was behind"
+        );
+        assert!(!read(2_000, 0, 0), "one read again");
+        assert!(!read(2_200, 700, 4), "these came since the command began");
+        assert!(read(3_000, 0, 0));
+        assert!(!read(3_250, 9_000, 7), "an older record waits");
+        assert!(!read(3_500, 0, 0));
+        assert!(read(4_500, 0, 0));
     }
 
     #[test]
