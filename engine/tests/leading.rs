@@ -250,7 +250,8 @@ fn a_worker_that_reads_of_another_leader_assigns_nothing() {
 fn a_list_that_comes_late_is_shared_out_while_the_lead_is_sure() {
     for sure in [true, false] {
         let mut rig = fleet(1, 1);
-        rig.secs(20);
+        // The listing that bears the first one out is over.
+        rig.secs(30);
         let (interval, check) = (
             rig.config.members().lead_interval(),
             rig.config.members().check_interval(),

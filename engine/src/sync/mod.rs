@@ -2,6 +2,7 @@
 
 mod audit;
 mod identity;
+mod left_out;
 mod lineage;
 mod plan;
 mod stale;
@@ -10,6 +11,7 @@ mod unread;
 pub(crate) use audit::first_hole;
 pub use audit::holes;
 pub(crate) use identity::{Judged, misfits};
+pub(crate) use left_out::left_out;
 pub use lineage::{BadListing, Lineage};
 pub(crate) use lineage::{Children, has_leased_descendant, shows_all_children, will_come};
 pub use plan::{Finding, Plan, PlannedLease, plan};

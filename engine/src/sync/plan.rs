@@ -157,7 +157,7 @@ fn first_leases(
     }
 }
 
-fn sentinel(initial: InitialPosition) -> Checkpoint {
+pub(super) fn sentinel(initial: InitialPosition) -> Checkpoint {
     match initial {
         InitialPosition::TrimHorizon => Checkpoint::TrimHorizon,
         InitialPosition::Latest => Checkpoint::Latest,

@@ -72,8 +72,11 @@ impl ShardSync {
         if hole.is_none() && unknown == 0 {
             self.audit.whole.0 = whole;
             self.audit.hole_seen = 0;
-            // Without a hole nothing is missing, unless every listed shard is to have a row, or shards of rows do not exist.
-            if !cx.absence_is_unread() && !self.contradicted.doubts_cover() {
+            // Without a hole nothing is missing, unless every listed shard is to have a row, or listings contradict the rows.
+            if !cx.absence_is_unread()
+                && !self.contradicted.doubts_cover()
+                && !self.contradicted.doubts_filling()
+            {
                 self.planned.clear();
             }
             return;

@@ -4,11 +4,11 @@
 //! that does not exist would cover keys for ever that no worker reads, and hide that the lease of the right shard is missing. A row with wrong
 //! keys hides a hole, or shows one that is none. Listings that agree, apart in time, correct both: see [`Needed`].
 
-use crate::ids::LeaseKey;
+use crate::ids::{LeaseKey, ShardId};
 use crate::notice::ListReason;
 use crate::row::{Change, LeaseRow};
 use crate::shard::{HashRange, Shard};
-use crate::sync::{Unlisted, stands_against};
+use crate::sync::{self, Plan, PlannedLease, Unlisted, stands_against};
 use crate::time::{Mono, Wall};
 use crate::worker::context::Context;
 use crate::worker::evidence::{Evidence, Needed, STANDSTILL};
@@ -30,8 +30,17 @@ pub(super) struct Contradicted {
     ranges: Evidence<BTreeMap<LeaseKey, HashRange>>,
     /// When the shards are listed once more, and why.
     look: Option<(Mono, ListReason)>,
-    /// When this worker filled the empty table: the application begins there.
-    filled: Option<Wall>,
+    /// This worker filled the empty table.
+    filled: Option<Filled>,
+}
+
+/// What this worker filled the empty table with.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Filled {
+    /// The application begins there.
+    at: Wall,
+    /// The leases, each with the parents that the listing named.
+    leases: BTreeMap<LeaseKey, Vec<ShardId>>,
 }
 
 impl Contradicted {
@@ -48,9 +57,24 @@ impl Contradicted {
     }
 
     /// This worker fills the empty table from one listing: the application begins now.
-    pub(super) fn filled(&mut self, cx: &Context) {
-        self.filled = Some(cx.wall());
+    pub(super) fn filled(&mut self, cx: &Context, plan: &Plan) {
+        let rows = plan.create.iter().map(|planned| &planned.row);
+        let leases = rows.map(|row| (row.key.clone(), row.parents.clone())).collect();
+        self.filled = Some(Filled {
+            at: cx.wall(),
+            leases,
+        });
         self.wrote_rows(cx);
+    }
+
+    /// The leases that the listing which filled the table left out. `shards`: of the last listing.
+    pub(super) fn left_out(&self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) -> Vec<PlannedLease> {
+        let Some(filled) = &self.filled else {
+            return Vec::new();
+        };
+        let leased = |shard: &ShardId| leases.row(shard.as_str()).is_some();
+        let initial = cx.streams().initial_position(self.stream);
+        sync::left_out(&filled.leases, leased, shards, initial)
     }
 
     /// This worker writes rows from one listing. A second listing, which is not of the same moment, is to bear that one out.
@@ -71,6 +95,11 @@ impl Contradicted {
     /// Whether a listing has lacked shards of unfinished leases: their keys may be uncovered.
     pub(super) fn doubts_cover(&self) -> bool {
         self.unlisted.claim().is_some()
+    }
+
+    /// Whether this worker filled the table from a listing that later ones have not borne out: parents may have been left out.
+    pub(super) fn doubts_filling(&self) -> bool {
+        self.filled.is_some()
     }
 
     /// Whether enough listings agree that the shards of some unfinished leases do not exist.
@@ -103,12 +132,15 @@ impl Contradicted {
     pub(super) fn began(&self, leases: &LeaseTable) -> Option<Wall> {
         let keys = self.unlisted.claim().into_iter().flatten();
         let rows = keys.filter_map(|key| leases.row(key.as_str()));
-        rows.filter_map(|row| row.began).chain(self.filled).min()
+        rows.filter_map(|row| row.began)
+            .chain(self.filled.as_ref().map(|filled| filled.at))
+            .min()
     }
 
     /// A sound list of all shards came, of rows that are of this stream.
     pub(super) fn judge(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], asked: Mono) {
-        self.look = None;
+        // A listing of the moment at which the table was filled bears nothing out.
+        self.look = self.look.filter(|(at, _)| self.filled.is_some() && asked < *at);
         self.judge_unlisted(cx, leases, shards, asked);
         self.judge_ranges(cx, leases, shards, asked);
     }
@@ -138,17 +170,20 @@ impl Contradicted {
         }
     }
 
-    /// A lease that is missing beside denied ones is not created yet.
-    pub(super) fn waits(&mut self, cx: &Context) {
+    /// A lease that is missing beside denied ones, or that was left out, is not created yet.
+    pub(super) fn waits(&mut self, cx: &Context, for_left_out: bool) {
         if self.doubts_cover() {
             let at = self.unlisted.ask_again_at(Needed::to_forget(cx));
             self.look_at_latest(at, ListReason::RowsContradicted);
         }
+        if for_left_out {
+            self.look_at_latest(cx.now() + cx.config().stream_lag, ListReason::RowsContradicted);
+        }
     }
 
-    /// Nothing waits to be created. If no row is contradicted either, the listing that filled the table was right.
+    /// Nothing waits to be created. If no row is contradicted either, and no second listing is due, the listing that filled the table was right.
     pub(super) fn settled(&mut self) {
-        if !self.doubts_cover() && self.ranges.claim().is_none() {
+        if !self.doubts_cover() && self.ranges.claim().is_none() && self.look.is_none() {
             self.filled = None;
         }
     }

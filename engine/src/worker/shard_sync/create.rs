@@ -11,7 +11,7 @@ use crate::sync::{self, Plan, PlannedLease};
 use crate::time::{Mono, Wall};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the last listing made us plan to create, and was not certain yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -53,7 +53,7 @@ impl ShardSync {
         // children where we saw their parents. What does not succeed at once is decided anew.
         let expires = cx.now() + cx.config().table_timeout;
         self.planned.clear();
-        self.contradicted.filled(cx);
+        self.contradicted.filled(cx, &plan);
         for mut planned in plan.create {
             planned.row.began = self.begins(cx, planned.row.checkpoint);
             create(cx, planned, expires);
@@ -74,6 +74,8 @@ impl ShardSync {
         let Some(plan) = self.plan(cx, leases, &listed.shards, false) else {
             return;
         };
+        let left_out = self.contradicted.left_out(cx, leases, &listed.shards);
+        let left_out: BTreeSet<LeaseKey> = left_out.into_iter().map(|planned| planned.row.key).collect();
         let now = cx.now();
         let expires = now + cx.config().lease_duration.times(2);
         // A single listing may lag, and show a child without its parent. What is created beside existing leases
@@ -85,7 +87,7 @@ impl ShardSync {
         let fresh = leases.scans().is_fresh(now, interval);
         let before = std::mem::take(&mut self.planned.leases);
         let mut blind = false;
-        // Where rows cover everything, a lease is missing only if the shards of some rows do not exist.
+        // Where rows cover everything, a lease is missing only if the shards of some rows do not exist, or if it was left out.
         let possible =
             cx.absence_is_unread() || self.contradicted.denies_cover() || !self.is_covered(cx, leases);
         for mut planned in plan.create {
@@ -100,6 +102,7 @@ impl ShardSync {
                 began,
             });
             let seen = fresh && leases.scans().complete() > since.scan;
+            let possible = possible || left_out.contains(&planned.row.key);
             let old = possible && now.since(since.at) >= lag;
             if old && seen {
                 planned.row.began = since.began;
@@ -115,7 +118,7 @@ impl ShardSync {
         }
         match self.planned.leases.is_empty() {
             true => self.contradicted.settled(),
-            false => self.contradicted.waits(cx),
+            false => self.contradicted.waits(cx, !left_out.is_empty()),
         }
     }
 
@@ -140,13 +143,22 @@ impl ShardSync {
         idle.extend(self.contradicted.hopeless().iter().cloned());
         let initial = cx.streams().initial_position(self.stream);
         let finished = cx.config().policies.finished;
-        let plan = match sync::missing(&known, &idle, shards, initial, empty, finished) {
+        let mut plan = match sync::missing(&known, &idle, shards, initial, empty, finished) {
             Ok(plan) => plan,
             Err(error) => {
                 self.listing.is_bad(cx, &error);
                 return None;
             }
         };
+        let left_out = match empty {
+            true => Vec::new(),
+            false => self.contradicted.left_out(cx, leases, shards),
+        };
+        for planned in left_out {
+            if plan.create.iter().all(|known| known.row.key != planned.row.key) {
+                plan.create.push(planned);
+            }
+        }
         self.listing.end();
         cx.notify(Notice::Planned {
             create: plan.create.len() as u32,

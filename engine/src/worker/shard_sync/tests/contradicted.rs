@@ -206,6 +206,67 @@ fn a_worker_that_filled_the_table_lists_the_shards_once_more() {
     assert_eq!(sync.contradicted.look_at(), Mono::NEVER);
 }
 
+/// A closed shard that was split, and its children.
+fn split() -> [Shard; 3] {
+    let parent = Shard {
+        ending: Some(9.into()),
+        ..shard("p", &[])
+    };
+    [parent, half("a", &["p"], false), half("b", &["p"], true)]
+}
+
+/// The table is filled from a listing of the open shards, which names these parents.
+fn filled_from_open(parents: &[&str]) -> (Context, LeaseTable, ShardSync, [LeaseRow; 2]) {
+    let (mut cx, leases, mut sync) = recognised();
+    let (a, b) = (half("a", parents, false), half("b", parents, true));
+    sync.create_all(&mut cx, &leases, &[a.clone(), b.clone()]);
+    assert_eq!(created(&cx.did()).len(), 2);
+    let rows = [row_of(&a), row_of(&b)];
+    (cx, leases, sync, rows)
+}
+
+#[test]
+fn a_parent_that_the_filling_listing_did_not_name_gets_its_lease() {
+    let (mut cx, mut leases, mut sync, rows) = filled_from_open(&[]);
+    let began = cx.now();
+    // A listing of the same moment bears nothing out.
+    let bare = split().map(|shard| half(shard.id.as_str(), &[], shard.id.as_str() == "b"));
+    cx.later(seconds(1));
+    for row in &rows {
+        shows(&cx, &mut leases, row.clone());
+    }
+    assert!(lists(&mut cx, &mut leases, &mut sync, &bare[1..]).is_empty());
+    assert_eq!(sync.contradicted.look_at().since(began), cx.config().stream_lag);
+    cx.later(cx.config().stream_lag);
+    let (listings, changes) = until_written(&mut cx, &mut leases, &mut sync, (&rows, &split()));
+    let [Change::Create(row)] = &changes[..] else {
+        panic!("expected a row to be created, found {changes:?}")
+    };
+    assert_eq!((row.key.as_str(), row.checkpoint), ("p", Checkpoint::TrimHorizon));
+    assert_eq!(listings, 2);
+    shows(&cx, &mut leases, (**row).clone());
+    cx.later(cx.config().stream_lag);
+    assert!(lists(&mut cx, &mut leases, &mut sync, &split()).is_empty());
+    assert_eq!(sync.contradicted.look_at(), Mono::NEVER);
+}
+
+#[test]
+fn a_parent_of_rows_that_this_worker_did_not_fill_in_or_that_name_it_counts_as_read() {
+    let mut named = filled_from_open(&["p"]);
+    let (cx, leases, sync) = recognised();
+    let rows = named.3.clone();
+    let mut others = (cx, leases, sync, rows);
+    for (cx, leases, sync, rows) in [&mut named, &mut others] {
+        for row in rows {
+            shows(cx, leases, row.clone());
+        }
+        for _ in 0..5 {
+            cx.later(cx.config().stream_lag);
+            assert!(lists(cx, leases, sync, &split()).is_empty());
+        }
+    }
+}
+
 #[test]
 fn a_lease_in_the_place_of_denied_ones_begins_where_they_began() {
     let mut cx = running(Config {
