@@ -12,27 +12,30 @@ struct Claims {
     held: BTreeSet<ShardNo>,
     /// Held, and never asked for.
     given: BTreeSet<ShardNo>,
-    /// Takes under way that may succeed, each with the owner that was shown before it, and the counter that it expects.
-    tried: BTreeMap<ShardNo, (Option<Owner>, Option<u64>)>,
-    /// The owner of each lease as it was shown last.
-    shown: BTreeMap<ShardNo, Option<Owner>>,
+    /// Takes under way that may succeed, each with the owners that were shown before it, and the counter that it expects.
+    tried: BTreeMap<ShardNo, (Owners, Option<u64>)>,
+    /// The owners of each lease as they were shown last.
+    shown: BTreeMap<ShardNo, Owners>,
     /// Something was tried since it last said what it holds.
     fresh: bool,
 }
 
+/// The owner of a lease, and the worker to which the owner hands the lease over.
+type Owners = (Option<Owner>, Option<Owner>);
+
 impl Claims {
-    /// A take of a lease that is shown to be a third worker's or released by now, or at its end, cannot succeed.
+    /// A take of a lease that is shown to be, or to be handed over to, a third worker by now, or released, or at its end, is given up.
     fn shown(&mut self, life: LifeNo, shard: ShardNo, row: Row) {
-        let owner = row.owner;
-        let others = |before: Option<Owner>, guard: Option<u64>| match owner {
-            Some(owner) => owner != Owner::Life(life) && before != Some(owner),
-            None => before.is_some() && guard.is_some_and(|guard| guard < row.counter),
+        let (me, owner, next) = (Some(Owner::Life(life)), row.owner, row.next);
+        let others = |before: Owners, guard: Option<u64>| match owner {
+            Some(_) => owner != me && next != me && before != (owner, next),
+            None => before.0.is_some() && guard.is_some_and(|guard| guard < row.counter),
         };
         let tried = self.tried.get(&shard).copied();
         if row.checkpoint == Mark::End || tried.is_some_and(|(before, guard)| others(before, guard)) {
             self.tried.remove(&shard);
         }
-        self.shown.insert(shard, owner);
+        self.shown.insert(shard, (owner, next));
     }
 }
 
@@ -64,8 +67,8 @@ impl Quota {
                 ..
             } => {
                 let claims = self.lives.entry(life).or_default();
-                let owner = claims.shown.get(&shard).copied().flatten();
-                claims.fresh |= claims.tried.insert(shard, (owner, guard)).is_none();
+                let owners = claims.shown.get(&shard).copied().unwrap_or_default();
+                claims.fresh |= claims.tried.insert(shard, (owners, guard)).is_none();
             }
             Fact::Shown { life, shard, row, .. } => {
                 self.lives.entry(life).or_default().shown(life, shard, row)
@@ -211,6 +214,22 @@ mod tests {
         assert_eq!(found(1, then(Some(2))), 0);
         assert_eq!(found(1, then(Some(1))), 1);
         assert_eq!(found(1, then(None)), 1);
+        let handed_over = |next| {
+            let row = super::super::fact::Row {
+                next,
+                ..row(Some(1), 1, Mark::TrimHorizon)
+            };
+            let mut facts = then(Some(1));
+            facts[3] = Fact::Shown {
+                life: 0,
+                shard: 0,
+                row,
+                scanned: true,
+            };
+            facts
+        };
+        assert_eq!(found(1, handed_over(Some(Owner::Life(2)))), 0);
+        assert_eq!(found(1, handed_over(Some(Owner::Life(0)))), 1);
     }
 
     #[test]

@@ -74,8 +74,11 @@ impl Tidy {
             } => self.row(shard).children.clone_from(children),
             // Who has no row then was not there from the beginning, or is not told of.
             Fact::Forgotten { shard } => drop(self.edited.insert(shard)),
-            // The row may name a child that does not exist, and never begins.
-            Fact::ChildrenMisread { shard } => drop(self.edited.insert(shard)),
+            // The row may name a child that does not exist, and never begins. The row of that child names the other parent, too.
+            Fact::ChildrenMisread { shard } => {
+                let children = self.row(shard).children.clone();
+                self.edited.extend(children.into_iter().chain([shard]));
+            }
             Fact::RowChanged {
                 shard, verb, after, ..
             } => {

@@ -115,6 +115,11 @@ pub(super) fn quiet(cx: &Context, services: &Services) -> u64 {
         Assign::Rank => 2 * cx.plan().most(|config| config.stream_timeout()).0,
         _ => 0,
     };
+    // Hash keys that were corrected are looked at again after so long.
+    let looks = match services.has_moved_border() {
+        true => 2 * cx.plan().least(|config| config.scan_interval()).0,
+        false => 0,
+    };
     let scan = cx.plan().most(|config| config.scan_interval()).0 + pages(cx, services);
-    3 * scan + 2 * cx.plan().config.lease_duration().0 + listings
+    3 * scan + 2 * cx.plan().config.lease_duration().0 + listings + looks
 }

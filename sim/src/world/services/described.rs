@@ -74,6 +74,11 @@ impl Services {
         }
     }
 
+    /// Whether an answer showed wrong hash keys of some shard.
+    pub(in crate::world) fn has_moved_border(&self) -> bool {
+        self.misread.border
+    }
+
     /// Whether an answer named wrong children of some shard.
     pub(in crate::world) fn has_misnamed(&self) -> bool {
         self.misread.children
