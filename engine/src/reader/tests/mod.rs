@@ -2,6 +2,7 @@
 
 mod bench;
 mod doubt;
+mod end_claims;
 mod size;
 mod unordered;
 

@@ -255,7 +255,7 @@ impl Adapter {
             .map(|(_, first, last)| (*first, *last))
     }
 
-    /// The part of a batch that has the number of an earlier part: whoever looks for the first part after a position finds the one after it.
+    /// The part of a batch that has the number of an earlier part: a search for the first part after a position finds the one after it.
     pub(super) fn low(&self, shard: ShardNo, op: u64) -> Option<u64> {
         let mut known = self.low.get(&shard)?.iter();
         known.find(|(known, _)| *known == op).map(|(_, part)| *part)

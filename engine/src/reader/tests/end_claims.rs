@@ -1,0 +1,222 @@
+//! Claims of the end of a shard.
+
+use super::bench::{Bench, STREAM_LAG, child, empty, last_answer, pos, records};
+use crate::input::Fetched;
+use crate::output::IteratorFrom;
+use crate::reader::{Event, Start, Want};
+use crate::shard::ChildShard;
+
+#[test]
+fn an_end_is_believed_when_a_second_answer_claims_it() {
+    let children = [child("a"), child("b")];
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let last = Fetched {
+        end: Some(children.to_vec()),
+        behind_ms: 0,
+        ..records(pos(1), pos(1), 1)
+    };
+    assert_eq!(bench.answer(last), None);
+    let waited = bench.wait();
+    assert!(waited <= bench.cfg.min_interval, "asked for at once: {waited:?}");
+    assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::After(pos(1)))));
+    assert_eq!(bench.again(last_answer(&children)), Some(Event::EndOfShard));
+    bench.process_front();
+    assert_eq!(bench.reader.finished(), Some(&children[..]));
+}
+
+#[test]
+fn two_weak_claims_of_an_end_lie_apart() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let again_in = STREAM_LAG;
+    assert_eq!(bench.answer(last_answer(&[])), Some(Event::WeakEnd { again_in }));
+    assert_eq!(bench.wait(), STREAM_LAG);
+    assert_eq!(bench.reader.finished(), None);
+    assert_eq!(bench.again(last_answer(&[])), Some(Event::EndOfShard));
+}
+
+#[test]
+fn a_weak_claim_soon_after_a_plain_one_is_waited_out() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert_eq!(bench.answer(last_answer(&[child("a")])), None);
+    let first = bench.now;
+    let event = bench.again(last_answer(&[]));
+    assert!(matches!(event, Some(Event::WeakEnd { .. })), "{event:?}");
+    bench.wait();
+    assert_eq!(bench.now.since(first), STREAM_LAG);
+    assert_eq!(bench.again(last_answer(&[])), Some(Event::EndOfShard));
+}
+
+#[test]
+fn records_take_the_claim_of_an_end_back_and_empty_answers_do_not() {
+    let children = [child("a")];
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert_eq!(bench.answer(last_answer(&children)), None);
+    assert_eq!(
+        bench.again(empty(9)),
+        None,
+        "the service looks for records on the way"
+    );
+    bench.wait();
+    assert_eq!(bench.answer(last_answer(&children)), Some(Event::EndOfShard));
+
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert_eq!(bench.answer(last_answer(&children)), None);
+    assert_eq!(bench.again(records(pos(1), pos(1), 1)), None);
+    bench.process_front();
+    bench.wait();
+    assert_eq!(bench.answer(last_answer(&children)), None, "a new claim");
+    assert_eq!(bench.again(last_answer(&children)), Some(Event::EndOfShard));
+}
+
+#[test]
+fn three_answers_at_the_tip_take_the_claim_of_an_end_back() {
+    let children = [child("a"), child("b")];
+    for claim in [&[][..], &children] {
+        let ends_after = |answers: &[u64]| {
+            let mut bench = Bench::ready(Start::TrimHorizon);
+            bench.answer(last_answer(claim));
+            for (n, behind_ms) in answers.iter().enumerate() {
+                let open = empty(*behind_ms);
+                let event = match n {
+                    0 => bench.again(open),
+                    _ => bench.answer(open),
+                };
+                assert_eq!(event, None);
+            }
+            bench.now += STREAM_LAG;
+            let ended = match answers.len() {
+                0 => bench.again(last_answer(claim)),
+                _ => bench.answer(last_answer(claim)),
+            };
+            ended == Some(Event::EndOfShard)
+        };
+        assert!(ends_after(&[]));
+        assert!(ends_after(&[0, 0]), "as a closed shard may answer");
+        assert!(!ends_after(&[0, 0, 0]));
+        assert!(!ends_after(&[0, 5, 0, 5, 0]));
+        assert!(ends_after(&[5; 9]), "on the way");
+    }
+}
+
+#[test]
+fn each_claim_of_an_end_is_taken_back_by_answers_after_it() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    bench.answer(last_answer(&[child("a")]));
+    for other in ["b", "c"] {
+        bench.again(empty(0));
+        bench.wait();
+        bench.answer(empty(0));
+        bench.wait();
+        assert_eq!(bench.answer(last_answer(&[child(other)])), None);
+    }
+    bench.again(empty(0));
+    bench.wait();
+    bench.answer(empty(0));
+    assert!(bench.reader.is_end_claimed());
+    bench.wait();
+    bench.answer(empty(0));
+    assert!(!bench.reader.is_end_claimed());
+}
+
+/// The answers, one after the other, and whether an end follows from the last one: with these children.
+fn ends_with(answers: &[&[&str]]) -> Option<Vec<ChildShard>> {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let (last, before) = answers.split_last().expect("there is an answer");
+    let claim = |ids: &[&str]| last_answer(&ids.iter().map(|id| child(id)).collect::<Vec<_>>());
+    for (n, ids) in before.iter().enumerate() {
+        let event = match n {
+            0 => bench.answer(claim(ids)),
+            _ => bench.again(claim(ids)),
+        };
+        assert!(
+            matches!(event, None | Some(Event::WeakEnd { .. })),
+            "answer {n} of {answers:?}"
+        );
+        assert_eq!(bench.reader.finished(), None, "answer {n} of {answers:?}");
+        bench.wait();
+    }
+    let event = bench.again(claim(last));
+    assert_eq!(event.is_some(), bench.reader.finished().is_some());
+    bench.reader.finished().map(<[_]>::to_vec)
+}
+
+#[test]
+fn children_are_believed_when_two_answers_name_the_same_ones() {
+    let both = vec![child("a"), child("b")];
+    assert_eq!(ends_with(&[&["a", "b"], &["b", "a"]]).map(|it| it.len()), Some(2));
+    for wrong in [&["a", "a"][..], &["x", "b"], &["a", "b", "x"], &[]] {
+        let right = &["a", "b"][..];
+        assert_eq!(
+            ends_with(&[wrong, right]),
+            None,
+            "{wrong:?}, and nothing says it again"
+        );
+        assert_eq!(ends_with(&[wrong, right, right]), Some(both.clone()));
+        if !wrong.is_empty() {
+            assert_eq!(ends_with(&[right, wrong]), None);
+            assert_eq!(ends_with(&[right, wrong, right]), None, "{wrong:?} lies between");
+        }
+    }
+    let twice = ends_with(&[&["a", "b"], &["a", "a", "b"]]);
+    assert_eq!(
+        twice.map(|it| it.len()),
+        Some(3),
+        "the same children, one of them twice"
+    );
+}
+
+#[test]
+fn a_listing_must_show_children_that_answers_do_not_name_or_not_all() {
+    assert_eq!(ends_with(&[&["a"], &["a"]]), Some(vec![]), "one of two");
+    assert_eq!(
+        ends_with(&[&["a"], &["a", "a"]]),
+        Some(vec![]),
+        "one of two, twice"
+    );
+    assert_eq!(ends_with(&[&[], &["a"], &[]]), Some(vec![]));
+    let merged = ChildShard {
+        parents: vec!["shard".into(), "other".into()],
+        ..child("a")
+    };
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    bench.answer(last_answer(std::slice::from_ref(&merged)));
+    bench.again(last_answer(std::slice::from_ref(&merged)));
+    assert_eq!(
+        bench.reader.finished(),
+        Some(&[merged][..]),
+        "the one it was merged into"
+    );
+}
+
+#[test]
+fn an_end_is_believed_though_answers_name_different_children_for_the_lag() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    let (began, mut event) = (bench.now, bench.answer(last_answer(&[child("a"), child("b")])));
+    let mut answers = 1;
+    while event.is_none() {
+        assert!(bench.now.since(began) < STREAM_LAG, "it is not asked without end");
+        bench.wait();
+        let other = ["b", "c"][answers % 2];
+        event = bench.again(last_answer(&[child("a"), child(other)]));
+        answers += 1;
+    }
+    assert_eq!(event, Some(Event::EndOfShard));
+    assert_eq!(bench.reader.finished(), Some(&[][..]), "a listing says which");
+    assert!(bench.now.since(began) >= STREAM_LAG && answers > 2);
+}
+
+#[test]
+fn a_rewind_forgets_a_claim_and_its_pause() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert_eq!(bench.answer(records(pos(1), pos(1), 1)), None);
+    bench.wait();
+    assert!(bench.answer(last_answer(&[])).is_some());
+    bench.reader.rewind();
+    assert!(bench.wait() < STREAM_LAG);
+    bench.again(records(pos(1), pos(1), 1));
+    bench.wait();
+    assert!(matches!(
+        bench.answer(last_answer(&[])),
+        Some(Event::WeakEnd { .. })
+    ));
+}
