@@ -239,6 +239,27 @@ fn what_no_leader_assigns_is_taken_after_a_while() {
     }
 }
 
+/// A leader that has just begun has not reported yet.
+#[test]
+fn a_lock_that_changes_is_of_a_leader_that_lives_though_it_has_not_reported() {
+    let mut rig = fleet(4, 0);
+    version(&mut rig, "CLIENT_VERSION_3X");
+    lock(&mut rig, "new", "v0");
+    reports(&mut rig);
+    for n in 0..4 {
+        change(&mut rig, n, |row| row.owner = Some("dead".into()));
+    }
+    rig.join();
+    for beat in 1..59 {
+        lock(&mut rig, "new", &format!("v{beat}"));
+        java_lives(&mut rig, 1);
+    }
+    assert_eq!(held(&rig, 0), 0, "it is the leader that assigns them");
+    lock(&mut rig, "new", "the last one");
+    java_lives(&mut rig, 16);
+    assert!(held(&rig, 0) > 0, "nobody assigns them");
+}
+
 #[test]
 fn a_fleet_without_java_works_by_our_own_rules() {
     let mut rig = fleet(8, 0);

@@ -310,8 +310,9 @@ impl Fleet {
     }
 
     /// Whether nobody leads, as far as is known: there is no lock, it has run out, or the worker that has it is dead. By the rules of a
-    /// version that is not known, there may be a leader without a lock.
-    pub(in crate::worker) fn is_leaderless(&self, now: Mono) -> bool {
+    /// version that is not known, there may be a leader without a lock. A leader that has just begun may not have reported yet: a lock that has
+    /// changed within `silence` is of a worker that lives.
+    pub(in crate::worker) fn is_leaderless(&self, now: Mono, silence: Span) -> bool {
         if matches!(self.version(), Some(FleetVersion::Unknown(_))) {
             return false;
         }
@@ -321,7 +322,7 @@ impl Fleet {
         // That the tables beside cannot be read says nothing of who lives.
         let looked_at = now.min(self.looked_at);
         let mut live = self.live_as_of(now, looked_at);
-        stood > lock.lasts() || !live.any(|worker| worker.id == lock.id)
+        stood > lock.lasts() || stood >= silence && !live.any(|worker| worker.id == lock.id)
     }
 
     /// Since when there has been no lock of a leader.
