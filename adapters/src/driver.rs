@@ -2,7 +2,8 @@
 //!
 //! It decides nothing. What it guarantees:
 //! * the boot record is the first input, and every input is recorded before the engine sees it;
-//! * every command is answered exactly once, at the latest at its `give_up` time, whatever its task does;
+//! * every command is answered exactly once, at the latest at its `give_up` time, whatever its task does; that time counts from the last byte of an
+//!   answer that comes bit by bit;
 //! * time that the monotonic clock did not count, as the wall clock shows it, reaches the engine within 250 ms of the machine's own time
 //!   while a shard is open, and within a second otherwise;
 //! * what the application says before its handler returns reaches the engine before the handler's outcome;
@@ -14,7 +15,7 @@ use crate::clocks;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::observe::Observer;
-use crate::ports::{Kind, Ports};
+use crate::ports::{Kind, PROGRESS, Ports};
 use crate::recorder::Recorder;
 use crate::report::Report;
 use crate::runtime::{Runtime, Sleep, Task};
@@ -75,6 +76,10 @@ struct Outcomes {
 
 struct InFlight {
     kind: Kind,
+    begun: Mono,
+    /// How long nothing of its answer may come.
+    patience: Span,
+    /// When it is given up, if nothing of its answer comes until then.
     give_up: Mono,
     task: Task,
 }
@@ -263,7 +268,15 @@ impl<M: Machine> Driver<M> {
             };
             answer.send(outcome);
         }));
-        self.in_flight.insert(op, InFlight { kind, give_up, task });
+        let begun = self.runtime.now();
+        let in_flight = InFlight {
+            kind,
+            begun,
+            patience: give_up.since(begun),
+            give_up,
+            task,
+        };
+        self.in_flight.insert(op, in_flight);
         self.give_ups.insert((give_up, op));
     }
 
@@ -300,6 +313,9 @@ impl<M: Machine> Driver<M> {
                 return true;
             }
         }
+        if self.is_on_its_way(now, op) {
+            return true;
+        }
         if let Some(late) = self.in_flight.get(&op) {
             late.task.abort();
             let kind = late.kind;
@@ -307,6 +323,25 @@ impl<M: Machine> Driver<M> {
             self.observer.given_up(kind);
             self.finish(op, kind, Outcome::Unknown(Cause::Timeout));
         }
+        true
+    }
+
+    /// Whether an answer that is overdue comes nevertheless, bit by bit. Then it is given up later.
+    fn is_on_its_way(&mut self, now: Mono, op: OpId) -> bool {
+        let Some(late) = self.in_flight.get_mut(&op) else {
+            return false;
+        };
+        let Some(heard) = self.ports.heard(late.kind, op) else {
+            return false;
+        };
+        let most = late.begun + late.patience.times(PROGRESS);
+        let until = (heard + late.patience).min(most);
+        if until <= now {
+            return false;
+        }
+        self.give_ups.remove(&(late.give_up, op));
+        late.give_up = until;
+        self.give_ups.insert((until, op));
         true
     }
 
@@ -454,6 +489,9 @@ async fn yield_once() {
     .await;
 }
 
+#[cfg(all(test, feature = "tokio-runtime"))]
+#[path = "driver_heard_tests.rs"]
+mod heard_tests;
 #[cfg(all(test, feature = "tokio-runtime"))]
 #[path = "driver_tests.rs"]
 mod tests;

@@ -5,8 +5,13 @@ use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Cause, Outcome};
 use leasehold_engine::output::{Command, ConsumerOp, Effect, StreamOp, TableOp};
 use leasehold_engine::stream_id::StreamId;
+use leasehold_engine::time::Mono;
 use std::fmt;
 use std::sync::Arc;
+
+/// An answer that comes bit by bit is waited for so many times as long as one of which nothing comes: five minutes at the default of
+/// `stream_timeout`, as long as an iterator lives.
+pub(crate) const PROGRESS: u64 = 20;
 
 /// Executes operations of one kind.
 ///
@@ -20,6 +25,12 @@ pub trait Port<Op>: Send + Sync + 'static {
     /// called more than once, and while the operation still runs.
     fn forget(&self, id: OpId) {
         let _ = id;
+    }
+
+    /// When the last byte of the answer to this command came, if it is on its way. Then the answer is waited for from that moment on.
+    fn heard(&self, id: OpId) -> Option<Mono> {
+        let _ = id;
+        None
     }
 
     /// Why this command failed, in words, if the port knows more than its outcome says. It is asked at most once, after the
@@ -97,6 +108,17 @@ impl Ports {
                 None => self.stream.failure(id),
             },
             Kind::Consumer => self.consumer.failure(id),
+        }
+    }
+
+    pub(crate) fn heard(&self, kind: Kind, id: OpId) -> Option<Mono> {
+        match kind {
+            Kind::Table => self.table.heard(id),
+            Kind::Stream => match &self.streams {
+                Some(streams) => streams.heard(id),
+                None => self.stream.heard(id),
+            },
+            Kind::Consumer => None,
         }
     }
 

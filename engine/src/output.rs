@@ -26,6 +26,7 @@ pub struct Command {
     /// Names it in the outcome.
     pub op: OpId,
     /// The moment after which the engine does not wait for it any longer: the driver then answers `Unknown` (or `NotSent`) itself.
+    /// Records that come bit by bit are waited for longer: for as long again from their last byte, and for twenty times as long in all.
     pub give_up: Mono,
     /// What to do.
     pub effect: Effect,

@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex};
 /// What the wire brings.
 pub(super) enum Wire {
     Answer(u16, String),
+    /// An answer of status 200 that comes as this body comes.
+    Body(SdkBody),
     Fails(ConnectorError),
     Hangs,
 }
@@ -64,6 +66,7 @@ impl HttpConnector for FakeHttp {
                 Wire::Answer(status, body) => {
                     Ok(HttpResponse::new(status.try_into().unwrap(), SdkBody::from(body)))
                 }
+                Wire::Body(body) => Ok(HttpResponse::new(200.try_into().unwrap(), body)),
                 Wire::Fails(error) => Err(error),
                 Wire::Hangs => std::future::pending().await,
             }

@@ -2,28 +2,32 @@
 
 use super::classify::classify;
 use super::failures::Failures;
+use super::heard::Heard;
 use super::pool::Pool;
+use super::sent::Sent;
 use super::values::wall_to_sdk;
 use super::words::garbled;
-use super::{SdkSleep, SdkTime, no_retries, timeouts};
+use super::{SdkSleep, SdkTime, no_retries, patience, timeouts};
 use crate::aws::stream_ref::StreamRef;
 use crate::ports::{Failure, Port};
 use crate::record::Record;
 use crate::runtime::{BoxFuture, Runtime};
 use crate::store::{Answer, Store};
 use aws_sdk_kinesis::Client;
+use aws_sdk_kinesis::config::StalledStreamProtectionConfig;
 use aws_sdk_kinesis::types::{
     self, ShardFilterType, ShardIteratorType, StreamDescriptionSummary, StreamStatus,
 };
+use aws_smithy_types::timeout::TimeoutConfig;
 use bytes::Bytes;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::{OpId, ShardId};
-use leasehold_engine::input::{Outcome, Refusal, Reply, ShardPage, StreamState, Why};
+use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ShardPage, StreamState, Why};
 use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp};
 use leasehold_engine::position::Position;
 use leasehold_engine::shard::{ChildShard, HashRange, Shard};
 use leasehold_engine::stream_id::StreamId;
-use leasehold_engine::time::Wall;
+use leasehold_engine::time::{Mono, Span, Wall};
 use std::fmt;
 use std::sync::Arc;
 
@@ -39,6 +43,9 @@ pub(crate) struct KinesisStream {
     id: Option<StreamId>,
     store: Store,
     failures: Failures,
+    heard: Heard,
+    /// How long an answer to a read is waited for of which nothing comes.
+    patience: Span,
 }
 
 impl fmt::Debug for KinesisStream {
@@ -61,6 +68,8 @@ impl KinesisStream {
             id: None,
             store,
             failures: Failures::default(),
+            heard: Heard::new(runtime),
+            patience: patience(config.stream_timeout()),
         }
     }
 
@@ -81,6 +90,8 @@ impl KinesisStream {
             id: Some(stream.id().clone()),
             store: self.store.clone(),
             failures: self.failures.clone(),
+            heard: self.heard.clone(),
+            patience: self.patience,
         }
     }
 
@@ -198,8 +209,9 @@ impl KinesisStream {
             return gone(format!("the iterator of {via}"));
         };
         let shard = self.shard(&shard);
-        let sent = self.failures.request();
-        let answer = self
+        let ear = self.heard.of(id);
+        let sent = self.failures.request().heard_by(&ear);
+        let call = self
             .client
             .get_records()
             .set_stream_arn(self.named().1)
@@ -207,11 +219,12 @@ impl KinesisStream {
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .customize()
             .interceptor(sent.clone())
-            .send()
-            .await;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) => return classify(&error, &sent),
+            .config_override(unlimited())
+            .send();
+        let answer = match ear.while_heard(self.patience, call).await {
+            Some(Ok(answer)) => answer,
+            Some(Err(error)) => return classify(&error, &sent),
+            None => return silent(&sent, self.patience),
         };
         let mut records = Vec::with_capacity(answer.records.len());
         for record in answer.records {
@@ -240,6 +253,26 @@ impl KinesisStream {
     }
 }
 
+/// An answer may take as long as it is on its way.
+fn unlimited() -> aws_sdk_kinesis::config::Builder {
+    let timeouts = TimeoutConfig::builder()
+        .disable_operation_timeout()
+        .disable_operation_attempt_timeout()
+        .build();
+    aws_sdk_kinesis::Config::builder().timeout_config(timeouts)
+}
+
+/// The outcome of a read of whose answer nothing came for so long.
+fn silent(sent: &Sent, patience: Span) -> Outcome {
+    sent.failed(format!(
+        "nothing of the answer came for {patience}, or it did not come to its end"
+    ));
+    match sent.is_sent() {
+        true => Outcome::Unknown(Cause::Timeout),
+        false => Outcome::NotSent(Cause::Timeout),
+    }
+}
+
 /// The client of a port: with the worker's clock, and without retries.
 fn adapted(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config) -> (Client, Arc<Pool>) {
     let pool = Pool::new();
@@ -247,6 +280,8 @@ fn adapted(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config) -> (Cli
         .config()
         .to_builder()
         .retry_config(no_retries())
+        // An answer is waited for as `stream_timeout` says.
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .timeout_config(timeouts(config.stream_timeout(), &pool))
         .sleep_impl(SdkSleep(runtime.clone()))
         .time_source(SdkTime(runtime.clone()))
@@ -269,6 +304,10 @@ impl Port<StreamOp> for KinesisStream {
     fn forget(&self, id: OpId) {
         self.store.forget(id);
         self.failures.take(id);
+    }
+
+    fn heard(&self, id: OpId) -> Option<Mono> {
+        self.heard.last(id)
     }
 
     fn failure(&self, id: OpId) -> Option<Failure> {

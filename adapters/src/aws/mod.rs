@@ -15,6 +15,7 @@ pub(crate) mod clock;
 pub(crate) mod dynamo;
 mod failures;
 mod fleet_tables;
+mod heard;
 mod host_cpu;
 mod kinesis_stream;
 mod members;
@@ -75,8 +76,12 @@ fn no_retries() -> RetryConfig {
 }
 
 /// The SDK gives up shortly before the driver does, as it knows more about what happened.
+fn patience(give_up: Span) -> Span {
+    give_up.scaled(95, 100)
+}
+
 fn timeouts(give_up: Span, pool: &Pool) -> TimeoutConfig {
-    let whole = Duration::from(give_up.scaled(95, 100));
+    let whole = Duration::from(patience(give_up));
     TimeoutConfig::builder()
         .operation_timeout(whole)
         .operation_attempt_timeout(whole)

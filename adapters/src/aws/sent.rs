@@ -1,11 +1,15 @@
-//! Whether a request has left the SDK, when, and where to. What fails before that has certainly not been executed.
+//! Whether a request has left the SDK, when, and where to, and when its answer comes. What fails before that has certainly not been executed.
 
 use super::failures::Failures;
+use super::heard::Ear;
 use crate::ports::Failure;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;
-use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use aws_smithy_runtime_api::client::interceptors::context::{
+    BeforeDeserializationInterceptorContextMut, BeforeTransmitInterceptorContextRef,
+};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::config_bag::ConfigBag;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -21,6 +25,8 @@ pub(super) struct Sent {
     /// When it was handed over, by the clock that signs.
     at: Arc<OnceLock<SystemTime>>,
     failures: Failures,
+    /// Who listens to the answer as it comes.
+    ear: Option<Ear>,
 }
 
 impl Sent {
@@ -30,7 +36,14 @@ impl Sent {
             action: Arc::default(),
             at: Arc::default(),
             failures,
+            ear: None,
         }
+    }
+
+    /// The answer is listened to as it comes.
+    pub(super) fn heard_by(mut self, ear: &Ear) -> Self {
+        self.ear = Some(ear.clone());
+        self
     }
 
     pub(super) fn is_sent(&self) -> bool {
@@ -71,6 +84,19 @@ impl Intercept for Sent {
         let target = context.request().headers().get("x-amz-target");
         if let Some(action) = target.and_then(action) {
             let _ = self.action.set(action);
+        }
+        Ok(())
+    }
+
+    fn modify_before_deserialization(
+        &self,
+        context: &mut BeforeDeserializationInterceptorContextMut<'_>,
+        _components: &RuntimeComponents,
+        _config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        if let Some(ear) = &self.ear {
+            let body = context.response_mut().body_mut();
+            *body = ear.listen(std::mem::replace(body, SdkBody::taken()));
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Outcome, Refusal, Why};
 use leasehold_engine::output::StreamOp;
 use leasehold_engine::stream_id::StreamId;
+use leasehold_engine::time::Mono;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -72,6 +73,10 @@ impl Port<(StreamId, StreamOp)> for SeveralStreams {
 
     fn forget(&self, id: OpId) {
         self.common.forget(id);
+    }
+
+    fn heard(&self, id: OpId) -> Option<Mono> {
+        self.common.heard(id)
     }
 
     fn failure(&self, id: OpId) -> Option<Failure> {

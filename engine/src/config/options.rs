@@ -188,7 +188,8 @@ options! {
         /// renewal is noticed sooner, and leaves time for another.
         table_timeout, with_table_timeout: Span = Span::from_secs(3),
             "3 s", "10 ms to below the time for which a holder believes in a lease";
-        /// How long the answer of a request to Kinesis is waited for. Shorter: a request that hangs is repeated sooner.
+        /// How long the answer of a request to Kinesis is waited for; of records that come bit by bit, from the last byte, and twenty times as long
+        /// in all. Shorter: a request that hangs is repeated sooner.
         stream_timeout, with_stream_timeout: Span = Span::from_secs(15), "15 s", "10 ms to 300 s";
         /// How far an answer of Kinesis about the stream and its shards may be behind. What ends a shard or a stream for good needs answers that
         /// span this time. Shorter: a shard that the stream has forgotten, and a lease that is missing, are noticed sooner; an answer that is
