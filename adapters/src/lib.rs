@@ -77,6 +77,7 @@ pub mod internals;
 mod kit;
 mod kpl;
 mod machine;
+mod memory;
 pub mod metrics;
 mod migrate;
 mod misplaced;

@@ -22,6 +22,7 @@ mod migrating;
 mod missed;
 mod positions;
 mod rates;
+mod reads;
 mod regressions;
 mod reshards;
 mod rig;

@@ -451,6 +451,9 @@ impl<K, D, S, A> Builder<K, D, S, A> {
             policy.check()?;
             settings.config = policy.apply(settings.config);
         }
+        if settings.runtime.is_none() {
+            settings.config = crate::memory::with_budget(settings.config);
+        }
         settings.config.check()?;
         if let Some(id) = &settings.worker_id {
             Config::check_worker_id(id)?;

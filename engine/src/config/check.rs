@@ -59,6 +59,9 @@ fn ensure(
     })
 }
 
+/// One record of the largest size, on its way.
+const LEAST_MEMORY: u64 = 2 << 20;
+
 /// The longest name of a worker, in bytes. DynamoDB takes keys of up to 2,048 bytes, and in some formats a worker's name with what
 /// follows it is a key.
 const LONGEST_WORKER_ID: usize = 1_024;
@@ -114,7 +117,14 @@ impl Config {
         if self.policies.assign == Assign::Rank {
             self.check_ranked()?;
         }
+        self.check_memory()?;
         self.check_reader()
+    }
+
+    fn check_memory(&self) -> Result<(), BadConfig> {
+        let budget = self.memory_budget;
+        within_range("memory_budget", budget == 0 || budget >= LEAST_MEMORY, budget)?;
+        within_range("max_reads", self.max_reads >= 1, self.max_reads)
     }
 
     fn check_names(&self) -> Result<(), BadConfig> {

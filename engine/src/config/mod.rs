@@ -27,6 +27,10 @@ use std::fmt;
 /// How long the lease table may take to become usable after a worker first asked for it (KCL waits as long).
 pub const TABLE_PATIENCE: Span = Span::from_secs(600);
 
+/// The memory for records if nothing else is said: as much as 128 shards may bring in a second. A worker that reads more of them at their
+/// full rate is bound by its network before.
+pub const MEMORY_BUDGET: u64 = 256 << 20;
+
 /// Where a shard nobody has read yet is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -83,6 +87,14 @@ impl fmt::Display for InitialPosition {
 }
 
 impl Config {
+    /// The bytes of records that may be on their way or wait to be processed: `memory_budget`, or what that stands for.
+    pub fn memory(&self) -> u64 {
+        match self.memory_budget {
+            0 => MEMORY_BUDGET,
+            bytes => bytes,
+        }
+    }
+
     /// How long workers that start together have to show themselves to each other: for so long after it first counted leases,
     /// a worker leaves to others half of what they may be about to take. An eighth of the scan interval, or five times
     /// `retry_min` if that is more, and no more than the scan interval.

@@ -266,6 +266,13 @@ options! {
         /// A held shard that does not move for so long, although records are or may be there, is reported with its cause, and
         /// again whenever the time has doubled; 0: never.
         stall_after, with_stall_after: Span = Span::from_secs(60), "60 s", "at most 24 h";
+        /// No more than this many bytes of all shards are on their way or wait to be processed; 0: 256 MiB, or a quarter of the memory that the
+        /// process may use, if that is less. A read that finds no room waits for its turn. What a handler keeps has limits of its own:
+        /// `reader.kept_bytes`. Smaller: a worker that is behind needs less memory, and reads less of a shard at once.
+        memory_budget, with_memory_budget: u64 = 0, "0", "0, or at least 2097152 (2 MiB)";
+        /// No more than this many reads of shards are under way at the same time, each on a connection of its own. Others wait for their turn.
+        /// More: shards that are at their tips are asked more often where Kinesis answers slowly, and more descriptors are open.
+        max_reads, with_max_reads: u32 = 128, "128", "at least 1";
         /// How shards are read.
         reader, with_reader: ReaderConfig = ReaderConfig::default(), "its options' defaults", "see its options";
         /// What follows from the format of the lease table: `LeaseFormat::policies`.
@@ -308,8 +315,8 @@ options! {
         idle_interval, with_idle_interval: Span = Span::from_secs(1), "1 s", "at most 240 s (an iterator lives 300 s)";
         /// No more than this many bytes a second and shard. Kinesis allows 2 MB, over all applications.
         bytes_per_second, with_bytes_per_second: u64 = 2_000_000, "2000000", "at least 1";
-        /// Reading a shard pauses while this many of its bytes wait to be processed. A worker needs so much memory for each
-        /// shard, and up to 10 MB more.
+        /// Reading a shard pauses while this many of its bytes wait to be processed. A shard needs no more memory than this and one answer,
+        /// within `memory_budget`.
         buffer_bytes, with_buffer_bytes: u64 = 8 << 20, "8388608", "any";
         /// Reading a shard pauses while this many of its batches wait to be processed.
         buffer_batches, with_buffer_batches: u32 = 4, "4", "at least 1";

@@ -115,6 +115,7 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
         "checkpoint_interval" => config.with_checkpoint_interval(span),
         "audit_confidence" => config.with_audit_confidence(number),
         "bootstrap_delay" => config.with_bootstrap_delay(span),
+        "max_reads" => config.with_max_reads(number),
         "max_creates" => config.with_max_creates(number),
         "shutdown_timeout" => config.with_shutdown_timeout(span),
         "flush_timeout" => config.with_flush_timeout(span),
@@ -199,7 +200,7 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 32);
+    assert_eq!(compared, 33);
 }
 
 /// A default as people write it.
@@ -329,4 +330,17 @@ fn the_name_of_a_worker_forges_no_line() {
     for bad in ["", "a b", "a\u{1b}", &"s".repeat(129)] {
         assert!(Config::check_stream(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn the_memory_for_records_is_a_default_or_no_less_than_a_record_on_its_way() {
+    let config = good();
+    assert_eq!(config.memory(), MEMORY_BUDGET);
+    for (bytes, valid) in [(0, true), (1, false), ((2 << 20) - 1, false), (2 << 20, true)] {
+        let config = config.clone().with_memory_budget(bytes);
+        assert_eq!(config.check().is_ok(), valid, "{bytes}");
+    }
+    assert_eq!(config.clone().with_memory_budget(3 << 20).memory(), 3 << 20);
+    let error = config.with_max_reads(0).check().unwrap_err();
+    assert_eq!(error.option(), "max_reads");
 }

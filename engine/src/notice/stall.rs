@@ -62,6 +62,8 @@ pub enum Stall {
     },
     /// Reads are answered, or about to be, and bring nothing although the shard is not at its tip.
     ReadsEmpty,
+    /// The shard could be read, and waits for its turn: what other shards have in memory, or as many reads as may be under way, come first.
+    WaitsToRead,
     /// The shard has ended; these must have a lease before its end is written, and have none yet.
     CoParents(Vec<ShardId>),
     /// The shard has ended; so many of its children's leases could not be created yet.
@@ -109,9 +111,7 @@ const DOUBTED: &str = "reads say that the records at the place which was asked f
 impl fmt::Display for Stall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stall::Settling => f.write_str(
-                "the lease was stolen, and its former owner may still count on it for a lease duration",
-            ),
+            Stall::Settling => f.write_str(SETTLING),
             Stall::Parents(parents) => write!(f, "the shard waits for {} to end", super::Ids(parents)),
             Stall::UnreadableParents(parents) => write!(
                 f,
@@ -162,6 +162,7 @@ impl fmt::Display for Stall {
                 write!(f, "reads of the shard failed {failures} times in a row")
             }
             Stall::ReadsEmpty => f.write_str("reads return no records, although the shard is not at its tip"),
+            Stall::WaitsToRead => f.write_str(WAITS_TO_READ),
             Stall::CoParents(parents) => write!(
                 f,
                 "the shard has ended, and {} must have a lease before its end is written",
@@ -178,6 +179,12 @@ impl fmt::Display for Stall {
         }
     }
 }
+
+const SETTLING: &str =
+    "the lease was stolen, and its former owner may still count on it for a lease duration";
+
+const WAITS_TO_READ: &str = "the shard waits for its turn to be read: records of other shards that are not processed fill the memory \
+    (`memory_budget`), or as many reads as may be are under way (`max_reads`)";
 
 /// What a shard waits for that is not found, and what would end the wait.
 fn unproven(f: &mut fmt::Formatter<'_>, listings: u32, against: Option<&ShardId>) -> fmt::Result {

@@ -1,7 +1,9 @@
 //! What every room is given: the time, the configuration, the phase of the worker, randomness, and the outbox.
 
 use super::backoff::doubled;
+use super::pending::Pending;
 use super::phase::Phase;
+use super::read_budget::ReadBudget;
 use super::stream_set::{StreamIx, StreamSet};
 use crate::config::{Config, InitialPosition, StreamSource};
 use crate::draw::{draw, draw_below};
@@ -14,7 +16,7 @@ use crate::skew::{Missed, Skew};
 use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 /// The room that waits for an outcome, and what it needs to know of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,34 +96,6 @@ pub(super) enum Request {
     Stop(Fatal),
 }
 
-/// Spreads numbers, but keeps each sixteen consecutive ones together: what was asked for together is answered together,
-/// and shares its cache lines. Nothing iterates over the map, so order never shows.
-#[derive(Clone, Copy, Default)]
-struct NumberHasher(u64);
-
-impl Hasher for NumberHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-    fn write_u64(&mut self, value: u64) {
-        let spread = (self.0 ^ value >> 4)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(26);
-        self.0 = spread << 4 | value & 15;
-    }
-}
-
-#[expect(
-    clippy::disallowed_types,
-    reason = "its hasher is fixed, and its entries are sorted where they are iterated over"
-)]
-type Pending = std::collections::HashMap<u64, (Waiter, Mono), BuildHasherDefault<NumberHasher>>;
-
 /// The part of a worker that all rooms share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Context {
@@ -138,6 +112,8 @@ pub(super) struct Context {
     booted: bool,
     /// The streams that are read.
     streams: StreamSet,
+    /// What the reads of all shards share.
+    reads: ReadBudget,
     out: Vec<Output>,
     next_op: u64,
     pending: Pending,
@@ -152,7 +128,7 @@ impl Hash for Context {
         let mut pending: Vec<_> = self.pending.iter().collect();
         pending.sort_unstable_by_key(|(op, _)| **op);
         (&self.me, self.seed, self.next_op, pending).hash(state);
-        (&self.phase, self.booted, &self.streams).hash(state);
+        (&self.phase, self.booted, &self.streams, &self.reads).hash(state);
     }
 }
 
@@ -161,6 +137,7 @@ impl Context {
         let hold = config.hold();
         let skew = Skew::new(&config, now, wall);
         let streams = StreamSet::new(&config);
+        let reads = ReadBudget::new(&config);
         Self {
             config,
             me,
@@ -173,6 +150,7 @@ impl Context {
             phase: Phase::Running,
             booted: false,
             streams,
+            reads,
             out: Vec::new(),
             next_op: 0,
             pending: Pending::default(),
@@ -265,6 +243,15 @@ impl Context {
 
     pub(super) fn streams(&self) -> &StreamSet {
         &self.streams
+    }
+
+    /// What the reads of all shards share.
+    pub(super) fn reads(&self) -> &ReadBudget {
+        &self.reads
+    }
+
+    pub(super) fn reads_mut(&mut self) -> &mut ReadBudget {
+        &mut self.reads
     }
 
     /// Reads a stream, too. Absent: it is read already, or this worker reads one stream only.
@@ -398,6 +385,9 @@ impl Context {
             return None;
         }
         let waiter = self.pending.remove(&op.n);
+        if let Some((Waiter::Reader(_), _)) = waiter {
+            self.reads.ended(op);
+        }
         debug_assert!(
             waiter.is_none() || op.n <= self.next_op,
             "only a command that was emitted has an outcome"

@@ -193,8 +193,7 @@ impl World {
         let op = OpId { life: 1, n: self.ops };
         self.reader.sent(op, self.now, want.limit());
         assert_eq!(self.reader.next(self.now, &self.case.cfg), None);
-        let latency = Span::from_millis(self.below(300));
-        self.flight = Some((op, want, self.now + latency));
+        self.flight = Some((op, want, self.now + Span::from_millis(self.below(300))));
     }
 
     fn held_bytes(&self) -> u64 {

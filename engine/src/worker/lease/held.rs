@@ -11,6 +11,7 @@
 //! * At most one command to the application is in flight, but for `Abort` and `TimeOut`.
 
 use super::failure::Poison;
+use super::fetch::Share;
 use super::flow::Flow;
 use super::lane::{Lane, Wish};
 use super::lane_answers::{Answer, From};
@@ -81,6 +82,7 @@ pub(in crate::worker) struct HeldLease {
     /// When it last moved.
     pub(super) movement: Movement,
     pub(super) flow: Flow,
+    pub(super) share: Share,
     pub(super) key: LeaseKey,
     pub(super) token: FencingToken,
     /// The children of the shard, sorted, once it was processed to its end: an end that is written may become known when the shard
@@ -119,6 +121,7 @@ impl HeldLease {
             open_after: taken.open_after,
             movement: Movement::new(now),
             flow: Flow::new(now),
+            share: Share::default(),
             key: taken.key,
             token: taken.token,
             children: Vec::new(),
@@ -206,6 +209,7 @@ impl HeldLease {
         }
         self.stall_step(cx, leases);
         self.flow_step(cx, leases);
+        self.share_step(cx);
         self.check();
         let closed = matches!(self.stage, Stage::Closed(_));
         // Without its table, nothing can be given up.
@@ -445,38 +449,5 @@ impl HeldLease {
         if !children.is_empty() {
             cx.request(Request::Rescan(now));
         }
-    }
-
-    /// The application says that everything up to here was processed.
-    pub(super) fn on_processed_through(&mut self, cx: &Context, through: Position) {
-        let Some(reading) = self.stage.reading_mut() else {
-            return;
-        };
-        reading.reader.processed_through(through);
-        self.take_watermark(cx.now());
-    }
-
-    /// More may have been processed without a gap.
-    pub(super) fn take_watermark(&mut self, now: Mono) {
-        let Some(reading) = self.stage.reading_mut() else {
-            return;
-        };
-        let before = self.lane.processed;
-        self.lane.processed = reading.reader.watermark().or(before);
-        debug_assert!(self.lane.processed >= before, "the watermark does not go back");
-        if self.lane.processed > before {
-            reading.failure.progressed();
-            self.movement.moved(now);
-        }
-        if reading.failure.is_watched() {
-            reading.failure.reached(reading.reader.reached());
-        }
-    }
-
-    /// The application asks for a checkpoint of what was processed. Whether there is anything to write.
-    pub(super) fn on_checkpoint_wanted(&mut self) -> bool {
-        let wanted = !self.lane.is_durable();
-        self.lane.flush |= wanted;
-        wanted
     }
 }

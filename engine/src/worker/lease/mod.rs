@@ -8,6 +8,8 @@
 //! | `asked` | what the application is asked for, and for how long that may take |
 //! | `waiting` | before a shard is opened |
 //! | `running` | while it is read |
+//! | `fetch` | asking the stream for records, within what the reads of all shards share |
+//! | `processed` | how far it was processed |
 //! | `leaving` | letting go of it: what is waited for, and the close |
 //! | `failure` | what is done about a record that the handler cannot process |
 //! | `strange` | a checkpoint that did not come from this stream |
@@ -25,6 +27,7 @@
 mod acquisition;
 mod asked;
 mod failure;
+mod fetch;
 mod flow;
 mod held;
 mod kept;
@@ -34,6 +37,7 @@ mod leaving;
 mod missed;
 mod missing;
 mod paused;
+mod processed;
 mod running;
 mod set_aside;
 mod shard_end;
@@ -65,6 +69,10 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
         Some(Some(at)) => leases.wake(ix, at),
         Some(None) => leases.drop_held(ix),
         None => {}
+    }
+    // Others may have waited for what it does not need any more.
+    if let Some(next) = cx.reads().next() {
+        leases.wake(next, cx.now());
     }
 }
 

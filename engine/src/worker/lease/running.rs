@@ -9,12 +9,12 @@ use super::stage::{DeniedEnd, Reading, Stage};
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Refusal, Reply, Why};
 use crate::notice::{ListReason, Notice};
-use crate::output::{ConsumerOp, StreamOp};
+use crate::output::ConsumerOp;
 use crate::position::Position;
-use crate::reader::{self, Doubtful, Event, Want};
+use crate::reader::{self, Doubtful, Event};
 use crate::shard::names_all;
 use crate::time::{Mono, Span};
-use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::context::{Context, Request};
 use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
 
@@ -38,17 +38,10 @@ impl HeldLease {
             self.movement.moved(now);
             return self.stage.go(|_| Stage::Ending(Box::new(ending)));
         }
-        // Nothing is fetched from before the moment that the row says: the next owner would begin after it.
-        let saved = self.lane.begins_earlier().is_none();
-        while saved && let Some(want) = reading.reader.next(now, &cx.config().reader) {
-            let shard = self.key.to_shard();
-            let op = match want {
-                Want::GetIterator(from) => StreamOp::GetIterator { shard, from },
-                Want::GetRecords { via, limit } => StreamOp::GetRecords { shard, via, limit },
-            };
-            let op = cx.stream(Waiter::Reader(self.ix), self.stream, op);
-            reading.reader.sent(op, now, want.limit());
-        }
+        self.fetch(cx);
+        let Stage::Running(reading) = &mut self.stage else {
+            return cx.broken("a shard runs while it is read");
+        };
         let free = self.app.is_none() && self.lane.believes(now) && !self.paused;
         if free && now >= reading.failure.not_before() {
             let full = reading.reader.keeps_enough(&cx.config().reader);
@@ -113,8 +106,8 @@ impl HeldLease {
     /// When something is due while the shard is read.
     pub(super) fn reading_wake_at(&self, cx: &Context, reading: &Reading) -> Mono {
         let mut at = reading.reader.wake_at(&cx.config().reader);
-        if self.lane.begins_earlier().is_some() {
-            // The answer of the lane is waited for.
+        if at <= cx.now() {
+            // It was to be done in this step: the answer of the lane is waited for, or memory.
             at = Mono::NEVER;
         }
         if self.app.is_some() {

@@ -131,6 +131,7 @@ impl HeldLease {
             (Stage::Running(_), None) if !self.believes(now) => Stall::Fenced,
             (Stage::Running(reading), None) if self.missing => why_missing(reading),
             (Stage::Running(_), None) if self.paused => Stall::Paused,
+            (Stage::Running(_), None) if self.share.waits() => Stall::WaitsToRead,
             (Stage::Running(reading), None) => why_not_read(reading),
             (Stage::Ending(ending), None) if !ending.pending_children.is_empty() => {
                 Stall::CoParents(ending.unresolved_parents.clone())

@@ -7,7 +7,7 @@ use clap::Args;
 use leasehold_engine::config::ReaderConfig;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Fetched, Outcome, Reply};
-use leasehold_engine::internals::reader::{Ctx, Reader, Start};
+use leasehold_engine::internals::reader::{Ctx, Reader, Start, Want};
 use leasehold_engine::position::Position;
 use leasehold_engine::testkit::Holding;
 use leasehold_engine::time::{Mono, Span};
@@ -149,10 +149,10 @@ impl ReaderBench {
     /// Waits for the next command, and answers it.
     fn answer(&mut self, reply: Reply) {
         self.now = self.now.max(self.reader.wake_at(&self.config));
-        black_box(self.reader.next(self.now, &self.config));
+        let want = black_box(self.reader.next(self.now, &self.config));
         self.ops += 1;
         let op = OpId { life: 1, n: self.ops };
-        self.reader.sent(op, self.now, self.config.max_records());
+        self.reader.sent(op, self.now, want.map_or(0, Want::limit));
         let ctx = Ctx {
             cfg: &self.config,
             retry_min: Span::from_millis(100),

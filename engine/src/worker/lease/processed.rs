@@ -1,0 +1,41 @@
+//! How far a shard was processed, as its application says.
+
+use super::held::HeldLease;
+use crate::position::Position;
+use crate::time::Mono;
+use crate::worker::context::Context;
+
+impl HeldLease {
+    /// The application says that everything up to here was processed.
+    pub(super) fn on_processed_through(&mut self, cx: &Context, through: Position) {
+        let Some(reading) = self.stage.reading_mut() else {
+            return;
+        };
+        reading.reader.processed_through(through);
+        self.take_watermark(cx.now());
+    }
+
+    /// More may have been processed without a gap.
+    pub(super) fn take_watermark(&mut self, now: Mono) {
+        let Some(reading) = self.stage.reading_mut() else {
+            return;
+        };
+        let before = self.lane.processed;
+        self.lane.processed = reading.reader.watermark().or(before);
+        debug_assert!(self.lane.processed >= before, "the watermark does not go back");
+        if self.lane.processed > before {
+            reading.failure.progressed();
+            self.movement.moved(now);
+        }
+        if reading.failure.is_watched() {
+            reading.failure.reached(reading.reader.reached());
+        }
+    }
+
+    /// The application asks for a checkpoint of what was processed. Whether there is anything to write.
+    pub(super) fn on_checkpoint_wanted(&mut self) -> bool {
+        let wanted = !self.lane.is_durable();
+        self.lane.flush |= wanted;
+        wanted
+    }
+}
