@@ -27,6 +27,10 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("aggregate-left-out", Common),
     ("aggregate-sent-again", Common),
     ("another-fleet", Fault),
+    (
+        "answer-too-long",
+        Rare("a line must be narrow, and its proxy hold answers back"),
+    ),
     ("begun-again", Common),
     ("border-moved", Fault),
     ("checkpoint-in-aggregate", Common),
@@ -116,6 +120,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("mass-reshard", Fault),
     ("merge", Fault),
     ("name-removed", Fault),
+    ("narrow-line", Fault),
     ("not-sent", Fault),
     ("null-attribute", Fault),
     ("number-low", Fault),

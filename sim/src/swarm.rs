@@ -8,7 +8,7 @@ mod mixed;
 mod several;
 
 use crate::draws::Draws;
-use crate::faults::{Faults, Setting, UpgradeFaults, churns};
+use crate::faults::{Faults, LineFaults, Setting, Traffic, UpgradeFaults, churns};
 use crate::peers::Fleet;
 use crate::span::micros;
 use crate::start::Start;
@@ -223,6 +223,15 @@ impl Plan {
         self.configure(|config| config.with_initial_position(position));
     }
 
+    /// Whether the memory for records, or the number of reads, may be too little for all shards of a worker at once.
+    pub(crate) fn is_tight(&self) -> bool {
+        let usual = Config::default();
+        let most = self.faults.stream.most_shards(self.shards);
+        self.least(Config::memory) < usual.memory()
+            || self.least(Config::max_reads) < usual.max_reads()
+            || most.is_none_or(|most| most > 100)
+    }
+
     /// The greatest that something can be over all configurations.
     pub fn most<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
         self.configs().skip(1).map(&of).fold(of(&self.config), T::max)
@@ -247,7 +256,25 @@ impl Plan {
         };
         (self.workers, self.shards, self.fault_us) = (workers, shards, fault_us);
         self.faults = Faults::draw(Draws::new(self.seed), setting);
-        self.limited().forgetful()
+        self.limited().forgetful().narrowed()
+    }
+
+    /// In some worlds, records come over narrow lines.
+    fn narrowed(mut self) -> Self {
+        let most = self.faults.stream.most_shards(self.shards);
+        let shards = u64::from(most.unwrap_or(self.shards.saturating_mul(2)));
+        let traffic = Traffic {
+            before: self.load.before.into(),
+            burst: self.load.burst.into(),
+            every_us: self.load.every_us,
+            bytes: self.load.bytes.into(),
+            aggregates: &self.faults.aggregates,
+            length_us: self.fault_us,
+            answers: shards.min(self.most(|config| config.max_reads()).into()),
+            patience_us: self.least(|config| config.stream_timeout().0),
+        };
+        self.faults.line = LineFaults::draw(Draws::new(self.seed), traffic);
+        self
     }
 
     /// Now and then, no worker takes more leases than its share would be if all lived, or a few more.
@@ -374,7 +401,7 @@ fn tuned(draws: Draws, promised: Config) -> Config {
             .with_hand_over_timeout(share("hand-over", 2, 1, lease_duration.times(3))),
         _ => promised,
     };
-    promised
+    shared(draws, promised)
         .with_renew_interval(share("renew", 10, 3, hold))
         .with_scan_interval(scan_interval)
         .with_scan_page_limit(match draws.below("page", 0, 3) {
@@ -418,6 +445,21 @@ fn tuned(draws: Draws, promised: Config) -> Config {
                 .with_kept_bytes(draws.magnitude("kept", 0, 1_000, 8 << 20))
                 .with_kept_batches(draws.between("kept", 1, 1, 8) as u32),
         )
+}
+
+/// In a quarter of the worlds, the shards of a worker must share little memory and few reads.
+fn shared(draws: Draws, promised: Config) -> Config {
+    if draws.below("shared", 0, 4) != 0 {
+        return promised;
+    }
+    let least = 2 << 20;
+    let memory = match draws.coin("shared", 1) {
+        true => least,
+        false => draws.magnitude("shared", 2, least, 64 << 20),
+    };
+    promised
+        .with_memory_budget(memory)
+        .with_max_reads(draws.magnitude("shared", 3, 4, 100) as u32)
 }
 
 /// No sooner than any configuration that is drawn allows: workers with different ones are in one fleet.

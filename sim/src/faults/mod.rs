@@ -8,6 +8,7 @@ mod application;
 mod call;
 mod clock;
 mod fate;
+mod line;
 mod misread;
 mod outage;
 mod peers;
@@ -28,6 +29,8 @@ pub use application::ApplicationFaults;
 pub use call::CallFaults;
 pub use clock::{ClockFaults, WallStep};
 pub use fate::{Fate, Landing, Reach};
+pub use line::LineFaults;
+pub(crate) use line::Traffic;
 pub(crate) use misread::MOST_SHARDS;
 pub use misread::{Misread, MisreadFaults};
 pub use outage::{Direction, Outage, OutageFaults};
@@ -76,6 +79,9 @@ pub struct Faults {
     /// Single wrong answers about shards.
     #[serde(skip_serializing_if = "MisreadFaults::is_none")]
     pub misread: MisreadFaults,
+    /// The lines over which records come.
+    #[serde(skip_serializing_if = "LineFaults::is_none")]
+    pub line: LineFaults,
     /// What is with single streams, where there are several.
     #[serde(skip_serializing_if = "is_plain")]
     pub several: SeveralFaults,
@@ -144,6 +150,8 @@ impl Faults {
             stream: StreamFaults::draw(draws, setting),
             replica: ReplicaFaults::draw(draws, setting),
             misread: MisreadFaults::draw(draws, setting),
+            // Drawn when the load is known.
+            line: LineFaults::default(),
             several: SeveralFaults::draw(draws, setting),
             start: StartFaults::default(),
             aggregates: AggregateFaults::draw(draws, setting),

@@ -206,11 +206,16 @@ impl Cost {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{asked, judge};
+    use super::super::fact::How;
+    use super::super::history::{answered, asked, judge};
     use super::*;
 
     fn reads(every_us: u64) -> usize {
-        let facts = (0..200u64).map(|n| (n * every_us, asked(0, Ask::GetRecords, 1, n, 0, 0)));
+        let read = |n| {
+            let ask = asked(0, Ask::GetRecords, 1, n, 0, 0);
+            [ask, answered(0, Ask::GetRecords, 1, n, How::Applied)].map(|fact| (n * every_us, fact))
+        };
+        let facts = (0..200u64).flat_map(read);
         judge(facts)
             .into_iter()
             .filter(|&found| found == Property::RequestsBounded)

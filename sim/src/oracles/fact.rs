@@ -180,6 +180,8 @@ pub enum Fact {
         op: u64,
         how: How,
     },
+    /// An answer to a read is on its way to a worker, over a narrow line, with so many bytes of records.
+    OnItsWay { life: LifeNo, op: u64, bytes: u64 },
     /// An answer brought records, and they are kept: from the first to the last, so many bytes.
     Fetched {
         life: LifeNo,
@@ -437,6 +439,7 @@ impl Fact {
             | Fact::Answered { life, .. }
             | Fact::Fetched { life, .. }
             | Fact::EndClaimed { life, .. }
+            | Fact::OnItsWay { life, .. }
             | Fact::Placed { life, .. }
             | Fact::Shown { life, .. }
             | Fact::Looked { life, .. }

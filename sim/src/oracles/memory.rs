@@ -2,9 +2,13 @@
 //!
 //! Records are asked for only while nothing waits to be processed, or less than the budget does (in bytes and in batches).
 //! So a shard never keeps more than the budget and one answer.
+//!
+//! Nor does a worker have more in memory of all its shards, or on its way, than `memory_budget`, and a tenth of that. What a handler keeps
+//! does not count. Where records are of many sizes, no worker knows what an answer brings, and this is not judged.
 
 use super::fact::{Ask, Mark, Row};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::config::Config;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The batches of one shard that wait to be processed: their last record, and their bytes.
@@ -23,6 +27,10 @@ pub(super) struct Memory {
     reading: BTreeMap<(LifeNo, ShardNo), u64>,
     /// What the answer under way brought: whose, from where to where, and its bytes.
     brought: Option<(LifeNo, ShardNo, [u64; 3])>,
+    /// What is on its way to a life, by the read that asked for it.
+    on_its_way: BTreeMap<(LifeNo, u64), u64>,
+    /// What a life may have in memory; absent: it is not judged.
+    budget: Option<u64>,
     /// How far each shard was processed by anybody: what is fetched of that again may be dropped at once.
     done: BTreeMap<ShardNo, u64>,
 }
@@ -38,6 +46,8 @@ impl Memory {
             kept: BTreeMap::new(),
             reading: BTreeMap::new(),
             brought: None,
+            on_its_way: BTreeMap::new(),
+            budget: terms.even.then(|| terms.most(Config::memory)),
             done: BTreeMap::new(),
         }
     }
@@ -51,6 +61,10 @@ impl Memory {
                 last,
                 bytes,
             } => self.brought = Some((life, shard, [first, last, bytes])),
+            Fact::OnItsWay { life, op, bytes } => {
+                self.on_its_way.insert((life, op), bytes);
+                self.judge_worker(now, life, verdict);
+            }
             Fact::Answered {
                 life,
                 ask: Ask::GetRecords,
@@ -58,6 +72,7 @@ impl Memory {
                 op,
                 ..
             } => {
+                self.on_its_way.remove(&(life, op));
                 let Some((_, _, [first, last, bytes])) = self
                     .brought
                     .take()
@@ -75,6 +90,7 @@ impl Memory {
                 }
                 if self.done.get(&shard).is_none_or(|done| last > *done) {
                     waiting.push_back((last, bytes));
+                    self.judge_worker(now, life, verdict);
                 }
             }
             Fact::Given { shard, through, .. } => {
@@ -134,6 +150,7 @@ impl Memory {
                 self.waiting.retain(|(of, _), _| *of != life);
                 self.kept.retain(|(of, _), _| *of != life);
                 self.reading.retain(|(of, _), _| *of != life);
+                self.on_its_way.retain(|(of, _), _| *of != life);
             }
             Fact::Asked {
                 life,
@@ -164,6 +181,25 @@ impl Memory {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What a worker has of all its shards.
+    fn judge_worker(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        let Some(budget) = self.budget else { return };
+        let of_life = self.waiting.range((life, 0)..=(life, ShardNo::MAX));
+        let waiting: u64 = of_life
+            .flat_map(|(_, waiting)| waiting)
+            .map(|(_, bytes)| bytes)
+            .sum();
+        let of_life = self.on_its_way.range((life, 0)..=(life, u64::MAX));
+        let on_its_way: u64 = of_life.map(|(_, bytes)| bytes).sum();
+        if waiting + on_its_way > budget + budget / 10 {
+            verdict.report(Property::MemoryBounded, now, || {
+                format!(
+                    "life {life} has {waiting} bytes of all shards in memory, and {on_its_way} on their way; its budget is {budget} bytes"
+                )
+            });
         }
     }
 
@@ -240,6 +276,37 @@ mod tests {
             0,
             "fetched again"
         );
+    }
+
+    #[test]
+    fn what_all_shards_have_and_what_is_on_its_way_stays_within_the_budget_of_the_worker() {
+        let on_its_way = |op, bytes| Fact::OnItsWay { life: 0, op, bytes };
+        let found = |even, facts: Vec<Fact>| {
+            let terms = Terms {
+                even,
+                ..Terms::plain(config().with_memory_budget(2 << 20))
+            };
+            let found = judge_under(&terms, facts.into_iter().map(|fact| (1, fact)));
+            found
+                .into_iter()
+                .filter(|&found| found == Property::MemoryBounded)
+                .count()
+        };
+        let mut facts = fetched(1, 5, 1 << 20);
+        facts.push(on_its_way(7, 1 << 20));
+        assert_eq!(found(true, facts.clone()), 0);
+        facts.push(on_its_way(8, 300_000));
+        assert_eq!(found(true, facts.clone()), 1);
+        assert_eq!(found(false, facts.clone()), 0, "records of all sizes");
+        let among = |fact| {
+            let mut facts = facts.clone();
+            facts.insert(4, fact);
+            found(true, facts)
+        };
+        let answer = answered(0, Ask::GetRecords, 1, 7, How::NotSent);
+        assert_eq!(among(answer), 0, "it does not come any more");
+        assert_eq!(among(Fact::Died { life: 0 }), 0);
+        assert_eq!(among(Fact::Died { life: 1 }), 1);
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod proof;
 mod property;
 mod quota;
 mod reading;
+mod reads;
 mod repeats;
 mod resign;
 mod resolution;
@@ -84,6 +85,10 @@ pub struct Terms {
     pub canary: bool,
     /// How many streams the workers read.
     pub streams: u32,
+    /// All records are of one size.
+    pub even: bool,
+    /// The memory for records or the number of reads may be too little for all shards at once: shards wait for each other.
+    pub tight: bool,
 }
 
 impl Terms {
@@ -99,6 +104,8 @@ impl Terms {
             migrates: false,
             canary: false,
             streams: 1,
+            even: true,
+            tight: false,
         }
     }
 
@@ -174,6 +181,7 @@ pub struct Oracles {
     resign: resign::Resign,
     proof: proof::Proof,
     reading: reading::Reading,
+    reads: reads::Reads,
     canary: canary::Canary,
     /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
     /// do not.
@@ -225,6 +233,7 @@ impl Oracles {
             resign: resign::Resign::new(terms),
             proof: proof::Proof::default(),
             reading: reading::Reading::new(terms),
+            reads: reads::Reads::new(terms),
             canary: canary::Canary::new(terms),
             lives_of_others: BTreeSet::new(),
             verdict: Verdict::default(),
@@ -293,6 +302,7 @@ impl Oracles {
                     self.birth.observe(now, fact, verdict);
                     self.ends.observe(now, fact, verdict);
                     self.reading.observe(now, fact, verdict);
+                    self.reads.observe(now, fact, verdict);
                 }
                 self.leadership.observe(now, fact, verdict);
                 self.quota.observe(now, fact, verdict);
@@ -303,6 +313,7 @@ impl Oracles {
             }
             Fact::Stored { .. } | Fact::LeftOut { .. } => self.stored.observe(now, fact, verdict),
             Fact::Looked { .. } => self.repeats.observe(now, fact, of_others, verdict),
+            Fact::OnItsWay { .. } => self.memory.observe(now, fact, verdict),
             Fact::Fetched { .. } => {
                 self.memory.observe(now, fact, verdict);
                 self.waiting.observe(now, fact);
@@ -374,6 +385,7 @@ impl Oracles {
                     self.ends.observe(now, fact, verdict);
                     self.resign.observe(now, fact, verdict);
                     self.reading.observe(now, fact, verdict);
+                    self.reads.observe(now, fact, verdict);
                 }
                 self.waiting.observe(now, fact);
             }

@@ -3,7 +3,7 @@
 //! While a worker believes in an open shard, what was fetched of it is handed over as soon as its own handler is free, and
 //! it is read on as long as little waits: whatever handlers and reads of other shards do. What may lie between is the
 //! shard's own: the pause after failures of its handler or of its reads, in proportion to how many there were in a row, and
-//! the pace at which it is read.
+//! the pace at which it is read. Where all shards of a worker share little memory or few reads, it is not judged when they are read.
 
 use super::fact::{Ask, How, Mark, Owner};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -277,7 +277,8 @@ impl Waiting {
             let late = due && idle > pause + SLACK_US;
             let pause_read = self.read_pause.max(self.pause(known.failures)) + known.pace_us + SLACK_US;
             let unread = now.saturating_sub(known.readable_since.max(known.claimed_until));
-            let neglected = known.reading.is_none()
+            let neglected = !self.terms.tight
+                && known.reading.is_none()
                 && !self.closed.contains(&shard)
                 && !known.is_full(&self.terms)
                 && unread > pause_read;

@@ -136,6 +136,8 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     rate("faults.replica.not_found", plan.faults.replica.not_found)?;
     rate("faults.replica.wrong", plan.faults.replica.wrong)?;
     rate("faults.misread.wrong", plan.faults.misread.wrong)?;
+    let width = plan.faults.line.bytes_per_second;
+    within("faults.line.bytes_per_second", width, 0, 1 << 40)?;
     rate("faults.replica.end_claimed", plan.faults.replica.end_claimed)?;
     rate("faults.outage.now", plan.faults.outage.now)?;
     span("faults.outage.now_for", plan.faults.outage.now_us)?;

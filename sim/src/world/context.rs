@@ -207,5 +207,7 @@ fn terms(plan: &Plan) -> Terms {
         migrates: plan.fleet.migrates,
         canary: canary::fires(plan.seed),
         streams: plan.streams,
+        even: !plan.faults.aggregates.is_on(),
+        tight: plan.is_tight(),
     }
 }

@@ -11,6 +11,8 @@ pub(super) enum What {
     Wake { worker: u16, generation: u32 },
     /// A service executes a request.
     Execute { flight: u32, second: bool },
+    /// Something happens to the line over which records come to a worker.
+    Line(Moment),
     /// A worker learns how a request ended.
     Answer { flight: u32 },
     /// A handler has come to the next step of what it does.
@@ -79,6 +81,17 @@ pub(super) enum What {
     Beside,
     /// Oracles look for what is overdue.
     Look,
+}
+
+/// What happens to the line over which records come to a worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Moment {
+    /// The first byte of an answer is there.
+    Begins { flight: u32 },
+    /// The next answer has come, unless the line has changed since.
+    Comes { worker: u16, version: u64 },
+    /// An answer is not waited for any longer.
+    Expires { worker: u16, ticket: u64 },
 }
 
 #[derive(Clone, Debug, Default)]

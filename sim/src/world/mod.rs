@@ -149,6 +149,7 @@ impl World {
         let (cx, services) = (&mut self.cx, &mut self.services);
         match what {
             What::Execute { flight, second } => self.net.execute(cx, services, flight, second),
+            What::Line(moment) => self.net.on_line(cx, &self.fleet, moment),
             What::Answer { flight } => self.on_answer(flight),
             What::Wake { worker, generation } => {
                 if let Some(w) = self.fleet.awake(worker, generation, what)

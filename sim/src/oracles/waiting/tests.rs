@@ -189,3 +189,27 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
     };
     assert_eq!(read(vec![(2, closed), (60_000_000, born())]), 0);
 }
+
+#[test]
+fn where_shards_share_little_memory_a_shard_may_wait_to_be_read_and_not_to_be_handed_over() {
+    let [records, answer] = fetched(1, 1, 5);
+    let found = |tight, more: Vec<(u64, Fact)>| {
+        let terms = Terms {
+            tight,
+            ..Terms::plain(super::super::history::config())
+        };
+        let facts = open()
+            .into_iter()
+            .chain([(1, records.clone()), (1, answer.clone())]);
+        let found = super::super::history::judge_under(&terms, facts.chain(more));
+        let of = |found: &Property| *found == Property::ShardsIndependent;
+        found.iter().filter(|found| of(found)).count()
+    };
+    let handled = (1, delivered(0, 0, 1, 5));
+    assert_eq!(found(false, vec![handled.clone(), (9_000_000, born())]), 1);
+    assert_eq!(found(true, vec![handled, (9_000_000, born())]), 0);
+    assert!(
+        found(true, vec![(9_000_000, born())]) >= 1,
+        "it is not handed over"
+    );
+}

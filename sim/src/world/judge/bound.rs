@@ -56,7 +56,11 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         .unwrap_or(0);
     let rate = plan.least(|config| config.reader().bytes_per_second()).max(1);
     let bytes = longest * u64::from(load.bytes) * 1_000_000 / rate;
-    let read = batches(longest) * pace + bytes + stream_timeout + most(|config| config.handler_backoff());
+    let read = batches(longest) * pace
+        + bytes
+        + line(cx, services)
+        + stream_timeout
+        + most(|config| config.handler_backoff());
     let generation = take + sync + read + most(|config| config.checkpoint_interval()) + 4 * retry_max;
     // One steal after a scan, if need be for every lease.
     let balance = match plan.config.policies().assign {
@@ -73,6 +77,19 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         false => 0,
     };
     (services.depth() + 2) * generation + balance + stuck + patience + led + quiet(cx, services)
+}
+
+/// How much longer it takes over narrow lines: one worker reads all, and now and then an answer is asked for that is too long for the line.
+fn line(cx: &Context, services: &Services) -> u64 {
+    let plan = cx.plan();
+    let line = plan.faults.line;
+    if !line.is_narrow() {
+        return 0;
+    }
+    let shards = 0..services.shards().len() as ShardNo;
+    let records: u64 = shards.map(|shard| services.records(cx, shard)).sum();
+    let patience = plan.most(|config| config.stream_timeout() + config.retry_max()).0;
+    4 * line.takes(records * u64::from(plan.load.bytes)) + 20 * patience
 }
 
 /// How much longer it takes in a fleet of version 3 of the Java KCL: once, until somebody leads who knows which workers live;

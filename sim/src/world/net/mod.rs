@@ -1,10 +1,11 @@
 //! The network: requests under way to a service and back, whatever becomes of them.
 //!
-//! [`ask`] says what is asked, [`stream`] what of the stream; [`send`] decides how a request fares, and this file has it executed and
-//! answered.
+//! [`ask`] says what is asked, [`stream`] what of the stream; [`send`] decides how a request fares, [`line`] how long its answer takes, and this
+//! file has it executed and answered.
 
 pub(crate) mod ask;
 mod asked_for;
+mod line;
 mod send;
 pub(crate) mod stream;
 
@@ -16,7 +17,7 @@ use super::services::table::wall_ms;
 use crate::faults::{Misread, Replica, Says};
 use crate::names::shard_of;
 use crate::oracles::fact::{Ask, How};
-use crate::oracles::{Fact, LifeNo, ShardNo};
+use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::world::net::stream::{Claimed, StreamRequest};
 use ask::{Request, outcome_mark, verb};
 use asked_for::{AskedFor, Asker};
@@ -25,6 +26,7 @@ use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::output::{IteratorFrom, TableOp};
 use leasehold_engine::row::{Change, RowRead};
+use line::Line;
 
 /// Requests under way.
 #[derive(Debug, Default)]
@@ -32,6 +34,8 @@ pub(super) struct Net {
     flights: Vec<Option<Flight>>,
     free: Vec<u32>,
     checkpoints: AskedFor,
+    /// The line of each worker.
+    lines: Vec<Line>,
 }
 
 /// A request under way.
@@ -52,6 +56,8 @@ struct Flight {
     /// For draws about a listing's lag.
     lag: u64,
     struck: Struck,
+    /// How long an answer is waited for that comes over a narrow line.
+    deadline: Time,
     /// How many events still refer to it.
     left: u8,
 }

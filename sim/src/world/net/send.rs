@@ -1,6 +1,7 @@
 //! How a request fares: whether it reaches the service, when, and what its worker is told.
 
 use super::ask::{Request, table_ask};
+use super::line;
 use super::stream::{Claimed, stream_no, stream_request};
 use super::{Flight, Net, Struck};
 use crate::draws::Roll;
@@ -155,11 +156,8 @@ impl Net {
         };
         let (answer_at, landing) = landing(fate, give_up);
         let outcome = outcome(&request, landing);
-        let executions = match fate.reach {
-            Reach::Never => [None, None],
-            Reach::Once(at) => [Some(at), None],
-            Reach::Twice(first, again) => [Some(first), Some(again)],
-        };
+        let over_line = ask == Ask::GetRecords && outcome.is_none() && worker.is_ours();
+        let (executions, line) = (executions(fate.reach), cx.plan().faults.line);
         let flight = self.take_off(Flight {
             worker: w as u16,
             generation,
@@ -173,6 +171,7 @@ impl Net {
             is_over: false,
             lag: site.key(),
             struck,
+            deadline: line::deadline(line, now, give_up),
             left: 1 + executions.iter().flatten().count() as u8,
         });
         for (at, second) in executions.into_iter().zip([false, true]) {
@@ -180,7 +179,7 @@ impl Net {
                 cx.push(at, What::Execute { flight, second });
             }
         }
-        cx.push(answer_at, What::Answer { flight });
+        cx.push(answer_at, line::what_comes(line, over_line, flight));
     }
 
     /// Something between the adapter and the application, answered without a network.
@@ -206,6 +205,7 @@ impl Net {
             lag: 0,
             struck: Struck::default(),
             is_over: false,
+            deadline: 0,
             left: 1,
         });
         cx.push(cx.now() + 1, What::Answer { flight });
@@ -399,6 +399,15 @@ fn stream_ask(
         None,
         None,
     )
+}
+
+/// When a request is executed.
+fn executions(reach: Reach) -> [Option<Time>; 2] {
+    match reach {
+        Reach::Never => [None, None],
+        Reach::Once(at) => [Some(at), None],
+        Reach::Twice(first, again) => [Some(first), Some(again)],
+    }
 }
 
 /// When a worker is told something, and what: it waits no longer than until it gives up.

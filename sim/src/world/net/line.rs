@@ -1,0 +1,241 @@
+//! The line of each worker, over which answers with records come: they share it evenly, as connections do.
+//!
+//! Every answer gets the same from each moment, so there is one count of bytes for all of them: what an answer that was there from the beginning
+//! would have got. An answer has come when that count is its length more than when it began.
+
+use super::{Flight, Net};
+use crate::faults::LineFaults;
+use crate::oracles::{Fact, Time};
+use crate::world::context::Context;
+use crate::world::fleet::Fleet;
+use crate::world::heap::{Moment, What};
+use crate::world::services::stream::Carry;
+use leasehold_engine::input::{Cause, Outcome, Reply};
+use std::collections::BTreeMap;
+
+/// An answer whose bytes come, one after the other, is waited for so many times as long as one of which nothing comes.
+const PROGRESS: u64 = 20;
+
+/// A byte in a microsecond, at one byte a second.
+const BYTE: u128 = 1_000_000;
+
+/// The answers on their way over one line.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    /// What each answer has got since the beginning, in millionths of a byte.
+    count: u128,
+    at: Time,
+    /// By the count at which they have come, and the number under which they began.
+    answers: BTreeMap<(u128, u64), u32>,
+    begun: u64,
+    version: u64,
+}
+
+impl Line {
+    fn advance(&mut self, now: Time, line: LineFaults) {
+        let span = u128::from(now.saturating_sub(self.at));
+        if let answers @ 1.. = self.answers.len() as u128 {
+            self.count += span * u128::from(line.bytes_per_second) / answers;
+        }
+        self.at = now;
+    }
+
+    /// An answer of so many bytes begins. Gives its number.
+    fn begin(&mut self, now: Time, line: LineFaults, flight: u32, bytes: u64) -> u64 {
+        self.advance(now, line);
+        self.begun += 1;
+        let key = (self.count + u128::from(bytes) * BYTE, self.begun);
+        self.answers.insert(key, flight);
+        self.begun
+    }
+
+    /// The answers that have come.
+    fn come(&mut self, now: Time, line: LineFaults) -> Vec<u32> {
+        self.advance(now, line);
+        let mut come = Vec::new();
+        while let Some(first) = self
+            .answers
+            .first_entry()
+            .filter(|first| first.key().0 <= self.count)
+        {
+            come.push(first.remove());
+        }
+        come
+    }
+
+    /// Takes an answer away that has not come.
+    fn cut(&mut self, now: Time, line: LineFaults, ticket: u64) -> Option<u32> {
+        self.advance(now, line);
+        let key = self
+            .answers
+            .keys()
+            .find(|(_, number)| *number == ticket)
+            .copied()?;
+        self.answers.remove(&key)
+    }
+
+    /// When the next answer has come, if none begins before.
+    fn next(&self, line: LineFaults) -> Option<Time> {
+        let ((end, _), _) = self.answers.first_key_value()?;
+        let left = end.saturating_sub(self.count) * self.answers.len() as u128;
+        Some(self.at + left.div_ceil(u128::from(line.bytes_per_second.max(1))) as u64)
+    }
+}
+
+/// How an answer comes: at once, or over a narrow line.
+pub(super) fn what_comes(line: LineFaults, over_line: bool, flight: u32) -> What {
+    match over_line && line.is_narrow() {
+        true => What::Line(Moment::Begins { flight }),
+        false => What::Answer { flight },
+    }
+}
+
+/// How long a worker waits for an answer that comes over a narrow line, if it gives up a silent one after so long.
+pub(super) fn deadline(line: LineFaults, now: Time, give_up: Time) -> Time {
+    let patience = give_up.saturating_sub(now);
+    match line.held {
+        true => give_up,
+        false => now + patience.saturating_mul(PROGRESS),
+    }
+}
+
+impl Net {
+    /// Something happens to a line.
+    pub(in crate::world) fn on_line(&mut self, cx: &mut Context, fleet: &Fleet, moment: Moment) {
+        let line = cx.plan().faults.line;
+        match moment {
+            Moment::Begins { flight } => self.begin_on_line(cx, fleet, flight),
+            Moment::Comes { worker, version } => {
+                let known = self.line(worker);
+                if known.version == version {
+                    for flight in known.come(cx.now(), line) {
+                        cx.push(cx.now(), What::Answer { flight });
+                    }
+                    self.plan_next(cx, worker);
+                }
+            }
+            Moment::Expires { worker, ticket } => {
+                if let Some(flight) = self.line(worker).cut(cx.now(), line, ticket) {
+                    cx.mark("answer-too-long");
+                    if let Some(flight) = self.flights[flight as usize].as_mut() {
+                        flight.outcome = Some((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
+                    }
+                    cx.push(cx.now(), What::Answer { flight });
+                    self.plan_next(cx, worker);
+                }
+            }
+        }
+    }
+
+    fn begin_on_line(&mut self, cx: &mut Context, fleet: &Fleet, id: u32) {
+        let line = cx.plan().faults.line;
+        let now = cx.now();
+        let Some(flight) = self.flights[id as usize].as_ref() else {
+            return;
+        };
+        let (w, bytes, deadline) = (flight.worker, flight.bytes(), flight.deadline);
+        let lives = fleet.worker(usize::from(w)).is_process(flight.generation);
+        if bytes == 0 || !lives {
+            return cx.push(now, What::Answer { flight: id });
+        }
+        let (life, op, about) = (flight.life, flight.op.n, flight.about);
+        cx.fault("narrow-line", Some(usize::from(w)), Some((life, op, about)));
+        cx.fact(Fact::OnItsWay { life, op, bytes });
+        let ticket = self.line(w).begin(now, line, id, bytes);
+        cx.push(deadline, What::Line(Moment::Expires { worker: w, ticket }));
+        self.plan_next(cx, w);
+    }
+
+    fn plan_next(&mut self, cx: &mut Context, worker: u16) {
+        let width = cx.plan().faults.line;
+        let line = self.line(worker);
+        line.version += 1;
+        let version = line.version;
+        if let Some(at) = line.next(width) {
+            cx.push(at, What::Line(Moment::Comes { worker, version }));
+        }
+    }
+
+    fn line(&mut self, worker: u16) -> &mut Line {
+        let w = usize::from(worker);
+        if self.lines.len() <= w {
+            self.lines.resize_with(w + 1, Line::default);
+        }
+        &mut self.lines[w]
+    }
+}
+
+impl Flight {
+    /// The bytes of records that its answer brings.
+    fn bytes(&self) -> u64 {
+        match &self.outcome {
+            Some((Outcome::Applied(Reply::Records(answer)), _)) => answer.bytes,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: LineFaults = LineFaults {
+        bytes_per_second: 1_000,
+        held: false,
+    };
+    const S: u64 = 1_000_000;
+
+    #[test]
+    fn answers_share_a_line_evenly() {
+        let mut line = Line::default();
+        line.begin(0, LINE, 1, 1_000);
+        assert_eq!(line.next(LINE), Some(S));
+        line.begin(S / 2, LINE, 2, 1_000);
+        assert_eq!(line.next(LINE), Some(S + S / 2), "half is left, at half the rate");
+        assert_eq!(line.come(S, LINE), Vec::<u32>::new());
+        assert_eq!(line.come(S + S / 2, LINE), [1]);
+        assert_eq!(line.next(LINE), Some(2 * S));
+        assert_eq!(line.come(2 * S, LINE), [2]);
+        assert_eq!(line.next(LINE), None);
+    }
+
+    #[test]
+    fn what_is_cut_leaves_the_line_to_the_others() {
+        let mut line = Line::default();
+        let first = line.begin(0, LINE, 1, 5_000);
+        line.begin(0, LINE, 2, 1_000);
+        assert_eq!(line.next(LINE), Some(2 * S));
+        assert_eq!(line.cut(S, LINE, first), Some(1));
+        assert_eq!(line.cut(S, LINE, first), None);
+        assert_eq!(line.next(LINE), Some(S + S / 2));
+        assert_eq!(line.come(S + S / 2, LINE), [2]);
+    }
+
+    #[test]
+    fn at_the_time_that_is_told_an_answer_has_come_whatever_the_numbers() {
+        let width = LineFaults {
+            bytes_per_second: 777,
+            held: true,
+        };
+        let mut line = Line::default();
+        let mut now = 0;
+        for (n, bytes) in [13, 1, 999, 7, 7].into_iter().enumerate() {
+            now += 1_234 * n as u64;
+            line.begin(now, width, n as u32, bytes);
+        }
+        for _ in 0..5 {
+            now = line.next(width).unwrap();
+            assert!(!line.come(now, width).is_empty());
+            if line.next(width).is_none() {
+                return;
+            }
+        }
+        panic!("an answer is left: {line:?}");
+    }
+
+    #[test]
+    fn an_answer_that_comes_is_waited_for_longer_than_one_that_is_held() {
+        let held = LineFaults { held: true, ..LINE };
+        assert_eq!([deadline(LINE, 10, 15), deadline(held, 10, 15)], [110, 15]);
+    }
+}
