@@ -30,6 +30,7 @@ mod several_streams;
 mod shares;
 mod stalls;
 mod stops;
+mod table_requests;
 mod takes;
 mod turns;
 mod two_streams;

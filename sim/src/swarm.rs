@@ -229,7 +229,7 @@ impl Plan {
         let most = self.faults.stream.most_shards(self.shards);
         self.least(Config::memory) < usual.memory()
             || self.least(Config::max_reads) < usual.max_reads()
-            || most.is_none_or(|most| most > 100)
+            || most.is_none_or(|most| most > 50)
     }
 
     /// The greatest that something can be over all configurations.
@@ -256,7 +256,19 @@ impl Plan {
         };
         (self.workers, self.shards, self.fault_us) = (workers, shards, fault_us);
         self.faults = Faults::draw(Draws::new(self.seed), setting);
-        self.limited().forgetful().narrowed()
+        self.limited().forgetful().roomy().narrowed()
+    }
+
+    /// Where a worker may have many leases, none of them waits for its turn at the lease table: oracles ask for the requests of each lease on time.
+    fn roomy(mut self) -> Self {
+        let usual = Config::default().max_table_requests();
+        let most = self.faults.stream.most_shards(self.shards);
+        let requests = match most.is_none_or(|most| most > usual / 2) {
+            true => 4_096,
+            false => usual,
+        };
+        self.configure(|config| config.with_max_table_requests(requests));
+        self
     }
 
     /// In some worlds, records come over narrow lines.
@@ -459,7 +471,7 @@ fn shared(draws: Draws, promised: Config) -> Config {
     };
     promised
         .with_memory_budget(memory)
-        .with_max_reads(draws.magnitude("shared", 3, 4, 100) as u32)
+        .with_max_reads(draws.magnitude("shared", 3, 4, 50) as u32)
 }
 
 /// No sooner than any configuration that is drawn allows: workers with different ones are in one fleet.

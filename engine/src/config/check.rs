@@ -124,7 +124,12 @@ impl Config {
     fn check_memory(&self) -> Result<(), BadConfig> {
         let budget = self.memory_budget;
         within_range("memory_budget", budget == 0 || budget >= LEAST_MEMORY, budget)?;
-        within_range("max_reads", self.max_reads >= 1, self.max_reads)
+        within_range("max_reads", self.max_reads >= 1, self.max_reads)?;
+        within_range(
+            "max_table_requests",
+            self.max_table_requests >= 2,
+            self.max_table_requests,
+        )
     }
 
     fn check_names(&self) -> Result<(), BadConfig> {

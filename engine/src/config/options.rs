@@ -272,7 +272,11 @@ options! {
         memory_budget, with_memory_budget: u64 = 0, "0", "0, or at least 2097152 (2 MiB)";
         /// No more than this many reads of shards are under way at the same time, each on a connection of its own. Others wait for their turn.
         /// More: shards that are at their tips are asked more often where Kinesis answers slowly, and more descriptors are open.
-        max_reads, with_max_reads: u32 = 128, "128", "at least 1";
+        max_reads, with_max_reads: u32 = 64, "64", "at least 1";
+        /// No more than this many requests that keep, take and release leases are under way at the same time, each on a connection of its own; half
+        /// of them for takes. Others wait for their turn, renewals before takes. More: more leases are kept where DynamoDB answers slowly, and
+        /// more descriptors are open.
+        max_table_requests, with_max_table_requests: u32 = 64, "64", "at least 2";
         /// How shards are read.
         reader, with_reader: ReaderConfig = ReaderConfig::default(), "its options' defaults", "see its options";
         /// What follows from the format of the lease table: `LeaseFormat::policies`.

@@ -116,6 +116,7 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
         "audit_confidence" => config.with_audit_confidence(number),
         "bootstrap_delay" => config.with_bootstrap_delay(span),
         "max_reads" => config.with_max_reads(number),
+        "max_table_requests" => config.with_max_table_requests(number),
         "max_creates" => config.with_max_creates(number),
         "shutdown_timeout" => config.with_shutdown_timeout(span),
         "flush_timeout" => config.with_flush_timeout(span),
@@ -200,7 +201,7 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 33);
+    assert_eq!(compared, 34);
 }
 
 /// A default as people write it.

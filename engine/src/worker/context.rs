@@ -2,9 +2,11 @@
 
 use super::backoff::doubled;
 use super::pending::Pending;
+pub(super) use super::pending::Waiter;
 use super::phase::Phase;
 use super::read_budget::ReadBudget;
 use super::stream_set::{StreamIx, StreamSet};
+use super::table_turns::{TableTurns, Turn};
 use crate::config::{Config, InitialPosition, StreamSource};
 use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
@@ -17,39 +19,6 @@ use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
-
-/// The room that waits for an outcome, and what it needs to know of the command.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Waiter {
-    /// Start-up and the watch: the state of the table.
-    TableState,
-    /// Start-up: the creation of the table.
-    TableCreate,
-    /// Start-up and the watch: the state of the stream.
-    StreamState(StreamIx),
-    /// Lease table: a page of a scan.
-    Scan,
-    /// Shard sync: a page of the listing of a stream's shards.
-    List(StreamIx),
-    /// Assignment: an operation on the tables of members.
-    Members,
-    /// Assignment: a write of a row by which workers of a KCL 3.x fleet know each other.
-    Fleet,
-    /// Assignment: a look in the index of owners, and the reads of the rows that it names.
-    Discovery,
-    /// Lease table: a look at the tables beside it, in which workers of KCL 3.0 to 3.4 know each other.
-    FleetLook,
-    /// A write or a read on a lease's own lane.
-    Lane(LeaseIx),
-    /// A strongly consistent read of the row of another shard, for a lease that waits for that shard.
-    Relative(LeaseIx),
-    /// A row that is created, filled in, claimed or removed beside the lanes.
-    RowWrite(RowWriteId),
-    /// A stream command of a lease's reader.
-    Reader(LeaseIx),
-    /// An application command of a lease.
-    App(LeaseIx),
-}
 
 /// Names a row that is written beside the lanes, until that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,6 +83,8 @@ pub(super) struct Context {
     streams: StreamSet,
     /// What the reads of all shards share.
     reads: ReadBudget,
+    /// The requests about leases that are under way.
+    turns: TableTurns,
     out: Vec<Output>,
     next_op: u64,
     pending: Pending,
@@ -128,7 +99,8 @@ impl Hash for Context {
         let mut pending: Vec<_> = self.pending.iter().collect();
         pending.sort_unstable_by_key(|(op, _)| **op);
         (&self.me, self.seed, self.next_op, pending).hash(state);
-        (&self.phase, self.booted, &self.streams, &self.reads).hash(state);
+        (&self.phase, self.booted, &self.streams).hash(state);
+        (&self.reads, &self.turns).hash(state);
     }
 }
 
@@ -138,6 +110,7 @@ impl Context {
         let skew = Skew::new(&config, now, wall);
         let streams = StreamSet::new(&config);
         let reads = ReadBudget::new(&config);
+        let turns = TableTurns::new(config.max_table_requests);
         Self {
             config,
             me,
@@ -151,6 +124,7 @@ impl Context {
             booted: false,
             streams,
             reads,
+            turns,
             out: Vec::new(),
             next_op: 0,
             pending: Pending::default(),
@@ -252,6 +226,15 @@ impl Context {
 
     pub(super) fn reads_mut(&mut self) -> &mut ReadBudget {
         &mut self.reads
+    }
+
+    /// The requests about leases that are under way.
+    pub(super) fn turns(&self) -> &TableTurns {
+        &self.turns
+    }
+
+    pub(super) fn turns_mut(&mut self) -> &mut TableTurns {
+        &mut self.turns
     }
 
     /// Reads a stream, too. Absent: it is read already, or this worker reads one stream only.
@@ -367,6 +350,17 @@ impl Context {
         self.issue(waiter, give_up, Effect::Table(op))
     }
 
+    /// Asks for an operation on the row of a lease, whose turn it is.
+    pub(super) fn table_in_turn(&mut self, turn: Turn, waiter: Waiter, op: TableOp) -> OpId {
+        debug_assert!(
+            matches!(waiter, Waiter::Lane(_) | Waiter::Relative(_)),
+            "turns end with the outcomes of these"
+        );
+        let op = self.table(waiter, op);
+        self.turns.begun(op, turn);
+        op
+    }
+
     /// Asks for an operation on a stream.
     pub(super) fn stream(&mut self, waiter: Waiter, stream: StreamIx, op: StreamOp) -> OpId {
         let give_up = self.now + self.config.stream_timeout;
@@ -385,8 +379,10 @@ impl Context {
             return None;
         }
         let waiter = self.pending.remove(&op.n);
-        if let Some((Waiter::Reader(_), _)) = waiter {
-            self.reads.ended(op);
+        match waiter {
+            Some((Waiter::Reader(_), _)) => self.reads.ended(op),
+            Some((Waiter::Lane(_) | Waiter::Relative(_), _)) => self.turns.ended(op),
+            _ => {}
         }
         debug_assert!(
             waiter.is_none() || op.n <= self.next_op,

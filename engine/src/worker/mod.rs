@@ -33,6 +33,7 @@ mod startup;
 mod stream_set;
 mod stream_watch;
 mod streams;
+mod table_turns;
 #[cfg(test)]
 mod testing;
 mod wording;
@@ -442,8 +443,7 @@ impl Worker {
 
     /// When to be woken at the latest.
     pub(crate) fn wake_at(&mut self) -> Mono {
-        let leases = self.leases.wake_at();
-        let cx = &self.cx;
+        let (leases, cx) = (self.leases.wake_at(), &self.cx);
         let always = leases
             .min(self.assignment.wake_at(cx, &self.leases))
             .min(self.row_writes.wake_at(cx));

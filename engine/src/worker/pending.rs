@@ -1,8 +1,43 @@
-//! Commands without an outcome, by number.
+//! Commands without an outcome, by number, and who waits for it.
 
-use super::context::Waiter;
+use super::context::RowWriteId;
+use super::stream_set::StreamIx;
+use crate::ids::LeaseIx;
 use crate::time::Mono;
 use std::hash::{BuildHasherDefault, Hasher};
+
+/// The room that waits for an outcome, and what it needs to know of the command.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Waiter {
+    /// Start-up and the watch: the state of the table.
+    TableState,
+    /// Start-up: the creation of the table.
+    TableCreate,
+    /// Start-up and the watch: the state of the stream.
+    StreamState(StreamIx),
+    /// Lease table: a page of a scan.
+    Scan,
+    /// Shard sync: a page of the listing of a stream's shards.
+    List(StreamIx),
+    /// Assignment: an operation on the tables of members.
+    Members,
+    /// Assignment: a write of a row by which workers of a KCL 3.x fleet know each other.
+    Fleet,
+    /// Assignment: a look in the index of owners, and the reads of the rows that it names.
+    Discovery,
+    /// Lease table: a look at the tables beside it, in which workers of KCL 3.0 to 3.4 know each other.
+    FleetLook,
+    /// A write or a read on a lease's own lane.
+    Lane(LeaseIx),
+    /// A strongly consistent read of the row of another shard, for a lease that waits for that shard.
+    Relative(LeaseIx),
+    /// A row that is created, filled in, claimed or removed beside the lanes.
+    RowWrite(RowWriteId),
+    /// A stream command of a lease's reader.
+    Reader(LeaseIx),
+    /// An application command of a lease.
+    App(LeaseIx),
+}
 
 /// Spreads numbers, but keeps each sixteen consecutive ones together: what was asked for together is answered together,
 /// and shares its cache lines. Nothing iterates over the map, so order never shows.

@@ -231,6 +231,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "timeout-is-not-sent"
     "timestamp-of-the-present"
     "token-reused"
+    "turn-for-ever"
     "unguarded-create"
     "unknown-child-is-created"
     "unknown-is-failure"

@@ -15,6 +15,7 @@ use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::lease_table::{Lease, LeaseTable};
+use crate::worker::table_turns::Turn;
 use crate::worker::{describe, unexplained};
 
 /// A take is tried again this often before it is left to the next scan.
@@ -152,7 +153,8 @@ impl Acquisition {
             named: self.named.clone(),
             stream: cx.identity_of(&row.key),
         };
-        self.flight = Flight::Write(cx.table(Waiter::Lane(ix), TableOp::Write(change)));
+        let op = TableOp::Write(change);
+        self.flight = Flight::Write(cx.table_in_turn(Turn::Begin, Waiter::Lane(ix), op));
     }
 }
 
@@ -192,7 +194,7 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     if is_of_another(cx, leases, ix) {
         return leases.drop_acquisition(ix);
     }
-    if !is_still_wanted(cx, leases, ix) {
+    if !is_still_wanted(cx, leases, ix) || !cx.turns_mut().ask(ix, Turn::Begin) {
         return;
     }
     leases.with_acquisition(ix, |acquisition, lease| {
@@ -285,7 +287,8 @@ fn read(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     leases.with_acquisition(ix, |acquisition, lease| {
         let key = lease.key().clone();
         acquisition.failures += 1;
-        acquisition.flight = Flight::Read(cx.table(Waiter::Lane(ix), TableOp::Read { key }));
+        let op = TableOp::Read { key };
+        acquisition.flight = Flight::Read(cx.table_in_turn(Turn::Begin, Waiter::Lane(ix), op));
     });
 }
 

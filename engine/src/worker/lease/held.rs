@@ -29,6 +29,7 @@ use crate::worker::context::{Context, Request};
 use crate::worker::lease::lane::WriteKind;
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::stream_set::StreamIx;
+use crate::worker::table_turns::Turn;
 
 /// What the handler was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -204,7 +205,9 @@ impl HeldLease {
         self.fence(cx);
         self.time_out(cx);
         self.stage_step(cx, leases);
-        if let Some(kind) = self.lane.next_write(self.wish(cx.now()), cx.now()) {
+        if let Some(kind) = self.lane.next_write(self.wish(cx.now()), cx.now())
+            && cx.turns_mut().ask(self.ix, Turn::Keep)
+        {
             self.emit(cx, leases, kind);
         }
         self.stall_step(cx, leases);
@@ -271,8 +274,10 @@ impl HeldLease {
 
     fn wake_at(&self, cx: &Context) -> Mono {
         let now = cx.now();
-        let mut at = self.lane.write_at(self.wish(now)).min(self.stall_at(cx));
-        at = at.min(self.late_at);
+        let mut at = self.late_at.min(self.stall_at(cx));
+        if !cx.turns().waits(self.ix, Turn::Keep) {
+            at = at.min(self.lane.write_at(self.wish(now)));
+        }
         if !self.lane.lost && !self.lane.fenced {
             at = at.min(self.lane.valid_until);
             if self.lane.flight.is_some() {
@@ -281,11 +286,18 @@ impl HeldLease {
             }
         }
         match &self.stage {
-            Stage::Waiting(waiting) if waiting.reading.is_none() && self.believes(now) => {
+            Stage::Waiting(waiting)
+                if waiting.reading.is_none()
+                    && !cx.turns().waits(self.ix, Turn::Begin)
+                    && self.believes(now) =>
+            {
                 at = at.min(waiting.look_at.max(self.open_after));
             }
             Stage::Ending(ending)
-                if !ending.pending_children.is_empty() && ending.reading.is_none() && !self.missing =>
+                if !ending.pending_children.is_empty()
+                    && ending.reading.is_none()
+                    && !cx.turns().waits(self.ix, Turn::Begin)
+                    && !self.missing =>
             {
                 at = at.min(ending.look_at);
             }

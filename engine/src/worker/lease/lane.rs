@@ -13,6 +13,7 @@ use crate::time::{Mono, Span, Wall};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Waiter};
 use crate::worker::lease_table::{LeaseTable, Says};
+use crate::worker::table_turns::Turn;
 
 /// A write on a held lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -266,7 +267,7 @@ impl Lane {
         if matches!(kind, WriteKind::Checkpoint(_)) {
             self.checkpoint_at = cx.now() + cx.config().checkpoint_interval;
         }
-        self.flight = Some((cx.table(Waiter::Lane(ix), op), kind));
+        self.flight = Some((cx.table_in_turn(Turn::Keep, Waiter::Lane(ix), op), kind));
     }
 
     fn change(&self, cx: &Context, key: LeaseKey, kind: WriteKind, children: &[ShardId]) -> Change {

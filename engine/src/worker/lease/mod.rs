@@ -64,14 +64,20 @@ use crate::time::Mono;
 
 /// Does everything that is due for a lease, and asks to be woken for the rest.
 pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
+    cx.turns_mut().look();
     acquisition::step(cx, leases, ix);
     match leases.with_held(ix, |held, leases| held.step(cx, leases)) {
         Some(Some(at)) => leases.wake(ix, at),
         Some(None) => leases.drop_held(ix),
         None => {}
     }
-    // Others may have waited for what it does not need any more.
-    if let Some(next) = cx.reads().next() {
+    cx.turns_mut().looked_at(ix);
+    wake_waiting(cx, leases);
+}
+
+/// Others may have waited for what a lease does not need any more.
+fn wake_waiting(cx: &Context, leases: &mut LeaseTable) {
+    for next in [cx.reads().next(), cx.turns().next()].into_iter().flatten() {
         leases.wake(next, cx.now());
     }
 }
@@ -86,7 +92,8 @@ pub(super) fn on_lane(
     outcome: Outcome,
 ) {
     if leases.get(ix).is_some_and(|lease| lease.held().is_none()) {
-        return acquisition::on_outcome(cx, leases, ix, op, outcome);
+        acquisition::on_outcome(cx, leases, ix, op, outcome);
+        return wake_waiting(cx, leases);
     }
     leases.with_held(ix, |held, leases| held.on_lane(cx, leases, op, emitted, outcome));
     step(cx, leases, ix);

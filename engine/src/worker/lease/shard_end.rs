@@ -18,6 +18,7 @@ use crate::time::Mono;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::evidence::{Evidence, Needed, STANDSTILL};
 use crate::worker::lease_table::{Lease, LeaseTable};
+use crate::worker::table_turns::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything of the shard was processed, and these are its children.
@@ -147,9 +148,12 @@ impl HeldLease {
                     parents: ending.unresolved_parents.clone(),
                 });
             }
-            if ending.reading.is_none() && !self.missing && cx.now() >= ending.look_at {
-                let key = parent.to_lease();
-                ending.reading = Some(cx.table(Waiter::Relative(self.ix), TableOp::Read { key }));
+            let due = ending.reading.is_none() && !self.missing && cx.now() >= ending.look_at;
+            if due && cx.turns_mut().ask(self.ix, Turn::Begin) {
+                let op = TableOp::Read {
+                    key: parent.to_lease(),
+                };
+                ending.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(self.ix), op));
             }
             return;
         }

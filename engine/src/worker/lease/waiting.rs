@@ -13,6 +13,7 @@ use crate::time::Mono;
 use crate::worker::context::{Context, Waiter};
 use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
+use crate::worker::table_turns::Turn;
 
 impl HeldLease {
     /// Opens the shard as soon as its parents have ended and the belief holds.
@@ -33,8 +34,12 @@ impl HeldLease {
         });
         if let Some(parent) = waiting.parents.first() {
             // The view may be stale or lack the row: only a consistent read shows that a parent's lease is gone.
-            let key = parent.to_lease();
-            waiting.reading = Some(cx.table(Waiter::Relative(self.ix), TableOp::Read { key }));
+            if cx.turns_mut().ask(self.ix, Turn::Begin) {
+                let op = TableOp::Read {
+                    key: parent.to_lease(),
+                };
+                waiting.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(self.ix), op));
+            }
             return;
         }
         self.open(cx);
