@@ -17,6 +17,8 @@ mod failures;
 mod fleet_tables;
 mod heard;
 mod host_cpu;
+#[cfg(feature = "https")]
+mod http;
 mod kinesis_stream;
 mod members;
 pub(crate) mod named;
@@ -41,6 +43,8 @@ pub use aws_sdk_dynamodb as dynamodb;
 pub use aws_sdk_kinesis as kinesis;
 pub(crate) use clock::{SdkSleep, SdkTime};
 pub(crate) use dynamo::DynamoTable;
+#[cfg(feature = "https")]
+pub use http::{http_client, https_client};
 pub(crate) use kinesis_stream::KinesisStream;
 pub(crate) use several::SeveralStreams;
 
@@ -49,27 +53,6 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use leasehold_engine::time::Span;
 use pool::Pool;
 use std::time::Duration;
-
-/// An HTTPS client for the SDK: hyper and rustls, with the system's root certificates.
-///
-/// ```no_run
-/// # async fn example() {
-/// use leasehold::aws;
-///
-/// let config = aws::kinesis::Config::builder()
-///     .behavior_version(aws::kinesis::config::BehaviorVersion::latest())
-///     .http_client(aws::https_client());
-/// # }
-/// ```
-#[cfg(feature = "https")]
-pub fn https_client() -> aws_smithy_runtime_api::client::http::SharedHttpClient {
-    use aws_smithy_http_client::Builder;
-    use aws_smithy_http_client::tls::Provider;
-    use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-    Builder::new()
-        .tls_provider(Provider::Rustls(CryptoMode::Ring))
-        .build_https()
-}
 
 fn no_retries() -> RetryConfig {
     RetryConfig::disabled()

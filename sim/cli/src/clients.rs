@@ -31,7 +31,7 @@ impl Clients {
             .endpoint_url(endpoint)
             .region(Region::new("us-east-1"))
             .credentials_provider(SharedCredentialsProvider::new(anybody()))
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .http_client(leasehold::aws::http_client())
             .sleep_impl(aws_smithy_async::rt::sleep::SharedAsyncSleep::new(
                 aws_smithy_async::rt::sleep::TokioSleep::new(),
             ))
@@ -48,7 +48,7 @@ impl Clients {
         check_endpoints(endpoint)?;
         let here = endpoint.is_some_and(is_on_this_machine);
         let http = match endpoint {
-            Some(url) if url.starts_with("http://") => aws_smithy_http_client::Builder::new().build_http(),
+            Some(url) if url.starts_with("http://") => leasehold::aws::http_client(),
             _ => leasehold::aws::https_client(),
         };
         let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http);
