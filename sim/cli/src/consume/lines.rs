@@ -1,4 +1,4 @@
-//! Lines in a row, in one buffer that is used again.
+//! Lines in a row, in one buffer.
 
 use super::line::{Line, Payload};
 
@@ -11,12 +11,6 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Drops the lines and keeps the memory.
-    pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-    }
-
     pub(super) fn push(&mut self, line: &Line<'_>, payload: Payload) {
         line.append_to(&mut self.bytes, payload);
         self.ends.push(self.bytes.len());
@@ -81,7 +75,5 @@ mod tests {
             "too long to fit anywhere"
         );
         assert_eq!(size(lines.piece(0, 4, usize::MAX)), (lines.bytes(), 4));
-        lines.clear();
-        assert_eq!((lines.len(), lines.bytes()), (0, 0));
     }
 }

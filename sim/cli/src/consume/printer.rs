@@ -68,35 +68,37 @@ impl Printer {
     }
 
     async fn print_job(&self, job: &Arc<Job>) -> Result<(), NotPrinted> {
-        let mut lines = Lines::default();
         while !job.rest().is_empty() {
             let Ok(place) = self.queue.reserve().await else {
                 return Err(self.writer_is_gone());
             };
-            self.fill(&mut lines, job);
+            // A handler that waits for its place has no memory for lines: there may be a thousand of them.
+            let lines = self.lines(job);
             let (done, written) = oneshot::channel();
             place.send(Portion {
                 job: job.clone(),
                 lines,
                 done,
             });
-            lines = match written.await {
+            match written.await {
                 Ok(result) => result?,
                 Err(_) => return Err(self.writer_is_gone()),
-            };
+            }
         }
         Ok(())
     }
 
-    fn fill(&self, lines: &mut Lines, job: &Job) {
-        lines.clear();
+    /// The next lines: a portion, or all that are left.
+    fn lines(&self, job: &Job) -> Lines {
+        let mut lines = Lines::default();
         let token = job.batch.shard().token.0;
         for record in job.rest() {
             lines.push(&line(record, token), self.payload);
             if lines.bytes() >= PORTION {
-                return;
+                break;
             }
         }
+        lines
     }
 
     /// It ends before its handlers only by a panic.

@@ -19,8 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 pub(super) struct Portion {
     pub job: Arc<Job>,
     pub lines: Lines,
-    /// Hands the lines back when all are written. Closed when the handler was stopped.
-    pub done: oneshot::Sender<Result<Lines, NotPrinted>>,
+    /// Told when all lines are written. Closed when the handler was stopped.
+    pub done: oneshot::Sender<Result<(), NotPrinted>>,
 }
 
 impl Portion {
@@ -67,13 +67,13 @@ impl Writer {
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Portion>) {
         while let Some(portion) = queue.blocking_recv() {
             let result = self.write(&portion);
-            let Portion { job, lines, done } = portion;
+            let Portion { job, done, .. } = portion;
             // When all is written, the handler says so by its own end.
             if done.is_closed() || !job.rest().is_empty() {
                 job.acknowledge();
             }
             // A handler that was stopped does not listen any more.
-            let _ = done.send(result.map(|()| lines));
+            let _ = done.send(result);
         }
     }
 
