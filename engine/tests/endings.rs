@@ -177,14 +177,20 @@ fn a_look_at_the_other_parent_may_come_as_the_end_is_written() {
 }
 
 #[test]
-fn a_lease_that_does_not_come_is_looked_for_once_in_a_scan_interval() {
+fn a_lease_that_does_not_come_is_looked_for_once_in_a_renewal_interval_and_listed_for_once_in_a_scan_interval()
+ {
     let (mut rig, far, _) = waits_for_a_parents_lease();
     rig.workers[0].sent.clear();
     let intervals = 10;
-    rig.run(rig.config.scan_interval().times(intervals));
+    let span = rig.config.scan_interval().times(intervals);
+    rig.run(span);
     let sent = rig.workers[0].sent.iter();
-    let looked = sent.filter(|(_, effect)| looks(effect, far)).count() as u64;
-    assert!((1..=intervals + 1).contains(&looked), "{looked}");
+    let looked = sent.clone().filter(|(_, effect)| looks(effect, far)).count() as u64;
+    let renewals = span.0 / rig.config.renew_interval().0;
+    assert!((intervals + 2..=renewals + 1).contains(&looked), "{looked}");
+    let lists = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
+    let listed = sent.filter(|(_, effect)| lists(effect)).count() as u64;
+    assert!((1..=intervals + 1).contains(&listed), "{listed}");
 }
 
 #[test]

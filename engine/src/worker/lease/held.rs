@@ -296,8 +296,7 @@ impl HeldLease {
             Stage::Ending(ending)
                 if !ending.pending_children.is_empty()
                     && ending.reading.is_none()
-                    && !cx.turns().waits(self.ix, Turn::Begin)
-                    && !self.missing =>
+                    && !cx.turns().waits(self.ix, Turn::Begin) =>
             {
                 at = at.min(ending.look_at);
             }

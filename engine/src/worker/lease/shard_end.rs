@@ -6,6 +6,7 @@
 
 use super::held::HeldLease;
 use super::stage::{Ending, Stage};
+use super::waiting::look_pause;
 use crate::ids::{LeaseIx, LeaseKey, ShardId};
 use crate::input::{Outcome, Reply};
 use crate::notice::Notice;
@@ -41,6 +42,8 @@ pub(super) fn begin(lease: &LeaseKey, mut children: Vec<ChildShard>) -> Ending {
         hopeless: Evidence::default(),
         reading: None,
         look_at: Mono(0),
+        looks: 0,
+        doubt_at: Mono(0),
         told: false,
         lacks_parent: false,
     }
@@ -148,7 +151,7 @@ impl HeldLease {
                     parents: ending.unresolved_parents.clone(),
                 });
             }
-            let due = ending.reading.is_none() && !self.missing && cx.now() >= ending.look_at;
+            let due = ending.reading.is_none() && cx.now() >= ending.look_at;
             if due && cx.turns_mut().ask(self.ix, Turn::Begin) {
                 let op = TableOp::Read {
                     key: parent.to_lease(),
@@ -184,11 +187,14 @@ impl HeldLease {
                 ending.look_at = now;
             }
             Outcome::Applied(Reply::Row(None)) => {
-                // Not created yet, or never to be: the lineage says which.
+                // Not created yet, or never to be: the lineage says which. The worker that creates it may do so at any moment.
                 ending.lacks_parent = true;
-                self.missing = true;
-                ending.look_at = now + cx.config().scan_interval;
-                cx.request(Request::DoubtStream(self.stream));
+                ending.look_at = now + look_pause(cx, &mut ending.looks);
+                if now >= ending.doubt_at {
+                    ending.doubt_at = now + cx.config().scan_interval;
+                    self.missing = true;
+                    cx.request(Request::DoubtStream(self.stream));
+                }
             }
             _ => ending.look_at = now + cx.config().retry_max.min(cx.config().renew_interval),
         }

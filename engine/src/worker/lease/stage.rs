@@ -47,6 +47,8 @@ pub(super) struct Waiting {
     pub(super) reading: Option<OpId>,
     /// The next look at the parents, or the next try to open.
     pub(super) look_at: Mono,
+    /// How often in a row a look showed a parent that has not ended.
+    pub(super) looks: u32,
     /// How often in a row it could not be opened.
     pub(super) failures: u32,
     /// That it waits for its parents was told.
@@ -131,6 +133,10 @@ pub(super) struct Ending {
     pub(super) reading: Option<OpId>,
     /// The next look at another parent.
     pub(super) look_at: Mono,
+    /// How often a look showed that another parent has no lease.
+    pub(super) looks: u32,
+    /// When the shards are listed again, at the earliest, for the sake of another parent without a lease.
+    pub(super) doubt_at: Mono,
     /// That it waits for other parents was told.
     pub(super) told: bool,
     /// A read showed that another parent has no lease. That may last for as long as the whole of another shard is read.

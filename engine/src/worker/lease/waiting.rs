@@ -9,11 +9,25 @@ use crate::notice::Notice;
 use crate::output::{ConsumerOp, TableOp};
 use crate::reader::{Reader, Start};
 use crate::row::RowRead;
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Waiter};
 use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::table_turns::Turn;
+
+/// The pause before the second look at a relative's row. Each pause is twice the one before, up to a renewal interval.
+const FIRST_PAUSE: Span = Span::from_millis(250);
+/// With so many, the pause is more than four hours.
+const MOST_DOUBLINGS: u32 = 16;
+
+/// The pause after a look at the row of a relative, after so many others; counts the look. The parents of a merged child are closed at one moment, and often end within moments of
+/// each other.
+pub(super) fn look_pause(cx: &Context, looks: &mut u32) -> Span {
+    let doubled = FIRST_PAUSE.times(1 << *looks);
+    // More looks change nothing.
+    *looks = (*looks + 1).min(MOST_DOUBLINGS);
+    doubled.min(cx.config().renew_interval)
+}
 
 impl HeldLease {
     /// Opens the shard as soon as its parents have ended and the belief holds.
@@ -153,7 +167,7 @@ impl HeldLease {
             waiting.look_at = now;
             return;
         }
-        waiting.look_at = now + cx.config().renew_interval;
+        waiting.look_at = now + look_pause(cx, &mut waiting.looks);
         waiting.parents.rotate_left(1);
         if !std::mem::replace(&mut waiting.told, true) {
             cx.notify(Notice::Blocked {

@@ -1,9 +1,9 @@
 //! The end of a shard.
 
 use super::{Owner, child, closes_for, reads_the_end};
-use crate::output::EndReason;
+use crate::output::{Effect, EndReason, TableOp};
 use crate::row::{Change, LeaseRow};
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use crate::worker::context::Request;
 use crate::worker::lease;
 use crate::worker::stream_set::StreamIx;
@@ -70,6 +70,47 @@ fn a_merged_child_waits_until_its_other_parent_has_a_lease() {
     owner.answer_table(shown(None));
     assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);
     assert!(owner.held().is_missing());
+}
+
+/// The worker that creates the lease of the other parent may do so at any moment.
+#[test]
+fn the_row_of_the_other_parent_is_looked_at_soon_and_the_shards_are_listed_once_in_a_scan_interval() {
+    let mut owner = ending(&[("m", &["a", "z"])]);
+    owner.answer_table(shown(None));
+    owner.forget();
+    let ends = owner.cx.now() + owner.cx.config().scan_interval;
+    let (mut looks, mut pause) = (0, Span::from_millis(250));
+    while owner.cx.now() + pause < ends {
+        owner.later(pause);
+        assert_eq!(owner.row_read(), Some("z".into()), "after {looks} looks");
+        owner.answer(
+            |effect| matches!(effect, Effect::Table(TableOp::Read { .. })),
+            shown(None),
+        );
+        if owner.write().is_some() {
+            owner.answer_table(done());
+        }
+        assert_eq!(owner.requests(), [], "after {looks} looks");
+        looks += 1;
+        pause = pause.times(2).min(owner.cx.config().renew_interval);
+    }
+    assert!((8..=10).contains(&looks), "{looks}");
+    owner.later(pause);
+    owner.answer(
+        |effect| matches!(effect, Effect::Table(TableOp::Read { .. })),
+        shown(None),
+    );
+    assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);
+    owner.later(pause);
+    owner.answer(
+        |effect| matches!(effect, Effect::Table(TableOp::Read { .. })),
+        shown(Some(row("z"))),
+    );
+    assert_eq!(
+        owner.requests().len(),
+        1,
+        "the child's lease is created before the listing comes"
+    );
 }
 
 #[test]
@@ -147,7 +188,10 @@ fn what_waits_for_the_lease_of_another_parent_is_handed_over_when_it_is_promised
     let mut owner = ending(&[("m", &["a", "z"])]);
     owner.answer_table(shown(None));
     owner.later(owner.cx.config().renew_interval);
-    owner.answer_table(refused_by(promised()));
+    owner.answer(
+        |effect| matches!(effect, Effect::Table(TableOp::Write(_))),
+        refused_by(promised()),
+    );
     assert_eq!(closes_for(owner.app()), Some(EndReason::HandedOver));
 
     // The end of a shard that waits for nothing is written first.

@@ -48,6 +48,28 @@ fn a_shard_waits_until_a_consistent_read_shows_that_its_parent_has_ended() {
     assert!(is_opening(&owner));
 }
 
+/// The parents of a merged child often end within moments of each other.
+#[test]
+fn the_row_of_a_parent_is_looked_at_after_pauses_that_grow_up_to_a_renewal_interval() {
+    let mut owner = Owner::of(child());
+    for pause in [250, 500, 1_000, 2_000, 3_300, 3_300] {
+        owner.answer(
+            |effect| matches!(effect, Effect::Table(TableOp::Read { .. })),
+            shown(Some(row("parent"))),
+        );
+        owner.later(Span(Span::from_millis(pause).0 - 1));
+        assert_eq!(owner.row_read(), None, "before {pause} ms");
+        owner.later(Span(1));
+        assert_eq!(owner.row_read(), Some("parent".into()), "after {pause} ms");
+        if owner.write().is_some() {
+            owner.answer(
+                |effect| matches!(effect, Effect::Table(TableOp::Write(_))),
+                done(),
+            );
+        }
+    }
+}
+
 #[test]
 fn a_parent_that_is_known_to_have_ended_is_not_asked_about_and_one_that_is_gone_is_not_waited_for() {
     let cx = context();
