@@ -20,6 +20,7 @@ mod leading;
 mod members;
 mod migrating;
 mod missed;
+mod orphans;
 mod positions;
 mod rates;
 mod reads;

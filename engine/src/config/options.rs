@@ -220,7 +220,8 @@ options! {
         /// lease duration. With `false` two workers may process it for up to a renewal interval, as with KCL.
         steal_cooldown, with_steal_cooldown: bool = true, "true", "true or false";
         /// How many scans in a row must show a gap in the hash space before the shards are listed to close it. More: fewer
-        /// needless requests for lists. Fewer: shards without a lease are read sooner.
+        /// needless requests for lists. Fewer: shards without a lease are read sooner. For a gap beside a finished shard, one scan
+        /// or two are enough.
         audit_confidence, with_audit_confidence: u32 = 3, "3", "at least 1";
         /// How long the lease of a finished shard is kept at least before its row may be removed; 0: for ever. It must be no less
         /// than `Config::least_cleanup_delay` of any worker of the fleet: a worker whose view is older

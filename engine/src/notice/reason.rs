@@ -164,6 +164,8 @@ pub enum ListReason {
     RangeUnproven,
     /// Part of the hash space has no unfinished lease.
     Hole,
+    /// The shards of a stream were listed, and a child of finished shards has no lease: a second listing confirms this.
+    ChildWithoutLease,
     /// Some rows lack their hash range.
     RangesUnknown,
     /// The table does not say what the parents of some leases are.
@@ -194,6 +196,7 @@ impl fmt::Display for ListReason {
                 "no two answers say which hash keys a shard with aggregated records takes"
             }
             ListReason::Hole => "part of the hash space has no unfinished lease",
+            ListReason::ChildWithoutLease => "a child of finished shards has no lease",
             ListReason::RangesUnknown => "some rows lack their hash range",
             ListReason::ParentsUnknown => "the parents of some leases are not known",
             ListReason::ParentWithoutLease => "a parent has no lease",

@@ -12,9 +12,8 @@
 //! | [`lease`] | taking and holding leases, and reading their shards |
 //! | [`row_writes`] | rows written beside the lanes of held leases |
 //!
-//! A room is a struct with private fields. It sees what it is given: the [`context::Context`] (time, configuration, phase, streams,
-//! outbox) and the [`lease_table::LeaseTable`]. What it wants of another room, it asks for with a [`context::Request`]; the worker carries
-//! requests out when the room has returned. This is the only file that knows all rooms.
+//! A room is a struct with private fields. It is given the [`context::Context`] (time, configuration, phase, streams, outbox) and the
+//! [`lease_table::LeaseTable`]. It asks another room with a [`context::Request`], which the worker carries out afterwards. Only this file knows all rooms.
 
 mod assignment;
 mod backoff;
@@ -302,7 +301,8 @@ impl Worker {
             return;
         }
         lease::on_shards_listed(cx, leases, stream, listed.first_page_at(), listed.shards());
-        self.streams.create_missing(cx, leases, stream, listed);
+        self.streams
+            .create_missing(cx, leases, (stream, listed), self.leadership.deputy());
         self.assignment.on_shards_listed(cx, leases, listed.shards());
         if cx.needs_listings() || !known {
             // What could not be taken before, for want of its parents or of knowing the stream, can be now.

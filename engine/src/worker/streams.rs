@@ -63,6 +63,7 @@ impl OfStream {
             cx.request(Request::ListShards(self.stream, ListReason::TableWasThere));
             return false;
         }
+        self.shard_sync.look_for_orphans(cx, leases, deputy);
         if scanned.is_round() {
             self.after_round(cx, leases, scanned.balance().workers(), deputy);
         }
@@ -250,16 +251,16 @@ impl Streams {
         recognised
     }
 
-    /// Creates the leases of a stream that are missing beside those that exist.
+    /// Creates the leases of a stream that are missing beside those that exist. `deputy`: how much longer than the leader we wait.
     pub(super) fn create_missing(
         &mut self,
         cx: &mut Context,
         leases: &LeaseTable,
-        stream: StreamIx,
-        listed: &Listed,
+        (stream, listed): (StreamIx, &Listed),
+        deputy: u32,
     ) {
         if let Some(of) = self.get(stream) {
-            of.shard_sync.create_missing(cx, leases, listed);
+            of.shard_sync.create_missing(cx, leases, listed, deputy);
         }
     }
 }

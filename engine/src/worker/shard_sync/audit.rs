@@ -1,6 +1,6 @@
 //! Looking for what has no lease, after a whole scan: then the shards are listed.
 
-use super::ShardSync;
+use super::{ShardSync, orphans};
 use crate::notice::ListReason;
 use crate::policy::Finished;
 use crate::shard::HashRange;
@@ -39,8 +39,8 @@ impl Audit {
     }
 }
 
-/// A part of the hash space that no unfinished lease covers, and how many of them do not say what they cover.
-fn uncovered(cx: &Context, leases: &LeaseTable, stream: StreamIx) -> (Option<HashRange>, u32) {
+/// The parts of the hash space that no unfinished lease covers, and how many of them do not say what they cover.
+fn uncovered(cx: &Context, leases: &LeaseTable, stream: StreamIx) -> (Vec<HashRange>, u32) {
     let mut unknown = 0u32;
     let mut ranges: Vec<HashRange> = Vec::new();
     for row in leases.of(stream).filter_map(Lease::unfinished_row) {
@@ -49,27 +49,27 @@ fn uncovered(cx: &Context, leases: &LeaseTable, stream: StreamIx) -> (Option<Has
             None => unknown += u32::from(!cx.needs_listings()),
         }
     }
-    (sync::first_hole(ranges.into_iter()), unknown)
+    (sync::holes(ranges.into_iter()), unknown)
 }
 
 impl ShardSync {
     /// Whether unfinished leases cover every hash key, as far as rows tell.
     pub(super) fn is_covered(&self, cx: &Context, leases: &LeaseTable) -> bool {
-        uncovered(cx, leases, self.stream) == (None, 0)
+        uncovered(cx, leases, self.stream) == (Vec::new(), 0)
     }
 
     /// Looks for parts of the hash space that no unfinished lease covers. `deputy`: how much longer than the leader we wait.
     pub(in crate::worker) fn look_for_holes(&mut self, cx: &mut Context, leases: &LeaseTable, deputy: u32) {
         let whole = Some(leases.cover());
-        let (hole, unknown) = match self.audit.whole.0 == whole {
-            true => (None, 0),
+        let (holes, unknown) = match self.audit.whole.0 == whole {
+            true => (Vec::new(), 0),
             false => uncovered(cx, leases, self.stream),
         };
         debug_assert!(
-            leases.len() > 64 || (hole, unknown) == uncovered(cx, leases, self.stream),
+            leases.len() > 64 || (holes.clone(), unknown) == uncovered(cx, leases, self.stream),
             "without a change there is no new hole"
         );
-        if hole.is_none() && unknown == 0 {
+        if holes.is_empty() && unknown == 0 {
             self.audit.whole.0 = whole;
             self.audit.hole_seen = 0;
             // Without a hole nothing is missing, unless every listed shard is to have a row, or listings contradict the rows.
@@ -83,9 +83,9 @@ impl ShardSync {
         }
         self.audit.hole_seen += 1;
         let seen = self.audit.hole_seen;
-        let needed = cx.config().audit_confidence.saturating_mul(1 + deputy);
+        let needed = self.scans_needed(cx, leases, &holes, deputy);
         debug_assert!(needed > 0, "a hole is seen before it is believed in");
-        if let Some(range) = hole {
+        if let Some(range) = holes.first().copied() {
             cx.notify(crate::notice::Notice::Hole { range, seen, needed });
         }
         if seen >= needed {
@@ -95,12 +95,25 @@ impl ShardSync {
             if self.audit.listed_lately(cx) {
                 return;
             }
-            let why = match hole {
-                Some(_) => ListReason::Hole,
-                None => ListReason::RangesUnknown,
+            let why = match holes.is_empty() {
+                false => ListReason::Hole,
+                true => ListReason::RangesUnknown,
             };
             cx.request(Request::ListShards(self.stream, why));
         }
+    }
+
+    /// In how many scans in a row these holes are to be seen. Beside a finished lease the leader needs one scan. Any other worker needs a
+    /// second one, which comes when the leader has had the time to create what is missing.
+    fn scans_needed(&self, cx: &mut Context, leases: &LeaseTable, holes: &[HashRange], deputy: u32) -> u32 {
+        if !orphans::beside_finished(leases, self.stream, holes) {
+            return cx.config().audit_confidence.saturating_mul(1 + deputy);
+        }
+        if deputy > 0 && self.audit.hole_seen == 1 {
+            let at = orphans::look_at(cx, cx.now(), deputy);
+            cx.request(Request::Rescan(at));
+        }
+        1 + u32::from(deputy > 0)
     }
 
     /// Lists the shards if a lease cannot be taken because its parents are not known, and, as the leader, now and then to

@@ -1,6 +1,6 @@
 //! Which leases a list of all shards lets us create, and when that is certain.
 
-use super::{Listed, ShardSync};
+use super::{Listed, ShardSync, orphans};
 use crate::began;
 use crate::ids::LeaseKey;
 use crate::notice::Notice;
@@ -11,6 +11,7 @@ use crate::sync::{self, Plan, PlannedLease};
 use crate::time::{Mono, Wall};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the last listing made us plan to create, and was not certain yet.
@@ -29,11 +30,21 @@ struct Since {
     start: Checkpoint,
     /// The moment from which it is to be read then, if it starts at one.
     began: Option<Wall>,
+    /// It is the next one to be read: it need not be missing for `stream_lag`.
+    due: bool,
 }
 
 impl Planned {
     pub(super) fn clear(&mut self) {
         self.leases.clear();
+    }
+
+    /// The leases that are due, and for which that whole scan, or an earlier one, is the one that a listing must follow; and since when they are
+    /// planned.
+    pub(super) fn due(&self, complete: u64) -> impl Iterator<Item = (&LeaseKey, Mono)> {
+        let ready = move |since: &Since| since.due && complete > since.scan;
+        let leases = self.leases.iter().filter(move |(_, since)| ready(since));
+        leases.map(|(key, since)| (key, since.at))
     }
 }
 
@@ -60,12 +71,13 @@ impl ShardSync {
         }
     }
 
-    /// Creates the leases that are missing beside those that exist.
+    /// Creates the leases that are missing beside those that exist. `deputy`: how much longer than the leader we wait.
     pub(in crate::worker) fn create_missing(
         &mut self,
         cx: &mut Context,
         leases: &LeaseTable,
         listed: &Listed,
+        deputy: u32,
     ) {
         debug_assert!(
             cx.has_recognised(self.stream),
@@ -79,47 +91,70 @@ impl ShardSync {
         let now = cx.now();
         let expires = now + cx.config().lease_duration.times(2);
         // A single listing may lag, and show a child without its parent. What is created beside existing leases
-        // must have been missing for `stream_lag`; scans that still show the hole bring further listings.
+        // must have been missing for `stream_lag`; scans that still show the hole bring further listings. Not so what is due.
         // And the view that it is missing from must be of about now: others may have created it, or what is above.
         let (lag, interval) = (cx.config().stream_lag, cx.config().scan_interval);
-        // A scan under way has passed some keys already.
-        let scan = leases.scans().number();
         let fresh = leases.scans().is_fresh(now, interval);
         let before = std::mem::take(&mut self.planned.leases);
-        let mut blind = false;
+        let stream = self.stream;
+        let known = LazyCell::new(|| leases.known(stream));
+        let mut again_at = Mono::NEVER;
         // Where rows cover everything, a lease is missing only if the shards of some rows do not exist, or if it was left out.
         let possible =
             cx.absence_is_unread() || self.contradicted.denies_cover() || !self.is_covered(cx, leases);
         for mut planned in plan.create {
-            let start = planned.row.checkpoint;
-            // Planned from elsewhere before, for another reason: that was of another shape of the table.
-            let known = before.get(&planned.row.key).filter(|since| since.start == start);
-            let began = self.begins_beside(cx, leases, start);
-            let since = known.copied().unwrap_or(Since {
-                at: now,
-                scan,
-                start,
-                began,
-            });
+            let key = planned.row.key.clone();
+            let since = Since {
+                due: possible && orphans::is_due(&known, &listed.shards, &planned.row),
+                ..self.planned_since(cx, leases, before.get(&key), planned.row.checkpoint)
+            };
             let seen = fresh && leases.scans().complete() > since.scan;
             let possible = possible || left_out.contains(&planned.row.key);
-            let old = possible && now.since(since.at) >= lag;
+            let patience = if since.due { orphans::patience(cx) } else { lag };
+            let old = possible && now.since(since.at) >= patience;
             if old && seen {
                 planned.row.began = since.began;
                 create(cx, planned, expires);
                 self.contradicted.wrote_rows(cx);
-            } else {
-                blind |= !fresh;
-                self.planned.leases.insert(planned.row.key.clone(), since);
+                continue;
             }
+            if since.due {
+                again_at = again_at.min(orphans::look_at(cx, since.at, deputy).max(now));
+            }
+            if !fresh {
+                again_at = now;
+            }
+            self.planned.leases.insert(key, since);
         }
-        if blind {
-            cx.request(Request::Rescan(now));
+        if again_at < Mono::NEVER {
+            cx.request(Request::Rescan(again_at));
         }
         match self.planned.leases.is_empty() {
             true => self.contradicted.settled(),
             false => self.contradicted.waits(cx, !left_out.is_empty()),
         }
+    }
+
+    /// Since when a lease is planned that is to start there. Planned from elsewhere before, for another reason: that was of another shape of the
+    /// table.
+    fn planned_since(
+        &self,
+        cx: &Context,
+        leases: &LeaseTable,
+        before: Option<&Since>,
+        start: Checkpoint,
+    ) -> Since {
+        before
+            .filter(|since| since.start == start)
+            .copied()
+            .unwrap_or_else(|| Since {
+                at: cx.now(),
+                // A scan under way has passed some keys already.
+                scan: leases.scans().number(),
+                start,
+                began: self.begins_beside(cx, leases, start),
+                due: false,
+            })
     }
 
     /// The moment in a new row beside existing rows. A row in the place of denied rows gets the earliest moment of the denied rows.

@@ -8,6 +8,7 @@
 //! | `recognise` | whether the leases are of this stream |
 //! | `contradicted` | rows that listings contradict, and what corrects them |
 //! | `create` | which leases a list of all shards lets us create, and when that is certain |
+//! | `orphans` | children of finished shards without a lease: they are created sooner |
 //! | `clean_up` | removing finished leases |
 
 mod audit;
@@ -16,6 +17,7 @@ mod clean_up;
 mod contradicted;
 mod create;
 mod listing;
+mod orphans;
 mod recognise;
 #[cfg(test)]
 mod tests;

@@ -49,7 +49,7 @@ fn row_of(shard: &Shard) -> LeaseRow {
 fn lists(cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, shards: &[Shard]) -> Vec<Change> {
     let listed = listed(cx, sync, shards);
     sync.compare(cx, leases, &listed);
-    sync.create_missing(cx, leases, &listed);
+    sync.create_missing(cx, leases, &listed, 0);
     let did = cx.did();
     let changes = did.requests().iter().filter_map(|request| match request {
         Request::WriteRow { change, .. } => Some(change.clone()),

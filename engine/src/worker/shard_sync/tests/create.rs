@@ -35,18 +35,18 @@ fn a_lease_is_created_when_it_was_missing_for_a_scan_interval_and_a_scan_agrees(
     let mut leases = table(&cx);
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
     let list = listed(&mut cx, &mut sync, &shards());
-    sync.create_missing(&mut cx, &leases, &list);
+    sync.create_missing(&mut cx, &leases, &list, 0);
     let did = cx.did();
     assert_eq!((did.told(), keys(&did)), (vec!["planned"], vec![]));
 
     cx.later(cx.config().scan_interval);
     let list = listed(&mut cx, &mut sync, &shards());
-    sync.create_missing(&mut cx, &leases, &list);
+    sync.create_missing(&mut cx, &leases, &list, 0);
     assert_eq!(keys(&cx.did()).len(), 0, "no scan has begun since");
 
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
     let list = listed(&mut cx, &mut sync, &shards());
-    sync.create_missing(&mut cx, &leases, &list);
+    sync.create_missing(&mut cx, &leases, &list, 0);
     let rows = created(&cx.did());
     assert_eq!(rows.len(), 1);
     assert_eq!(
@@ -62,7 +62,7 @@ fn a_view_of_long_ago_creates_nothing_and_asks_for_a_scan() {
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
     cx.later(seconds(600));
     let list = listed(&mut cx, &mut sync, &shards());
-    sync.create_missing(&mut cx, &leases, &list);
+    sync.create_missing(&mut cx, &leases, &list, 0);
     let did = cx.did();
     assert_eq!(did.requests(), [Request::Rescan(cx.now())]);
 }
@@ -74,14 +74,14 @@ fn a_list_that_contradicts_itself_is_begun_anew() {
     shows(&cx, &mut leases, row("parent"));
     let open_parent = [shard("parent", &[]), shard("child", &["parent"])];
     let list = listed(&mut cx, &mut sync, &open_parent);
-    sync.create_missing(&mut cx, &leases, &list);
+    sync.create_missing(&mut cx, &leases, &list, 0);
     assert_eq!(cx.did().told(), ["bad-listing"]);
     assert!(sync.is_listing());
     assert!(sync.wake_at() > cx.now());
 
     let sound = [closed(shard("parent", &[])), shard("child", &["parent"])];
     let list = listed(&mut cx, &mut sync, &sound);
-    sync.create_missing(&mut cx, &leases, &list);
+    sync.create_missing(&mut cx, &leases, &list, 0);
     assert_eq!(cx.did().told(), ["planned"]);
     assert!(!sync.is_listing());
 }
@@ -100,7 +100,7 @@ fn a_lease_that_is_created_at_latest_begins_when_it_was_first_missing() {
     for _ in 0..3 {
         whole_scan(&mut cx, &mut leases, &mut scan, leased());
         let list = listed(&mut cx, &mut sync, &shards());
-        sync.create_missing(&mut cx, &leases, &list);
+        sync.create_missing(&mut cx, &leases, &list, 0);
         rows.extend(created(&cx.did()));
         cx.later(cx.config().scan_interval);
     }

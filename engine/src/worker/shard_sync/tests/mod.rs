@@ -6,6 +6,7 @@ mod clean_up;
 mod contradicted;
 mod create;
 mod listing;
+mod orphans;
 mod recognise;
 
 use super::{Listed, ShardSync};
