@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 struct Belief {
     life: LifeNo,
     until: Time,
+    /// The application may process the shard. Without that, the lease is held only.
+    open: bool,
     /// Its row was written over since. A write from before may be answered later, and the belief then ends here at the latest.
     robbed: Option<Time>,
 }
@@ -95,7 +97,10 @@ impl Overlap {
         for shard in 0..self.shards.len() {
             let known = self.shards[shard].iter().find(|belief| belief.life == life);
             if let Some(Belief {
-                until, robbed: None, ..
+                until,
+                robbed: None,
+                open: true,
+                ..
             }) = known.copied()
             {
                 self.believe(now, life, shard as ShardNo, true, until, verdict);
@@ -122,16 +127,17 @@ impl Overlap {
             .and_then(|before| before.robbed)
             .filter(|last| until <= *last);
         beliefs.retain(|belief| belief.until > now && belief.life != life);
-        if !open || until <= now {
+        if until <= now {
             return;
         }
         if self.binding
+            && open
             && robbed.is_none()
             && !self.removed.contains(&shard)
             && !self.adrift.contains(&life)
             && let Some(other) = beliefs
                 .iter()
-                .find(|belief| belief.robbed.is_none() && !self.adrift.contains(&belief.life))
+                .find(|belief| belief.open && belief.robbed.is_none() && !self.adrift.contains(&belief.life))
         {
             let (other, other_until) = (other.life, other.until);
             verdict.report(Property::ExclusiveOwnership, now, || {
@@ -142,7 +148,12 @@ impl Overlap {
                 )
             });
         }
-        beliefs.push(Belief { life, until, robbed });
+        beliefs.push(Belief {
+            life,
+            until,
+            open,
+            robbed,
+        });
     }
 }
 
@@ -194,6 +205,27 @@ mod tests {
         assert_eq!(trespass(holds(6, 0, true, written_before + 1)), 1);
         // Nor does it excuse those that come later.
         assert_eq!(trespass(holds(12, 2, true, 30)), 1);
+    }
+
+    #[test]
+    fn who_held_the_lease_when_it_was_written_over_may_begin_after_that_and_run_out() {
+        let found = |is_written_over: bool| {
+            let mut overlap = Overlap::new(&Terms::plain(config()));
+            let mut verdict = Verdict::default();
+            let mut all = |overlap: &mut Overlap, facts: [(u64, Fact); 1]| {
+                for (at, fact) in facts {
+                    overlap.observe(at, &fact, &mut verdict);
+                }
+            };
+            all(&mut overlap, holds(1, 0, false, 10));
+            if is_written_over {
+                overlap.trespassed(2, 0);
+            }
+            all(&mut overlap, holds(3, 0, true, 10));
+            all(&mut overlap, holds(5, 1, true, 20));
+            verdict.violations().len()
+        };
+        assert_eq!((found(true), found(false)), (0, 1));
     }
 
     #[test]
