@@ -10,7 +10,7 @@ use leasehold_engine::time::{Mono, Span};
 
 /// From the start of a worker: a lease duration, the time that a deputy leaves to the leader, and a scan that finds the new rows.
 const START: Span = Span::from_secs(17);
-/// From the scan that shows what another library did. A deputy leaves the leader a lease duration, and then waits for one itself.
+/// From the scan that shows the end by another library. A deputy leaves the leader a lease duration, and then waits for one itself.
 const MOMENT: Span = Span::from_secs(30);
 /// From a merge.
 const MERGED: Span = Span::from_secs(7);

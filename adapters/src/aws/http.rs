@@ -1,4 +1,4 @@
-//! HTTP clients for the SDK that keep few connections that nobody uses.
+//! HTTP clients for the SDK that keep few idle connections.
 //!
 //! A worker bounds its requests (`max_reads`, `max_table_requests`), and so the connections that are used. hyper keeps every connection for
 //! 90 s after its last use unless it is told otherwise: what a start of a thousand leases needed for a moment would be kept.
@@ -9,11 +9,11 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use std::time::Duration;
 
-/// No more connections than this to one host are kept that nobody uses: as many as a worker uses at most at the defaults. With fewer, reads that
-/// come in bursts would connect anew in every burst.
+/// A client keeps no more idle connections to one host: as many as a worker uses at most at the defaults. With fewer, reads that come in bursts
+/// would connect anew in every burst.
 const MOST_IDLE: usize = 64;
 
-/// How long a connection is kept that nobody uses. What is used at all is used every few seconds: a renewal, or a read.
+/// For how long a client keeps an idle connection. A renewal or a read uses a connection every few seconds.
 const IDLE_FOR: Duration = Duration::from_secs(20);
 
 /// An HTTPS client for the SDK: hyper and rustls, with the system's root certificates. A connection that was not used for 20 s is closed.

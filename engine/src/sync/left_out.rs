@@ -1,4 +1,4 @@
-//! What the listing that filled an empty table has left out: parents that it did not name, and what comes before them.
+//! The leases that an empty table lacks after its filling: the filling listing left out parents of its shards, and the ancestors of these parents.
 
 use super::Lineage;
 use super::plan::{PlannedLease, planned, sentinel};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The leases that the table lacks since the filling listing left out shards. `filled`: the leases that were created from that listing, each with the
 /// parents that it named. `leased`: whether a shard has a lease. Of the parents that the filling listing did not name and `shards` shows, and of
-/// their ancestors, the oldest ones are to be read from where the application began. A worker that ends such a shard creates what follows it.
+/// their ancestors, the oldest ones are to be read from where the application began. The worker that ends such a shard creates the leases of its children.
 ///
 /// Where the application begins with the open shards, nothing was left out that would be read.
 pub(crate) fn left_out(

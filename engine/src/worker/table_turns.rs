@@ -218,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked for, and however it ends: the bounds are kept, who waits is one of those that the turns call, and nothing is left.
+        /// Any requests with any outcomes keep the bounds, the turns call every lease that waits, and no turn is left over at the end.
         #[test]
         fn bounds_are_kept_and_nobody_waits_for_ever(deeds in deeds(), most in 2..6u32) {
             let mut turns = TableTurns::new(most);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct LineFaults {
     /// So many bytes of records come in a second; 0: the length of an answer takes no time.
     pub bytes_per_second: u64,
-    /// A proxy gives an answer on when all of it has come: until then, nothing shows its worker that an answer is on its way.
+    /// A proxy passes an answer on when the whole answer has come: until then, the worker receives no byte of the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
 }

@@ -14,7 +14,7 @@ fn unordered(first: u64, last: u64) -> Fetched {
     }
 }
 
-/// A reader that was told so often that records are not in order that it has taken them.
+/// A reader that has taken records out of order: enough answers had the records in this order.
 fn taken(start: Start, answer: &Fetched) -> Bench {
     let mut bench = Bench::ready(start);
     let (refused, waited, event) = believed(&mut bench, answer);

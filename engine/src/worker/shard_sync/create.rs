@@ -71,7 +71,7 @@ impl ShardSync {
         }
     }
 
-    /// Creates the leases that are missing beside those that exist. `deputy`: how much longer than the leader we wait.
+    /// Creates the leases that a table with rows lacks. `deputy`: how much longer than the leader we wait.
     pub(in crate::worker) fn create_missing(
         &mut self,
         cx: &mut Context,

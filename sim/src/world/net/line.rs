@@ -13,7 +13,7 @@ use crate::world::services::stream::Carry;
 use leasehold_engine::input::{Cause, Outcome, Reply};
 use std::collections::BTreeMap;
 
-/// An answer whose bytes come, one after the other, is waited for so many times as long as one of which nothing comes.
+/// A worker waits so many times as long for an answer whose bytes keep coming as for an answer without a byte.
 const PROGRESS: u64 = 20;
 
 /// A byte in a microsecond, at one byte a second.

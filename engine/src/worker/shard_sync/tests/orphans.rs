@@ -80,7 +80,7 @@ impl Scene {
         self.cx.did().requests().to_vec()
     }
 
-    /// A listing comes. Which leases are created, and what else the room asks for.
+    /// A listing comes. Returns the leases that the room creates, and its other requests.
     fn lists(&mut self, shards: &[Shard], deputy: u32) -> (Vec<String>, Vec<Request>) {
         let list = listed(&mut self.cx, &mut self.sync, shards);
         self.leases
