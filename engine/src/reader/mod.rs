@@ -227,9 +227,9 @@ pub enum Event {
         /// So many answers in a row are doubtful for this reason.
         answers: u32,
     },
-    /// An answer claims the end of the shard without children. A second answer must claim the end.
+    /// An answer claims the end of the shard without children. An answer `stream_lag` later must claim the end, too.
     WeakEnd {
-        /// The pause before the second answer is asked for.
+        /// The pause before the next answer is asked for.
         again_in: Span,
     },
     /// The end of the shard has been fetched. An answer can be two things at once and this one is reported last, so

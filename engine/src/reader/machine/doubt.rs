@@ -81,6 +81,9 @@ impl Doubts {
 /// So many answers that show the shard open take the claim of an end back. A closed shard may answer so once or twice before its last answer.
 const OPEN_ANSWERS: u32 = 3;
 
+/// While a weak claim stands, the reader asks for the end so often: an open shard denies the claim.
+const WEAK_CLAIM_PAUSE: Span = Span::from_secs(1);
+
 /// Answers claim the end of the shard, and prove nothing yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct EndClaim {
@@ -92,6 +95,8 @@ pub(super) struct EndClaim {
     named: Option<Named>,
     /// So many answers since the last of these show the shard open.
     open: u32,
+    /// A weak claim among these answers was told.
+    is_weak_told: bool,
 }
 
 /// The children that answers name.
@@ -241,7 +246,7 @@ impl Reader {
 
     /// Whether an answer without an iterator proves the end of the shard. One answer proves no end: a second answer, from a new iterator after
     /// the last record, must claim the end and bring no record. An answer without children is a weak claim: between the first claim and a weak
-    /// second claim, `stream_lag` passes.
+    /// second claim, `stream_lag` passes. The reader asks each second in between: an open shard takes the claim back.
     ///
     /// One answer proves no children either: two answers must name the same children. If the children are not all, or answers
     /// name different children for `stream_lag`, the end is proved, and a listing must show the children.
@@ -253,6 +258,7 @@ impl Reader {
             again_at: now,
             named: None,
             open: 0,
+            is_weak_told: false,
         });
         claim.open = 0;
         let apart = ctx.stream_lag;
@@ -262,12 +268,14 @@ impl Reader {
             if !is_first && is_long_ago(claim.since) {
                 return Verdict::Proved(Vec::new());
             }
-            let again_at = claim.since + apart;
-            claim.again_at = again_at;
+            let enough_at = claim.since + apart;
+            claim.again_at = enough_at.min(now + WEAK_CLAIM_PAUSE).max(now);
+            let again_in = claim.again_at.since(now);
+            let is_told = std::mem::replace(&mut claim.is_weak_told, true);
             self.end_claim = Some(claim);
-            return match again_at > now {
-                true => Verdict::Weak(again_at.since(now)),
-                false => Verdict::Claimed,
+            return match is_told || again_in == Span::ZERO {
+                true => Verdict::Claimed,
+                false => Verdict::Weak(again_in),
             };
         }
         let named = in_order(&children);
@@ -297,7 +305,7 @@ pub(super) enum Verdict {
     Proved(Vec<ChildShard>),
     /// A second answer is asked for at once.
     Claimed,
-    /// A second answer is asked for after this pause.
+    /// A first claim without children: further answers are asked for, the first one after this pause.
     Weak(Span),
 }
 

@@ -432,7 +432,7 @@ fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
         }
         Event::WeakEnd { again_in } => (
             "expected an answer at the end of the shard to name children, found an answer without an iterator and without children; the \
-             end counts when a later answer claims it, too"
+             end counts when an answer `stream_lag` later claims it, too"
                 .to_owned(),
             *again_in,
         ),
