@@ -34,6 +34,15 @@ pub struct Hunt {
     pub case: Option<Shrunk>,
 }
 
+/// With which world a hunt begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// With the world that is known to show the bug, if the bug's file names one.
+    Known,
+    /// With the first world, so that the hunt says how many worlds the bug takes.
+    First,
+}
+
 /// Runs worlds until a bug is caught, or so many were run.
 ///
 /// # Panics
@@ -42,7 +51,7 @@ pub struct Hunt {
     clippy::disallowed_methods,
     reason = "the time that a hunt took is reported; nothing follows from it"
 )]
-pub fn hunt(bug: Bug, seeds: u64, shrunk: bool) -> Hunt {
+pub fn hunt(bug: Bug, begin: Begin, seeds: u64, shrunk: bool) -> Hunt {
     let options = Options {
         bug: Some(bug),
         formats: vec![bug.format()],
@@ -53,11 +62,8 @@ pub fn hunt(bug: Bug, seeds: u64, shrunk: bool) -> Hunt {
     let mut strays = Vec::new();
     let mut caught = None;
     let mut run = 0;
-    let worlds: Box<dyn Iterator<Item = u64>> = match bug.first_world() {
-        Some(first) => Box::new(first..first + seeds),
-        None => Box::new(quick::first(seeds, &options)),
-    };
-    for seed in worlds {
+    let known = bug.known_world().filter(|_| begin == Begin::Known);
+    for seed in known.into_iter().chain(quick::first(seeds, &options)) {
         run += 1;
         let violations = run_seed(seed, &options).found.violations;
         if let Some(found) = violations

@@ -1,10 +1,10 @@
 //! Every deliberate bug is caught, by an oracle that is meant for it.
 //!
-//! Each takes up to some hundred worlds, but for rare ones, which `.ci/nightly` hunts. So this runs in release, in the copy of the sources that has the bugs in it:
-//! see "Deliberate bugs" in CONTRIBUTING.md.
+//! Each hunt begins with the world that is known to show the bug. Some take up to a hundred worlds, so this runs in release, in the copy of
+//! the sources that has the bugs in it: see "Deliberate bugs" in CONTRIBUTING.md.
 
 use leasehold_sim::deliberate::Bug;
-use leasehold_sim::hunt::{Hunt, hunt};
+use leasehold_sim::hunt::{Begin, Hunt, hunt};
 use leasehold_sim::run::{Options, run_seed};
 use std::sync::Mutex;
 use std::thread;
@@ -27,7 +27,7 @@ fn hunt_all(bugs: Vec<Bug>) -> Vec<Hunt> {
                 loop {
                     let bug = left.lock().expect("no hunt panics").next();
                     let Some(bug) = bug else { return };
-                    let hunt = hunt(bug, WORLDS, false);
+                    let hunt = hunt(bug, Begin::Known, WORLDS, false);
                     println!(
                         "{:<28} {:?} after {} worlds, in {:?}, {:.1} s",
                         hunt.id, hunt.property, hunt.seeds_to_kill, hunt.seed, hunt.seconds

@@ -5,7 +5,7 @@ use crate::exit::{self, Failure, Verdict};
 use crate::scenario;
 use clap::Args;
 use leasehold_sim::deliberate::{Bug, HAS_BUGS};
-use leasehold_sim::hunt::{Hunt, hunt};
+use leasehold_sim::hunt::{Begin, Hunt, hunt};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,6 +29,10 @@ pub(super) struct MutantsArgs {
     /// Give up on a bug after this many worlds.
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     seeds: u64,
+    /// Hunt from the first world on, and so count the worlds that a bug takes. Without this flag, a hunt begins with the world that is known
+    /// to show the bug.
+    #[arg(long)]
+    count_worlds: bool,
     /// How many bugs are tried at the same time; by default one for every processor.
     #[arg(long, value_name = "J")]
     jobs: Option<NonZeroUsize>,
@@ -63,6 +67,10 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
         None => (Bug::all().map_err(Failure::unusable)?.into_iter()).partition(|bug| bug.is_rare()),
     };
     let jobs = args.jobs.or_else(|| std::thread::available_parallelism().ok());
+    let begin = match args.count_worlds {
+        true => Begin::First,
+        false => Begin::Known,
+    };
     let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel();
     let mut hunts: Vec<Option<Hunt>> = vec![None; bugs.len()];
@@ -71,10 +79,8 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
             let (send, next, bugs) = (send.clone(), &next, &bugs);
             scope.spawn(move || {
                 while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if send
-                        .send((*bug, hunt(*bug, args.seeds, !args.no_shrink)))
-                        .is_err()
-                    {
+                    let hunt = hunt(*bug, begin, args.seeds, !args.no_shrink);
+                    if send.send((*bug, hunt)).is_err() {
                         return;
                     }
                 }

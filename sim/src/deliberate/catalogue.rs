@@ -20,9 +20,8 @@ pub(super) struct Entry {
     /// Whether workers of other programs stand beside ours in those worlds.
     #[serde(default)]
     pub(super) mixed: bool,
-    /// The first world to try, for a bug that shows in one world of some hundred: one in which it showed once. By default it is
-    /// the cheapest one.
-    pub(super) first_world: Option<u64>,
+    /// A world in which it showed once. The hunt begins there. Absent: the hunt takes no long time without it.
+    pub(super) known_world: Option<u64>,
     /// It shows in one world of many thousands, so it is hunted at night only.
     #[serde(default)]
     pub(super) rare: bool,

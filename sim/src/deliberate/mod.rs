@@ -78,9 +78,9 @@ impl Bug {
         self.entry.mixed
     }
 
-    /// The first world to try, if it is not the cheapest one.
-    pub fn first_world(self) -> Option<u64> {
-        self.entry.first_world
+    /// A world that is known to show it: the hunt begins there.
+    pub fn known_world(self) -> Option<u64> {
+        self.entry.known_world
     }
 
     /// Whether it shows in one world of many thousands only: too seldom for every run of the tests.
