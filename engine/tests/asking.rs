@@ -298,3 +298,86 @@ fn nobody_is_given_more_than_it_may_have() {
     rig.secs(30);
     assert_eq!(held(&rig), [0, 2]);
 }
+
+/// A worker dies, and another one starts so many seconds later. The time from the death until the other workers hold all leases.
+fn dies_and_comes_back(survivors: u32, after: Option<u64>, most: u32) -> Span {
+    let mut rig = fleet(8, 0);
+    rig.configure(|config| config.with_max_leases(most));
+    for _ in 0..=survivors {
+        rig.join();
+    }
+    rig.secs(30);
+    assert!(even(&rig, 0..rig.workers.len()), "{:?}", held(&rig));
+    let died = rig.now;
+    rig.workers[0].alive = false;
+    if let Some(after) = after {
+        rig.secs(after);
+        rig.join();
+    }
+    let left = |rig: &Rig| held(rig)[1..].iter().sum::<usize>() < 8;
+    until(&mut rig, Span::from_secs(30), |rig| !left(rig));
+    rig.now.since(died)
+}
+
+#[test]
+fn what_a_dead_worker_had_is_read_a_lease_duration_later_whatever_starts_meanwhile() {
+    for survivors in 1..4 {
+        for after in [None, Some(0), Some(1), Some(4), Some(7), Some(9)] {
+            let took = dies_and_comes_back(survivors, after, 0);
+            assert!(took <= Span::from_secs(13), "{survivors} {after:?}: {took}");
+        }
+    }
+}
+
+#[test]
+fn who_takes_what_a_dead_worker_had_keeps_to_its_limit() {
+    // Eight leases, and five are the most: the other worker is to have three of them, which it knows 4 s later.
+    let took = dies_and_comes_back(1, Some(4), 5);
+    assert!(
+        Span::from_secs(13) < took && took <= Span::from_secs(16),
+        "{took}"
+    );
+}
+
+#[test]
+fn a_dead_worker_is_asked_for_nothing() {
+    let mut rig = fleet(8, 2);
+    rig.secs(30);
+    rig.workers[0].alive = false;
+    let dead = rig.workers[0].engine().worker().cloned();
+    rig.secs(4);
+    let joined = rig.join();
+    rig.secs(20);
+    let asked = |from: &dyn Fn(&Change) -> bool| {
+        let sent = rig.workers[joined].sent.iter();
+        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(change)) if from(change)))
+            .count()
+    };
+    assert_eq!(
+        asked(&|change| matches!(change, Change::Claim { from, .. } if Some(from) == dead.as_ref())),
+        0
+    );
+    assert!(asked(&|change| matches!(change, Change::Claim { .. })) > 0);
+    assert!(even(&rig, 1..3), "{:?}", held(&rig));
+}
+
+/// What tells that an owner lives was read long before the last page of a scan: that page takes longer than half a lease.
+#[test]
+fn an_owner_is_asked_although_scans_take_long() {
+    let mut rig = fleet(8, 2);
+    rig.configure(|config| config.with_scan_page_limit(1));
+    until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..2));
+    let before_last = Rig::id(6).to_lease();
+    let joined = rig.join_trapped(Some(Box::new(move |effect| match effect {
+        Effect::Table(TableOp::Scan { after, .. }) if after.as_ref() == Some(&before_last) => {
+            Some(Trick::Hang)
+        }
+        _ => None,
+    })));
+    let long = rig.config.lease_duration().per(2) + Span::from_secs(1);
+    for _ in 0..20 {
+        rig.run(long);
+        rig.release(joined);
+    }
+    assert!(even(&rig, 0..3), "{:?}", held(&rig));
+}

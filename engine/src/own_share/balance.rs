@@ -22,6 +22,8 @@ pub struct Counting<'a> {
 pub struct Standing<'a> {
     /// Its row has stood still for a lease duration: its owner counts as dead.
     pub expired: bool,
+    /// The scan before had shown that, too: a worker that knows it has had the time to take the lease as a part of its share.
+    pub overdue: bool,
     /// If it is being handed over: not for so long yet that it counts for its owner again.
     pub young: bool,
     /// We hold it, or are taking it.
@@ -42,6 +44,7 @@ pub struct Ours<'a> {
 pub struct Balance {
     counts: BTreeMap<WorkerId, u32>,
     available: Vec<LeaseIx>,
+    overdue: Vec<LeaseIx>,
     given: Vec<LeaseIx>,
     promised: Vec<LeaseIx>,
     held: u32,
@@ -63,6 +66,11 @@ impl Balance {
     /// Unfinished leases that are free or expired, and can be taken. In no order that means anything.
     pub fn available(&self) -> &[LeaseIx] {
         &self.available
+    }
+
+    /// Those of the available leases that dead workers left, and that no worker has taken as a part of its share.
+    pub fn overdue(&self) -> &[LeaseIx] {
+        &self.overdue
     }
 
     /// In key order: leases whose rows name us as their owner, and that we have not taken: we asked for them, and were given them; or a take of
@@ -196,6 +204,10 @@ impl Balance {
             self.given.push(ix);
         } else {
             self.available.push(ix);
+            if standing.overdue && row.actual_owner().is_some_and(|owner| owner != me) {
+                debug_assert!(standing.expired, "what is overdue has expired");
+                self.overdue.push(ix);
+            }
         }
     }
 

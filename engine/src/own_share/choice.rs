@@ -3,6 +3,7 @@
 use super::{Balance, Counting};
 use crate::ids::{LeaseIx, WorkerId};
 use crate::row::{HandsOver, LeaseRow};
+use std::collections::BTreeSet;
 
 /// No more than this many leases are taken after one scan, to spare the table a burst.
 pub(crate) const MAX_TAKES: u32 = 1_000;
@@ -22,16 +23,40 @@ pub enum Way {
 pub fn next(counting: &Counting<'_>, balance: &Balance) -> Option<(Way, u32)> {
     let mine = balance.of(counting.me);
     let need = balance.target().saturating_sub(mine);
-    if need == 0 {
+    if need == 0 && above_share(counting, balance, 0) == 0 {
         return None;
     }
     if !balance.available().is_empty() {
         Some((Way::Take, need))
-    } else if counting.asks && !balance.has_other_programs() {
+    } else if evens_out(counting, balance) {
         Some((Way::Ask, need))
     } else {
         Some((Way::Steal, need))
     }
+}
+
+/// Whether what one worker has above its share gets to another within moments: owners hand over what they are asked for.
+pub(crate) fn evens_out(counting: &Counting<'_>, balance: &Balance) -> bool {
+    counting.asks && !balance.has_other_programs()
+}
+
+/// How many leases of dead workers we take beyond our share, if so many of these are within it.
+///
+/// Workers that know that a lease has expired take it as a part of their shares. What is left by then is the share of a worker that does not
+/// know: it has just started, and counts a whole lease duration from its own start. The lease is read in the meantime: who knows takes it,
+/// and the other worker asks for it as soon as it sees that it is read. Two workers take all at once. Of more, each takes twice its part,
+/// and the rest after the next scan: few of them want the same lease.
+fn above_share(counting: &Counting<'_>, balance: &Balance, within: u32) -> u32 {
+    if !evens_out(counting, balance) {
+        return 0;
+    }
+    let left = (balance.overdue().len() as u32).saturating_sub(within);
+    let part = left.saturating_mul(2).div_ceil(balance.workers());
+    let room = match counting.max_leases {
+        0 => u32::MAX,
+        most => most.saturating_sub(balance.of(counting.me).saturating_add(within)),
+    };
+    left.min(part).min(room)
 }
 
 /// Leases to be taken.
@@ -45,8 +70,9 @@ pub struct Taking {
     pub more: bool,
 }
 
-/// What we take of what is free or expired, in the `order` drawn, if we lack `need`. A part of it may be left to others for a moment:
-/// `meeting` says whether workers that start at the same time may not have seen each other yet.
+/// What we take of what is free or expired, in the `order` drawn, if we lack `need`: that many, and what dead workers left beyond our share.
+/// A part of it may be left to others for a moment: `meeting` says whether workers that start at the same time may not have seen each
+/// other yet.
 pub fn take<'a>(
     counting: &Counting<'_>,
     balance: &Balance,
@@ -55,17 +81,17 @@ pub fn take<'a>(
     meeting: bool,
     row_of: impl Fn(LeaseIx) -> Option<&'a LeaseRow>,
 ) -> Taking {
-    debug_assert!(
-        need > 0 && need <= balance.target(),
-        "no more is needed than a share"
-    );
+    debug_assert!(need <= balance.target(), "no more is needed than a share");
     // Where leases are handed over, another worker that starts has its share within moments anyway.
-    let evens_out = counting.asks && !balance.has_other_programs();
-    let (order, most) = if meeting && !evens_out {
-        leave_half(balance, order, &row_of)
-    } else {
-        let all = order.len() as u32;
-        (order, all)
+    if evens_out(counting, balance) {
+        return take_all(counting, balance, need, order);
+    }
+    let (order, most) = match meeting {
+        true => leave_half(balance, order, &row_of),
+        false => {
+            let all = order.len() as u32;
+            (order, all)
+        }
     };
     let most = most.min(need).min(MAX_TAKES);
     let more = need > most && order.len() > most as usize;
@@ -73,6 +99,24 @@ pub fn take<'a>(
         order,
         now: most,
         more,
+    }
+}
+
+/// What dead workers left goes first: of that, more than our share may be taken.
+fn take_all(counting: &Counting<'_>, balance: &Balance, need: u32, order: Vec<LeaseIx>) -> Taking {
+    let overdue: BTreeSet<LeaseIx> = balance.overdue().iter().copied().collect();
+    let (mut order, rest): (Vec<_>, Vec<_>) = order.into_iter().partition(|ix| overdue.contains(ix));
+    order.extend(rest);
+    let within = need.min(order.len() as u32);
+    let above = above_share(counting, balance, within);
+    debug_assert!(
+        (within + above) as usize <= order.len(),
+        "only what is available is taken"
+    );
+    Taking {
+        order,
+        now: (within + above).min(MAX_TAKES),
+        more: false,
     }
 }
 

@@ -14,7 +14,7 @@ mod tests;
 
 use crate::ids::LeaseIx;
 pub use balance::{Balance, Counting, Ours, Standing};
-pub(crate) use choice::MAX_TAKES;
+pub(crate) use choice::{MAX_TAKES, evens_out};
 pub use choice::{
     Stealing, Taking, Way, ask, by_load, drawn, is_plainly_of, may_be_asked, next, steal, take,
 };

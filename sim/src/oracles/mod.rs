@@ -77,6 +77,8 @@ pub struct Terms {
     pub deaf_us: u64,
     /// How long a handler takes to heed an abort, in µs.
     pub abort_us: u64,
+    /// Workers of other programs stand beside ours, or did.
+    pub mixed: bool,
     /// In the fleet somebody leads, and assigns the leases, as in version 3 of the Java KCL.
     pub led: bool,
     /// It does so only from when the fleet has gone over from version 2, which each worker notices at another time.
@@ -100,6 +102,7 @@ impl Terms {
             clocks_beyond: false,
             deaf_us: 0,
             abort_us: 1_000,
+            mixed: false,
             led: false,
             migrates: false,
             canary: false,

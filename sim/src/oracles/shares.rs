@@ -3,12 +3,17 @@
 //! The share is counted from above, by what answers showed to the worker: all leases that it can take for unfinished, over
 //! those workers that it cannot take for dead. What the worker has and asks for is counted from below. What was shown while a
 //! write may have been waiting to be sent is believed in both ways.
+//!
+//! Where owners hand over what they are asked for, what a dead worker left is taken beyond the share, too: another worker asks for it then.
+//! An owner that the worker has not seen renew a lease may be dead, and is asked for nothing.
 
 use super::fact::{Ask, How, Mark, Owner, Row, Verb};
+use super::given::Given;
 use super::partial::Partial;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
 use leasehold_engine::policy::{Assign, Steal};
+use std::collections::BTreeSet;
 
 /// A row as a worker was shown it.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +57,8 @@ struct Stake {
     /// It is held, and an answer beside scans showed that it is promised to another worker. A holder believes nothing else of its
     /// leases: what scans show of them it asks the next guarded write.
     gives: bool,
+    /// Some answer has shown it to this life, with this owner and counter.
+    owned: Option<(Owner, u64)>,
     /// Asked for as a part of the share; otherwise it was the life's before, or was given to it.
     chosen: bool,
     since: Time,
@@ -104,6 +111,9 @@ pub(super) struct Shares {
     lives: Vec<Vec<Stake>>,
     /// Who leads a fleet gives itself a share by load, not by count.
     leader: Option<LifeNo>,
+    /// Who was shown to renew a lease, and to whom.
+    renewing: BTreeSet<(LifeNo, Owner)>,
+    given: Given,
     /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
     partial: Partial,
 }
@@ -134,6 +144,8 @@ impl Shares {
             rows: Vec::new(),
             lives: Vec::new(),
             leader: None,
+            renewing: BTreeSet::new(),
+            given: Given::new(terms),
             partial: Partial::default(),
         }
     }
@@ -151,6 +163,7 @@ impl Shares {
     fn count(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         let pursuit = self.pursuit;
         self.partial.observe(fact);
+        self.given.observe(fact);
         match *fact {
             Fact::RowChanged { shard, by, after, .. } => {
                 self.changed(now, shard, after);
@@ -247,6 +260,7 @@ impl Shares {
 
     /// What is shown beside scans may be used for what was asked for only: the row is believed in as before, and as shown.
     fn shown(&mut self, now: Time, life: LifeNo, shard: ShardNo, row: Row, scanned: bool) {
+        self.note_renewal(life, shard, row);
         let seen = &mut self.stake(life, shard).seen;
         match seen {
             Some(seen) if !scanned => {
@@ -287,6 +301,34 @@ impl Shares {
         }
     }
 
+    fn note_renewal(&mut self, life: LifeNo, shard: ShardNo, row: Row) {
+        let owned = row.owner.map(|owner| (owner, row.counter));
+        let before = std::mem::replace(&mut self.stake(life, shard).owned, owned);
+        if let (Some((before, was)), Some((owner, is))) = (before, owned)
+            && before == owner
+            && was != is
+        {
+            self.renewing.insert((life, owner));
+        }
+    }
+
+    /// A dead worker is asked for nothing.
+    fn judge_owner(&self, now: Time, life: LifeNo, shard: ShardNo, verdict: &mut Verdict) {
+        let row = self.rows.get(shard as usize).and_then(|truth| truth.row);
+        let stakes = self.lives.get(life as usize);
+        let seen = stakes.and_then(|stakes| stakes.get(shard as usize)?.seen);
+        // What the row says, and what the life was shown, must be the same to be sure of whom it asks.
+        let owner = row.and_then(|row| row.owner).filter(|owner| {
+            let shown = seen.is_some_and(|seen| seen.row.owner == Some(*owner) && !seen.disputed);
+            shown && *owner != Owner::Stranger
+        });
+        if let Some(owner) = owner.filter(|owner| !self.renewing.contains(&(life, *owner))) {
+            verdict.report(Property::FairShares, now, || {
+                format!("life {life} asks {owner:?} for the lease of shard {shard}, and has not seen that owner renew any")
+            });
+        }
+    }
+
     fn asked(&mut self, now: Time, life: LifeNo, shard: ShardNo, verb: Verb, verdict: &mut Verdict) {
         let (me, pursuit) = (Some(Owner::Life(life)), self.pursuit);
         let of_mine = |row: Row| row.owner == me || row.next == me;
@@ -312,9 +354,15 @@ impl Shares {
             return;
         }
         self.stake(life, shard).chosen = true;
+        if self.asks && verb == Verb::Claim {
+            self.judge_owner(now, life, shard, verdict);
+        }
         let others = self.has(now, life, shard, verb);
         let (leases, workers) = (self.unfinished(now, life), 1 + self.others_alive(now, life));
-        let mut share = leases.div_ceil(workers);
+        let mut share = match self.asks && verb == Verb::Take && self.was_left(now, life, shard) {
+            true => leases,
+            false => leases.div_ceil(workers),
+        };
         if self.most > 0 {
             share = share.min(self.most);
         }
@@ -326,6 +374,16 @@ impl Shares {
                 )
             });
         }
+    }
+
+    /// Whether another worker had the lease, and is dead for all that this life was shown.
+    fn was_left(&self, now: Time, life: LifeNo, shard: ShardNo) -> bool {
+        let stakes = self.lives.get(life as usize);
+        let seen = stakes.and_then(|stakes| stakes.get(shard as usize)?.seen);
+        seen.is_some_and(|seen| {
+            let owner = seen.row.owner.filter(|owner| *owner != Owner::Life(life));
+            owner.is_some() && seen.counter_since + self.alive <= now
+        })
     }
 
     fn is_open(&self, shard: usize) -> bool {
@@ -374,10 +432,11 @@ impl Shares {
         (0..shards).filter(open).count()
     }
 
-    /// How many others a life cannot take for dead, at least: each has a lease that the life wants nothing of.
+    /// How many others a life cannot take for dead, at least: each has a lease that the life wants nothing of. Who was given a lease and does not
+    /// take the lease in time may be dead.
     fn others_alive(&self, now: Time, life: LifeNo) -> usize {
         let lately = |time: Time| time + self.alive > now;
-        let alive = |stake: &Stake| {
+        let alive = |(shard, stake): (usize, &Stake)| {
             let seen = stake.seen.filter(|_| !stake.held && stake.takes == 0)?;
             let renewed = lately(seen.counter_since)
                 && (seen.counter_since + self.doubt <= now || seen.gap < self.alive)
@@ -386,10 +445,11 @@ impl Shares {
                 .row
                 .owner
                 .filter(|_| renewed && !seen.disputed && is_open(seen.row));
-            owner.filter(|owner| *owner != Owner::Life(life))
+            let lies = self.given.has(shard as ShardNo) && seen.counter_since + self.given.least() <= now;
+            owner.filter(|owner| *owner != Owner::Life(life) && !lies)
         };
         let stakes = self.lives.get(life as usize).into_iter().flatten();
-        let mut owners: Vec<Owner> = stakes.filter_map(alive).collect();
+        let mut owners: Vec<Owner> = stakes.enumerate().filter_map(alive).collect();
         owners.sort_unstable();
         owners.dedup();
         owners.len()

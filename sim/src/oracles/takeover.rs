@@ -6,6 +6,10 @@
 //! [`Config::meeting`](leasehold_engine::config::Config::meeting) after its first take, a worker may leave leases without an
 //! owner to others that may be starting.
 //!
+//! Where owners hand over what they are asked for, one bound more: what a dead worker left is asked for when a second whole scan has shown it,
+//! though it be beyond the worker's share. Two workers ask for all of it; of more, each asks for twice its part. So what a dead worker had is
+//! read a lease duration and a few scans after its last renewal, whatever starts meanwhile.
+//!
 //! What the worker must know to be free, and its share, are counted from below, by what was shown to it; the other workers that
 //! it may take for living, and what it has, from above. Rows that people changed are not judged.
 
@@ -22,6 +26,8 @@ struct Truth {
     row: Option<Row>,
     changed: Time,
     edited: bool,
+    /// Until when a worker may be shown the row of a hand-over that a person began: the row need not say of its owner that it hands leases over.
+    mute_until: Time,
     born: Time,
     has_parents: bool,
 }
@@ -71,8 +77,9 @@ struct Life {
     stands: bool,
     /// When it first asked for a lease of each stream: it knows by then that these leases are of that stream.
     first: BTreeMap<StreamNo, Time>,
-    /// When the scan began that is under way.
+    /// When the scan began that is under way, and when the whole one before it did.
     scan: Option<Time>,
+    before: Option<Time>,
     /// A scan has just ended: so many leases are to be asked for, and so many were.
     due: Option<usize>,
     takes: usize,
@@ -93,8 +100,9 @@ impl Life {
 pub(super) struct Takeover {
     /// Whether leases are shared out by count, and clocks are as promised.
     counted: bool,
-    /// Whether owners are asked for leases.
+    /// Whether owners are asked for leases, and whether they are all workers of ours.
     asks: bool,
+    alone: bool,
     /// Whether what a shard came from is known from lists of the shards only.
     listed: bool,
     /// 0: as many as there are.
@@ -137,6 +145,7 @@ impl Takeover {
             // What is free is left to a leader, if there is one.
             counted: policies.assign == Assign::Count && !terms.clocks_beyond && !terms.led,
             asks: policies.steal == Steal::Ask,
+            alone: !terms.mixed,
             listed: policies.lineage == Lineage::Listed,
             most: quota as usize,
             lease: terms.at_most(terms.most(|config| config.lease_duration())) + SLACK_US,
@@ -174,6 +183,11 @@ impl Takeover {
             } => {
                 let truth = at(&mut self.rows, shard);
                 truth.edited |= verb.is_none();
+                truth.mute_until = match verb {
+                    Some(Verb::BeginHandOver) => Time::MAX,
+                    Some(Verb::Take) => truth.mute_until.min(now),
+                    _ => truth.mute_until,
+                };
                 (truth.row, truth.changed) = (after, now);
                 // Who wrote it may know.
                 if let (Some(life), Some(row)) = (by, after) {
@@ -265,6 +279,7 @@ impl Takeover {
                 let life = self.lives.entry(life).or_default();
                 (life.due, life.takes) = (due, 0);
                 if let Some(began) = life.scan.take() {
+                    life.before = Some(began);
                     life.leases.iter_mut().for_each(|stake| stake.missed(began));
                 }
             }
@@ -297,7 +312,7 @@ impl Takeover {
             return None;
         }
         let began = life.scan?;
-        let (mut unfinished, mut mine, mut free) = (0, 0, 0);
+        let (mut unfinished, mut mine, mut free, mut left) = (0, 0, 0, 0);
         // Rows of which it is not known whose they are.
         let mut unknown = 0;
         let mut owners = BTreeSet::new();
@@ -351,13 +366,38 @@ impl Takeover {
                 None => now >= first + self.meeting,
                 Some(owner) => expired && owner != Owner::Life(no),
             };
-            free += usize::from(is_known && as_it_is && is_free && seen.row.next.is_none());
+            let is_sure = is_known && as_it_is && seen.row.next.is_none();
+            free += usize::from(is_sure && is_free);
+            let is_old = life
+                .before
+                .is_some_and(|before| before >= seen.since + self.lease);
+            left += usize::from(is_sure && is_free && is_old && seen.row.owner.is_some());
         }
         let mut share = usize::div_ceil(unfinished, 1 + owners.len() + unknown);
         if self.most > 0 {
             share = share.min(self.most);
         }
-        Some(free.min(share.saturating_sub(mine)))
+        let within = free.min(share.saturating_sub(mine));
+        let left = if self.has_mute(life) { 0 } else { left };
+        Some(within.max(self.beyond(left, 1 + owners.len() + unknown, mine)))
+    }
+
+    /// Whether some owner may look like a worker of another program.
+    fn has_mute(&self, life: &Life) -> bool {
+        let before = life.before.unwrap_or(0);
+        self.rows.iter().any(|truth| truth.mute_until > before)
+    }
+
+    /// How many of the leases that dead workers `left` a life must ask for, though they be beyond its share.
+    fn beyond(&self, left: usize, workers: usize, mine: usize) -> usize {
+        if !self.asks || !self.alone || self.rows.iter().any(|truth| truth.edited) {
+            return 0;
+        }
+        let room = match self.most {
+            0 => usize::MAX,
+            most => most.saturating_sub(mine),
+        };
+        (2 * left).div_ceil(workers).min(left).min(room)
     }
 
     /// Whether a life knows what a shard came from.

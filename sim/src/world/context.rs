@@ -203,6 +203,7 @@ fn terms(plan: &Plan) -> Terms {
         clocks_beyond: plan.faults.clock.beyond,
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
+        mixed: plan.has_others() || plan.start.is_some(),
         led: plan.fleet.is_led(),
         migrates: plan.fleet.migrates,
         canary: canary::fires(plan.seed),

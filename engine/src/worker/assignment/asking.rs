@@ -11,7 +11,7 @@ use crate::ids::{LeaseIx, LeaseKey, WorkerId};
 use crate::notice::TakeReason;
 use crate::own_share;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::{Balance, LeaseTable};
+use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 use std::cell::LazyCell;
 
 impl ByCount {
@@ -59,7 +59,10 @@ impl ByCount {
         };
         own_share::ask(&counting, balance, lacks, |owner, most| {
             let theirs = leases_of.get(owner).map_or(&[][..], Vec::as_slice);
-            self.ask_owner(cx, leases, balance, owner, theirs, most)
+            match lives(cx, leases, theirs) {
+                true => self.ask_owner(cx, leases, balance, owner, theirs, most),
+                false => 0,
+            }
         });
     }
 
@@ -87,6 +90,20 @@ impl ByCount {
         }
         most
     }
+}
+
+/// Whether an owner is seen to live, by `theirs`, the leases whose rows name it: one of these was renewed a short while ago, or between the last
+/// two scans, which take long in a large table. A dead worker hands nothing over, and what it is asked for would count as ours meanwhile. A worker
+/// that has just started has seen nobody renew anything: it asks an owner after the first renewal.
+fn lives(cx: &Context, leases: &LeaseTable, theirs: &[LeaseIx]) -> bool {
+    let lately = cx.now() - cx.config().lease_duration.per(2);
+    let since = lately.min(leases.scans().began());
+    let moved = |lease: &Lease| {
+        // While a lease is handed over, its former owner renews it.
+        let is_its_own = lease.row().is_some_and(|row| row.handing_over.is_none());
+        is_its_own && lease.has_moved() && lease.observed_at() >= since
+    };
+    theirs.iter().any(|ix| leases.get(*ix).is_some_and(moved))
 }
 
 /// Steals what was promised to us and is not handed over in time: its owner hangs, or its handler does not finish.

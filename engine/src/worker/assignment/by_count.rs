@@ -41,6 +41,7 @@ impl ByCount {
             Some((own_share::Way::Ask, need)) => self.ask(cx, leases, balance, need, asked),
             Some((own_share::Way::Steal, need)) => self.steal(cx, leases, balance, need, asked),
         }
+        look_again(cx, leases, balance);
     }
 
     /// Takes what is free or expired, up to our share. A part of it may be left to others for a moment: then we look again.
@@ -131,6 +132,22 @@ impl ByCount {
             (scan, steals) if scan == leases.scans().number() => steals,
             _ => 0,
         }
+    }
+}
+
+/// What dead workers left, and is in nobody's share by the next scan, is taken by who knows of it: that scan is made soon.
+fn look_again(cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
+    let is_left = |ix: &LeaseIx| {
+        let row = leases.get(*ix).and_then(Lease::row);
+        row.is_some_and(|row| row.actual_owner().is_some())
+    };
+    let most = cx.config().max_leases;
+    let has_room = most == 0 || balance.of(cx.me()) < most;
+    if own_share::evens_out(&leases.counting(cx), balance)
+        && has_room
+        && balance.available().iter().any(is_left)
+    {
+        cx.request(Request::Rescan(cx.now() + cx.config().quick_scan_interval));
     }
 }
 

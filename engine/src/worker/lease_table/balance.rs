@@ -72,8 +72,11 @@ impl LeaseTable {
     ) {
         let me = counting.me;
         let ours = lease.is_ours() || lease.may_come_to(me);
+        let expired = lease.idle() >= cx.config().lease_duration;
+        let stood_still = lease.stood_still_at(self.scans().before_began());
         let standing = Standing {
-            expired: lease.idle() >= cx.config().lease_duration,
+            expired,
+            overdue: expired && stood_still >= cx.config().lease_duration,
             young: lease.promised_for(cx.now()) < cx.config().hand_over_timeout,
             ours: ours.then(|| Ours {
                 next: lease.held().and_then(HeldLease::next_owner),

@@ -39,6 +39,8 @@ pub(in crate::worker) struct Lease {
     pub(super) highest: u64,
     /// How often in a row an older counter than the known one was read.
     pub(super) older_seen: u8,
+    /// The row was seen to change while its present owner had it: that lived.
+    pub(super) moved: bool,
     /// An attempt to steal it was given up, and may have been applied: its owner may believe in it beside us.
     pub(super) prior_owner_may_believe: bool,
     /// Our attempts to take the lease that the service refused though the row is as the write expects.
@@ -61,6 +63,7 @@ impl Lease {
             ended_at: Mono::NEVER,
             highest: 0,
             older_seen: 0,
+            moved: false,
             prior_owner_may_believe: false,
             refused: Backoff::default(),
         }
@@ -107,6 +110,21 @@ impl Lease {
     /// For how long the row is known to have stood still.
     pub(in crate::worker) fn idle(&self) -> Span {
         self.seen_at.since(self.observed_at)
+    }
+
+    /// For how long the row had stood still at that moment.
+    pub(super) fn stood_still_at(&self, at: Mono) -> Span {
+        at.since(self.observed_at)
+    }
+
+    /// Whether the row was seen to change while its present owner had it.
+    pub(in crate::worker) fn has_moved(&self) -> bool {
+        self.moved
+    }
+
+    /// When the row was last seen to change, or first seen at all.
+    pub(in crate::worker) fn observed_at(&self) -> Mono {
+        self.observed_at
     }
 
     /// For how long it is known that the row is to be handed over.

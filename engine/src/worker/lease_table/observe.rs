@@ -81,15 +81,16 @@ impl Lease {
         self.seen_at = self.seen_at.max(asked);
         // That another worker asked for the lease is no sign of life of its owner. A checkpoint that moved is one, even if a person's
         // edit set the counter back.
-        let same = row.counter == known.counter
-            && row.actual_owner() == known.actual_owner()
-            && row.checkpoint == known.checkpoint;
+        let kept = row.actual_owner() == known.actual_owner();
+        let renewed = kept && row.counter > known.counter;
+        let same = row.counter == known.counter && kept && row.checkpoint == known.checkpoint;
         let range = row.range.or(known.range);
         let (ended, was_ended) = (row.checkpoint.is_end(), known.checkpoint.is_end());
         self.row = Some(LeaseRow { range, ..row });
         if !same {
             self.observed_at = now;
             self.refused.succeeded();
+            self.moved = renewed || kept && self.moved;
         }
         if ended != was_ended {
             self.ended_at = if ended { now } else { Mono::NEVER };

@@ -118,7 +118,7 @@ impl LeaseTable {
         now: Mono,
     ) {
         let Some(lease) = self.get_mut(ix) else { return };
-        lease.observed_at = now;
+        (lease.observed_at, lease.moved) = (now, false);
         if let Some(row) = &mut lease.row {
             row.counter = counter;
             row.hands_over = match next_owner {

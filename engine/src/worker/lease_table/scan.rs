@@ -23,8 +23,9 @@ pub(in crate::worker) struct Scans {
     number: u64,
     /// The number of the last whole scan that ended.
     complete: u64,
-    /// When that one began, and how long it and the one before took.
+    /// When that one began, when the whole one before it began, and how long the two took.
     complete_since: Mono,
+    before_since: Mono,
     took: [Span; 2],
     /// Keys whose items are not ours to touch: they can hold no lease of ours.
     occupied: BTreeSet<LeaseKey>,
@@ -48,6 +49,11 @@ impl Scans {
     /// When the last whole scan began.
     pub(in crate::worker) fn began(&self) -> Mono {
         self.complete_since
+    }
+
+    /// When the whole scan before the last one began.
+    pub(super) fn before_began(&self) -> Mono {
+        self.before_since
     }
 
     /// A lease was shown, or written by us: for the first time since this scan began, if so.
@@ -285,7 +291,7 @@ impl Scan {
         let scans = &mut leases.scans;
         debug_assert!(scans.complete < scans.number, "a scan ends once");
         scans.complete = scans.number;
-        scans.complete_since = self.began_at;
+        scans.before_since = std::mem::replace(&mut scans.complete_since, self.began_at);
         scans.took = [now.since(self.began_at), scans.took[0]];
         scans.occupied = std::mem::take(&mut self.occupied);
         scans.unreadable.scanned(scans.number);

@@ -141,6 +141,8 @@ impl<'a> Table<'a> {
             let next = row.owner.as_ref().filter(|_| row.handing_over.is_some());
             let standing = Standing {
                 expired: self.is_left(row),
+                // All workers look at the same rows, so each lease is in somebody's share.
+                overdue: false,
                 // A hand-over to a worker that is dead does not come to an end.
                 young: row.owner.as_ref().is_none_or(|next| !self.fleet.is_dead(next)),
                 ours: held.then_some(Ours {

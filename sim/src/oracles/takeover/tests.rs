@@ -103,6 +103,46 @@ fn what_stood_still_for_a_lease_is_free() {
 }
 
 #[test]
+fn what_a_dead_worker_left_is_asked_for_beyond_the_share_when_two_scans_have_shown_it() {
+    // Three leases of a dead worker, and one that its owner renews.
+    let rows = |renewals| [of(1), of(1), of(1), row(Some(2), 7 + renewals, Mark::TrimHorizon)];
+    let lease = config().lease_duration().0;
+    let after_hand_over = |config: Config, takes: [u32; 2], begun: Option<Verb>| {
+        let mut facts = table(&rows(0));
+        let other = Some(row(None, 1, Mark::End));
+        facts.extend(begun.map(|verb| (3, changed(9, None, verb, other, other))));
+        facts.extend(scan(HOUR, &rows(0), 0));
+        for (n, takes) in (1..).zip(takes) {
+            let at = HOUR + (n + 1) * lease;
+            let (before, now) = (Some(rows(n - 1)[3]), Some(rows(n)[3]));
+            facts.push((at - 1, changed(3, Some(2), Verb::Renew, before, now)));
+            facts.extend(scan(at, &rows(n), takes));
+        }
+        judged_under(config, facts)
+    };
+    let after = |config, takes| after_hand_over(config, takes, None);
+    let asking = || crate::swarm::named(true);
+    // A share is two of four. The other worker takes as many, unless it has just started.
+    assert_eq!(after(asking(), [2, 1]), 0);
+    assert_eq!(after(asking(), [2, 0]), 1);
+    assert_eq!(after(asking(), [1, 2]), 1);
+    assert_eq!(after(asking(), [1, 1]), 2, "of its share, and of the rest");
+    assert_eq!(after(asking().with_max_leases(2), [2, 0]), 0);
+    let by_hand = |verb| after_hand_over(asking(), [2, 0], Some(verb));
+    assert_eq!(
+        by_hand(Verb::BeginHandOver),
+        0,
+        "an owner may look like another program"
+    );
+    assert_eq!(by_hand(Verb::Take), 1);
+    assert_eq!(
+        after(config(), [2, 0]),
+        0,
+        "where leases are stolen, a share is all"
+    );
+}
+
+#[test]
 fn a_row_that_a_whole_scan_did_not_show_is_observed_anew() {
     let rows = [of(1), of(1)];
     let lease = config().lease_duration().0;
