@@ -2,7 +2,7 @@
 //! and that nothing is repeated.
 
 use crate::rig::{Rig, Trick, asking};
-use leasehold_engine::input::{Call, Cause, Outcome};
+use leasehold_engine::input::{Body, Call, Cause, Outcome};
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::row::{Change, HandsOver};
@@ -172,33 +172,54 @@ fn a_dead_worker_is_noticed_a_lease_duration_after_its_last_write() {
     assert!(took + rig.config.renew_interval() > failover, "{took}");
 }
 
-/// The one that asked has died: the lease goes to it all the same, and expires.
-#[test]
-fn a_lease_given_to_a_worker_that_died_expires() {
+/// A fleet of two in which the second one has asked for leases, and then died, or was told to stop. When the first lease was handed over.
+fn given_in_vain(stops: bool) -> (Rig, Mono) {
     let mut rig = fleet(4, 1);
     rig.secs(10);
     let asker = rig.join();
-    until(&mut rig, Span::from_secs(3), |rig| {
-        rig.table
-            .rows
-            .as_ref()
-            .unwrap()
-            .values()
-            .any(|row| row.handing_over.is_some())
-    });
-    rig.workers[asker].alive = false;
-    rig.secs(4);
+    let is_asked = |rig: &Rig| {
+        let rows = rig.table.rows.as_ref().unwrap();
+        rows.values().any(|row| row.handing_over.is_some())
+    };
+    while !is_asked(&rig) {
+        rig.run(Span::from_millis(10));
+    }
+    match stops {
+        true => rig.call(asker, Call::Shutdown),
+        false => rig.workers[asker].alive = false,
+    }
     let given = |rig: &Rig| {
         let rows = rig.table.rows.as_ref().unwrap().values();
         rows.filter(|row| row.hands_over == HandsOver::Later).count()
     };
-    assert!(given(&rig) > 0, "it was given something");
-    until(&mut rig, Span::from_secs(12), |rig| held(rig)[0] == 4);
+    until(&mut rig, Span::from_secs(5), |rig| given(rig) > 0);
+    let at = rig.now;
+    (rig, at)
 }
 
-/// A handler that does not finish holds its lease up for so long, and no longer.
+/// The one that asked has died: the lease goes to it all the same, and is taken back in a moment.
 #[test]
-fn what_is_not_handed_over_in_time_is_stolen() {
+fn a_lease_given_to_a_worker_that_died_is_taken_back() {
+    for stops in [false, true] {
+        let (mut rig, given) = given_in_vain(stops);
+        until(&mut rig, Span::from_secs(2), |rig| held(rig)[0] == 4);
+        assert!(rig.now.since(given) <= Span::from_millis(2_000), "{stops}");
+        let lying = count(&rig, |notice| {
+            matches!(
+                notice,
+                Notice::Took {
+                    why: TakeReason::LeftLying { .. },
+                    ..
+                }
+            )
+        });
+        assert!(lying > 0, "{stops}");
+        assert_eq!(rig.duplicates(), 0);
+    }
+}
+
+/// A fleet of one worker whose handlers do not come back, and a second one that asks for its share.
+fn asked_of_a_slow_one() -> Rig {
     let mut rig = fleet(2, 1);
     rig.secs(10);
     rig.workers[0].trap = Some(Box::new(|effect| {
@@ -211,8 +232,50 @@ fn what_is_not_handed_over_in_time_is_stolen() {
     rig.join();
     rig.secs(25);
     assert_eq!(held(&rig), [2, 0], "the handler has time to finish");
-    until(&mut rig, Span::from_secs(10), |rig| held(rig)[1] == 1);
-    assert_eq!(count(&rig, stolen), 1);
+    assert_eq!(aborts(&rig), 0);
+    rig
+}
+
+/// A handler that does not finish holds its lease up for so long. Then its worker stops it and hands over, and nobody waits for a belief
+/// to end.
+#[test]
+fn what_is_not_handed_over_in_time_is_handed_over_without_its_handler() {
+    let mut rig = asked_of_a_slow_one();
+    until(&mut rig, Span::from_secs(10), |rig| aborts(rig) == 1);
+    let stopped = rig.now;
+    rig.workers[0].trap = None;
+    let hung = std::mem::take(&mut rig.workers[0].hung);
+    let asked = rig.workers[1].sent.iter().find_map(|(_, effect)| match effect {
+        Effect::Table(TableOp::Write(change @ Change::Claim { .. })) => Some(change.key().clone()),
+        _ => None,
+    });
+    for command in hung {
+        let outcome = match &command.effect {
+            Effect::Consumer(op) if asked.as_ref() == Some(op.lease()) => Outcome::Unknown(Cause::Cancelled),
+            _ => rig.perform(0, &command),
+        };
+        let op = command.op;
+        rig.tell(0, Body::Done { op, outcome });
+    }
+    // It was asked half a minute ago: by now, the next owner looks once in a quick scan interval.
+    let looks = Span::from_secs(2);
+    until(&mut rig, looks, |rig| held(rig) == [1, 1]);
+    let opened = rig.workers[1]
+        .calls
+        .iter()
+        .any(|(at, op)| matches!(op, ConsumerOp::Open { .. }) && at.since(stopped) <= looks);
+    assert!(opened);
+    assert_eq!(count(&rig, stolen), 0);
+    rig.secs(30);
+    rig.assert_all_processed();
+}
+
+/// One that does not stop either loses the lease a little later.
+#[test]
+fn what_is_not_handed_over_in_time_is_stolen() {
+    let mut rig = asked_of_a_slow_one();
+    until(&mut rig, Span::from_secs(16), |rig| held(rig)[1] == 1);
+    assert_eq!((aborts(&rig), count(&rig, stolen)), (1, 1));
     rig.workers[0].trap = None;
     rig.release(0);
     rig.secs(30);
@@ -315,7 +378,11 @@ fn dies_and_comes_back(survivors: u32, after: Option<u64>, most: u32) -> Span {
         rig.join();
     }
     let left = |rig: &Rig| held(rig)[1..].iter().sum::<usize>() < 8;
-    until(&mut rig, Span::from_secs(30), |rig| !left(rig));
+    until(&mut rig, Span::from_secs(30), |rig| {
+        let has_too_many = |count: &usize| most > 0 && *count > most as usize;
+        assert!(!held(rig).iter().any(has_too_many), "{:?}", held(rig));
+        !left(rig)
+    });
     rig.now.since(died)
 }
 
@@ -331,12 +398,10 @@ fn what_a_dead_worker_had_is_read_a_lease_duration_later_whatever_starts_meanwhi
 
 #[test]
 fn who_takes_what_a_dead_worker_had_keeps_to_its_limit() {
-    // Eight leases, and five are the most: the other worker is to have three of them, which it knows 4 s later.
+    // Eight leases, and five are the most: the other worker is to have three of them, which it knows 4 s later. It is given some of the
+    // first worker's before, and those make room for what is left.
     let took = dies_and_comes_back(1, Some(4), 5);
-    assert!(
-        Span::from_secs(13) < took && took <= Span::from_secs(16),
-        "{took}"
-    );
+    assert!(took <= Span::from_secs(16), "{took}");
 }
 
 #[test]

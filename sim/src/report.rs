@@ -105,6 +105,10 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
             why: TakeReason::Given,
             ..
         } => "engine/was-given",
+        Notice::Took {
+            why: TakeReason::LeftLying { .. },
+            ..
+        } => "engine/took-left-lying",
         Notice::MissedTake { .. } => "engine/missed-take",
         Notice::Spared { .. } => "engine/spared",
         Notice::Claimed { .. } => "engine/claimed",

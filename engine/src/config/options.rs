@@ -212,9 +212,9 @@ options! {
         /// its share sooner, and more shards are interrupted at once. It does not limit how many leases are asked for, where owners
         /// hand them over.
         max_steals, with_max_steals: u32 = 1, "1", "any";
-        /// How long a worker that asked for a lease waits for its owner to hand it over before it steals the lease. Longer: a
-        /// handler has more time to finish its batch. Shorter: an owner that hangs, but renews its leases, holds them up for
-        /// less time.
+        /// How long a hand-over may take. After that time the owner tells its handler to stop, saves its checkpoint and lets go; the next owner steals
+        /// the lease of an owner that does not. Longer: a handler has more time to finish its batch. Shorter: a handler that hangs
+        /// holds its lease up for less time.
         hand_over_timeout, with_hand_over_timeout: Span = Span::from_secs(30), "30 s", "10 ms to 24 h";
         /// Whether a stolen lease is left idle until its former owner must know. With `true` no worker processes the shard for a
         /// lease duration. With `false` two workers may process it for up to a renewal interval, as with KCL.

@@ -58,7 +58,10 @@ impl Notice {
     pub fn other_worker(&self) -> Option<&WorkerId> {
         match self {
             Notice::Took {
-                why: TakeReason::Expired { owner, .. } | TakeReason::Stolen { owner, .. },
+                why:
+                    TakeReason::Expired { owner, .. }
+                    | TakeReason::Stolen { owner, .. }
+                    | TakeReason::LeftLying { owner, .. },
                 ..
             } => Some(owner),
             Notice::MissedTake { owner, .. } => owner.as_ref(),

@@ -88,6 +88,8 @@ pub enum TakeReason {
     Ours,
     /// We asked for it, and its owner handed it over to us.
     Given,
+    /// It was handed over to this worker, which did not take it.
+    LeftLying { owner: WorkerId, idle: Span },
 }
 
 /// Why a lease was lost.
@@ -129,6 +131,10 @@ impl TakeReason {
             ),
             TakeReason::Ours => write!(f, "took {lease}, whose row named this worker already"),
             TakeReason::Given => write!(f, "took {lease}, which its owner handed over as asked"),
+            TakeReason::LeftLying { owner, idle } => write!(
+                f,
+                "took {lease}, which was handed over to {owner}: that worker has not taken it for {idle}"
+            ),
         }
     }
 }

@@ -245,6 +245,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "unpaced"
     "unread-is-read"
     "weak-ends-of-one-moment"
+    "waits-for-the-given"
     "wrong-range-refused"
 };
 

@@ -15,6 +15,7 @@ mod ends;
 pub mod fact;
 mod failure_policy;
 mod fence;
+mod given;
 mod handover;
 mod heed;
 mod identity;

@@ -358,7 +358,8 @@ impl Shares {
             self.judge_owner(now, life, shard, verdict);
         }
         let others = self.has(now, life, shard, verb);
-        let (leases, workers) = (self.unfinished(now, life), 1 + self.others_alive(now, life));
+        let others_alive = self.others_alive(now, life);
+        let (leases, workers) = (self.unfinished(now, life), 1 + others_alive.len());
         let mut share = match self.asks && verb == Verb::Take && self.was_left(now, life, shard) {
             true => leases,
             false => leases.div_ceil(workers),
@@ -370,7 +371,7 @@ impl Shares {
             verdict.report(Property::FairShares, now, || {
                 format!(
                     "life {life} asks for the lease of shard {shard} while it has or asks for {others}; {leases} leases \
-                     among {workers} workers make {share} for each"
+                     among {workers} workers make {share} for each; other owners, each with a lease: {others_alive:?}"
                 )
             });
         }
@@ -432,9 +433,9 @@ impl Shares {
         (0..shards).filter(open).count()
     }
 
-    /// How many others a life cannot take for dead, at least: each has a lease that the life wants nothing of. Who was given a lease and does not
+    /// Which others a life cannot take for dead, at least: each comes with a lease that the life wants nothing of. Who was given a lease and does not
     /// take the lease in time may be dead.
-    fn others_alive(&self, now: Time, life: LifeNo) -> usize {
+    fn others_alive(&self, now: Time, life: LifeNo) -> Vec<(Owner, ShardNo)> {
         let lately = |time: Time| time + self.alive > now;
         let alive = |(shard, stake): (usize, &Stake)| {
             let seen = stake.seen.filter(|_| !stake.held && stake.takes == 0)?;
@@ -445,14 +446,16 @@ impl Shares {
                 .row
                 .owner
                 .filter(|_| renewed && !seen.disputed && is_open(seen.row));
-            let lies = self.given.has(shard as ShardNo) && seen.counter_since + self.given.least() <= now;
-            owner.filter(|owner| *owner != Owner::Life(life) && !lies)
+            let lies =
+                self.given.is(shard as ShardNo, seen.row) && seen.counter_since + self.given.least() <= now;
+            let owner = owner.filter(|owner| *owner != Owner::Life(life) && !lies)?;
+            Some((owner, shard as ShardNo))
         };
         let stakes = self.lives.get(life as usize).into_iter().flatten();
-        let mut owners: Vec<Owner> = stakes.enumerate().filter_map(alive).collect();
+        let mut owners: Vec<_> = stakes.enumerate().filter_map(alive).collect();
         owners.sort_unstable();
-        owners.dedup();
-        owners.len()
+        owners.dedup_by_key(|(owner, _)| *owner);
+        owners
     }
 }
 

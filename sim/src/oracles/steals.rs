@@ -3,10 +3,11 @@
 //! A steal is a take of a lease that its owner renewed so lately that it cannot count as expired. Between two scans no more of
 //! them are begun than `max_steals`; following an owner that renews its row meanwhile is no new one. Where leases are asked
 //! for, none is stolen at all, but one that was promised for `hand_over_timeout`, and those of workers of another program, which
-//! are not asked; nothing is said of that where a row named a stranger, or a leader of another program assigned a lease. Nor where
-//! leases are claimed, or go by turns.
+//! are not asked. One that was handed over, and not taken for a moment, is nobody's. Nothing is said of all that where a row named a
+//! stranger, or a leader of another program assigned a lease; nor where leases are claimed, or go by turns.
 
 use super::fact::{Ask, Owner, Row, Verb};
+use super::given::Given;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::policy::{Assign, Steal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,7 @@ pub(super) struct Steals {
     alive: u64,
     /// What is asked for again within this time was not given up meanwhile, in µs.
     pursuit: u64,
+    given: Given,
     rows: BTreeMap<ShardNo, (Row, Time)>,
     /// The highest counters that the rows have had. An edit by hand sets a counter back: then a guard is perhaps that of an earlier row,
     /// which had no owner.
@@ -57,6 +59,7 @@ impl Steals {
             promised: BTreeMap::new(),
             alive: terms.least(|config| config.lease_duration().0) / 2,
             pursuit: 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max())),
+            given: Given::new(terms),
             rows: BTreeMap::new(),
             highest: BTreeMap::new(),
             lives: BTreeMap::new(),
@@ -66,6 +69,18 @@ impl Steals {
     /// A worker of another program is there: what it has is stolen, as it does not hand over.
     pub(super) fn note_other(&mut self) {
         self.most = self.most.map(|most| most.max(self.most_beside_others));
+    }
+
+    fn note_row(&mut self, now: Time, shard: ShardNo, before: Option<Row>, after: Option<Row>) {
+        match (before, after) {
+            (_, None) => drop(self.rows.remove(&shard)),
+            (Some(before), Some(row)) if before.counter == row.counter => {
+                if let Some(known) = self.rows.get_mut(&shard) {
+                    known.0 = row;
+                }
+            }
+            (_, Some(row)) => drop(self.rows.insert(shard, (row, now))),
+        }
     }
 
     /// A worker that stood still asks again for the leases that it asked for before.
@@ -80,19 +95,12 @@ impl Steals {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         let Some(most) = self.most else { return };
         self.note_promise(now, fact);
+        self.given.observe(fact);
         self.note_counter(fact);
         match *fact {
             Fact::RowChanged {
                 shard, before, after, ..
-            } => match (before, after) {
-                (_, None) => drop(self.rows.remove(&shard)),
-                (Some(before), Some(row)) if before.counter == row.counter => {
-                    if let Some(known) = self.rows.get_mut(&shard) {
-                        known.0 = row;
-                    }
-                }
-                (_, Some(row)) => drop(self.rows.insert(shard, (row, now))),
-            },
+            } => self.note_row(now, shard, before, after),
             Fact::Asked {
                 life,
                 ask: Ask::ScanPage,
@@ -116,7 +124,11 @@ impl Steals {
                 // Begun when it was first asked for, even if the owner had just renewed the row.
                 let goes_on = robber.asked.insert(shard, now);
                 let of_others = matches!(row.owner, Some(Owner::Life(owner)) if owner != life);
-                let alive = now.saturating_sub(*since) < self.alive;
+                let patience = match self.given.has(shard) {
+                    true => self.alive.min(self.given.least()),
+                    false => self.alive,
+                };
+                let alive = now.saturating_sub(*since) < patience;
                 if !of_others || !alive || self.is_set_back(shard, *row) || guard != Some(row.counter) {
                     return;
                 }

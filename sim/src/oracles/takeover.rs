@@ -10,10 +10,13 @@
 //! though it be beyond the worker's share. Two workers ask for all of it; of more, each asks for twice its part. So what a dead worker had is
 //! read a lease duration and a few scans after its last renewal, whatever starts meanwhile.
 //!
+//! Free is also what was handed over, and was not taken for a moment (`given`): its next owner has died or stopped since it asked.
+//!
 //! What the worker must know to be free, and its share, are counted from below, by what was shown to it; the other workers that
 //! it may take for living, and what it has, from above. Rows that people changed are not judged.
 
 use super::fact::{Ask, Mark, Owner, Row, Verb};
+use super::given::Given;
 use super::partial::Partial;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use crate::streams::{StreamNo, Streams};
@@ -113,6 +116,7 @@ pub(super) struct Takeover {
     meeting: u64,
     pause: u64,
     rows: Vec<Truth>,
+    given: Given,
     lives: BTreeMap<LifeNo, Life>,
     streams: Streams,
     /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
@@ -153,6 +157,7 @@ impl Takeover {
             meeting: terms.at_most(terms.most(|config| config.meeting())) + SLACK_US,
             pause: terms.at_most(terms.most(|config| config.retry_max())) + SLACK_US,
             rows: Vec::new(),
+            given: Given::new(terms),
             lives: BTreeMap::new(),
             streams: Streams::new(terms.streams),
             partial: Partial::default(),
@@ -169,6 +174,7 @@ impl Takeover {
         if !self.counted {
             return;
         }
+        self.given.observe(fact);
         match *fact {
             Fact::ShardBorn { shard, parents } => {
                 let truth = at(&mut self.rows, shard);
@@ -364,7 +370,11 @@ impl Takeover {
             };
             let is_free = match seen.row.owner {
                 None => now >= first + self.meeting,
-                Some(owner) => expired && owner != Owner::Life(no),
+                Some(owner) => {
+                    let left_lying =
+                        self.given.has(shard as ShardNo) && began >= seen.since + self.given.most();
+                    (expired || left_lying && seen.beside.is_none()) && owner != Owner::Life(no)
+                }
             };
             let is_sure = is_known && as_it_is && seen.row.next.is_none();
             free += usize::from(is_sure && is_free);

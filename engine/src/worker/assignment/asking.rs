@@ -113,12 +113,18 @@ fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: 
         true => cx.config().hand_over_timeout.times(3),
         false => cx.config().hand_over_timeout,
     };
+    // An owner that knows lets go by itself by then. One that does not has an older program, or a handler that does not stop.
+    let letting_go = cx.config().renew_interval + cx.config().table_timeout;
+    let patience = |lease: &Lease| match lease.was_renewed_since_promised() {
+        true => patience + letting_go,
+        false => patience,
+    };
     let promised = balance
         .promised()
         .iter()
         .filter_map(|ix| Some((*ix, leases.get(*ix)?)));
     let overdue: Vec<_> = promised
-        .filter(|(_, lease)| lease.promised_for(cx.now()) >= patience && cx.may_take(lease.stream()))
+        .filter(|(_, lease)| lease.promised_for(cx.now()) >= patience(lease) && cx.may_take(lease.stream()))
         .filter_map(|(ix, lease)| Some((ix, lease.row()?.actual_owner()?.clone())))
         .take(most)
         .collect();

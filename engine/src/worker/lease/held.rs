@@ -301,15 +301,7 @@ impl HeldLease {
                 at = at.min(ending.look_at);
             }
             Stage::Running(reading) => at = at.min(self.reading_wake_at(cx, reading)),
-            Stage::Draining {
-                reading: Some(reading),
-                ..
-            } => {
-                // What is not acknowledged by then is given up; after that, the handler is waited for.
-                if let Some(until) = reading.flush.until().filter(|until| *until > now) {
-                    at = at.min(until);
-                }
-            }
+            Stage::Draining { .. } => at = at.min(self.draining_wake_at(cx)),
             _ => {}
         }
         // What is due already was done in this very step; what could not be done waits for an outcome.

@@ -110,6 +110,8 @@ pub(super) struct Lane {
     pub(super) durable: Checkpoint,
     /// Set while the row is being handed over from us.
     pub(super) next_owner: Option<WorkerId>,
+    /// Since when we know that it is.
+    pub(super) handing_since: Mono,
     /// The moment from which the row says that the shard is read.
     pub(super) began: Option<Wall>,
     /// Where we begin, if the shard is read from a moment.
@@ -156,6 +158,7 @@ impl Lane {
             processed: None,
             durable,
             next_owner: None,
+            handing_since: Mono::NEVER,
             began: began.row,
             begins: began.owner,
         }

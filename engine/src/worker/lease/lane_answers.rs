@@ -255,6 +255,9 @@ impl Lane {
             // guard of ours expects it.
             self.backoff.failed(cx, "write", from.key.as_str());
         }
+        if handed_to != self.next_owner {
+            self.handing_since = handed_to.as_ref().map_or(Mono::NEVER, |_| cx.now());
+        }
         self.next_owner = handed_to;
         answer
     }

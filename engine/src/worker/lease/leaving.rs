@@ -5,6 +5,8 @@ use super::stage::Stage;
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, EndReason};
 use crate::worker::context::{Context, Request};
+use crate::time::Mono;
+use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::lease_table::LeaseTable;
 
 impl HeldLease {
@@ -27,9 +29,29 @@ impl HeldLease {
         yields.then_some(EndReason::HandedOver)
     }
 
+    /// By when a lease that another worker is to have is let go of: after that, the next owner steals it, and leaves it idle until this
+    /// worker must know.
+    fn hands_over_by(&self, cx: &Context) -> Mono {
+        match self.lane.next_owner {
+            Some(_) => self.lane.handing_since + cx.config().hand_over_timeout,
+            None => Mono::NEVER,
+        }
+    }
+
+    /// When a shard that is let go of is looked at again, if nothing else happens.
+    pub(super) fn draining_wake_at(&self, cx: &Context) -> Mono {
+        let now = cx.now();
+        let flush = self.stage.reading().and_then(|reading| reading.flush.until());
+        // What is not acknowledged by then is given up; after that, the handler is waited for.
+        let due = [flush, Some(self.hands_over_by(cx))];
+        let ahead = due.into_iter().flatten().filter(|due| *due > now);
+        ahead.min().unwrap_or(Mono::NEVER)
+    }
+
     pub(super) fn drain_step(&mut self, cx: &mut Context, reason: EndReason) {
         let (lost, table_gone) = (self.lane.lost, cx.phase().table_gone());
-        if lost || cx.forced() || table_gone || self.flushes_too_long(cx.now()) {
+        let overdue = cx.now() >= self.hands_over_by(cx);
+        if lost || cx.forced() || table_gone || overdue || self.flushes_too_long(cx.now()) {
             self.abort(cx);
         }
         if self.app.is_some() {
@@ -39,7 +61,7 @@ impl HeldLease {
             return self.stage.go(|_| Stage::Closed(reason));
         }
         let hopeless = lost || cx.forced() || table_gone;
-        if !hopeless && self.awaits_acknowledgements(cx, reason) {
+        if !hopeless && !overdue && self.awaits_acknowledgements(cx, reason) {
             return;
         }
         if hopeless || (self.lane.is_durable() && self.lane.flight.is_none()) {

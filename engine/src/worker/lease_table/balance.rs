@@ -10,6 +10,22 @@ use crate::time::Span;
 use crate::worker::context::Context;
 use crate::worker::lease::HeldLease;
 
+/// How long the row of a lease must stand still so that its owner counts as dead.
+///
+/// What an owner has handed over is nobody's until the next owner takes it, and that one looks four times a second: if it does not take the
+/// lease within a moment, it has died or stopped since it asked. Whoever takes the lease then, no two believe in it: one of two takes is
+/// refused.
+fn lasts(cx: &Context, row: &LeaseRow) -> Span {
+    let config = cx.config();
+    match row.hands_over {
+        HandsOver::Later => (GIVEN + config.table_timeout.per(4)).min(config.lease_duration),
+        HandsOver::No | HandsOver::Yes => config.lease_duration,
+    }
+}
+
+/// What a worker asked for, it takes within this time, and within what requests take.
+const GIVEN: Span = Span::from_millis(500);
+
 impl LeaseTable {
     /// Counts which worker has how many leases. A lease counts as expired when an answer showed its row unchanged that was asked for
     /// a lease duration after the first one that showed it so had arrived.
@@ -72,7 +88,7 @@ impl LeaseTable {
     ) {
         let me = counting.me;
         let ours = lease.is_ours() || lease.may_come_to(me);
-        let expired = lease.idle() >= cx.config().lease_duration;
+        let expired = lease.idle() >= lasts(cx, row);
         let stood_still = lease.stood_still_at(self.scans().before_began());
         let standing = Standing {
             expired,
@@ -107,10 +123,13 @@ impl LeaseTable {
             None => TakeReason::Unowned,
             Some(owner) if owner == me && given => TakeReason::Given,
             Some(owner) if owner == me => TakeReason::Ours,
-            Some(owner) => TakeReason::Expired {
-                owner: owner.clone(),
-                idle: lease.map_or(Span::ZERO, super::Lease::idle),
-            },
+            Some(owner) => {
+                let (owner, idle) = (owner.clone(), lease.map_or(Span::ZERO, super::Lease::idle));
+                match given {
+                    true => TakeReason::LeftLying { owner, idle },
+                    false => TakeReason::Expired { owner, idle },
+                }
+            }
         }
     }
 }

@@ -132,6 +132,11 @@ impl Lease {
         now.since(self.promised_at)
     }
 
+    /// Whether its owner knows that it is to be handed over: a renewal of one that does not would be refused.
+    pub(in crate::worker) fn was_renewed_since_promised(&self) -> bool {
+        self.moved && self.observed_at > self.promised_at
+    }
+
     /// The scan with this number shows it, or it was written since that began. Whether that is new.
     pub(super) fn seen_in(&mut self, scan: u64) -> bool {
         std::mem::replace(&mut self.seen_by, scan) != scan

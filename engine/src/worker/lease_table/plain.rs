@@ -169,6 +169,8 @@ impl Lease {
     /// The row and its owner, if the lease is plainly another's.
     fn plain_row(&self, cx: &Context) -> Option<(&LeaseRow, &WorkerId)> {
         let row = self.unfinished_row().filter(|row| row.handing_over.is_none())?;
+        // What was handed over, and is not taken yet, is anybody's in a moment.
+        let row = Some(row).filter(|row| row.hands_over != HandsOver::Later)?;
         let expired = self.idle() >= cx.config().lease_duration;
         let owner = row.owner.as_ref().filter(|owner| *owner != cx.me())?;
         (!expired && !self.busy()).then_some((row, owner))

@@ -93,6 +93,10 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                 }
                 TakeReason::Ours => "its row names this worker already".to_owned(),
                 TakeReason::Given => "its owner handed it over, as it was asked to".to_owned(),
+                TakeReason::LeftLying { owner, idle } => format!(
+                    "it was handed over to {}, which asked for it and did not take it for {idle}",
+                    words::worker(owner.as_str())
+                ),
                 _ => "for a reason that has no words here".to_owned(),
             };
             format!("It took {name} (token {}): {why}.", token.0)

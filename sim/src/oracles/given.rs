@@ -1,0 +1,100 @@
+//! Leases that their owners have handed over, and that the next owners have not taken yet: they are nobody's.
+
+use super::fact::{Owner, Row, Verb};
+use super::{Fact, ShardNo, Terms};
+use leasehold_engine::policy::Steal;
+use leasehold_engine::time::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A next owner looks at the row four times a second. Twice that is added to the time that a request takes.
+const LOOKS: Span = Span::from_millis(500);
+
+#[derive(Clone, Debug)]
+pub(super) struct Given {
+    /// Whether rows say of a lease without a taker to whom it was handed over: those of KCL do, whether workers ask for leases or not.
+    says: bool,
+    /// To whom a row says that the lease is to be handed over.
+    asked: BTreeMap<ShardNo, Owner>,
+    given: BTreeSet<ShardNo>,
+    /// The last row of each lease that was handed over and not taken: its owner, and its counter.
+    rows: BTreeMap<ShardNo, (Owner, u64)>,
+    /// For how long a next owner is waited for, in µs of true time: from below and from above.
+    least: u64,
+    most: u64,
+}
+
+impl Given {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let patience = |config: &leasehold_engine::config::Config| {
+            (LOOKS + config.table_timeout().per(4)).min(config.lease_duration())
+        };
+        Self {
+            says: terms.config.policies().steal != Steal::Claim,
+            asked: BTreeMap::new(),
+            given: BTreeSet::new(),
+            rows: BTreeMap::new(),
+            least: terms.at_least(terms.least(patience)),
+            most: terms.at_most(terms.most(patience)),
+        }
+    }
+
+    pub(super) fn observe(&mut self, fact: &Fact) {
+        let Fact::RowChanged {
+            shard,
+            verb,
+            before,
+            after,
+            ..
+        } = *fact
+        else {
+            return;
+        };
+        // Hash keys or the name of the stream are written beside what owners say.
+        let said = |row: Row| (row.owner, row.next, row.counter);
+        if before.map(said) == after.map(said) {
+            return;
+        }
+        let owner = after.filter(|row| row.next.is_none()).and_then(|row| row.owner);
+        match verb {
+            // The former owner goes on, and says how far it has come.
+            Some(Verb::Renew | Verb::Checkpoint) if after.is_some_and(|row| row.next.is_some()) => {}
+            Some(Verb::HandOver | Verb::Release) if owner.is_some() => {
+                if self.asked.remove(&shard) == owner {
+                    self.given.insert(shard);
+                    self.rows
+                        .extend(owner.zip(after).map(|(owner, row)| (shard, (owner, row.counter))));
+                }
+            }
+            // The next owner asks for it, or an operator does in its place.
+            _ => {
+                self.given.remove(&shard);
+                match after.and_then(|row| row.next).filter(|_| self.says) {
+                    Some(next) => drop(self.asked.insert(shard, next)),
+                    None => drop(self.asked.remove(&shard)),
+                }
+            }
+        }
+    }
+
+    /// Whether it was handed over, and not taken since.
+    pub(super) fn has(&self, shard: ShardNo) -> bool {
+        self.given.contains(&shard)
+    }
+
+    /// Whether a worker that was shown this row must take the lease for handed over, and not taken.
+    pub(super) fn is(&self, shard: ShardNo, row: Row) -> bool {
+        let given = self.rows.get(&shard);
+        row.next.is_none()
+            && given.is_some_and(|given| row.owner.map(|owner| (owner, row.counter)) == Some(*given))
+    }
+
+    /// For how long its next owner is waited for, from below.
+    pub(super) fn least(&self) -> u64 {
+        self.least
+    }
+
+    /// The same from above.
+    pub(super) fn most(&self) -> u64 {
+        self.most
+    }
+}
