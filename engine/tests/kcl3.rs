@@ -397,3 +397,19 @@ fn a_member_that_stood_still_passes_nothing_on_to_a_worker_that_died_meanwhile()
         "no other worker is alive that could be given it"
     );
 }
+
+/// KCL's owner lets go after 30 s, or never.
+#[test]
+fn what_an_owner_of_kcl_does_not_hand_over_is_stolen_after_the_time_that_the_option_says() {
+    let mut rig = led(1, 1);
+    let me = me(&rig, 0);
+    change(&mut rig, 0, |row| {
+        row.owner = Some(me);
+        row.handing_over = Some(JAVA.into());
+    });
+    java_lives(&mut rig, 40);
+    assert_eq!(held(&rig, 0), 0, "it has the time to let go");
+    java_lives(&mut rig, 8);
+    assert_eq!(held(&rig, 0), 1);
+    assert_eq!(rig.row(0).handing_over, None);
+}

@@ -116,12 +116,18 @@ fn a_leader_moves_leases_by_hand_over() {
     for n in 0..8 {
         change(&mut rig, n, |row| row.owner = Some(JAVA.into()));
     }
-    java_lives(&mut rig, 90);
-    let moving = (0..8).filter(|n| {
-        let row = rig.row(*n);
-        row.handing_over == Some(JAVA.into()) && row.owner == Some(me(&rig, 0))
-    });
-    assert!(moving.count() > 0, "a lease is on its way");
+    let moves = |rig: &Rig| {
+        let mut rows = (0..8).map(|n| rig.row(n));
+        rows.any(|row| row.handing_over == Some(JAVA.into()) && row.owner == Some(me(rig, 0)))
+    };
+    let mut secs = 0;
+    while !moves(&rig) {
+        assert!(secs < 90, "no lease is on its way after {secs} s");
+        java_lives(&mut rig, 1);
+        secs += 1;
+    }
+    java_lives(&mut rig, 30);
+    assert!(moves(&rig), "the Java worker has not let go of any");
     assert_eq!(held(&rig, 0), 0, "the Java worker has not let go of any");
 }
 
@@ -284,4 +290,46 @@ fn a_leader_that_stops_while_it_renews_its_lock_gives_it_up_all_the_same() {
     rig.secs(3);
     assert!(rig.workers[0].engine().is_stopped());
     assert_eq!(lock_of(&rig), None);
+}
+
+/// Another worker of KCL lives, beside the first one.
+fn another_reports(rig: &mut Rig, name: &str) {
+    let now = rig.now.0 / 1_000_000;
+    let kind = ("entityType", text("WORKER_METRIC_STATS"));
+    put(rig, name, &[kind, ("lut", AttributeValue::n(now))]);
+}
+
+/// Its owner renews the lease, and never lets go. How many seconds pass until the hand-over is over, at most 100.
+fn stands(next: &str, next_lives: bool) -> (u64, Rig) {
+    let mut rig = leading(2);
+    java_lives(&mut rig, 3);
+    for n in 0..2 {
+        change(&mut rig, n, |row| {
+            row.owner = Some(if n == 0 { next.into() } else { JAVA.into() });
+            row.handing_over = (n == 0).then(|| JAVA.into());
+        });
+    }
+    let mut secs = 0;
+    while rig.row(0).handing_over.is_some() && secs < 100 {
+        if next_lives {
+            another_reports(&mut rig, next);
+        }
+        java_lives(&mut rig, 1);
+        secs += 1;
+    }
+    (secs, rig)
+}
+
+#[test]
+fn a_leader_ends_a_hand_over_that_its_owner_does_not_end() {
+    let (secs, rig) = stands("java2", true);
+    assert!((38..=44).contains(&secs), "{secs} s");
+    assert_eq!(rig.row(0).owner, Some("java2".into()));
+}
+
+#[test]
+fn a_leader_gives_a_lease_back_that_is_promised_to_a_dead_worker() {
+    let (secs, rig) = stands("java2", false);
+    assert!((38..=44).contains(&secs), "{secs} s");
+    assert_eq!(rig.row(0).owner, Some(JAVA.into()));
 }

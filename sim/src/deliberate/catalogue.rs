@@ -109,6 +109,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "hand-over-in-cooldown"
     "hand-over-too-early"
     "hand-over-unfinished"
+    "hand-overs-last"
     "handed-on-forgotten"
     "hash-keys-corrected-once"
     "hold-too-long"

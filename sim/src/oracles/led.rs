@@ -55,6 +55,8 @@ pub(super) struct Led {
     patience: Time,
     leaderless: Time,
     overdue: Time,
+    /// By then a leader of ours has ended a hand-over.
+    ends_by: Time,
     /// For so long a leader takes an owner for alive that does not renew a lease.
     silence: Time,
     /// So long after something happened, every worker knows it, and has ended what it began before.
@@ -100,7 +102,8 @@ impl Led {
             patience: terms.at_least(lease.times(5)),
             leaderless: terms.at_least(lease.times(2)),
             silence: terms.at_least(lease.scaled(5, 2)),
-            overdue: terms.at_least(terms.least(|config| config.hand_over_timeout()).times(3)),
+            overdue: terms.at_least(terms.least(|config| config.hand_over_timeout())),
+            ends_by: most(|config| config.hand_over_timeout() + config.lease_duration().times(3)),
             doubt: 2 * tables * known + SLACK_US,
             wait: terms.at_least(terms.least(|config| config.fleet().migration_wait())),
             led_from: (!terms.migrates).then_some(0),
@@ -352,6 +355,8 @@ impl Led {
         let (named, renewed) = (now - truth.named, now - truth.renewed);
         let (me, leads) = (Some(Owner::Life(life)), self.leads(now, life));
         let ms = |us: Time| us / 1_000;
+        // A leader ends a hand-over that the owner does not end.
+        let ends = leads && row.next.is_some() && named >= self.overdue + self.lease;
         let left = match self.has_leader(now, others) {
             true => self.patience,
             false => self.leaderless,
@@ -367,7 +372,7 @@ impl Led {
                 "which {owner:?} is to hand over to it for {} ms",
                 ms(named)
             )),
-            Some(owner) if row.next != me && renewed < patience => {
+            Some(owner) if row.next != me && renewed < patience && !ends => {
                 Some(format!("which {owner:?} renewed {} ms ago", ms(renewed)))
             }
             _ => None,

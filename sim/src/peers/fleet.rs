@@ -88,6 +88,10 @@ pub struct Fleet {
     /// Whether the lease table has the index of owners from its beginning. Else only workers that are to go over to version 3 create it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub owner_index: bool,
+    /// Owners of version 3 of the Java KCL forget every second hand-over that they are asked for, as those before 3.5 may: they go on with the
+    /// lease, and never let go. Their leader ends that, as later versions do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub forgets: bool,
 }
 
 /// By what a leader of version 3 of the Java KCL shares leases out: its `LeaseAssignmentStrategy`.

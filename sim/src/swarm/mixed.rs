@@ -60,6 +60,7 @@ impl Plan {
             tables_beside,
             // In a fleet that migrates, its workers create it.
             owner_index: other == Program::Kcl3 && !migrates && draws.below("mixed", 6, 4) > 0,
+            forgets: other == Program::Kcl3 && !migrates && draws.below("mixed", 7, 6) == 0,
             ..Fleet::default()
         };
         plan.upgraded = None;

@@ -108,13 +108,15 @@ fn lives(cx: &Context, leases: &LeaseTable, theirs: &[LeaseIx]) -> bool {
 
 /// Steals what was promised to us and is not handed over in time: its owner hangs, or its handler does not finish.
 fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: usize) {
-    // A leader's hand-over takes longer: KCL's owner lets go after 30 s, and its leader looks again after 40 s.
-    let patience = match leases.fleet().is_led() {
-        true => cx.config().hand_over_timeout.times(3),
-        false => cx.config().hand_over_timeout,
-    };
-    // An owner that knows lets go by itself by then. One that does not has an older program, or a handler that does not stop.
+    // An owner that knows lets go by itself by then, and so does one of KCL. One that does not has an older program, or a handler that does
+    // not stop.
+    let patience = cx.config().hand_over_timeout;
     let letting_go = cx.config().renew_interval + cx.config().table_timeout;
+    // KCL's owner lets go 30 s after it has found that out, and its leader ends the hand-over 40 s after it began it.
+    let letting_go = match leases.fleet().is_led() {
+        true => letting_go.max(cx.config().lease_duration.times(3).per(2)),
+        false => letting_go,
+    };
     let patience = |lease: &Lease| match lease.was_renewed_since_promised() {
         true => patience + letting_go,
         false => patience,

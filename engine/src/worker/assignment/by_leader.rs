@@ -70,6 +70,7 @@ fn unread_for(cx: &Context, lease: &Lease) -> Span {
 
 /// What the leader does after a scan: it assigns what is free or expired; in a round, it also moves leases.
 pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, counts: &Balance, round: bool) {
+    end_hand_overs(cx, leases);
     let due = |ix: &LeaseIx| leases.get(*ix).is_some_and(|lease| is_due(cx, lease));
     let available: BTreeSet<LeaseIx> = counts.available().iter().copied().filter(due).collect();
     if available.is_empty() && !round {
@@ -114,6 +115,40 @@ pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, counts: &Balance, ro
             continue;
         };
         carry_out(cx, leases, *ix, &to.id, portions[step.lease].available);
+    }
+}
+
+/// Ends hand-overs that their owners do not end: the next owner gets the lease, or the old one back, if the next one is dead.
+///
+/// KCL's owner lets go after 30 s, and one of ours after `hand_over_timeout`. One whose processor hangs does not, nor does one of KCL before 3.5
+/// that has forgotten the hand-over: the lease is renewed for ever, and no record of it is read. KCL's leader ends that, too, 40 s after it began
+/// the hand-over. A next owner of ours steals the lease, and leaves it idle until the old one must know: it is given more time.
+fn end_hand_overs(cx: &mut Context, leases: &LeaseTable) {
+    let now = cx.now();
+    let live: BTreeMap<&WorkerId, bool> = leases.fleet().live(now).map(|it| (&it.id, it.ours)).collect();
+    let mut overdue = Vec::new();
+    for (ix, lease) in leases.not_plain() {
+        let row = lease
+            .unfinished_row()
+            .filter(|_| !lease.busy() && cx.may_take(lease.stream()));
+        let Some((next, old)) = row.and_then(|row| Some((row.owner.as_ref()?, row.handing_over.as_ref()?)))
+        else {
+            continue;
+        };
+        let (heir, leases_more) = match (live.get(next), live.contains_key(old)) {
+            (Some(ours), _) => (next, if *ours { 3 } else { 1 }),
+            (None, true) => (old, 1),
+            // Nobody renews it: it expires.
+            (None, false) => continue,
+        };
+        let patience = cx.config().hand_over_timeout + cx.config().lease_duration.times(leases_more);
+        if heir != cx.me() && next != cx.me() && lease.promised_for(now) >= patience {
+            overdue.push((ix, heir.clone()));
+        }
+    }
+    overdue.truncate(MAX_ASSIGNED);
+    for (ix, heir) in overdue {
+        carry_out(cx, leases, ix, &heir, true);
     }
 }
 

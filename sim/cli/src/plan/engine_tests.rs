@@ -277,7 +277,9 @@ proptest! {
             .filter(|step| placed(step.how))
             .map(|step| (step.from.clone(), step.to.clone()))
             .collect();
-        world.drive(Config::default(), 4_000, |world| !world.moves.is_empty());
+        // One look at a table does not tell that a hand-over will not end.
+        let config = Config::default().with_hand_over_timeout(Span::from_secs(86_400));
+        world.drive(config, 4_000, |world| !world.moves.is_empty());
         let moves = world.moves.iter().filter(|(how, ..)| placed(how));
         let mut placed: Vec<_> = moves.map(|(_, from, to)| (from.clone(), to.clone())).collect();
         let mut expected = expected;

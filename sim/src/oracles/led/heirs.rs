@@ -1,4 +1,5 @@
-//! The leases of a dead worker, and their heirs: the leader assigns these leases; where nobody leads, the followers take them.
+//! The leases of a dead worker, and their heirs: the leader assigns these leases; where nobody leads, the followers take them. And the leases
+//! that a live worker is to hand over, and does not: the leader ends these hand-overs.
 
 use super::{Led, Life, Truth, is_open};
 use crate::oracles::fact::{Owner, Row};
@@ -67,6 +68,9 @@ impl Led {
             Some((shard, owner, stood, allowed + self.doubt))
         });
         let left: Vec<_> = left.filter(|(_, _, stood, allowed)| stood > allowed).collect();
+        if leads {
+            self.look_for_hand_overs(now, verdict);
+        }
         for (shard, owner, stood, allowed) in left {
             self.rows[shard].named = now;
             verdict.report(Property::LeasesOwned, now, || {
@@ -77,6 +81,30 @@ impl Led {
                     allowed / 1_000
                 )
             });
+        }
+    }
+
+    /// A hand-over ends, if a worker of ours leads.
+    fn look_for_hand_overs(&mut self, now: Time, verdict: &mut Verdict) {
+        let allowed = self.ends_by + self.doubt;
+        for (shard, truth) in self.rows.iter_mut().enumerate() {
+            let Some(row) = truth.row.filter(is_open).filter(|row| row.next.is_some()) else {
+                continue;
+            };
+            let stood = now - truth.named.max(self.locked);
+            if stood > allowed {
+                truth.named = now;
+                verdict.report(Property::LeasesOwned, now, || {
+                    format!(
+                        "shard {shard} is to be handed over by {:?} to {:?} for {} ms, and the leader of ours is to end that \
+                         within {} ms",
+                        row.owner,
+                        row.next,
+                        stood / 1_000,
+                        allowed / 1_000
+                    )
+                });
+            }
         }
     }
 }

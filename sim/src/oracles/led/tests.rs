@@ -107,6 +107,28 @@ fn what_a_live_worker_renews_is_not_stolen() {
 }
 
 #[test]
+fn a_leader_ends_what_the_owner_does_not_hand_over_in_time() {
+    let owned = |counter| row(Some(0), counter, Mark::At(1));
+    let asked = |counter| Row {
+        next: Some(Owner::Life(2)),
+        ..owned(counter)
+    };
+    let change =
+        |at: u64, by, verb, before, after| (at * S, changed(0, Some(by), verb, Some(before), Some(after)));
+    let ended = |at| {
+        judge([
+            leads(50, 1),
+            write(190, 0, Verb::Take, (None, 0), (Some(0), 1)),
+            change(200, 1, Verb::BeginHandOver, owned(1), asked(1)),
+            change(at - 1, 0, Verb::Renew, asked(1), asked(2)),
+            change(at, 1, Verb::Assign, asked(2), row(Some(2), 3, Mark::At(1))),
+        ])
+    };
+    assert_eq!(ended(241), []);
+    assert_eq!(ended(230), [Property::FairShares]);
+}
+
+#[test]
 fn a_leader_gives_owners_time() {
     let owned = write(190, 0, Verb::Take, (None, 0), (Some(0), 1));
     let assigns = |at| write(at, 1, Verb::Assign, (Some(0), 1), (Some(2), 2));

@@ -179,7 +179,10 @@ impl Assigner {
             let until_us = lease
                 .is_handed_over()
                 .then(|| until.unwrap_or(now + PATIENCE_US + failover_us));
-            let is_free = lease.actual_owner().is_none() || lease.is_expired(failover_us, now);
+            let forgets = self.worker.fleet.as_ref().is_some_and(|fleet| fleet.forgets);
+            let is_forgotten = forgets && until_us.is_some_and(|until| now >= until);
+            let is_free =
+                lease.actual_owner().is_none() || lease.is_expired(failover_us, now) || is_forgotten;
             let seen = Seen {
                 lease,
                 is_free,

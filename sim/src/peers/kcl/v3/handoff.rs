@@ -71,7 +71,12 @@ impl Worker {
     pub(super) async fn watch_hand_overs(self: Rc<Self>) {
         loop {
             let asked: Vec<_> = self.renewer.held();
-            for held in asked.into_iter().filter(|held| held.hand_over_by.get().is_some()) {
+            let forgets = self.fleet.as_ref().is_some_and(|fleet| fleet.forgets);
+            let is_due = |held: &Rc<Held>| {
+                let forgotten = forgets && held.token.is_multiple_of(2);
+                held.hand_over_by.get().is_some() && !forgotten
+            };
+            for held in asked.into_iter().filter(is_due) {
                 let id = (held.lease.borrow().key.clone(), held.token);
                 let consumer = self.consumers.borrow().get(&id).cloned();
                 let Some(consumer) = consumer.filter(|consumer| !consumer.over.get()) else {

@@ -47,6 +47,8 @@ pub(super) struct Member {
     pub lock: Lock,
     /// How it assigns leases when it leads.
     assignment: Assignment,
+    /// Owners forget hand-overs.
+    pub forgets: bool,
     /// It is started as in a fleet of version 2: for how long all must have reported before the fleet goes over to version 3, in µs.
     migrates_after: Option<u64>,
     /// Until the fleet has gone over, it takes leases as version 2 does.
@@ -77,6 +79,7 @@ impl Member {
             lock: Lock::new(states.clone(), me),
             states,
             assignment: fleet.assignment,
+            forgets: fleet.forgets,
             migrates_after: fleet.migrates.then_some(wait_us),
             like_version_2: Cell::new(false),
             is_broken: Cell::new(false),
