@@ -5,7 +5,7 @@ use leasehold_engine::input::*;
 use leasehold_engine::notice::{Fatal, LossReason, Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::{Change, LeaseRow};
+use leasehold_engine::row::{Change, HandsOver, LeaseRow};
 use leasehold_engine::shard::HashRange;
 use leasehold_engine::time::Wall;
 
@@ -261,6 +261,8 @@ fn a_graceful_hand_over_begun_by_a_leader_is_carried_out() {
     let row = rig.table.rows.as_mut().unwrap().values_mut().next().unwrap();
     row.handing_over = me;
     row.owner = Some("next".into());
+    // The next owner is a worker of KCL: nobody wrote into the row that it hands the lease over.
+    row.hands_over = HandsOver::No;
     rig.secs(10);
     assert_eq!(rig.row(0).owner, Some("next".into()));
     assert_eq!(rig.row(0).handing_over, None);

@@ -318,6 +318,37 @@ fn ours_leaves_the_lead_to_workers_that_know_the_way() {
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
 }
 
+/// Whatever the leader did last, and whenever it looked: to a worker that has stopped it gives nothing.
+#[test]
+fn a_leader_gives_nothing_to_a_worker_that_has_left() {
+    for after in 0..20 {
+        let mut rig = leases(8);
+        make_tables(&mut rig);
+        rows(&mut rig, COORDINATOR).remove("Leader");
+        rig.join();
+        java_lives(&mut rig, OF_34, 60);
+        let leader = owner_of_lock(&mut rig, COORDINATOR);
+        assert_eq!(leader, Some(me(&rig, 0).to_string()));
+        let other = rig.join();
+        java_lives(&mut rig, OF_34, 100 + after);
+        let left = me(&rig, other);
+        assert!(owned(&rig, &left) > 0, "it has its share");
+        rig.call(other, Call::Shutdown);
+        java_lives(&mut rig, OF_34, 2);
+        assert!(rig.workers[other].engine().is_stopped(), "after {after} s");
+        for _ in 0..30 {
+            assert_eq!(owned(&rig, &left), 0, "after {after} s");
+            java_lives(&mut rig, OF_34, 1);
+        }
+    }
+}
+
+/// How many of eight leases name this worker.
+fn owned(rig: &Rig, worker: &WorkerId) -> usize {
+    let names = |n: &u32| rig.row(*n).owner.as_ref() == Some(worker);
+    (0..8).filter(names).count()
+}
+
 /// A lock that ours holds does not outlive the move.
 #[test]
 fn a_lock_beside_is_given_up_when_the_fleet_has_moved() {

@@ -219,6 +219,30 @@ fn the_end_of_one_stream_is_not_the_end_of_the_others() {
 }
 
 #[test]
+fn a_stream_that_is_made_anew_under_the_name_of_a_lost_one_is_told_once() {
+    let mut rig = application(&[("orders", 2), ("returns", 2)]);
+    rig.join();
+    rig.secs(5);
+    stream(&mut rig, "returns").created = None;
+    rig.secs(120);
+    let told = |rig: &Rig| {
+        let anew = |news: &StreamNews| match news {
+            StreamNews::MadeAnew { stream, id } => Some((stream.clone(), id.clone())),
+            _ => None,
+        };
+        news(rig, 0).iter().filter_map(anew).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&rig), [], "it is lost, and there is no other");
+    stream(&mut rig, "returns").created = Some(Wall(1_800_000_000_000));
+    rig.secs(40);
+    let anew = "123456789012:returns:1800000000".to_owned();
+    assert_eq!(told(&rig), [(id("returns").to_string(), anew)]);
+    rig.secs(300);
+    assert_eq!(told(&rig).len(), 1);
+    assert_eq!(held(&rig, 0, "orders"), 2);
+}
+
+#[test]
 fn a_stream_that_does_not_exist_is_told_and_the_others_are_read() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
     rig.config = reading(&["returns", "nowhere", "orders"]);

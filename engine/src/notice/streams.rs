@@ -21,6 +21,8 @@ pub enum StreamNews {
     Removed { stream: String },
     /// The worker cannot go on with it, and reads its other streams.
     Lost { stream: String, why: Box<Fatal> },
+    /// A stream was made under the name of one that was lost. It is not read.
+    MadeAnew { stream: String, id: String },
     /// The table has leases of a stream that this worker does not read. Empty: of an application of one stream.
     NotRead { stream: String, leases: u32 },
     /// The row of a lease was removed, since no worker had read its stream for `stream_cleanup_delay`.
@@ -35,6 +37,7 @@ impl StreamNews {
             StreamNews::Found { .. } => ("stream-found", Severity::Info),
             StreamNews::Removed { .. } => ("stream-removed", Severity::Info),
             StreamNews::Lost { .. } => ("stream-lost", Severity::Error),
+            StreamNews::MadeAnew { .. } => ("stream-made-anew", Severity::Warning),
             StreamNews::NotRead { .. } => ("stream-not-read", Severity::Warning),
             StreamNews::Forgot { .. } => ("forgot", Severity::Info),
         }
@@ -64,6 +67,11 @@ impl fmt::Display for StreamNews {
                     "reads stream {stream} no more, and goes on with its other streams: {why}"
                 )
             }
+            StreamNews::MadeAnew { stream, id } => write!(
+                f,
+                "found that a stream was made anew under the name of {stream}, which is lost: it is not read; start the worker again, or \
+                 add the stream {id}"
+            ),
             StreamNews::NotRead { stream, leases } if stream.is_empty() => write!(
                 f,
                 "found {} of an application of one stream in the lease table, and leaves them alone: their keys name no stream",

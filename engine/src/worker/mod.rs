@@ -38,7 +38,7 @@ mod testing;
 mod wording;
 
 use crate::engine::Held;
-use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
+use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, WorkerId};
 use crate::input::{Boot, Call, Outcome};
 use crate::notice::{Fatal, Notice, Stall, StreamNews};
 use crate::output::{EndReason, Output};
@@ -138,7 +138,10 @@ impl Worker {
                     self.after_scan(&scanned);
                 }
             }
-            Waiter::FleetLook => self.scan.on_look(cx, leases, op, outcome),
+            Waiter::FleetLook => {
+                self.scan.on_look(cx, leases, op, outcome);
+                self.assignment.on_looked(cx, leases);
+            }
             Waiter::List(stream) => {
                 if let Some(listed) = self.streams.on_page(cx, leases, (stream, op, emitted), outcome) {
                     self.after_listing(stream, &listed);
@@ -169,26 +172,16 @@ impl Worker {
                 lease,
                 token,
                 through,
-            } => {
-                if let Some(ix) = leases.find(lease.as_str()) {
-                    lease::on_said(cx, leases, ix, token, lease::Said::ProcessedThrough(through));
-                }
-            }
+            } => self.said(&lease, token, lease::Said::ProcessedThrough(through)),
             Call::Acknowledged { lease, token, batch } => {
-                if let Some(ix) = leases.find(lease.as_str()) {
-                    lease::on_said(cx, leases, ix, token, lease::Said::Acknowledged(batch));
-                }
+                self.said(&lease, token, lease::Said::Acknowledged(batch));
             }
             Call::GivenBack {
                 lease,
                 token,
                 batch,
                 detail,
-            } => {
-                if let Some(ix) = leases.find(lease.as_str()) {
-                    lease::on_said(cx, leases, ix, token, lease::Said::GivenBack(batch, detail));
-                }
-            }
+            } => self.said(&lease, token, lease::Said::GivenBack(batch, detail)),
             Call::Checkpoint { lease, token } => {
                 if let Some(ix) = leases.find(lease.as_str()) {
                     lease::on_checkpoint_wanted(cx, leases, ix, token);
@@ -206,6 +199,12 @@ impl Worker {
             Call::Resume { lease } => self.pause(&lease, false),
             Call::AddStream(source) => self.add_stream(&source),
             Call::RemoveStream(id) => self.remove_stream(&id),
+        }
+    }
+
+    fn said(&mut self, lease: &LeaseKey, token: FencingToken, said: lease::Said) {
+        if let Some(ix) = self.leases.find(lease.as_str()) {
+            lease::on_said(&mut self.cx, &mut self.leases, ix, token, said);
         }
     }
 

@@ -13,8 +13,10 @@ use crate::notice::{Fatal, ListReason, Notice};
 use crate::output::StreamOp;
 use crate::time::{Mono, Span, Wall};
 use identity::Identification;
+use successor::Successor;
 
 mod identity;
+mod successor;
 #[cfg(test)]
 mod tests;
 
@@ -61,6 +63,8 @@ pub(super) struct StreamWatch {
     watched_at: Mono,
     /// The stream is not doubted before this.
     rest_until: Mono,
+    /// The stream is lost: another one may be made under its name.
+    successor: Option<Successor>,
 }
 
 impl StreamWatch {
@@ -77,6 +81,7 @@ impl StreamWatch {
             watching: false,
             watched_at: Mono::default(),
             rest_until: Mono::default(),
+            successor: None,
         }
     }
 
@@ -142,6 +147,9 @@ impl StreamWatch {
 
     /// When it wants to be woken.
     pub(super) fn wake_at(&self, cx: &Context) -> Mono {
+        if let Some(successor) = self.successor.as_ref().filter(|_| !self.in_flight) {
+            return successor.wake_at();
+        }
         let waits = !self.is_found() || self.doubted || self.watching || self.claims.claim().is_some();
         if waits && !self.in_flight && cx.streams().reads(self.stream) {
             self.backoff.until()
@@ -197,6 +205,9 @@ impl StreamWatch {
         debug_assert!(self.in_flight, "an answer comes after the question");
         self.in_flight = false;
         if !cx.streams().reads(self.stream) {
+            let asked = self.asked;
+            self.successor
+                .take_if(|successor| successor.on_state(cx, self.stream, asked, &outcome));
             return;
         }
         match outcome {
@@ -250,6 +261,12 @@ impl StreamWatch {
     fn lose(&mut self, cx: &mut Context, why: Fatal) {
         self.claims.contradicted();
         (self.doubted, self.watching) = (false, false);
+        // The worker that has lost its only stream stops.
+        let goes_on = cx.streams().read().len() > 1;
+        let created = self
+            .created
+            .filter(|_| goes_on && matches!(why, Fatal::StreamGone { .. }));
+        self.successor = created.map(|created| Successor::new(cx, created));
         cx.request(Request::LoseStream(self.stream, why));
     }
 

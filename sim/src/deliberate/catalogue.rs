@@ -245,8 +245,8 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "unnamed-is-another"
     "unpaced"
     "unread-is-read"
-    "weak-ends-of-one-moment"
     "waits-for-the-given"
+    "weak-ends-of-one-moment"
     "wrong-range-refused"
 };
 

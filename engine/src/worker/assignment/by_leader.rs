@@ -35,9 +35,9 @@ fn is_owned(lease: &Lease) -> bool {
 }
 
 /// Whether a lease that can be taken is the leader's to assign by now.
-fn is_due(cx: &Context, lease: &Lease) -> bool {
+fn is_due(cx: &Context, leases: &LeaseTable, lease: &Lease) -> bool {
     let owned = lease.row().filter(|row| row.actual_owner().is_some());
-    owned.is_none_or(|row| lease.idle() >= silence_of(cx, row))
+    owned.is_none_or(|row| lease.idle() >= silence_of(cx, row) || leases.was_left(lease, row))
 }
 
 impl ByCount {
@@ -71,7 +71,7 @@ fn unread_for(cx: &Context, lease: &Lease) -> Span {
 /// What the leader does after a scan: it assigns what is free or expired; in a round, it also moves leases.
 pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, counts: &Balance, round: bool) {
     end_hand_overs(cx, leases);
-    let due = |ix: &LeaseIx| leases.get(*ix).is_some_and(|lease| is_due(cx, lease));
+    let due = |ix: &LeaseIx| leases.get(*ix).is_some_and(|lease| is_due(cx, leases, lease));
     let available: BTreeSet<LeaseIx> = counts.available().iter().copied().filter(due).collect();
     if available.is_empty() && !round {
         return;

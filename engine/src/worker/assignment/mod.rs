@@ -43,6 +43,14 @@ use fleet_member::FleetMember;
 use members::Members;
 use std::collections::BTreeMap;
 
+/// Leases are to be shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Undecided {
+    since: Mono,
+    /// In a round.
+    round: bool,
+}
+
 /// The room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Assignment {
@@ -50,6 +58,8 @@ pub(super) struct Assignment {
     members: Members,
     fleet: FleetMember,
     discovery: Discovery,
+    /// What is to be decided as the leader when the tables beside the lease table have been looked at.
+    undecided: Option<Undecided>,
     /// How many leases each worker was passed while this one stops.
     passed_on: BTreeMap<WorkerId, u32>,
 }
@@ -85,7 +95,32 @@ impl Assignment {
         }
         self.fleet.on_scanned(cx, leases);
         if self.fleet.leads(cx) && leases.fleet().is_led() {
+            self.share_out(cx, leases, balance, round);
+        } else {
+            self.undecided = None;
+        }
+    }
+
+    /// Shares leases out, if it is known by now who lives. If that cannot be found out, as it was known last.
+    fn share_out(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, round: bool) {
+        let before = self.undecided.take();
+        let round = round || before.is_some_and(|before| before.round);
+        let since = before.map_or(cx.now(), |before| before.since);
+        let is_known = leases.fleet().is_as_new_as(leases.scans().began());
+        let decides = round || !balance.available().is_empty();
+        if decides && !is_known && cx.now().since(since) < cx.config().lease_duration {
+            self.undecided = Some(Undecided { since, round });
+        } else {
             by_leader::assign(cx, leases, balance, round);
+        }
+    }
+
+    /// The tables beside the lease table were looked at.
+    pub(super) fn on_looked(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        let leads = cx.is_running() && self.fleet.leads(cx) && leases.fleet().is_led();
+        if leads && self.undecided.is_some() && leases.fleet().is_as_new_as(leases.scans().began()) {
+            let balance = leases.balance(cx);
+            self.share_out(cx, leases, &balance, false);
         }
     }
 

@@ -4,9 +4,8 @@ use super::held::{AppCommand, HeldLease};
 use super::stage::Stage;
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, EndReason};
-use crate::worker::context::{Context, Request};
 use crate::time::Mono;
-use crate::worker::context::{Context, Request, Waiter};
+use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 
 impl HeldLease {

@@ -12,8 +12,8 @@ use crate::worker::lease::HeldLease;
 
 /// How long the row of a lease must stand still so that its owner counts as dead.
 ///
-/// What an owner has handed over is nobody's until the next owner takes it, and that one looks four times a second: if it does not take the
-/// lease within a moment, it has died or stopped since it asked. Whoever takes the lease then, no two believe in it: one of two takes is
+/// What an owner has handed over is nobody's until the next owner takes it. That one looks four times a second at first, and later in each
+/// quick scan: if it does not take the lease within a moment, it has died or stopped since it asked. Whoever takes the lease then, no two believe in it: one of two takes is
 /// refused.
 fn lasts(cx: &Context, row: &LeaseRow) -> Span {
     let config = cx.config();
@@ -88,7 +88,7 @@ impl LeaseTable {
     ) {
         let me = counting.me;
         let ours = lease.is_ours() || lease.may_come_to(me);
-        let expired = lease.idle() >= lasts(cx, row);
+        let expired = lease.idle() >= lasts(cx, row) || self.was_left(lease, row);
         let stood_still = lease.stood_still_at(self.scans().before_began());
         let standing = Standing {
             expired,
@@ -106,6 +106,13 @@ impl LeaseTable {
                 && self.knows_lineage(row)
                 && cx.may_take(lease.stream())
         });
+    }
+
+    /// Whether a leader assigned a lease to a worker that has left before it could take it.
+    pub(in crate::worker) fn was_left(&self, lease: &Lease, row: &LeaseRow) -> bool {
+        let owner = row.owner.as_ref().filter(|_| row.handing_over.is_none());
+        let waits = self.fleet().is_led() && !lease.has_moved() && lease.idle() >= GIVEN;
+        waits && row.hands_over.is_no() && owner.is_some_and(|owner| self.fleet().has_left(owner))
     }
 
     /// Whether our share has room for so many more leases, by all that was shown to us.

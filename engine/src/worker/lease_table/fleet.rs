@@ -261,6 +261,18 @@ impl Fleet {
         seen.any(|seen| now < seen.until)
     }
 
+    /// Whether there is no report of this worker, not even an old one: it has taken it back, as a worker of ours does that stops.
+    pub(in crate::worker) fn has_left(&self, id: &WorkerId) -> bool {
+        let mut places = [Some(&self.here), self.beside.as_ref()].into_iter().flatten();
+        places.all(|rows| !rows.workers.contains_key(id))
+    }
+
+    /// Whether all rows by which workers say that they live were asked for at this moment or later. `scanned`: when the scan began that
+    /// is compared with them.
+    pub(in crate::worker) fn is_as_new_as(&self, scanned: Mono) -> bool {
+        self.beside.is_none() || self.looked_at >= scanned
+    }
+
     /// Whether the lease table has such a row.
     pub(in crate::worker) fn has_version_here(&self) -> bool {
         self.here.state.is_some()

@@ -59,6 +59,8 @@ pub(super) struct FleetLook {
     asked: Mono,
     /// A question was answered.
     looked: bool,
+    /// This worker leads, and is to decide by a look that was begun at this moment or later.
+    wanted: Option<Mono>,
     /// Workers of another library own leases, as the last whole scan showed.
     beside_others: bool,
     /// What was told last.
@@ -112,8 +114,18 @@ impl FleetLook {
         self.in_flight = true;
     }
 
-    /// A whole scan of the lease table has ended. `others`: whether workers of another library own leases.
-    pub(super) fn on_scanned(&mut self, cx: &Context, leases: &LeaseTable, others: bool) {
+    /// A whole scan of the lease table has ended. `others`: whether workers of another library own leases. `decides`: whether there is anything
+    /// to be decided by the leader. A leader looks once more then who lives: a worker that stops takes its report back before it lets go of
+    /// leases, and an older look would show it as one that has room for them.
+    pub(super) fn on_scanned(&mut self, cx: &Context, leases: &LeaseTable, others: bool, decides: bool) {
+        let fleet = leases.fleet();
+        let leads = fleet.leader().is_some_and(|(lock, _)| lock.id == *cx.me());
+        if decides && leads && !fleet.is_as_new_as(leases.scans.began()) {
+            self.wanted = Some(leases.scans.began());
+            if self.at.is_none() {
+                self.next_at = self.next_at.min(cx.now());
+            }
+        }
         let news = others && !self.beside_others;
         self.beside_others = others && !leases.fleet.has_version_here();
         if news && self.stage == Stage::Without {
@@ -230,7 +242,10 @@ impl FleetLook {
             },
         );
         let news = leases.fleet.looked(cx, self.number, self.asked, rows);
-        self.next_at = cx.now() + cx.config().scan_interval.per(2);
+        self.next_at = match self.wanted.take_if(|since| self.asked >= *since) {
+            _ if self.wanted.is_some() => cx.now(),
+            _ => cx.now() + cx.config().scan_interval.per(2),
+        };
         if news {
             cx.request(Request::Rescan(cx.now()));
         }

@@ -170,7 +170,12 @@ impl Lease {
     fn plain_row(&self, cx: &Context) -> Option<(&LeaseRow, &WorkerId)> {
         let row = self.unfinished_row().filter(|row| row.handing_over.is_none())?;
         // What was handed over, and is not taken yet, is anybody's in a moment.
-        let row = Some(row).filter(|row| row.hands_over != HandsOver::Later)?;
+        let row = Some(row).filter(|row| match row.hands_over {
+            HandsOver::Yes => true,
+            HandsOver::Later => false,
+            // Until its owner has renewed it, it may have been assigned to a worker that has left.
+            HandsOver::No => self.has_moved(),
+        })?;
         let expired = self.idle() >= cx.config().lease_duration;
         let owner = row.owner.as_ref().filter(|owner| *owner != cx.me())?;
         (!expired && !self.busy()).then_some((row, owner))

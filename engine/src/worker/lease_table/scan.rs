@@ -302,7 +302,9 @@ impl Scan {
         let rows = leases.len() as u32;
         let balance = leases.balance(cx);
         leases.judge_fleet(cx, &balance);
-        self.look.on_scanned(cx, leases, balance.has_other_programs());
+        let decides = self.round || !balance.available().is_empty();
+        self.look
+            .on_scanned(cx, leases, balance.has_other_programs(), decides);
         leases.plain.0.forget_names(balance.workers() as usize);
         debug_assert!(
             balance.unfinished() <= rows,

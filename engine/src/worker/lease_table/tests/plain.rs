@@ -133,19 +133,23 @@ fn a_lease_of_another_worker_that_lives_is_plain_until_that_changes() {
     let mut leases = table(&cx);
     let plain = |leases: &LeaseTable| 1 - leases.not_plain().count();
     shows(&cx, &mut leases, owned("a", "other", 1));
+    assert_eq!(plain(&leases), 0, "its owner was not seen to renew it");
+    shows(&cx, &mut leases, owned("a", "other", 2));
     assert_eq!(plain(&leases), 1);
     let handed = LeaseRow {
         handing_over: Some("other".into()),
-        ..owned("a", "next", 1)
+        ..owned("a", "next", 2)
     };
     shows(&cx, &mut leases, handed);
     assert_eq!(plain(&leases), 0, "it is being handed over");
-    shows(&cx, &mut leases, owned("a", "next", 2));
+    shows(&cx, &mut leases, owned("a", "next", 3));
+    assert_eq!(plain(&leases), 0, "its next owner was not seen to renew it");
+    shows(&cx, &mut leases, owned("a", "next", 4));
     assert_eq!(plain(&leases), 1);
     cx.later(cx.config().lease_duration);
-    shows(&cx, &mut leases, owned("a", "next", 2));
+    shows(&cx, &mut leases, owned("a", "next", 4));
     assert_eq!(plain(&leases), 0, "it is expired");
-    shows(&cx, &mut leases, owned("a", "next", 3));
+    shows(&cx, &mut leases, owned("a", "next", 5));
     assert_eq!(plain(&leases), 1);
     let ix = leases.find("a").unwrap();
     lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
