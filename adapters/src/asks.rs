@@ -87,7 +87,13 @@ impl AskSender {
     /// Asks that a stream be read, too, or no more.
     #[cfg(feature = "aws")]
     pub(crate) fn streams(&self, call: Call) {
-        let _ = self.queue.send(Ask(Inner::Streams(call)));
+        let _ = self.queue.send(Ask(Inner::Said(call)));
+    }
+
+    /// Says that the runtime of the handlers has run nothing for so long; absent: that it runs again.
+    pub(crate) fn runtime(&self, blocked: Option<Span>) {
+        let call = blocked.map_or(Call::RuntimeRuns, Call::RuntimeBlocked);
+        let _ = self.queue.send(Ask(Inner::Said(call)));
     }
 
     /// A cell for what is asked about one ownership of a shard.
@@ -112,9 +118,8 @@ enum Inner {
     Shutdown(Option<Span>),
     Pause(LeaseKey),
     Resume(LeaseKey),
-    /// Streams are added and removed.
-    #[cfg(feature = "aws")]
-    Streams(Call),
+    /// Streams are added and removed, and the runtime of the handlers runs nothing, or runs.
+    Said(Call),
 }
 
 impl Ask {
@@ -123,8 +128,7 @@ impl Ask {
             Inner::Shutdown(within) => vec![within.map_or(Call::Shutdown, Call::ShutdownWithin)],
             Inner::Pause(lease) => vec![Call::Pause { lease }],
             Inner::Resume(lease) => vec![Call::Resume { lease }],
-            #[cfg(feature = "aws")]
-            Inner::Streams(call) => vec![call],
+            Inner::Said(call) => vec![call],
             Inner::Shard(ShardAsks(cell)) => cell.calls(),
         }
         .into_iter()

@@ -3,6 +3,9 @@
 //! After each input the engine names the leases that it touched, and only these are written anew: so what is shown is what the
 //! engine holds, and an input costs the same with any number of leases.
 
+mod blocked;
+
+use self::blocked::Blocked;
 use crate::health::Health;
 use crate::machine::Machine;
 use crate::runtime::Runtime;
@@ -75,6 +78,7 @@ struct State {
     /// What is held, by the number that the engine gives to each lease.
     held: Vec<Option<Holding>>,
     stalls: BTreeMap<LeaseKey, Stall>,
+    blocked: Blocked,
 }
 
 impl State {
@@ -114,6 +118,13 @@ struct Holding {
 struct Stall {
     since: Mono,
     waits_for: String,
+}
+
+impl Life {
+    /// What stands still for longer than this is told as unhealthy.
+    fn patience(&self) -> Span {
+        self.lease_duration.max(LEAST_PATIENCE)
+    }
 }
 
 impl Holding {
@@ -221,10 +232,11 @@ impl Board {
     /// What the worker is and holds now.
     pub(crate) fn status(&self) -> Status {
         let life = self.0.life.get();
-        let (phase, since, mut held, stalls) = {
+        let (phase, since, mut held, stalls, blocked) = {
             let state = self.state();
             let held: Vec<Holding> = state.held.iter().flatten().cloned().collect();
-            (state.phase, state.since, held, state.stalls.clone())
+            let blocked = state.blocked.since();
+            (state.phase, state.since, held, state.stalls.clone(), blocked)
         };
         held.sort_unstable_by(|one, other| one.lease.cmp(&other.lease));
         let leases = life.map(|life| {
@@ -239,6 +251,9 @@ impl Board {
             worker: life.map(|life| life.worker.clone()),
             phase,
             phase_for: life.map_or(Span::ZERO, |life| life.clock.now().since(since)),
+            blocked_for: life
+                .zip(blocked)
+                .map(|(life, since)| life.clock.now().since(since)),
             leases: leases.unwrap_or_default(),
         }
     }
@@ -259,6 +274,7 @@ impl Board {
                 let now = life.clock.now();
                 reasons.extend(self.stands_still(life, now));
                 reasons.extend(self.has_no_table(life, now));
+                reasons.extend(state.blocked.reason(life.patience(), now));
                 remarks.extend(state.held.iter().flatten().filter_map(|holding| {
                     let stall = state.stalls.get(&holding.lease).filter(|_| holding.stalled)?;
                     let (lease, idle) = (&holding.lease, now.since(stall.since));
@@ -272,8 +288,7 @@ impl Board {
 
     fn stands_still(&self, life: &Life, now: Mono) -> Option<String> {
         let idle = now.since(Mono(self.0.turned.load(Ordering::Relaxed)));
-        let patience = life.lease_duration.max(LEAST_PATIENCE);
-        (idle > patience).then(|| {
+        (idle > life.patience()).then(|| {
             format!(
                 "the loop that keeps the leases has not run for {idle}, and a lease lasts {}: something blocks its thread, or the \
                  process gets no processor time",
@@ -347,6 +362,7 @@ impl BoardWriter {
                 }
             }
             Notice::ShuttingDown { .. } => self.stops(at),
+            Notice::Runtime(news) => self.board.state().blocked.hear(at, news),
             Notice::Stalled {
                 lease,
                 idle,

@@ -4,6 +4,7 @@ use super::*;
 use crate::runtime::TokioRuntime;
 use leasehold_engine::aggregate::Misplaced;
 use leasehold_engine::input::{Cause, Refusal, Reply};
+use leasehold_engine::notice::RuntimeNews;
 use leasehold_engine::testkit::Holding;
 use std::time::Duration;
 
@@ -81,6 +82,45 @@ async fn the_table_is_given_a_lease_duration_since_the_first_failure_after_an_an
         board.table(clock.now(), answer);
         assert!(after(0).await, "{answer:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runtime_that_runs_nothing_is_unhealthy_once_a_lease_would_have_ended_and_until_it_runs() {
+    let (board, clock) = board(LEASE);
+    let mut writer = BoardWriter::new(board.clone());
+    let mut hear = |news| writer.notice(clock.now(), &Notice::Runtime(news));
+    let after = async |span: u64| {
+        millis(span).await;
+        board.turned(clock.now());
+        board.health().reasons().to_vec()
+    };
+    millis(60_000).await;
+    hear(RuntimeNews::Blocked {
+        idle: Span::from_secs(5),
+        let_go_in: Some(Span::from_secs(25)),
+        said: Some("the handler of s-1 has blocked a thread for 5.000s".into()),
+    });
+    assert_eq!(after(5_000).await, [""; 0]);
+    let lasts = "the runtime that runs the handlers has run no task for";
+    assert_eq!(
+        after(1_000).await,
+        [format!(
+            "{lasts} 11.000s: the handler of s-1 has blocked a thread for 5.000s"
+        )]
+    );
+    assert_eq!(board.status().blocked_for, Some(Span::from_secs(11)));
+    hear(RuntimeNews::LetsGo {
+        idle: Span::from_secs(30),
+        leases: 2,
+    });
+    let reasons = after(0).await;
+    assert!(reasons[0].ends_with("; the leases were let go of, so that other workers read the shards"));
+    hear(RuntimeNews::Runs {
+        after: Span::from_secs(31),
+        let_go: true,
+    });
+    assert_eq!(after(0).await, [""; 0]);
+    assert_eq!(board.status().blocked_for, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -127,8 +127,8 @@ pub use leasehold_engine::config::{
 };
 pub use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 pub use leasehold_engine::notice::{
-    Choice, Fatal, Left, ListReason, LossReason, MigrationNews, Notice, Severity, Stall, StopSummary,
-    StreamNews, TakeReason,
+    Choice, Fatal, Left, ListReason, LossReason, MigrationNews, Notice, RuntimeNews, Severity, Stall,
+    StopSummary, StreamNews, TakeReason,
 };
 pub use leasehold_engine::output::{EndReason, FlushReason};
 pub use leasehold_engine::position::{BadSequenceNumber, Checkpoint, Position, SequenceNumber};

@@ -10,13 +10,14 @@ use crate::machine::Machine;
 use crate::metrics::{self, Meter};
 use crate::misplaced::show_misplaced;
 use crate::ports::{Consumed, Failure, Kind};
+use crate::pulse::Polls;
 use crate::requests::{Requests, show_consumed};
 use crate::store::Store;
 use crate::troubles::{Trouble, Troubles};
 use crate::waits::Waits;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use leasehold_engine::input::{Fetched, Outcome};
-use leasehold_engine::notice::{Notice, Severity, Stall};
+use leasehold_engine::notice::{Notice, RuntimeNews, Severity, Stall};
 use leasehold_engine::output::Effect;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::shown::Shown;
@@ -45,6 +46,8 @@ pub(crate) struct Observer {
     requests: Requests,
     handovers: Handovers,
     board: BoardWriter,
+    /// The calls of handlers that run; absent in tests of parts that have none.
+    polls: Option<Polls>,
 }
 
 impl fmt::Debug for Observer {
@@ -71,7 +74,15 @@ impl Observer {
             requests: Requests::default(),
             handovers: Handovers::default(),
             board: BoardWriter::default(),
+            polls: None,
         }
+    }
+
+    /// Says which handlers keep the runtime from running anything.
+    #[must_use]
+    pub(crate) fn with_polls(mut self, polls: Polls) -> Self {
+        self.polls = Some(polls);
+        self
     }
 
     /// Writes what the worker is and holds to this board.
@@ -119,6 +130,14 @@ impl Observer {
                     why,
                     said,
                 }
+            }
+            Notice::Runtime(RuntimeNews::Blocked { idle, let_go_in, .. }) => {
+                let said = self.polls.as_ref().map(|polls| polls.who_blocks(idle));
+                Notice::Runtime(RuntimeNews::Blocked {
+                    idle,
+                    let_go_in,
+                    said,
+                })
             }
             other => other,
         }

@@ -3,23 +3,23 @@
 //! A handler that blocks its thread (a synchronous client, `thread::sleep`, a long computation) takes a thread from the
 //! runtime it runs on. The other tasks of that thread wait. When all threads are taken, no handler is served, and nothing logs the
 //! cause. So each call of a handler notes since when it has been in one poll, and a warning names the calls for which that is long.
-//! Besides, a task is given to that runtime again and again. If it is not run for a while, one warning says so, with all handlers
-//! that are the cause.
+//! Besides, a task is given to that runtime again and again. If it is not run for a while, the engine is told so, again and again, and
+//! when it is run again. The engine says both, each once, and lets go of the leases if that lasts.
 
+use crate::asks::AskSender;
 use crate::metrics::{self, Meter, seconds};
 use crate::runtime::Runtime;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::time::{Mono, Span};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// A task that was not run for so long is late.
+/// A task that was not run for so long is late. So long is a handler not to be in one poll, either.
 const PATIENCE: Span = Span::from_secs(5);
 /// How many looks make up that time. A process that was stopped as a whole misses one look at most.
 const LOOKS: u64 = 5;
@@ -135,6 +135,11 @@ impl Polls {
         std::mem::take(&mut self.running().over)
     }
 
+    /// Who keeps the runtime from running anything, where it has run nothing for so long: what has been in one poll for half of that.
+    pub(crate) fn who_blocks(&self, idle: Span) -> String {
+        who_blocks(&self.longer_than(idle.per(2), self.clock.now()))
+    }
+
     /// The polls that have taken so long, the longest first.
     fn longer_than(&self, least: Span, now: Mono) -> Vec<Poll> {
         let running = self.running();
@@ -161,9 +166,9 @@ pub(crate) struct Pulse {
     own: Arc<dyn Runtime>,
     polls: Polls,
     meter: Meter,
+    /// The way to the engine.
+    asks: AskSender,
     patience: Span,
-    /// When a warning last said that the runtime is late.
-    said: Option<Mono>,
     /// The handlers that a warning named: when, and in which poll.
     named: BTreeMap<LeaseKey, (Mono, Mono)>,
 }
@@ -175,6 +180,7 @@ impl Pulse {
         own: Arc<dyn Runtime>,
         polls: Polls,
         meter: Meter,
+        asks: AskSender,
         lease: Span,
     ) -> Self {
         let patience = PATIENCE.min(lease.per(2));
@@ -184,8 +190,8 @@ impl Pulse {
             own,
             polls,
             meter,
+            asks,
             patience,
-            said: None,
             named: BTreeMap::new(),
         }
     }
@@ -209,13 +215,16 @@ impl Pulse {
             self.own.sleep(pause).await;
             let mut looks = 1;
             while matches!(felt.try_recv(), Err(oneshot::error::TryRecvError::Empty)) {
-                let late = self.own.now().since(asked);
-                self.show(late);
+                self.show(self.own.now().since(asked));
                 if looks >= LOOKS {
-                    self.warn(late);
+                    // A process that was stopped as a whole meanwhile did not look.
+                    self.is_late(pause.times(looks), looks == LOOKS);
                 }
                 self.own.sleep(pause).await;
                 looks += 1;
+            }
+            if looks > LOOKS {
+                self.asks.runtime(None);
             }
             if looks > 1 {
                 self.show(Span::ZERO);
@@ -232,18 +241,15 @@ impl Pulse {
         self.meter.set(&metrics::HANDLERS_BLOCKING, [], handlers as f64);
     }
 
-    /// The runtime is late.
-    fn warn(&mut self, late: Span) {
+    /// The runtime has run nothing for so long: the engine is told. `first`: for the first time, and it names who blocks.
+    fn is_late(&mut self, late: Span, first: bool) {
         let now = self.own.now();
         self.show_blocking(self.polls.longer_than(self.patience, now).len());
-        if self.said.is_some_and(|said| now.since(said) < SAY_AGAIN) {
-            return;
-        }
-        self.said = Some(now);
-        let blocking = self.polls.longer_than(late.per(2), now);
-        tracing::warn!(target: "leasehold", kind = "blocked", "{}", sentence(late, &blocking));
-        for poll in blocking {
-            self.named.insert(poll.lease, (now, poll.since));
+        self.asks.runtime(Some(late));
+        if first {
+            for poll in self.polls.longer_than(late.per(2), now) {
+                self.named.insert(poll.lease, (now, poll.since));
+            }
         }
     }
 
@@ -299,15 +305,14 @@ impl Drop for Pulse {
     }
 }
 
-fn sentence(late: Span, blocking: &[Poll]) -> String {
-    let mut text = format!("the runtime that runs the handlers has run no task for {late}: ");
+fn who_blocks(blocking: &[Poll]) -> String {
     if blocking.is_empty() {
-        text += "no handler of this worker is in a long poll, so something else in this program blocks its threads; ";
+        return "no handler of this worker is in a long poll, so something else in this program blocks its threads".to_owned();
     }
-    for Poll { lease, span, .. } in blocking {
-        let _ = write!(text, "the handler of {lease} has blocked a thread for {span}; ");
-    }
-    text + "run what blocks in tokio::task::spawn_blocking, or the handlers wait and their shards fall behind"
+    let each = blocking
+        .iter()
+        .map(|Poll { lease, span, .. }| format!("the handler of {lease} has blocked a thread for {span}"));
+    each.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(all(test, feature = "tokio-runtime"))]

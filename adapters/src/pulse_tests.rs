@@ -1,5 +1,7 @@
 use super::*;
+use crate::asks::{Ask, Asks, asks};
 use crate::runtime::TokioRuntime;
+use leasehold_engine::input::Call as LeaseCall;
 use std::time::Duration;
 
 fn polls() -> (Arc<dyn Runtime>, Polls) {
@@ -39,7 +41,7 @@ async fn a_call_is_found_while_it_is_in_one_poll_and_not_while_it_waits() {
 }
 
 #[test]
-fn the_warning_says_who_blocks_for_how_long_and_what_to_do() {
+fn it_is_said_who_blocks_and_for_how_long() {
     let poll = |lease: &str, span| Poll {
         lease: lease.into(),
         since: Mono(0),
@@ -50,12 +52,76 @@ fn the_warning_says_who_blocks_for_how_long_and_what_to_do() {
         poll("shardId-0", Span::from_secs(6)),
     ];
     assert_eq!(
-        sentence(Span::from_secs(6), &blocking),
-        "the runtime that runs the handlers has run no task for 6.000s: the handler of shardId-1 has blocked a thread for \
-         6.500s; the handler of shardId-0 has blocked a thread for 6.000s; run what blocks in tokio::task::spawn_blocking, \
-         or the handlers wait and their shards fall behind"
+        who_blocks(&blocking),
+        "the handler of shardId-1 has blocked a thread for 6.500s; the handler of shardId-0 has blocked a thread for 6.000s"
     );
-    assert!(sentence(Span::from_secs(6), &[]).contains("something else in this program blocks its threads"));
+    assert!(who_blocks(&[]).contains("something else in this program blocks its threads"));
+}
+
+/// What the engine was told: for how many hundredths of a second nothing ran; 0: that something runs.
+fn told(asks: &mut Asks) -> Vec<u64> {
+    let calls = std::iter::from_fn(|| asks.try_next()).flat_map(Ask::into_calls);
+    let told = calls.map(|call| match call {
+        LeaseCall::RuntimeBlocked(late) => late.0 / 10_000,
+        LeaseCall::RuntimeRuns => 0,
+        other => panic!("{other:?}"),
+    });
+    told.collect()
+}
+
+#[test]
+fn the_engine_is_told_while_nothing_runs_and_once_that_it_runs_again() {
+    let tokio = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let (own, program) = (tokio(), tokio());
+    let of = |runtime: &tokio::runtime::Runtime| -> Arc<dyn Runtime> {
+        let _entered = runtime.enter();
+        Arc::new(TokioRuntime::current().unwrap())
+    };
+    let (handlers, clock) = (of(&program), of(&own));
+    let (sender, mut asks) = asks();
+    let polls = Polls::new(clock.clone());
+    // It is late after 100 ms.
+    let pulse = Pulse::new(
+        handlers,
+        clock,
+        polls,
+        Meter::default(),
+        sender,
+        Span::from_millis(200),
+    );
+    let (free, blocked) = std::sync::mpsc::channel::<()>();
+    let blocks = std::thread::spawn(move || {
+        program.block_on(async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            // The only thread that could run a task.
+            let _ = blocked.recv();
+            tokio::time::sleep(Duration::from_secs(2)).await;
+        });
+    });
+    let told = own.block_on(async {
+        let feeling = tokio::spawn(pulse.feel());
+        let mut all = Vec::new();
+        while !all.iter().any(|hundredths| *hundredths >= 20) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            all.extend(told(&mut asks));
+        }
+        free.send(()).unwrap();
+        while !all.contains(&0) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            all.extend(told(&mut asks));
+        }
+        feeling.abort();
+        all
+    });
+    blocks.join().unwrap();
+    let runs = told.iter().position(|hundredths| *hundredths == 0).unwrap();
+    assert_eq!(told[0], 10, "not before it is late: {told:?}");
+    assert!(told[..runs].is_sorted(), "{told:?}");
 }
 
 /// A warning in the first place, none again within a minute, and one line at the end; of a poll that nobody saw, the warning
@@ -66,7 +132,8 @@ async fn a_handler_that_blocks_is_named_once_and_so_is_its_end() {
     let pulse = |polls: &Polls| {
         let meter = Meter::default();
         let lease = Span::from_millis(40);
-        Pulse::new(clock.clone(), clock.clone(), polls.clone(), meter, lease)
+        let (sender, _) = asks();
+        Pulse::new(clock.clone(), clock.clone(), polls.clone(), meter, sender, lease)
     };
     let block = |name: &str, pulse: Option<Arc<Mutex<Pulse>>>| {
         polls.watch(name.into(), async move {

@@ -15,6 +15,9 @@ pub struct Status {
     pub phase: Phase,
     /// For how long it has done that. 0 before [`Worker::run`](crate::Worker::run).
     pub phase_for: Span,
+    /// For how long the runtime of the handlers has run nothing, once the worker has said so: see
+    /// [`RuntimeNews::Blocked`](crate::RuntimeNews::Blocked).
+    pub blocked_for: Option<Span>,
     /// The leases it holds, in the order of their keys. Of a worker that has stopped: those that it left to expire.
     pub leases: Vec<LeaseStatus>,
 }

@@ -215,7 +215,7 @@ impl Worker {
             runtime.clone(),
             store.clone(),
             fences.clone(),
-            sender,
+            sender.clone(),
             meter.clone(),
             polls.clone(),
         )
@@ -229,11 +229,12 @@ impl Worker {
         let recorder = Recorder::new(sink, flight.clone());
         let observer = Observer::new(fences, settings.observer)
             .with_metrics(meter.clone(), store)
+            .with_polls(polls.clone())
             .with_board(board);
         // A runtime that was given may have a time of its own, in which no handler takes long.
         let pulse = (settings.on_caller || !Arc::ptr_eq(&runtime, &handlers)).then(|| {
             let lease = boot.config.lease_duration();
-            let pulse = Pulse::new(handlers.clone(), runtime.clone(), polls, meter, lease);
+            let pulse = Pulse::new(handlers.clone(), runtime.clone(), polls, meter, sender, lease);
             runtime.spawn(Box::pin(pulse.feel()))
         });
         let result = Driver::new(Engine::new(), runtime, ports, asks, recorder, observer)

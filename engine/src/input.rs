@@ -68,7 +68,7 @@ pub struct Boot {
     pub config: Config,
 }
 
-/// Something the application says.
+/// Something the application says, or is seen to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Call {
@@ -125,6 +125,11 @@ pub enum Call {
         /// Why, for people.
         detail: String,
     },
+    /// The runtime that runs the handlers has run nothing for so long, so that no handler can go on. Said again and again while that
+    /// lasts.
+    RuntimeBlocked(Span),
+    /// It runs something. Ignored if it was not said to be blocked.
+    RuntimeRuns,
     /// Read this stream, too. Ignored by a worker of one stream, and if the stream is read already.
     AddStream(StreamSource),
     /// Read this stream no more: finish what is being processed, checkpoint, and release its leases. Their rows stay. Ignored by a

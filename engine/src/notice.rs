@@ -17,6 +17,7 @@ mod kind;
 mod migration;
 mod missed;
 mod reason;
+mod runtime;
 mod sentence;
 mod stall;
 mod stop;
@@ -28,6 +29,7 @@ pub use kind::Severity;
 pub use migration::MigrationNews;
 use reason::retries;
 pub use reason::{Choice, ListReason, LossReason, TakeReason};
+pub use runtime::RuntimeNews;
 use sentence::{Ids, Sentence};
 pub use stall::Stall;
 use stop::Count;
@@ -240,6 +242,8 @@ pub enum Notice {
     Stream(StreamNews),
     /// What the leader of a migration from KCL 2 to KCL 3 found.
     Migration(MigrationNews),
+    /// The runtime that runs the handlers runs nothing, or runs again.
+    Runtime(RuntimeNews),
     /// The wall clock went further than the monotonic clock: the machine was suspended, or the wall clock was set. So many leases are held,
     /// and each is believed in for that much less.
     TimeMissed { by: Span, leases: u32 },
@@ -341,6 +345,7 @@ impl fmt::Display for Sentence<'_> {
                     EndReason::HandedOver => "the lease is handed over",
                     EndReason::SourceGone => "the worker cannot go on with its stream and table",
                     EndReason::StreamRemoved => "its stream is read no more",
+                    EndReason::HandlersBlocked => "no handler can run",
                 };
                 write!(f, "stopped processing {lease}: {why}")
             }
@@ -472,6 +477,7 @@ impl fmt::Display for Sentence<'_> {
             } => write!(f, "moves {lease} from {from} to {to}"),
             Notice::Stream(news) => write!(f, "{news}"),
             Notice::Migration(news) => write!(f, "{news}"),
+            Notice::Runtime(news) => write!(f, "{news}"),
             Notice::TimeMissed { by, leases } => missed::time(f, *by, *leases),
             Notice::WallIgnored { by } => missed::ignored(f, *by),
             Notice::Yields { lease } => write!(f, "giving up {lease}: by rank it is another member's"),
@@ -479,18 +485,7 @@ impl fmt::Display for Sentence<'_> {
                 table,
                 leases,
                 position,
-            } => {
-                let (leases, their) = match leases {
-                    1 => ("1 lease".to_owned(), "its checkpoint"),
-                    _ => (format!("{leases} leases"), "their checkpoints"),
-                };
-                write!(
-                    f,
-                    "found {leases} in the lease table of {table:?} and goes on from {their}: the initial position {position} \
-                     applies only to shards without a lease; to begin anew from there, stop the fleet and delete the table, or \
-                     use another application name"
-                )
-            }
+            } => sentence::continued(f, table, *leases, *position),
         }
     }
 }

@@ -357,6 +357,9 @@ pub enum EndReason {
     HandedOver,
     /// The worker cannot go on with it: the stream or its table is gone, or the table is of another stream.
     SourceGone,
+    /// The runtime of the handlers runs nothing, so that the lease is let go of for other workers; what was processed has been
+    /// checkpointed as far as possible.
+    HandlersBlocked,
     /// The application does not want to read this stream any more; what was processed has been checkpointed as far as possible.
     StreamRemoved,
 }

@@ -30,6 +30,7 @@ mod rig;
 mod several_streams;
 mod shares;
 mod stalls;
+mod standstill;
 mod stops;
 mod table_requests;
 mod takes;

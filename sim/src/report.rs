@@ -1,7 +1,7 @@
 //! What is shown of worlds: a column log of one, marks and a summary of many.
 
 use crate::oracles::Time;
-use leasehold_engine::notice::{LossReason, Notice, TakeReason};
+use leasehold_engine::notice::{LossReason, Notice, RuntimeNews, TakeReason};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -148,6 +148,9 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::SetAsideFailed { .. } => "engine/set-aside-failed",
         Notice::ShardStopped { .. } => "engine/shard-stopped",
         Notice::Paused { .. } => "engine/paused",
+        Notice::Runtime(RuntimeNews::Blocked { .. }) => "engine/runtime-blocked",
+        Notice::Runtime(RuntimeNews::LetsGo { .. }) => "engine/lets-go",
+        Notice::Runtime(RuntimeNews::Runs { .. }) => "engine/runtime-runs",
         Notice::PauseEnded { .. } => "engine/pause-ended",
         Notice::Fatal(_) => "engine/fatal",
         _ => return None,

@@ -446,6 +446,10 @@ fn tuned(draws: Draws, promised: Config) -> Config {
             true => Span(draws.magnitude("handler-timeout", 1, 500_000, lease_duration.times(2).0)),
             false => Span::ZERO,
         })
+        .with_give_up_after(match draws.below("give-up", 0, 8) {
+            0 => Span::ZERO,
+            _ => Span(draws.between("give-up", 1, lease_duration.0 / 2, lease_duration.0 * 2)),
+        })
         .with_reader(
             ReaderConfig::default()
                 .with_max_records(draws.magnitude("records", 0, 1, 1_000) as u32)

@@ -3,6 +3,7 @@
 mod admin;
 mod aggregates;
 mod bad_input;
+mod blocked;
 mod blocking;
 mod boto3;
 mod differential;

@@ -180,9 +180,14 @@ impl Control {
     /// * the loop that keeps its leases has not run for longer than `lease_duration` (10 s by default; 3 s if that is shorter):
     ///   something blocks its thread, as a function for notices that does not return, or, with
     ///   [`coordination_on_caller`](crate::Builder::coordination_on_caller), a handler that blocks;
+    /// * the runtime of the handlers has run nothing for longer than that, as handlers block all of its threads: the reason names
+    ///   them;
     /// * every request to the lease table has failed for longer than `lease_duration`;
     /// * the worker has ended with an error, or its future was dropped or has panicked. A worker that was asked to stop and ended
     ///   well is healthy, and so is one that has not been run yet.
+    ///
+    /// Ask from a thread that no handler can block, or the answer does not come: the examples `shutdown_and_health` and `axum_service`
+    /// serve it on a thread and a runtime of their own.
     ///
     /// Each of these is worth a restart, if it lasts. An outage of DynamoDB looks the same on all workers: let a probe fail for
     /// longer than outages that you would rather sit out (`failureThreshold` times `periodSeconds` of Kubernetes), or the whole

@@ -216,6 +216,7 @@ async fn a_status_is_json_with_times_in_microseconds() {
         serde_json::json!({
             "worker": "worker:1",
             "phase": "running",
+            "blocked_for": null,
             "leases": [{
                 "lease": "shardId-000000000000",
                 "shard": "shardId-000000000000",

@@ -256,6 +256,7 @@ impl Config {
         at_most_a_day("flush_timeout", self.flush_timeout)?;
         at_most_a_day("stall_after", self.stall_after)?;
         at_most_a_day("handler_timeout", self.handler_timeout)?;
+        at_most_a_day("give_up_after", self.give_up_after)?;
         at_most_a_day("fleet.migration_wait", self.fleet.migration_wait)?;
         let discovery = self.fleet.discovery_interval;
         within_range(

@@ -249,6 +249,12 @@ options! {
         /// The pause before a batch is handed over again after its handler failed. It grows with every failure in a row, up to
         /// `retry_max`.
         handler_backoff, with_handler_backoff: Span = Span::from_millis(500), "500 ms", "any";
+        /// How long the runtime of the handlers may run nothing, as handlers block all of its threads, before the worker lets go of all its leases
+        /// for other workers; 0: it keeps them. Nothing is let go of while one thread is free, or while a handler says what it has processed.
+        /// By default as long as a worker that asked for a lease waits for an owner that hangs: three lease durations, each of which the worker has
+        /// renewed for nothing. Shorter: shards stand still for less time. Longer: more of what a handler computes on its thread is done before
+        /// its records are another worker's; so the time doubles with each time that leases were let go of in the life of a worker.
+        give_up_after, with_give_up_after: Span = Span::from_secs(30), "30 s", "at most 24 h";
         /// How long a call of the handler may take: to process a batch, to open a shard, to flush while the lease is kept, or of the dead-letter
         /// sink; 0: as long as it likes. A call that takes longer is stopped at its next `.await`, counts as failed, and is made again
         /// after a pause. Shorter: a call that hangs holds its shard up for less time. Shorter than a call that makes progress: that call is

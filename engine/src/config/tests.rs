@@ -122,6 +122,7 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
         "flush_timeout" => config.with_flush_timeout(span),
         "stall_after" => config.with_stall_after(span),
         "handler_timeout" => config.with_handler_timeout(span),
+        "give_up_after" => config.with_give_up_after(span),
         "reader.max_records" => config.with_reader(reader.with_max_records(number)),
         "reader.min_interval" => config.with_reader(reader.with_min_interval(span)),
         "reader.idle_interval" => config.with_reader(reader.with_idle_interval(span)),
@@ -201,7 +202,7 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
         }
         compared += 1;
     }
-    assert_eq!(compared, 34);
+    assert_eq!(compared, 35);
 }
 
 /// A default as people write it.

@@ -82,6 +82,7 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::FleetTables(_) => ("fleet-tables", Info),
         Notice::Stream(news) => news.kind(),
         Notice::Migration(news) => news.kind(),
+        Notice::Runtime(news) => news.kind(),
         Notice::Assigned { .. } => ("assigned", Info),
         Notice::Trimmed { .. } => ("trimmed", Error),
         Notice::Trouble { .. } => ("trouble", Warning),

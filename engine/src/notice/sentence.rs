@@ -1,6 +1,7 @@
 //! A notice as one line that no name in it can break.
 
 use super::Notice;
+use crate::config::InitialPosition;
 use crate::ids::ShardId;
 use crate::shown::Escaping;
 use std::fmt::{self, Write as _};
@@ -31,4 +32,22 @@ impl fmt::Display for Ids<'_> {
         }
         Ok(())
     }
+}
+
+/// Leases were found that do not begin at the configured initial position.
+pub(super) fn continued(
+    f: &mut fmt::Formatter<'_>,
+    table: &str,
+    leases: u32,
+    position: InitialPosition,
+) -> fmt::Result {
+    let (leases, their) = match leases {
+        1 => ("1 lease".to_owned(), "its checkpoint"),
+        _ => (format!("{leases} leases"), "their checkpoints"),
+    };
+    write!(
+        f,
+        "found {leases} in the lease table of {table:?} and goes on from {their}: the initial position {position} applies only to \
+         shards without a lease; to begin anew from there, stop the fleet and delete the table, or use another application name"
+    )
 }

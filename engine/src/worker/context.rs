@@ -5,12 +5,14 @@ use super::pending::Pending;
 pub(super) use super::pending::Waiter;
 use super::phase::Phase;
 use super::read_budget::ReadBudget;
+pub(super) use super::request::{Request, RowWriteId};
+use super::standstill::Standstill;
 use super::stream_set::{StreamIx, StreamSet};
 use super::table_turns::{TableTurns, Turn};
 use crate::config::{Config, InitialPosition, StreamSource};
 use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
-use crate::notice::{Fatal, ListReason, Notice, TakeReason};
+use crate::notice::Notice;
 use crate::output::{Command, ConsumerOp, Effect, EndReason, Output, StreamOp, TableOp};
 use crate::policy::{Assign, Finished, Lineage, Steal};
 use crate::row::Change;
@@ -19,51 +21,6 @@ use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
-
-/// Names a row that is written beside the lanes, until that is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct RowWriteId(pub(super) u32);
-
-/// What one room wants of another. The worker carries requests out in the order in which they were made, when the room that made
-/// them has returned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Request {
-    /// List the shards, unless they are being listed: something is missing, or not understood. With the reason.
-    ListShards(StreamIx, ListReason),
-    /// Scan the table at this moment at the latest, but not too soon after the last scan.
-    Rescan(Mono),
-    /// Find out whether the lease table is gone: an operation did not find it.
-    DoubtTable,
-    /// Take note that a stream that is to be read was found.
-    StreamFound(StreamIx),
-    /// Take note that the identity of a stream is known.
-    StreamIdentified(StreamIx),
-    /// Find out whether the stream is gone, and list its shards: a shard was not found.
-    DoubtStream(StreamIx),
-    /// Take note that a listing of the shards, which took so long, has ended.
-    StreamListed(StreamIx, Span),
-    /// Read a stream no more: the worker cannot go on with it.
-    LoseStream(StreamIx, Fatal),
-    /// Write a row beside the lanes.
-    WriteRow {
-        change: Change,
-        why: String,
-        /// The held lease whose end waits for this row.
-        child_of: Option<LeaseIx>,
-        /// Do not begin it after this moment.
-        expires: Mono,
-    },
-    /// Drop the rows that this lease was to create: it is not ours any more.
-    DropRowWrites(LeaseIx),
-    /// Take note that a lease was given up by our own will.
-    GivenUp(LeaseIx),
-    /// Take a lease.
-    Take(LeaseIx, TakeReason),
-    /// The lease table is gone: nothing can be written any more. Stop.
-    TableGone(Fatal),
-    /// Stop: the worker cannot go on.
-    Stop(Fatal),
-}
 
 /// The part of a worker that all rooms share.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +34,8 @@ pub(super) struct Context {
     skew: Skew,
     hold: Span,
     phase: Phase,
+    /// Whether the runtime of the handlers runs anything.
+    standstill: Standstill,
     /// Table and stream were found: rows and shards may be read.
     booted: bool,
     /// The streams that are read.
@@ -99,7 +58,7 @@ impl Hash for Context {
         let mut pending: Vec<_> = self.pending.iter().collect();
         pending.sort_unstable_by_key(|(op, _)| **op);
         (&self.me, self.seed, self.next_op, pending).hash(state);
-        (&self.phase, self.booted, &self.streams).hash(state);
+        (&self.phase, &self.standstill, self.booted, &self.streams).hash(state);
         (&self.reads, &self.turns).hash(state);
     }
 }
@@ -121,6 +80,7 @@ impl Context {
             skew,
             hold,
             phase: Phase::Running,
+            standstill: Standstill::default(),
             booted: false,
             streams,
             reads,
@@ -191,6 +151,20 @@ impl Context {
     /// Whether new work is begun.
     pub(super) fn is_running(&self) -> bool {
         self.phase == Phase::Running
+    }
+
+    /// Whether the runtime of the handlers runs anything.
+    pub(super) fn standstill(&self) -> &Standstill {
+        &self.standstill
+    }
+
+    pub(super) fn standstill_mut(&mut self) -> &mut Standstill {
+        &mut self.standstill
+    }
+
+    /// Whether this worker is to have leases: it runs, and so do its handlers, as far as is known.
+    pub(super) fn wants_leases(&self) -> bool {
+        self.is_running() && !self.standstill.lets_go()
     }
 
     /// Whether a stop has come to the point where handlers are aborted and checkpoints not waited for: two requests before its
@@ -279,13 +253,15 @@ impl Context {
     /// Whether leases of a stream may be taken, or asked for: it is read, and known since. A worker of one stream takes none before it
     /// has recognised that.
     pub(super) fn may_take(&self, stream: StreamIx) -> bool {
-        let known = self.streams.is_identified(stream);
+        let known = self.streams.is_identified(stream) && !self.standstill.lets_go();
         known && self.streams.reads(stream) && (!self.streams.are_several() || self.has_recognised(stream))
     }
 
     /// Why the leases of a stream are let go of, if they are.
     pub(super) fn leaves(&self, stream: StreamIx) -> Option<EndReason> {
-        self.phase.stopping().or_else(|| self.streams.ended(stream))
+        let stands = self.standstill.lets_go().then_some(EndReason::HandlersBlocked);
+        let stops = self.phase.stopping().or_else(|| self.streams.ended(stream));
+        stops.or(stands)
     }
 
     /// Whether leases are assigned by rank among the members.

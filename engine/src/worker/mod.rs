@@ -17,6 +17,8 @@
 
 mod assignment;
 mod backoff;
+mod by_number;
+mod calls;
 mod context;
 mod evidence;
 mod hopeless;
@@ -26,8 +28,10 @@ mod lease_table;
 mod pending;
 mod phase;
 mod read_budget;
+mod request;
 mod row_writes;
 mod shard_sync;
+mod standstill;
 mod startup;
 mod stream_set;
 mod stream_watch;
@@ -38,8 +42,8 @@ mod testing;
 mod wording;
 
 use crate::engine::Held;
-use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, WorkerId};
-use crate::input::{Boot, Call, Outcome};
+use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
+use crate::input::{Boot, Outcome};
 use crate::notice::{Fatal, Notice, Stall, StreamNews};
 use crate::output::{EndReason, Output};
 use crate::stream_id::StreamId;
@@ -159,58 +163,6 @@ impl Worker {
             }
             Waiter::App(ix) => lease::on_app(cx, leases, ix, op, outcome),
             Waiter::Lane(ix) => lease::on_lane(cx, leases, ix, op, emitted, outcome),
-        }
-    }
-
-    pub(crate) fn on_call(&mut self, call: Call) {
-        if *self.cx.phase() == Phase::Stopped {
-            return;
-        }
-        let (cx, leases) = (&mut self.cx, &mut self.leases);
-        match call {
-            Call::Processed {
-                lease,
-                token,
-                through,
-            } => self.said(&lease, token, lease::Said::ProcessedThrough(through)),
-            Call::Acknowledged { lease, token, batch } => {
-                self.said(&lease, token, lease::Said::Acknowledged(batch));
-            }
-            Call::GivenBack {
-                lease,
-                token,
-                batch,
-                detail,
-            } => self.said(&lease, token, lease::Said::GivenBack(batch, detail)),
-            Call::Checkpoint { lease, token } => {
-                if let Some(ix) = leases.find(lease.as_str()) {
-                    lease::on_checkpoint_wanted(cx, leases, ix, token);
-                }
-            }
-            Call::Shutdown => self.stop(EndReason::Shutdown, self.cx.config().shutdown_timeout, false),
-            Call::ShutdownWithin(timeout) => {
-                let deadline = cx.now() + timeout;
-                match cx.phase_mut() {
-                    Phase::Stopping(stopping) => stopping.hasten(deadline),
-                    _ => self.stop(EndReason::Shutdown, timeout, false),
-                }
-            }
-            Call::Pause { lease } => self.pause(&lease, true),
-            Call::Resume { lease } => self.pause(&lease, false),
-            Call::AddStream(source) => self.add_stream(&source),
-            Call::RemoveStream(id) => self.remove_stream(&id),
-        }
-    }
-
-    fn said(&mut self, lease: &LeaseKey, token: FencingToken, said: lease::Said) {
-        if let Some(ix) = self.leases.find(lease.as_str()) {
-            lease::on_said(&mut self.cx, &mut self.leases, ix, token, said);
-        }
-    }
-
-    fn pause(&mut self, lease: &LeaseKey, paused: bool) {
-        if let Some(ix) = self.leases.find(lease.as_str()) {
-            lease::on_pause_wanted(&mut self.cx, &mut self.leases, ix, paused);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Commands without an outcome, by number, and who waits for it.
 
-use super::context::RowWriteId;
+use super::by_number::ByNumber;
+use super::request::RowWriteId;
 use super::stream_set::StreamIx;
 use crate::ids::LeaseIx;
 use crate::time::Mono;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// The room that waits for an outcome, and what it needs to know of the command.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,30 +39,5 @@ pub(super) enum Waiter {
     App(LeaseIx),
 }
 
-/// Spreads numbers, but keeps each sixteen consecutive ones together: what was asked for together is answered together,
-/// and shares its cache lines. Nothing iterates over the map, so order never shows.
-#[derive(Clone, Copy, Default)]
-pub(super) struct NumberHasher(u64);
-
-impl Hasher for NumberHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-    fn write_u64(&mut self, value: u64) {
-        let spread = (self.0 ^ value >> 4)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(26);
-        self.0 = spread << 4 | value & 15;
-    }
-}
-
-#[expect(
-    clippy::disallowed_types,
-    reason = "its hasher is fixed, and its entries are sorted where they are iterated over"
-)]
-pub(super) type Pending = std::collections::HashMap<u64, (Waiter, Mono), BuildHasherDefault<NumberHasher>>;
+/// Who waits for each command, and since when.
+pub(super) type Pending = ByNumber<(Waiter, Mono)>;

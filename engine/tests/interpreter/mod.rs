@@ -233,6 +233,8 @@ impl Run {
             (4, Some((lease, batch))) => Call::Acknowledged { lease, token, batch },
             (4, None) => Call::AddStream(hostile::stream(dice)),
             (5, None) => Call::RemoveStream(hostile::stream(dice).id),
+            (6, _) if dice.one_in(2) => Call::RuntimeRuns,
+            (6, _) => Call::RuntimeBlocked(Span::from_secs(u64::from(dice.byte()))),
             _ => {
                 let through = self.world.position(&lease, dice);
                 Call::Processed {

@@ -51,6 +51,8 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "begins-anew"
     "believe-one-listing"
     "blind-to-counter"
+    "blocked-hastily"
+    "blocked-keeps"
     "broken-is-applied"
     "brought-over-from-horizon"
     "budget-ignored"

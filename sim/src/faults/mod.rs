@@ -167,8 +167,14 @@ impl Faults {
 }
 
 impl Faults {
-    /// The most that chance adds to the handling of one batch, in µs, and whether a handler may then be deaf to an abort.
+    /// The most that is added to the handling of one batch, in µs, and whether a handler may then be deaf to an abort.
     pub fn worst_handler(&self) -> (u64, bool) {
+        let (by_chance, deaf) = self.worst_handler_by_chance();
+        let (_, blocked) = self.process.blocks();
+        (by_chance + blocked, deaf || blocked > 0)
+    }
+
+    fn worst_handler_by_chance(&self) -> (u64, bool) {
         let Some(request_faults) = &self.request_faults else {
             let application = &self.application;
             let add = |rate: u32, us: u64| if rate > 0 { us } else { 0 };

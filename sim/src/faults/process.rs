@@ -37,6 +37,12 @@ pub enum InterruptionKind {
         #[serde(rename = "for", with = "micros")]
         us: u64,
     },
+    /// Its handlers block every thread of their runtime: the worker goes on, and no handler does.
+    Block {
+        /// For how long, in µs.
+        #[serde(rename = "for", with = "micros")]
+        us: u64,
+    },
     /// It is asked to stop, and replaced this long after it has.
     Replace {
         /// In µs.
@@ -51,6 +57,9 @@ pub enum InterruptionKind {
 pub struct ProcessFaults {
     /// In the order of time.
     pub interruptions: Vec<Interruption>,
+    /// When faults are over, handlers of workers that have no part in what follows block every thread of their runtime for ever.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub blocked_for_ever: bool,
     /// Crashes at a moment that matters: while a write is under way. In one of a thousand writes.
     pub crash_on_write: u32,
     /// No more of these than so many.
@@ -64,7 +73,35 @@ pub struct ProcessFaults {
     pub pause_us: u64,
 }
 
+/// Handlers that block every thread of their runtime, in one world of four.
+fn blocks(draws: Draws, setting: Setting) -> Vec<Interruption> {
+    if draws.below("block", 0, 4) > 0 {
+        return Vec::new();
+    }
+    let block = |n| {
+        let mut roll = draws.roll("block", n + 3);
+        let (at, worker) = (roll.below(setting.length_us), roll.below(setting.workers) as u32);
+        let us = roll.between(setting.lease_us / 4, setting.lease_us.saturating_mul(5));
+        let kind = InterruptionKind::Block { us };
+        Interruption { at, worker, kind }
+    };
+    (0..draws.magnitude("block", 1, 1, 4)).map(block).collect()
+}
+
 impl ProcessFaults {
+    /// How often handlers block every thread of their runtime, and for how long at most, in µs.
+    pub fn blocks(&self) -> (u32, u64) {
+        let spans = self
+            .interruptions
+            .iter()
+            .filter_map(|interruption| match interruption.kind {
+                InterruptionKind::Block { us } => Some(us),
+                _ => None,
+            });
+        let spans: Vec<u64> = spans.collect();
+        (spans.len() as u32, spans.into_iter().max().unwrap_or(0))
+    }
+
     /// Whether chance makes a worker die while a write is under way: it takes so long, and a lease lasts so long (both in
     /// µs).
     pub fn chance_of_crash(&self, roll: &mut Roll, way_us: u64, lease_us: u64) -> Option<Chance> {
@@ -117,11 +154,15 @@ impl ProcessFaults {
         });
         add("pause", 20, &|us, _| InterruptionKind::Pause { us });
         add("replace", 8, &|gap_us, _| InterruptionKind::Replace { gap_us });
+        let blocks = blocks(draws, setting);
+        let blocked_for_ever = !blocks.is_empty() && draws.coin("block-for-ever", 0);
+        interruptions.extend(blocks);
         interruptions.sort_by_key(|interruption| interruption.at);
         let crash = draws.coin("crash-on-write", 0);
         let pause = draws.coin("pause-on-answer", 0);
         Self {
             interruptions,
+            blocked_for_ever,
             crash_on_write: if crash {
                 draws.magnitude("crash-on-write", 1, 1, 20) as u32
             } else {

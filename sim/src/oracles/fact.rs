@@ -85,6 +85,12 @@ pub enum Fact {
     Paused { life: LifeNo },
     /// A worker stood still, and goes on.
     Resumed { life: LifeNo, stood: u64 },
+    /// The handlers of a worker block every thread of their runtime from now on.
+    Blocked { life: LifeNo },
+    /// They run again, and the worker knows.
+    Unblocked { life: LifeNo },
+    /// A worker says that it lets go of all its leases because no handler can run.
+    LetsGo { life: LifeNo },
     /// The machine of a worker is suspended, and its monotonic clock stands: until `ClockRight`, no clock may show that time.
     ClockStands { life: LifeNo },
     /// A worker has looked at its clocks, and they show the time for which its machine was suspended.
@@ -128,8 +134,7 @@ pub enum Fact {
         before: Whose,
         after: Whose,
     },
-    /// What went before the world: records up to this one were processed. `ended`: a lease of the shard has no end to come,
-    /// or the shard was trimmed away below its lease.
+    /// What went before the world: records up to this one were processed. `ended`: its lease has no end to come, or lies below the trim horizon.
     Given {
         shard: ShardNo,
         through: u64,
@@ -401,8 +406,7 @@ pub enum Fact {
     Leads { life: Option<LifeNo> },
     /// A life says to a fleet that it lives, or takes that back.
     Reports { life: LifeNo, there: bool },
-    /// Somebody wrote by which rules a fleet works that goes over to version 3 of the Java KCL: by those of version 3, under a leader, or
-    /// by those of version 2.
+    /// Somebody wrote by which rules a fleet works that goes over to version 3 of the Java KCL: those of version 3, under a leader, or of 2.
     Rules { by: Option<LifeNo>, led: bool },
 }
 
@@ -431,6 +435,9 @@ impl Fact {
             | Fact::Spins { life, .. }
             | Fact::Paused { life }
             | Fact::Resumed { life, .. }
+            | Fact::Blocked { life }
+            | Fact::Unblocked { life }
+            | Fact::LetsGo { life }
             | Fact::ClockStands { life }
             | Fact::ClockRight { life }
             | Fact::FenceAsked { life, .. }

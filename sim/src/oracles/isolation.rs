@@ -5,30 +5,20 @@
 //!
 //! * a renewal, a renewal interval after the last request;
 //! * a checkpoint, a checkpoint interval after the last one, or at once if the application asked for it, or if the shard is
-//!   being let go of and no handler is at it any more;
+//!   being let go of and no handler is at it any more, as far as its worker can know;
 //! * a scan, a scan interval after the last one;
 //! * a look at a stream, or at the table itself, that failed;
 //! * but after failures in a row no sooner than their pause, which doubles with each of them.
 
 mod bounds;
+mod lane;
 
 use super::fact::{Ask, How, Mark, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use crate::streams::StreamNo;
 use bounds::{Bounds, SLACK_US};
+use lane::Lane;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Requests of one kind, one after the other.
-#[derive(Clone, Debug, Default)]
-struct Lane {
-    /// The last request, answer, or end of standing still.
-    last: Time,
-    open: Vec<u64>,
-    /// Whether its requests are due at all.
-    used: bool,
-    /// Those in a row that were answered with anything but success.
-    failures: u32,
-}
 
 /// What was processed of a shard and is not durable yet.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +51,8 @@ struct Life {
     listed: bool,
     stands: bool,
     stopping: bool,
+    /// What was asked of handlers waits, as none can run: so the worker does not know that no handler is at a shard.
+    blocked: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -71,32 +63,6 @@ pub(super) struct Isolation {
     durable: Vec<Option<Mark>>,
     /// They take no more records.
     closed: BTreeSet<ShardNo>,
-}
-
-impl Lane {
-    /// When something must have been sent that is due every so often.
-    fn due(&self, every: u64, bounds: &Bounds) -> Time {
-        match self.used && self.open.is_empty() {
-            true => self.last.saturating_add(every.max(bounds.pause(self.failures))),
-            false => Time::MAX,
-        }
-    }
-
-    fn asked(&mut self, now: Time, op: u64) {
-        self.last = now;
-        self.open.push(op);
-    }
-
-    fn answered(&mut self, now: Time, op: u64, ask: Ask, how: How) {
-        self.last = now;
-        self.open.retain(|&open| open != op);
-        match how {
-            // That a row can be read does not mean that it can be written.
-            How::Applied if ask == Ask::Read => {}
-            How::Applied => self.failures = 0,
-            _ => self.failures = self.failures.saturating_add(1),
-        }
-    }
 }
 
 /// The stream that this request looks at. Absent: it looks at the table.
@@ -126,6 +92,13 @@ impl Life {
         }
         lane.answered(now, op, ask, how);
         lane.used = lane.failures > 0 && !stopping;
+    }
+
+    /// `of`: absent for all shards.
+    fn expect_now(&mut self, now: Time, of: Option<ShardNo>) {
+        let leases = self.leases.iter_mut().filter(|_| !self.blocked);
+        let leases = leases.filter(|(shard, _)| of.is_none_or(|of| of == **shard));
+        leases.for_each(|(_, (_, progress))| progress.expect_now(now));
     }
 
     /// What failed to be looked at waits from now on.
@@ -344,23 +317,26 @@ impl Isolation {
             }
             Fact::Delivered { life, shard, .. } => self.lease(life, shard).1.handling = true,
             Fact::HandlerEnded { life, shard, .. } => {
-                let progress = &mut self.lease(life, shard).1;
-                progress.handling = false;
-                progress.expect_now(now);
+                self.lease(life, shard).1.handling = false;
+                self.life(life).expect_now(now, Some(shard));
             }
             Fact::Yields { life, shard } => {
-                let progress = &mut self.lease(life, shard).1;
-                progress.leaving = true;
-                progress.expect_now(now);
+                self.lease(life, shard).1.leaving = true;
+                self.life(life).expect_now(now, Some(shard));
+            }
+            Fact::Blocked { life } => self.life(life).blocked = true,
+            Fact::Unblocked { life } => {
+                let life = self.life(life);
+                life.blocked = false;
+                life.expect_now(now, None);
             }
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 let life = self.life(life);
                 (life.scans.used, life.stopping) = (false, true);
                 life.setups.clear();
-                for (_, progress) in life.leases.values_mut() {
-                    progress.leaving = true;
-                    progress.expect_now(now);
-                }
+                let leases = life.leases.values_mut();
+                leases.for_each(|(_, progress)| progress.leaving = true);
+                life.expect_now(now, None);
             }
             Fact::StreamLeft { life, stream, .. } => {
                 let life = self.life(life);

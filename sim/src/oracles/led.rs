@@ -37,6 +37,8 @@ struct Life {
     over: Option<Time>,
     stopping: bool,
     stands: bool,
+    /// No handler of its can run: it may want no lease, and report nothing.
+    blocked: bool,
     /// It reaches no table any more, so it can take nothing back.
     cut_off: bool,
     /// Since when its report is there, and when it was last written.
@@ -160,6 +162,11 @@ impl Led {
             Fact::Booted { life, .. } => self.lives.entry(life).or_default().since = now,
             Fact::ScanEnded { life } => self.lives.entry(life).or_default().scanned = now,
             Fact::Paused { life } => self.lives.entry(life).or_default().stands = true,
+            Fact::Blocked { life } => self.lives.entry(life).or_default().blocked = true,
+            Fact::Unblocked { life } => {
+                let life = self.lives.entry(life).or_default();
+                (life.blocked, life.since) = (false, now);
+            }
             Fact::CutOff { life } => self.lives.entry(life).or_default().cut_off = true,
             Fact::Resumed { life, .. } => {
                 let life = self.lives.entry(life).or_default();
@@ -418,7 +425,11 @@ impl Led {
             if truth.renewed + 2 * self.lease < now {
                 life.idle = Some(now);
             }
-            let lives = life.over.is_none() && !life.stopping && !life.stands && !others.contains(&owner);
+            let lives = life.over.is_none()
+                && !life.stopping
+                && !life.stands
+                && !life.blocked
+                && !others.contains(&owner);
             let due = truth.named.max(life.since).max(from) + self.doubt;
             if followed && lives && truth.assigned == Some(owner) && due < life.scanned {
                 truth.assigned = None;
@@ -441,7 +452,7 @@ impl Led {
             .iter_mut()
             .filter(|(life, _)| led && !others.contains(life));
         for (life, known) in ours {
-            let lives = known.over.is_none() && !known.stopping && !known.stands;
+            let lives = known.over.is_none() && !known.stopping && !known.stands && !known.blocked;
             let last = known
                 .reports
                 .map_or(known.since, |(_, last)| last.max(known.since));

@@ -85,6 +85,8 @@ pub(super) struct Lifecycle {
     ended: BTreeSet<ShardNo>,
     /// Who asked for the end of what to be written.
     ends: BTreeSet<(LifeNo, ShardNo)>,
+    /// Lives whose handlers block every thread of their runtime: no close is carried out before that is over.
+    blocked: BTreeSet<LifeNo>,
 }
 
 const SLACK_US: u64 = 1_000_000;
@@ -101,6 +103,7 @@ impl Lifecycle {
             knew: Default::default(),
             edited: BTreeSet::new(),
             anew: Default::default(),
+            blocked: BTreeSet::new(),
             memory: Memory {
                 tells_time: terms.config.policies().life.tells_time(),
                 ..Memory::default()
@@ -141,6 +144,7 @@ impl Lifecycle {
             self.stages.remove(&key);
         }
         self.shutdowns.remove(&life);
+        self.blocked.remove(&life);
     }
 
     pub(super) fn look(&mut self, now: Time, of_others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
@@ -331,7 +335,8 @@ impl Lifecycle {
             Fact::Stopped { life, fatal } => {
                 for (&(_, shard), &(token, stage)) in self.stages.range((life, 0)..=(life, ShardNo::MAX)) {
                     // A handler that does not listen cannot be ended; the deadline comes first.
-                    let deaf = stage == Stage::Stopping && self.terms.deaf_us > 0;
+                    let deaf =
+                        stage == Stage::Stopping && self.terms.deaf_us > 0 || self.blocked.contains(&life);
                     if !matches!(stage, Stage::Closed | Stage::Failed) && !deaf {
                         verdict.report(Property::StopsCleanly, now, || {
                             format!("life {life} stopped with shard {shard} (token {token}) still {stage:?}")
@@ -355,6 +360,8 @@ impl Lifecycle {
                 self.forget(life);
             }
             Fact::Died { life } => self.forget(life),
+            Fact::Blocked { life } => drop(self.blocked.insert(life)),
+            Fact::Unblocked { life } => drop(self.blocked.remove(&life)),
             _ => {}
         }
     }

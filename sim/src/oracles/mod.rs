@@ -41,6 +41,7 @@ mod resign;
 mod resolution;
 mod shares;
 mod stalls;
+mod standstill;
 mod start;
 mod steals;
 mod stored;
@@ -180,6 +181,7 @@ pub struct Oracles {
     pace: pace::Pace,
     pauses: pauses::Pauses,
     calls: calls::Calls,
+    standstill: standstill::Standstill,
     failure_policy: failure_policy::FailurePolicy,
     ends: ends::Ends,
     resign: resign::Resign,
@@ -232,6 +234,7 @@ impl Oracles {
             pace: pace::Pace::new(terms),
             pauses: pauses::Pauses::default(),
             calls: calls::Calls::new(terms),
+            standstill: standstill::Standstill::new(terms),
             failure_policy: failure_policy::FailurePolicy::new(terms),
             ends: ends::Ends::default(),
             resign: resign::Resign::new(terms),
@@ -306,6 +309,7 @@ impl Oracles {
                     self.birth.observe(now, fact, verdict);
                     self.ends.observe(now, fact, verdict);
                     self.reading.observe(now, fact, verdict);
+                    self.standstill.observe(now, fact, verdict);
                     self.reads.observe(now, fact, verdict);
                 }
                 self.leadership.observe(now, fact, verdict);
@@ -385,6 +389,7 @@ impl Oracles {
                     self.pace.observe(now, fact, verdict);
                     self.pauses.observe(now, fact, verdict);
                     self.calls.observe(now, fact, verdict);
+                    self.standstill.observe(now, fact, verdict);
                     self.failure_policy.observe(now, fact, verdict);
                     self.ends.observe(now, fact, verdict);
                     self.resign.observe(now, fact, verdict);

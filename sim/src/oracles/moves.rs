@@ -125,6 +125,8 @@ impl Moves {
             | Fact::GivesUp { .. }
             | Fact::Paused { .. }
             | Fact::Resumed { .. }
+            | Fact::Blocked { .. }
+            | Fact::Unblocked { .. }
             | Fact::StreamLeft { .. }
             | Fact::StreamBack { .. }
             | Fact::Foreign

@@ -47,6 +47,8 @@ pub enum Property {
     PausesKept,
     /// A call of a handler is told to stop when it has taken as long as it may, and not before.
     CallsEnd,
+    /// A worker of which no handler can run lets go of its leases within a bound and wants no other; and no worker does so before.
+    BlockedLetGo,
     /// A record is given up only when it failed alone as often as configured; a shard that was stopped for it is handed nothing.
     SetAsideAfterAttempts,
     /// A worker asks for the end of a shard to be written only when its application has permitted that, if the application wants to.
@@ -89,6 +91,7 @@ impl Property {
             Property::StallsReported => "stalls-reported",
             Property::PausesKept => "pauses-kept",
             Property::CallsEnd => "calls-end",
+            Property::BlockedLetGo => "blocked-let-go",
             Property::SetAsideAfterAttempts => "set-aside-after-attempts",
             Property::EndsPermitted => "ends-permitted",
             Property::ForeignTablesRefused => "foreign-tables-refused",

@@ -78,6 +78,8 @@ struct Life {
     stopping: bool,
     /// It is suspended, and its clock stands.
     stands: bool,
+    /// No handler of its can run: it may want no lease.
+    blocked: bool,
     /// When it first asked for a lease of each stream: it knows by then that these leases are of that stream.
     first: BTreeMap<StreamNo, Time>,
     /// When the scan began that is under way, and when the whole one before it did.
@@ -223,6 +225,8 @@ impl Takeover {
                     life.slept(stood);
                 }
             }
+            Fact::Blocked { life } => self.lives.entry(life).or_default().blocked = true,
+            Fact::Unblocked { life } => self.lives.entry(life).or_default().blocked = false,
             Fact::ClockStands { life } => self.lives.entry(life).or_default().stands = true,
             Fact::Holds { life, shard, .. } => self.stake(life, shard).held = true,
             Fact::HoldsNoMore { life, shard } => {
@@ -313,7 +317,10 @@ impl Takeover {
 
     /// How many leases a life must ask for as its scan ends, at least. Absent: it need not know what is free.
     fn due(&self, now: Time, no: LifeNo) -> Option<usize> {
-        let life = self.lives.get(&no).filter(|life| !life.stopping)?;
+        let life = self
+            .lives
+            .get(&no)
+            .filter(|life| !life.stopping && !life.blocked)?;
         if self.partial.has(no) || life.first.is_empty() {
             return None;
         }
@@ -333,18 +340,7 @@ impl Takeover {
             let is_open_row = truth.row.is_some_and(is_open);
             // Where leases are asked for, what is promised counts for the worker that it is promised to.
             let shown = stake.seen.map(|seen| seen.row);
-            for next in [truth.row, shown]
-                .into_iter()
-                .flatten()
-                .filter_map(|row| row.next)
-            {
-                match next {
-                    Owner::Life(next) if next == no => {}
-                    Owner::Life(next) if self.asks => drop(owners.insert(next)),
-                    Owner::Stranger if self.asks => unknown += 1,
-                    _ => {}
-                }
-            }
+            unknown += self.count_next(no, [truth.row, shown], &mut owners);
             let Some(seen) = stake.seen else {
                 unfinished += usize::from(stake.held && is_open_row);
                 unknown += usize::from(!stake.held && is_open_row);
@@ -371,16 +367,13 @@ impl Takeover {
             let is_free = match seen.row.owner {
                 None => now >= first + self.meeting,
                 Some(owner) => {
-                    let left_lying =
-                        self.given.has(shard as ShardNo) && began >= seen.since + self.given.most();
-                    (expired || left_lying && seen.beside.is_none()) && owner != Owner::Life(no)
+                    let shard = shard as ShardNo;
+                    (expired || self.is_left_lying(shard, began, &seen)) && owner != Owner::Life(no)
                 }
             };
             let is_sure = is_known && as_it_is && seen.row.next.is_none();
             free += usize::from(is_sure && is_free);
-            let is_old = life
-                .before
-                .is_some_and(|before| before >= seen.since + self.lease);
+            let is_old = life.before.is_some_and(|at| at >= seen.since + self.lease);
             left += usize::from(is_sure && is_free && is_old && seen.row.owner.is_some());
         }
         let mut share = usize::div_ceil(unfinished, 1 + owners.len() + unknown);
@@ -396,6 +389,25 @@ impl Takeover {
     fn has_mute(&self, life: &Life) -> bool {
         let before = life.before.unwrap_or(0);
         self.rows.iter().any(|truth| truth.mute_until > before)
+    }
+
+    /// The workers that a lease is promised to count as owners. Returns how many of them are not known.
+    fn count_next(&self, no: LifeNo, rows: [Option<Row>; 2], owners: &mut BTreeSet<LifeNo>) -> usize {
+        let nexts = rows.into_iter().flatten().filter_map(|row| row.next);
+        let mut unknown = 0;
+        for next in nexts.filter(|_| self.asks) {
+            match next {
+                Owner::Life(next) if next == no => {}
+                Owner::Life(next) => drop(owners.insert(next)),
+                Owner::Stranger => unknown += 1,
+            }
+        }
+        unknown
+    }
+
+    /// Whether a lease was handed over to a worker that has not taken it in time.
+    fn is_left_lying(&self, shard: ShardNo, began: Time, seen: &Seen) -> bool {
+        self.given.has(shard) && began >= seen.since + self.given.most() && seen.beside.is_none()
     }
 
     /// How many of the leases that dead workers `left` a life must ask for, though they be beyond its share.

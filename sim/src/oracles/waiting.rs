@@ -72,6 +72,8 @@ pub(super) struct Waiting {
     stopping: BTreeSet<LifeNo>,
     /// Shards that their owners are to hand over.
     promised: BTreeSet<ShardNo>,
+    /// No handler of theirs can run.
+    blocked: BTreeSet<LifeNo>,
 }
 
 const SLACK_US: u64 = 250_000;
@@ -101,6 +103,7 @@ impl Waiting {
             closed: BTreeSet::new(),
             stopping: BTreeSet::new(),
             promised: BTreeSet::new(),
+            blocked: BTreeSet::new(),
         }
     }
 
@@ -145,6 +148,18 @@ impl Waiting {
                 let of = self.shards.iter_mut();
                 let of = of.filter(|((shard, of), _)| *of == life && streams.of(*shard) == stream);
                 of.for_each(|(_, shard)| shard.leaving = true);
+            }
+            Fact::Blocked { life } => drop(self.blocked.insert(life)),
+            Fact::Unblocked { life } => {
+                self.blocked.remove(&life);
+                self.of_life(life).for_each(|shard| shard.free_since = now);
+            }
+            // A call that waited for the runtime for too long has failed, though no handler began.
+            Fact::TimedOut { life, shard, .. } if self.blocked.contains(&life) => {
+                let known = self.shards.get_mut(&(shard, life));
+                if let Some(known) = known.filter(|known| known.handling.is_none()) {
+                    known.returns = known.returns.saturating_add(1);
+                }
             }
             Fact::Paused { life } => self.of_life(life).for_each(|shard| shard.stands = Some(now)),
             Fact::Resumed { life, .. } => self.of_life(life).for_each(|shard| {
@@ -272,6 +287,7 @@ impl Waiting {
             let idle = now.saturating_sub(known.free_since);
             let due = known.handling.is_none()
                 && !known.paused
+                && !self.blocked.contains(&life)
                 && !known.keeps_enough(&self.terms)
                 && known.waiting.iter().any(|(last, _)| *last > done);
             let late = due && idle > pause + SLACK_US;

@@ -182,6 +182,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
                 within(&format!("{name}.kind.crash.loops"), loops.into(), 0, 100)?;
             }
             InterruptionKind::Pause { us } => span(&format!("{name}.kind.pause.for"), us)?,
+            InterruptionKind::Block { us } => span(&format!("{name}.kind.block.for"), us)?,
             InterruptionKind::Replace { gap_us } => span(&format!("{name}.kind.replace.gap"), gap_us)?,
         }
     }

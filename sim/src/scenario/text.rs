@@ -35,7 +35,7 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 16 << 20;
 
 /// The options of a configuration that are lengths of time.
-const SPANS: [&str; 19] = [
+const SPANS: [&str; 20] = [
     "lease_duration",
     "renew_interval",
     "scan_interval",
@@ -54,6 +54,7 @@ const SPANS: [&str; 19] = [
     "flush_timeout",
     "handler_backoff",
     "handler_timeout",
+    "give_up_after",
     "stall_after",
 ];
 /// The options that a configuration leaves out where they are 0.

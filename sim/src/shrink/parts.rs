@@ -211,7 +211,7 @@ pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
             InterruptionKind::Crash { down_us, .. } => sooner(down_us),
             InterruptionKind::Replace { gap_us } => sooner(gap_us),
             // How long a pause lasts is what it is about.
-            InterruptionKind::Pause { .. } => {}
+            InterruptionKind::Pause { .. } | InterruptionKind::Block { .. } => {}
         }
     }
 }

@@ -116,6 +116,8 @@ fn survivable(faults: Faults, fleet: &Fleet) -> Faults {
         let survived = match interruption.kind {
             // A frozen worker of theirs writes on when it thaws, though another worker reads the shard by then.
             InterruptionKind::Pause { .. } => false,
+            // Nothing blocks in their models.
+            InterruptionKind::Block { .. } => false,
             // kinsumer checkpoints what it delivers: what was not processed by then is lost.
             InterruptionKind::Crash { .. } => !fleet.programs.contains(&Program::Kinsumer),
             InterruptionKind::Replace { .. } => true,

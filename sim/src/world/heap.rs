@@ -37,6 +37,18 @@ pub(super) enum What {
     },
     /// The application took note of a close or an abort.
     Noted { worker: u16, generation: u32, op: u64 },
+    /// A worker looks whether the runtime of its handlers runs anything.
+    Beat {
+        worker: u16,
+        generation: u32,
+        block: u32,
+    },
+    /// The handlers of a worker no longer block every thread of their runtime.
+    Unblock {
+        worker: u16,
+        generation: u32,
+        block: u32,
+    },
     /// A worker that stood still goes on.
     Resume { worker: u16, pause: u32 },
     /// The wall clock of a machine that was suspended is set right.

@@ -25,6 +25,7 @@ mod found;
 mod heap;
 mod judge;
 pub(crate) mod net;
+mod perform;
 mod record;
 mod request;
 mod script;
@@ -33,15 +34,14 @@ pub(crate) mod services;
 pub use found::Found;
 pub use judge::Ending;
 
-use crate::faults::InterruptionKind;
 use crate::options::{Cancel, Options};
-use crate::oracles::{Fact, LifeNo, Property, Time};
+use crate::oracles::{LifeNo, Property, Time};
 use crate::peers::Ask;
 use crate::swarm::Plan;
 use asked::asked;
 use chances::Chances;
 use context::Context;
-use fleet::{Begun, Fleet, Healed, Transcript};
+use fleet::{Begun, Fleet, Transcript};
 use heap::What;
 use judge::Judge;
 use leasehold_engine::ids::OpId;
@@ -50,7 +50,7 @@ use leasehold_engine::output::{Command, Effect, Output};
 use leasehold_engine::time::Mono;
 use net::Net;
 use request::Request;
-use script::{Entry, Script};
+use script::Script;
 use services::Services;
 use services::stream::Items;
 
@@ -188,6 +188,7 @@ impl World {
                 }
             }
             What::Noted { .. } | What::ReadStream { .. } => self.on_told(what),
+            What::Beat { .. } | What::Unblock { .. } => self.on_standstill(what),
             What::Resume { .. } | What::Crash { .. } | What::Stop { .. } | What::Start { .. } => {
                 self.on_process(what);
             }
@@ -427,65 +428,6 @@ impl World {
         if let Some(outcome) = self.fleet.consume(cx, chances, w, asked, consumer_op) {
             self.net.answer_locally(cx, &self.fleet, w, command.op, outcome);
         }
-    }
-
-    /// Does what the script says.
-    fn perform(&mut self, entry: u32) {
-        let Some(entry) = self.script.entry(entry) else {
-            return;
-        };
-        let (cx, services) = (&mut self.cx, &mut self.services);
-        match entry {
-            Entry::Interrupt(w, InterruptionKind::Crash { down_us, loops }) => {
-                cx.fault(if loops > 0 { "crash-loop" } else { "crash" }, Some(w), None);
-                self.fleet.crash(cx, w, down_us, loops);
-            }
-            Entry::Interrupt(w, InterruptionKind::Pause { us }) => {
-                cx.fault("pause", Some(w), None);
-                self.fleet.pause(cx, w, us);
-            }
-            Entry::Interrupt(w, InterruptionKind::Replace { gap_us }) => self.ask_to_stop(w, gap_us),
-            Entry::Suspend(suspension) => self.fleet.suspend(cx, suspension),
-            Entry::StepWall {
-                worker,
-                by_ms,
-                freeze,
-            } => self.fleet.step_wall(cx, worker, by_ms, freeze),
-            Entry::Reshard(reshard) => {
-                let kind = services::reshard_kind(reshard.kind);
-                services.reshard(cx, kind, u64::from(reshard.pick), 0);
-            }
-            Entry::Edit(edit) => services.edit(cx, &edit),
-            Entry::Trim(trim) => services.trim(cx, &trim),
-            Entry::PermanentLoss(loss) => services.lose(cx, loss.kind, loss.pick),
-            Entry::Absence(absence) => self.fleet.begin_absence(cx, &absence),
-            Entry::Trouble(trouble) => services.delete_one_stream(cx, &trouble),
-            Entry::Heal => self.heal(),
-        }
-    }
-
-    /// The faults are over.
-    fn heal(&mut self) {
-        self.services.heal(&mut self.cx);
-        self.cx.set_healed();
-        let sure = self.cx.draws().below("core-one", 0, self.fleet.len() as u64);
-        for w in 0..self.fleet.len() {
-            let pause = self.fleet.worker(w).pauses();
-            match self.fleet.heal(&mut self.cx, w, sure) {
-                Healed::Core => {
-                    self.resume(w, pause);
-                    self.fleet.kill_stopping(&mut self.cx, w);
-                }
-                Healed::Dies => {}
-                Healed::CutOff => {
-                    self.chances.cut_off_for_ever(w);
-                    let life = self.fleet.worker(w).life();
-                    self.cx.fact(Fact::CutOff { life });
-                    self.resume(w, pause);
-                }
-            }
-        }
-        self.judge.begin(&mut self.cx, &self.services);
     }
 }
 

@@ -69,7 +69,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "router",
-        advice: "a room is a struct of its own: only the file that knows all rooms may add methods to the router",
+        advice: "a room is a struct of its own: only the files that know all rooms may add methods to the router",
         find: router,
     },
     Rule {
@@ -150,8 +150,10 @@ struct House {
     folder: &'static str,
     /// The module that the folder is.
     module: &'static str,
-    /// The struct that has all rooms. Its methods stand in one file: `mod.rs`.
+    /// The struct that has all rooms.
     router: &'static str,
+    /// The files in which its methods stand.
+    router_files: &'static [&'static str],
     /// The crate's sources, in which no other file may add methods to it.
     sources: &'static str,
     /// Each room, and which others its files may name.
@@ -169,6 +171,7 @@ const HOUSES: &[House] = &[
         folder: "engine/src/worker/",
         module: "worker",
         router: "impl Worker",
+        router_files: &["mod.rs", "calls.rs"],
         sources: "engine/src/",
         rooms: &[
             ("assignment", &[]),
@@ -188,6 +191,7 @@ const HOUSES: &[House] = &[
         folder: "sim/src/world/",
         module: "world",
         router: "impl World",
+        router_files: &["mod.rs", "perform.rs"],
         sources: "sim/src/world/",
         rooms: &[
             ("services", &[]),
@@ -220,7 +224,8 @@ impl House {
 fn router(source: &Source) -> Vec<Finding> {
     let each = HOUSES.iter().flat_map(|house| {
         let path = source.path.strip_prefix(house.sources);
-        let home = source.path.strip_prefix(house.folder) == Some("mod.rs");
+        let home = source.path.strip_prefix(house.folder);
+        let home = home.is_some_and(|path| house.router_files.contains(&path));
         let lines = source.code_lines_with(house.router);
         let wrong = path.is_some() && !home;
         let finding = |line| Finding {
@@ -240,7 +245,7 @@ fn rooms(source: &Source) -> Vec<Finding> {
     };
     let own = path.split('/').next().unwrap_or_default().trim_end_matches(".rs");
     // The router knows all rooms.
-    if own == "mod" {
+    if house.router_files.contains(&path) {
         return Vec::new();
     }
     let known = house.may_name(own);
@@ -417,9 +422,11 @@ mod tests {
     }
 
     #[test]
-    fn only_one_file_adds_methods_to_a_router() {
+    fn only_the_files_of_a_router_add_methods_to_it() {
         let text = "impl Worker {\n}\n";
         assert_eq!(found_by("router", "engine/src/worker/mod.rs", text), []);
+        assert_eq!(found_by("router", "engine/src/worker/calls.rs", text), []);
+        assert_eq!(found_by("router", "engine/src/worker/context.rs", text).len(), 1);
         assert_eq!(
             found_by("router", "engine/src/worker/lease/mod.rs", text).len(),
             1

@@ -52,7 +52,7 @@ pub(super) struct FleetMember {
 impl FleetMember {
     /// Whether this worker leads the fleet.
     pub(super) fn leads(&self, cx: &Context) -> bool {
-        cx.is_running() && !self.resigns && self.lock.leads(cx.now())
+        cx.wants_leases() && !self.resigns && self.lock.leads(cx.now())
     }
 
     /// The monotonic clock did not count so much time.
@@ -76,7 +76,7 @@ impl FleetMember {
         }
         let due = if self.is_leaving() {
             Mono(0)
-        } else if !cx.is_running() || fleet.rules() == Rules::Own {
+        } else if !cx.wants_leases() || fleet.rules() == Rules::Own {
             return Mono::NEVER;
         } else if self.news || self.migration.is_due() {
             Mono(0)
@@ -94,7 +94,7 @@ impl FleetMember {
         if fleet.rules() == Rules::Own {
             self.withdraw(cx);
         }
-        self.resigns = !cx.is_running() || !self.may_lead(cx, fleet);
+        self.resigns = !cx.wants_leases() || !self.may_lead(cx, fleet);
         self.tell(cx, fleet);
     }
 
@@ -171,7 +171,7 @@ impl FleetMember {
             let table = self.lock_table;
             return Some(Placed { table, write });
         }
-        if !cx.is_running() || fleet.rules() == Rules::Own {
+        if !cx.wants_leases() || fleet.rules() == Rules::Own {
             return None;
         }
         let table = fleet.report_table(cx.now());

@@ -75,7 +75,7 @@ impl Members {
         if !cx.ranks() || !cx.is_booted() || self.flight.is_some() {
             return Mono::NEVER;
         }
-        let round = if cx.is_running() {
+        let round = if cx.wants_leases() {
             self.round_at
         } else {
             Mono::NEVER
@@ -120,14 +120,14 @@ impl Members {
             return;
         }
         let now = cx.now();
-        if self.wants_listing && cx.has_recognised(StreamIx::ONLY) && !listing && cx.is_running() {
+        if self.wants_listing && cx.has_recognised(StreamIx::ONLY) && !listing && cx.wants_leases() {
             self.wants_listing = false;
             cx.request(Request::ListShards(StreamIx::ONLY, ListReason::SharedList));
         }
         if self.flight.is_some() {
             return;
         }
-        if cx.is_running() && now >= self.round_at {
+        if cx.wants_leases() && now >= self.round_at {
             self.begin_round(now, cx.config().members.check_interval);
         }
         if now < self.backoff.until() {
@@ -160,7 +160,7 @@ impl Members {
             }
             other => self.on_task_failed(cx, op, task, verb, &other),
         }
-        if !cx.is_running() {
+        if !cx.wants_leases() {
             self.tasks
                 .retain(|task| matches!(task, Task::Leave | Task::StepDown));
         }
@@ -264,6 +264,13 @@ impl Members {
             leases.wake_busy(now);
             cx.request(Request::Rescan(now));
         }
+    }
+
+    /// Members may count on us again: what was left of our leaving is not to undo what follows.
+    pub(super) fn come_back(&mut self) {
+        self.tasks
+            .retain(|task| !matches!(task, Task::Leave | Task::StepDown));
+        self.round_at = Mono(0);
     }
 
     /// No member is to count on us any more.

@@ -73,7 +73,8 @@ impl Assignment {
         balance: &Balance,
         asked: &[LeaseKey],
     ) {
-        if cx.ranks() {
+        if !cx.wants_leases() {
+        } else if cx.ranks() {
             self.members.take_turns(cx, leases, balance);
         } else if leases.fleet().is_led() {
             self.by_count.take_assigned(cx, leases, balance);
@@ -195,6 +196,11 @@ impl Assignment {
         if !cx.is_running() && leases.fleet().is_led() {
             by_leader::pass_on(cx, leases, ix, &mut self.passed_on);
         }
+    }
+
+    /// Members may count on us again.
+    pub(super) fn come_back(&mut self) {
+        self.members.come_back();
     }
 
     /// No member is to count on us any more.

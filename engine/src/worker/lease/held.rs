@@ -153,6 +153,11 @@ impl HeldLease {
         self.token
     }
 
+    /// Everything up to here was processed under this ownership.
+    pub(super) fn processed(&self) -> Option<Position> {
+        self.lane.processed
+    }
+
     /// What we say we hold.
     pub(in crate::worker) fn described<'a>(&self, key: &'a LeaseKey) -> Held<'a> {
         Held {
@@ -205,9 +210,13 @@ impl HeldLease {
         self.fence(cx);
         self.time_out(cx);
         self.stage_step(cx, leases);
-        if let Some(kind) = self.lane.next_write(self.wish(cx.now()), cx.now())
+        if let Some(kind) = self.lane.next_write(self.wish(cx), cx.now())
             && cx.turns_mut().ask(self.ix, Turn::Keep)
         {
+            if kind.gives_up() && self.stage.is_open() {
+                // Another worker may begin as soon as that is applied.
+                self.lane.doubt(cx.now());
+            }
             self.emit(cx, leases, kind);
         }
         self.stall_step(cx, leases);
@@ -258,7 +267,8 @@ impl HeldLease {
     }
 
     /// What the stage wants of the lane.
-    fn wish(&self, now: Mono) -> Wish {
+    fn wish(&self, cx: &Context) -> Wish {
+        let now = cx.now();
         match &self.stage {
             // A stolen lease is kept until its former owner must know: a worker that finds it released, or its own, starts at
             // once.
@@ -267,6 +277,8 @@ impl HeldLease {
                 handed: *reason == EndReason::HandedOver,
             },
             Stage::Ending(ending) if ending.children_left == 0 => Wish::End,
+            // The application cannot answer, so it is not waited for.
+            Stage::Draining { .. } | Stage::Closing(_) if cx.standstill().lets_go() => Wish::LetGo,
             Stage::Draining { .. } if self.app.is_none() => Wish::Save,
             _ => Wish::Keep,
         }
@@ -276,7 +288,7 @@ impl HeldLease {
         let now = cx.now();
         let mut at = self.late_at.min(self.stall_at(cx));
         if !cx.turns().waits(self.ix, Turn::Keep) {
-            at = at.min(self.lane.write_at(self.wish(now)));
+            at = at.min(self.lane.write_at(self.wish(cx)));
         }
         if !self.lane.lost && !self.lane.fenced {
             at = at.min(self.lane.valid_until);
@@ -326,7 +338,10 @@ impl HeldLease {
                 if self.lane.lost
                     || cx.forced()
                     || ending.waits_for_others()
-                    || matches!(reason, EndReason::SourceGone | EndReason::StreamRemoved) =>
+                    || matches!(
+                        reason,
+                        EndReason::SourceGone | EndReason::StreamRemoved | EndReason::HandlersBlocked
+                    ) =>
             {
                 self.stage.go(|stage| stage.into_draining(reason));
             }

@@ -62,6 +62,8 @@ pub(super) enum Wish {
     End,
     /// To give it up, to the next owner if the row names one.
     GiveUp { handed: bool },
+    /// To save what was processed, and then to give it up.
+    LetGo,
 }
 
 /// The writes of unknown outcome since the last one that was acknowledged. All have the same guard, so at most one of
@@ -193,6 +195,12 @@ impl Lane {
         self.restoring = false;
     }
 
+    /// Nothing is handed over from now on, as when the belief has run out; but that is wanted.
+    pub(super) fn doubt(&mut self, now: Mono) {
+        self.fenced = true;
+        self.valid_until = self.valid_until.min(now);
+    }
+
     /// What the lane should do now.
     pub(super) fn next_write(&self, wish: Wish, now: Mono) -> Option<WriteKind> {
         if self.lost || self.flight.is_some() || now < self.backoff.until() {
@@ -210,6 +218,13 @@ impl Lane {
             }
             Wish::GiveUp { .. } => return Some(WriteKind::Release),
             Wish::End => return Some(WriteKind::End),
+            Wish::LetGo if self.is_durable() => {
+                return Some(match self.next_owner {
+                    Some(_) => WriteKind::HandOver,
+                    None => WriteKind::Release,
+                });
+            }
+            Wish::LetGo => return self.processed.map(WriteKind::Checkpoint),
             Wish::Save if !self.is_durable() => return self.processed.map(WriteKind::Checkpoint),
             Wish::Save | Wish::Keep | Wish::KeepUntil(_) => {}
         }
@@ -236,7 +251,7 @@ impl Lane {
         }
         let wished = match wish {
             Wish::KeepUntil(at) => at,
-            Wish::GiveUp { .. } | Wish::End => Mono(0),
+            Wish::GiveUp { .. } | Wish::End | Wish::LetGo => Mono(0),
             Wish::Save if !self.is_durable() => Mono(0),
             Wish::Save | Wish::Keep => Mono::NEVER,
         };

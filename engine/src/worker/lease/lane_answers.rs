@@ -139,6 +139,11 @@ impl Lane {
             "guards grow"
         );
         self.counter = self.next;
+        if from.kind.gives_up() {
+            // Nothing is believed about a lease that is nobody's, or another's, from here on.
+            self.unresolved = None;
+            return Answer::GivenUp;
+        }
         self.extend_validity(cx, from.key, from.emitted);
         match from.kind {
             WriteKind::Renew | WriteKind::Read => Answer::StillOurs,

@@ -50,7 +50,8 @@ impl HeldLease {
     pub(super) fn drain_step(&mut self, cx: &mut Context, reason: EndReason) {
         let (lost, table_gone) = (self.lane.lost, cx.phase().table_gone());
         let overdue = cx.now() >= self.hands_over_by(cx);
-        if lost || cx.forced() || table_gone || overdue || self.flushes_too_long(cx.now()) {
+        let blocked = cx.standstill().lets_go();
+        if lost || cx.forced() || table_gone || overdue || blocked || self.flushes_too_long(cx.now()) {
             self.abort(cx);
         }
         if self.app.is_some() {
@@ -60,7 +61,7 @@ impl HeldLease {
             return self.stage.go(|_| Stage::Closed(reason));
         }
         let hopeless = lost || cx.forced() || table_gone;
-        if !hopeless && !overdue && self.awaits_acknowledgements(cx, reason) {
+        if !hopeless && !overdue && !blocked && self.awaits_acknowledgements(cx, reason) {
             return;
         }
         if hopeless || (self.lane.is_durable() && self.lane.flight.is_none()) {
@@ -83,8 +84,11 @@ impl HeldLease {
     /// We own the lease no more, by our own will.
     pub(super) fn on_given_up(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
         debug_assert!(
-            matches!(self.stage, Stage::Closed(_)),
-            "a lease is given up when its shard is closed"
+            matches!(
+                self.stage,
+                Stage::Closed(_) | Stage::Closing(_) | Stage::Draining { .. }
+            ),
+            "a lease is given up when its shard is let go of"
         );
         self.end_ownership(cx);
         self.lane.valid_until = cx.now();

@@ -144,10 +144,15 @@ pub(super) fn on_said(
     let ours = leases.with_held(ix, |held, leases| {
         let ours = held.token() == token;
         if ours {
+            let before = held.processed();
             match said {
                 Said::ProcessedThrough(through) => held.on_processed_through(cx, through),
                 Said::Acknowledged(batch) => held.on_acknowledged(cx, batch),
                 Said::GivenBack(batch, detail) => held.on_given_back(cx, leases, batch, detail),
+            }
+            if held.processed() > before {
+                let now = cx.now();
+                cx.standstill_mut().progressed(now);
             }
         }
         ours

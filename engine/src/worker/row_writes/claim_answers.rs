@@ -214,7 +214,7 @@ fn take_handed(cx: &mut Context, leases: &LeaseTable, key: &LeaseKey) {
     // What is more than we may have is left to expire.
     let room =
         !cx.asks() || cx.config().max_leases == 0 || leases.balance(cx).held() < cx.config().max_leases;
-    if cx.is_running() && free && room {
+    if cx.wants_leases() && free && room {
         let why = leases.reason_to_take(ix, cx.me());
         cx.request(Request::Take(ix, why));
     }

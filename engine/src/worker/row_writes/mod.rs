@@ -207,7 +207,7 @@ impl RowWrites {
                 .of_key(key.as_str())
                 .is_some_and(|of| cx.may_take(of))
         };
-        let claims = || cx.is_running() && known(write.change.key());
+        let claims = || cx.wants_leases() && known(write.change.key());
         if now >= write.expires || (write.is_claim() && !claims()) {
             self.drop(id);
             return;

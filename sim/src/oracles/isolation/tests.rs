@@ -175,6 +175,22 @@ fn a_checkpoint_that_is_asked_for_is_written_at_once() {
 }
 
 #[test]
+fn what_is_let_go_of_is_saved_at_once_unless_no_handler_can_run() {
+    let life = 0;
+    let stops = (2 * SECOND, Fact::ShutdownAsked { life });
+    let saved = |more: Vec<(u64, Fact)>, at| {
+        with_progress(checkpointed(at, 5).into_iter().chain([stops.clone()]).chain(more))
+    };
+    assert_eq!(saved(vec![], 2 * SECOND + 1), 0);
+    assert!(saved(vec![], 4 * SECOND) > 0);
+    let blocked = (SECOND + 1, Fact::Blocked { life });
+    let runs = (3 * SECOND, Fact::Unblocked { life });
+    assert_eq!(saved(vec![blocked.clone()], 4 * SECOND), 0);
+    assert_eq!(saved(vec![blocked.clone(), runs.clone()], 3 * SECOND + 1), 0);
+    assert!(saved(vec![blocked, runs], 4 * SECOND) > 0, "it runs again");
+}
+
+#[test]
 fn a_look_that_failed_is_repeated_and_another_is_not_due() {
     let looked = |how, again_at: u64| {
         judged([

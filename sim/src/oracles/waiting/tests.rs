@@ -120,6 +120,22 @@ fn a_failure_allows_for_a_pause_in_proportion_and_no_more() {
 }
 
 #[test]
+fn a_call_that_waited_for_the_runtime_for_too_long_has_failed() {
+    let (life, shard, token) = (0, 0, 1);
+    let blocked = |more: Vec<(u64, Fact)>, until: u64| {
+        let mut facts = vec![(2, Fact::Blocked { life })];
+        facts.extend(more);
+        facts.extend([(9_000_000, Fact::Unblocked { life }), (9_000_000 + until, born())]);
+        and_reading(facts)
+    };
+    let timed_out = (5_000_000, Fact::TimedOut { life, shard, token });
+    assert_eq!(blocked(vec![], 200_000), 0);
+    assert_eq!(blocked(vec![], 700_000), 1, "nothing failed");
+    assert_eq!(blocked(vec![timed_out.clone()], 700_000), 0);
+    assert_eq!(blocked(vec![timed_out], 1_000_000), 1);
+}
+
+#[test]
 fn a_failed_read_is_tried_again_after_a_pause_in_proportion() {
     let failed = |times: u64, then_after| {
         let mut facts = Vec::new();

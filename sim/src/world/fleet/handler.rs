@@ -68,6 +68,10 @@ impl Fleet {
         (op, give_up): (OpId, Mono),
         consumer_op: ConsumerOp,
     ) -> Option<Outcome> {
+        if self.workers[w].standstill.is_on() {
+            self.ask_later(cx, w, (op, give_up), consumer_op);
+            return None;
+        }
         let life = self.workers[w].life;
         let alone = matches!(consumer_op, ConsumerOp::DeliverOne { .. });
         match consumer_op {
@@ -256,7 +260,14 @@ impl Fleet {
         }
     }
 
-    fn close(&mut self, cx: &mut Context, w: usize, shard: ShardNo, token: FencingToken, reason: EndReason) {
+    pub(super) fn close(
+        &mut self,
+        cx: &mut Context,
+        w: usize,
+        shard: ShardNo,
+        token: FencingToken,
+        reason: EndReason,
+    ) {
         let (life, local) = (self.workers[w].life, self.workers[w].clock.mono(cx.now()));
         cx.fact(Fact::Closed {
             life,

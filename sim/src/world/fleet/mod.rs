@@ -7,6 +7,7 @@
 //! | [`program`] | a worker whose program others wrote |
 //! | [`handler`] | the application: a handler for every open shard |
 //! | [`suspended`] | machines are suspended and wake up; handlers ask their fences |
+//! | [`standstill`] | handlers block every thread of their runtime |
 //! | [`stopped`] | calls of the application that a worker stops |
 //! | [`shard_pause`] | the application pauses a shard for a while |
 //! | [`absence`] | the application takes a stream away from a worker, and gives it back |
@@ -25,6 +26,7 @@ mod poison;
 mod process;
 mod program;
 mod shard_pause;
+pub(super) mod standstill;
 mod stopped;
 mod suspended;
 mod told;
@@ -131,6 +133,9 @@ impl Fleet {
     pub(super) fn awake(&mut self, worker: u16, generation: u32, what: What) -> Option<usize> {
         let w = usize::from(worker);
         if !self.workers[w].is_process(generation) || self.put_by(w, what) {
+            return None;
+        }
+        if self.workers[w].standstill.puts_by(what) {
             return None;
         }
         Some(w)

@@ -9,6 +9,7 @@ use crate::world::heap::What;
 use leasehold_engine::Engine;
 use leasehold_engine::input::Boot;
 use leasehold_engine::internals::draw;
+use leasehold_engine::time::Span;
 use std::collections::VecDeque;
 
 /// What has begun.
@@ -29,6 +30,8 @@ pub(in crate::world) enum Healed {
     Dies,
     /// It never reaches a service again.
     CutOff,
+    /// Its handlers never run again.
+    Blocked,
 }
 
 impl Fleet {
@@ -216,6 +219,10 @@ impl Fleet {
         let core = limited || w as u64 == sure || cx.draws().coin("core", w as u64);
         let dies = cx.draws().coin("core-dies", w as u64);
         self.workers[w].core = core;
+        let may_block = cx.plan().faults.process.blocked_for_ever
+            && cx.plan().least(|config| config.give_up_after()) > Span::ZERO;
+        let known = &self.workers[w];
+        let may_block = may_block && known.is_ours() && !known.stopping && known.fatal.is_none();
         if core {
             if !self.workers[w].lives() {
                 self.plan_start(cx, w, cx.now(), 0);
@@ -226,6 +233,8 @@ impl Fleet {
             // Nor is it started again, if that was planned.
             self.workers[w].end();
             Healed::Dies
+        } else if may_block {
+            Healed::Blocked
         } else {
             Healed::CutOff
         }

@@ -56,6 +56,8 @@ impl Fleet {
             // Only our own handlers keep batches.
             Body::Call(Call::Acknowledged { .. } | Call::GivenBack { .. }) => {}
             Body::Call(Call::Checkpoint { .. } | Call::Pause { .. } | Call::Resume { .. }) => {}
+            // Nothing looks at the threads of other programs.
+            Body::Call(Call::RuntimeBlocked(_) | Call::RuntimeRuns) => {}
             // Other programs of a world read one stream.
             Body::Call(Call::AddStream(_) | Call::RemoveStream(_)) => {}
             Body::Tick | Body::Boot(_) => {}

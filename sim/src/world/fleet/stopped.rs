@@ -20,7 +20,7 @@ pub(super) enum Told {
 }
 
 impl Told {
-    fn hear(&mut self, told: Self) {
+    pub(super) fn hear(&mut self, told: Self) {
         if *self == Self::Nothing {
             *self = told;
         }

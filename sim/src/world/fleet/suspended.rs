@@ -120,23 +120,24 @@ impl Fleet {
             life: worker.life,
             shard,
             token: consumer.token.0,
-            valid: self.remaining(cx.now(), w, shard, consumer.token) > Span::ZERO,
+            valid: self.remaining(cx.now(), w, shard, consumer.token).is_some(),
             adrift: worker.clock.is_adrift(cx.now()),
         };
         cx.observe(&fact);
     }
 
-    /// For how long a fence says that its lease is known to be held.
-    fn remaining(&self, now: Time, w: usize, shard: ShardNo, token: FencingToken) -> Span {
+    /// For how long a fence says that its lease is known to be held. Absent: it is not valid.
+    pub(super) fn remaining(&self, now: Time, w: usize, shard: ShardNo, token: FencingToken) -> Option<Span> {
         let worker = &self.workers[w];
         let mut held = worker.engine.iter().flat_map(|engine| engine.held());
         let held = held.find(|held| names::shard_of(held.lease) == Some(shard) && held.token == token);
-        let Some(held) = held else { return Span::ZERO };
+        let held = held?;
         let at = worker.clock.mono(now);
         let missed = worker
             .skew
             .as_ref()
             .map_or(Span::ZERO, |skew| skew.missed(at, worker.clock.wall(now)));
-        Span(held.valid_until.since(at).0.saturating_sub(missed.0))
+        let left = Span(held.valid_until.since(at).0.saturating_sub(missed.0));
+        (left > Span::ZERO).then_some(left)
     }
 }

@@ -8,7 +8,7 @@ use crate::streams;
 use crate::world::context::Context;
 use leasehold_engine::Held;
 use leasehold_engine::ids::{LeaseIx, LeaseKey};
-use leasehold_engine::notice::{Notice, StreamNews};
+use leasehold_engine::notice::{Notice, RuntimeNews, StreamNews};
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Mono;
 
@@ -88,6 +88,10 @@ impl Fleet {
         }
         if let Notice::Stream(news) = notice {
             self.told_of_stream(cx, w, news);
+        }
+        if let Notice::Runtime(RuntimeNews::LetsGo { .. }) = notice {
+            let life = self.workers[w].life;
+            cx.fact(Fact::LetsGo { life });
         }
         if let Notice::Fatal(fatal) = notice {
             self.workers[w].fatal = Some(fatal.to_string());

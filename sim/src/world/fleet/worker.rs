@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::handler::Consumer;
+use super::standstill::Standstill;
 use crate::faults::{Deed, Suspension};
 use crate::oracles::{LifeNo, ShardNo, Time};
 use crate::peers::Process;
@@ -41,6 +42,8 @@ pub(in crate::world) struct Worker {
     pub(super) suspended: Option<Suspension>,
     /// What happened to it meanwhile.
     pub(super) backlog: VecDeque<What>,
+    /// Whether its handlers block every thread of their runtime.
+    pub(super) standstill: Standstill,
     /// It was told to stop.
     pub(super) stopping: bool,
     /// A replacement comes this long after it has stopped, in µs.
@@ -90,6 +93,7 @@ impl Worker {
             pauses: 0,
             suspended: None,
             backlog: VecDeque::new(),
+            standstill: Standstill::default(),
             stopping: false,
             gap_us: 0,
             fatal: None,
@@ -177,6 +181,7 @@ impl Worker {
         self.wanted = Time::MAX;
         (self.paused, self.suspended) = (None, None);
         self.backlog.clear();
+        self.standstill = Standstill::default();
         self.stopping = false;
         self.adapter = Adapter::default();
     }

@@ -71,6 +71,16 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         + faults.worst_handler().0
         + faults.longest_shard_pause()
         + 20_000_000;
+    // A worker whose handlers never run again keeps its leases for a while, which doubles with each time that it let go of them.
+    let (blocks, _) = faults.process.blocks();
+    let stuck = match faults.process.blocked_for_ever {
+        true => {
+            stuck
+                + (most(|config| config.give_up_after()) << blocks.min(7))
+                + 2 * plan.config.lease_duration().0
+        }
+        false => stuck,
+    };
     // A table that was taken away may have been waited for just then.
     let patience = match cx.is_lost_for_good() {
         true => 2 * TABLE_PATIENCE.0,

@@ -9,6 +9,7 @@ mod failure;
 mod held;
 mod kept;
 mod lane;
+mod letting_go;
 mod missed;
 mod missing;
 mod paused;

@@ -1,0 +1,128 @@
+//! The runtime that runs the handlers runs nothing, or runs again.
+
+use super::kind::Severity;
+use super::stop::Count;
+use crate::time::Span;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What happened to the runtime that runs the handlers, and to the leases because of that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the names of the fields say it")]
+pub enum RuntimeNews {
+    /// It has run nothing for so long. The leases are let go of after so much more time; absent: they are kept.
+    /// `said`: which handlers block its threads. The engine does not know that, so it is in no trace and in no digest: a worker adds it.
+    Blocked {
+        idle: Span,
+        let_go_in: Option<Span>,
+        #[serde(skip)]
+        said: Option<String>,
+    },
+    /// It has run nothing for so long that so many leases are let go of, and none is wanted until it runs.
+    LetsGo { idle: Span, leases: u32 },
+    /// It runs again after so much time. `let_go`: leases were let go of, and are wanted again.
+    Runs { after: Span, let_go: bool },
+}
+
+impl RuntimeNews {
+    /// Its name and severity.
+    pub(super) fn kind(&self) -> (&'static str, Severity) {
+        match self {
+            RuntimeNews::Blocked { .. } => ("runtime-blocked", Severity::Warning),
+            RuntimeNews::LetsGo { .. } => ("lets-go", Severity::Error),
+            RuntimeNews::Runs { .. } => ("runtime-runs", Severity::Info),
+        }
+    }
+}
+
+impl fmt::Display for RuntimeNews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RuntimeNews::Blocked {
+                idle,
+                let_go_in,
+                said,
+            } => {
+                write!(
+                    f,
+                    "the runtime that runs the handlers has run no task for {idle}: "
+                )?;
+                said.as_ref().map_or(Ok(()), |said| write!(f, "{said}; "))?;
+                f.write_str("run what blocks in tokio::task::spawn_blocking, or the handlers wait and their shards fall behind")?;
+                match let_go_in {
+                    Some(left) => write!(
+                        f,
+                        "; in {left} the leases are let go of, unless a task runs or a handler says what it has processed"
+                    ),
+                    None => Ok(()),
+                }
+            }
+            RuntimeNews::LetsGo { idle, leases } => write!(
+                f,
+                "the runtime that runs the handlers has run no task for {idle}: letting go of {}, so that other workers read the shards, and \
+                 taking none until a task runs; a longer `give_up_after` leaves handlers more time",
+                Count(*leases, "lease", "leases")
+            ),
+            RuntimeNews::Runs { after, let_go } => {
+                write!(
+                    f,
+                    "the runtime that runs the handlers runs tasks again after {after}"
+                )?;
+                f.write_str(if *let_go { ": taking leases again" } else { "" })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_says_who_blocks_what_follows_and_what_to_do() {
+        let blocked = |let_go_in, said: Option<&str>| {
+            let news = RuntimeNews::Blocked {
+                idle: Span::from_secs(6),
+                let_go_in,
+                said: said.map(str::to_owned),
+            };
+            news.to_string()
+        };
+        assert_eq!(
+            blocked(
+                None,
+                Some("the handler of shardId-1 has blocked a thread for 6.500s")
+            ),
+            "the runtime that runs the handlers has run no task for 6.000s: the handler of shardId-1 has blocked a thread for 6.500s; \
+             run what blocks in tokio::task::spawn_blocking, or the handlers wait and their shards fall behind"
+        );
+        let left = blocked(Some(Span::from_secs(24)), None);
+        assert!(
+            left.contains("6.000s: run what blocks in")
+                && left.contains("; in 24.000s the leases are let go of"),
+            "{left}"
+        );
+        let lets_go = RuntimeNews::LetsGo {
+            idle: Span::from_secs(30),
+            leases: 1,
+        };
+        assert!(
+            lets_go.to_string().contains("letting go of 1 lease, so that"),
+            "{lets_go}"
+        );
+        let runs = |let_go| {
+            RuntimeNews::Runs {
+                after: Span::from_secs(9),
+                let_go,
+            }
+            .to_string()
+        };
+        assert_eq!(
+            runs(false),
+            "the runtime that runs the handlers runs tasks again after 9.000s"
+        );
+        assert!(runs(true).ends_with("after 9.000s: taking leases again"));
+    }
+}

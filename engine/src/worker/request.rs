@@ -1,0 +1,52 @@
+//! What one room wants of another.
+
+use super::stream_set::StreamIx;
+use crate::ids::LeaseIx;
+use crate::notice::{Fatal, ListReason, TakeReason};
+use crate::row::Change;
+use crate::time::{Mono, Span};
+
+/// Names a row that is written beside the lanes, until that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct RowWriteId(pub(super) u32);
+
+/// What one room wants of another. The worker carries requests out in the order in which they were made, when the room that made
+/// them has returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// List the shards, unless they are being listed: something is missing, or not understood. With the reason.
+    ListShards(StreamIx, ListReason),
+    /// Scan the table at this moment at the latest, but not too soon after the last scan.
+    Rescan(Mono),
+    /// Find out whether the lease table is gone: an operation did not find it.
+    DoubtTable,
+    /// Take note that a stream that is to be read was found.
+    StreamFound(StreamIx),
+    /// Take note that the identity of a stream is known.
+    StreamIdentified(StreamIx),
+    /// Find out whether the stream is gone, and list its shards: a shard was not found.
+    DoubtStream(StreamIx),
+    /// Take note that a listing of the shards, which took so long, has ended.
+    StreamListed(StreamIx, Span),
+    /// Read a stream no more: the worker cannot go on with it.
+    LoseStream(StreamIx, Fatal),
+    /// Write a row beside the lanes.
+    WriteRow {
+        change: Change,
+        why: String,
+        /// The held lease whose end waits for this row.
+        child_of: Option<LeaseIx>,
+        /// Do not begin it after this moment.
+        expires: Mono,
+    },
+    /// Drop the rows that this lease was to create: it is not ours any more.
+    DropRowWrites(LeaseIx),
+    /// Take note that a lease was given up by our own will.
+    GivenUp(LeaseIx),
+    /// Take a lease.
+    Take(LeaseIx, TakeReason),
+    /// The lease table is gone: nothing can be written any more. Stop.
+    TableGone(Fatal),
+    /// Stop: the worker cannot go on.
+    Stop(Fatal),
+}

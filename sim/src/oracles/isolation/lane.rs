@@ -1,0 +1,43 @@
+//! Requests of one kind, of which one follows the other.
+
+use super::super::Time;
+use super::super::fact::{Ask, How};
+use super::bounds::Bounds;
+
+/// Requests of one kind, one after the other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lane {
+    /// The last request, answer, or end of standing still.
+    pub(super) last: Time,
+    pub(super) open: Vec<u64>,
+    /// Whether its requests are due at all.
+    pub(super) used: bool,
+    /// Those in a row that were answered with anything but success.
+    pub(super) failures: u32,
+}
+
+impl Lane {
+    /// When something must have been sent that is due every so often.
+    pub(super) fn due(&self, every: u64, bounds: &Bounds) -> Time {
+        match self.used && self.open.is_empty() {
+            true => self.last.saturating_add(every.max(bounds.pause(self.failures))),
+            false => Time::MAX,
+        }
+    }
+
+    pub(super) fn asked(&mut self, now: Time, op: u64) {
+        self.last = now;
+        self.open.push(op);
+    }
+
+    pub(super) fn answered(&mut self, now: Time, op: u64, ask: Ask, how: How) {
+        self.last = now;
+        self.open.retain(|&open| open != op);
+        match how {
+            // That a row can be read does not mean that it can be written.
+            How::Applied if ask == Ask::Read => {}
+            How::Applied => self.failures = 0,
+            _ => self.failures = self.failures.saturating_add(1),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `blocked-let-go`: a worker whose handlers block every thread of their runtime lets go of its leases within a bound, and wants no other until they
+//! run. And no worker does so before, or because of anything else: one slow shard is no reason.
+//!
+//! The bound: `give_up_after`, doubled for each time before in that life, and the looks at the runtime. From then on nothing is renewed, taken or
+//! asked for. What is stolen is kept for a lease duration at most, since its former owner may believe in it; and what was sent before may
+//! still bring a lease. That other workers read the shards is judged when the faults are over: some workers never run a handler again then.
+
+use super::fact::{Ask, How, Verb};
+use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use leasehold_engine::time::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    /// Since when no handler can run; and from when on the worker could notice.
+    blocked: Option<(Time, Time)>,
+    /// How often that was so before.
+    before: u32,
+    /// It was told to stop: it lets go of everything in its time.
+    stopping: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Standstill {
+    /// In true time, in µs: how long leases are kept at least, and at most the first time; how long what was begun may take after that. Absent:
+    /// some worker keeps its leases.
+    limits: Option<(u64, u64, u64)>,
+    lives: BTreeMap<LifeNo, Life>,
+    /// The last request about these leases failed: it is made again, whatever it was for.
+    troubled: BTreeSet<(LifeNo, ShardNo)>,
+}
+
+/// A runtime that runs nothing is told after half a lease, and this at most; then again and again, a fifth of that apart.
+const PATIENCE: Span = Span::from_secs(5);
+/// What happens at a deadline takes a moment.
+const SLACK_US: u64 = 250_000;
+
+impl Standstill {
+    pub(super) fn new(terms: &Terms) -> Self {
+        let least = terms.least(|config| config.give_up_after());
+        let most = terms.most(|config| config.give_up_after());
+        let lease = terms.most(|config| config.lease_duration());
+        let looks = PATIENCE.min(lease.per(2)).times(2);
+        let requests = terms.most(|config| config.table_timeout()).times(3);
+        let limits = (least > Span::ZERO).then(|| {
+            let kept = terms.at_least(least).saturating_sub(2);
+            let after = terms.at_most(looks) + terms.at_most(lease) + terms.at_most(requests) + SLACK_US;
+            (kept, terms.at_most(most), after)
+        });
+        Self {
+            limits,
+            lives: BTreeMap::new(),
+            troubled: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        match *fact {
+            Fact::Blocked { life } => self.lives.entry(life).or_default().blocked = Some((now, now)),
+            Fact::Unblocked { life } => {
+                let life = self.lives.entry(life).or_default();
+                life.blocked = None;
+                life.before += 1;
+            }
+            // Who stood still noticed nothing.
+            Fact::Resumed { life, .. } => {
+                if let Some((_, noticed)) = &mut self.lives.entry(life).or_default().blocked {
+                    *noticed = now;
+                }
+            }
+            Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
+                self.lives.entry(life).or_default().stopping = true;
+            }
+            Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
+            Fact::LetsGo { life } => self.judge_early(now, life, verdict),
+            Fact::Answered {
+                life,
+                ask: Ask::Write(_) | Ask::Read,
+                about: Some(shard),
+                how,
+                ..
+            } => {
+                match how {
+                    How::Applied => self.troubled.remove(&(life, shard)),
+                    _ => self.troubled.insert((life, shard)),
+                };
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::Write(verb @ (Verb::Renew | Verb::Take | Verb::Claim)),
+                about: Some(shard),
+                ..
+            } => self.judge_late(now, life, (verb, shard), verdict),
+            _ => {}
+        }
+    }
+
+    /// A worker lets go of its leases.
+    fn judge_early(&self, now: Time, no: LifeNo, verdict: &mut Verdict) {
+        let since = self.lives.get(&no).and_then(|life| life.blocked);
+        let so_far = since.map(|(since, _)| now - since);
+        let kept = self.limits.map_or(0, |(kept, ..)| kept);
+        if so_far.is_some_and(|so_far| so_far >= kept) {
+            return;
+        }
+        verdict.report(Property::BlockedLetGo, now, || match so_far {
+            None => format!("life {no} lets go of its leases, and its handlers can run"),
+            Some(so_far) => format!(
+                "life {no} lets go of its leases after {} ms in which no handler could run, {} ms are to be waited for",
+                so_far / 1_000,
+                kept / 1_000
+            ),
+        });
+    }
+
+    fn judge_late(&mut self, now: Time, no: LifeNo, (verb, shard): (Verb, ShardNo), verdict: &mut Verdict) {
+        let Some((_, first, after)) = self.limits else {
+            return;
+        };
+        let troubled = self.troubled.contains(&(no, shard));
+        let Some(life) = self.lives.get_mut(&no).filter(|_| !troubled) else {
+            return;
+        };
+        let Some((_, noticed)) = life.blocked.filter(|_| !life.stopping) else {
+            return;
+        };
+        let bound = (first << life.before.min(7)) + after;
+        let so_far = now - noticed;
+        if so_far <= bound {
+            return;
+        }
+        // Once is enough.
+        life.blocked = Some((now, now));
+        verdict.report(Property::BlockedLetGo, now, || {
+            format!(
+                "life {no} asks for a write to the lease of shard {shard} ({verb:?}) although no handler of its could run for {} ms, \
+                 {} ms are allowed",
+                so_far / 1_000,
+                bound / 1_000
+            )
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::history::{answered, asked, config, judge_under};
+    use super::*;
+
+    const SECOND: Time = 1_000_000;
+
+    /// What is found if no handler of life 0 can run from the first second on, and leases are kept for twenty.
+    fn judged(then: &[(Time, Fact)]) -> usize {
+        let terms = Terms::plain(config().with_give_up_after(Span::from_secs(20)));
+        let mut facts = vec![(SECOND, Fact::Blocked { life: 0 })];
+        facts.extend(then.iter().cloned());
+        let found = judge_under(&terms, facts);
+        let of = found.into_iter().filter(|found| *found == Property::BlockedLetGo);
+        of.count()
+    }
+
+    fn write(second: Time, verb: Verb) -> (Time, Fact) {
+        let at = second * SECOND;
+        (at, asked(0, Ask::Write(verb), 3, at, 1, at))
+    }
+
+    fn lets_go(second: Time) -> (Time, Fact) {
+        (second * SECOND, Fact::LetsGo { life: 0 })
+    }
+
+    #[test]
+    fn leases_are_let_go_of_within_the_bound_and_none_is_taken() {
+        assert_eq!(judged(&[write(15, Verb::Renew), lets_go(22)]), 0);
+        assert_eq!(
+            judged(&[lets_go(22), write(30, Verb::Renew)]),
+            0,
+            "it was stolen before"
+        );
+        for verb in [Verb::Renew, Verb::Take, Verb::Claim] {
+            assert_eq!(judged(&[write(100, verb), write(101, verb)]), 1, "{verb:?}");
+        }
+        let fails = answered(0, Ask::Write(Verb::Renew), 3, 1, How::Unknown);
+        let again = [(99 * SECOND, fails), write(100, Verb::Renew)];
+        assert_eq!(judged(&again), 0, "it is made again");
+        for verb in [Verb::Release, Verb::HandOver, Verb::Checkpoint] {
+            assert_eq!(judged(&[write(100, verb)]), 0, "{verb:?}");
+        }
+        let runs = (30 * SECOND, Fact::Unblocked { life: 0 });
+        assert_eq!(judged(&[lets_go(22), runs.clone(), write(100, Verb::Take)]), 0);
+        let again = (40 * SECOND, Fact::Blocked { life: 0 });
+        let [twice, late] = [write(95, Verb::Renew), write(130, Verb::Renew)];
+        assert_eq!(
+            judged(&[runs.clone(), again.clone(), twice]),
+            0,
+            "it waits for twice as long"
+        );
+        assert_eq!(judged(&[runs, again, late]), 1);
+    }
+
+    #[test]
+    fn nothing_else_is_a_reason_to_let_go_and_not_so_soon() {
+        assert_eq!(judged(&[lets_go(15)]), 1);
+        let runs = (5 * SECOND, Fact::Unblocked { life: 0 });
+        assert_eq!(judged(&[runs, lets_go(60)]), 1);
+    }
+
+    #[test]
+    fn who_stood_still_or_stops_is_excused() {
+        let stood = 90 * SECOND;
+        let goes_on = (95 * SECOND, Fact::Resumed { life: 0, stood });
+        assert_eq!(judged(&[goes_on, write(100, Verb::Renew)]), 0);
+        let stops = (5 * SECOND, Fact::ShutdownAsked { life: 0 });
+        assert_eq!(judged(&[stops, write(100, Verb::Renew)]), 0);
+        let dies = (5 * SECOND, Fact::Died { life: 0 });
+        assert_eq!(judged(&[dies, write(100, Verb::Renew)]), 0);
+    }
+}

@@ -1,0 +1,175 @@
+//! A process whose handlers block every thread of their runtime for ever: it hears signals, its health is answered, and another worker reads its
+//! shards.
+#![cfg(unix)]
+
+use leasehold::{Batch, Control, InitialPosition, Worker};
+use leasehold_tests::clients;
+use leasehold_tests::probe::quick;
+use leasehold_tests::process::Process;
+use leasehold_tests::two_shards::TwoShards;
+use leasehold_tests::wait::{SOON, until_or};
+use std::convert::Infallible;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+
+const STREAM: &str = "orders";
+const APPLICATION: &str = "blocked";
+/// Where the process finds its AWS, and how many threads its runtime has; 0: that of `#[tokio::main(flavor = "current_thread")]`.
+const ENDPOINT: &str = "LEASEHOLD_BLOCKED_WORKER";
+const THREADS: &str = "LEASEHOLD_BLOCKED_THREADS";
+/// What a shell reports of a process that was ended by SIGTERM.
+const TERMINATED: i32 = 143;
+
+fn runtime(threads: usize) -> Runtime {
+    let mut builder = match threads {
+        0 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    if threads > 0 {
+        builder.worker_threads(threads);
+    }
+    builder.enable_all().build().expect("a runtime")
+}
+
+/// Tells everyone who connects how the worker is, from a thread that no handler can block.
+fn serve_health(control: Control) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    eprintln!("health at {}", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.expect("a connection");
+            write!(socket, "{}", control.health()).expect("an answer");
+        }
+    });
+}
+
+/// Not a test by itself: what runs in the process of the tests below.
+#[test]
+#[ignore = "it is the process of other tests"]
+fn blocked_worker() {
+    let (Ok(endpoint), Ok(threads)) = (std::env::var(ENDPOINT), std::env::var(THREADS)) else {
+        return;
+    };
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
+    let result = runtime(threads.parse().expect("a number")).block_on(async {
+        let worker = Worker::builder()
+            .kinesis(clients::kinesis(&endpoint))
+            .dynamodb(clients::dynamodb(&endpoint))
+            .stream(STREAM)
+            .application(APPLICATION)
+            .initial_position(InitialPosition::TrimHorizon)
+            .config(|config| quick(config).with_give_up_after(Duration::from_secs(6)))
+            .build()
+            .expect("a worker");
+        serve_health(worker.control());
+        leasehold::shutdown_on_signal(worker.control()).expect("signals");
+        let run = worker.run_fn(|_: Batch| async {
+            eprintln!("a handler blocks its thread");
+            loop {
+                thread::sleep(Duration::from_secs(1));
+            }
+            #[allow(unreachable_code, reason = "the type of a handler")]
+            Ok::<(), Infallible>(())
+        });
+        // As a program does that has more to do.
+        tokio::spawn(run).await
+    });
+    panic!("expected the process to end meanwhile, found {result:?}");
+}
+
+struct Blocked {
+    process: Process,
+}
+
+impl Blocked {
+    fn start(scene: &TwoShards, threads: usize) -> Self {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command
+            .args(["--exact", "blocked::blocked_worker", "--ignored", "--nocapture"])
+            .env(ENDPOINT, &scene.local.endpoint)
+            .env(THREADS, threads.to_string());
+        let name = format!("blocked-worker-{threads}.out");
+        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let process = Process::start(command, &out).expect("a process");
+        Self { process }
+    }
+
+    async fn says(&self, what: &str, times: usize) {
+        let said = || async { self.process.stderr().matches(what).count() >= times };
+        until_or(what, SOON, said, || self.process.stderr()).await;
+    }
+
+    /// What its health is, by the process's own word.
+    fn health(&self) -> String {
+        let told = self.process.stderr();
+        let (_, address) = told.split_once("health at ").expect("an address");
+        let address = address.lines().next().expect("a line").trim();
+        let mut health = String::new();
+        let mut socket = TcpStream::connect(address).expect("a connection");
+        socket.read_to_string(&mut health).expect("an answer");
+        health
+    }
+
+    /// Whether the process has ended, with which code.
+    fn ended(&mut self) -> Option<i32> {
+        self.process.ended().expect("a process")
+    }
+}
+
+async fn hears_signals_and_lets_go(threads: usize) {
+    let scene = TwoShards::start(STREAM, APPLICATION).await;
+    scene.put("first").await;
+    let mut blocked = Blocked::start(&scene, threads);
+    blocked.says("a handler blocks its thread", threads.max(1)).await;
+    blocked.says("has run no task for", 1).await;
+
+    let cause = "unhealthy: the runtime that runs the handlers has run no task";
+    let unhealthy = || async { blocked.health().starts_with(cause) };
+    until_or("an unhealthy worker", SOON, unhealthy, || blocked.health()).await;
+    let health = blocked.health();
+    assert!(health.contains("the handler of shardId-00000000000"), "{health}");
+
+    let mut probe = scene.worker();
+    let read = || async { probe.seen().count() >= 2 };
+    until_or("the shards to be read", SOON, read, || blocked.process.stderr()).await;
+    blocked.says("letting go of 2 leases", 1).await;
+    let health = blocked.health();
+    assert!(health.contains("the leases were let go of"), "{health}");
+
+    blocked.process.terminate().expect("a signal");
+    blocked.says("shutting down with", 1).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let told = blocked.process.stderr();
+    assert_eq!(blocked.ended(), None, "its runtime cannot end: {told}");
+    blocked.process.terminate().expect("a signal");
+    let asked = Instant::now();
+    let code = loop {
+        if let Some(code) = blocked.ended() {
+            break code;
+        }
+        assert!(asked.elapsed() < SOON, "{}", blocked.process.stderr());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(code, TERMINATED, "{}", blocked.process.stderr());
+    scene.put("second").await;
+    probe.processed(2).await;
+    probe.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_whose_handlers_block_its_only_thread_hears_signals_and_its_shards_are_read() {
+    hears_signals_and_lets_go(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_whose_handlers_block_every_thread_hears_signals_and_its_shards_are_read() {
+    hears_signals_and_lets_go(2).await;
+}
