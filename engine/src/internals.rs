@@ -30,5 +30,7 @@ pub mod share_out {
 
 /// Which leases are missing.
 pub mod sync {
-    pub use crate::sync::{BadListing, Finding, Lineage, Plan, PlannedLease, holes, missing, plan};
+    pub use crate::sync::{
+        BadListing, Finding, Lineage, Plan, PlannedLease, holes, is_of_another, missing, plan,
+    };
 }

@@ -17,6 +17,7 @@ mod kind;
 mod migration;
 mod missed;
 mod reason;
+mod rows;
 mod runtime;
 mod sentence;
 mod stall;
@@ -61,6 +62,13 @@ pub enum Notice {
         key: LeaseKey,
         detail: String,
         #[serde(default)]
+        lasting: Span,
+    },
+    /// The checkpoint of a row is no place in its shard, by several listings, and the other rows are this stream's. No worker takes the lease. This
+    /// is told as of a row that cannot be read.
+    Spoiled {
+        lease: LeaseKey,
+        detail: String,
         lasting: Span,
     },
     /// Our place in the order of leaders changed: 0 leads; absent: we are not in it, which names those that own a lease.
@@ -272,16 +280,12 @@ impl fmt::Display for Sentence<'_> {
                 "scanned the lease table: {leases} leases, {unfinished} of them unfinished, {workers} workers ({pages} pages, \
                  {foreign} foreign items, {unreadable} unreadable items)"
             ),
-            Notice::Unreadable { key, detail, lasting } => {
-                write!(f, "row of {key} cannot be read")?;
-                if *lasting > Span::ZERO {
-                    write!(f, " (for {lasting} so far)")?;
-                }
-                write!(
-                    f,
-                    ": {detail}; no worker reads its shard until that attribute is corrected in the table"
-                )
-            }
+            Notice::Unreadable { key, detail, lasting } => rows::unreadable(f, key, detail, *lasting),
+            Notice::Spoiled {
+                lease,
+                detail,
+                lasting,
+            } => rows::spoiled(f, lease, detail, *lasting),
             Notice::Rank {
                 rank: Some(rank),
                 workers,

@@ -3,7 +3,8 @@
 use crate::rig::Rig;
 use leasehold_engine::format::Format;
 use leasehold_engine::ids::LeaseKey;
-use leasehold_engine::notice::{Notice, Stall};
+use leasehold_engine::notice::{Fatal, Notice, Stall};
+use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::time::Span;
 
 const WRONG: &str = "checkpoint: expected a sequence number, found the string \"ten\"";
@@ -152,5 +153,50 @@ fn a_lease_whose_guard_was_removed_is_taken_and_read_on_in_every_format() {
             rig.owner(0).is_some_and(|owner| rig.workers[owner].alive),
             "{format}, dies: {dies}"
         );
+    }
+}
+
+/// The fleet is started anew beside a row that is put at no place in its shard, and shards get records.
+fn begins_anew_beside(spoiled: Checkpoint) -> Rig {
+    let mut rig = Rig::new(4, 2);
+    (0..4).for_each(|shard| rig.put(shard, 5));
+    rig.secs(60);
+    rig.workers.iter_mut().for_each(|worker| worker.alive = false);
+    put_at(&mut rig, spoiled);
+    (0..4).for_each(|shard| rig.put(shard, 5));
+    rig.join();
+    rig.join();
+    rig
+}
+
+/// Somebody puts the row of the first shard there, and no worker at it.
+fn put_at(rig: &mut Rig, checkpoint: Checkpoint) {
+    let key = Rig::id(0).to_lease();
+    let rows = rig.table.rows.as_mut().expect("the table is there");
+    let row = rows.get_mut(&key).expect("its row is there");
+    (row.checkpoint, row.owner) = (checkpoint, None);
+    row.counter += 1;
+}
+
+#[test]
+fn one_row_at_no_place_in_its_shard_is_told_and_the_rest_is_read() {
+    for spoiled in [Checkpoint::ShardEnd, Checkpoint::At(Position::of(0.into()))] {
+        let mut rig = begins_anew_beside(spoiled);
+        rig.secs(300);
+        let fatal = |notice: &Notice| matches!(notice, Notice::Fatal(Fatal::OtherStream { .. }));
+        assert_eq!(told(&rig, fatal), 0, "{spoiled:?}");
+        assert_eq!((rig.row(0).checkpoint, rig.owner(0)), (spoiled, None));
+        for shard in 1..4 {
+            assert!(rig.owner(shard).is_some(), "{spoiled:?}: {shard}");
+        }
+        for worker in rig.workers.iter().filter(|worker| worker.alive) {
+            let key = Rig::id(0).to_lease();
+            let spoiled = |notice: &Notice| matches!(notice, Notice::Spoiled { lease, .. } if *lease == key);
+            assert!(worker.notices.iter().any(|(_, notice)| spoiled(notice)));
+        }
+        // An operator puts it at the oldest record.
+        put_at(&mut rig, Checkpoint::TrimHorizon);
+        rig.secs(120);
+        rig.assert_all_processed();
     }
 }

@@ -85,30 +85,7 @@ impl ColumnLog {
 /// The mark of a notice, if it has one.
 pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
     Some(match notice {
-        Notice::Took {
-            why: TakeReason::Unowned,
-            ..
-        } => "engine/took-unowned",
-        Notice::Took {
-            why: TakeReason::Expired { .. },
-            ..
-        } => "engine/took-expired",
-        Notice::Took {
-            why: TakeReason::Stolen { .. },
-            ..
-        } => "engine/stole",
-        Notice::Took {
-            why: TakeReason::Ours,
-            ..
-        } => "engine/found-own",
-        Notice::Took {
-            why: TakeReason::Given,
-            ..
-        } => "engine/was-given",
-        Notice::Took {
-            why: TakeReason::LeftLying { .. },
-            ..
-        } => "engine/took-left-lying",
+        Notice::Took { why, .. } => return mark_of_take(why),
         Notice::MissedTake { .. } => "engine/missed-take",
         Notice::Spared { .. } => "engine/spared",
         Notice::Claimed { .. } => "engine/claimed",
@@ -140,6 +117,7 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::Removed { .. } => "engine/removed",
         Notice::HandlerFailed { .. } => "engine/handler-failed",
         Notice::Unreadable { .. } => "engine/unreadable",
+        Notice::Spoiled { .. } => "engine/spoiled",
         Notice::Stray { .. } => "engine/stray",
         Notice::InvariantBroken { .. } => "engine/invariant-broken",
         Notice::Stalled { .. } => "engine/stalled",
@@ -153,6 +131,18 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::Runtime(RuntimeNews::Runs { .. }) => "engine/runtime-runs",
         Notice::PauseEnded { .. } => "engine/pause-ended",
         Notice::Fatal(_) => "engine/fatal",
+        _ => return None,
+    })
+}
+
+fn mark_of_take(why: &TakeReason) -> Option<&'static str> {
+    Some(match why {
+        TakeReason::Unowned => "engine/took-unowned",
+        TakeReason::Expired { .. } => "engine/took-expired",
+        TakeReason::Stolen { .. } => "engine/stole",
+        TakeReason::Ours => "engine/found-own",
+        TakeReason::Given => "engine/was-given",
+        TakeReason::LeftLying { .. } => "engine/took-left-lying",
         _ => return None,
     })
 }

@@ -80,10 +80,11 @@ fn judge(
             why: format!("its key names stream {id}"),
         };
     }
-    if let Some(misfit) = sync::misfits(rows.iter().copied(), listed, |_| sync::Judged::ALL) {
+    let compared = sync::compare(rows.iter().copied(), listed, |_| sync::Judged::ALL);
+    if let Some(misfit) = compared.worst() {
         return Naming::MadeAnew {
-            lease: misfit.lease,
-            why: misfit.detail,
+            lease: misfit.lease.clone(),
+            why: misfit.detail.clone(),
         };
     }
     if let Some(row) = rows.iter().find(|row| is_lost(row, listed)) {

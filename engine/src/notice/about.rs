@@ -8,6 +8,7 @@ impl Notice {
     pub fn lease(&self) -> Option<&LeaseKey> {
         match self {
             Notice::Unreadable { key: lease, .. }
+            | Notice::Spoiled { lease, .. }
             | Notice::Took { lease, .. }
             | Notice::MissedTake { lease, .. }
             | Notice::Spared { lease }

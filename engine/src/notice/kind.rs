@@ -38,6 +38,7 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::TableReady { .. } => ("table-ready", Info),
         Notice::Scanned { .. } => ("scanned", Debug),
         Notice::Unreadable { .. } => ("unreadable", Warning),
+        Notice::Spoiled { .. } => ("spoiled", Warning),
         Notice::Rank { .. } => ("rank", Info),
         Notice::Chose(_) => ("chose", Debug),
         Notice::Took { .. } => ("took", Info),

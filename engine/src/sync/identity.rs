@@ -3,12 +3,13 @@
 //! All streams name their shards alike, so a table filled from another stream, or from an earlier one of the same name,
 //! looks familiar. Reading on at its checkpoints would skip records, and shards it calls finished would never be read. But
 //! what a shard is does not change: the keys it takes, its parents, where it begins and where it ended. A row that
-//! contradicts these is of another shard.
+//! contradicts these is of another shard, or a person or a program has spoiled it: where other rows prove that the table is this
+//! stream's, one row does not make it another stream's.
 
 use crate::ids::LeaseKey;
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
-use crate::shard::Shard;
+use crate::shard::{Shard, of_another_shard};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A row that does not fit the shard of its name.
@@ -20,6 +21,38 @@ pub(crate) struct Misfit {
     pub detail: String,
     /// Whether this alone proves it. If not, the listing may lag, and another one will tell.
     pub certain: bool,
+    /// The checkpoint that is no place in its shard; absent: another trait does not fit.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// How the rows of a table compare with the shards of their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    /// The rows that do not fit.
+    pub misfits: Vec<Misfit>,
+    /// How many of them do not name the stream.
+    unnamed: usize,
+    /// How many rows are this stream's for certain: they name it, or they name no stream and their checkpoints are places in their shards.
+    proved: usize,
+}
+
+impl Comparison {
+    /// Whether the table is another stream's: more rows say so than are this stream's.
+    pub(crate) fn is_of_another(&self) -> bool {
+        self.unnamed > self.proved
+    }
+
+    /// A row that certainly does not fit; failing that, one that perhaps does not.
+    pub(crate) fn worst(&self) -> Option<&Misfit> {
+        let certain = self.misfits.iter().find(|misfit| misfit.certain);
+        certain.or(self.misfits.first())
+    }
+
+    /// The rows whose checkpoints are no places in their shards.
+    pub(crate) fn misplaced(&self) -> impl Iterator<Item = (&Misfit, Checkpoint)> {
+        let misfits = self.misfits.iter();
+        misfits.filter_map(|misfit| Some((misfit, misfit.checkpoint?)))
+    }
 }
 
 /// The traits of a row that prove another stream if the traits of the shard differ. In a row that names the stream, hash keys and parents prove
@@ -28,6 +61,8 @@ pub(crate) struct Misfit {
 pub(crate) struct Judged {
     pub range: bool,
     pub parents: bool,
+    /// The row names the stream.
+    pub named: bool,
 }
 
 impl Judged {
@@ -35,6 +70,7 @@ impl Judged {
     pub(crate) const ALL: Judged = Judged {
         range: true,
         parents: true,
+        named: false,
     };
 }
 
@@ -44,6 +80,11 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Mi
         lease: row.key.clone(),
         detail,
         certain: true,
+        checkpoint: None,
+    };
+    let misplaced = |detail: String| Misfit {
+        checkpoint: Some(row.checkpoint),
+        ..found(detail)
     };
     if let Some(range) = row.range.filter(|range| judged.range && *range != shard.range) {
         return Some(found(format!(
@@ -61,42 +102,57 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Mi
             names(theirs.iter().map(|id| id.as_str()).collect())
         )));
     }
+    if let Checkpoint::At(position) = row.checkpoint
+        && let Some((_, of)) = of_another_shard(shard.id.as_str(), [position.sequence])
+    {
+        return Some(misplaced(format!(
+            "the checkpoint {position} is a number of shard {of}"
+        )));
+    }
     match row.checkpoint {
-        Checkpoint::At(position) if position.sequence < shard.starting => Some(found(format!(
+        Checkpoint::At(position) if position.sequence < shard.starting => Some(misplaced(format!(
             "the checkpoint {position} is before the first number of its shard, {}",
             shard.starting
         ))),
         Checkpoint::At(position) if shard.ending.is_some_and(|ending| position.sequence > ending) => {
-            Some(found(format!(
+            Some(misplaced(format!(
                 "the checkpoint {position} is after the last number of its shard"
             )))
         }
         Checkpoint::ShardEnd if shard.is_open() => Some(Misfit {
             certain: false,
-            ..found("the row says that it has ended, and its shard is open".to_owned())
+            ..misplaced("the row says that it has ended, and its shard is open".to_owned())
         }),
         _ => None,
     }
 }
 
-/// The first row that certainly does not fit; failing that, the first that perhaps does not. `judged`: the
-/// traits of a row that count.
-pub(crate) fn misfits<'a>(
+/// Whether a table is another stream's than the one whose shards these are, by all that its rows say of their shards.
+pub fn is_of_another<'a>(rows: impl Iterator<Item = &'a LeaseRow>, shards: &[Shard]) -> bool {
+    let by_id = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+    compare(rows, &by_id, |_| Judged::ALL).is_of_another()
+}
+
+/// Compares rows with the shards of their names. `judged`: the traits of a row that count.
+pub(crate) fn compare<'a>(
     rows: impl Iterator<Item = &'a LeaseRow>,
     shards: &BTreeMap<&str, &Shard>,
     judged: impl Fn(&LeaseRow) -> Judged,
-) -> Option<Misfit> {
-    let mut perhaps = None;
+) -> Comparison {
+    let mut comparison = Comparison::default();
     for row in rows {
         let Some(shard) = shards.get(row.key.as_str()) else {
             continue;
         };
-        match misfit(row, shard, judged(row)) {
-            Some(found) if found.certain => return Some(found),
-            found => perhaps = perhaps.or(found),
-        }
+        let judged = judged(row);
+        let found = misfit(row, shard, judged);
+        // A place to begin at fits every shard, and proves nothing.
+        let is_place = matches!(row.checkpoint, Checkpoint::At(_) | Checkpoint::ShardEnd);
+        comparison.proved += usize::from(judged.named || (found.is_none() && is_place));
+        comparison.unnamed += usize::from(found.is_some() && !judged.named);
+        comparison.misfits.extend(found);
     }
-    perhaps
+    comparison
 }
 
 #[cfg(test)]
@@ -108,6 +164,7 @@ mod tests {
     const NAMED: Judged = Judged {
         range: false,
         parents: false,
+        named: true,
     };
 
     fn shard(name: &str, ending: Option<u64>) -> Shard {
@@ -216,10 +273,69 @@ mod tests {
                 ..row(at(1))
             },
         ];
-        let first =
-            |rows: &[LeaseRow]| misfits(rows.iter(), &shards, |_| Judged::ALL).map(|found| found.lease);
-        assert_eq!(first(&rows), Some("b".into()));
-        assert_eq!(first(&rows[..1]), Some("a".into()));
-        assert_eq!(first(&[LeaseRow::new("z".into(), at(1))]), None);
+        let worst = |rows: &[LeaseRow]| {
+            let compared = compare(rows.iter(), &shards, |_| Judged::ALL);
+            compared.worst().map(|found| found.lease.clone())
+        };
+        assert_eq!(worst(&rows), Some("b".into()));
+        assert_eq!(worst(&rows[..1]), Some("a".into()));
+        assert_eq!(worst(&[LeaseRow::new("z".into(), at(1))]), None);
+    }
+
+    /// Most rows decide; those that only say where to begin are of any stream.
+    #[test]
+    fn a_table_is_another_streams_if_most_of_its_rows_are() {
+        let names = ["a", "b", "c", "d"];
+        let shards = names.map(|name| shard(name, None));
+        let shards: BTreeMap<&str, &Shard> = names.into_iter().zip(&shards).collect();
+        let is_of_another = |checkpoints: [Checkpoint; 4], named: usize| {
+            let rows: Vec<LeaseRow> = names
+                .into_iter()
+                .zip(checkpoints)
+                .map(|(name, checkpoint)| LeaseRow {
+                    key: name.into(),
+                    ..row(checkpoint)
+                })
+                .collect();
+            let judged = |row: &LeaseRow| match names.iter().position(|name| *name == row.key.as_str()) {
+                Some(at) if at < named => NAMED,
+                _ => Judged::ALL,
+            };
+            compare(rows.iter(), &shards, judged).is_of_another()
+        };
+        let (start, end) = (Checkpoint::TrimHorizon, Checkpoint::ShardEnd);
+        assert!(!is_of_another([start; 4], 0), "nothing contradicts");
+        assert!(is_of_another([at(1), start, start, start], 0), "nothing proves");
+        assert!(!is_of_another([at(1), at(150), start, start], 0));
+        assert!(is_of_another([at(1), at(2), at(150), start], 0));
+        assert!(is_of_another([end, end, at(150), start], 0));
+        assert!(!is_of_another([end, at(150), at(160), start], 0));
+        assert!(!is_of_another([at(1); 4], 4), "all rows name the stream");
+        assert!(!is_of_another([start, start, at(1), at(1)], 2));
+        assert!(is_of_another([start, at(1), at(1), at(1)], 1));
+    }
+
+    #[test]
+    fn checkpoints_that_are_no_places_are_told_from_other_traits() {
+        let half = HashRange {
+            start: HashKey(0),
+            end: HashKey(1),
+        };
+        let wrong = LeaseRow {
+            range: Some(half),
+            ..row(at(150))
+        };
+        let s = shard("a", None);
+        let shards = BTreeMap::from([("a", &s)]);
+        let misplaced = |row: &LeaseRow| {
+            let compared = compare([row].into_iter(), &shards, |_| Judged::ALL);
+            compared
+                .misplaced()
+                .map(|(_, checkpoint)| checkpoint)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(misplaced(&wrong), []);
+        assert_eq!(misplaced(&row(at(1))), [at(1)]);
+        assert_eq!(misplaced(&row(Checkpoint::ShardEnd)), [Checkpoint::ShardEnd]);
     }
 }

@@ -10,7 +10,8 @@ mod unread;
 
 pub(crate) use audit::first_hole;
 pub use audit::holes;
-pub(crate) use identity::{Judged, misfits};
+pub use identity::is_of_another;
+pub(crate) use identity::{Comparison, Judged, compare};
 pub(crate) use left_out::left_out;
 pub use lineage::{BadListing, Lineage};
 pub(crate) use lineage::{Children, has_leased_descendant, shows_all_children, will_come};

@@ -63,6 +63,7 @@ impl OfStream {
             cx.request(Request::ListShards(self.stream, ListReason::TableWasThere));
             return false;
         }
+        self.shard_sync.tell_spoiled(cx, leases);
         self.shard_sync.look_for_orphans(cx, leases, deputy);
         if scanned.is_round() {
             self.after_round(cx, leases, scanned.balance().workers(), deputy);

@@ -38,9 +38,21 @@ pub enum RowEditKind {
     OwnerNull,
     /// The same, for an attribute that the row lacks; in KCL's format also a value of another type.
     Null,
+    /// A person's edit says of an open shard that it was processed to its end, and that nobody has its lease. When a
+    /// worker tells of it, an operator puts the lease at the oldest record.
+    Ended,
+    /// The same, with a checkpoint that no shard can have.
+    Misplaced,
     /// A row says no more which stream it is of, or nothing that can be read: an older worker made it, or a program that replaces whole
     /// items.
     Unnamed,
+}
+
+impl RowEditKind {
+    /// Whether it leaves a row at no place in its shard.
+    pub fn spoils(self) -> bool {
+        matches!(self, RowEditKind::Ended | RowEditKind::Misplaced)
+    }
 }
 
 /// All table faults of a world.
@@ -133,6 +145,11 @@ impl TableFaults {
         }
         if draws.below("owner-null-rare", 0, 5) == 0 {
             add("owner-null", 3, RowEditKind::OwnerNull);
+        }
+        // These loosen what is asked of a shard, too.
+        if draws.below("spoiled-rare", 0, 5) == 0 {
+            add("ended-by-hand", 2, RowEditKind::Ended);
+            add("misplaced-by-hand", 2, RowEditKind::Misplaced);
         }
         edits.sort_by_key(|edit| edit.at);
         edits

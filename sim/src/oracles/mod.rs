@@ -336,6 +336,7 @@ impl Oracles {
                     self.shares.observe(now, fact, verdict);
                     self.quota.observe(now, fact, verdict);
                     self.takeover.observe(now, fact, verdict);
+                    self.repeats.observe(now, fact, of_others, verdict);
                 }
             }
             _ => {

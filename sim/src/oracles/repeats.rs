@@ -15,6 +15,7 @@
 //! | the next owner read the row before that | a program of others begins where the row was when it read the row |
 //! | another program, or a person, wrote an older checkpoint back | from then on the row's word counts |
 //! | a person removed a row, or the table or the stream was lost | leases begin anew |
+//! | a person put an open shard at its end after the next owner had read the row | the take is of the row that was read: the counter is the same |
 //!
 //! `parents-first` as well: after a child has begun, nobody reads its finished parent again.
 
@@ -55,6 +56,8 @@ pub(super) struct Repeats {
     stopping: BTreeSet<LifeNo>,
     /// Workers of other programs whose two readers of a shard take turns: one reader wrote an older checkpoint over a newer one.
     wrote_back: BTreeSet<(LifeNo, ShardNo)>,
+    /// Shards that a person put at their ends: what was covered before, and who was shown the end.
+    ended_by_hand: BTreeMap<ShardNo, (u64, BTreeSet<LifeNo>)>,
     /// Somebody was handed records of a child of these.
     passed: BTreeSet<ShardNo>,
     /// Leases begin anew, and nobody knows from where.
@@ -79,6 +82,7 @@ impl Repeats {
             processed: BTreeMap::new(),
             stopping: BTreeSet::new(),
             wrote_back: BTreeSet::new(),
+            ended_by_hand: BTreeMap::new(),
             passed: BTreeSet::new(),
             lost: false,
         }
@@ -116,6 +120,11 @@ impl Repeats {
             Fact::Looked { life, shard } => {
                 let covered = self.shard(shard).covered;
                 self.seen.insert((life, shard), covered);
+            }
+            Fact::Shown { life, shard, row, .. } if row.checkpoint == Mark::End => {
+                if let Some((_, shown)) = self.ended_by_hand.get_mut(&shard) {
+                    shown.insert(life);
+                }
             }
             Fact::OpenBegun { life, shard, token } => {
                 let floor = self.seen.get(&(life, shard)).copied().unwrap_or(0);
@@ -176,6 +185,7 @@ impl Repeats {
         };
         let state = self.shard(shard);
         let (was, is) = (before.map_or(0, covers), covers(row));
+        let covered_before = state.covered;
         if is < was && (of_others || by.is_none()) {
             state.covered = is;
         }
@@ -187,6 +197,7 @@ impl Repeats {
             state.covered = state.covered.max(done);
         }
         let covered = state.covered;
+        self.note_end_by_hand(shard, by, (was, is), covered_before);
         let becomes = match owner(after) {
             Some(Owner::Life(life)) if owner(before) != owner(after) || verb == Some(Verb::Take) => {
                 Some(life)
@@ -201,7 +212,19 @@ impl Repeats {
         if let Some(life) = becomes.filter(|life| !of_others || by != Some(*life)) {
             // From an owner that did not let go, no more is had than the row says.
             let robbed = owner(before).is_some() && by == Some(life) && owner(before) != owner(after);
-            self.seen.insert((life, shard), if robbed { is } else { covered });
+            let unknown = self.ended_by_hand.get(&shard);
+            let unknown = unknown.filter(|(_, shown)| by == Some(life) && !shown.contains(&life));
+            let seen = unknown.map_or(if robbed { is } else { covered }, |(before, _)| *before);
+            self.seen.insert((life, shard), seen);
+        }
+    }
+
+    /// A person puts a shard at its end. The counter stays as it is, so a take of a worker that has read the row before is applied all the same.
+    fn note_end_by_hand(&mut self, shard: ShardNo, by: Option<LifeNo>, (was, is): (u64, u64), covered: u64) {
+        if is != ALL {
+            self.ended_by_hand.remove(&shard);
+        } else if was != ALL && by.is_none() {
+            self.ended_by_hand.insert(shard, (covered, BTreeSet::new()));
         }
     }
 
@@ -324,6 +347,34 @@ mod tests {
             after(crash.into_iter().chain(theirs_from(Some(0), Mark::At(5), 6))),
             []
         );
+    }
+
+    #[test]
+    fn an_end_that_a_person_writes_counts_for_those_who_were_shown_it() {
+        let release = written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(10)));
+        let [before, after] = [Mark::At(10), Mark::End].map(|mark| Some(row(None, 1, mark)));
+        let edit = changed(0, None, Verb::Checkpoint, before, after);
+        let shown = |mark| Fact::Shown {
+            life: 2,
+            shard: 0,
+            row: row(None, 1, mark),
+            scanned: true,
+        };
+        let ours_from = |shown: Option<Fact>, first| {
+            let take = written(2, Verb::Take, (None, Mark::End), (Some(2), Mark::End));
+            let then = [take, opened(2), delivered(2, 0, first, 12)];
+            let before = [release.clone(), edit.clone()].into_iter().chain(shown);
+            judged(begun().into_iter().chain(before).chain(then))
+        };
+        assert_eq!(ours_from(None, 11), []);
+        assert_eq!(ours_from(Some(shown(Mark::At(10))), 11), []);
+        let again = [Property::EveryRecordDelivered];
+        assert_eq!(
+            ours_from(None, 10),
+            again,
+            "the row that it had read covered this"
+        );
+        assert_eq!(ours_from(Some(shown(Mark::End)), 11), again);
     }
 
     fn end() -> Fact {

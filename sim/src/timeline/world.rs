@@ -324,6 +324,7 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
         | Notice::Trouble { .. }
         | Notice::Trimmed { .. }
         | Notice::Unreadable { .. }
+        | Notice::Spoiled { .. }
         | Notice::BadListing { .. }
         | Notice::ParentUnlisted { .. }
         | Notice::Stray { .. }

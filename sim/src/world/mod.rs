@@ -294,6 +294,7 @@ impl World {
                 let living = self.fleet.names();
                 self.services.begin_hand_over(&mut self.cx, shard, to, &living);
             }
+            Request::MendRow { shard } => self.services.mend_spoiled(&mut self.cx, shard),
             Request::Done { w, op, outcome } => self.handle(w, Body::Done { op, outcome }),
             Request::Calls { w, life, calls } => self.call(w, life, calls),
         }

@@ -17,6 +17,8 @@ pub(super) enum Request {
         /// Which of our workers is to have it.
         to: u32,
     },
+    /// Have an operator mend the row of a shard: a worker has told of it.
+    MendRow { shard: ShardNo },
     /// Tell a worker how a command to its application ended.
     Done { w: usize, op: OpId, outcome: Outcome },
     /// Give a worker what its application says to it, one after the other, if that life still goes on.

@@ -166,7 +166,7 @@ pub(in crate::worker) fn begin(cx: &mut Context, leases: &mut LeaseTable, ix: Le
 fn chase(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason, chases: u32) {
     let free = leases
         .get(ix)
-        .filter(|lease| !lease.busy() && !lease.rests_after_refusals(cx));
+        .filter(|lease| !lease.busy() && lease.may_be_taken(cx));
     let Some(row) = free.and_then(|lease| lease.unfinished_row()) else {
         return;
     };

@@ -113,7 +113,7 @@ pub(super) fn on_relative(
 
 /// A stream command of a lease's reader ended.
 pub(super) fn on_read(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: Outcome) {
-    leases.with_held(ix, |held, _| held.on_read(cx, op, outcome));
+    leases.with_held(ix, |held, leases| held.on_read(cx, leases, op, outcome));
     step(cx, leases, ix);
 }
 

@@ -257,7 +257,7 @@ impl HeldLease {
     }
 
     /// A stream command of the reader ended.
-    pub(super) fn on_read(&mut self, cx: &mut Context, op: OpId, outcome: Outcome) {
+    pub(super) fn on_read(&mut self, cx: &mut Context, leases: &LeaseTable, op: OpId, outcome: Outcome) {
         let now = cx.now();
         // The shard may be closed by now.
         let Some(reading) = self.stage.reading_mut() else {
@@ -316,7 +316,7 @@ impl HeldLease {
             Some(event) => {
                 self.on_read_trouble(cx, op, &event, &outcome);
                 if let Event::BadPosition { at, .. } = event {
-                    self.judge_strange(cx, at, &outcome);
+                    self.judge_strange(cx, leases, at, &outcome);
                 }
             }
         }

@@ -2,6 +2,9 @@
 //!
 //! One such answer proves nothing. Several in a row, apart in time, do: the shard cannot be read from there, and to begin elsewhere would skip
 //! records. The number says of which shard it is; if that is the shard of the lease, the stream is another one.
+//!
+//! Not so where this worker has gone on after a place that another row said: the table is this stream's, and a person or a program has spoiled the
+//! row. The lease is kept, its shard stands still, and the stall says why.
 
 use super::held::HeldLease;
 use crate::input::{Outcome, Refusal, Why};
@@ -10,6 +13,7 @@ use crate::position::{Checkpoint, Position};
 use crate::shard::index_in_name;
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::LeaseTable;
 
 /// So many answers in a row are proof, if the first and the last are so far apart.
 const ANSWERS: u32 = 3;
@@ -45,7 +49,13 @@ impl Strange {
 
 impl HeldLease {
     /// The service does not let the shard be read from this position. Whether the whole stream is another one than that of the table.
-    pub(super) fn judge_strange(&self, cx: &mut Context, at: Position, outcome: &Outcome) {
+    pub(super) fn judge_strange(
+        &self,
+        cx: &mut Context,
+        leases: &LeaseTable,
+        at: Position,
+        outcome: &Outcome,
+    ) {
         let reading = self.stage.reading();
         if !reading.is_some_and(|reading| reading.strange.is_proof(cx.now())) {
             return;
@@ -57,7 +67,8 @@ impl HeldLease {
         let own = self.lane.durable == Checkpoint::At(at);
         let of = at.sequence.shard_in_digits();
         let elsewhere = of.is_some() && of != index_in_name(self.key.as_str());
-        if !own || elsewhere {
+        let of_this = leases.has_progressed(self.stream);
+        if !own || elsewhere || of_this {
             return;
         }
         let why = Fatal::OtherStream {

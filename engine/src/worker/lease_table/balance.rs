@@ -13,7 +13,7 @@ use crate::worker::lease::HeldLease;
 /// How long the row of a lease must stand still so that its owner counts as dead.
 ///
 /// What an owner has handed over is nobody's until the next owner takes it. That one looks four times a second at first, and later in each
-/// quick scan: if it does not take the lease within a moment, it has died or stopped since it asked. Whoever takes the lease then, no two believe in it: one of two takes is
+/// quick scan: if it does not take the lease within a moment, it has died or stopped since it asked. No two workers believe in a lease that is taken then: one of two takes is
 /// refused.
 fn lasts(cx: &Context, row: &LeaseRow) -> Span {
     let config = cx.config();
@@ -101,10 +101,7 @@ impl LeaseTable {
         };
         // A lease we are still letting go of cannot be taken again before that is over.
         balance.count(counting, ix, row, &standing, || {
-            !lease.busy()
-                && !lease.rests_after_refusals(cx)
-                && self.knows_lineage(row)
-                && cx.may_take(lease.stream())
+            !lease.busy() && lease.may_be_taken(cx) && self.knows_lineage(row) && cx.may_take(lease.stream())
         });
     }
 

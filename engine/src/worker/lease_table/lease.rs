@@ -45,6 +45,8 @@ pub(in crate::worker) struct Lease {
     pub(super) prior_owner_may_believe: bool,
     /// Our attempts to take the lease that the service refused though the row is as the write expects.
     pub(super) refused: Backoff,
+    /// The last listing showed that the checkpoint of its row is no place in its shard.
+    pub(super) spoiled: bool,
 }
 
 impl Lease {
@@ -66,6 +68,7 @@ impl Lease {
             moved: false,
             prior_owner_may_believe: false,
             refused: Backoff::default(),
+            spoiled: false,
         }
     }
 
@@ -160,9 +163,9 @@ impl Lease {
         self.refused.failures() > 0
     }
 
-    /// Whether it is too soon to try a take once more after such refusals.
-    pub(in crate::worker) fn rests_after_refusals(&self, cx: &Context) -> bool {
-        cx.now() < self.refused.until()
+    /// Whether it may be taken, as far as it says itself: its row is not spoiled, and it is not too soon after refusals.
+    pub(in crate::worker) fn may_be_taken(&self, cx: &Context) -> bool {
+        !self.is_spoiled() && cx.now() >= self.refused.until()
     }
 
     /// Our ownership, from the take until the application let go of it.

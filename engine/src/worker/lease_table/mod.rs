@@ -15,7 +15,8 @@
 //! | `named` | which streams the rows name |
 //! | `lineage` | what a listing of the shards says that rows do not |
 //! | `unread` | rows of streams that this worker does not read |
-//! | `unreadable` | saying, again and again, which rows cannot be read |
+//! | `reports` | saying, again and again, which rows cannot be read, or are spoiled |
+//! | `spoiled` | rows whose checkpoints are no places in their shards |
 //! | `timers` | deadlines of leases, in order |
 
 mod balance;
@@ -29,16 +30,18 @@ mod ours;
 mod owners;
 mod pace;
 mod plain;
+mod reports;
 mod scan;
+mod spoiled;
 #[cfg(test)]
 mod tests;
 mod timers;
 mod unread;
-mod unreadable;
 
 pub(super) use fleet::{Fleet, silence, silence_of};
 pub(super) use lease::Lease;
 pub(super) use ours::Says;
+pub(super) use reports::Reports;
 pub(super) use scan::{Scan, Scanned, Scans};
 
 use super::lease::{Acquisition, HeldLease};
@@ -53,6 +56,7 @@ use crate::worker::context::Context;
 use lineage::Lineage;
 use named::Named;
 use plain::PlainLeases;
+use spoiled::Progress;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use timers::Timers;
@@ -99,6 +103,7 @@ pub(super) struct LeaseTable {
     fleet: Fleet,
     unread: Unread,
     named: Named,
+    progress: Progress,
 }
 
 /// The leases that may have changed since the embedder asked for them: each once, even if it never asks.
@@ -125,7 +130,7 @@ impl Hash for LeaseTable {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.slots, &self.free, self.busy, self.news).hash(state);
         (&self.scans, &self.lineage, &self.turns, &self.fleet).hash(state);
-        (&self.unread, &self.named).hash(state);
+        (&self.unread, &self.named, &self.progress).hash(state);
     }
 }
 

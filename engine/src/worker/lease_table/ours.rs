@@ -25,6 +25,11 @@ impl Says {
         }
     }
 
+    /// How far the shard was processed.
+    pub(in crate::worker) fn checkpoint(&self) -> Checkpoint {
+        self.checkpoint
+    }
+
     /// The moment from which the shard is read.
     pub(in crate::worker) fn began(&self) -> Option<Wall> {
         self.began
@@ -69,6 +74,7 @@ impl LeaseTable {
         let scan = self.scans.number();
         let Some(lease) = self.get_mut(ix) else { return };
         let covered = lease.covers();
+        let (stream, before) = (lease.stream, lease.row.as_ref().map(|row| row.checkpoint));
         lease.observed_at = now;
         let first = lease.seen_in(scan);
         lease.highest = lease.highest.max(says.counter);
@@ -80,6 +86,9 @@ impl LeaseTable {
         let changed = lease.covers() != covered;
         self.cover.0 += u64::from(changed);
         self.scans.count_shown(first);
+        if let Some(before) = before {
+            self.note_progress(stream, before, says.checkpoint());
+        }
     }
 
     /// A write of unknown outcome may have left this counter in the row. If a person's edit sets the counter back, it is not used

@@ -3,7 +3,7 @@
 use super::fleet::silence_of;
 use super::fleet_look::FleetLook;
 use super::observe::Source;
-use super::unreadable::Unreadable;
+use super::reports::Reports;
 use super::{Aside, Balance, Lease, LeaseTable, pace};
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, ScanPage, Why};
@@ -30,7 +30,7 @@ pub(in crate::worker) struct Scans {
     /// Keys whose items are not ours to touch: they can hold no lease of ours.
     occupied: BTreeSet<LeaseKey>,
     /// Those of these items that ought to be leases.
-    unreadable: Unreadable,
+    unreadable: Reports,
     /// How many of the known leases were shown, or written by us, since the scan with the present number began.
     shown: Aside<usize>,
 }
@@ -83,7 +83,7 @@ impl Scans {
     }
 
     /// Rows that ought to be leases and cannot be read.
-    pub(in crate::worker) fn unreadable(&self) -> &Unreadable {
+    pub(in crate::worker) fn unreadable(&self) -> &Reports {
         &self.unreadable
     }
 }

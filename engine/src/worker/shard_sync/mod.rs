@@ -180,12 +180,17 @@ impl ShardSync {
     }
 
     /// Whether the leases are of the stream whose shards these are. If not, nothing more is done with them.
-    pub(super) fn recognises(&mut self, cx: &mut Context, leases: &LeaseTable, listed: &Listed) -> bool {
+    pub(super) fn recognises(&mut self, cx: &mut Context, leases: &mut LeaseTable, listed: &Listed) -> bool {
         let recognised = self.recognition.judge(cx, leases, listed);
         if !recognised {
             self.listing.end();
         }
         recognised
+    }
+
+    /// Says which rows contradict the shards of their names.
+    pub(super) fn tell_spoiled(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        self.recognition.tell_spoiled(cx, leases);
     }
 
     /// Compares all rows with a list of all shards.

@@ -1,4 +1,7 @@
-//! Whether the leases are of the stream that this worker is to read.
+//! Whether the leases are of the stream that this worker is to read, and which of their rows a person or a program has spoiled.
+//!
+//! The table is refused if more rows contradict the shards of their names than are this stream's. Otherwise the rows that contradict are spoiled:
+//! their leases are not taken, and that is said for as long as it is so.
 
 use super::Listed;
 use super::contradicted::{names_stream, some_row_names_stream};
@@ -12,9 +15,9 @@ use crate::sync;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
 use crate::worker::evidence::{Evidence, Needed};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{LeaseTable, Reports};
 use crate::worker::stream_set::StreamIx;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is remembered from listing to listing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +29,12 @@ pub(super) struct Recognition {
     suspect: Evidence<(LeaseKey, bool)>,
     /// When to list the shards once more because of that.
     look_at: Mono,
+    /// What listings say of rows that do not fit in a table of this stream.
+    doubts: Evidence<BTreeSet<LeaseKey>>,
+    /// The rows whose checkpoints are no places in their shards, by several listings; and what is wrong with each.
+    spoiled: BTreeMap<LeaseKey, (Checkpoint, String)>,
+    /// What was told of them.
+    told: Reports,
     /// Since when listings do not show the shard of some unfinished lease.
     unlisted: Option<Mono>,
 }
@@ -37,6 +46,9 @@ impl Recognition {
             begun_elsewhere: 0,
             suspect: Evidence::default(),
             look_at: Mono::NEVER,
+            doubts: Evidence::default(),
+            spoiled: BTreeMap::new(),
+            told: Reports::default(),
             unlisted: None,
         }
     }
@@ -69,7 +81,7 @@ impl Recognition {
     }
 
     /// Whether the leases are of the stream whose shards these are.
-    pub(super) fn judge(&mut self, cx: &mut Context, leases: &LeaseTable, listed: &Listed) -> bool {
+    pub(super) fn judge(&mut self, cx: &mut Context, leases: &mut LeaseTable, listed: &Listed) -> bool {
         let by_id: BTreeMap<&str, &Shard> = listed
             .shards
             .iter()
@@ -80,8 +92,12 @@ impl Recognition {
         let named = some_row_names_stream(cx, leases, self.stream);
         let known = cx.has_recognised(self.stream);
         let judged = |row: &LeaseRow| judged(cx, row, named, known);
-        let Some(found) = sync::misfits(rows, &by_id, judged) else {
+        let compared = sync::compare(rows, &by_id, judged);
+        leases.set_spoiled(self.stream, &compared);
+        let Some(found) = compared.worst().cloned() else {
             self.suspect.contradicted();
+            self.doubts.contradicted();
+            self.spoiled.clear();
             self.look_at = Mono::NEVER;
             return cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id);
         };
@@ -97,6 +113,12 @@ impl Recognition {
         if known && found.certain {
             cx.request(Request::DoubtStream(self.stream));
         }
+        if !compared.is_of_another() {
+            self.suspect.contradicted();
+            let used = self.goes_on_without(cx, &compared, listed, needed) || !found.certain;
+            return used && (cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id));
+        }
+        self.doubts.contradicted();
         let claim = (found.lease.clone(), found.certain);
         if !self.suspect.says(cx, listed.first_page_at, claim, needed) {
             self.look_at = self.suspect.ask_again_at(needed);
@@ -110,6 +132,52 @@ impl Recognition {
         };
         cx.request(Request::LoseStream(self.stream, why));
         false
+    }
+
+    /// The table is this stream's, but for rows that do not fit. Whether so many listings say the same that they are right.
+    fn goes_on_without(
+        &mut self,
+        cx: &Context,
+        compared: &sync::Comparison,
+        listed: &Listed,
+        needed: Needed,
+    ) -> bool {
+        let misfits = compared.misfits.iter().map(|misfit| misfit.lease.clone());
+        if !self
+            .doubts
+            .says(cx, listed.first_page_at, misfits.collect(), needed)
+        {
+            self.look_at = self.doubts.ask_again_at(needed);
+            return false;
+        }
+        self.look_at = Mono::NEVER;
+        let spoiled = compared.misplaced();
+        self.spoiled = spoiled
+            .map(|(misfit, checkpoint)| (misfit.lease.clone(), (checkpoint, misfit.detail.clone())))
+            .collect();
+        true
+    }
+
+    /// Says which rows are spoiled. A row that has changed is compared anew.
+    pub(super) fn tell_spoiled(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        let scan = leases.scans().number();
+        for (key, (checkpoint, detail)) in &self.spoiled {
+            let Some(row) = leases.row(key.as_str()) else {
+                continue;
+            };
+            if row.checkpoint != *checkpoint {
+                self.look_at = self.look_at.min(cx.now());
+                continue;
+            }
+            if let Some(lasting) = self.told.seen(key, scan, cx.now(), cx.config().scan_interval) {
+                cx.notify(Notice::Spoiled {
+                    lease: key.clone(),
+                    detail: detail.clone(),
+                    lasting,
+                });
+            }
+        }
+        self.told.scanned(scan);
     }
 
     /// Nothing contradicts the leases. That says something if their shards were listed, or are trimmed; a listing that lags
@@ -144,11 +212,13 @@ impl Recognition {
 /// filled. `known`: the table was recognised; from then on, where rows may lack what only a list of the shards says, the hash keys of a row may
 /// come from a listing.
 fn judged(cx: &Context, row: &LeaseRow, named: bool, known: bool) -> sync::Judged {
-    let named = names_stream(cx, row) || (named && row.stream.is_none());
+    let names = names_stream(cx, row);
+    let named = names || (named && row.stream.is_none());
     let filled_in = known && cx.needs_listings();
     let counts = !named;
     sync::Judged {
         range: counts && !filled_in,
         parents: !named,
+        named: names,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::plan::other::Count;
 use crate::plan::{Finding, Survey};
+use leasehold::Checkpoint;
 use leasehold::admin::{Deed, Shard, Standing, Step, TableReport, View};
 use leasehold::format::Finished;
 use leasehold::{LeaseKey, LeaseRow, StreamId};
@@ -60,6 +61,17 @@ impl Patient<'_> {
                     .any(|owner| row.actual_owner() == Some(&owner.worker))
             }),
         }
+    }
+
+    /// A step after which the shard is read from its oldest record. Not of a row that changes: its owner reads the shard, and writes a checkpoint.
+    fn read_anew(&self, key: &LeaseKey) -> Option<Step> {
+        let seen = self.lease(key).filter(|_| !self.moves(key))?;
+        Some(Step {
+            lease: key.clone(),
+            deed: Deed::Rewind(Checkpoint::TrimHorizon),
+            seen: Some(seen.clone()),
+            follows: vec!["records that were processed before come again, and none is skipped".to_owned()],
+        })
     }
 
     /// A step that leaves the lease free, at its checkpoint, with everything that guards it.
@@ -179,9 +191,9 @@ fn incomplete(key: &LeaseKey, lacks: &[&str], patient: &Patient<'_>) -> Ailment 
     }
 }
 
-/// What to do about a checkpoint that is a number of another shard.
-const ELSEWHERE: &str = "rewind it: `leasehold admin rewind --shard`, with the place up to which the shard was processed, or \
-                         `--to trim-horizon` if nobody knows it";
+/// What to do about a checkpoint that is no place in its shard.
+const ELSEWHERE: &str = "rewind it: `leasehold admin rewind --shard`, with the place up to which the shard was processed; or repair it, if \
+                         nobody knows the place: the shard is then read from its oldest record. Until then no worker of Leasehold reads the shard";
 
 /// What to do about wrong hash keys.
 const RANGE: &str = "wait, if a worker lives: it corrects the row when two listings, `stream_lag` apart, agree, if the row names the stream; \
@@ -201,12 +213,19 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             "a checkpoint of the shard of this name",
             mistaken(patient.stream.is_some()),
         ),
-        "other-shard" => ("a checkpoint that is a number of its own shard", ELSEWHERE),
+        "other-shard" => {
+            repair = patient.read_anew(key.as_ref()?);
+            ("a checkpoint that is a number of its own shard", ELSEWHERE)
+        }
+        "spoiled-row" => {
+            repair = patient.read_anew(key.as_ref()?);
+            ("a checkpoint that is a place in its shard", ELSEWHERE)
+        }
         "wrong-range" => ("the hash keys of its shard", RANGE),
-        "ended-but-open" => (
-            "an unfinished lease, as its shard is open",
-            "rewind it: `leasehold admin rewind --shard`, with the place up to which it was processed",
-        ),
+        "ended-but-open" => {
+            repair = patient.read_anew(key.as_ref()?);
+            ("an unfinished lease, as its shard is open", ELSEWHERE)
+        }
         "ended-without-children" => (
             "leases of the children of a finished shard",
             "see the leases that are missing, below; a child whose parents are not all finished gets its lease later",

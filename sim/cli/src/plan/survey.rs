@@ -78,6 +78,39 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
     survey
 }
 
+/// What is wrong with a checkpoint that is no place in its shard. `of_another`: most rows of the table are of another stream.
+fn misplaced(
+    lease: &LeaseRow,
+    shard: &Shard,
+    shards: &[Shard],
+    of_another: bool,
+) -> Option<(&'static str, String)> {
+    let Checkpoint::At(position) = lease.checkpoint else {
+        return None;
+    };
+    if let Some(detail) = whose::of_another(shard, position.sequence, shards) {
+        return Some(("other-shard", detail));
+    }
+    let how = match shard.ending {
+        _ if position.sequence < shard.starting => {
+            format!("before the first number of the shard, {}", shard.starting)
+        }
+        Some(ending) if position.sequence > ending => format!("after the last number of the shard, {ending}"),
+        _ => return None,
+    };
+    let (kind, why) = match of_another {
+        true => (
+            "other-stream",
+            "it is of another stream, or of an earlier one of this name",
+        ),
+        false => (
+            "spoiled-row",
+            "most rows are of this stream, so a person or a program has spoiled this one",
+        ),
+    };
+    Some((kind, format!("its checkpoint {position} is {how}: {why}")))
+}
+
 /// How the hash keys that a row names differ from those of its shard.
 fn wrong_range(lease: &LeaseRow, shard: &Shard) -> Option<String> {
     let range = lease.range.filter(|range| *range != shard.range)?;
@@ -117,6 +150,7 @@ impl Survey {
         let finished = asked.policies.finished;
         let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
         let lineage = sync::Lineage::new(shards);
+        let of_another = sync::is_of_another(leases.values().copied(), shards);
         for (key, lease) in leases {
             let say = |survey: &mut Self, kind, detail| survey.find(kind, Some(key.as_str()), detail);
             if !asked.is_meant(key) || whose::is_of_a_table(key.as_str()) {
@@ -136,19 +170,8 @@ impl Survey {
                 say(self, "orphan", detail);
                 continue;
             };
-            if let Checkpoint::At(position) = lease.checkpoint
-                && let Some(detail) = whose::of_another(shard, position.sequence, shards)
-            {
-                say(self, "other-shard", detail);
-            } else if let Checkpoint::At(position) = lease.checkpoint
-                && position.sequence < shard.starting
-            {
-                let detail = format!(
-                    "its checkpoint {position} is before the first number of the shard, {}: it is of another stream, or of an \
-                     earlier one of this name",
-                    shard.starting
-                );
-                say(self, "other-stream", detail);
+            if let Some((kind, detail)) = misplaced(lease, shard, shards, of_another) {
+                say(self, kind, detail);
             }
             if let Some(detail) = wrong_range(lease, shard) {
                 say(self, "wrong-range", detail);

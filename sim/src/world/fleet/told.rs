@@ -6,6 +6,7 @@ use crate::names;
 use crate::oracles::{Fact, LifeNo, ShardNo};
 use crate::streams;
 use crate::world::context::Context;
+use crate::world::request::Request;
 use leasehold_engine::Held;
 use leasehold_engine::ids::{LeaseIx, LeaseKey};
 use leasehold_engine::notice::{Notice, RuntimeNews, StreamNews};
@@ -77,6 +78,7 @@ impl Fleet {
             match notice {
                 Notice::Moving { .. } => cx.fact(Fact::Moving { life, shard }),
                 Notice::Stalled { .. } => cx.fact(Fact::Stalled { life, shard }),
+                Notice::Spoiled { .. } => cx.request(Request::MendRow { shard }),
                 Notice::Yields { .. } => cx.fact(Fact::Yields { life, shard }),
                 Notice::ShardStopped { position, .. } => {
                     let record = cx.names().parts().at(shard, *position).unwrap_or(0);

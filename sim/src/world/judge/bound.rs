@@ -70,23 +70,35 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     let stuck = most(|config| config.shutdown_timeout())
         + faults.worst_handler().0
         + faults.longest_shard_pause()
+        + blocked_for_ever(cx)
         + 20_000_000;
-    // A worker whose handlers never run again keeps its leases for a while, which doubles with each time that it let go of them.
-    let (blocks, _) = faults.process.blocks();
-    let stuck = match faults.process.blocked_for_ever {
-        true => {
-            stuck
-                + (most(|config| config.give_up_after()) << blocks.min(7))
-                + 2 * plan.config.lease_duration().0
-        }
-        false => stuck,
-    };
     // A table that was taken away may have been waited for just then.
     let patience = match cx.is_lost_for_good() {
         true => 2 * TABLE_PATIENCE.0,
         false => 0,
     };
-    (services.depth() + 2) * generation + balance + stuck + patience + led + quiet(cx, services)
+    let told = told_of_spoiled(cx, sync);
+    (services.depth() + 2) * generation + balance + stuck + patience + led + told + quiet(cx, services)
+}
+
+/// For how long a worker keeps its leases whose handlers never run again. The time doubles with each time that it let go of them.
+fn blocked_for_ever(cx: &Context) -> u64 {
+    let plan = cx.plan();
+    let (blocks, _) = plan.faults.process.blocks();
+    let gives_up = plan.most(|config| config.give_up_after()).0 << blocks.min(7);
+    match plan.faults.process.blocked_for_ever {
+        true => gives_up + 2 * plan.config.lease_duration().0,
+        false => 0,
+    }
+}
+
+/// How long it takes until somebody says that a row is spoiled: listings that are apart in time say so, and then an operator mends the row.
+fn told_of_spoiled(cx: &Context, sync: u64) -> u64 {
+    let edits = &cx.plan().faults.table.edits;
+    match edits.iter().any(|edit| edit.kind.spoils()) {
+        true => 6 * cx.plan().most(|config| config.stream_lag()).0 + 3 * sync,
+        false => 0,
+    }
 }
 
 /// How much longer it takes over narrow lines: one worker reads all, and now and then an answer is asked for that is too long for the line.

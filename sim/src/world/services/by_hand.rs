@@ -26,7 +26,7 @@ const GUARDS: [&str; 5] = [
 ];
 
 /// What names the owner in rows of the formats there are.
-const OWNERS: [&str; 4] = ["leaseOwner", "AssignedTo", "assigned_to", "OwnerID"];
+pub(super) const OWNERS: [&str; 4] = ["leaseOwner", "AssignedTo", "assigned_to", "OwnerID"];
 
 /// What a row has only at times, in the formats there are.
 const AT_TIMES: [(Format, &str); 5] = [
@@ -97,6 +97,8 @@ impl Services {
             RowEditKind::Unnamed => self.unname(cx, edit.pick),
             RowEditKind::OwnerNull => self.disown(cx, edit.pick),
             RowEditKind::Null => self.nullify(cx, edit.pick),
+            RowEditKind::Ended => self.spoil(cx, edit.pick, true),
+            RowEditKind::Misplaced => self.spoil(cx, edit.pick, false),
             RowEditKind::HandOver => {
                 if let Some(shard) = self.pick_lease(cx, edit.pick.into()).as_ref().and_then(shard_of) {
                     cx.request(Request::HandOver {
@@ -238,7 +240,7 @@ impl Services {
         }
     }
 
-    fn pick_lease(&self, cx: &mut Context, pick: u64) -> Option<LeaseKey> {
+    pub(super) fn pick_lease(&self, cx: &mut Context, pick: u64) -> Option<LeaseKey> {
         let rows: Vec<ShardNo> = (0..self.rows.len())
             .filter(|&shard| self.rows[shard].row.is_some())
             .map(|shard| shard as ShardNo)

@@ -7,6 +7,7 @@
 //! | [`truth`] | the rows as they are, and what oracles are told when one changes |
 //! | [`given`] | a stream and a table that are there when the world begins |
 //! | [`producer`], [`packer`], [`by_hand`], [`permanent_loss`] | what producers and operators do to them |
+//! | [`spoiled`] | rows that people put at no place in their shards, and what an operator makes of them later |
 //! | [`fleet_rows`] | who leads a fleet, and who says that it lives |
 //! | [`neighbours`] | rows of another stream, and a fleet that reads that one |
 //! | [`described`] | whether rows say of their shards what is so |
@@ -23,6 +24,7 @@ mod owner_index;
 mod packer;
 mod permanent_loss;
 mod producer;
+mod spoiled;
 mod starts;
 pub(crate) mod stream;
 pub(crate) mod table;
@@ -71,6 +73,8 @@ pub(super) struct Services {
     strangers: Vec<(LeaseKey, Arc<Item>)>,
     /// Leases on which people put unknown attributes.
     attributes: Vec<LeaseKey>,
+    /// Leases that people put at no place in their shards.
+    spoiled: Vec<LeaseKey>,
     /// Where shards without a checkpoint begin.
     starts: starts::Starts,
     /// What was taken away for good.
@@ -104,6 +108,7 @@ impl Services {
             packer: Packer::default(),
             strangers: Vec::new(),
             attributes: Vec::new(),
+            spoiled: Vec::new(),
             starts: starts::Starts::default(),
             lost: None,
             misread: described::Misreadings::default(),

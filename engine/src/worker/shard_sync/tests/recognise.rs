@@ -10,9 +10,9 @@ use crate::shard::Shard;
 use crate::time::Wall;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
-use crate::worker::shard_sync::ShardSync;
+use crate::worker::shard_sync::{Listed, ShardSync};
 use crate::worker::stream_set::StreamIx;
-use crate::worker::testing::{Did, closed, config, ended, row, shard, shows, starting, table, tenths};
+use crate::worker::testing::{Did, at, closed, config, ended, row, shard, shows, starting, table, tenths};
 
 fn beginning() -> (Context, LeaseTable, ShardSync) {
     let cx = starting(config(Format::Kcl));
@@ -32,7 +32,7 @@ fn leases_of_listed_shards_are_recognised() {
     let (mut cx, mut leases, mut sync) = beginning();
     shows(&cx, &mut leases, row("a"));
     let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(sync.recognises(&mut cx, &leases, &listed));
+    assert!(sync.recognises(&mut cx, &mut leases, &listed));
     assert!(cx.has_recognised(StreamIx::ONLY) && cx.did().is_nothing());
 }
 
@@ -42,7 +42,7 @@ fn a_lease_with_the_hash_range_of_another_shard_stops_the_worker_at_the_second_l
     let range = Some(tenths(0, 5));
     shows(&cx, &mut leases, LeaseRow { range, ..row("a") });
     let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(!sync.recognises(&mut cx, &leases, &first));
+    assert!(!sync.recognises(&mut cx, &mut leases, &first));
     assert!(cx.did().is_nothing(), "one answer may be wrong");
     let pause = sync.wake_at().since(cx.now());
     assert!(pause <= cx.poll_pause(), "{pause}");
@@ -53,7 +53,7 @@ fn a_lease_with_the_hash_range_of_another_shard_stops_the_worker_at_the_second_l
     let second = sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false));
     let second = second.expect("the only page");
     cx.did();
-    assert!(!sync.recognises(&mut cx, &leases, &second));
+    assert!(!sync.recognises(&mut cx, &mut leases, &second));
     assert!(is_of_another_stream(&cx.did()) && !cx.has_recognised(StreamIx::ONLY));
 }
 
@@ -68,10 +68,10 @@ fn a_worker_that_knows_its_stream_does_nothing_by_a_list_that_contradicts_a_leas
     };
     for _ in 0..5 {
         let wrong = listed(&mut cx, &mut sync, std::slice::from_ref(&half));
-        assert!(!sync.recognises(&mut cx, &leases, &wrong));
+        assert!(!sync.recognises(&mut cx, &mut leases, &wrong));
         cx.later(cx.config().scan_interval);
         let right = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-        assert!(sync.recognises(&mut cx, &leases, &right));
+        assert!(sync.recognises(&mut cx, &mut leases, &right));
         cx.later(cx.config().scan_interval);
     }
     assert!(cx.did().is_nothing());
@@ -82,15 +82,15 @@ fn a_lease_that_has_ended_before_its_shard_is_doubted_until_a_later_list_agrees(
     let (mut cx, mut leases, mut sync) = beginning();
     shows(&cx, &mut leases, ended("a", &[]));
     let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(!sync.recognises(&mut cx, &leases, &first));
+    assert!(!sync.recognises(&mut cx, &mut leases, &first));
     assert!(cx.did().is_nothing(), "the list may lag");
 
     cx.later(cx.config().scan_interval);
     let mut lagged = sync.recognition.clone();
     let fresh = listed(&mut cx, &mut sync, &[closed(shard("a", &[]))]);
-    assert!(lagged.judge(&mut cx, &leases, &fresh));
+    assert!(lagged.judge(&mut cx, &mut leases, &fresh));
     let second = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(!sync.recognises(&mut cx, &leases, &second));
+    assert!(!sync.recognises(&mut cx, &mut leases, &second));
     assert!(is_of_another_stream(&cx.did()));
 }
 
@@ -99,10 +99,10 @@ fn a_lease_whose_shard_is_not_listed_delays_recognition_by_a_scan_interval() {
     let (mut cx, mut leases, mut sync) = beginning();
     shows(&cx, &mut leases, row("trimmed"));
     let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(!sync.recognises(&mut cx, &leases, &first));
+    assert!(!sync.recognises(&mut cx, &mut leases, &first));
     cx.later(cx.config().scan_interval);
     let second = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(sync.recognises(&mut cx, &leases, &second));
+    assert!(sync.recognises(&mut cx, &mut leases, &second));
     assert!(cx.did().is_nothing());
 }
 
@@ -117,7 +117,7 @@ fn leases_that_begin_elsewhere_than_configured_are_told_once() {
     sync.on_first_scan(&cx, &leases);
     for told in [1, 0] {
         let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-        assert!(sync.recognises(&mut cx, &leases, &listed));
+        assert!(sync.recognises(&mut cx, &mut leases, &listed));
         let did = cx.did();
         let continued = |notice: &&Notice| matches!(notice, Notice::Continued { leases: 1, .. });
         assert_eq!(did.notices().iter().filter(continued).count(), told);
@@ -144,8 +144,129 @@ fn a_row_that_holds_another_time_than_the_configured_one_begins_elsewhere() {
         );
         sync.on_first_scan(&cx, &leases);
         let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-        assert!(sync.recognises(&mut cx, &leases, &listed));
+        assert!(sync.recognises(&mut cx, &mut leases, &listed));
         let told = cx.did().told().contains(&"continued");
         assert_eq!(told, elsewhere > 0, "{began:?}");
     }
+}
+
+/// Shards whose numbers begin at 100.
+fn shards(ids: &[&str]) -> Vec<Shard> {
+    let starting = 100.into();
+    ids.iter()
+        .map(|id| Shard {
+            starting,
+            ..shard(id, &[])
+        })
+        .collect()
+}
+
+fn placed(key: &str, number: u64) -> LeaseRow {
+    LeaseRow {
+        checkpoint: Checkpoint::At(at(number)),
+        ..row(key)
+    }
+}
+
+/// So much time passes, and the shards are listed once more if a second look is due.
+fn second_look(cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, shards: &[Shard]) -> bool {
+    let due = sync.wake_at();
+    cx.later(due.since(cx.now()));
+    sync.step(cx);
+    let op = cx.did().op();
+    let listed = sync.on_page(cx, leases, op, page(shards, false));
+    cx.did();
+    is_used(cx, leases, sync, &listed.expect("the only page"))
+}
+
+/// Whether a list is used. Leases are compared with it if so.
+fn is_used(cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, listed: &Listed) -> bool {
+    let used = sync.recognises(cx, leases, listed);
+    let did = cx.did();
+    if used {
+        sync.compare(cx, leases, listed);
+        cx.did();
+    }
+    assert!(did.is_nothing());
+    used
+}
+
+#[test]
+fn a_checkpoint_that_no_shard_can_have_keeps_one_lease_from_being_taken_and_no_other() {
+    let (mut cx, mut leases, mut sync) = beginning();
+    let all = shards(&["a", "b", "c"]);
+    for row in [placed("a", 150), placed("b", 160), placed("c", 7)] {
+        shows(&cx, &mut leases, row);
+    }
+    let first = listed(&mut cx, &mut sync, &all);
+    assert!(
+        !sync.recognises(&mut cx, &mut leases, &first),
+        "one answer may be wrong"
+    );
+    let pause = sync.wake_at().since(cx.now());
+    assert!(pause <= cx.poll_pause(), "{pause}");
+    assert!(second_look(&mut cx, &mut leases, &mut sync, &all));
+    assert!(cx.has_recognised(StreamIx::ONLY));
+    let spoiled =
+        |leases: &LeaseTable, key: &str| leases.get(leases.find(key).unwrap()).unwrap().is_spoiled();
+    assert!(spoiled(&leases, "c") && !spoiled(&leases, "a"));
+
+    cx.did();
+    sync.tell_spoiled(&mut cx, &leases);
+    assert_eq!(cx.did().told(), ["spoiled"]);
+    sync.tell_spoiled(&mut cx, &leases);
+    assert!(cx.did().is_nothing(), "it is told ever more seldom");
+    cx.later(cx.config().scan_interval);
+    sync.tell_spoiled(&mut cx, &leases);
+    assert_eq!(cx.did().told(), ["spoiled"]);
+
+    // An operator puts it at a place.
+    let mended = LeaseRow {
+        counter: 1,
+        ..row("c")
+    };
+    shows(&cx, &mut leases, mended);
+    sync.tell_spoiled(&mut cx, &leases);
+    assert!(cx.did().is_nothing() && sync.wake_at() <= cx.now());
+    assert!(spoiled(&leases, "c"), "a listing is to say that");
+    assert!(second_look(&mut cx, &mut leases, &mut sync, &all));
+    assert!(!spoiled(&leases, "c"));
+}
+
+#[test]
+fn a_row_at_the_end_of_an_open_shard_is_told_when_a_later_list_agrees_and_stops_no_worker() {
+    let (mut cx, mut leases, mut sync) = beginning();
+    let all = shards(&["a", "b"]);
+    for row in [placed("a", 150), ended("b", &[])] {
+        shows(&cx, &mut leases, row);
+    }
+    let first = listed(&mut cx, &mut sync, &all);
+    assert!(
+        is_used(&mut cx, &mut leases, &mut sync, &first),
+        "the rest is read"
+    );
+    sync.listing.end();
+    sync.tell_spoiled(&mut cx, &leases);
+    assert!(cx.did().is_nothing(), "the list may lag");
+    assert_eq!(sync.recognition.look_at(), cx.now() + cx.config().stream_lag);
+    assert!(second_look(&mut cx, &mut leases, &mut sync, &all));
+    sync.tell_spoiled(&mut cx, &leases);
+    let did = cx.did();
+    assert_eq!(did.told(), ["spoiled"]);
+    let sentence = did.notices()[0].to_string();
+    for part in [
+        "row of b",
+        "its shard is open",
+        "admin rewind --shard b",
+        "doctor --repair",
+    ] {
+        assert!(sentence.contains(part), "{part:?} in {sentence:?}");
+    }
+    // The shard has ended by now.
+    let closed_b = [all[0].clone(), closed(all[1].clone())];
+    let third = listed(&mut cx, &mut sync, &closed_b);
+    assert!(is_used(&mut cx, &mut leases, &mut sync, &third));
+    cx.later(cx.config().scan_interval);
+    sync.tell_spoiled(&mut cx, &leases);
+    assert!(cx.did().is_nothing());
 }

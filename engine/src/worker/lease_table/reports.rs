@@ -1,5 +1,5 @@
-//! Rows that cannot be read as the leases that they ought to be. No worker reads their shards, so this is said for as long as it
-//! is so: at once, and then ever more seldom.
+//! Rows of which something is wrong that keeps all workers from reading their shards: they cannot be read as leases, or they are spoiled. This is
+//! said for as long as it is so: at once, and then ever more seldom.
 
 use crate::ids::LeaseKey;
 use crate::time::{Mono, Span};
@@ -24,12 +24,12 @@ struct Row {
 
 /// All that the last scans showed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(in crate::worker) struct Unreadable {
+pub(in crate::worker) struct Reports {
     rows: BTreeMap<LeaseKey, Row>,
 }
 
-impl Unreadable {
-    /// A scan shows a row that cannot be read. If that is to be told: for how long it has been so. The second report comes
+impl Reports {
+    /// A scan shows that something is wrong with a row. If that is to be told: for how long it has been so. The second report comes
     /// `pause` after the first, and each later one after twice as long, up to an hour.
     pub(in crate::worker) fn seen(
         &mut self,
@@ -58,7 +58,7 @@ impl Unreadable {
         Some(now.since(row.since))
     }
 
-    /// A whole scan ended: what it did not show so can be read, or is gone.
+    /// A whole scan ended: what it did not show so is mended, or gone.
     pub(in crate::worker) fn scanned(&mut self, scan: u64) {
         self.rows.retain(|_, row| row.scan == scan);
     }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn it_is_told_at_once_then_ever_more_seldom_and_once_an_hour_in_the_end() {
-        let mut rows = Unreadable::default();
+        let mut rows = Reports::default();
         let mut told = Vec::new();
         for scan in 1..=1_000 {
             let now = Mono(0) + Span::from_secs(20).times(scan);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_was_mended_in_between_is_news_again() {
-        let mut rows = Unreadable::default();
+        let mut rows = Reports::default();
         let mut seen = |key: &str, scan, at| {
             let told = rows.seen(
                 &key.into(),

@@ -1,0 +1,84 @@
+//! Rows that a person or a script puts at no place in their shards: at the end of an open shard, or at a number that no shard has. Nobody reads
+//! such a shard, and that is told, until an operator puts the row at a place.
+
+use super::Services;
+use super::by_hand::OWNERS;
+use crate::names::shard_of;
+use crate::oracles::ShardNo;
+use crate::world::context::Context;
+use leasehold_engine::format::Format;
+use leasehold_engine::position::Checkpoint;
+use leasehold_engine::row::Change;
+use leasehold_engine::table::{AttributeValue, Item};
+use std::borrow::Cow;
+
+/// Every shard begins with a greater number.
+const NOWHERE: &str = "1000";
+
+impl Services {
+    /// A row says that its open shard was processed to its end, or a number that no shard has; and that nobody has the lease.
+    pub(super) fn spoil(&mut self, cx: &mut Context, pick: u32, end: bool) {
+        let Some(key) = self.pick_lease(cx, pick.into()) else {
+            return;
+        };
+        let family = shard_of(&key).and_then(|shard| self.shards().get(shard as usize));
+        let open = family.is_some_and(|family| !family.is_closed());
+        let unfinished = self.table.lease(&key).is_some_and(|row| !row.checkpoint.is_end());
+        if !unfinished || !open || !self.outweighs_spoiled() {
+            return;
+        }
+        let Some(item) = self.table.item(&key) else { return };
+        let mut item = Item::clone(item);
+        item.retain(|name, _| !OWNERS.contains(&&**name));
+        let (name, value) = match (cx.plan().format, end) {
+            (Format::Kcl | Format::KclRb, _) => ("checkpoint", end.then_some("SHARD_END")),
+            (Format::VmwareGoKcl, _) => ("Checkpoint", end.then_some("SHARD_END")),
+            (Format::Kinsumer, true) => ("Finished", None),
+            (Format::Kinsumer, false) => ("SequenceNumber", None),
+            _ => return,
+        };
+        let value = match (name, value) {
+            ("Finished", _) => AttributeValue::n(1),
+            (_, value) => AttributeValue::s(value.unwrap_or(NOWHERE)),
+        };
+        item.insert(Cow::Borrowed(name), value);
+        if self.table.put_by_hand(cx.now(), &item) {
+            let family = if end { "ended-by-hand" } else { "misplaced-by-hand" };
+            cx.fault(family, None, None);
+            self.row_written(cx, &key, None, None);
+            self.spoiled.push(key);
+        }
+    }
+
+    /// Whether the table is its stream's for certain, with one more spoiled row: more rows are at places in their shards.
+    fn outweighs_spoiled(&self) -> bool {
+        let rows = self.rows().iter().filter_map(|lease| lease.row());
+        let placed = rows.filter(|row| {
+            let spoiled = self.spoiled.contains(&row.key);
+            !spoiled && matches!(row.checkpoint, Checkpoint::At(_))
+        });
+        placed.count() > self.spoiled.len() + 2
+    }
+
+    /// An operator puts a row that is still spoiled at the oldest record.
+    pub(in crate::world) fn mend_spoiled(&mut self, cx: &mut Context, shard: ShardNo) {
+        let key = cx.names_mut().shard(shard).to_lease();
+        let Some(at) = self.spoiled.iter().position(|known| *known == key) else {
+            return;
+        };
+        self.spoiled.swap_remove(at);
+        let Some(row) = self.table.lease(&key) else { return };
+        let change = Change::Reset {
+            key: key.clone(),
+            counter: row.counter,
+            next: row.counter.saturating_add(1),
+            owner: row.owner,
+            handing_over: row.handing_over,
+            checkpoint: row.checkpoint,
+            to: Checkpoint::TrimHorizon,
+        };
+        if self.table.change_by_hand(cx.now(), &change) {
+            self.row_written(cx, &key, None, None);
+        }
+    }
+}
