@@ -63,20 +63,32 @@ pub(super) fn condition(change: &Change) -> Condition {
             handing_over,
             checkpoint,
             ..
-        } => Condition::All(vec![
-            // A row without a counter and an owner is told from none at all by its key alone.
-            Condition::Exists(name::KEY.into()),
-            counts(*counter),
-            named(name::OWNER, owner.as_ref()),
-            named(name::OLD_OWNER, handing_over.as_ref()),
-            equals(name::CHECKPOINT, AttributeValue::s(spelled(*checkpoint).0)),
-        ]),
+        } => reset(*counter, owner.as_ref(), handing_over.as_ref(), *checkpoint),
         Change::Name(renaming) => still_named(renaming),
         Change::Delete { counter, .. } => Condition::All(vec![
             counts(*counter),
             equals(name::CHECKPOINT, AttributeValue::s(sentinel::SHARD_END)),
         ]),
     }
+}
+
+/// The row is as it was read.
+fn reset(
+    counter: u64,
+    owner: Option<&WorkerId>,
+    handing_over: Option<&WorkerId>,
+    checkpoint: Checkpoint,
+) -> Condition {
+    let mut all = vec![
+        // A row without a counter and an owner is told from none at all by its key alone.
+        Condition::Exists(name::KEY.into()),
+        counts(counter),
+        named(name::OWNER, owner),
+    ];
+    // A hand-over that begins names another owner, so none is missed. The name of an old owner may be left of a former hand-over.
+    all.extend(handing_over.map(|from| owned_by(name::OLD_OWNER, from)));
+    all.push(equals(name::CHECKPOINT, AttributeValue::s(spelled(checkpoint).0)));
+    Condition::All(all)
 }
 
 /// The row names these hash keys, or none.

@@ -15,8 +15,9 @@ fn is_as_read(row: &LeaseRow, change: &Change) -> bool {
     else {
         return false;
     };
-    let workers = (&row.owner, &row.handing_over) == (owner, handing_over);
-    row.counter == *counter && workers && row.checkpoint == *checkpoint
+    // A hand-over that begins names another owner, so the old owner is compared only of a lease that is being handed over.
+    let old = handing_over.is_none() || row.handing_over == *handing_over;
+    row.counter == *counter && row.owner == *owner && old && row.checkpoint == *checkpoint
 }
 
 /// Whether the owner hands the lease over after a change.
