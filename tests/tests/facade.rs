@@ -11,10 +11,10 @@ use leasehold::{
     FencingToken, FleetConfig, Flush, FlushReason, Handler, HandlerFn, HashKey, HashRange, Health,
     InitialPosition, LeaseKey, LeaseRow, LeaseStatus, Left, Letter, ListReason, LossReason, MembersConfig,
     MigrationNews, Misplaced, Mono, NotDurable, NotStored, NotTaken, Notice, OpId, OptionInfo, Phase,
-    Position, ReaderConfig, Receipt, Record, Report, Rewind, SequenceNumber, Severity, ShardHandler, ShardId,
-    ShardInfo, ShardStream, Span, Stall, Stalled, Status, StopSummary, StreamId, StreamNews, StreamRef,
-    TakeReason, TraceFolder, TraceSink, Wall, Worker, WorkerId, dead_letter_channel, on_signal,
-    shutdown_on_signal,
+    Position, ReaderConfig, Receipt, Record, Report, Rewind, RuntimeNews, SequenceNumber, Severity,
+    ShardHandler, ShardId, ShardInfo, ShardStream, Span, Stall, Stalled, Status, StopSummary, StreamId,
+    StreamNews, StreamRef, TakeReason, TraceFolder, TraceSink, Wall, Worker, WorkerId, dead_letter_channel,
+    on_signal, shutdown_on_signal,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -135,6 +135,10 @@ fn look(notice: &Notice) -> Option<(LeaseKey, String)> {
         }
         Notice::Migration(news) => {
             let _: &MigrationNews = news;
+            None
+        }
+        Notice::Runtime(RuntimeNews::LetsGo { idle, leases }) => {
+            let (_, _): (&Span, &u32) = (idle, leases);
             None
         }
         _ => notice

@@ -353,7 +353,7 @@ impl Oracles {
                 {
                     self.overlap.trespassed(now, shard);
                     self.fences.trespassed(shard);
-                    self.window.trespassed(shard);
+                    self.window.written_over(now, shard);
                 }
                 if !of_others || matches!(fact, Fact::RowChanged { .. }) {
                     self.resolution.observe(now, judged, verdict);

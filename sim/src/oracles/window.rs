@@ -4,13 +4,14 @@
 //! what a handler that does not listen takes. A process that stands still runs nothing.
 //!
 //! Where another program runs a handler without the lease, or wrote over it, its owner cannot know before it renews: that is
-//! measured, and not bounded, until somebody takes the lease. The same where another program took the lease of an owner that
+//! measured, and not bounded, until somebody takes the lease; and where a row was written over, as long as an owner of before may believe in
+//! the lease. The same where another program took the lease of an owner that
 //! still renewed it. The same for a worker that was suspended and whose clocks do not show that.
 
 use super::fact::{Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What was measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -41,6 +42,8 @@ pub(super) struct Window {
     removed: BTreeSet<ShardNo>,
     /// Other programs do with them what they have no lease for.
     trespassed: BTreeSet<ShardNo>,
+    /// When a row was last written over by somebody who did not own it.
+    written_over: BTreeMap<ShardNo, Time>,
     owners: Vec<Option<Owner>>,
     /// When each row was last written.
     written: Vec<Time>,
@@ -62,6 +65,7 @@ impl Window {
             shards: Vec::new(),
             removed: BTreeSet::new(),
             trespassed: BTreeSet::new(),
+            written_over: BTreeMap::new(),
             owners: Vec::new(),
             written: Vec::new(),
             belief: terms.at_most(terms.most(|config| config.lease_duration())),
@@ -107,8 +111,9 @@ impl Window {
     }
 
     /// A program of others has written over a row that was not its own.
-    pub(super) fn trespassed(&mut self, shard: ShardNo) {
+    pub(super) fn written_over(&mut self, now: Time, shard: ShardNo) {
         self.trespassed.insert(shard);
+        self.written_over.insert(shard, now);
     }
 
     /// `by_other`: the life of another program that wrote it.
@@ -128,7 +133,10 @@ impl Window {
         let before = std::mem::replace(&mut self.owners[index], owner);
         let written = std::mem::replace(&mut self.written[index], now);
         if verb == Some(Verb::Take) {
-            self.trespassed.remove(&shard);
+            let over = self.written_over.get(&shard);
+            if over.is_none_or(|at| now > at.saturating_add(self.belief)) {
+                self.trespassed.remove(&shard);
+            }
             let robs = by_other.is_some_and(|life| before.is_some_and(|owner| owner != Owner::Life(life)));
             if robs && now <= written.saturating_add(self.belief) {
                 self.trespassed.insert(shard);
@@ -154,7 +162,7 @@ impl Window {
             } => {
                 let index = shard as usize;
                 if of_others && self.owners.get(index).copied().flatten() != Some(Owner::Life(life)) {
-                    self.trespassed(shard);
+                    self.trespassed.insert(shard);
                 }
                 if self.shards.len() <= index {
                     self.shards.resize_with(index + 1, Vec::new);
@@ -280,6 +288,30 @@ mod tests {
             (900_500, ended(0)),
         ]);
         assert_eq!((windows.longest_us, found), (500, 0));
+    }
+
+    #[test]
+    fn an_owner_whose_row_a_person_gave_away_is_not_to_blame_while_it_believes() {
+        let owned = |owner: Option<LifeNo>| owner.map(|owner| row(Some(owner), 1, Mark::TrimHorizon));
+        let belief = 2 * config().lease_duration().0;
+        for (taken, blamed) in [(10, 0), (10 + belief, 1)] {
+            let mut window = Window::new(&Terms {
+                abort_us: 100_000,
+                ..Terms::plain(config())
+            });
+            let mut verdict = Verdict::default();
+            window.written_over(5, 0);
+            let take = changed(0, Some(1), Verb::Take, owned(None), owned(Some(1)));
+            for (at, fact) in [
+                (6, delivered(0, 0, 1, 1)),
+                (taken, take),
+                (taken + 1, delivered(1, 0, 1, 1)),
+                (taken + 900_000, ended(0)),
+            ] {
+                window.observe(at, &fact, false, &mut verdict);
+            }
+            assert_eq!(verdict.violations().len(), blamed, "taken at {taken}");
+        }
     }
 
     #[test]

@@ -125,7 +125,7 @@ fn a_leader_ends_what_the_owner_does_not_hand_over_in_time() {
         ])
     };
     assert_eq!(ended(241), []);
-    assert_eq!(ended(230), [Property::FairShares]);
+    assert_eq!(ended(205), [Property::FairShares]);
 }
 
 #[test]
