@@ -135,7 +135,8 @@ impl Polls {
         std::mem::take(&mut self.running().over)
     }
 
-    /// Who keeps the runtime from running anything, where it has run nothing for so long: what has been in one poll for half of that.
+    /// The handlers that keep the runtime from running tasks, where the runtime has run no task for so long: handlers that have been in one poll
+    /// for half of that time.
     pub(crate) fn who_blocks(&self, idle: Span) -> String {
         who_blocks(&self.longer_than(idle.per(2), self.clock.now()))
     }

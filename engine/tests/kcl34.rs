@@ -318,7 +318,7 @@ fn ours_leaves_the_lead_to_workers_that_know_the_way() {
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
 }
 
-/// Whatever the leader did last, and whenever it looked: to a worker that has stopped it gives nothing.
+/// A leader gives no lease to a worker that has stopped, at whatever moment the leader looked last.
 #[test]
 fn a_leader_gives_nothing_to_a_worker_that_has_left() {
     for after in 0..20 {

@@ -36,6 +36,12 @@ fn owners(rig: &Rig, shards: u32) -> Vec<Option<usize>> {
     (0..shards).map(|shard| rig.owner(shard)).collect()
 }
 
+/// How many of four leases a worker has.
+fn leases_of(rig: &Rig, worker: usize) -> usize {
+    let owners = owners(rig, 4);
+    owners.iter().filter(|owner| **owner == Some(worker)).count()
+}
+
 /// What a worker told of its runtime.
 fn told(rig: &Rig, worker: usize) -> Vec<&'static str> {
     let notices = rig.workers[worker].notices.iter();
@@ -50,13 +56,7 @@ fn pair() -> Rig {
     rig.join();
     rig.join();
     rig.secs(60);
-    let held = |worker| {
-        owners(&rig, 4)
-            .iter()
-            .filter(|owner| **owner == Some(worker))
-            .count()
-    };
-    assert_eq!((held(0), held(1)), (2, 2));
+    assert_eq!((leases_of(&rig, 0), leases_of(&rig, 1)), (2, 2));
     rig
 }
 
@@ -82,13 +82,7 @@ fn shards_of_a_worker_whose_handlers_block_are_read_by_another_one_within_a_boun
 
     unblock(&mut rig, 0);
     rig.secs(30);
-    let held = |worker| {
-        owners(&rig, 4)
-            .iter()
-            .filter(|owner| **owner == Some(worker))
-            .count()
-    };
-    assert_eq!((held(0), held(1)), (2, 2));
+    assert_eq!((leases_of(&rig, 0), leases_of(&rig, 1)), (2, 2));
     assert_eq!(told(&rig, 0), ["runtime-blocked", "lets-go", "runtime-runs"]);
 }
 

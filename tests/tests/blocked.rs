@@ -1,5 +1,5 @@
-//! A process whose handlers block every thread of their runtime for ever: it hears signals, its health is answered, and another worker reads its
-//! shards.
+//! A process whose handlers block every thread of their runtime for ever: the process hears signals and answers questions about its health, and
+//! another worker reads its shards.
 #![cfg(unix)]
 
 use leasehold::{Batch, Control, InitialPosition, Worker};

@@ -33,12 +33,12 @@ impl Blocked {
         }
     }
 
-    /// Since when it runs nothing, if it does not.
+    /// The moment since which the runtime runs no task; absent: the runtime runs tasks.
     pub(super) fn since(&self) -> Option<Mono> {
         self.0.as_ref().map(|blocked| blocked.since)
     }
 
-    /// What is wrong, if it has run nothing for longer than this.
+    /// The reason why the worker is unhealthy, if the runtime has run no task for longer than `patience`.
     pub(super) fn reason(&self, patience: Span, now: Mono) -> Option<String> {
         let blocked = self.0.as_ref()?;
         let idle = now.since(blocked.since);

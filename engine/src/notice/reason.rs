@@ -88,7 +88,7 @@ pub enum TakeReason {
     Ours,
     /// We asked for it, and its owner handed it over to us.
     Given,
-    /// It was handed over to this worker, which did not take it.
+    /// The last owner handed the lease over to the worker `owner`, which did not take the lease.
     LeftLying { owner: WorkerId, idle: Span },
 }
 

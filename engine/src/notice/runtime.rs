@@ -50,7 +50,7 @@ impl fmt::Display for RuntimeNews {
                     "the runtime that runs the handlers has run no task for {idle}: "
                 )?;
                 said.as_ref().map_or(Ok(()), |said| write!(f, "{said}; "))?;
-                f.write_str("run what blocks in tokio::task::spawn_blocking, or the handlers wait and their shards fall behind")?;
+                f.write_str("move work that blocks off the threads of that runtime (tokio::task::spawn_blocking), or the handlers wait and their shards fall behind")?;
                 match let_go_in {
                     Some(left) => write!(
                         f,
@@ -96,11 +96,11 @@ mod tests {
                 Some("the handler of shardId-1 has blocked a thread for 6.500s")
             ),
             "the runtime that runs the handlers has run no task for 6.000s: the handler of shardId-1 has blocked a thread for 6.500s; \
-             run what blocks in tokio::task::spawn_blocking, or the handlers wait and their shards fall behind"
+             move work that blocks off the threads of that runtime (tokio::task::spawn_blocking), or the handlers wait and their shards fall behind"
         );
         let left = blocked(Some(Span::from_secs(24)), None);
         assert!(
-            left.contains("6.000s: run what blocks in")
+            left.contains("6.000s: move work that blocks off")
                 && left.contains("; in 24.000s the leases are let go of"),
             "{left}"
         );

@@ -35,17 +35,18 @@ pub fn next(counting: &Counting<'_>, balance: &Balance) -> Option<(Way, u32)> {
     }
 }
 
-/// Whether what one worker has above its share gets to another within moments: owners hand over what they are asked for.
+/// Whether leases that one worker has above its share come to another worker within moments: owners hand over the leases that other workers
+/// ask for.
 pub(crate) fn evens_out(counting: &Counting<'_>, balance: &Balance) -> bool {
     counting.asks && !balance.has_other_programs()
 }
 
 /// How many leases of dead workers we take beyond our share, if so many of these are within it.
 ///
-/// Workers that know that a lease has expired take it as a part of their shares. What is left by then is the share of a worker that does not
-/// know: it has just started, and counts a whole lease duration from its own start. The lease is read in the meantime: who knows takes it,
-/// and the other worker asks for it as soon as it sees that it is read. Two workers take all at once. Of more, each takes twice its part,
-/// and the rest after the next scan: few of them want the same lease.
+/// Workers that know of an expired lease take the lease as a part of their shares. The leases that are left then are the share of a worker that has
+/// just started: such a worker counts a whole lease duration from its own start before it knows. Meanwhile, a worker that knows takes these
+/// leases and reads their shards, and the new worker asks for the leases when it sees a new owner. Two workers take all leases at once. Of
+/// more workers, each takes twice its part, and the rest after the next scan: few of them want the same lease.
 fn above_share(counting: &Counting<'_>, balance: &Balance, within: u32) -> u32 {
     if !evens_out(counting, balance) {
         return 0;

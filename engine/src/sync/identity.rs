@@ -3,8 +3,8 @@
 //! All streams name their shards alike, so a table filled from another stream, or from an earlier one of the same name,
 //! looks familiar. Reading on at its checkpoints would skip records, and shards it calls finished would never be read. But
 //! what a shard is does not change: the keys it takes, its parents, where it begins and where it ended. A row that
-//! contradicts these is of another shard, or a person or a program has spoiled it: where other rows prove that the table is this
-//! stream's, one row does not make it another stream's.
+//! contradicts these is of another shard, or a person or a program has spoiled the row. One spoiled row does not make the table another
+//! stream's, where other rows prove the table to be this stream's.
 
 use crate::ids::LeaseKey;
 use crate::position::Checkpoint;

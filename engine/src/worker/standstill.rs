@@ -2,7 +2,7 @@
 //!
 //! A worker whose handlers block every thread of their runtime renews its leases all the same, and no worker reads their shards. So it lets
 //! go of all leases after `give_up_after`, and wants none until the runtime runs again. One slow shard is no reason: then the runtime
-//! runs other tasks. Nor is a handler that says what it has processed although it blocks its thread.
+//! runs other tasks. A handler that blocks its thread and reports progress is no reason either.
 //!
 //! What such a handler was at comes again. If that takes longer than `give_up_after` each time, it would never be done. So the time
 //! doubles with each time that leases were let go of in a life.

@@ -1,4 +1,4 @@
-//! Requests of one kind, of which one follows the other.
+//! Requests of one kind of a worker: the next request follows the answer to the last one.
 
 use super::super::Time;
 use super::super::fact::{Ask, How};
