@@ -34,12 +34,20 @@ pub(crate) struct Comparison {
     unnamed: usize,
     /// How many rows are this stream's for certain: they name it, or they name no stream and their checkpoints are places in their shards.
     proved: usize,
+    /// How many rows say a place that their shards have.
+    fitting: usize,
 }
 
 impl Comparison {
     /// Whether the table is another stream's: more rows say so than are this stream's.
     pub(crate) fn is_of_another(&self) -> bool {
         self.unnamed > self.proved
+    }
+
+    /// Whether more rows contradict the shards than fit them. If these rows name the stream, the stream may have been made anew under its name
+    /// since this worker asked who it is.
+    pub(crate) fn may_be_made_anew(&self) -> bool {
+        self.misfits.len() > self.fitting
     }
 
     /// A row that certainly does not fit; failing that, one that perhaps does not.
@@ -148,7 +156,9 @@ pub(crate) fn compare<'a>(
         let found = misfit(row, shard, judged);
         // A place to begin at fits every shard, and proves nothing.
         let is_place = matches!(row.checkpoint, Checkpoint::At(_) | Checkpoint::ShardEnd);
-        comparison.proved += usize::from(judged.named || (found.is_none() && is_place));
+        let fits = found.is_none() && is_place;
+        comparison.fitting += usize::from(fits);
+        comparison.proved += usize::from(judged.named || fits);
         comparison.unnamed += usize::from(found.is_some() && !judged.named);
         comparison.misfits.extend(found);
     }
@@ -313,6 +323,31 @@ mod tests {
         assert!(!is_of_another([at(1); 4], 4), "all rows name the stream");
         assert!(!is_of_another([start, start, at(1), at(1)], 2));
         assert!(is_of_another([start, at(1), at(1), at(1)], 1));
+    }
+
+    #[test]
+    fn a_stream_may_have_been_made_anew_if_most_rows_contradict_though_they_name_it() {
+        let names = ["a", "b", "c"];
+        let shards = names.map(|name| shard(name, None));
+        let shards: BTreeMap<&str, &Shard> = names.into_iter().zip(&shards).collect();
+        let compared = |checkpoints: [Checkpoint; 3]| {
+            let rows = names.into_iter().zip(checkpoints);
+            let rows: Vec<LeaseRow> = rows
+                .map(|(name, checkpoint)| LeaseRow {
+                    key: name.into(),
+                    ..row(checkpoint)
+                })
+                .collect();
+            let compared = compare(rows.iter(), &shards, |_| NAMED);
+            assert!(!compared.is_of_another(), "all rows name the stream");
+            compared.may_be_made_anew()
+        };
+        let start = Checkpoint::TrimHorizon;
+        assert!(!compared([start; 3]));
+        assert!(!compared([at(1), at(150), at(160)]));
+        assert!(!compared([at(1), at(150), start]));
+        assert!(compared([at(1), start, start]), "nothing fits");
+        assert!(compared([at(1), at(2), at(150)]));
     }
 
     #[test]

@@ -105,12 +105,14 @@ impl Recognition {
         // one that was begun later still contradicts is not of this stream. What no listing of this stream says, however old, needs a second
         // look all the same: it may be of an earlier stream.
         // Rows that were recognised fitted before: perhaps the stream was made anew, which descriptions say in other words.
-        let needed = match (found.certain, known) {
+        // The same where most rows contradict: then the descriptions that this worker has may be of the former stream.
+        let fitted = known || compared.may_be_made_anew() && !compared.is_of_another();
+        let needed = match (found.certain, fitted) {
             (true, false) => Needed::to_give_up(cx),
             (true, true) => Needed::to_refuse_known_rows(cx),
             (false, _) => Needed::to_refuse_rows(cx),
         };
-        if known && found.certain {
+        if fitted && found.certain {
             cx.request(Request::DoubtStream(self.stream));
         }
         if !compared.is_of_another() {
