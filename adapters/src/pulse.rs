@@ -135,8 +135,8 @@ impl Polls {
         std::mem::take(&mut self.running().over)
     }
 
-    /// The handlers that keep the runtime from running tasks, where the runtime has run no task for so long: handlers that have been in one poll
-    /// for half of that time.
+    /// Names the handlers that block the runtime. The runtime has run no task for the time `idle`; a handler blocks a thread if its present poll
+    /// has lasted half of `idle`.
     pub(crate) fn who_blocks(&self, idle: Span) -> String {
         who_blocks(&self.longer_than(idle.per(2), self.clock.now()))
     }
@@ -313,7 +313,8 @@ fn who_blocks(blocking: &[Poll]) -> String {
     let each = blocking
         .iter()
         .map(|Poll { lease, span, .. }| format!("the handler of {lease} has blocked a thread for {span}"));
-    each.collect::<Vec<_>>().join("; ")
+    let each = each.collect::<Vec<_>>().join("; ");
+    format!("{each} (tokio::task::spawn_blocking is for work that blocks)")
 }
 
 #[cfg(all(test, feature = "tokio-runtime"))]

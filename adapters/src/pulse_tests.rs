@@ -53,7 +53,8 @@ fn it_is_said_who_blocks_and_for_how_long() {
     ];
     assert_eq!(
         who_blocks(&blocking),
-        "the handler of shardId-1 has blocked a thread for 6.500s; the handler of shardId-0 has blocked a thread for 6.000s"
+        "the handler of shardId-1 has blocked a thread for 6.500s; the handler of shardId-0 has blocked a thread for 6.000s \
+         (tokio::task::spawn_blocking is for work that blocks)"
     );
     assert!(who_blocks(&[]).contains("something else in this program blocks its threads"));
 }

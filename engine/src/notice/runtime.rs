@@ -50,7 +50,7 @@ impl fmt::Display for RuntimeNews {
                     "the runtime that runs the handlers has run no task for {idle}: "
                 )?;
                 said.as_ref().map_or(Ok(()), |said| write!(f, "{said}; "))?;
-                f.write_str("move work that blocks off the threads of that runtime (tokio::task::spawn_blocking), or the handlers wait and their shards fall behind")?;
+                f.write_str("move work that blocks off the threads of that runtime, or the handlers wait and their shards fall behind")?;
                 match let_go_in {
                     Some(left) => write!(
                         f,
@@ -96,7 +96,7 @@ mod tests {
                 Some("the handler of shardId-1 has blocked a thread for 6.500s")
             ),
             "the runtime that runs the handlers has run no task for 6.000s: the handler of shardId-1 has blocked a thread for 6.500s; \
-             move work that blocks off the threads of that runtime (tokio::task::spawn_blocking), or the handlers wait and their shards fall behind"
+             move work that blocks off the threads of that runtime, or the handlers wait and their shards fall behind"
         );
         let left = blocked(Some(Span::from_secs(24)), None);
         assert!(

@@ -35,8 +35,7 @@ pub fn next(counting: &Counting<'_>, balance: &Balance) -> Option<(Way, u32)> {
     }
 }
 
-/// Whether leases that one worker has above its share come to another worker within moments: owners hand over the leases that other workers
-/// ask for.
+/// Whether a worker below its share gets leases within moments: each owner above its share hands over the leases that the worker asks for.
 pub(crate) fn evens_out(counting: &Counting<'_>, balance: &Balance) -> bool {
     counting.asks && !balance.has_other_programs()
 }
@@ -44,7 +43,7 @@ pub(crate) fn evens_out(counting: &Counting<'_>, balance: &Balance) -> bool {
 /// How many leases of dead workers we take beyond our share, if so many of these are within it.
 ///
 /// Workers that know of an expired lease take the lease as a part of their shares. The leases that are left then are the share of a worker that has
-/// just started: such a worker counts a whole lease duration from its own start before it knows. Meanwhile, a worker that knows takes these
+/// just started: such a worker knows of an expired lease a whole lease duration after its own start. Meanwhile, a worker that knows takes these
 /// leases and reads their shards, and the new worker asks for the leases when it sees a new owner. Two workers take all leases at once. Of
 /// more workers, each takes twice its part, and the rest after the next scan: few of them want the same lease.
 fn above_share(counting: &Counting<'_>, balance: &Balance, within: u32) -> u32 {

@@ -3,8 +3,8 @@
 //! All streams name their shards alike, so a table filled from another stream, or from an earlier one of the same name,
 //! looks familiar. Reading on at its checkpoints would skip records, and shards it calls finished would never be read. But
 //! what a shard is does not change: the keys it takes, its parents, where it begins and where it ended. A row that
-//! contradicts these is of another shard, or a person or a program has spoiled the row. One spoiled row does not make the table another
-//! stream's, where other rows prove the table to be this stream's.
+//! contradicts these is of another shard, or a person or a program has spoiled the row. One spoiled row does not prove that the
+//! table belongs to another stream, if more rows prove that the table belongs to this stream.
 
 use crate::ids::LeaseKey;
 use crate::position::Checkpoint;
@@ -44,8 +44,8 @@ impl Comparison {
         self.unnamed > self.proved
     }
 
-    /// Whether more rows contradict the shards than fit them. If these rows name the stream, the stream may have been made anew under its name
-    /// since this worker asked who it is.
+    /// Whether more rows contradict the shards than fit them. If these rows name the stream, an operator may have made the stream anew under its
+    /// name since the service described the stream to this worker.
     pub(crate) fn may_be_made_anew(&self) -> bool {
         self.misfits.len() > self.fitting
     }
