@@ -81,11 +81,11 @@ impl Given {
         self.given.contains(&shard)
     }
 
-    /// Whether a worker that was shown this row must take the lease for handed over, and not taken.
+    /// Whether a worker that was shown this row must take the lease for handed over, and not taken. A person or a leader may have named
+    /// another next owner meanwhile: that keeps the counter, and the first next owner has still not taken the lease.
     pub(super) fn is(&self, shard: ShardNo, row: Row) -> bool {
         let given = self.rows.get(&shard);
-        row.next.is_none()
-            && given.is_some_and(|given| row.owner.map(|owner| (owner, row.counter)) == Some(*given))
+        given.is_some_and(|given| row.owner.map(|owner| (owner, row.counter)) == Some(*given))
     }
 
     /// For how long its next owner is waited for, from below.
@@ -96,5 +96,44 @@ impl Given {
     /// The same from above.
     pub(super) fn most(&self) -> u64 {
         self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracles::fact::Mark;
+    use crate::oracles::history::{changed, row};
+
+    #[test]
+    fn what_is_handed_over_stays_given_though_another_next_owner_is_named() {
+        let owned = |owner, counter| row(Some(owner), counter, Mark::TrimHorizon);
+        let mut given = Given::new(&Terms::plain(crate::swarm::named(true)));
+        let claimed = Row {
+            next: Some(Owner::Life(1)),
+            ..owned(0, 3)
+        };
+        let (handed, named) = (
+            owned(1, 4),
+            Row {
+                next: Some(Owner::Life(2)),
+                ..owned(1, 4)
+            },
+        );
+        given.observe(&changed(
+            0,
+            Some(1),
+            Verb::Claim,
+            Some(owned(0, 3)),
+            Some(claimed),
+        ));
+        assert!(!given.is(0, claimed));
+        given.observe(&changed(0, Some(0), Verb::HandOver, Some(claimed), Some(handed)));
+        assert!(given.is(0, handed));
+        given.observe(&changed(0, None, Verb::BeginHandOver, Some(handed), Some(named)));
+        assert!(given.is(0, named) && !given.has(0));
+        let taken = owned(1, 5);
+        given.observe(&changed(0, Some(1), Verb::Take, Some(named), Some(taken)));
+        assert!(!given.is(0, taken), "the next owner has taken it");
     }
 }
