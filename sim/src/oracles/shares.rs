@@ -57,8 +57,8 @@ struct Stake {
     /// It is held, and an answer beside scans showed that it is promised to another worker. A holder believes nothing else of its
     /// leases: what scans show of them it asks the next guarded write.
     gives: bool,
-    /// Some answer has shown it to this life, with this owner and counter.
-    owned: Option<(Owner, u64)>,
+    /// The owners and counters of the row in the last two different answers to this life. One of the answers may be a stale read.
+    owned: [Option<(Owner, u64)>; 2],
     /// Asked for as a part of the share; otherwise it was the life's before, or was given to it.
     chosen: bool,
     since: Time,
@@ -303,11 +303,14 @@ impl Shares {
 
     fn note_renewal(&mut self, life: LifeNo, shard: ShardNo, row: Row) {
         let owned = row.owner.map(|owner| (owner, row.counter));
-        let before = std::mem::replace(&mut self.stake(life, shard).owned, owned);
-        if let (Some((before, was)), Some((owner, is))) = (before, owned)
-            && before == owner
-            && was != is
-        {
+        let last = &mut self.stake(life, shard).owned;
+        let before = *last;
+        if before[0] != owned {
+            *last = [owned, before[0]];
+        }
+        let Some((owner, is)) = owned else { return };
+        let renewed = |(before, was): (Owner, u64)| before == owner && was != is;
+        if before.into_iter().flatten().any(renewed) {
             self.renewing.insert((life, owner));
         }
     }

@@ -222,3 +222,21 @@ fn a_held_lease_that_a_worker_was_told_to_hand_over_does_not_count() {
     assert_eq!(after(vec![told(other)]), 0);
     assert_eq!(after(vec![told(other), told(None)]), 1);
 }
+
+#[test]
+fn a_stale_read_between_two_answers_hides_no_renewal() {
+    let owned = |owner, counter| row(Some(owner), counter, Mark::TrimHorizon);
+    let judged = |answers: &[Row]| {
+        let truth = *answers.last().expect("an answer");
+        let first = changed(0, Some(1), Verb::Renew, None, Some(truth));
+        let answers = answers.iter().map(|row| shown(0, *row));
+        let facts = [first].into_iter().chain(answers).chain([ask(CLAIM, 0)]);
+        let terms = Terms::plain(crate::swarm::named(true));
+        let found = judge_under(&terms, (1..).zip(facts));
+        found.contains(&Property::FairShares)
+    };
+    assert!(judged(&[owned(1, 5)]), "no renewal was seen");
+    assert!(!judged(&[owned(1, 5), owned(1, 6)]));
+    assert!(!judged(&[owned(1, 5), owned(2, 3), owned(1, 6)]));
+    assert!(judged(&[owned(2, 3), owned(1, 6)]), "the lease changed hands");
+}
