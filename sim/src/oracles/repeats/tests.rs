@@ -1,0 +1,245 @@
+//! Repetitions by facts alone.
+
+use super::*;
+use crate::oracles::history::{changed, config, delivered, processed, row};
+
+/// Life 0 is ours, life 1 is a program of others.
+fn judged(facts: impl IntoIterator<Item = Fact>) -> Vec<Property> {
+    let (mut repeats, mut verdict) = (Repeats::new(&Terms::plain(config())), Verdict::default());
+    for fact in facts {
+        repeats.observe(1, &fact, fact.life() == Some(1), &mut verdict);
+    }
+    verdict.violations().iter().map(|found| found.property).collect()
+}
+
+fn opened(life: u32) -> Fact {
+    let (shard, token) = (0, 1);
+    Fact::OpenBegun { life, shard, token }
+}
+
+fn looked() -> Fact {
+    Fact::Looked { life: 1, shard: 0 }
+}
+
+/// A write of life `by`, from one row to the next.
+fn written(by: u32, verb: Verb, before: (Option<u32>, Mark), after: (Option<u32>, Mark)) -> Fact {
+    let [before, after] = [before, after].map(|(owner, mark)| Some(row(owner, 1, mark)));
+    changed(0, Some(by), verb, before, after)
+}
+
+/// Ours takes the shard and processes ten records of it; five are in the row.
+fn begun() -> Vec<Fact> {
+    let start = Mark::TrimHorizon;
+    vec![
+        written(0, Verb::Take, (None, start), (Some(0), start)),
+        opened(0),
+        delivered(0, 0, 1, 10),
+        processed(0, 0, 10),
+        written(0, Verb::Checkpoint, (Some(0), start), (Some(0), Mark::At(5))),
+    ]
+}
+
+fn theirs_from(before: Option<u32>, mark: Mark, first: u64) -> Vec<Fact> {
+    let take = written(1, Verb::Take, (before, mark), (Some(1), mark));
+    vec![looked(), take, opened(1), delivered(1, 0, first, 12)]
+}
+
+fn after(more: impl IntoIterator<Item = Fact>) -> Vec<Property> {
+    judged(begun().into_iter().chain(more))
+}
+
+#[test]
+fn what_ours_let_go_of_in_good_order_is_not_read_again() {
+    let release = |at| written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(at)));
+    let then = |at, first| {
+        after(
+            [release(at)]
+                .into_iter()
+                .chain(theirs_from(None, Mark::At(at), first)),
+        )
+    };
+    assert_eq!(then(10, 11), []);
+    assert_eq!(then(10, 10), [Property::EveryRecordDelivered]);
+    assert_eq!(then(5, 6), [Property::EveryRecordDelivered], "let go of unsaved");
+    let stopping = [Fact::ShutdownAsked { life: 0 }, release(5)];
+    let hurried = after(stopping.into_iter().chain(theirs_from(None, Mark::At(5), 6)));
+    assert_eq!(hurried, [], "there was no time for more");
+}
+
+#[test]
+fn what_was_stolen_or_left_by_a_crash_comes_again() {
+    assert_eq!(after(theirs_from(Some(0), Mark::At(5), 6)), []);
+    assert_eq!(
+        after(theirs_from(Some(0), Mark::At(5), 5)),
+        [Property::EveryRecordDelivered],
+        "the checkpoint covers it"
+    );
+    let crash = [Fact::Died { life: 0 }];
+    assert_eq!(
+        after(crash.into_iter().chain(theirs_from(Some(0), Mark::At(5), 6))),
+        []
+    );
+}
+
+#[test]
+fn an_end_that_a_person_writes_counts_for_those_who_were_shown_it() {
+    let release = written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(10)));
+    let [before, after] = [Mark::At(10), Mark::End].map(|mark| Some(row(None, 1, mark)));
+    let edit = changed(0, None, Verb::Checkpoint, before, after);
+    let shown = |mark| Fact::Shown {
+        life: 2,
+        shard: 0,
+        row: row(None, 1, mark),
+        scanned: true,
+    };
+    let ours_from = |shown: Option<Fact>, first| {
+        let take = written(2, Verb::Take, (None, Mark::End), (Some(2), Mark::End));
+        let then = [take, opened(2), delivered(2, 0, first, 12)];
+        let before = [release.clone(), edit.clone()].into_iter().chain(shown);
+        judged(begun().into_iter().chain(before).chain(then))
+    };
+    assert_eq!(ours_from(None, 11), []);
+    assert_eq!(ours_from(Some(shown(Mark::At(10))), 11), []);
+    let again = [Property::EveryRecordDelivered];
+    assert_eq!(
+        ours_from(None, 10),
+        again,
+        "the row that it had read covered this"
+    );
+    assert_eq!(ours_from(Some(shown(Mark::End)), 11), again);
+}
+
+fn end() -> Fact {
+    written(0, Verb::End, (Some(0), Mark::At(5)), (None, Mark::End))
+}
+
+#[test]
+fn what_ours_ended_is_not_read_again() {
+    assert_eq!(
+        after([end()].into_iter().chain(theirs_from(None, Mark::End, 6))),
+        [Property::EveryRecordDelivered]
+    );
+    let child = Fact::ShardBorn {
+        shard: 1,
+        parents: [Some(0), None],
+    };
+    let begun = [child, end(), delivered(0, 1, 1, 1)];
+    assert_eq!(
+        after(begun.into_iter().chain(theirs_from(None, Mark::End, 11))),
+        [Property::ParentsFirst]
+    );
+    let only_taken = theirs_from(None, Mark::End, 6).into_iter().take(3);
+    assert_eq!(after([end()].into_iter().chain(only_taken)), []);
+}
+
+#[test]
+fn who_read_the_row_before_cannot_know() {
+    let late = [looked(), end()];
+    let back = written(1, Verb::Take, (None, Mark::End), (Some(1), Mark::At(5)));
+    let more = [back, opened(1), delivered(1, 0, 6, 12)];
+    assert_eq!(after(late.into_iter().chain(more.clone())), []);
+    // What is written back is what the row says from then on.
+    let again = [written(
+        1,
+        Verb::Release,
+        (Some(1), Mark::At(5)),
+        (None, Mark::At(5)),
+    )];
+    let ours = [
+        written(0, Verb::Take, (None, Mark::At(5)), (Some(0), Mark::At(5))),
+        opened(0),
+        delivered(0, 0, 6, 12),
+    ];
+    let history = [looked(), end()].into_iter().chain(more).chain(again).chain(ours);
+    assert_eq!(after(history), []);
+}
+
+#[test]
+fn what_theirs_let_go_of_ours_does_not_read_again() {
+    let start = Mark::TrimHorizon;
+    let theirs = [
+        looked(),
+        written(1, Verb::Create, (None, start), (Some(1), start)),
+        opened(1),
+        delivered(1, 0, 1, 10),
+        processed(1, 0, 10),
+    ];
+    let ours = |owner, mark, first| {
+        let take = written(0, Verb::Take, (owner, mark), (Some(0), mark));
+        [take, opened(0), delivered(0, 0, first, 12)]
+    };
+    let release = written(1, Verb::Release, (Some(1), start), (None, Mark::At(10)));
+    let let_go = |first| {
+        judged(
+            theirs
+                .clone()
+                .into_iter()
+                .chain([release.clone()])
+                .chain(ours(None, Mark::At(10), first)),
+        )
+    };
+    assert_eq!(let_go(11), []);
+    assert_eq!(let_go(10), [Property::EveryRecordDelivered]);
+    let robbed = judged(theirs.into_iter().chain(ours(Some(1), start, 1)));
+    assert_eq!(robbed, []);
+}
+
+#[test]
+fn after_a_person_removed_a_row_nothing_is_asked() {
+    let removed = Fact::RowChanged {
+        shard: 0,
+        by: None,
+        verb: None,
+        before: Some(row(Some(0), 1, Mark::At(5))),
+        after: None,
+        from_record: 1,
+    };
+    assert_eq!(
+        after(
+            [removed]
+                .into_iter()
+                .chain(theirs_from(None, Mark::TrimHorizon, 1))
+        ),
+        []
+    );
+}
+
+#[test]
+fn an_owner_that_does_not_know_of_an_end_by_hand_takes_it_back() {
+    let at = |record| Mark::At(record);
+    let ended = Fact::RowChanged {
+        shard: 0,
+        by: None,
+        verb: None,
+        before: Some(row(None, 1, at(5))),
+        after: Some(row(None, 1, Mark::End)),
+        from_record: 1,
+    };
+    let shown = Fact::Shown {
+        life: 0,
+        shard: 0,
+        row: row(None, 1, Mark::End),
+        scanned: true,
+    };
+    let take = |life, mark| written(life, Verb::Take, (None, mark), (Some(life), mark));
+    let unaware = [
+        ended.clone(),
+        take(0, Mark::End),
+        opened(0),
+        delivered(0, 0, 6, 8),
+    ];
+    let back = [
+        written(0, Verb::Checkpoint, (Some(0), Mark::End), (Some(0), at(8))),
+        written(0, Verb::Release, (Some(0), at(8)), (None, at(8))),
+        take(2, at(8)),
+        opened(2),
+    ];
+    let next = |first| {
+        let next = [delivered(2, 0, first, 12)];
+        judged(unaware.clone().into_iter().chain(back.clone()).chain(next))
+    };
+    assert_eq!(next(9), []);
+    assert_eq!(next(8), [Property::EveryRecordDelivered]);
+    let aware = [ended, shown, take(0, Mark::End), opened(0), delivered(0, 0, 6, 8)];
+    assert_eq!(judged(aware), [Property::EveryRecordDelivered]);
+}
