@@ -105,7 +105,7 @@ impl Pace {
             }
             Fact::OpenFailed { life, shard, token } => {
                 if let Some(attempt) = self.of(life, shard, token) {
-                    attempt.failed = Some(now);
+                    attempt.failed = (!attempt.told).then_some(now);
                 }
             }
             Fact::Died { life } | Fact::Stopped { life, .. } => {

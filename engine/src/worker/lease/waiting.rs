@@ -4,7 +4,7 @@ use super::held::{AppCommand, HeldLease};
 use super::kept::Flush;
 use super::stage::{Reading, Stage, Waiting};
 use crate::ids::OpId;
-use crate::input::{Outcome, Reply};
+use crate::input::{Cause, Outcome, Reply};
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, TableOp};
 use crate::reader::{Reader, Start};
@@ -108,6 +108,16 @@ impl HeldLease {
             return self
                 .stage
                 .go(|_| Stage::Running(Box::new(Reading::new(reader, flush))));
+        }
+        if let Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) = outcome {
+            // The engine stopped the call, or the adapter never began it: the handler did not fail.
+            return self.stage.go(|_| {
+                Stage::Waiting(Box::new(Waiting {
+                    look_at: now,
+                    failures,
+                    ..Waiting::default()
+                }))
+            });
         }
         let failures = failures.saturating_add(1);
         let pause = cx
