@@ -96,9 +96,9 @@ impl Startup {
         }
     }
 
-    /// An operation did not find the lease table.
+    /// An operation did not find the lease table. A worker that stops because the table is gone asks no more.
     pub(super) fn doubt_table(&mut self, cx: &mut Context) {
-        if self.step == Step::Done && !self.doubted {
+        if self.step == Step::Done && !self.doubted && !cx.phase().table_gone() {
             self.doubted = true;
             self.backoff.wait_until(cx.now());
             self.step(cx);

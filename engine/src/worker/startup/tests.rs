@@ -1,7 +1,9 @@
 use super::*;
 use crate::format::Format;
 use crate::output::Effect;
+use crate::output::EndReason;
 use crate::time::Span;
+use crate::worker::phase::{Phase, Stopping};
 use crate::worker::testing::{self, config, done, seconds, starting};
 
 fn table(state: TableState) -> Outcome {
@@ -128,6 +130,15 @@ fn a_table_is_gone_when_three_answers_in_a_row_say_so() {
         matches!(gone[..], [Request::TableGone(Fatal::TableGone { .. })]),
         "{gone:?}"
     );
+}
+
+#[test]
+fn who_stops_because_the_table_is_gone_asks_no_more() {
+    let (mut cx, mut startup) = watching();
+    let deadline = cx.now() + seconds(10);
+    *cx.phase_mut() = Phase::Stopping(Stopping::new(EndReason::SourceGone, deadline, true));
+    startup.doubt_table(&mut cx);
+    assert_eq!(cx.did().effects(), []);
 }
 
 #[test]
