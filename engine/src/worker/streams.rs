@@ -60,7 +60,9 @@ impl OfStream {
         }
         self.shard_sync.on_filled_table();
         if !cx.has_recognised(self.stream) {
-            cx.request(Request::ListShards(self.stream, ListReason::TableWasThere));
+            if !self.shard_sync.has_just_listed(cx) {
+                cx.request(Request::ListShards(self.stream, ListReason::TableWasThere));
+            }
             return false;
         }
         self.shard_sync.tell_spoiled(cx, leases);

@@ -108,10 +108,15 @@ impl ShardSync {
 
     /// Lists all shards, unless they are being listed. Hash keys that one answer says are asked for again only after a while.
     pub(super) fn list(&mut self, cx: &mut Context, why: ListReason) {
-        if why == ListReason::RangeUnproven && cx.now() < self.audit.listed_at() + cx.poll_pause() {
+        if why == ListReason::RangeUnproven && self.has_just_listed(cx) {
             return;
         }
         self.listing.begin(cx, Purpose::Repair, why);
+    }
+
+    /// Whether a listing ended so lately that another one would say the same.
+    pub(super) fn has_just_listed(&self, cx: &Context) -> bool {
+        self.audit.listed_at() > Mono::default() && cx.now() < self.audit.listed_at() + cx.poll_pause()
     }
 
     /// Whether the shards are being listed.
