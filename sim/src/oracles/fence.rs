@@ -4,6 +4,7 @@
 //! suspended, before its worker has looked at a clock. What no clock of the machine shows, nobody can know: until its wall clock shows
 //! the time for which its monotonic clock stood, nothing is promised. From that moment on the promise holds again.
 
+use super::fact::Owner;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +13,8 @@ pub(super) struct Fences {
     binding: bool,
     /// Who began with each shard last, and when.
     begun: BTreeMap<ShardNo, (LifeNo, u64, Time)>,
+    /// The lives that the rows name.
+    named: BTreeMap<ShardNo, LifeNo>,
     /// Their rows were removed by a person, or written over by a program of others.
     spoiled: BTreeSet<ShardNo>,
 }
@@ -21,6 +24,7 @@ impl Fences {
         Self {
             binding: !terms.clocks_beyond && terms.least(|config| config.steal_cooldown()),
             begun: BTreeMap::new(),
+            named: BTreeMap::new(),
             spoiled: BTreeSet::new(),
         }
     }
@@ -33,15 +37,23 @@ impl Fences {
     /// `of_others`: a program of others did it, which has no fences and waits for nobody's.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
-            Fact::OpenBegun { life, shard, token } if !of_others => {
+            // A call that waited for a runtime begins late, when the row may name another life: that life goes on.
+            Fact::OpenBegun { life, shard, .. }
+                if of_others || self.named.get(&shard).is_some_and(|named| *named != life) => {}
+            Fact::OpenBegun { life, shard, token } => {
                 self.begun.insert(shard, (life, token, now));
             }
             Fact::RowChanged {
-                shard,
-                verb: None,
-                after: None,
-                ..
-            } => self.trespassed(shard),
+                shard, verb, after, ..
+            } => {
+                if verb.is_none() && after.is_none() {
+                    self.trespassed(shard);
+                }
+                match after.and_then(|row| row.owner) {
+                    Some(Owner::Life(life)) => drop(self.named.insert(shard, life)),
+                    _ => drop(self.named.remove(&shard)),
+                }
+            }
             Fact::FenceAsked {
                 life,
                 shard,
@@ -68,7 +80,8 @@ impl Fences {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{config, judge_under};
+    use super::super::fact::{Mark, Verb};
+    use super::super::history::{changed, config, judge_under, row};
     use super::*;
 
     fn begins(life: LifeNo, token: u64) -> Fact {
@@ -105,6 +118,23 @@ mod tests {
             !judged(&terms, &[begins(1, 1), begins(0, 5), asks(true, false)]),
             "the last one to begin has it"
         );
+    }
+
+    #[test]
+    fn who_begins_when_the_row_names_another_life_ends_no_belief() {
+        let terms = Terms::plain(config());
+        let names = |life| {
+            changed(
+                0,
+                None,
+                Verb::Take,
+                None,
+                Some(row(Some(life), 5, Mark::TrimHorizon)),
+            )
+        };
+        let late = |named| [begins(0, 1), names(named), begins(1, 5), asks(true, false)];
+        assert!(!judged(&terms, &late(0)));
+        assert!(judged(&terms, &late(1)));
     }
 
     #[test]

@@ -36,9 +36,9 @@ pub(super) struct Steals {
     pursuit: u64,
     given: Given,
     rows: BTreeMap<ShardNo, (Row, Time)>,
-    /// The highest counters that the rows have had. An edit by hand sets a counter back: then a guard is perhaps that of an earlier row,
-    /// which had no owner.
-    highest: BTreeMap<ShardNo, u64>,
+    /// The highest counters that the rows have had, and whether a hand has set the counter back since. Then a guard is perhaps that of an
+    /// earlier row.
+    highest: BTreeMap<ShardNo, (u64, bool)>,
     lives: BTreeMap<LifeNo, Robber>,
 }
 
@@ -129,7 +129,7 @@ impl Steals {
                     false => self.alive,
                 };
                 let alive = now.saturating_sub(*since) < patience;
-                if !of_others || !alive || self.is_set_back(shard, *row) || guard != Some(row.counter) {
+                if !of_others || !alive || self.is_set_back(shard) || guard != Some(row.counter) {
                     return;
                 }
                 if row.next.is_some() && !self.is_too_early(now, shard) {
@@ -170,18 +170,17 @@ impl Steals {
                 after: Some(row),
                 ..
             } => {
-                let highest = self.highest.entry(shard).or_default();
+                let (highest, set_back) = self.highest.entry(shard).or_default();
+                *set_back = row.counter < *highest || (*set_back && row.counter == *highest);
                 *highest = row.counter.max(*highest);
             }
             _ => {}
         }
     }
 
-    /// Whether the counter of a row is lower than one that it has had.
-    fn is_set_back(&self, shard: ShardNo, row: Row) -> bool {
-        self.highest
-            .get(&shard)
-            .is_some_and(|highest| row.counter < *highest)
+    /// Whether a hand set the counter of a row back, and the row has had the counter of now before.
+    fn is_set_back(&self, shard: ShardNo) -> bool {
+        self.highest.get(&shard).is_some_and(|(_, set_back)| *set_back)
     }
 
     fn note_promise(&mut self, now: Time, fact: &Fact) {
@@ -305,6 +304,9 @@ mod tests {
         let steals =
             |counter| (0..=most).map(move |shard| steal(shard, 10, if shard == most { counter } else { 5 }));
         assert_eq!(judged([edit(5, 5, 0)].into_iter().chain(steals(0)).collect()), 0);
+        // Who saw this counter before the edit takes the row for unchanged.
+        let again = [edit(5, 5, 0), edit(6, 0, 5)];
+        assert_eq!(judged(again.into_iter().chain(steals(5)).collect()), 0);
         let goes_on = [edit(5, 5, 0), edit(6, 0, 6)];
         assert_eq!(judged(goes_on.into_iter().chain(steals(6)).collect()), 1);
     }

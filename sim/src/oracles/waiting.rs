@@ -143,6 +143,8 @@ impl Waiting {
                 self.stopping.insert(life);
                 self.of_life(life).for_each(|shard| shard.leaving = true);
             }
+            // Another oracle judges whether the time for this act has come.
+            Fact::LetsGo { life } => self.of_life(life).for_each(|shard| shard.leaving = true),
             Fact::StreamLeft { life, stream, .. } => {
                 let streams = Streams::new(self.terms.streams);
                 let of = self.shards.iter_mut();

@@ -160,6 +160,8 @@ fn what_is_being_let_go_of_need_not_be_handed_over() {
     let later = (9_000_000, born());
     let stopping = (2, Fact::ShutdownAsked { life: 0 });
     assert_eq!(and_reading(vec![stopping, later.clone()]), 0);
+    let lets_go = (2, Fact::LetsGo { life: 0 });
+    assert_eq!(and_reading(vec![lets_go, later.clone()]), 0);
     let paused = (2, Fact::Paused { life: 0 });
     assert_eq!(and_reading(vec![paused, later.clone()]), 0);
     let taken = Some(row(Some(1), 2, Mark::TrimHorizon));
