@@ -27,6 +27,8 @@ pub(super) struct Consumer {
     pub(super) run: u32,
     pub(super) stage: Stage,
     pub(super) unfinished: Unfinished,
+    /// When the application gave back a batch last.
+    pub(super) gave_back: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
@@ -54,6 +56,7 @@ impl Consumer {
             run: 0,
             stage,
             unfinished: Unfinished::default(),
+            gave_back: None,
         }
     }
 }
@@ -209,6 +212,7 @@ impl Fleet {
         let ordinary = roll.magnitude(100, cx.plan().faults.application.batch_us);
         let middle = roll.between(first, last.max(first));
         let mut handling = Handling::new((op, batch), &given, now + ordinary, give_up);
+        handling.unordered = self.workers[w].adapter.low(shard, batch.n).is_some();
         let hits = match cx.is_healed() {
             true => Vec::new(),
             false if given.is_empty() => Vec::new(),
@@ -332,10 +336,10 @@ impl Fleet {
             Stage::Handling(handling) if now < handling.ends && handling.report_at > 0 => {
                 let (record, checkpoint, ends) = (handling.report_at, handling.checkpoint, handling.ends);
                 handling.report_at = 0;
-                let (batch, first) = (handling.batch, handling.first);
+                let (batch, first, counts) = (handling.batch, handling.first, !handling.unordered);
                 // What was trimmed meanwhile has no position any more: the handler says nothing of it, so it counts as not done.
                 let position = services.position(cx, shard, record);
-                let done = position.filter(|_| consumer.unfinished.holds(batch));
+                let done = position.filter(|_| counts && consumer.unfinished.holds(batch));
                 let reached = done.and_then(|_| consumer.unfinished.processed(batch, record));
                 self.plan_handler(cx, w, shard, run, ends);
                 let lease = cx.names_mut().shard(shard).to_lease();

@@ -21,6 +21,8 @@ pub(super) struct Handling {
     pub(super) only: Option<u64>,
     /// It was given only one record of its batch.
     pub(super) alone: bool,
+    /// The numbers of its records are not in order: a place among them says nothing of the records before that place.
+    pub(super) unordered: bool,
     /// Says so when it is here, if not 0.
     pub(super) report_at: u64,
     pub(super) checkpoint: bool,
@@ -49,6 +51,7 @@ impl Handling {
             last: given.last,
             only: given.only(),
             alone: given.alone,
+            unordered: false,
             report_at: 0,
             checkpoint: false,
             fails: false,

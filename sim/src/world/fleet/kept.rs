@@ -165,6 +165,7 @@ impl Fleet {
             // A batch of which every record was acknowledged does not come again.
             if piece.done < piece.last {
                 consumer.unfinished.forget();
+                consumer.gave_back = Some(cx.now());
                 let token = token.0;
                 cx.fact(Fact::GivenBack { life, shard, token });
             }

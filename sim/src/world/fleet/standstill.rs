@@ -236,7 +236,16 @@ impl Fleet {
             return (op, None);
         };
         let left = |token| self.remaining(cx.now(), w, shard_of(&lease)?, token);
+        // The application has just given back a batch before this one, and takes none until its worker knows.
+        let gave_back = |token| {
+            let consumers = &self.workers[w].adapter.consumers;
+            let consumer = shard_of(&lease).and_then(|shard| consumers.get(&shard));
+            consumer.is_some_and(|known| known.token == token && known.gave_back == Some(cx.now()))
+        };
         let expired = match &mut what {
+            ConsumerOp::Deliver { token, .. } | ConsumerOp::DeliverOne { token, .. } if gave_back(*token) => {
+                true
+            }
             ConsumerOp::Deliver {
                 token, valid_until, ..
             }

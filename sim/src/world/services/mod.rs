@@ -199,8 +199,11 @@ impl Services {
         self.source.is_forgotten(shard)
     }
 
-    /// The position of a part.
+    /// The position of a part. No part has one after the stream was deleted: the stream that is made anew counts from 1 again.
     pub(super) fn position(&self, cx: &Context, shard: ShardNo, part: u64) -> Option<Position> {
+        if self.lost == Some(LossKind::StreamRemade) {
+            return None;
+        }
         let (record, sub) = cx.names().parts().place(shard, part);
         let position = self.source.position(shard, record)?;
         Some(Position { sub, ..position })

@@ -7,6 +7,7 @@ use crate::names::shard_of;
 use crate::oracles::ShardNo;
 use crate::world::context::Context;
 use leasehold_engine::format::Format;
+use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::Change;
 use leasehold_engine::table::{AttributeValue, Item};
@@ -24,7 +25,8 @@ impl Services {
         let family = shard_of(&key).and_then(|shard| self.shards().get(shard as usize));
         let open = family.is_some_and(|family| !family.is_closed());
         let unfinished = self.table.lease(&key).is_some_and(|row| !row.checkpoint.is_end());
-        if !unfinished || !open || !self.outweighs_spoiled() {
+        let outweighs = shard_of(&key).is_some_and(|shard| self.outweighs_spoiled(shard));
+        if !unfinished || !open || !outweighs {
             return;
         }
         let Some(item) = self.table.item(&key) else { return };
@@ -50,14 +52,19 @@ impl Services {
         }
     }
 
-    /// Whether the table is its stream's for certain, with one more spoiled row: more rows are at places in their shards.
-    fn outweighs_spoiled(&self) -> bool {
+    /// Whether the rows of the stream of this shard are the stream's for certain, with one more spoiled row: more of its rows are at places in
+    /// their shards. Workers judge the rows of each stream apart.
+    fn outweighs_spoiled(&self, shard: ShardNo) -> bool {
+        let streams = self.source.streams();
+        let stream = streams.of(shard);
+        let is_of_stream = |key: &LeaseKey| shard_of(key).is_some_and(|known| streams.of(known) == stream);
         let rows = self.rows().iter().filter_map(|lease| lease.row());
         let placed = rows.filter(|row| {
             let spoiled = self.spoiled.contains(&row.key);
-            !spoiled && matches!(row.checkpoint, Checkpoint::At(_))
+            !spoiled && is_of_stream(&row.key) && matches!(row.checkpoint, Checkpoint::At(_))
         });
-        placed.count() > self.spoiled.len() + 2
+        let spoiled = self.spoiled.iter().filter(|key| is_of_stream(key));
+        placed.count() > spoiled.count() + 2
     }
 
     /// An operator puts a row that is still spoiled at the oldest record.
