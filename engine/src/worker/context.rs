@@ -237,6 +237,11 @@ impl Context {
         self.streams.recognise(stream);
     }
 
+    /// The service has described the stream as it did at first; the description was asked for at that moment.
+    pub(super) fn set_described(&mut self, stream: StreamIx, asked: Mono) {
+        self.streams.set_described(stream, asked);
+    }
+
     /// The service has said what the stream is.
     pub(super) fn set_said(&mut self, stream: StreamIx, identity: Option<StreamIdentity>) {
         self.streams.set_said(stream, identity);

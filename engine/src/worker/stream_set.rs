@@ -11,6 +11,7 @@ use crate::row::LeaseRow;
 use crate::shard::ChildShard;
 use crate::stream_id::{StreamId, split_key};
 use crate::stream_identity::StreamIdentity;
+use crate::time::Mono;
 use std::collections::BTreeMap;
 
 /// Stands for one stream within one engine.
@@ -38,6 +39,8 @@ struct KnownStream {
     said: Option<StreamIdentity>,
     /// That was borne out.
     identified: bool,
+    /// When the last description was asked for that says the same as the first one.
+    described: Mono,
     /// Why it is read no more; absent: it is read.
     ended: Option<EndReason>,
 }
@@ -65,6 +68,7 @@ impl StreamSet {
                 recognised: false,
                 said: None,
                 identified: false,
+                described: Mono::default(),
                 ended: None,
             });
         }
@@ -88,6 +92,7 @@ impl StreamSet {
             recognised: false,
             said: None,
             identified: false,
+            described: Mono::default(),
             ended: None,
         };
         if let Some(ix) = self.find(&source.id) {
@@ -194,6 +199,17 @@ impl StreamSet {
     pub(super) fn set_identified(&mut self, ix: StreamIx) {
         if let Some(stream) = self.streams.get_mut(ix.index()) {
             stream.identified = true;
+        }
+    }
+
+    /// When the last description was asked for that says the same as the first one.
+    pub(super) fn described(&self, ix: StreamIx) -> Mono {
+        self.get(ix).map_or(Mono::default(), |stream| stream.described)
+    }
+
+    pub(super) fn set_described(&mut self, ix: StreamIx, asked: Mono) {
+        if let Some(stream) = self.streams.get_mut(ix.index()) {
+            stream.described = asked;
         }
     }
 

@@ -281,6 +281,7 @@ impl StreamWatch {
             return;
         }
         self.claims.contradicted();
+        cx.set_described(self.stream, self.asked);
         if !state.readable {
             // What is in a passing state is looked at again.
             return self.backoff.wait_until(cx.now() + cx.poll_pause());

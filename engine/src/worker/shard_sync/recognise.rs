@@ -29,6 +29,8 @@ pub(super) struct Recognition {
     suspect: Evidence<(LeaseKey, bool)>,
     /// When to list the shards once more because of that.
     look_at: Mono,
+    /// When the first of the listings in a row was asked for that contradict some lease.
+    since: Option<Mono>,
     /// What listings say of rows that do not fit in a table of this stream.
     doubts: Evidence<BTreeSet<LeaseKey>>,
     /// The rows whose checkpoints are no places in their shards, by several listings; and what is wrong with each.
@@ -46,6 +48,7 @@ impl Recognition {
             begun_elsewhere: 0,
             suspect: Evidence::default(),
             look_at: Mono::NEVER,
+            since: None,
             doubts: Evidence::default(),
             spoiled: BTreeMap::new(),
             told: Reports::default(),
@@ -98,7 +101,7 @@ impl Recognition {
             self.suspect.contradicted();
             self.doubts.contradicted();
             self.spoiled.clear();
-            self.look_at = Mono::NEVER;
+            (self.since, self.look_at) = (None, Mono::NEVER);
             return cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id);
         };
         // A listing may lag by a scan interval, and its first pages are older than the rest, if the last are long in coming. What
@@ -106,18 +109,23 @@ impl Recognition {
         // look all the same: it may be of an earlier stream.
         // Rows that were recognised fitted before: perhaps the stream was made anew, which descriptions say in other words.
         // The same where most rows contradict: then the descriptions that this worker has may be of the former stream.
-        let fitted = known || compared.may_be_made_anew() && !compared.is_of_another();
+        let since = *self.since.get_or_insert(listed.first_page_at);
+        let is_described = cx.streams().described(self.stream) > since;
+        let anew = compared.may_be_made_anew() && !compared.is_of_another();
+        let fitted = known || anew;
         let needed = match (found.certain, fitted) {
             (true, false) => Needed::to_give_up(cx),
             (true, true) => Needed::to_refuse_known_rows(cx),
             (false, _) => Needed::to_refuse_rows(cx),
         };
-        if fitted && found.certain {
+        if (anew || (known && found.certain)) && !is_described {
             cx.request(Request::DoubtStream(self.stream));
         }
         if !compared.is_of_another() {
             self.suspect.contradicted();
-            let used = self.goes_on_without(cx, &compared, listed, needed) || !found.certain;
+            let enough = self.goes_on_without(cx, &compared, listed, needed) || !found.certain;
+            // Until then, the stream of these shards may be another one than the stream of the leases.
+            let used = enough && (is_described || !anew);
             return used && (cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id));
         }
         self.doubts.contradicted();

@@ -7,6 +7,7 @@ use crate::notice::{Fatal, Notice};
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::Shard;
+use crate::stream_identity::StreamIdentity;
 use crate::time::Wall;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
@@ -269,4 +270,36 @@ fn a_row_at_the_end_of_an_open_shard_is_told_when_a_later_list_agrees_and_stops_
     cx.later(cx.config().scan_interval);
     sync.tell_spoiled(&mut cx, &leases);
     assert!(cx.did().is_nothing());
+}
+
+#[test]
+fn most_rows_count_as_spoiled_only_when_the_stream_was_described_after_the_first_contradiction() {
+    let (mut cx, mut leases, mut sync) = beginning();
+    let identity = StreamIdentity::new("arn:aws:kinesis:us-east-1:1:stream/orders", Wall(1_000));
+    cx.set_said(StreamIx::ONLY, identity.clone());
+    cx.set_identified(StreamIx::ONLY);
+    let all = shards(&["a", "b", "c"]);
+    for row in [placed("a", 150), ended("b", &[]), ended("c", &[])] {
+        let stream = identity.clone();
+        shows(&cx, &mut leases, LeaseRow { stream, ..row });
+    }
+    cx.did();
+    let mut look = |cx: &mut Context| {
+        cx.later(cx.config().stream_lag);
+        sync.listing.end();
+        let listed = listed(cx, &mut sync, &all);
+        cx.did();
+        let used = sync.recognises(cx, &mut leases, &listed);
+        (used, cx.did().requests().to_vec())
+    };
+    let doubt = vec![Request::DoubtStream(StreamIx::ONLY)];
+    for _ in 0..5 {
+        assert_eq!(
+            look(&mut cx),
+            (false, doubt.clone()),
+            "the stream may be made anew"
+        );
+    }
+    cx.set_described(StreamIx::ONLY, cx.now());
+    assert_eq!(look(&mut cx), (true, vec![]));
 }
