@@ -211,6 +211,10 @@ impl Contradicted {
             })
             .collect();
         if wrong.is_empty() {
+            if self.ranges.claim().is_some() {
+                // This listing takes back an earlier one, and may be the wrong one of the two.
+                self.look_at_latest(cx.now() + cx.config().stream_lag, ListReason::RowsContradicted);
+            }
             return self.ranges.contradicted();
         }
         let needed = Needed::to_refuse_rows(cx);
