@@ -100,6 +100,7 @@ mod shards;
 mod signal;
 mod status;
 mod store;
+mod together;
 mod trace;
 mod troubles;
 mod waits;

@@ -13,6 +13,7 @@ use crate::ports::{Consumed, Failure, Kind};
 use crate::pulse::Polls;
 use crate::requests::{Requests, show_consumed};
 use crate::store::Store;
+use crate::together::Together;
 use crate::troubles::{Trouble, Troubles};
 use crate::waits::Waits;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
@@ -40,6 +41,7 @@ pub(crate) struct Observer {
     /// The name of this life, once it is told.
     worker: Option<WorkerId>,
     troubles: Troubles,
+    together: Together,
     /// How the last request for each lease failed, until its shard moves again.
     said: BTreeMap<LeaseKey, String>,
     waits: Waits,
@@ -69,6 +71,7 @@ impl Observer {
             gauges: None,
             worker: None,
             troubles: Troubles::default(),
+            together: Together::default(),
             said: BTreeMap::new(),
             waits: Waits::default(),
             requests: Requests::default(),
@@ -145,6 +148,11 @@ impl Observer {
 
     pub(crate) fn notice(&mut self, at: Mono, notice: &Notice) {
         let (kind, level) = (notice.name(), level(notice.severity()));
+        let due = match notice {
+            Notice::Stopped(_) => self.together.rest(),
+            _ => self.together.due(at),
+        };
+        self.warn_together(&due);
         self.meter.count(&metrics::NOTICES, [kind.into()], 1);
         match notice {
             Notice::Booted { worker, hold } => {
@@ -179,6 +187,7 @@ impl Observer {
                 "{}", Shown(&line)
             ),
             Some(None) => self.log(kind, Level::DEBUG, notice),
+            None if self.together.counts(at, notice) => self.log(kind, Level::DEBUG, notice),
             None => self.log(kind, level, notice),
         }
         match notice {
@@ -192,6 +201,18 @@ impl Observer {
         self.board.notice(at, notice);
         if let Some(each) = &mut self.each {
             each(notice);
+        }
+    }
+
+    /// Tells in a line each of the warnings that hit many leases.
+    fn warn_together(&self, lines: &[(&'static str, String)]) {
+        for (kind, line) in lines {
+            tracing::warn!(
+                target: "leasehold",
+                kind,
+                worker = self.worker.as_ref().map(display),
+                "{}", Shown(line)
+            );
         }
     }
 
@@ -279,7 +300,9 @@ impl Observer {
     }
 
     /// The loop runs.
-    pub(crate) fn turned(&self, now: Mono) {
+    pub(crate) fn turned(&mut self, now: Mono) {
+        let due = self.together.due(now);
+        self.warn_together(&due);
         self.board.board().turned(now);
     }
 
