@@ -10,6 +10,7 @@ use crate::ids::LeaseKey;
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::{Shard, of_another_shard};
+use crate::stream_identity::StreamIdentity;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A row that does not fit the shard of its name.
@@ -80,6 +81,13 @@ impl Judged {
         parents: true,
         named: false,
     };
+
+    /// Those of a row that names the stream.
+    pub(crate) const NAMED: Judged = Judged {
+        range: false,
+        parents: false,
+        named: true,
+    };
 }
 
 /// How a row does not fit a shard of the same name; absent: it may well be that shard's.
@@ -135,10 +143,19 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Mi
     }
 }
 
-/// Whether a table is another stream's than the one whose shards these are, by all that its rows say of their shards.
-pub fn is_of_another<'a>(rows: impl Iterator<Item = &'a LeaseRow>, shards: &[Shard]) -> bool {
+/// Whether a table is another stream's than the one whose shards these are, by all that its rows say of their shards. `identity`: the stream as
+/// the service describes it, if that is known; rows that name this stream are its own.
+pub fn is_of_another<'a>(
+    rows: impl Iterator<Item = &'a LeaseRow>,
+    shards: &[Shard],
+    identity: Option<&StreamIdentity>,
+) -> bool {
     let by_id = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
-    compare(rows, &by_id, |_| Judged::ALL).is_of_another()
+    let judged = |row: &LeaseRow| match identity.is_some() && row.stream.as_ref() == identity {
+        true => Judged::NAMED,
+        false => Judged::ALL,
+    };
+    compare(rows, &by_id, judged).is_of_another()
 }
 
 /// Compares rows with the shards of their names. `judged`: the traits of a row that count.
@@ -170,12 +187,9 @@ mod tests {
     use super::*;
     use crate::position::Position;
     use crate::shard::{HashKey, HashRange};
+    use crate::time::Wall;
 
-    const NAMED: Judged = Judged {
-        range: false,
-        parents: false,
-        named: true,
-    };
+    const NAMED: Judged = Judged::NAMED;
 
     fn shard(name: &str, ending: Option<u64>) -> Shard {
         Shard {
@@ -290,6 +304,26 @@ mod tests {
         assert_eq!(worst(&rows), Some("b".into()));
         assert_eq!(worst(&rows[..1]), Some("a".into()));
         assert_eq!(worst(&[LeaseRow::new("z".into(), at(1))]), None);
+    }
+
+    #[test]
+    fn rows_that_name_the_stream_are_its_own_whatever_they_say() {
+        let arn = "arn:aws:kinesis:us-east-1:1:stream/orders";
+        let identity = |created| StreamIdentity::new(arn, Wall(created)).unwrap();
+        let (orders, former) = (identity(1_000), identity(9_000));
+        let rows: Vec<LeaseRow> = ["a", "b", "c"]
+            .map(|key| LeaseRow {
+                key: key.into(),
+                stream: Some(orders.clone()),
+                ..row(at(1))
+            })
+            .into();
+        let shards = ["a", "b", "c"].map(|name| shard(name, None));
+        let of = |identity| is_of_another(rows.iter(), &shards, identity);
+        assert_eq!(
+            (of(Some(&orders)), of(Some(&former)), of(None)),
+            (false, true, true)
+        );
     }
 
     /// Most rows decide; those that only say where to begin are of any stream.

@@ -211,6 +211,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     heartbeats.extend(in_table.unwrap_or_default());
     let asked = Asked {
         stream: None,
+        identity: None,
         from: args.from,
         policies: format.policies(),
         heartbeats: &heartbeats,

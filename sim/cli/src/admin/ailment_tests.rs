@@ -62,6 +62,7 @@ fn judged_of(
     let policies = Format::Kcl.policies();
     let asked = Asked {
         stream,
+        identity: None,
         from: InitialPosition::TrimHorizon,
         policies,
         heartbeats: &[],

@@ -161,6 +161,7 @@ async fn examine(
         let rows = parts.take(stream.id());
         let asked = Asked {
             stream: stream.id(),
+            identity: described.identity(),
             from: args.from,
             policies: format.policies(),
             heartbeats: &[],

@@ -18,6 +18,16 @@ pub(super) enum Described {
     Not(String),
 }
 
+impl Described {
+    /// The stream, if both say the same.
+    pub(super) fn identity(&self) -> Option<&StreamIdentity> {
+        match self {
+            Described::As(identity) => Some(identity),
+            Described::Not(_) => None,
+        }
+    }
+}
+
 /// Asks twice what the stream is.
 pub(super) async fn described(table: &Table, stream: &NamedStream) -> Described {
     let kinesis = &table.clients.kinesis;

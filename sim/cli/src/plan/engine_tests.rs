@@ -379,6 +379,7 @@ fn asked(from: InitialPosition, finished: Finished) -> Asked<'static> {
     };
     Asked {
         stream: None,
+        identity: None,
         from,
         policies: format.policies(),
         heartbeats: &[],

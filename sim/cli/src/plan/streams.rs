@@ -82,6 +82,7 @@ pub(super) fn survey_several(
         let rows = parts.take(Some(stream));
         let of_one = Asked {
             stream: Some(stream),
+            identity: None,
             ..*asked
         };
         all.add(survey::survey(shards, &rows, &of_one));

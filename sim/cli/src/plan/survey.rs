@@ -15,6 +15,7 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::shard::{HashRange, Shard};
 use leasehold_engine::stream_id::StreamId;
+use leasehold_engine::stream_identity::StreamIdentity;
 use leasehold_engine::time::Wall;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Asked<'a> {
     /// The stream, of an application of several: shards are named by the keys of their leases, and the rows are its own.
     pub stream: Option<&'a StreamId>,
+    /// The stream as the service describes it; absent: not known.
+    pub identity: Option<&'a StreamIdentity>,
     /// Where shards that have no lease yet are started.
     pub from: InitialPosition,
     /// What follows from the table's format.
@@ -105,7 +108,7 @@ fn misplaced(
         ),
         false => (
             "spoiled-row",
-            "most rows are of this stream, so a person or a program has spoiled this one",
+            "the table is this stream's, so a person or a program has spoiled this row",
         ),
     };
     Some((kind, format!("its checkpoint {position} is {how}: {why}")))
@@ -150,7 +153,7 @@ impl Survey {
         let finished = asked.policies.finished;
         let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
         let lineage = sync::Lineage::new(shards);
-        let of_another = sync::is_of_another(leases.values().copied(), shards);
+        let of_another = sync::is_of_another(leases.values().copied(), shards, asked.identity);
         for (key, lease) in leases {
             let say = |survey: &mut Self, kind, detail| survey.find(kind, Some(key.as_str()), detail);
             if !asked.is_meant(key) || whose::is_of_a_table(key.as_str()) {

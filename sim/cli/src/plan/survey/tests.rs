@@ -41,6 +41,7 @@ fn kinds(survey: &Survey) -> Vec<&str> {
 fn asked(from: InitialPosition) -> Asked<'static> {
     Asked {
         stream: None,
+        identity: None,
         from,
         policies: Policies::default(),
         heartbeats: &[],
