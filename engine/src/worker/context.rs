@@ -242,6 +242,11 @@ impl Context {
         self.streams.set_described(stream, asked);
     }
 
+    /// Whether the last description says that the stream is gone, or is another one.
+    pub(super) fn set_denied(&mut self, stream: StreamIx, denied: bool) {
+        self.streams.set_denied(stream, denied);
+    }
+
     /// The service has said what the stream is.
     pub(super) fn set_said(&mut self, stream: StreamIx, identity: Option<StreamIdentity>) {
         self.streams.set_said(stream, identity);
@@ -256,9 +261,10 @@ impl Context {
     }
 
     /// Whether leases of a stream may be taken, or asked for: it is read, and known since. A worker of one stream takes none before it
-    /// has recognised that.
+    /// has recognised that. While descriptions say that the stream is gone, or is another one, its shards may be those of another stream.
     pub(super) fn may_take(&self, stream: StreamIx) -> bool {
-        let known = self.streams.is_identified(stream) && !self.standstill.lets_go();
+        let identified = self.streams.is_identified(stream) && !self.streams.is_denied(stream);
+        let known = identified && !self.standstill.lets_go();
         known && self.streams.reads(stream) && (!self.streams.are_several() || self.has_recognised(stream))
     }
 

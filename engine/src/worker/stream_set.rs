@@ -41,6 +41,8 @@ struct KnownStream {
     identified: bool,
     /// When the last description was asked for that says the same as the first one.
     described: Mono,
+    /// The last description says that the stream is gone, or is another one.
+    denied: bool,
     /// Why it is read no more; absent: it is read.
     ended: Option<EndReason>,
 }
@@ -69,6 +71,7 @@ impl StreamSet {
                 said: None,
                 identified: false,
                 described: Mono::default(),
+                denied: false,
                 ended: None,
             });
         }
@@ -93,6 +96,7 @@ impl StreamSet {
             said: None,
             identified: false,
             described: Mono::default(),
+            denied: false,
             ended: None,
         };
         if let Some(ix) = self.find(&source.id) {
@@ -205,6 +209,17 @@ impl StreamSet {
     /// When the last description was asked for that says the same as the first one.
     pub(super) fn described(&self, ix: StreamIx) -> Mono {
         self.get(ix).map_or(Mono::default(), |stream| stream.described)
+    }
+
+    /// Whether the last description says that the stream is gone, or is another one.
+    pub(super) fn is_denied(&self, ix: StreamIx) -> bool {
+        self.get(ix).is_some_and(|stream| stream.denied)
+    }
+
+    pub(super) fn set_denied(&mut self, ix: StreamIx, denied: bool) {
+        if let Some(stream) = self.streams.get_mut(ix.index()) {
+            stream.denied = denied;
+        }
     }
 
     pub(super) fn set_described(&mut self, ix: StreamIx, asked: Mono) {

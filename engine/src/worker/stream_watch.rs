@@ -202,6 +202,12 @@ impl StreamWatch {
     }
 
     pub(super) fn on_state(&mut self, cx: &mut Context, op: OpId, outcome: Outcome) {
+        self.judge_state(cx, op, outcome);
+        // Only a description takes this back: a list of shards may be of a stream that was made anew.
+        cx.set_denied(self.stream, self.is_found() && self.claims.claim().is_some());
+    }
+
+    fn judge_state(&mut self, cx: &mut Context, op: OpId, outcome: Outcome) {
         debug_assert!(self.in_flight, "an answer comes after the question");
         self.in_flight = false;
         if !cx.streams().reads(self.stream) {
@@ -246,7 +252,12 @@ impl StreamWatch {
         };
         let proven = self.claims.says(cx, self.asked, claim, needed);
         if !proven {
-            self.backoff.wait_until(self.claims.ask_again_at(needed));
+            let again = self.claims.ask_again_at(needed);
+            // A wrong answer is found out soon: until then, no lease of the stream is taken.
+            let soon = cx.now() + cx.poll_pause();
+            let is_first = self.claims.since() == self.asked;
+            self.backoff
+                .wait_until(if is_first { again.min(soon) } else { again });
         }
         proven
     }

@@ -75,6 +75,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "counter-begins-anew"
     "create-when-fenced"
     "dead-members-count"
+    "denied-is-taken"
     "denied-once"
     "drains-slowly"
     "due-regardless"

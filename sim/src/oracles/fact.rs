@@ -4,7 +4,7 @@ mod ask;
 mod row;
 
 pub use ask::Ask;
-pub use row::{Mark, Owner, Row, rewrites};
+pub use row::{Mark, Owner, Row, Whose, rewrites};
 
 use crate::streams::StreamNo;
 use leasehold_engine::output::EndReason;
@@ -48,17 +48,6 @@ pub enum How {
     Refused,
     NotSent,
     Unknown,
-}
-
-/// Which stream a row names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// None, or none that can be read; or there is no row.
-    Nobody,
-    /// The one that is read.
-    This,
-    /// Another one.
-    Another,
 }
 
 /// Something that happened.
@@ -380,6 +369,12 @@ pub enum Fact {
         open: bool,
         until: Time,
     },
+    /// A worker was told of a stream. `right`: as of the stream that the table is of, not of another one, and not that there is none of its name.
+    Described {
+        life: LifeNo,
+        stream: StreamNo,
+        right: bool,
+    },
     /// A worker of several streams was shown the last page of a stream's shards.
     ShardsListed { life: LifeNo, stream: StreamNo },
     /// A stream of several was deleted, and does not come back.
@@ -457,6 +452,7 @@ impl Fact {
             | Fact::Holds { life, .. }
             | Fact::HoldsNoMore { life, .. }
             | Fact::Yields { life, .. }
+            | Fact::Described { life, .. }
             | Fact::ShardsListed { life, .. }
             | Fact::StreamTakenAway { life, .. }
             | Fact::StreamLeft { life, .. }

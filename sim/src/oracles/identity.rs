@@ -1,8 +1,11 @@
 //! `foreign-tables-refused`: a worker refuses a table that belongs to another stream, or to an earlier life of this one. It takes no lease
-//! whose row names another stream, and the rows that it takes and makes name the stream that it reads.
+//! whose row names another stream, and the rows that it takes and makes name the stream that it reads. While the last description that it was told
+//! is not the one of the stream that it began with, the worker takes no lease of that stream: the shards may be those of a stream that was made anew.
 
-use super::fact::Whose;
-use super::{Fact, LifeNo, Property, Time, Verdict};
+use super::denial::Denials;
+use super::fact::{Ask, Verb, Whose};
+use super::{Fact, LifeNo, Property, Terms, Time, Verdict};
+use crate::streams::Streams;
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
@@ -11,14 +14,34 @@ pub(super) struct Identity {
     foreign: bool,
     /// Lives begun since.
     must_refuse: BTreeSet<LifeNo>,
+    denials: Denials,
+    streams: Streams,
 }
 
 impl Identity {
+    pub(super) fn new(terms: &Terms) -> Self {
+        Self {
+            streams: Streams::new(terms.streams),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        self.denials.observe(fact);
         match *fact {
             Fact::Foreign => self.foreign = true,
             Fact::Booted { life, .. } if self.foreign => {
                 self.must_refuse.insert(life);
+            }
+            Fact::Asked {
+                life,
+                ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
+                about: Some(shard),
+                ..
+            } if self.denials.has(life, self.streams.of(shard)) => {
+                verdict.report(Property::ForeignTablesRefused, now, || {
+                    format!("life {life} asked for a {verb:?} of shard {shard}, and was told that its stream is gone or another one")
+                });
             }
             Fact::Named {
                 life,
@@ -61,8 +84,8 @@ impl Identity {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::{Mark, Verb};
-    use super::super::history::{changed, delivered, judge_only, row};
+    use super::super::fact::Mark;
+    use super::super::history::{asked, changed, delivered, judge_only, row};
     use super::*;
 
     fn judged(facts: Vec<Fact>) -> usize {
@@ -90,6 +113,21 @@ mod tests {
             assert_eq!(named(before, Whose::Another), 1);
         }
         assert_eq!(named(Whose::Another, Whose::This), 1);
+    }
+
+    #[test]
+    fn a_worker_that_was_told_of_another_stream_takes_nothing_until_it_is_told_of_its_own() {
+        let (life, stream) = (0, 0);
+        let told = |right| Fact::Described { life, stream, right };
+        let take = || asked(0, Ask::Write(Verb::Take), 0, 1, 0, 0);
+        assert_eq!(judged(vec![told(true), take()]), 0);
+        assert_eq!(judged(vec![told(true), told(false), take()]), 1);
+        assert_eq!(judged(vec![told(true), told(false), told(true), take()]), 0);
+        assert_eq!(
+            judged(vec![told(false), take()]),
+            0,
+            "it has not found its stream"
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod canary;
 mod cost;
 mod coverage;
 mod delivery;
+mod denial;
 mod ends;
 pub mod fact;
 mod failure_policy;
@@ -223,7 +224,7 @@ impl Oracles {
             fences: fence::Fences::new(terms),
             memory: memory::Memory::new(terms),
             stalls: stalls::Stalls::new(terms),
-            identity: identity::Identity::default(),
+            identity: identity::Identity::new(terms),
             handovers: handover::HandOvers::default(),
             waiting: waiting::Waiting::new(terms),
             shares: shares::Shares::new(terms),
@@ -303,6 +304,7 @@ impl Oracles {
                 self.resolution.observe(now, fact, verdict);
                 if !of_others {
                     self.isolation.observe(now, fact, verdict);
+                    self.identity.observe(now, fact, verdict);
                     self.shares.observe(now, fact, verdict);
                     self.steals.observe(now, fact, verdict);
                     self.takeover.observe(now, fact, verdict);

@@ -15,6 +15,7 @@
 //! What the worker must know to be free, and its share, are counted from below, by what was shown to it; the other workers that
 //! it may take for living, and what it has, from above. Rows that people changed are not judged.
 
+use super::denial::Denials;
 use super::fact::{Ask, Mark, Owner, Row, Verb};
 use super::given::Given;
 use super::partial::Partial;
@@ -123,6 +124,7 @@ pub(super) struct Takeover {
     streams: Streams,
     /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
     partial: Partial,
+    denials: Denials,
 }
 
 /// A clock tells whole microseconds.
@@ -163,6 +165,7 @@ impl Takeover {
             lives: BTreeMap::new(),
             streams: Streams::new(terms.streams),
             partial: Partial::default(),
+            denials: Denials::default(),
         }
     }
 
@@ -177,6 +180,7 @@ impl Takeover {
             return;
         }
         self.given.observe(fact);
+        self.denials.observe(fact);
         match *fact {
             Fact::ShardBorn { shard, parents } => {
                 let truth = at(&mut self.rows, shard);
@@ -321,7 +325,7 @@ impl Takeover {
             .lives
             .get(&no)
             .filter(|life| !life.stopping && !life.blocked)?;
-        if self.partial.has(no) || life.first.is_empty() {
+        if self.partial.has(no) || self.denials.has_any(no) || life.first.is_empty() {
             return None;
         }
         let began = life.scan?;

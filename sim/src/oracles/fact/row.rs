@@ -3,6 +3,17 @@
 use super::{LifeNo, Verb};
 use leasehold_engine::position::Checkpoint;
 
+/// Which stream a row names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// None, or none that can be read; or there is no row.
+    Nobody,
+    /// The one that is read.
+    This,
+    /// Another one.
+    Another,
+}
+
 /// Who a row names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {

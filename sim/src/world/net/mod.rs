@@ -18,6 +18,7 @@ use crate::faults::{Misread, Replica, Says};
 use crate::names::shard_of;
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
+use crate::streams::{CREATED_S, StreamNo, Streams};
 use crate::world::net::stream::{Claimed, StreamRequest};
 use ask::{Request, outcome_mark, verb};
 use asked_for::{AskedFor, Asker};
@@ -199,10 +200,7 @@ impl Net {
         let (ask, about) = (flight.ask, flight.about);
         let local = matches!(flight.request, Request::Gone);
         let streams = cx.names().streams();
-        let of = match &flight.request {
-            Request::Stream(request @ StreamRequest::List { .. }) => Some(request.stream(streams)),
-            _ => None,
-        };
+        let (of, described) = of_stream(&flight.request, streams);
         let asker = flight.asker(cx, fleet);
         let listed = of.filter(|_| streams.are_several());
         // An answer that is told before the service has executed the request would be the harness's own fault.
@@ -243,6 +241,8 @@ impl Net {
             op: op.n,
             how: how_it_ended(&outcome),
         });
+        let told = described.and_then(|stream| described_as(life, stream, &outcome));
+        told.into_iter().for_each(|fact| cx.fact(fact));
         match (listed, &outcome) {
             // A look at a table beside the lease table is no scan of leases.
             (_, Outcome::Applied(Reply::Page(page))) if page.next.is_none() && ask == Ask::ScanPage => {
@@ -384,4 +384,23 @@ fn show_row(cx: &mut Context, life: LifeNo, read: &RowRead, scanned: bool) {
             scanned,
         });
     }
+}
+
+/// The stream that is listed, and the stream that is described.
+fn of_stream(request: &Request, streams: Streams) -> (Option<StreamNo>, Option<StreamNo>) {
+    match request {
+        Request::Stream(request @ StreamRequest::List { .. }) => (Some(request.stream(streams)), None),
+        Request::Stream(request @ StreamRequest::Describe { .. }) => (None, Some(request.stream(streams))),
+        _ => (None, None),
+    }
+}
+
+/// What an answer says of a stream, if it says when the stream was created, or that there is none.
+fn described_as(life: LifeNo, stream: StreamNo, outcome: &Outcome) -> Option<Fact> {
+    let right = match outcome {
+        Outcome::Applied(Reply::Stream(state)) => state.created.0.div_euclid(1_000) == CREATED_S as i64,
+        Outcome::Refused(refusal) if refusal.why == Why::NotFound => false,
+        _ => return None,
+    };
+    Some(Fact::Described { life, stream, right })
 }
