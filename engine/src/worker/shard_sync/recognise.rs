@@ -35,6 +35,8 @@ pub(super) struct Recognition {
     doubts: Evidence<BTreeSet<LeaseKey>>,
     /// The rows whose checkpoints are no places in their shards, by several listings; and what is wrong with each.
     spoiled: BTreeMap<LeaseKey, (Checkpoint, String)>,
+    /// When their changes are looked at.
+    changes: Changes,
     /// What was told of them.
     told: Reports,
     /// Since when listings do not show the shard of some unfinished lease.
@@ -51,6 +53,7 @@ impl Recognition {
             since: None,
             doubts: Evidence::default(),
             spoiled: BTreeMap::new(),
+            changes: Changes::default(),
             told: Reports::default(),
             unlisted: None,
         }
@@ -101,6 +104,7 @@ impl Recognition {
             self.suspect.contradicted();
             self.doubts.contradicted();
             self.spoiled.clear();
+            self.changes = Changes::default();
             (self.since, self.look_at) = (None, Mono::NEVER);
             return cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id);
         };
@@ -110,7 +114,8 @@ impl Recognition {
         // Rows that were recognised fitted before: perhaps the stream was made anew, which descriptions say in other words.
         // The same where most rows contradict: then the descriptions that this worker has may be of the former stream.
         let since = *self.since.get_or_insert(listed.first_page_at);
-        let is_described = cx.streams().described(self.stream) > since;
+        // A description may lag as a listing does.
+        let is_described = cx.streams().described(self.stream) >= since + cx.config().stream_lag;
         let anew = compared.may_be_made_anew() && !compared.is_of_another();
         let fitted = known || anew;
         let needed = match (found.certain, fitted) {
@@ -175,8 +180,8 @@ impl Recognition {
             let Some(row) = leases.row(key.as_str()) else {
                 continue;
             };
-            if row.checkpoint != *checkpoint {
-                self.look_at = self.look_at.min(cx.now());
+            if row.checkpoint != *checkpoint && !self.changes.waits(cx.now()) {
+                self.look_at = self.look_at.min(self.changes.look(cx));
                 continue;
             }
             if let Some(lasting) = self.told.seen(key, scan, cx.now(), cx.config().scan_interval) {
@@ -215,6 +220,32 @@ impl Recognition {
             });
         }
         true
+    }
+}
+
+/// When listings follow the changes of spoiled rows. The first change is an operator's, who puts the row at a place: it is looked at at once. A
+/// program that goes on to change such rows has the shards listed ever more seldom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Changes {
+    seen: u32,
+    next_at: Mono,
+}
+
+impl Changes {
+    /// With so many, the pause is longer than any `stream_lag`.
+    const MOST: u32 = 30;
+
+    /// Whether it is too soon after the last look.
+    fn waits(&self, now: Mono) -> bool {
+        self.seen > 0 && now < self.next_at
+    }
+
+    /// A row has changed: the shards are listed now, and not again for twice as long as the time before.
+    fn look(&mut self, cx: &Context) -> Mono {
+        let pause = cx.poll_pause().times(1 << self.seen).min(cx.config().stream_lag);
+        self.seen = (self.seen + 1).min(Self::MOST);
+        self.next_at = cx.now() + pause;
+        cx.now()
     }
 }
 

@@ -13,7 +13,9 @@ use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::shard_sync::{Listed, ShardSync};
 use crate::worker::stream_set::StreamIx;
-use crate::worker::testing::{Did, at, closed, config, ended, row, shard, shows, starting, table, tenths};
+use crate::worker::testing::{
+    Did, at, closed, config, ended, row, seconds, shard, shows, starting, table, tenths,
+};
 
 fn beginning() -> (Context, LeaseTable, ShardSync) {
     let cx = starting(config(Format::Kcl));
@@ -302,4 +304,35 @@ fn most_rows_count_as_spoiled_only_when_the_stream_was_described_after_the_first
     }
     cx.set_described(StreamIx::ONLY, cx.now());
     assert_eq!(look(&mut cx), (true, vec![]));
+}
+
+#[test]
+fn rows_that_go_on_changing_are_told_and_looked_at_ever_more_seldom() {
+    let (mut cx, mut leases, mut sync) = beginning();
+    let all = shards(&["a", "b", "c"]);
+    for row in [placed("a", 150), placed("b", 160), placed("c", 7)] {
+        shows(&cx, &mut leases, row);
+    }
+    let first = listed(&mut cx, &mut sync, &all);
+    assert!(!sync.recognises(&mut cx, &mut leases, &first));
+    assert!(second_look(&mut cx, &mut leases, &mut sync, &all));
+    let (mut listings, mut told) = (0, 0);
+    for second in 1..=60 {
+        let counter = second;
+        let row = placed("c", 7 + second % 2);
+        shows(&cx, &mut leases, LeaseRow { counter, ..row });
+        cx.later(seconds(1));
+        sync.tell_spoiled(&mut cx, &leases);
+        told += cx.did().told().len();
+        if sync.wake_at() <= cx.now() {
+            listings += 1;
+            sync.listing.end();
+            let listed = listed(&mut cx, &mut sync, &all);
+            sync.recognition.looks_again();
+            sync.recognises(&mut cx, &mut leases, &listed);
+            cx.did();
+        }
+    }
+    assert!(listings <= 12, "{listings}");
+    assert!(told > 0);
 }
