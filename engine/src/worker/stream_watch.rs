@@ -202,9 +202,16 @@ impl StreamWatch {
     }
 
     pub(super) fn on_state(&mut self, cx: &mut Context, op: OpId, outcome: Outcome) {
+        let describes = match &outcome {
+            Outcome::Applied(_) => true,
+            Outcome::Refused(refusal) => refusal.why == Why::NotFound,
+            _ => false,
+        };
         self.judge_state(cx, op, outcome);
-        // Only a description takes this back: a list of shards may be of a stream that was made anew.
-        cx.set_denied(self.stream, self.is_found() && self.claims.claim().is_some());
+        // Only a description takes a denial back: a list of shards may be of a stream that was made anew.
+        if describes {
+            cx.set_denied(self.stream, self.is_found() && self.claims.claim().is_some());
+        }
     }
 
     fn judge_state(&mut self, cx: &mut Context, op: OpId, outcome: Outcome) {

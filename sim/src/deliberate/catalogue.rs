@@ -40,7 +40,6 @@ macro_rules! entries {
 pub(super) const FILES: &[(&str, &str)] = entries! {
     "aggregate-of-others"
     "aggregate-whole"
-    "anew-as-spoiled"
     "another-time-once"
     "any-table"
     "asked-waits"

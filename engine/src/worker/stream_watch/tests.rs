@@ -213,6 +213,8 @@ fn a_description_or_a_read_that_says_otherwise_takes_back_what_was_said_of_the_s
         assert_eq!(looked(&mut cx, &mut watch, refused(Why::NotFound)), []);
         watch.answered(cx.now());
         assert!(!cx.may_take(ONLY), "a stream that was made anew can be read, too");
+        assert_eq!(looked(&mut cx, &mut watch, crate::worker::testing::unknown()), []);
+        assert!(!cx.may_take(ONLY), "no answer says nothing");
     }
     // A stream of another time can be read, too.
     let (mut cx, mut watch) = watching();
