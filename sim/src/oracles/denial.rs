@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub(super) struct Denials {
     /// The streams that were described to each life as they are.
     found: BTreeSet<(LifeNo, StreamNo)>,
-    /// Those of them of which the last description says something else.
+    /// The found streams whose last description names another stream, or none.
     denied: BTreeSet<(LifeNo, StreamNo)>,
 }
 

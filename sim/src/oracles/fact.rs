@@ -369,7 +369,7 @@ pub enum Fact {
         open: bool,
         until: Time,
     },
-    /// A worker was told of a stream. `right`: as of the stream that the table is of, not of another one, and not that there is none of its name.
+    /// A worker got the description of a stream. `right`: the description names the stream whose leases the table holds.
     Described {
         life: LifeNo,
         stream: StreamNo,

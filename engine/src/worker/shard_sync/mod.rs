@@ -114,7 +114,7 @@ impl ShardSync {
         self.listing.begin(cx, Purpose::Repair, why);
     }
 
-    /// Whether a listing ended so lately that another one would say the same.
+    /// Whether the last listing ended less than a poll pause ago: a new listing would show the same shards.
     pub(super) fn has_just_listed(&self, cx: &Context) -> bool {
         self.audit.listed_at() > Mono::default() && cx.now() < self.audit.listed_at() + cx.poll_pause()
     }

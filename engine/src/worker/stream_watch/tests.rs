@@ -173,7 +173,7 @@ fn a_stream_that_was_made_anew_or_is_missing_is_not_ours() {
             cx.later(watch.wake_at(&cx).since(cx.now()));
             watch.step(&mut cx);
         }
-        // One answer is asked for soon, so that a wrong one is found out.
+        // The second description is asked for after a second, so that it can contradict a wrong first description.
         assert_eq!((answers, cx.now().since(asked)), (4, cx.config().scan_interval));
     }
 }
