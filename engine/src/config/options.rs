@@ -324,7 +324,8 @@ options! {
         /// The pause after an answer that was empty or at the tip. Shorter: new records arrive sooner, and more requests are
         /// made.
         idle_interval, with_idle_interval: Span = Span::from_secs(1), "1 s", "at most 240 s (an iterator lives 300 s)";
-        /// No more than this many bytes a second and shard. Kinesis allows 2 MB, over all applications.
+        /// No more than this many bytes a second and shard. Kinesis allows 2 MB, over all applications. No read asks for more than a second of
+        /// these bytes, as far as the size of a record is known. Applications that read one shard take turns when Kinesis refuses their reads.
         bytes_per_second, with_bytes_per_second: u64 = 2_000_000, "2000000", "at least 1";
         /// Reading a shard pauses while this many of its bytes wait to be processed. A shard needs no more memory than this and one answer,
         /// within `memory_budget`.

@@ -1,6 +1,7 @@
 //! Fetching: which stream command is next, and when.
 
 mod doubt;
+mod pace;
 mod size;
 
 use super::buffer::{BatchRef, Buffer};
@@ -9,12 +10,13 @@ use crate::began;
 use crate::config::ReaderConfig;
 use crate::draw::draw_below;
 use crate::ids::OpId;
-use crate::input::{Fetched, Outcome, Reply, Why};
+use crate::input::{Cause, Fetched, Outcome, Reply, Why};
 use crate::output::IteratorFrom;
 use crate::position::Position;
 use crate::shard::ChildShard;
 use crate::time::{Mono, Span, Wall};
 use doubt::{Doubts, EndClaim, Verdict};
+use pace::Second;
 use size::Size;
 
 /// An iterator lives five minutes. One unused for this long is replaced before the service refuses it.
@@ -42,6 +44,10 @@ pub struct Reader {
     records_at: Mono,
     /// Nothing at all before this moment.
     retry_at: Mono,
+    /// Until then, another application counts as one that reads the shard, too.
+    crowded_until: Mono,
+    /// What was read in this second.
+    second: Second,
     /// Failures since the last successful `GetRecords`.
     failures: u32,
     paused: bool,
@@ -97,6 +103,8 @@ impl Reader {
             iterator_at: now,
             records_at: now,
             retry_at: now,
+            crowded_until: now,
+            second: Second::new(now),
             failures: 0,
             paused: false,
             end: None,
@@ -154,6 +162,7 @@ impl Reader {
         };
         *gate = flight.sent + ctx.cfg.min_interval;
         self.learn_size(&flight, now, outcome, ctx);
+        self.see_crowd(&flight, now, outcome);
         if let Outcome::Applied(Reply::Records(answer)) = outcome {
             let doubted = match flight.void {
                 true => None,
@@ -162,7 +171,7 @@ impl Reader {
             if doubted.is_some() {
                 return doubted;
             }
-            self.pace(flight.sent, answer, ctx.cfg);
+            self.pace(&flight, now, answer, ctx);
         }
         if flight.void {
             return None;
@@ -448,7 +457,10 @@ impl Reader {
             (Kind::Records { .. }, How::Refused(Why::Invalid)) => self.cursor = None,
             _ => {}
         }
-        let again_in = self.back_off(op, now, ctx);
+        let again_in = match (kind, how) {
+            (Kind::Records { .. }, How::NotSent(Cause::Throttled)) => self.await_turn(op.n, now, ctx),
+            _ => self.back_off(op, now, ctx),
+        };
         if let (Kind::Iterator, How::Refused(Why::Invalid), IteratorFrom::AtTimestamp(at), Some(tries)) =
             (kind, how, place, &mut self.since)
         {

@@ -66,7 +66,8 @@
 //!   application keeps has limits of its own, at which nothing more is handed over.
 //! * **No storms.** At most one command is in flight; commands of a kind are `min_interval` apart, counted from
 //!   emission, and bytes are paced. Every failure waits for an exponential backoff that only a successful `GetRecords`
-//!   resets, but for the first expiry in a row, which is expected after a long stall.
+//!   resets, but for the first expiry in a row, which is expected after a long stall, and for refusals of reads for the rate: applications on one
+//!   shard take turns (`machine/pace.rs`).
 //!
 //! # No iterator at `LATEST`
 //!

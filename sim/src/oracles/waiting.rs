@@ -365,7 +365,9 @@ impl Shard {
         }
         self.waiting.push_back((last, bytes));
         let rate = terms.least(|config| config.reader().bytes_per_second()).max(1);
-        self.pace_us = terms.at_most(Span(bytes.saturating_mul(1_000_000) / rate));
+        // A shard that counts as crowded is read half as fast. Large answers are paid for with whole seconds.
+        let whole = u64::from(bytes > 400_000) * 3_000_000;
+        self.pace_us = terms.at_most(Span(bytes.saturating_mul(2_000_000) / rate + whole));
     }
 
     /// Forgets batches that were processed, but for the one that the handler is still at.

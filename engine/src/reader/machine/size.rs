@@ -4,6 +4,9 @@
 //!   one be longer, up to `max_records`.
 //! * **An answer that takes long is not asked for longer.** Requests of other shards, and renewals, share its way. It may take two seconds, or a
 //!   quarter of `stream_timeout`. A short answer says nothing of the way.
+//! * **No read asks for more than a second of `bytes_per_second`**, as far as the size of a record is known. Kinesis refuses the reads of every
+//!   application until the bytes of an answer are paid for: other applications would wait. Where `max_records` does not fill a second, several reads
+//!   of one size do.
 //! * **A read that failed on its way is not repeated unchanged**: it asks for half as many records, down to one. So does one that took as long
 //!   as an answer is waited for. From the length that failed on, answers grow slowly, until one of that length comes.
 
@@ -49,7 +52,18 @@ impl Size {
     };
 
     pub(super) fn limit(&self, cfg: &ReaderConfig) -> u32 {
-        self.limit.clamp(1, cfg.max_records.max(1))
+        let records = self.in_a_second(cfg);
+        let reads = records.div_ceil(cfg.max_records.max(1)).max(1);
+        self.limit.clamp(1, records.div_ceil(reads).max(1))
+    }
+
+    /// How many records `bytes_per_second` lets a second have, as far as the size of a record is known. Records that are a bit larger
+    /// than those before fit, too.
+    fn in_a_second(&self, cfg: &ReaderConfig) -> u32 {
+        let each = self.each.saturating_sub(BESIDE);
+        let bytes = cfg.bytes_per_second - cfg.bytes_per_second / 20;
+        let records = bytes.checked_div(each).unwrap_or(u64::MAX);
+        u32::try_from(records).unwrap_or(u32::MAX)
     }
 
     /// The bytes that a record may take on its way.
@@ -141,18 +155,6 @@ impl Reader {
                 self.size.was_too_long(limit);
             }
             _ => {}
-        }
-    }
-
-    /// Holds the next `GetRecords` back as this answer demands.
-    pub(super) fn pace(&mut self, sent: Mono, answer: &Fetched, cfg: &ReaderConfig) {
-        if answer.behind_ms == 0 && answer.end.is_none() {
-            self.records_at = self.records_at.max(sent + cfg.idle_interval);
-        }
-        if answer.bytes > 0 {
-            // Rounded up, as the limit is one from above.
-            let span = Span::from_secs(1).scaled(answer.bytes, cfg.bytes_per_second) + Span(1);
-            self.records_at = self.records_at.max(sent + span);
         }
     }
 }

@@ -12,6 +12,7 @@ pub(super) struct Bench {
     pub(super) now: Mono,
     pub(super) ops: u64,
     pub(super) subject: &'static str,
+    pub(super) seed: u64,
 }
 
 pub(super) const RETRY_MIN: Span = Span::from_millis(100);
@@ -91,6 +92,7 @@ impl Bench {
             now,
             ops: 0,
             subject: "shard",
+            seed: 7,
         }
     }
 
@@ -125,7 +127,7 @@ impl Bench {
             retry_max: RETRY_MAX,
             stream_lag: STREAM_LAG,
             stream_timeout: STREAM_TIMEOUT,
-            seed: 7,
+            seed: self.seed,
             subject: self.subject,
         };
         self.reader.fetched(op, self.now, &outcome, &ctx)

@@ -55,9 +55,10 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         .max()
         .unwrap_or(0);
     let rate = plan.least(|config| config.reader().bytes_per_second()).max(1);
-    let bytes = longest * u64::from(load.bytes) * 1_000_000 / rate;
-    let read = batches(longest) * pace
-        + bytes
+    // No read asks for more than a second of bytes, and a shard that counts as crowded is read half as fast.
+    let seconds = longest * u64::from(load.bytes) / rate + 1;
+    let read = (batches(longest) + seconds) * pace
+        + 2 * seconds * 1_000_000
         + line(cx, services)
         + stream_timeout
         + most(|config| config.handler_backoff());
