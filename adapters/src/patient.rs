@@ -129,7 +129,9 @@ impl<'a> PatientTable<'a> {
             Outcome::Applied(Reply::Row(None)) => Ok(Ok(None)),
             Outcome::Applied(Reply::Row(Some(row))) => Ok(match *row {
                 RowRead::Lease(row) => Ok(Some(row)),
-                RowRead::Foreign { kind, .. } => Err(format!("expected a lease, found a {kind}")),
+                RowRead::Foreign { kind, .. } => Err(format!(
+                    "expected a lease, found an item of another kind ({kind})"
+                )),
                 RowRead::Unreadable { detail, .. } => Err(detail),
             }),
             other => Err(GaveUp::unexpected(what, &other)),

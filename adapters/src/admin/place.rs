@@ -58,11 +58,11 @@ impl Admin {
     }
 }
 
-/// Whether a lease that is there is meant. For a worker's leases, places are worked out for all: the plan takes those it needs.
+/// Whether a shard's lease is meant. Where all are, leases that were removed after their shards' ends are, too. For a worker's leases, places are worked out for all: the plan takes those it needs.
 fn is_meant(key: &LeaseKey, view: &View, which: &Which) -> bool {
-    view.leases.contains_key(key)
-        && match which {
-            Which::All | Which::Worker(_) => true,
-            Which::Shards(shards) => shards.contains(key),
-        }
+    match which {
+        Which::All => true,
+        Which::Worker(_) => view.leases.contains_key(key),
+        Which::Shards(shards) => view.leases.contains_key(key) && shards.contains(key),
+    }
 }

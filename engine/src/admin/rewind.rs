@@ -22,7 +22,8 @@ pub enum Place {
 /// How to put leases at other checkpoints. `shards` is the whole list of the stream's shards; `alive` are the owners that were
 /// seen to renew.
 ///
-/// Ancestors come first: a child that is read anew then waits for its parent as it did before.
+/// Ancestors come first: a child that is read anew then waits for its parent as it did before. Where all leases are meant, the lease of a
+/// shard that was read to its end and removed is created again, if the place is in the shard.
 pub fn rewind(
     view: &View,
     shards: &[Shard],
@@ -51,11 +52,67 @@ pub fn rewind(
             Err(why) => plan.left.push(LeftAlone::new(&row.key, why)),
         }
     }
+    if *which == Which::All && *place != Place::Latest {
+        plan.steps.extend(removed(view, shards, place));
+    }
+    plan.steps
+        .sort_by_key(|step| listed.get(step.lease.as_str()).map(|shard| shard.starting));
     let moved: BTreeSet<_> = plan.steps.iter().map(|step| step.lease.clone()).collect();
     for step in &mut plan.steps {
         children(view, shards, step, &moved);
     }
     plan
+}
+
+/// The leases of listed shards that were removed after the shards had been read to their ends: a descendant has a lease.
+fn removed(view: &View, shards: &[Shard], place: &Place) -> Vec<Step> {
+    let has_row = |key: &LeaseKey| {
+        view.leases.contains_key(key) || view.unreadable.contains_key(key) || view.foreign.contains_key(key)
+    };
+    let mut with_descendants: BTreeSet<&str> = BTreeSet::new();
+    // Children begin after their parents.
+    let mut youngest_first: Vec<&Shard> = shards.iter().collect();
+    youngest_first.sort_by_key(|shard| std::cmp::Reverse(shard.starting));
+    let mut steps = Vec::new();
+    for shard in youngest_first {
+        let key = shard.id.to_lease();
+        let was_removed = !has_row(&key) && with_descendants.contains(shard.id.as_str());
+        if has_row(&key) || was_removed {
+            with_descendants.extend(shard.parents().map(|parent| parent.as_str()));
+        }
+        let to = match place {
+            Place::After(places) => places.get(&key).copied(),
+            Place::TrimHorizon | Place::Latest => Some(Checkpoint::TrimHorizon),
+        };
+        if let Some(to) = to.filter(|_| was_removed && shard.ending.is_some()) {
+            steps.push(create(view, shards, shard, to));
+        }
+    }
+    steps
+}
+
+fn create(view: &View, shards: &[Shard], shard: &Shard, to: Checkpoint) -> Step {
+    let mut row = LeaseRow::new(shard.id.to_lease(), to);
+    row.parents = shard.parents().cloned().collect();
+    row.range = Some(shard.range);
+    let children = shards
+        .iter()
+        .filter(|child| child.parents().any(|parent| *parent == shard.id));
+    row.children = children.map(|child| child.id.clone()).collect();
+    // All rows of a table name one stream.
+    row.stream = view.leases.values().find_map(|other| other.stream.clone());
+    let again = match to {
+        Checkpoint::At(to) => format!("every record after {to} that the stream still has comes again"),
+        _ => "every record that the stream still has of the shard comes again".to_owned(),
+    };
+    let removed =
+        "its row was removed after the shard had been read to its end, and is created again".to_owned();
+    Step {
+        lease: row.key.clone(),
+        deed: Deed::Create(Box::new(row)),
+        seen: None,
+        follows: vec![removed, again],
+    }
 }
 
 /// The checkpoint that a lease is put at, or why none can be.

@@ -145,6 +145,46 @@ fn children_of_a_rewound_parent_stay_where_they_are_unless_they_are_rewound_too(
 }
 
 #[test]
+fn a_lease_that_was_removed_after_the_end_of_its_shard_comes_again_where_all_do() {
+    let mut view = split();
+    view.leases.remove(&key(0));
+    let all = |place: &Place| rewind(&view, &shards(), &Which::All, place, &BTreeSet::new());
+    let plan = all(&Place::TrimHorizon);
+    let created = match &plan.steps[0].deed {
+        Deed::Create(row) => row,
+        other => panic!("expected a lease to be created first, found {other:?}"),
+    };
+    assert_eq!(
+        (&created.key, created.checkpoint),
+        (&key(0), Checkpoint::TrimHorizon)
+    );
+    assert_eq!(created.children, [key(1).to_shard(), key(2).to_shard()]);
+    assert_eq!(plan.steps.len(), 3, "{}", said(&plan));
+    assert!(said(&plan).contains("is created again"), "{}", said(&plan));
+    // A time that lies behind the shard, and one within it.
+    let late = all(&Place::After([(key(1), at(300))].into()));
+    assert!(
+        late.steps.iter().all(|step| step.lease == key(1)),
+        "{}",
+        said(&late)
+    );
+    let within = all(&Place::After(
+        [(key(0), at(50)), (key(1), Checkpoint::TrimHorizon)].into(),
+    ));
+    assert_eq!(within.steps[0].lease, key(0), "{}", said(&within));
+    assert_eq!(all(&Place::Latest).steps.len(), 2);
+    // What no worker has begun yet is created by workers.
+    let empty = rewind(
+        &View::default(),
+        &shards(),
+        &Which::All,
+        &Place::TrimHorizon,
+        &BTreeSet::new(),
+    );
+    assert_eq!(empty, Plan::default());
+}
+
+#[test]
 fn what_cannot_be_rewound_is_refused_with_what_was_expected() {
     let to = |n: u64, checkpoint| Place::After([(key(n), checkpoint)].into());
     let one = |n| Which::Shards(vec![key(n)]);
