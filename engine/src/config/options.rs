@@ -230,7 +230,9 @@ options! {
             "300 s", "0, or at least two scan intervals, two lease durations and `table_timeout`";
         /// How long the leases of a stream must have stood still, while this worker does not read the stream, before it removes their
         /// rows; 0: it never removes them. Only for workers of several streams. What was read of the stream is forgotten with the
-        /// rows. While another worker reads the stream, its leases do not stand still.
+        /// rows. While another worker reads the stream and renews its leases, these do not stand still; time in which this worker's scans
+        /// failed does not count. Longer than any worker may be cut off from DynamoDB alone: at `latest`, records may be skipped of a stream whose
+        /// rows were removed while a worker read it.
         #[serde(skip_serializing_if = "Span::is_zero")]
         stream_cleanup_delay, with_stream_cleanup_delay: Span = Span::ZERO, "0 s", "0, or three lease durations to 30 days";
         /// The longest wait, drawn at random, before an empty table is filled. Longer: fewer workers of a new fleet do the same

@@ -266,7 +266,7 @@ impl Scan {
             match row {
                 RowRead::Lease(row) => match leases.is_read(cx, &row) {
                     true => leases.observe(cx, row, source),
-                    false => leases.unread.observe(cx.now(), leases.scans.number, &row),
+                    false => leases.unread.observe(cx, leases.scans.number, &row),
                 },
                 RowRead::Foreign { key, says, .. } => {
                     self.foreign += 1;

@@ -1,8 +1,8 @@
 //! Rows of streams that this worker does not read: leases of an application of several streams that other workers read, or that no
 //! worker reads any more. They are no leases of ours, and count in no balance. Their rows can be removed in the end.
 //!
-//! Whether a stream is read by another worker is judged as whether a worker lives: by whether rows change, on our own clock. So no
-//! worker need tell the others since when a stream is read no more, and no change of leaders begins the wait anew. A worker whose
+//! Whether a stream is read by another worker is judged as whether a worker lives: by whether rows change, on our own clock, while scans
+//! are answered. So no worker need tell the others since when a stream is read no more, and no change of leaders begins the wait anew. A worker whose
 //! configuration is old never removes the lease of a stream that others read.
 
 use crate::ids::{LeaseKey, WorkerId};
@@ -23,6 +23,8 @@ struct Still {
     handing_over: Option<WorkerId>,
     checkpoint: Checkpoint,
     since: Mono,
+    /// When a scan last showed it.
+    seen_at: Mono,
     seen_by: u64,
 }
 
@@ -33,6 +35,12 @@ impl Still {
             && self.handing_over == row.handing_over
             && self.checkpoint == row.checkpoint
     }
+}
+
+/// Scans that lie further apart do not show that a row has stood still between them.
+fn longest_gap(cx: &Context) -> Span {
+    let config = cx.config();
+    config.scan_interval.times(2).max(config.lease_duration)
 }
 
 /// The rows of one stream.
@@ -51,7 +59,8 @@ pub(in crate::worker) struct Unread {
 
 impl Unread {
     /// The scan of this number shows a row.
-    pub(super) fn observe(&mut self, now: Mono, scan: u64, row: &LeaseRow) {
+    pub(super) fn observe(&mut self, cx: &Context, scan: u64, row: &LeaseRow) {
+        let now = cx.now();
         let stream = split_key(row.key.as_str()).map_or("", |(stream, _)| stream);
         if !self.streams.contains_key(stream) {
             self.streams.insert(stream.to_owned(), UnreadStream::default());
@@ -60,7 +69,11 @@ impl Unread {
             return;
         };
         if let Some(still) = known.rows.get_mut(&row.key).filter(|still| still.is_of(row)) {
-            still.seen_by = scan;
+            // While the table could not be read, its readers could perhaps not renew their leases.
+            if now.since(still.seen_at) > longest_gap(cx) {
+                still.since = now;
+            }
+            (still.seen_at, still.seen_by) = (now, scan);
             return;
         }
         let still = Still {
@@ -69,6 +82,7 @@ impl Unread {
             handing_over: row.handing_over.clone(),
             checkpoint: row.checkpoint,
             since: now,
+            seen_at: now,
             seen_by: scan,
         };
         known.rows.insert(row.key.clone(), still);
@@ -142,30 +156,44 @@ mod tests {
         let (mut unread, mut cx) = (Unread::default(), context());
         let mut shown = |cx: &mut Context, scan, rows: [LeaseRow; 2]| {
             for row in &rows {
-                unread.observe(cx.now(), scan, row);
+                unread.observe(cx, scan, row);
             }
             unread.scanned(cx, scan);
             unread.removals(cx, seconds(60), 100)
         };
         assert_eq!(shown(&mut cx, 1, [row(KEY), owned(OTHER, "a", 1)]), []);
-        cx.later(seconds(50));
+        cx.later(seconds(30));
         assert_eq!(shown(&mut cx, 2, [row(KEY), owned(OTHER, "a", 2)]), []);
-        cx.later(seconds(59));
+        cx.later(seconds(30));
         assert_eq!(
             shown(&mut cx, 3, [row(KEY), owned(OTHER, "a", 2)]),
             [],
             "one moved lately"
         );
-        cx.later(seconds(1));
+        cx.later(seconds(30));
         let removals = shown(&mut cx, 4, [row(KEY), owned(OTHER, "a", 2)]);
         assert_eq!(keys(&removals), [KEY, OTHER]);
         assert_eq!(cx.did().told(), ["stream-not-read"], "once");
     }
 
     #[test]
+    fn while_no_scan_was_answered_no_row_is_known_to_have_stood_still() {
+        let (mut unread, mut cx) = (Unread::default(), context());
+        for scan in 1..=2 {
+            unread.observe(&cx, scan, &owned(KEY, "a", 1));
+            cx.later(longest_gap(&cx) + Span(1));
+        }
+        assert_eq!(unread.removals(&cx, seconds(60), 100), []);
+        unread.observe(&cx, 3, &owned(KEY, "a", 1));
+        cx.later(longest_gap(&cx));
+        unread.observe(&cx, 4, &owned(KEY, "a", 1));
+        assert_eq!(keys(&unread.removals(&cx, longest_gap(&cx), 100)), [KEY]);
+    }
+
+    #[test]
     fn rows_of_an_application_of_one_stream_are_never_removed() {
         let (mut unread, mut cx) = (Unread::default(), context());
-        unread.observe(cx.now(), 1, &row("shardId-0"));
+        unread.observe(&cx, 1, &row("shardId-0"));
         cx.later(seconds(1_000));
         assert_eq!(unread.removals(&cx, seconds(60), 100), []);
     }
