@@ -255,6 +255,8 @@ impl StreamWatch {
         let needed = match (self.is_found(), unsure) {
             (true, false) => Needed::to_lose_stream(cx),
             (true, true) => Needed::to_lose_unsure_stream(cx),
+            // A stream of several is given up while the worker goes on: no restart finds it.
+            (false, _) if cx.streams().read().len() > 1 => Needed::to_lose_stream(cx),
             (false, _) => Needed::to_give_up(cx),
         };
         let proven = self.claims.says(cx, self.asked, claim, needed);
