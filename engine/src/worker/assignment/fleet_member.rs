@@ -1,11 +1,12 @@
-//! Being a member of a KCL 3.x fleet: reporting that this worker lives, keeping the leader's lock, and removing what dead workers left.
+//! Being a member of a KCL 3.x fleet: reporting that this worker lives, keeping the leader's lock, and removing what dead workers left: each worker
+//! removes the report of a worker of ours whose lease has expired, and the leader the reports that are very old.
 //!
 //! One lane for all of it, with at most one write in flight. Nothing here makes any worker an owner. The rows are in the lease table or in
 //! the two tables beside it; when the fleet moves from there, so do the report and the lock.
 
 use super::leader_lock::LeaderLock;
 use super::migration::Migration;
-use crate::fleet::{FleetTable, FleetTableOp, FleetVersion, FleetWrite, seconds};
+use crate::fleet::{FleetTable, FleetTableOp, FleetVersion, FleetWorker, FleetWrite, seconds};
 use crate::ids::{OpId, WorkerId};
 use crate::input::{Outcome, Why};
 use crate::notice::{FleetRules, Notice};
@@ -202,15 +203,10 @@ impl FleetMember {
             self.lock_table = table;
             return Some(Placed { table, write });
         }
-        if self.leads(cx) && self.tidied_after < scan {
+        if self.tidied_after < scan {
             self.tidied_after = scan;
-            return fleet.stale(cx).map(|(table, worker)| {
-                let write = FleetWrite::Forget {
-                    worker: worker.id.clone(),
-                    at: worker.at,
-                };
-                Placed { table, write }
-            });
+            let stale = || fleet.stale(cx).filter(|_| self.leads(cx));
+            return fleet.misleading(cx.now()).or_else(stale).map(forget);
         }
         None
     }
@@ -291,4 +287,13 @@ impl FleetMember {
         self.resigns = true;
         self.withdraw(cx);
     }
+}
+
+/// Removes the report of a dead worker, unless the worker has reported since.
+fn forget((table, worker): (Option<FleetTable>, &FleetWorker)) -> Placed {
+    let write = FleetWrite::Forget {
+        worker: worker.id.clone(),
+        at: worker.at,
+    };
+    Placed { table, write }
 }

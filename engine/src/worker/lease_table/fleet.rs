@@ -134,6 +134,12 @@ impl Rows {
         let dead = |seen: &&SeenWorker| seen.until <= now && seen.row.at < oldest;
         self.workers.values().find(dead).map(|seen| &seen.row)
     }
+
+    /// A report of a worker of ours that is dead, and by which the worker counts as one that lives.
+    fn misleading(&self, now: Mono) -> Option<&FleetWorker> {
+        let dead = |seen: &&SeenWorker| seen.dead && seen.row.ours && now < seen.until;
+        self.workers.values().find(dead).map(|seen| &seen.row)
+    }
 }
 
 impl Fleet {
@@ -366,6 +372,14 @@ impl Fleet {
     /// Whether workers of other libraries report what they measure of their hosts.
     pub(in crate::worker) fn measures(&self, now: Mono) -> bool {
         self.others(now).any(|worker| !worker.metrics.is_empty())
+    }
+
+    /// A report of a worker of ours that is dead, with its table. KCL's leader would go by the report for a minute, and assign leases to the
+    /// worker.
+    pub(in crate::worker) fn misleading(&self, now: Mono) -> Option<(Option<FleetTable>, &FleetWorker)> {
+        let here = self.here.misleading(now).map(|worker| (None, worker));
+        let beside = || self.beside.as_ref()?.misleading(now);
+        here.or_else(|| beside().map(|worker| (Some(FleetTable::Workers), worker)))
     }
 
     /// A report that is so old that it is removed, with the table that it is in, if that is not the lease table.

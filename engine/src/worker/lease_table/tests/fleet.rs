@@ -114,3 +114,31 @@ fn reports_of_the_dead_are_removed_after_a_day() {
     shows(&cx, &mut fleet, 4, cx.now(), &wrong);
     assert_eq!(fleet.stale(&cx), None, "its clock is wrong, and it lives");
 }
+
+#[test]
+fn the_report_of_a_dead_worker_of_ours_misleads_until_it_counts_no_more_or_has_changed() {
+    let dead = |ours| {
+        let (cx, mut fleet) = (context(), Fleet::default());
+        let report = FleetWorker {
+            ours,
+            ..report(&cx, Span::ZERO)
+        };
+        shows(&cx, &mut fleet, 1, cx.now(), &report);
+        assert_eq!(fleet.misleading(cx.now()), None, "it lives");
+        fleet.let_expire(&report.id);
+        (cx, fleet, report)
+    };
+    let (cx, fleet, _) = dead(false);
+    assert_eq!(fleet.misleading(cx.now()), None, "KCL removes its own");
+    let (mut cx, mut fleet, report) = dead(true);
+    assert_eq!(fleet.misleading(cx.now()), Some((None, &report)));
+    let again = FleetWorker {
+        at: report.at + 10,
+        ..report
+    };
+    shows(&cx, &mut fleet, 2, cx.now(), &again);
+    assert_eq!(fleet.misleading(cx.now()), None, "it has reported since");
+    fleet.let_expire(&again.id);
+    cx.later(WORKER_EXPIRY);
+    assert_eq!(fleet.misleading(cx.now()), None, "nobody goes by it any more");
+}
