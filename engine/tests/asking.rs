@@ -404,6 +404,61 @@ fn who_takes_what_a_dead_worker_had_keeps_to_its_limit() {
     assert!(took <= Span::from_secs(16), "{took}");
 }
 
+/// How many leases moved from one live worker to another.
+fn moves(rig: &Rig) -> usize {
+    let given = |notice: &Notice| {
+        matches!(
+            notice,
+            Notice::Took {
+                why: TakeReason::Given,
+                ..
+            }
+        )
+    };
+    count(rig, given)
+}
+
+#[test]
+fn of_workers_that_start_at_once_each_asks_for_its_share_and_no_more() {
+    let mut rig = fleet(60, 3);
+    until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..3));
+    rig.secs(10);
+    let before = moves(&rig);
+    for _ in 0..3 {
+        rig.join();
+    }
+    let took = until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..6));
+    let moved = moves(&rig) - before;
+    assert!(
+        (30..=33).contains(&moved),
+        "{moved} moves, where 30 are needed, in {took}"
+    );
+}
+
+#[test]
+fn a_worker_that_crashes_again_and_again_takes_few_leases_down() {
+    let mut rig = fleet(40, 3);
+    rig.secs(20);
+    let mut lost = Vec::new();
+    for _ in 0..12 {
+        let last = rig.workers.len() - 1;
+        lost.push(held(&rig)[last]);
+        rig.workers[last].alive = false;
+        rig.join();
+        rig.secs(5);
+    }
+    assert!(lost[0] >= 13, "{lost:?}");
+    assert!(lost[1..].iter().all(|held| *held <= 2), "{lost:?}");
+    // It stays up.
+    let took = until(&mut rig, Span::from_secs(25), |rig| {
+        let held = held(rig);
+        let last = held.len() - 1;
+        let live = [held[0], held[1], held[last]];
+        live.iter().sum::<usize>() == 40 && live.iter().all(|held| *held >= 13)
+    });
+    assert!(took <= Span::from_secs(15), "{took}");
+}
+
 #[test]
 fn a_dead_worker_is_asked_for_nothing() {
     let mut rig = fleet(8, 2);

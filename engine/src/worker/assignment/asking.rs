@@ -12,7 +12,6 @@ use crate::notice::TakeReason;
 use crate::own_share;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, Lease, LeaseTable};
-use std::cell::LazyCell;
 
 impl ByCount {
     /// Takes what was given to us, and what was promised for too long. Nothing that was asked for is left lying, unless it is more
@@ -33,7 +32,7 @@ impl ByCount {
     }
 
     /// Asks for all that we lack: the busiest owners first, each for what it has above its share. Where no owner has more than its
-    /// share and we lack several, one owner is asked for one.
+    /// share and we lack several, one owner is asked for one. A worker that has just started asks for less: see `joining`.
     pub(super) fn ask(
         &mut self,
         cx: &mut Context,
@@ -49,9 +48,15 @@ impl ByCount {
                 !lease.busy() && lease.row().is_some_and(|row| row.owner.as_ref() != Some(cx.me()))
             })
         });
-        let lacks = need.saturating_sub(pending.count() as u32);
-        // Made once for all owners: of a large table, that takes as long as the rest.
-        let leases_of = LazyCell::new(|| leases.by_owner());
+        let pending = pending.count() as u32;
+        let lacks = need.saturating_sub(pending);
+        if lacks == 0 {
+            return;
+        }
+        let leases_of = leases.by_owner();
+        let counts_since = self.shares_since.unwrap_or(cx.now());
+        let most = self.joining.most(cx, leases, counts_since, &leases_of);
+        let lacks = lacks.min(most.saturating_sub(balance.of(cx.me()).saturating_add(pending)));
         let me = cx.me().clone();
         let counting = own_share::Counting {
             me: &me,
@@ -83,6 +88,9 @@ impl ByCount {
         });
         let order: Vec<LeaseIx> = drawn(cx, leases, "ask", theirs.map(|(ix, _)| ix));
         let most = most.min(order.len() as u32);
+        if most > 0 {
+            self.joining.asked(cx.now());
+        }
         let ours = balance.of(cx.me());
         report_choice(cx, leases, balance, ours, Way::Ask(owner), &order, most as usize);
         for ix in order.into_iter().take(most as usize) {

@@ -1,6 +1,7 @@
 //! A share of all leases, counted by the owners that their rows name.
 
 use super::claims::{self, Claims};
+use super::joining::Joining;
 use super::{Way, report_choice};
 use crate::ids::{LeaseIx, LeaseKey, WorkerId};
 use crate::notice::TakeReason;
@@ -14,10 +15,11 @@ use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ByCount {
     /// When we first counted leases, to take our share of them.
-    shares_since: Option<Mono>,
+    pub(super) shares_since: Option<Mono>,
     /// The scan since which leases were stolen, and how many.
     stolen: (u64, u32),
     pub(super) claims: Claims,
+    pub(super) joining: Joining,
 }
 
 impl ByCount {

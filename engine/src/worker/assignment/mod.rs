@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `by_count` | a share of all leases, counted by the owners that their rows name: what is free is taken, the rest stolen |
 //! | `asking` | the same where owners hand over what they are asked for: no lease is stolen from them |
+//! | `joining` | how many leases a worker asks for that has just started |
 //! | `claims` | asking for what a live worker owns, where leases are not simply stolen |
 //! | `by_leader` | what a leader assigns, as in a fleet of KCL 3.x: as its member, and as the leader |
 //! | `fleet_member`, `leader_lock` | saying that we live in such a fleet, and leading it |
@@ -21,6 +22,7 @@ mod by_rank;
 mod claims;
 mod discovery;
 mod fleet_member;
+mod joining;
 mod leader;
 mod leader_lock;
 mod member_tasks;

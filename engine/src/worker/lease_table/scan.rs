@@ -26,6 +26,8 @@ pub(in crate::worker) struct Scans {
     /// When that one began, when the whole one before it began, and how long the two took.
     complete_since: Mono,
     before_since: Mono,
+    /// When the first whole scan ended; of no meaning before that.
+    first_ended: Mono,
     took: [Span; 2],
     /// Keys whose items are not ours to touch: they can hold no lease of ours.
     occupied: BTreeSet<LeaseKey>,
@@ -54,6 +56,11 @@ impl Scans {
     /// When the whole scan before the last one began.
     pub(super) fn before_began(&self) -> Mono {
         self.before_since
+    }
+
+    /// When the first whole scan ended. Before that: the earliest moment.
+    pub(in crate::worker) fn first_ended(&self) -> Mono {
+        self.first_ended
     }
 
     /// A lease was shown, or written by us: for the first time since this scan began, if so.
@@ -290,6 +297,9 @@ impl Scan {
         self.within = false;
         let scans = &mut leases.scans;
         debug_assert!(scans.complete < scans.number, "a scan ends once");
+        if scans.complete == 0 {
+            scans.first_ended = now;
+        }
         scans.complete = scans.number;
         scans.before_since = std::mem::replace(&mut scans.complete_since, self.began_at);
         scans.took = [now.since(self.began_at), scans.took[0]];
@@ -371,6 +381,11 @@ fn report_unreadable(cx: &mut Context, leases: &mut LeaseTable, key: &LeaseKey, 
 }
 
 impl LeaseTable {
+    #[cfg(test)]
+    pub(super) fn first_scan_ended(&mut self, now: Mono) {
+        self.scans.first_ended = now;
+    }
+
     /// Whether a row is of a stream that is read, or of a lease that is being let go of.
     fn is_read(&self, cx: &Context, row: &LeaseRow) -> bool {
         let busy = || {
