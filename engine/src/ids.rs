@@ -85,6 +85,23 @@ impl WorkerId {
     pub fn of_life(worker: &str, incarnation: u64) -> Self {
         Self::from(format!("{worker}:{incarnation:x}"))
     }
+
+    /// Whether both are lives of one worker: the names before the incarnations are the same.
+    pub(crate) fn is_life_of_same(&self, other: &WorkerId) -> bool {
+        let own = self.split_life();
+        own.is_some() && own == other.split_life()
+    }
+
+    /// The name of the worker, if this is the name of one of its lives.
+    fn split_life(&self) -> Option<&str> {
+        let (worker, incarnation) = self.as_str().rsplit_once(':')?;
+        let is_life = !incarnation.is_empty()
+            && incarnation.len() <= 16
+            && incarnation
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_life.then_some(worker)
+    }
 }
 
 impl LeaseKey {

@@ -143,6 +143,7 @@ fn mark_of_take(why: &TakeReason) -> Option<&'static str> {
         TakeReason::Ours => "engine/found-own",
         TakeReason::Given => "engine/was-given",
         TakeReason::LeftLying { .. } => "engine/took-left-lying",
+        TakeReason::FormerLife { .. } => "engine/took-from-former-life",
         _ => return None,
     })
 }

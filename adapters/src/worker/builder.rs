@@ -278,7 +278,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         self
     }
 
-    /// A name for this worker, for people; by default `worker`. It need not be unique. It has 1 to 1,024 bytes and no control characters, as
+    /// A name for this worker, for people; by default `worker`. It need not be unique, unless the option `unique_names` says that it is. It has 1 to 1,024 bytes and no control characters, as
     /// it is written into the table and shown to people who look at it; [`Builder::build`] refuses another one.
     pub fn worker_id(mut self, id: impl Into<String>) -> Self {
         self.settings.worker_id = Some(id.into());
@@ -455,9 +455,9 @@ impl<K, D, S, A> Builder<K, D, S, A> {
             settings.config = crate::memory::with_budget(settings.config);
         }
         settings.config.check()?;
-        if let Some(id) = &settings.worker_id {
-            Config::check_worker_id(id)?;
-        }
+        settings
+            .config
+            .check_given_worker_id(settings.worker_id.as_deref())?;
         check_sink(
             &settings.config,
             settings.misplaced,

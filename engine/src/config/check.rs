@@ -89,6 +89,23 @@ impl Config {
         ensure("worker_id", fits, expected, found)
     }
 
+    /// Checks the name that a worker was given, if it was given one.
+    ///
+    /// # Errors
+    /// If the name is refused by [`check_worker_id`](Self::check_worker_id), or is missing although `unique_names` promises something of it.
+    pub fn check_given_worker_id(&self, name: Option<&str>) -> Result<(), BadConfig> {
+        match name {
+            Some(name) => Self::check_worker_id(name),
+            None if self.unique_names => ensure(
+                "worker_id",
+                false,
+                "a name that no other process has, as `unique_names` is on",
+                "none".to_owned(),
+            ),
+            None => Ok(()),
+        }
+    }
+
     /// Checks the name of an application, which is that of its table.
     ///
     /// # Errors

@@ -169,6 +169,13 @@ options! {
         /// believes in its lease for `lease_duration * (1 - e) / (1 + e)`, so that its belief ends before the patience of any
         /// observer. Larger: clocks may be worse, and a lease is given up sooner when its renewals fail.
         clock_rate_error_ppm, with_clock_rate_error_ppm: u32 = 10_000, "10000", "at most 200000 (20 %)";
+        /// Whether no two processes that run at the same time have one worker name: as with a StatefulSet, or one worker a host. With `true`, a
+        /// worker that starts takes at once the leases that a former process of its name held, up to its share. With `false` it waits for
+        /// `lease_duration`, as the former process may live. Two processes of one name that run at the same time take leases from each other
+        /// once, when the later one starts, and both process a shard until the earlier one renews the lease in vain. Without effect where a
+        /// leader or a rank decides who reads a shard.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unique_names, with_unique_names: bool = false, "false", "true or false";
         /// How often a lease is renewed. A checkpoint counts as a renewal. Shorter: more failed renewals in a row are survived.
         /// Each renewal is one write to the table.
         renew_interval, with_renew_interval: Span = Span::from_millis(3_300),

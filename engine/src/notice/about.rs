@@ -62,7 +62,8 @@ impl Notice {
                 why:
                     TakeReason::Expired { owner, .. }
                     | TakeReason::Stolen { owner, .. }
-                    | TakeReason::LeftLying { owner, .. },
+                    | TakeReason::LeftLying { owner, .. }
+                    | TakeReason::FormerLife { owner },
                 ..
             } => Some(owner),
             Notice::MissedTake { owner, .. } => owner.as_ref(),

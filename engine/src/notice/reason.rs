@@ -90,6 +90,8 @@ pub enum TakeReason {
     Given,
     /// The last owner handed the lease over to the worker `owner`, which did not take the lease.
     LeftLying { owner: WorkerId, idle: Span },
+    /// A former process of this worker held it, and names are unique.
+    FormerLife { owner: WorkerId },
 }
 
 /// Why a lease was lost.
@@ -134,6 +136,10 @@ impl TakeReason {
             TakeReason::LeftLying { owner, idle } => write!(
                 f,
                 "took {lease}, which was handed over to {owner}: that worker has not taken it for {idle}"
+            ),
+            TakeReason::FormerLife { owner } => write!(
+                f,
+                "took {lease} from {owner}, a former process of this worker: `unique_names` says that it has ended"
             ),
         }
     }

@@ -123,6 +123,11 @@ impl Context {
         &self.me
     }
 
+    /// Whether this is a former process of ours, that has ended as names are unique.
+    pub(super) fn is_former_life(&self, owner: &WorkerId) -> bool {
+        self.config.unique_names && *owner != self.me && owner.is_life_of_same(&self.me)
+    }
+
     pub(super) fn seed(&self) -> u64 {
         self.seed
     }

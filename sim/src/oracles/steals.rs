@@ -3,7 +3,7 @@
 //! A steal is a take of a lease that its owner renewed so lately that it cannot count as expired. Between two scans no more of
 //! them are begun than `max_steals`; following an owner that renews its row meanwhile is no new one. Where leases are asked
 //! for, none is stolen at all, but one that was promised for `hand_over_timeout`, and those of workers of another program, which
-//! are not asked. One that was handed over, and not taken for a moment, is nobody's. Nothing is said of all that where a row named a
+//! are not asked. Where names are unique, no lease of a process that has ended is stolen. One that was handed over, and not taken for a moment, is nobody's. Nothing is said of all that where a row named a
 //! stranger, or a leader of another program assigned a lease; nor where leases are claimed, or go by turns.
 
 use super::fact::{Ask, Owner, Row, Verb};
@@ -40,6 +40,9 @@ pub(super) struct Steals {
     /// earlier row.
     highest: BTreeMap<ShardNo, (u64, bool)>,
     lives: BTreeMap<LifeNo, Robber>,
+    /// Names are unique: a worker takes at once what a former process of its name had.
+    unique_names: bool,
+    ended: BTreeSet<LifeNo>,
 }
 
 impl Steals {
@@ -63,6 +66,8 @@ impl Steals {
             rows: BTreeMap::new(),
             highest: BTreeMap::new(),
             lives: BTreeMap::new(),
+            unique_names: terms.config.unique_names(),
+            ended: BTreeSet::new(),
         }
     }
 
@@ -123,7 +128,8 @@ impl Steals {
                 let robber = self.lives.entry(life).or_default();
                 // Begun when it was first asked for, even if the owner had just renewed the row.
                 let goes_on = robber.asked.insert(shard, now);
-                let of_others = matches!(row.owner, Some(Owner::Life(owner)) if owner != life);
+                let of_others =
+                    matches!(row.owner, Some(Owner::Life(owner)) if owner != life && !self.has_ended(owner));
                 let patience = match self.given.has(shard) {
                     true => self.alive.min(self.given.least()),
                     false => self.alive,
@@ -153,7 +159,11 @@ impl Steals {
                 }
             }
             Fact::Resumed { life, stood } => self.note_pause(life, stood),
-            Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
+            Fact::Died { life } => {
+                self.ended.insert(life);
+                self.lives.remove(&life);
+            }
+            Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
             _ => {}
         }
     }
@@ -205,6 +215,11 @@ impl Steals {
             Some(next) => drop(self.promised.insert(shard, (next, now))),
             None => drop(self.promised.remove(&shard)),
         }
+    }
+
+    /// Whether the owner has ended, and a worker of its name may know.
+    fn has_ended(&self, owner: LifeNo) -> bool {
+        self.unique_names && self.ended.contains(&owner)
     }
 
     /// Whether a lease that is being handed over is stolen before its owner had the time to do so.

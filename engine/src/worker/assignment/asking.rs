@@ -24,7 +24,7 @@ impl ByCount {
         let given = balance.given().iter().take(room as usize);
         let room = (room as usize).saturating_sub(given.len());
         for ix in given {
-            let why = leases.reason_to_take(*ix, cx.me());
+            let why = leases.reason_to_take(cx, *ix);
             cx.request(Request::Take(*ix, why));
         }
         self.claims.forget_settled(leases);

@@ -64,7 +64,7 @@ impl ByCount {
             most,
         );
         for ix in taking.order.into_iter().take(most) {
-            let why = leases.reason_to_take(ix, cx.me());
+            let why = leases.reason_to_take(cx, ix);
             cx.request(Request::Take(ix, why));
         }
         if taking.more {

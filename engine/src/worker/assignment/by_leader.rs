@@ -54,7 +54,7 @@ impl ByCount {
         let most = order.len().min(need.min(MAX_TAKES) as usize);
         report_choice(cx, leases, balance, balance.of(cx.me()), Way::Take, &order, most);
         for ix in order.into_iter().take(most) {
-            let why = leases.reason_to_take(ix, cx.me());
+            let why = leases.reason_to_take(cx, ix);
             cx.request(Request::Take(ix, why));
         }
     }
@@ -208,7 +208,7 @@ fn carry_out(cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, to: &WorkerId, 
         return;
     };
     if available && to == cx.me() {
-        let why = leases.reason_to_take(ix, cx.me());
+        let why = leases.reason_to_take(cx, ix);
         return cx.request(Request::Take(ix, why));
     }
     let change = match (available, &row.owner) {

@@ -50,7 +50,7 @@ impl Members {
             wanted.len(),
         );
         for ix in wanted {
-            let why = leases.reason_to_take(ix, cx.me());
+            let why = leases.reason_to_take(cx, ix);
             cx.request(Request::Take(ix, why));
         }
     }

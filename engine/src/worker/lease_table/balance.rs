@@ -2,7 +2,7 @@
 
 use super::plain::PlainLeases;
 use super::{Lease, LeaseTable};
-use crate::ids::{LeaseIx, WorkerId};
+use crate::ids::LeaseIx;
 use crate::notice::TakeReason;
 use crate::own_share::{Balance, Counting, Ours, Standing};
 use crate::row::{HandsOver, LeaseRow};
@@ -88,7 +88,9 @@ impl LeaseTable {
     ) {
         let me = counting.me;
         let ours = lease.is_ours() || lease.may_come_to(me);
-        let expired = lease.idle() >= lasts(cx, row) || self.was_left(lease, row);
+        let expired = lease.idle() >= lasts(cx, row)
+            || self.was_left(lease, row)
+            || self.is_of_former_life(cx, lease, row);
         let stood_still = lease.stood_still_at(self.scans().before_began());
         let standing = Standing {
             expired,
@@ -112,6 +114,12 @@ impl LeaseTable {
         waits && row.hands_over.is_no() && owner.is_some_and(|owner| self.fleet().has_left(owner))
     }
 
+    /// Whether a former process of ours had the lease when we started, and nothing has changed the row since.
+    fn is_of_former_life(&self, cx: &Context, lease: &Lease, row: &LeaseRow) -> bool {
+        let owner = row.actual_owner().filter(|owner| cx.is_former_life(owner));
+        owner.is_some() && lease.observed_at() <= self.scans().first_ended()
+    }
+
     /// Whether our share has room for so many more leases, by all that was shown to us.
     pub(in crate::worker) fn has_room(&self, cx: &Context, more: u32) -> bool {
         let balance = self.balance(cx);
@@ -119,8 +127,8 @@ impl LeaseTable {
     }
 
     /// Why a lease that can be taken is taken.
-    pub(in crate::worker) fn reason_to_take(&self, ix: LeaseIx, me: &WorkerId) -> TakeReason {
-        let lease = self.get(ix);
+    pub(in crate::worker) fn reason_to_take(&self, cx: &Context, ix: LeaseIx) -> TakeReason {
+        let (me, lease) = (cx.me(), self.get(ix));
         let row = lease.and_then(Lease::row);
         let given = row.is_some_and(|row| row.hands_over == HandsOver::Later);
         match row.and_then(LeaseRow::actual_owner) {
@@ -128,10 +136,12 @@ impl LeaseTable {
             Some(owner) if owner == me && given => TakeReason::Given,
             Some(owner) if owner == me => TakeReason::Ours,
             Some(owner) => {
-                let (owner, idle) = (owner.clone(), lease.map_or(Span::ZERO, super::Lease::idle));
-                match given {
-                    true => TakeReason::LeftLying { owner, idle },
-                    false => TakeReason::Expired { owner, idle },
+                let (owner, idle) = (owner.clone(), lease.map_or(Span::ZERO, Lease::idle));
+                let lasted = idle >= cx.config().lease_duration;
+                match (given, lasted || !cx.is_former_life(&owner)) {
+                    (true, _) => TakeReason::LeftLying { owner, idle },
+                    (false, true) => TakeReason::Expired { owner, idle },
+                    (false, false) => TakeReason::FormerLife { owner },
                 }
             }
         }

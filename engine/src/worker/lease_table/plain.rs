@@ -177,7 +177,10 @@ impl Lease {
             HandsOver::No => self.has_moved(),
         })?;
         let expired = self.idle() >= cx.config().lease_duration;
-        let owner = row.owner.as_ref().filter(|owner| *owner != cx.me())?;
+        let owner = row
+            .owner
+            .as_ref()
+            .filter(|owner| *owner != cx.me() && !cx.is_former_life(owner))?;
         (!expired && !self.busy()).then_some((row, owner))
     }
 }

@@ -215,7 +215,7 @@ fn take_handed(cx: &mut Context, leases: &LeaseTable, key: &LeaseKey) {
     let room =
         !cx.asks() || cx.config().max_leases == 0 || leases.balance(cx).held() < cx.config().max_leases;
     if cx.wants_leases() && free && room {
-        let why = leases.reason_to_take(ix, cx.me());
+        let why = leases.reason_to_take(cx, ix);
         cx.request(Request::Take(ix, why));
     }
 }

@@ -156,10 +156,9 @@ impl Settings {
                 )));
             }
         }
-        let checked = match &settings.worker_id {
-            Some(id) => Config::check_worker_id(id),
-            None => Ok(()),
-        };
+        let checked = settings
+            .config
+            .check_given_worker_id(settings.worker_id.as_deref());
         checked.and_then(|()| settings.config.check()).map_err(|error| {
             let name = match error.option() {
                 "table" => "application",

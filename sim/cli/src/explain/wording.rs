@@ -97,6 +97,10 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                     "it was handed over to {}, which asked for it and did not take it for {idle}",
                     words::worker(owner.as_str())
                 ),
+                TakeReason::FormerLife { owner } => format!(
+                    "{} was a former process of this worker, and `unique_names` says that it has ended",
+                    words::worker(owner.as_str())
+                ),
                 _ => "for a reason that has no words here".to_owned(),
             };
             format!("It took {name} (token {}): {why}.", token.0)

@@ -3,7 +3,10 @@
 use crate::config::Config;
 use crate::format::Format;
 use crate::notice::TakeReason;
-use crate::time::Span;
+use crate::time::{Mono, Span, Wall};
+use crate::worker::context::Context;
+use crate::worker::lease_table::LeaseTable;
+use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{config, context, ended, hold, owned, row, running, seconds, shows, table};
 
 #[test]
@@ -82,11 +85,60 @@ fn the_reason_to_take_names_the_former_owner() {
     let dead = shows(&cx, &mut leases, owned("dead", "other", 1));
     cx.later(seconds(20));
     shows(&cx, &mut leases, owned("dead", "other", 1));
-    assert_eq!(leases.reason_to_take(free, cx.me()), TakeReason::Unowned);
-    assert_eq!(leases.reason_to_take(ours, cx.me()), TakeReason::Ours);
+    assert_eq!(leases.reason_to_take(&cx, free), TakeReason::Unowned);
+    assert_eq!(leases.reason_to_take(&cx, ours), TakeReason::Ours);
     let expired = TakeReason::Expired {
         owner: "other".into(),
         idle: seconds(20),
     };
-    assert_eq!(leases.reason_to_take(dead, cx.me()), expired);
+    assert_eq!(leases.reason_to_take(&cx, dead), expired);
+}
+
+/// A worker with a unique name in its second process, which has shown these rows by its first scan.
+fn comes_back(unique: bool, owners: [&str; 2]) -> (Context, LeaseTable) {
+    let config = config(Format::Kcl).with_unique_names(unique);
+    let mut cx = Context::new(config, "me:2".into(), 2, 7, Mono(1_000_000_000), Wall(0));
+    cx.set_booted();
+    cx.set_recognised(StreamIx::ONLY);
+    let mut leases = table(&cx);
+    for (key, owner) in ["a", "b"].into_iter().zip(owners) {
+        shows(&cx, &mut leases, owned(key, owner, 1));
+    }
+    leases.first_scan_ended(cx.now());
+    (cx, leases)
+}
+
+#[test]
+fn where_names_are_unique_leases_of_a_former_process_are_free_at_once() {
+    for (unique, owners, free) in [
+        (true, ["me:1", "me:ff"], 2),
+        (true, ["me:1", "you:1"], 1),
+        (true, ["me:x", "me"], 0),
+        (false, ["me:1", "me:1"], 0),
+    ] {
+        let (cx, leases) = comes_back(unique, owners);
+        let balance = leases.balance(&cx);
+        assert_eq!(balance.available().len(), free, "{owners:?}");
+        for ix in balance.available() {
+            let why = leases.reason_to_take(&cx, *ix);
+            assert!(matches!(why, TakeReason::FormerLife { .. }), "{why:?}");
+        }
+    }
+}
+
+#[test]
+fn who_renews_a_lease_lives_whatever_its_name() {
+    let (mut cx, mut leases) = comes_back(true, ["me:1", "me:3"]);
+    cx.later(seconds(1));
+    shows(&cx, &mut leases, owned("a", "me:1", 2));
+    // What a later process took from us is its own.
+    shows(&cx, &mut leases, owned("c", "me:3", 1));
+    assert_eq!(leases.balance(&cx).available().len(), 1);
+    cx.later(cx.config().lease_duration);
+    shows(&cx, &mut leases, owned("a", "me:1", 2));
+    let a = leases.find("a").unwrap();
+    assert!(matches!(
+        leases.reason_to_take(&cx, a),
+        TakeReason::Expired { .. }
+    ));
 }
