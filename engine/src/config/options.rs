@@ -172,8 +172,9 @@ options! {
         /// Whether no two processes that run at the same time have one worker name: as with a StatefulSet, or one worker a host. With `true`, a
         /// worker that starts takes at once the leases that a former process of its name held, up to its share. With `false` it waits for
         /// `lease_duration`, as the former process may live. Two processes of one name that run at the same time take leases from each other
-        /// once, when the later one starts, and both process a shard until the earlier one renews the lease in vain. Without effect where a
-        /// leader or a rank decides who reads a shard.
+        /// once, when the later one starts, and both process a shard until the earlier one renews the lease in vain. Only with KCL's table, and
+        /// where no leader assigns leases. A lease without a checkpoint since the former process took it is waited for, as that process may have
+        /// stolen it just before.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unique_names, with_unique_names: bool = false, "false", "true or false";
         /// How often a lease is renewed. A checkpoint counts as a renewal. Shorter: more failed renewals in a row are survived.

@@ -12,6 +12,7 @@ use super::table_turns::{TableTurns, Turn};
 use crate::config::{Config, InitialPosition, StreamSource};
 use crate::draw::{draw, draw_below};
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
+use crate::input::Outcome;
 use crate::notice::Notice;
 use crate::output::{Command, ConsumerOp, Effect, EndReason, Output, StreamOp, TableOp};
 use crate::policy::{Assign, Finished, Lineage, Steal};
@@ -216,6 +217,21 @@ impl Context {
         &mut self.turns
     }
 
+    /// Whether a request about this lease may be made now. If not, the lease waits in line.
+    pub(super) fn takes_turn(&mut self, lease: LeaseIx, turn: Turn) -> bool {
+        self.turns.ask(lease, turn, self.now)
+    }
+
+    /// A request about a lease has this outcome. `leases`: how many the worker is about.
+    pub(super) fn learn_pace(&mut self, leases: u32, outcome: &Outcome) {
+        self.turns.learn(self.now, &self.config, leases, outcome);
+    }
+
+    /// Whether a row may have stood still because the table throttled.
+    pub(super) fn spares_owners(&self) -> bool {
+        self.turns.spares_owners(self.now, &self.config)
+    }
+
     /// Reads a stream, too. Absent: it is read already, or this worker reads one stream only.
     pub(super) fn add_stream(&mut self, source: &StreamSource) -> Option<StreamIx> {
         let may = self.is_running() && self.streams.are_several();
@@ -349,7 +365,7 @@ impl Context {
             "turns end with the outcomes of these"
         );
         let op = self.table(waiter, op);
-        self.turns.begun(op, turn);
+        self.turns.begun(op, turn, self.now);
         op
     }
 

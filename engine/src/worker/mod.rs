@@ -36,6 +36,7 @@ mod startup;
 mod stream_set;
 mod stream_watch;
 mod streams;
+mod table_pace;
 mod table_turns;
 #[cfg(test)]
 mod testing;
@@ -133,6 +134,9 @@ impl Worker {
             return;
         }
         let (cx, leases) = (&mut self.cx, &mut self.leases);
+        if matches!(waiter, Waiter::Lane(_) | Waiter::Relative(_)) {
+            cx.learn_pace(leases.busy(), &outcome);
+        }
         match waiter {
             Waiter::TableState => self.startup.on_table_state(cx, op, outcome),
             Waiter::TableCreate => self.startup.on_table_created(cx, op, outcome),
@@ -299,6 +303,7 @@ impl Worker {
     pub(crate) fn run_due(&mut self) {
         let mut steps = MAX_STEPS;
         self.carry_out_requests();
+        lease::wake_waiting(&self.cx, &mut self.leases);
         for _ in 0..MAX_ROUNDS {
             if *self.cx.phase() == Phase::Stopped {
                 return;
@@ -397,7 +402,8 @@ impl Worker {
         let (leases, cx) = (self.leases.wake_at(), &self.cx);
         let always = leases
             .min(self.assignment.wake_at(cx, &self.leases))
-            .min(self.row_writes.wake_at(cx));
+            .min(self.row_writes.wake_at(cx))
+            .min(cx.turns().wake_at(cx.now()));
         match cx.phase() {
             Phase::Stopped => Mono::NEVER,
             Phase::Stopping(stopping) => always.min(stopping.wake_at(cx.now(), cx.config().table_timeout)),

@@ -6,10 +6,15 @@
 //! * **What keeps a lease, or lets it go, comes first.** Requests that begin something have half of the turns, and none while another one waits
 //!   to keep its lease. So a renewal waits for renewals only, and not for long: all of them pass in the time of a few requests.
 //! * **A lease waits, not a request.** What is written is decided when the turn has come, and `table_timeout` counts from then.
+//! * **A table that throttles is written to slowly**: see `table_pace`.
 //! * **Nothing leaks.** A turn ends with the outcome of its request, which every command has once. A lease that does not ask again when it is
 //!   looked at has left the line.
 
+use super::table_pace::TablePace;
+use crate::config::Config;
 use crate::ids::{LeaseIx, OpId};
+use crate::input::Outcome;
+use crate::time::Mono;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a request about a lease is for.
@@ -31,6 +36,7 @@ pub(super) struct TableTurns {
     begins: usize,
     keep: Line,
     begin: Line,
+    pace: TablePace,
 }
 
 /// The leases that wait, the first one in front.
@@ -57,11 +63,12 @@ impl TableTurns {
             begins: 0,
             keep: Line::default(),
             begin: Line::default(),
+            pace: TablePace::default(),
         }
     }
 
-    fn has_room(&self, turn: Turn) -> bool {
-        let room = self.under_way.len() < self.most;
+    fn has_room(&self, turn: Turn, now: Mono) -> bool {
+        let room = self.under_way.len() < self.most && self.pace.allows(now);
         match turn {
             Turn::Keep => room,
             Turn::Begin => room && self.begins < self.most / 2 && self.keep.leases.is_empty(),
@@ -69,8 +76,8 @@ impl TableTurns {
     }
 
     /// Whether a request about this lease may be made now. If not, the lease waits in line.
-    pub(super) fn ask(&mut self, lease: LeaseIx, turn: Turn) -> bool {
-        let room = self.has_room(turn);
+    pub(super) fn ask(&mut self, lease: LeaseIx, turn: Turn, now: Mono) -> bool {
+        let room = self.has_room(turn, now);
         let line = match turn {
             Turn::Keep => &mut self.keep,
             Turn::Begin => &mut self.begin,
@@ -108,7 +115,8 @@ impl TableTurns {
     }
 
     /// A request was made.
-    pub(super) fn begun(&mut self, op: OpId, turn: Turn) {
+    pub(super) fn begun(&mut self, op: OpId, turn: Turn, now: Mono) {
+        self.pace.begun(now);
         let before = self.under_way.insert(op.n, turn);
         debug_assert!(before.is_none(), "a request is made once");
         debug_assert!(
@@ -125,11 +133,39 @@ impl TableTurns {
         self.begins -= usize::from(turn == Some(Turn::Begin));
     }
 
+    /// A request about a lease has this outcome. `leases`: how many the worker is about.
+    pub(super) fn learn(&mut self, now: Mono, config: &Config, leases: u32, outcome: &Outcome) {
+        self.pace.learn(now, config, leases, outcome);
+    }
+
+    /// Whether a row may have stood still because the table throttled.
+    pub(super) fn spares_owners(&self, now: Mono, config: &Config) -> bool {
+        self.pace.spares_owners(now, config)
+    }
+
     /// The lease that waits and has its turn.
-    pub(super) fn next(&self) -> Option<LeaseIx> {
-        let keep = self.keep.leases.front().filter(|_| self.has_room(Turn::Keep));
-        let begin = || self.begin.leases.front().filter(|_| self.has_room(Turn::Begin));
+    pub(super) fn next(&self, now: Mono) -> Option<LeaseIx> {
+        let keep = self
+            .keep
+            .leases
+            .front()
+            .filter(|_| self.has_room(Turn::Keep, now));
+        let begin = || {
+            self.begin
+                .leases
+                .front()
+                .filter(|_| self.has_room(Turn::Begin, now))
+        };
         keep.or_else(begin).copied()
+    }
+
+    /// When a lease that waits for the pace may have its turn.
+    pub(super) fn wake_at(&self, now: Mono) -> Mono {
+        let waits = !self.keep.leases.is_empty() || !self.begin.leases.is_empty();
+        match waits && !self.pace.allows(now) {
+            true => self.pace.next_at(),
+            false => Mono::NEVER,
+        }
     }
 }
 
@@ -137,6 +173,8 @@ impl TableTurns {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    const NOW: Mono = Mono(1_000_000);
 
     fn lease(n: usize) -> LeaseIx {
         LeaseIx::from_index(n)
@@ -149,9 +187,9 @@ mod tests {
     /// Asks, and makes the request if it may.
     fn request(turns: &mut TableTurns, n: u64, turn: Turn) -> bool {
         let lease = lease(n as usize);
-        let may = turns.ask(lease, turn);
+        let may = turns.ask(lease, turn, NOW);
         if may {
-            turns.begun(op(n), turn);
+            turns.begun(op(n), turn, NOW);
         }
         turns.looked_at(lease);
         may
@@ -164,11 +202,11 @@ mod tests {
         assert_eq!(begun, [true, true, false, false]);
         assert!(request(&mut turns, 4, Turn::Keep));
         turns.ended(op(1));
-        assert_eq!(turns.next(), Some(lease(2)));
+        assert_eq!(turns.next(NOW), Some(lease(2)));
         assert!(!request(&mut turns, 3, Turn::Begin), "it is not its turn");
         assert!(!request(&mut turns, 5, Turn::Begin));
         assert!(request(&mut turns, 2, Turn::Begin));
-        assert_eq!(turns.next(), None);
+        assert_eq!(turns.next(NOW), None);
     }
 
     #[test]
@@ -179,7 +217,7 @@ mod tests {
         assert_eq!(kept, [true, true, true, false, false]);
         assert!(!request(&mut turns, 6, Turn::Begin));
         turns.ended(op(0));
-        assert_eq!(turns.next(), Some(lease(4)));
+        assert_eq!(turns.next(NOW), Some(lease(4)));
         assert!(
             !request(&mut turns, 6, Turn::Begin),
             "another one waits to keep its lease"
@@ -195,7 +233,7 @@ mod tests {
         assert!(!request(&mut turns, 2, Turn::Begin));
         turns.looked_at(lease(1));
         turns.ended(op(0));
-        assert_eq!(turns.next(), Some(lease(2)));
+        assert_eq!(turns.next(NOW), Some(lease(2)));
         turns.looked_at(lease(2));
         assert_eq!(turns, TableTurns::new(2), "nothing is left of them");
     }
@@ -227,8 +265,8 @@ mod tests {
                 match deed {
                     Deed::Ask(of, turn) => {
                         let of = lease(of as usize);
-                        if turns.ask(of, turn) {
-                            turns.begun(op(n as u64), turn);
+                        if turns.ask(of, turn, NOW) {
+                            turns.begun(op(n as u64), turn, NOW);
                             under_way.push(n as u64);
                         } else {
                             prop_assert!(turns.waits(of, turn));
@@ -249,10 +287,10 @@ mod tests {
             }
             let mut left = turns.keep.leases.len() + turns.begin.leases.len();
             while left > 0 {
-                let next = turns.next();
+                let next = turns.next(NOW);
                 prop_assert!(next.is_some(), "{turns:?}");
                 let turn = if turns.keep.leases.is_empty() { Turn::Begin } else { Turn::Keep };
-                prop_assert!(turns.ask(next.unwrap_or(lease(0)), turn));
+                prop_assert!(turns.ask(next.unwrap_or(lease(0)), turn, NOW));
                 left -= 1;
             }
             prop_assert_eq!(turns, TableTurns::new(most));

@@ -9,11 +9,14 @@
 //! * a scan, a scan interval after the last one;
 //! * a look at a stream, or at the table itself, that failed;
 //! * but after failures in a row no sooner than their pause, which doubles with each of them.
+//!
+//! Nothing is said of the leases of a worker that a throttling table makes slow: their requests wait for each other.
 
 mod bounds;
 mod lane;
 
 use super::fact::{Ask, How, Mark, Verb};
+use super::throttling::Throttling;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use crate::streams::StreamNo;
 use bounds::{Bounds, SLACK_US};
@@ -63,6 +66,7 @@ pub(super) struct Isolation {
     durable: Vec<Option<Mark>>,
     /// They take no more records.
     closed: BTreeSet<ShardNo>,
+    throttling: Throttling,
 }
 
 /// The stream that this request looks at. Absent: it looks at the table.
@@ -144,6 +148,7 @@ impl Isolation {
             lives: Vec::new(),
             durable: Vec::new(),
             closed: BTreeSet::new(),
+            throttling: Throttling::default(),
         }
     }
 
@@ -160,6 +165,7 @@ impl Isolation {
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+        self.throttling.observe(now, fact);
         match *fact {
             Fact::Asked {
                 life,
@@ -384,6 +390,11 @@ impl Isolation {
         else {
             return;
         };
+        if self.throttling.slows(now, life) {
+            lane.last = now;
+            progress.put_off(now);
+            return;
+        }
         if now > lane.due(bounds.renewal, bounds) {
             let idle = now - lane.last;
             lane.last = now;

@@ -43,6 +43,8 @@ struct Life {
     cut_off: bool,
     /// Since when its report is there, and when it was last written.
     reports: Option<(Time, Time)>,
+    /// When it was last written, though another worker may have removed it since.
+    reported: Time,
     /// When it was last shown all rows.
     scanned: Time,
     /// When a lease of its own was last not renewed for so long that others may take it for dead until it reports again.
@@ -155,6 +157,9 @@ impl Led {
                 let known = self.lives.entry(life).or_default();
                 let since = known.reports.map_or(now, |(since, _)| since);
                 known.reports = there.then_some((since, now));
+                if there {
+                    known.reported = now;
+                }
             }
             Fact::Rules { by, led } => {
                 self.goes_over(now, by.filter(|by| !others.contains(by)), led, verdict)
@@ -455,7 +460,8 @@ impl Led {
             let lives = known.over.is_none() && !known.stopping && !known.stands && !known.blocked;
             let last = known
                 .reports
-                .map_or(known.since, |(_, last)| last.max(known.since));
+                .map_or(known.since, |(_, last)| last.max(known.since))
+                .max(known.reported);
             if lives && last + period < known.scanned {
                 known.reports = known.reports.map(|(since, _)| (since, now));
                 verdict.report(Property::RequestsOnTime, now, || {

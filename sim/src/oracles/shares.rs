@@ -8,6 +8,7 @@
 //! An owner that the worker has not seen renew a lease may be dead, and is asked for nothing.
 
 use super::fact::{Ask, How, Mark, Owner, Row, Verb};
+use super::former::Former;
 use super::given::Given;
 use super::partial::Partial;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -114,6 +115,7 @@ pub(super) struct Shares {
     /// Who was shown to renew a lease, and to whom.
     renewing: BTreeSet<(LifeNo, Owner)>,
     given: Given,
+    former: Former,
     /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
     partial: Partial,
 }
@@ -146,6 +148,7 @@ impl Shares {
             leader: None,
             renewing: BTreeSet::new(),
             given: Given::new(terms),
+            former: Former::new(terms),
             partial: Partial::default(),
         }
     }
@@ -164,6 +167,7 @@ impl Shares {
         let pursuit = self.pursuit;
         self.partial.observe(fact);
         self.given.observe(fact);
+        self.former.observe(fact);
         match *fact {
             Fact::RowChanged { shard, by, after, .. } => {
                 self.changed(now, shard, after);
@@ -451,7 +455,8 @@ impl Shares {
                 .filter(|_| renewed && !seen.disputed && is_open(seen.row));
             let lies =
                 self.given.is(shard as ShardNo, seen.row) && seen.counter_since + self.given.least() <= now;
-            let owner = owner.filter(|owner| *owner != Owner::Life(life) && !lies)?;
+            let owner = owner
+                .filter(|owner| *owner != Owner::Life(life) && !lies && !self.former.has_ended(*owner))?;
             Some((owner, shard as ShardNo))
         };
         let stakes = self.lives.get(life as usize).into_iter().flatten();

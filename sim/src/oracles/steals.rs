@@ -7,6 +7,7 @@
 //! stranger, or a leader of another program assigned a lease; nor where leases are claimed, or go by turns.
 
 use super::fact::{Ask, Owner, Row, Verb};
+use super::former::Former;
 use super::given::Given;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::policy::{Assign, Steal};
@@ -40,9 +41,7 @@ pub(super) struct Steals {
     /// earlier row.
     highest: BTreeMap<ShardNo, (u64, bool)>,
     lives: BTreeMap<LifeNo, Robber>,
-    /// Names are unique: a worker takes at once what a former process of its name had.
-    unique_names: bool,
-    ended: BTreeSet<LifeNo>,
+    former: Former,
 }
 
 impl Steals {
@@ -66,8 +65,7 @@ impl Steals {
             rows: BTreeMap::new(),
             highest: BTreeMap::new(),
             lives: BTreeMap::new(),
-            unique_names: terms.config.unique_names(),
-            ended: BTreeSet::new(),
+            former: Former::new(terms),
         }
     }
 
@@ -101,6 +99,7 @@ impl Steals {
         let Some(most) = self.most else { return };
         self.note_promise(now, fact);
         self.given.observe(fact);
+        self.former.observe(fact);
         self.note_counter(fact);
         match *fact {
             Fact::RowChanged {
@@ -128,8 +127,8 @@ impl Steals {
                 let robber = self.lives.entry(life).or_default();
                 // Begun when it was first asked for, even if the owner had just renewed the row.
                 let goes_on = robber.asked.insert(shard, now);
-                let of_others =
-                    matches!(row.owner, Some(Owner::Life(owner)) if owner != life && !self.has_ended(owner));
+                let owner = row.owner.filter(|owner| !self.former.has_ended(*owner));
+                let of_others = matches!(owner, Some(Owner::Life(owner)) if owner != life);
                 let patience = match self.given.has(shard) {
                     true => self.alive.min(self.given.least()),
                     false => self.alive,
@@ -159,11 +158,7 @@ impl Steals {
                 }
             }
             Fact::Resumed { life, stood } => self.note_pause(life, stood),
-            Fact::Died { life } => {
-                self.ended.insert(life);
-                self.lives.remove(&life);
-            }
-            Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
+            Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
             _ => {}
         }
     }
@@ -215,11 +210,6 @@ impl Steals {
             Some(next) => drop(self.promised.insert(shard, (next, now))),
             None => drop(self.promised.remove(&shard)),
         }
-    }
-
-    /// Whether the owner has ended, and a worker of its name may know.
-    fn has_ended(&self, owner: LifeNo) -> bool {
-        self.unique_names && self.ended.contains(&owner)
     }
 
     /// Whether a lease that is being handed over is stolen before its owner had the time to do so.

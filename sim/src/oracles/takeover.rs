@@ -19,6 +19,7 @@ use super::denial::Denials;
 use super::fact::{Ask, Mark, Owner, Row, Verb};
 use super::given::Given;
 use super::partial::Partial;
+use super::throttling::Throttling;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use crate::streams::{StreamNo, Streams};
 use leasehold_engine::policy::{Assign, Lineage, Steal};
@@ -125,6 +126,7 @@ pub(super) struct Takeover {
     /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
     partial: Partial,
     denials: Denials,
+    throttling: Throttling,
 }
 
 /// A clock tells whole microseconds.
@@ -166,6 +168,7 @@ impl Takeover {
             streams: Streams::new(terms.streams),
             partial: Partial::default(),
             denials: Denials::default(),
+            throttling: Throttling::default(),
         }
     }
 
@@ -181,6 +184,7 @@ impl Takeover {
         }
         self.given.observe(fact);
         self.denials.observe(fact);
+        self.throttling.observe(now, fact);
         match *fact {
             Fact::ShardBorn { shard, parents } => {
                 let truth = at(&mut self.rows, shard);
@@ -325,7 +329,9 @@ impl Takeover {
             .lives
             .get(&no)
             .filter(|life| !life.stopping && !life.blocked)?;
-        if self.partial.has(no) || self.denials.has_any(no) || life.first.is_empty() {
+        // A worker that a throttling table makes slow leaves leases to owners that could not renew them either.
+        let spares = self.throttling.slows(now, no);
+        if spares || self.partial.has(no) || self.denials.has_any(no) || life.first.is_empty() {
             return None;
         }
         let began = life.scan?;

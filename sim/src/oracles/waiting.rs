@@ -293,7 +293,13 @@ impl Waiting {
                 && !known.keeps_enough(&self.terms)
                 && known.waiting.iter().any(|(last, _)| *last > done);
             let late = due && idle > pause + SLACK_US;
-            let pause_read = self.read_pause.max(self.pause(known.failures)) + known.pace_us + SLACK_US;
+            // A read that was refused for the rate is tried again within a second.
+            let turn = match known.failures {
+                0 => 0,
+                _ => self.terms.at_most(Span::from_secs(1)),
+            };
+            let pause_read =
+                self.read_pause.max(self.pause(known.failures)).max(turn) + known.pace_us + SLACK_US;
             let unread = now.saturating_sub(known.readable_since.max(known.claimed_until));
             let neglected = !self.terms.tight
                 && known.reading.is_none()

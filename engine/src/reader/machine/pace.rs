@@ -21,7 +21,7 @@ const SERVICE: u64 = 2_000_000;
 /// In so many reads.
 const READS: u64 = 5;
 /// Requests of one reader may take so much longer, or less long, than the one before.
-const JITTER: Span = Span::from_millis(20);
+const JITTER: Span = Span::from_millis(50);
 /// For so long a refusal says that the shard is crowded.
 const CROWDED: Span = Span::from_secs(10);
 /// In a crowd, a refused read is tried again after this long at least, and after the other at most.
@@ -58,8 +58,8 @@ fn cost(bytes: u64, cfg: &ReaderConfig) -> Span {
     let (second, rate) = (Span::from_secs(1), cfg.bytes_per_second.max(1));
     let cost = match rate / bytes.max(1) {
         _ if bytes <= rate.max(SERVICE) / READS => second.scaled(bytes, rate),
-        0 => second.times(bytes.div_ceil(rate)),
-        several => second.per(several),
+        0 => second.times(bytes.div_ceil(rate)) + JITTER,
+        several => second.per(several) + JITTER.per(several),
     };
     cost + Span(1)
 }

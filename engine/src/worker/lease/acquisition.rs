@@ -194,7 +194,7 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     if is_of_another(cx, leases, ix) {
         return leases.drop_acquisition(ix);
     }
-    if !is_still_wanted(cx, leases, ix) || !cx.turns_mut().ask(ix, Turn::Begin) {
+    if !is_still_wanted(cx, leases, ix) || !cx.takes_turn(ix, Turn::Begin) {
         return;
     }
     leases.with_acquisition(ix, |acquisition, lease| {

@@ -211,7 +211,7 @@ impl HeldLease {
         self.time_out(cx);
         self.stage_step(cx, leases);
         if let Some(kind) = self.lane.next_write(self.wish(cx), cx.now())
-            && cx.turns_mut().ask(self.ix, Turn::Keep)
+            && cx.takes_turn(self.ix, Turn::Keep)
         {
             if kind.gives_up() && self.stage.is_open() {
                 // Another worker may begin as soon as that is applied.

@@ -76,8 +76,11 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
 }
 
 /// Others may have waited for what a lease does not need any more.
-fn wake_waiting(cx: &Context, leases: &mut LeaseTable) {
-    for next in [cx.reads().next(), cx.turns().next()].into_iter().flatten() {
+pub(super) fn wake_waiting(cx: &Context, leases: &mut LeaseTable) {
+    for next in [cx.reads().next(), cx.turns().next(cx.now())]
+        .into_iter()
+        .flatten()
+    {
         leases.wake(next, cx.now());
     }
 }

@@ -152,7 +152,7 @@ impl HeldLease {
                 });
             }
             let due = ending.reading.is_none() && cx.now() >= ending.look_at;
-            if due && cx.turns_mut().ask(self.ix, Turn::Begin) {
+            if due && cx.takes_turn(self.ix, Turn::Begin) {
                 let op = TableOp::Read {
                     key: parent.to_lease(),
                 };

@@ -48,7 +48,7 @@ impl HeldLease {
         });
         if let Some(parent) = waiting.parents.first() {
             // The view may be stale or lack the row: only a consistent read shows that a parent's lease is gone.
-            if cx.turns_mut().ask(self.ix, Turn::Begin) {
+            if cx.takes_turn(self.ix, Turn::Begin) {
                 let op = TableOp::Read {
                     key: parent.to_lease(),
                 };

@@ -5,6 +5,7 @@ use super::{Lease, LeaseTable};
 use crate::ids::LeaseIx;
 use crate::notice::TakeReason;
 use crate::own_share::{Balance, Counting, Ours, Standing};
+use crate::policy::Life;
 use crate::row::{HandsOver, LeaseRow};
 use crate::time::Span;
 use crate::worker::context::Context;
@@ -103,7 +104,12 @@ impl LeaseTable {
         };
         // A lease we are still letting go of cannot be taken again before that is over.
         balance.count(counting, ix, row, &standing, || {
-            !lease.busy() && lease.may_be_taken(cx) && self.knows_lineage(row) && cx.may_take(lease.stream())
+            let lives = row.actual_owner().is_some_and(|owner| owner != me) && cx.spares_owners();
+            !lives
+                && !lease.busy()
+                && lease.may_be_taken(cx)
+                && self.knows_lineage(row)
+                && cx.may_take(lease.stream())
         });
     }
 
@@ -114,8 +120,13 @@ impl LeaseTable {
         waits && row.hands_over.is_no() && owner.is_some_and(|owner| self.fleet().has_left(owner))
     }
 
-    /// Whether a former process of ours had the lease when we started, and nothing has changed the row since.
+    /// Whether a former process of ours had the lease when we started, and nothing has changed the row since. A process that has saved no
+    /// checkpoint since it took the lease may have stolen the lease a moment ago: the owner before may believe in the lease.
     fn is_of_former_life(&self, cx: &Context, lease: &Lease, row: &LeaseRow) -> bool {
+        let tells_takes = cx.config().policies.life == Life::Counter;
+        if !tells_takes || row.switches > 0 {
+            return false;
+        }
         let owner = row.actual_owner().filter(|owner| cx.is_former_life(owner));
         owner.is_some() && lease.observed_at() <= self.scans().first_ended()
     }

@@ -30,7 +30,14 @@ impl Bounds {
             checkpoint: of(&|config| config.checkpoint_interval()),
             scan: of(&|config| config.scan_interval() + config.scan_interval().per(20) + Span(1)),
             // What is in a passing state is looked at once a second, or as often as may be.
-            setup: of(&|config| config.retry_min().max(Span::from_secs(1))),
+            // A stream of several that is not found is not given up before answers span half of `stream_lag`.
+            setup: of(&|config| {
+                let apart = match config.streams() {
+                    [_, _, ..] => config.stream_lag().per(2),
+                    _ => Span::ZERO,
+                };
+                apart.max(config.retry_min()).max(Span::from_secs(1))
+            }),
             rest: of(&|config| config.scan_interval().max(Span::from_secs(2))),
             pauses: (0..20).map(pause).collect(),
         }

@@ -36,7 +36,12 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         _ => 0,
     };
     let (led, assigned) = led(cx);
-    let take = take + turns + assigned;
+    // After the table has throttled, each owner has the time to renew once, and as long again until a worker is fast.
+    let spared = match faults.storm.storms.is_empty() {
+        true => 0,
+        false => 3 * most(|config| config.renew_interval()),
+    };
+    let take = take + turns + assigned + spared;
     // Missing leases are noticed, planned and created.
     let confidence = u64::from(plan.most(|config| config.audit_confidence()));
     let sync = (confidence + 3) * scan + list + rows * round_trip + most(|config| config.bootstrap_delay());
