@@ -91,6 +91,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/stray", Rare("drivers send one outcome for every command")),
     ("engine/time-missed", Common),
     ("engine/took-expired", Common),
+    ("engine/took-from-former-life", Common),
     (
         "engine/took-left-lying",
         Rare("a worker must die between its wish for a lease and the moment at which it is handed over"),

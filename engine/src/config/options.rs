@@ -175,7 +175,7 @@ options! {
         /// once, when the later one starts, and both process a shard until the earlier one renews the lease in vain. Only with KCL's table, and
         /// where no leader assigns leases. A lease without a checkpoint since the former process took it is waited for, as that process may have
         /// stolen it just before.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[serde(default)]
         unique_names, with_unique_names: bool = false, "false", "true or false";
         /// How often a lease is renewed. A checkpoint counts as a renewal. Shorter: more failed renewals in a row are survived.
         /// Each renewal is one write to the table.

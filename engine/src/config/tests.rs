@@ -223,7 +223,6 @@ fn the_defaults_that_are_told_are_those_that_are() {
     config["streams"] = serde_json::json!([]);
     config["stream_cleanup_delay"] = 0.into();
     config["handler_timeout"] = 0.into();
-    config["unique_names"] = false.into();
     for name in ["worker_metrics_table", "coordinator_table"] {
         config[name] = "".into();
     }

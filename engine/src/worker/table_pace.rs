@@ -19,6 +19,8 @@ const MANY: u32 = 8;
 const SLOWEST: u32 = 3;
 /// Without a refusal for so long, the worker gets faster.
 const QUIET: Span = Span::from_millis(500);
+/// A worker that makes no requests for so long does not know that the table still throttles.
+const LASTS: Span = Span::from_secs(5);
 /// Requests about leases lie no further apart than this, times how slow the worker is.
 const APART: Span = Span::from_millis(100);
 
@@ -49,6 +51,9 @@ impl TablePace {
             Outcome::Applied(_) | Outcome::Refused(_) => self.apply(now),
             _ => {}
         }
+        if !self.is_slow(now) {
+            self.slowness = 0;
+        }
         let rest = config.renew_interval.per(leases.max(1).into()).min(APART);
         self.every = match self.slowness {
             0 => Span::ZERO,
@@ -57,6 +62,9 @@ impl TablePace {
     }
 
     fn refuse(&mut self, now: Mono) {
+        if !self.is_slow(now) {
+            self.slowness = 0;
+        }
         self.refused += 1;
         let many = self.refused >= MANY && self.refused >= self.applied;
         if many && self.slowness < SLOWEST {
@@ -64,26 +72,26 @@ impl TablePace {
             // It takes as many refusals again to make the worker slower still.
             (self.second, self.refused, self.applied) = (now, 0, 0);
         }
-        if self.is_slow() {
+        if self.slowness > 0 {
             self.since = now;
         }
     }
 
     fn apply(&mut self, now: Mono) {
         self.applied += 1;
-        if self.is_slow() && now.since(self.since) >= QUIET {
+        if self.is_slow(now) && now.since(self.since) >= QUIET {
             self.slowness -= 1;
             self.since = now;
         }
     }
 
-    fn is_slow(&self) -> bool {
-        self.slowness > 0
+    fn is_slow(&self, now: Mono) -> bool {
+        self.slowness > 0 && now.since(self.since) < LASTS
     }
 
     /// Whether a request may be made now.
     pub(super) fn allows(&self, now: Mono) -> bool {
-        !self.is_slow() || now >= self.next_at
+        !self.is_slow(now) || now >= self.next_at
     }
 
     /// When the next request may be made, if none may be made now.
@@ -93,7 +101,7 @@ impl TablePace {
 
     /// A request is made.
     pub(super) fn begun(&mut self, now: Mono) {
-        if self.is_slow() {
+        if self.is_slow(now) {
             self.next_at = now + self.every;
         }
     }
@@ -101,7 +109,7 @@ impl TablePace {
     /// Whether a row may have stood still because the table throttled: its owner has not had the time to renew since.
     pub(super) fn spares_owners(&self, now: Mono, config: &Config) -> bool {
         let again = config.renew_interval.scaled(3, 2);
-        self.is_slow() || self.since > Mono(0) && now.since(self.since) < again
+        self.is_slow(now) || self.since > Mono(0) && now.since(self.since) < again
     }
 }
 
@@ -155,10 +163,22 @@ mod tests {
         );
         assert!(table.pace.spares_owners(table.now, &table.config));
         table.answers(&APPLIED, 200, Span::from_secs(3));
-        assert!(!table.pace.is_slow(), "{:?}", table.pace);
+        assert!(!table.pace.is_slow(table.now), "{:?}", table.pace);
         let made = table.answers(&APPLIED, 200, Span::from_secs(10));
         assert_eq!(made, 2_000);
         assert!(!table.pace.spares_owners(table.now, &table.config));
+    }
+
+    /// It takes no lease while the table throttles, so it makes no request.
+    #[test]
+    fn a_worker_without_requests_is_slow_for_a_while_only() {
+        let mut table = Table::of();
+        table.answers(&REFUSED, 200, Span::from_secs(3));
+        table.now += LASTS + table.config.renew_interval.times(2);
+        assert!(!table.pace.spares_owners(table.now, &table.config));
+        assert!(table.pace.allows(table.now));
+        table.answers(&APPLIED, 200, Span::from_millis(20));
+        assert_eq!(table.pace.slowness, 0);
     }
 
     #[test]

@@ -2,25 +2,29 @@
 
 use super::fact::Owner;
 use super::{Fact, LifeNo, Terms};
-use std::collections::BTreeSet;
+use leasehold_engine::config::Config;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
 pub(super) struct Former {
     unique_names: bool,
+    /// By worker: the process that runs, or ran last.
+    last: BTreeMap<u32, LifeNo>,
     ended: BTreeSet<LifeNo>,
 }
 
 impl Former {
     pub(super) fn new(terms: &Terms) -> Self {
         Self {
-            unique_names: terms.config.unique_names(),
+            unique_names: terms.most(Config::unique_names),
+            last: BTreeMap::new(),
             ended: BTreeSet::new(),
         }
     }
 
     pub(super) fn observe(&mut self, fact: &Fact) {
-        if let Fact::Died { life } = *fact {
-            self.ended.insert(life);
+        if let Fact::Booted { life, worker } = *fact {
+            self.ended.extend(self.last.insert(worker, life));
         }
     }
 

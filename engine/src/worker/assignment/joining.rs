@@ -30,7 +30,7 @@ impl Joining {
         leases_of: &BTreeMap<&WorkerId, Vec<LeaseIx>>,
     ) -> u32 {
         let config = cx.config();
-        // Whoever has died since has lost its leases by then.
+        // A worker that has died since has lost its leases by then.
         if cx.now().since(counts_since) >= config.lease_duration.times(2) {
             return u32::MAX;
         }

@@ -16,13 +16,12 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     let most = |of: fn(&Config) -> Span| plan.most(of).0;
     let rows = rows_at_most(services);
     let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
-    let list_page = page_of(faults.stream.list_page);
     let round_trip = 2 * faults.call.latency_us;
     let table_timeout = most(|config| config.table_timeout());
     let stream_timeout = most(|config| config.stream_timeout());
     let retry_max = most(|config| config.retry_max());
     let scan = most(|config| config.scan_interval()) + pages(cx, services) + table_timeout;
-    let list = (rows / list_page + 2) * round_trip + stream_timeout;
+    let list = (rows / page_of(faults.stream.list_page) + 2) * round_trip + stream_timeout;
     // A lease changes hands: it is seen to be idle, it is taken, it is left to settle.
     let take = 3 * plan.config.lease_duration().0 + 3 * scan + 2 * retry_max + table_timeout;
     // Members are missed, somebody else leads, and shares the shards out; then they change hands.
@@ -36,12 +35,7 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         _ => 0,
     };
     let (led, assigned) = led(cx);
-    // After the table has throttled, each owner has the time to renew once, and as long again until a worker is fast.
-    let spared = match faults.storm.storms.is_empty() {
-        true => 0,
-        false => 3 * most(|config| config.renew_interval()),
-    };
-    let take = take + turns + assigned + spared;
+    let take = take + turns + assigned + spared(cx);
     // Missing leases are noticed, planned and created.
     let confidence = u64::from(plan.most(|config| config.audit_confidence()));
     let sync = (confidence + 3) * scan + list + rows * round_trip + most(|config| config.bootstrap_delay());
@@ -85,6 +79,15 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     };
     let told = told_of_spoiled(cx, sync);
     (services.depth() + 2) * generation + balance + stuck + patience + led + told + quiet(cx, services)
+}
+
+/// After the table has throttled, each owner has the time to renew once, and as long again until a worker is fast.
+fn spared(cx: &Context) -> u64 {
+    let plan = cx.plan();
+    match plan.faults.storm.storms.is_empty() {
+        true => 0,
+        false => 3 * plan.most(|config| config.renew_interval()).0,
+    }
 }
 
 /// For how long a worker keeps its leases whose handlers never run again. The time doubles with each time that it let go of them.
