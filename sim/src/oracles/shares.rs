@@ -11,6 +11,7 @@ use super::fact::{Ask, How, Mark, Owner, Row, Verb};
 use super::former::Former;
 use super::given::Given;
 use super::partial::Partial;
+use super::throttling::Throttling;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
 use leasehold_engine::policy::{Assign, Steal};
@@ -116,6 +117,7 @@ pub(super) struct Shares {
     renewing: BTreeSet<(LifeNo, Owner)>,
     given: Given,
     former: Former,
+    throttling: Throttling,
     /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
     partial: Partial,
 }
@@ -149,6 +151,7 @@ impl Shares {
             renewing: BTreeSet::new(),
             given: Given::new(terms),
             former: Former::new(terms),
+            throttling: Throttling::default(),
             partial: Partial::default(),
         }
     }
@@ -168,6 +171,7 @@ impl Shares {
         self.partial.observe(fact);
         self.given.observe(fact);
         self.former.observe(fact);
+        self.throttling.observe(now, fact);
         match *fact {
             Fact::RowChanged { shard, by, after, .. } => {
                 self.changed(now, shard, after);
@@ -354,10 +358,13 @@ impl Shares {
             Verb::Claim => stake.claims += 1,
             _ => stake.takes += 1,
         }
-        // A claim follows an owner that renews. A take that failed is weighed anew before it is repeated.
-        let follows = goes_on && verb == Verb::Claim;
+        // A claim follows an owner that renews. A take that failed is weighed anew before it is repeated; but where leases are asked for, a worker has
+        // perhaps taken leases beyond its share since, of a dead worker.
+        let follows = goes_on && (verb == Verb::Claim || self.asks);
         let leads = self.leader == Some(life);
-        if follows || given || leads || !self.is_open(shard as usize) {
+        // It was decided on before the table throttled, and has waited for its turn since.
+        let waited = self.throttling.slows(now, life);
+        if follows || given || leads || waited || !self.is_open(shard as usize) {
             return;
         }
         self.stake(life, shard).chosen = true;

@@ -121,7 +121,7 @@ fn applications_that_are_behind_take_turns() {
             done.iter().copied().fold(0.0, f64::max),
         );
         assert!(
-            last < 24.0 && first > 0.55 * last,
+            last < 24.0 && first > 0.45 * last,
             "{done:?}, where 15 s are possible"
         );
     }

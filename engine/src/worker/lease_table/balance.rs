@@ -60,7 +60,8 @@ impl LeaseTable {
         let counts = counts.map(|(owner, count)| (owner, count.leases, count.silent));
         let mut balance = Balance::begin(&counting, counts);
         for (ix, lease) in self.not_among(plain) {
-            let counts = cx.streams().reads(lease.stream()) || lease.is_ours();
+            let counts =
+                cx.streams().reads(lease.stream()) || lease.is_ours() || lease.may_come_to(counting.me);
             if let Some(row) = lease.unfinished_row().filter(|_| counts) {
                 self.weigh(cx, &counting, &mut balance, ix, lease, row);
             }
