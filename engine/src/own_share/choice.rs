@@ -190,23 +190,26 @@ pub fn steal<'a>(
 }
 
 /// Asks for what we lack: the busiest owners first, each for what it has above its share. Where no owner has more than its share and
-/// we lack several, one owner is asked for one. `ask_owner` asks an owner for so many, and returns for how many it did: some of
-/// its leases may not be had yet.
+/// we lack several, one owner is asked for one. No more than `most` are asked for now. `ask_owner` asks an owner for so many, and returns for how
+/// many it did: some of its leases may not be had yet.
 pub fn ask<'a>(
     counting: &Counting<'_>,
     balance: &'a Balance,
-    mut lacks: u32,
+    lacks: u32,
+    most: u32,
     mut ask_owner: impl FnMut(&'a WorkerId, u32) -> u32,
 ) {
-    let lacked = lacks;
+    let now = lacks.min(most);
+    let mut left = now;
     for (owner, theirs) in by_load(counting, balance) {
-        let spare = theirs.saturating_sub(balance.target()).min(lacks);
+        let spare = theirs.saturating_sub(balance.target()).min(left);
         if spare == 0 {
             break;
         }
-        lacks -= ask_owner(owner, spare);
+        left -= ask_owner(owner, spare);
     }
-    if lacks == lacked
+    if left == now
+        && now > 0
         && lacks > 1
         && let Some((owner, theirs)) = by_load(counting, balance).into_iter().next()
         && theirs >= balance.target()

@@ -120,7 +120,7 @@ proptest! {
                     }
                     Some((Way::Ask, need)) => {
                         let mut asked = Vec::new();
-                        ask(&counting, &balance, need, |owner, most| {
+                        ask(&counting, &balance, need, u32::MAX, |owner, most| {
                             let theirs = (0..rows.len()).filter(|index| may_be_asked(&rows[*index], owner));
                             let theirs: Vec<_> = theirs.take(most as usize).map(number).collect();
                             asked.extend(&theirs);

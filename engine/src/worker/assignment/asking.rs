@@ -56,13 +56,13 @@ impl ByCount {
         let leases_of = leases.by_owner();
         let counts_since = self.shares_since.unwrap_or(cx.now());
         let most = self.joining.most(cx, leases, counts_since, &leases_of);
-        let lacks = lacks.min(most.saturating_sub(balance.of(cx.me()).saturating_add(pending)));
+        let most = most.saturating_sub(balance.of(cx.me()).saturating_add(pending));
         let me = cx.me().clone();
         let counting = own_share::Counting {
             me: &me,
             ..leases.counting(cx)
         };
-        own_share::ask(&counting, balance, lacks, |owner, most| {
+        own_share::ask(&counting, balance, lacks, most, |owner, most| {
             let theirs = leases_of.get(owner).map_or(&[][..], Vec::as_slice);
             match lives(cx, leases, theirs) {
                 true => self.ask_owner(cx, leases, balance, owner, theirs, most),

@@ -254,7 +254,12 @@ proptest! {
         // One look at a table does not tell that a hand-over will not end.
         let config = Config::default().with_hand_over_timeout(Span::from_secs(86_400));
         world.drive(config, 60, |world| !world.moves.is_empty());
-        prop_assert_eq!(in_order(world.moves), in_order(expected));
+        if let [first @ ("ask", ..)] = &world.moves[..] {
+            // A worker that has just started asks for one lease first.
+            prop_assert!(expected.contains(first), "{first:?} of {expected:?}");
+        } else {
+            prop_assert_eq!(in_order(world.moves), in_order(expected));
+        }
     }
 
     /// Where a leader assigns leases, a worker that leads places what nobody has as it is said, and a member takes nothing.

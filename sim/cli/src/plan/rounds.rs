@@ -225,7 +225,7 @@ impl<'a> Table<'a> {
         round: u64,
         steps: &mut Vec<Assignment>,
     ) {
-        own_share::ask(counting, balance, need, |owner, most| {
+        own_share::ask(counting, balance, need, u32::MAX, |owner, most| {
             let order = self.order(
                 counting.me,
                 "ask",
