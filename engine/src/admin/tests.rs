@@ -161,7 +161,7 @@ fn a_lease_that_was_removed_after_the_end_of_its_shard_comes_again_where_all_do(
     assert_eq!(created.children, [key(1).to_shard(), key(2).to_shard()]);
     assert_eq!(plan.steps.len(), 3, "{}", said(&plan));
     assert!(said(&plan).contains("is created again"), "{}", said(&plan));
-    // A time that lies behind the shard, and one within it.
+    // A time behind the shard, and a time within the shard.
     let late = all(&Place::After([(key(1), at(300))].into()));
     assert!(
         late.steps.iter().all(|step| step.lease == key(1)),

@@ -89,7 +89,7 @@ impl Config {
         ensure("worker_id", fits, expected, found)
     }
 
-    /// Checks the name that a worker was given, if it was given one.
+    /// Checks the name of a worker, if the configuration gives one.
     ///
     /// # Errors
     /// If the name is refused by [`check_worker_id`](Self::check_worker_id), or is missing although `unique_names` promises something of it.

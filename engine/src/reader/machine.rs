@@ -44,7 +44,7 @@ pub struct Reader {
     records_at: Mono,
     /// Nothing at all before this moment.
     retry_at: Mono,
-    /// Until then, another application counts as one that reads the shard, too.
+    /// Until this moment another application counts as a reader of the shard.
     crowded_until: Mono,
     /// What was read in this second.
     second: Second,

@@ -1,25 +1,25 @@
 //! How fast a worker writes to a lease table that throttles.
 //!
-//! Each lease pauses after its own failures. With many leases that bounds nothing: a table that refuses all writes gets ten times as many as one
-//! at rest, and the leases of live owners lapse.
+//! Each lease pauses after its own failures. With many leases these pauses bound nothing: a table that refuses all writes gets ten times as many writes
+//! as at rest, and the leases of live owners lapse.
 //!
-//! * **Many refusals make the worker slow**: eight for the rate within a second, and no fewer than writes that were applied. Then its requests about
+//! * **Many refusals make the worker slow**: eight for the rate within a second, and no fewer than applied writes. Then the worker's requests about
 //!   leases follow one another no faster than renewals at rest, and up to four times more slowly while refusals go on.
 //! * **It gets faster again** step by step, each after half a second without a refusal.
-//! * **Live owners come first.** While the table throttles, and until each owner has had the time to renew once, no lease is taken because its row
-//!   stood still: its owner could not renew the lease either.
+//! * **Live owners come first.** A row that stands still while the table throttles says nothing of the owner, as the owner cannot renew the lease. So no
+//!   lease of another worker is taken while the table throttles, nor until each owner has had the time to renew once.
 
 use crate::config::Config;
 use crate::input::{Cause, Outcome};
 use crate::time::{Mono, Span};
 
-/// So many refusals within a second say that the table throttles.
+/// The refusals within a second that say that the table throttles.
 const MANY: u32 = 8;
 /// The slowest: four times as slow as at rest.
 const SLOWEST: u32 = 3;
-/// Without a refusal for so long, the worker gets faster.
+/// The time without a refusal after which the worker gets faster.
 const QUIET: Span = Span::from_millis(500);
-/// A worker that makes no requests for so long does not know that the table still throttles.
+/// The time without requests after which the worker does not know that the table still throttles.
 const LASTS: Span = Span::from_secs(5);
 /// Requests about leases lie no further apart than this, times how slow the worker is.
 const APART: Span = Span::from_millis(100);
@@ -31,7 +31,7 @@ pub(super) struct TablePace {
     slowness: u32,
     /// When that changed last, or the table refused a request.
     since: Mono,
-    /// The second that is counted, and what it brought.
+    /// When the counted second began, and the refusals and applied writes since.
     second: Mono,
     refused: u32,
     applied: u32,

@@ -1,4 +1,4 @@
-//! Processes that have ended, where names are unique: a worker that comes back takes at once what its former process had.
+//! Processes that have ended, where names are unique: a worker that comes back takes the leases of its former process at once.
 
 use super::fact::Owner;
 use super::{Fact, LifeNo, Terms};

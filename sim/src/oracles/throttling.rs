@@ -1,18 +1,17 @@
-//! Lives that a throttling lease table makes slow: their requests about leases wait for each other, and they take nothing whose owner could not
-//! renew it either.
+//! Lives that a throttling lease table makes slow: the requests about leases wait for each other, and no lease of another life is taken.
 //!
-//! Many refusals within a second make a life slow (`engine/src/worker/table_pace.rs`). What is not sent for another reason counts here, too: so
-//! a life may be taken for slow that is not, for a while.
+//! Many refusals within a second make a life slow (`engine/src/worker/table_pace.rs`). Here, requests that were not sent for another reason count as
+//! refusals, too. So a fast life may count as slow for a while.
 
 use super::fact::{Ask, How};
 use super::{Fact, LifeNo, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// So many refusals.
+/// The refusals that make a life slow.
 const MANY: usize = 8;
-/// Within this time, by any clock, in µs.
+/// The time within which the refusals come, by any clock, in µs.
 const SECOND_US: u64 = 1_300_000;
-/// A life is fast again so long after its last refusal, in µs.
+/// The time after the last refusal in which the life counts as slow, in µs.
 const SLOW_US: u64 = 20_000_000;
 
 #[derive(Clone, Debug, Default)]

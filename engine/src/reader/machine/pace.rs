@@ -5,9 +5,9 @@
 //!
 //! * **Alone, an application is not refused.** The next read waits until the answer is paid for at `bytes_per_second`. A large answer is paid
 //!   for with whole seconds, or with an even part of a second.
-//! * **A refusal for the rate says that another application reads the shard**, and counts for ten seconds. Meanwhile applications take turns: who
-//!   was refused asks again after a quarter of a second to a second, however often. Who was answered waits for a quarter longer than its answer
-//!   costs, up to twice as long. So the next turn is mostly that of another one.
+//! * **A refusal for the rate says that another application reads the shard**, and counts for ten seconds. Meanwhile applications take turns. A
+//!   refused read is repeated after a quarter of a second to a second, whatever the number of refusals. After an answer the reader waits for a quarter
+//!   longer than the answer costs, up to twice as long. The next turn is then mostly another application's.
 
 use super::{Flight, Kind, Reader};
 use crate::config::ReaderConfig;
@@ -16,15 +16,15 @@ use crate::input::{Cause, Fetched, Outcome};
 use crate::reader::Ctx;
 use crate::time::{Mono, Span};
 
-/// Kinesis gives so many bytes a second of a shard.
+/// The bytes of a shard that Kinesis gives in a second.
 const SERVICE: u64 = 2_000_000;
-/// In so many reads.
+/// The reads of a shard that Kinesis answers in a second.
 const READS: u64 = 5;
-/// Requests of one reader may take so much longer, or less long, than the one before.
+/// The way of one request takes longer than the way of the request before, by up to this time.
 const JITTER: Span = Span::from_millis(50);
-/// For so long a refusal says that the shard is crowded.
+/// How long a refusal says that the shard is crowded.
 const CROWDED: Span = Span::from_secs(10);
-/// In a crowd, a refused read is tried again after this long at least, and after the other at most.
+/// The least and the greatest pause before a refused read is repeated.
 const TURN: (Span, Span) = (Span::from_millis(250), Span::from_secs(1));
 
 /// What one application has read of a shard in a second, as Kinesis counts: a second begins with the first read after the one before.

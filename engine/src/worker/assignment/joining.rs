@@ -1,11 +1,11 @@
 //! How many leases a worker that has just started asks owners for.
 //!
-//! * **First one lease.** Workers that start at once see each other by this lease, and then know how much each one's share is: no lease moves twice.
-//! * **Few, while an owner may have died.** A worker that crashes again and again would take its whole share down each time. So while some owner
-//!   has renewed nothing since this worker looked, the worker has one lease, and twice as many after each interval of renewals. A deploy
-//!   leaves no such owner: a worker that stops lets go of its leases.
+//! * **One lease first.** By this lease, workers that start at once see each other, and work out equal shares: no lease moves twice.
+//! * **Few leases, while an owner may have died.** A worker that crashes again and again would take its whole share down each time. While some owner
+//!   has renewed nothing since the first scan, the worker has one lease, and twice as many after each interval of renewals. A deploy
+//!   leaves no dead owner: a worker that stops lets go of its leases.
 //!
-//! What is free, and what has expired, is taken in any case: nobody reads those shards.
+//! Free and expired leases are taken in any case: no worker reads their shards.
 
 use crate::ids::{LeaseIx, WorkerId};
 use crate::time::Mono;
