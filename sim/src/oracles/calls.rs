@@ -22,6 +22,8 @@ pub(super) struct Calls {
     /// A call may take so long, in true time, in µs: at least, before it is told; and at most. Absent: some worker has no limit.
     limits: Option<(u64, u64)>,
     running: BTreeMap<(LifeNo, ShardNo), Call>,
+    /// When the handlers of a life last ran again, after their runtime was blocked.
+    unblocked: BTreeMap<LifeNo, Time>,
 }
 
 /// What happens at a deadline takes a moment.
@@ -39,6 +41,7 @@ impl Calls {
         Self {
             limits,
             running: BTreeMap::new(),
+            unblocked: BTreeMap::new(),
         }
     }
 
@@ -66,7 +69,9 @@ impl Calls {
                 };
                 call.told = true;
                 let took = now - call.began;
-                if took < least {
+                // A call that was asked for while the runtime was blocked begins late, and counts from the moment it was asked for.
+                let was_blocked = self.unblocked.get(&life).is_some_and(|at| at + least > now);
+                if took < least && !was_blocked {
                     verdict.report(Property::CallsEnd, now, || {
                         format!(
                             "life {life} told the handler of shard {shard} after {} ms that it took too long, {} ms are allowed",
@@ -85,6 +90,7 @@ impl Calls {
                 self.judge(now, life, shard, verdict);
                 self.running.remove(&(life, shard));
             }
+            Fact::Unblocked { life } => drop(self.unblocked.insert(life, now)),
             Fact::Paused { life } => self.of_life(life).for_each(|call| call.stands = true),
             Fact::Resumed { life, .. } => self.of_life(life).for_each(|call| {
                 (call.seen, call.stands) = (now, false);
@@ -136,6 +142,13 @@ mod tests {
         let found = judge_under(&terms, facts);
         let of = found.into_iter().filter(|found| *found == Property::CallsEnd);
         of.count()
+    }
+
+    #[test]
+    fn a_call_that_was_asked_for_while_the_runtime_was_blocked_counts_from_then() {
+        assert_eq!(judged(&[told(5), ended(6)]), 1, "too early");
+        let runs = |second| (second * SECOND, Fact::Unblocked { life: 0 });
+        assert_eq!(judged(&[runs(1), told(5), ended(6)]), 0);
     }
 
     fn told(second: Time) -> (Time, Fact) {

@@ -34,6 +34,12 @@ impl Throttling {
                 how: How::NotSent,
                 ..
             } => self.lives.entry(life).or_default().add(now),
+            // By its own clock, perhaps no time has passed.
+            Fact::Resumed { life, stood } => {
+                if let Some(refusals) = self.lives.get_mut(&life).filter(|refusals| refusals.until > 0) {
+                    refusals.until += stood;
+                }
+            }
             Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
             _ => {}
         }
