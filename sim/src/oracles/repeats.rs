@@ -14,6 +14,7 @@
 //! | a steal, or the take of an expired lease | the former owner did not let go: its row says less than it did |
 //! | the next owner read the row before that | a program of others begins where the row was when it read the row |
 //! | another program, or a person, wrote an older checkpoint back | from then on the row's word counts |
+//! | another program wrote a checkpoint into the row of a lease that it had lost | the owner's next checkpoint is its own, and may be older |
 //! | a person removed a row, or the table or the stream was lost | leases begin anew |
 //! | a person put an open shard at its end after the next owner had read the row | the take is of the row that was read: the counter is the same; the next checkpoint of that owner takes the end back |
 //!
@@ -204,7 +205,13 @@ impl Repeats {
         } else if let Some(covered) = taken_back.filter(|_| is < was) {
             state.covered = covered;
         }
-        state.covered = state.covered.max(is);
+        // A program of others that has lost the lease may write a checkpoint all the same. The owner goes on from its own checkpoint, and leaves the
+        // foreign one in the row until then.
+        let is_owner =
+            owner(before).is_none() || owner(before) == by.map(Owner::Life) || owner(before) != owner(after);
+        if (is_owner || !of_others) && (is != was || before.is_none()) {
+            state.covered = state.covered.max(is);
+        }
         // It lets go: nobody takes the lease from it.
         let lets_go =
             by.is_some_and(|life| owner(before) == Some(Owner::Life(life))) && owner(after) != owner(before);

@@ -49,6 +49,25 @@ fn after(more: impl IntoIterator<Item = Fact>) -> Vec<Property> {
 }
 
 #[test]
+fn a_checkpoint_of_a_program_that_lost_the_lease_covers_nothing() {
+    let (five, ten, twenty) = (Mark::At(5), Mark::At(10), Mark::At(20));
+    let robbed = written(1, Verb::Checkpoint, (Some(0), five), (Some(0), twenty));
+    let own = written(0, Verb::Checkpoint, (Some(0), twenty), (Some(0), ten));
+    let release = written(0, Verb::Release, (Some(0), ten), (None, ten));
+    let then = |first| {
+        let renewed = written(0, Verb::Renew, (Some(0), twenty), (Some(0), twenty));
+        let facts = [robbed.clone(), renewed, own.clone(), release.clone()];
+        after(facts.into_iter().chain(theirs_from(None, ten, first)))
+    };
+    assert_eq!(then(11), []);
+    assert_eq!(
+        then(10),
+        [Property::EveryRecordDelivered],
+        "the owner had processed that"
+    );
+}
+
+#[test]
 fn what_ours_let_go_of_in_good_order_is_not_read_again() {
     let release = |at| written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(at)));
     let then = |at, first| {
