@@ -377,8 +377,17 @@ impl Led {
             true => self.silence_of(row, truth, others),
             false => left + self.lease,
         };
+        // The report of a worker that has stopped or died is removed. Then the worker does not come to take an assigned lease.
+        let is_gone = |owner: Owner| match owner {
+            Owner::Life(owner) => {
+                let known = self.lives.get(&owner);
+                known.is_some_and(|known| known.reports.is_none() && known.reported > 0)
+            }
+            Owner::Stranger => false,
+        };
         match row.owner {
             owner if owner == me => None,
+            Some(owner) if leads && truth.assigned.is_some() && is_gone(owner) => None,
             None if !leads && named < self.patience => Some(format!("which is free for {} ms", ms(named))),
             Some(owner) if row.next == me && renewed < self.lease && named < self.overdue => Some(format!(
                 "which {owner:?} is to hand over to it for {} ms",

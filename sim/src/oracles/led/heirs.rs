@@ -44,15 +44,21 @@ impl Led {
                 && known.scanned + self.doubt > now
         };
         let holder = self.lock.and_then(|life| Some((life, self.lives.get(&life)?)));
-        let leads = match holder {
-            Some((life, known)) if ready(life, known) => true,
-            // Somebody of ours led, and it is over.
-            Some((life, known)) if !others.contains(&life) && known.over.is_some() => false,
+        let eldest = || {
+            let ready = self.lives.iter().filter(|(life, known)| ready(**life, known));
+            ready.map(|(_, known)| known.since).min()
+        };
+        let (leads, from) = match holder {
+            Some((life, known)) if ready(life, known) => (true, self.locked),
+            // Somebody of ours led, and it is over. A worker takes the lock after the worker has seen it stand.
+            Some((life, known)) if !others.contains(&life) => {
+                let Some((over, since)) = known.over.zip(eldest()) else {
+                    return;
+                };
+                (false, over.max(since))
+            }
             _ => return,
         };
-        if !leads && !self.lives.iter().any(|(life, known)| ready(*life, known)) {
-            return;
-        }
         let ended = |owner: LifeNo| self.lives.get(&owner).and_then(|life| life.over);
         let rows = self.rows.iter().enumerate();
         let left = rows.filter_map(|(shard, truth)| {
@@ -60,7 +66,7 @@ impl Led {
             let Some(Owner::Life(owner)) = row.owner else {
                 return None;
             };
-            let stood = now - truth.renewed.max(truth.named).max(ended(owner)?).max(self.locked);
+            let stood = now - truth.renewed.max(truth.named).max(ended(owner)?).max(from);
             let allowed = match leads {
                 true => self.silence_of(row, *truth, others),
                 false => self.lease + self.leaderless,
