@@ -121,7 +121,7 @@ impl fmt::Display for Stall {
             ),
             Stall::Opening => f.write_str("the application has not opened the shard yet"),
             Stall::OpenFails { attempts } => {
-                write!(f, "the application failed to open the shard {attempts} times")
+                write!(f, "the application failed to open the shard {attempts} times, and is asked again after a pause")
             }
             Stall::Paused => f.write_str("the application has paused the shard"),
             Stall::Handler { attempt } => {
@@ -131,7 +131,7 @@ impl fmt::Display for Stall {
                 )
             }
             Stall::HandlerFails { attempts } => {
-                write!(f, "the handler failed {attempts} times with the same batch")
+                write!(f, "the handler failed {attempts} times with the same batch, and gets the batch again after a pause")
             }
             Stall::Kept { batches } => {
                 write!(
@@ -143,10 +143,10 @@ impl fmt::Display for Stall {
                 self.fmt_failure(f)
             }
             Stall::Fenced => {
-                f.write_str("the lease was not renewed in time, and another worker may have taken it")
+                f.write_str("the lease was not renewed in time, and another worker may have taken it; the next read of the row tells")
             }
             Stall::Missing => {
-                f.write_str("the shard or one of its children was not found; listing the shards")
+                f.write_str("the shard or one of its children was not found; the shards are listed until a listing shows the missing one")
             }
             Stall::Unproven { listings, against } => unproven(f, *listings, against.as_ref()),
             Stall::EndClaimed => f.write_str(
@@ -159,9 +159,11 @@ impl fmt::Display for Stall {
                  iterator is taken after the last record"
             ),
             Stall::ReadsFail { failures } => {
-                write!(f, "reads of the shard failed {failures} times in a row")
+                write!(f, "reads of the shard failed {failures} times in a row; the shard is read again after a pause")
             }
-            Stall::ReadsEmpty => f.write_str("reads return no records, although the shard is not at its tip"),
+            Stall::ReadsEmpty => {
+                f.write_str("reads return no records, although the shard is not at its tip; the shard is read on")
+            }
             Stall::WaitsToRead => f.write_str(WAITS_TO_READ),
             Stall::CoParents(parents) => write!(
                 f,
@@ -171,10 +173,10 @@ impl fmt::Display for Stall {
             Stall::Children { left } => {
                 write!(
                     f,
-                    "the shard has ended, and {left} of its children have no lease yet"
+                    "the shard has ended, and {left} of its children have no lease yet; the leases are being created"
                 )
             }
-            Stall::Writing => f.write_str("the row of the lease cannot be written"),
+            Stall::Writing => f.write_str("the row of the lease cannot be written; the write is tried until the lease expires"),
             Stall::Closing => f.write_str("the application has not closed the shard yet"),
         }
     }
