@@ -3,7 +3,8 @@
 //! The lock is a row whose version changes with every renewal. A worker that has seen the same version for longer than the lock lasts
 //! takes it, on the condition that the version is still the same. Two things are safer than in the original. A write of unknown
 //! outcome does not cost the leadership: the next one holds for either version that the row may show. And the leader counts the
-//! lock's validity from the moment at which it sent the write.
+//! lock's validity from the moment at which it sent the write. Nor does one refused condition cost the leadership: of a write that was executed
+//! twice, the second execution finds the version of the first. A second refusal in a row does.
 //!
 //! A leader that stood still for longer than the lock lasts does not lead, but goes on renewing: the version in the row says whether
 //! another worker has taken the lock meanwhile. If none has, it leads again at once; and if it stops, it gives the lock up. Else the row
@@ -39,6 +40,16 @@ struct Held {
     versions: Vec<String>,
     valid_until: Mono,
     beat_at: Mono,
+    /// The condition of the last renewal did not hold. The renewal may have been executed twice: then the version in the row is its own.
+    refused: bool,
+}
+
+impl Held {
+    /// The row may show this version, too. The next renewal tells.
+    fn doubt(&mut self, version: &str, beat_at: Mono) {
+        self.versions.push(version.to_owned());
+        self.beat_at = beat_at;
+    }
 }
 
 impl LeaderLock {
@@ -130,6 +141,7 @@ impl LeaderLock {
             versions: vec![version],
             valid_until: sent + LEADER_LEASE,
             beat_at: sent + LEADER_BEAT,
+            refused: false,
         });
     }
 
@@ -141,12 +153,20 @@ impl LeaderLock {
         let renews = matches!(write, FleetWrite::Beat { .. });
         match outcome {
             Outcome::Applied(_) => self.hold(version.clone(), sent),
-            Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed => self.held = None,
+            Outcome::Refused(refusal) if renews && refusal.why == Why::ConditionFailed => {
+                self.held.take_if(|held| held.refused);
+                if let Some(held) = &mut self.held {
+                    held.refused = true;
+                    held.doubt(version, now);
+                }
+            }
+            Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed => {
+                self.perhaps = Some((version.clone(), sent));
+            }
             Outcome::Unknown(_) if !renews => self.perhaps = Some((version.clone(), sent)),
             Outcome::Unknown(_) => {
                 if let Some(held) = &mut self.held {
-                    held.versions.push(version.clone());
-                    held.beat_at = now + RETRY;
+                    held.doubt(version, now + RETRY);
                 }
                 self.held.take_if(|held| held.versions.len() > MAX_DOUBTS);
             }
