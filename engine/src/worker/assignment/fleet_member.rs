@@ -206,7 +206,7 @@ impl FleetMember {
         if self.tidied_after < scan {
             self.tidied_after = scan;
             let stale = || fleet.stale(cx).filter(|_| self.leads(cx));
-            return fleet.misleading(cx.now()).or_else(stale).map(forget);
+            return fleet.misleading(cx).or_else(stale).map(forget);
         }
         None
     }

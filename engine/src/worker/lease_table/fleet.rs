@@ -16,8 +16,8 @@ use crate::fleet::{
 };
 use crate::ids::WorkerId;
 use crate::row::{HandsOver, LeaseRow};
-use crate::share_out::{Rules, age_of, rules, whole_seconds};
-use crate::time::{Mono, Span};
+use crate::share_out::{Rules, age_of, is_fresh, rules, whole_seconds};
+use crate::time::{Mono, Span, Wall};
 use crate::worker::context::Context;
 use std::collections::BTreeMap;
 
@@ -30,12 +30,14 @@ struct SeenWorker {
     asked: Mono,
     /// A lease of its own has expired since. KCL's leader takes it for alive for a minute more, and goes on to assign leases to it.
     dead: bool,
+    /// A lease of its own is not expired. A clock that is wrong, ours or the worker's, makes a report look old.
+    owns: bool,
     seen_by: u64,
 }
 
 impl SeenWorker {
     fn lives(&self, now: Mono) -> bool {
-        !self.dead && now < self.until
+        !self.dead && (now < self.until || self.owns)
     }
 }
 
@@ -114,6 +116,7 @@ impl Rows {
         let seen = SeenWorker {
             until: same.map_or_else(|| counts_until(cx, known, &row), |seen| seen.until),
             dead: same.is_some_and(|seen| seen.dead),
+            owns: known.is_some_and(|seen| seen.owns),
             asked: known.map_or(asked, |seen| seen.asked.max(asked)),
             seen_by: number,
             row,
@@ -131,14 +134,16 @@ impl Rows {
 
     fn stale(&self, now: Mono, oldest: i64) -> Option<&FleetWorker> {
         // A clock may be wrong by a day. That a report changes from scan to scan shows that its worker lives.
-        let dead = |seen: &&SeenWorker| seen.until <= now && seen.row.at < oldest;
+        let dead = |seen: &&SeenWorker| !seen.lives(now) && seen.until <= now && seen.row.at < oldest;
         self.workers.values().find(dead).map(|seen| &seen.row)
     }
 
-    /// A report of a worker of ours that is dead, and by which the worker counts as one that lives.
-    fn misleading(&self, now: Mono) -> Option<&FleetWorker> {
-        let dead = |seen: &&SeenWorker| seen.dead && seen.row.ours && now < seen.until;
-        self.workers.values().find(dead).map(|seen| &seen.row)
+    /// A report of a worker of ours that is dead, and by which the worker counts as one that lives: by when the report changed, or by the time
+    /// in it, which may lie far ahead.
+    fn misleading(&self, now: Mono, wall: Wall) -> Option<&FleetWorker> {
+        let counts = |seen: &&SeenWorker| now < seen.until || is_fresh(&seen.row, wall);
+        let mut dead = self.workers.values().filter(|seen| seen.dead && seen.row.ours);
+        dead.find(counts).map(|seen| &seen.row)
     }
 }
 
@@ -202,6 +207,15 @@ impl Fleet {
         for rows in [Some(&mut self.here), self.beside.as_mut()].into_iter().flatten() {
             if let Some(seen) = rows.workers.get_mut(id) {
                 seen.dead = true;
+            }
+        }
+    }
+
+    /// Whose leases are not expired: these workers live, whatever the time in their reports.
+    pub(super) fn note_owners<'a>(&mut self, owns: impl Fn(&WorkerId) -> bool + 'a) {
+        for rows in [Some(&mut self.here), self.beside.as_mut()].into_iter().flatten() {
+            for (id, seen) in &mut rows.workers {
+                seen.owns = owns(id);
             }
         }
     }
@@ -376,9 +390,10 @@ impl Fleet {
 
     /// A report of a worker of ours that is dead, with its table. KCL's leader would go by the report for a minute, and assign leases to the
     /// worker.
-    pub(in crate::worker) fn misleading(&self, now: Mono) -> Option<(Option<FleetTable>, &FleetWorker)> {
-        let here = self.here.misleading(now).map(|worker| (None, worker));
-        let beside = || self.beside.as_ref()?.misleading(now);
+    pub(in crate::worker) fn misleading(&self, cx: &Context) -> Option<(Option<FleetTable>, &FleetWorker)> {
+        let (now, wall) = (cx.now(), cx.wall());
+        let here = self.here.misleading(now, wall).map(|worker| (None, worker));
+        let beside = || self.beside.as_ref()?.misleading(now, wall);
         here.or_else(|| beside().map(|worker| (Some(FleetTable::Workers), worker)))
     }
 
@@ -394,11 +409,18 @@ impl Fleet {
 
 /// Until when a worker counts as one that lives, by a report that is new to us.
 fn counts_until(cx: &Context, before: Option<&SeenWorker>, report: &FleetWorker) -> Mono {
-    let told = age_of(report, cx.wall());
+    let told = age_of(report, cx.wall()).max(ahead_of(report, cx.wall()));
     let age = before.map_or(told, |before| {
         // While scans follow each other as they should, the change alone counts, whatever the clock of its worker shows.
         let unseen = cx.now().since(before.asked).0;
         told.min(Span(unseen.saturating_sub(cx.config().scan_interval.0)))
     });
     cx.now() + Span(WORKER_EXPIRY.0.saturating_sub(age.0))
+}
+
+/// By how much the time in a report lies ahead of our clock. Of a report that is seen for the first time nothing tells which of the two clocks is
+/// wrong: the report may be as old as that.
+fn ahead_of(report: &FleetWorker, now: Wall) -> Span {
+    let ahead = report.at.saturating_sub(seconds(now)).max(0);
+    Span(ahead.unsigned_abs().saturating_mul(1_000_000))
 }

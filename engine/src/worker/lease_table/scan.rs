@@ -5,7 +5,7 @@ use super::fleet_look::FleetLook;
 use super::observe::Source;
 use super::reports::Reports;
 use super::{Aside, Balance, Lease, LeaseTable, pace};
-use crate::ids::{LeaseKey, OpId};
+use crate::ids::{LeaseKey, OpId, WorkerId};
 use crate::input::{Outcome, Reply, ScanPage, Why};
 use crate::notice::Notice;
 use crate::output::TableOp;
@@ -399,14 +399,21 @@ impl LeaseTable {
     /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
     fn judge_fleet(&mut self, cx: &Context, balance: &Balance) {
         let number = self.scans.number;
+        let mut lately = BTreeSet::new();
         for ix in balance.available() {
-            let lease = self.get(*ix);
-            let silent =
-                lease.and_then(|lease| lease.row().filter(|row| lease.idle() >= silence_of(cx, row)));
-            if let Some(owner) = silent.and_then(|row| row.actual_owner().cloned()) {
-                self.fleet.let_expire(&owner);
+            let Some((lease, row)) = self.get(*ix).and_then(|lease| Some((lease, lease.row()?))) else {
+                continue;
+            };
+            let (silent, owner) = (lease.idle() >= silence_of(cx, row), row.actual_owner().cloned());
+            match owner {
+                Some(owner) if silent => self.fleet.let_expire(&owner),
+                Some(owner) => _ = lately.insert(owner),
+                None => {}
             }
         }
+        let counts = balance.counts();
+        let owns = |id: &WorkerId| lately.contains(id) || counts.get(id).is_some_and(|leases| *leases > 0);
+        self.fleet.note_owners(owns);
         self.fleet.scanned(cx, number, balance.has_other_programs());
     }
 

@@ -124,21 +124,38 @@ fn the_report_of_a_dead_worker_of_ours_misleads_until_it_counts_no_more_or_has_c
             ..report(&cx, Span::ZERO)
         };
         shows(&cx, &mut fleet, 1, cx.now(), &report);
-        assert_eq!(fleet.misleading(cx.now()), None, "it lives");
+        assert_eq!(fleet.misleading(&cx), None, "it lives");
         fleet.let_expire(&report.id);
         (cx, fleet, report)
     };
     let (cx, fleet, _) = dead(false);
-    assert_eq!(fleet.misleading(cx.now()), None, "KCL removes its own");
+    assert_eq!(fleet.misleading(&cx), None, "KCL removes its own");
     let (mut cx, mut fleet, report) = dead(true);
-    assert_eq!(fleet.misleading(cx.now()), Some((None, &report)));
+    assert_eq!(fleet.misleading(&cx), Some((None, &report)));
     let again = FleetWorker {
         at: report.at + 10,
         ..report
     };
     shows(&cx, &mut fleet, 2, cx.now(), &again);
-    assert_eq!(fleet.misleading(cx.now()), None, "it has reported since");
+    assert_eq!(fleet.misleading(&cx), None, "it has reported since");
     fleet.let_expire(&again.id);
     cx.later(WORKER_EXPIRY);
-    assert_eq!(fleet.misleading(cx.now()), None, "nobody goes by it any more");
+    let ahead = Some((None, &again));
+    assert_eq!(fleet.misleading(&cx), ahead, "KCL goes by the time in it");
+    cx.later(Span::from_secs(10));
+    assert_eq!(fleet.misleading(&cx), None, "nobody goes by it any more");
+}
+
+#[test]
+fn who_renews_leases_lives_whatever_the_time_in_its_report() {
+    let (cx, mut fleet) = (context(), Fleet::default());
+    let old = report(&cx, Span::from_secs(3_600));
+    shows(&cx, &mut fleet, 1, cx.now(), &old);
+    assert!(!lives(&cx, &fleet));
+    fleet.note_owners(|id| *id == old.id);
+    assert!(lives(&cx, &fleet), "the clock of one of the two is wrong");
+    shows(&cx, &mut fleet, 2, cx.now(), &old);
+    assert!(lives(&cx, &fleet), "until a scan shows its leases expired");
+    fleet.note_owners(|_| false);
+    assert!(!lives(&cx, &fleet));
 }
