@@ -23,6 +23,9 @@ pub struct PeerFaults {
     /// For so long at most, in µs.
     #[serde(rename = "dawdle", with = "micros")]
     pub dawdle_us: u64,
+    /// What chance does to requests and batches, and outages, pass programs of others by.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub spared: bool,
 }
 
 impl PeerFaults {
@@ -42,6 +45,7 @@ impl PeerFaults {
                 0
             },
             dawdle_us: draws.magnitude("peers", 5, 10_000, (lease_us / 10).max(10_000)),
+            spared: true,
         }
     }
 
@@ -83,6 +87,7 @@ mod tests {
             gap_us: 20_000,
             other_dawdles: 1_000,
             dawdle_us: 20_000,
+            spared: true,
         };
         let chance = |deed, ours| faults.chance(deed, ours, &mut Draws::new(7).roll("peers", 1));
         for deed in [Deed::End, Deed::Release, Deed::HandOver] {

@@ -14,7 +14,7 @@
 
 mod heirs;
 
-use super::fact::{Mark, Owner, Row, Verb};
+use super::fact::{Ask, How, Mark, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::fleet::{MIGRATION_NOTICED, REPORT_INTERVAL, WORKER_EXPIRY};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,8 @@ struct Life {
     blocked: bool,
     /// It reaches no table any more, so it can take nothing back.
     cut_off: bool,
+    /// When a write about itself was last not confirmed: it may be executed late.
+    unheard: Option<Time>,
     /// Since when its report is there, and when it was last written.
     reports: Option<(Time, Time)>,
     /// When it was last written, though another worker may have removed it since.
@@ -54,6 +56,7 @@ struct Life {
 #[derive(Clone, Debug)]
 pub(super) struct Led {
     is_on: bool,
+    wall_steps: bool,
     lease: Time,
     /// For so long a lease is left to the leader, if there is one and if there is none; and what is handed over to its owner.
     patience: Time,
@@ -86,6 +89,9 @@ const SLACK_US: Time = 5_000_000;
 /// How long a lock lasts that a worker of KCL has written, from its last beat on.
 const KCL_LOCK_US: Time = 120_000_000;
 
+/// A write that its worker has given up is executed within so many lease durations.
+const LATE_LEASES: u64 = 5;
+
 /// A report tells its time in whole seconds, so it may count for so much less.
 const REPORTED_US: Time = 1_000_000;
 
@@ -102,6 +108,7 @@ impl Led {
         let lease = terms.config.lease_duration();
         Self {
             is_on: terms.led && !terms.clocks_beyond,
+            wall_steps: terms.wall_steps,
             lease: terms.at_least(lease),
             patience: terms.at_least(lease.times(5)),
             leaderless: terms.at_least(lease.times(2)),
@@ -180,6 +187,12 @@ impl Led {
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 self.lives.entry(life).or_default().stopping = true;
             }
+            Fact::Answered {
+                life,
+                ask: Ask::Members,
+                how,
+                ..
+            } if how != How::Applied => self.lives.entry(life).or_default().unheard = Some(now),
             Fact::Died { life } => self.lives.entry(life).or_default().over = Some(now),
             Fact::Stopped { life, fatal } => {
                 self.lives.entry(life).or_default().over = Some(now);
@@ -273,7 +286,12 @@ impl Led {
     /// Whether every worker has known for a while that some other program's worker lives, so that a leader assigns.
     fn is_led(&self, now: Time, others: &BTreeSet<LifeNo>) -> bool {
         let unsure = self.doubt + REPORT_INTERVAL.0;
-        others.iter().filter_map(|life| self.lives.get(life)).any(|life| {
+        let known = others
+            .iter()
+            .filter_map(|life| Some((*life, self.lives.get(life)?)));
+        // Where clocks are set, a report tells nothing certain of who lives.
+        let mut known = known.filter(|(life, _)| !self.wall_steps || self.owns(now, *life));
+        known.any(|(_, life)| {
             // Who is cut off says nothing more.
             let lives =
                 |(since, last)| since + self.doubt <= now && now + REPORTED_US < last + WORKER_EXPIRY.0;
@@ -281,6 +299,15 @@ impl Led {
             let idle = life.idle.is_some_and(|last| last + unsure > now);
             known && life.over.is_none() && !idle
         })
+    }
+
+    /// Whether a life owns a lease that nobody takes for expired.
+    fn owns(&self, now: Time, life: LifeNo) -> bool {
+        let is_of = |row: Row| is_open(&row) && row.owner == Some(Owner::Life(life));
+        let lately = |truth: &Truth| now < truth.renewed.max(truth.named) + self.silence;
+        self.rows
+            .iter()
+            .any(|truth| truth.row.is_some_and(is_of) && lately(truth))
     }
 
     /// Whether a life has the lock, or had it when it decided what it does now.
@@ -344,7 +371,9 @@ impl Led {
     ) {
         let Some(Owner::Life(to)) = to else { return };
         let over = self.lives.get(&to).and_then(|life| life.over);
-        let expiry = WORKER_EXPIRY.0 + self.doubt;
+        // A clock that is ahead by less than a report counts for is not told from one that is right.
+        let ahead = if self.wall_steps { WORKER_EXPIRY.0 } else { 0 };
+        let expiry = WORKER_EXPIRY.0 + ahead + self.doubt;
         if let Some(over) = over.filter(|over| over + expiry < now) {
             verdict.report(Property::LeasesOwned, now, || {
                 format!(
@@ -402,7 +431,11 @@ impl Led {
 
     fn judge_stop(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
         let known = self.lives.get(&life).copied().unwrap_or_default();
-        if known.cut_off {
+        if known.cut_off
+            || known
+                .unheard
+                .is_some_and(|at| now < at + LATE_LEASES * self.lease)
+        {
             return;
         }
         if known.reports.is_some() {

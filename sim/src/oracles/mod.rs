@@ -78,6 +78,8 @@ pub struct Terms {
     pub upgraded: Option<Config>,
     /// Some clock is worse than the configuration promises: beliefs may overlap.
     pub clocks_beyond: bool,
+    /// Wall clocks are set while the world runs.
+    pub wall_steps: bool,
     /// Handlers that do not heed an abort, and for how long, in µs.
     pub deaf_us: u64,
     /// How long a handler takes to heed an abort, in µs.
@@ -105,6 +107,7 @@ impl Terms {
             config,
             upgraded: None,
             clocks_beyond: false,
+            wall_steps: false,
             deaf_us: 0,
             abort_us: 1_000,
             mixed: false,

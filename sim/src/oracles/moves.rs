@@ -40,6 +40,8 @@ pub(super) struct Moves {
     interval: Time,
     timeout: Time,
     patience: Time,
+    /// For so long a worker that has started asks for few leases, as some owner may have died.
+    joining: Time,
     /// When the last thing happened for which leases have to move.
     disturbed: Time,
     /// How many unfinished leases name a worker.
@@ -71,6 +73,7 @@ impl Moves {
             interval: terms.at_most(terms.most(|config| config.scan_interval().scaled(21, 20))),
             timeout: terms.at_most(terms.most(|config| config.table_timeout())),
             patience: terms.at_most(terms.most(|config| config.hand_over_timeout())),
+            joining: terms.at_most(terms.most(|config| config.lease_duration().times(2))),
             disturbed: 0,
             named: BTreeMap::new(),
             rows: BTreeMap::new(),
@@ -208,7 +211,7 @@ impl Moves {
         // Who began to scan before the calm asks for leases by what it was shown, and that takes a while.
         let calm = self.disturbed.max(since) + scan + 2 * self.timeout;
         let round = scan + 2 * self.timeout + self.patience;
-        let until = calm + ROUNDS * self.named.len() as u64 * round;
+        let until = calm + self.joining + ROUNDS * self.named.len() as u64 * round;
         let in_calm = self.made.iter().filter(|made| made.asked > calm);
         let mut moves: BTreeMap<ShardNo, usize> = BTreeMap::new();
         let mut told = BTreeSet::new();

@@ -5,8 +5,8 @@ mod migrated;
 use super::{Plan, led};
 use crate::draws::Draws;
 use crate::faults::{
-    ApplicationFaults, Faults, InterruptionKind, PeerFaults, ProcessFaults, StreamFaults, SuspensionFaults,
-    WallAfter,
+    ApplicationFaults, ClockFaults, Faults, InterruptionKind, PeerFaults, StreamFaults, SuspensionFaults,
+    WallAfter, WallStep,
 };
 use crate::peers::{Assignment, Fleet, Program};
 use leasehold_engine::config::InitialPosition;
@@ -72,9 +72,10 @@ impl Plan {
                 .with_initial_position(InitialPosition::TrimHorizon)
         });
         plan.start = start.map(Arc::new);
-        plan.faults = survivable(plan.faults, &plan.fleet);
+        plan.faults = survivable(&plan, plan.faults.clone());
         if plan.config.policies().life != Life::Counter {
             keep_time(&mut plan.faults.suspension);
+            plan.faults.clock.steps.clear();
         }
         plan.faults.peers = PeerFaults::draw(draws, plan.config.lease_duration().0);
         if other == Program::Kcl3 {
@@ -108,11 +109,34 @@ fn keep_time(faults: &mut SuspensionFaults) {
     }
 }
 
-/// Of these faults, those that other programs get over by themselves.
-fn survivable(faults: Faults, fleet: &Fleet) -> Faults {
-    let mut interruptions = faults.process.interruptions;
-    interruptions.retain(|interruption| {
-        let ours = fleet.program(interruption.worker as usize) == Program::Leasehold;
+/// A leader of KCL goes by the times in reports: it assigns leases to a dead worker whose clock was a day ahead for a day. So each clock is set
+/// right again within two minutes.
+fn set_right(clock: &mut ClockFaults, plan: &Plan) {
+    const MOST_US: u64 = 120_000_000;
+    let end = |step: &WallStep| {
+        let mut roll = Draws::new(plan.seed).roll("set-right", step.at);
+        step.at
+            .saturating_add(roll.magnitude(1_000_000, MOST_US))
+            .min(plan.fault_us)
+    };
+    let back = |step: &WallStep| WallStep {
+        at: end(step),
+        worker: step.worker,
+        by_ms: -step.by_ms,
+        freeze: false,
+    };
+    clock.steps.retain(|step| !step.freeze);
+    let backs: Vec<WallStep> = clock.steps.iter().map(back).collect();
+    clock.steps.extend(backs);
+    clock.steps.sort_by_key(|step| step.at);
+}
+
+/// Of these faults, those that other programs get over by themselves, and those of our workers alone.
+fn survivable(plan: &Plan, faults: Faults) -> Faults {
+    let fleet = &plan.fleet;
+    let is_ours = |worker: u32, at: u64| plan.runs_ours(worker as usize, at);
+    let mut process = faults.process;
+    process.interruptions.retain(|interruption| {
         let survived = match interruption.kind {
             // A frozen worker of theirs writes on when it thaws, though another worker reads the shard by then.
             InterruptionKind::Pause { .. } => false,
@@ -122,24 +146,35 @@ fn survivable(faults: Faults, fleet: &Fleet) -> Faults {
             InterruptionKind::Crash { .. } => !fleet.programs.contains(&Program::Kinsumer),
             InterruptionKind::Replace { .. } => true,
         };
-        ours || survived
+        is_ours(interruption.worker, interruption.at) || survived
     });
+    let mut clock = faults.clock;
+    clock.beyond = false;
+    clock.rate_ppm.clear();
+    clock.steps.retain(|step| is_ours(step.worker, step.at));
+    if fleet.programs.contains(&Program::Kcl3) {
+        set_right(&mut clock, plan);
+    }
     Faults {
-        process: ProcessFaults {
-            interruptions,
-            ..ProcessFaults::default()
-        },
+        call: faults.call,
+        outage: faults.outage,
+        storm: faults.storm,
+        process,
         upgrade: faults.upgrade,
+        clock,
         // Programs of others are not suspended.
         suspension: faults.suspension,
         stream: StreamFaults {
             reshards: faults.stream.reshards,
             update_ms: faults.stream.update_ms,
+            read_throttled: faults.stream.read_throttled,
+            empty_read: faults.stream.empty_read,
             ..StreamFaults::default()
         },
         application: ApplicationFaults {
-            batch_us: faults.application.batch_us,
-            ..ApplicationFaults::default()
+            // No worker of others has a way to leave a record out.
+            poison: 0,
+            ..faults.application
         },
         ..Faults::default()
     }

@@ -265,6 +265,7 @@ fn is_read(ask: Ask) -> bool {
 fn name(ask: Ask) -> (&'static str, &'static str) {
     match ask {
         Ask::Setup => ("describe or create", "table"),
+        Ask::OwnerIndex => ("describe the index of owners", "table"),
         Ask::DescribeStream(_) => ("describe", "stream"),
         Ask::ScanPage => ("scan", "table"),
         Ask::Read => ("read", "table"),

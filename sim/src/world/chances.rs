@@ -150,10 +150,16 @@ impl Chances {
         let found = match &self.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
             None => {
-                let mut found = self.draw_call(cx, site, roll, way_us, about.owned);
-                found.extend(self.replicas.draw(cx, site, about));
-                found.extend(self.replicas.draw_claim(cx, site, about));
-                found.extend(self.misreads.draw(cx, site, about));
+                let mut found = Vec::new();
+                if !is_spared(cx, usize::from(site.worker)) {
+                    found = self.draw_call(cx, site, roll, way_us, about.owned);
+                    found.extend(self.replicas.draw(cx, site, about));
+                    found.extend(self.replicas.draw_claim(cx, site, about));
+                    found.extend(self.misreads.draw(cx, site, about));
+                }
+                let ours = cx.plan().runs_ours(usize::from(site.worker), cx.now());
+                let mut roll = cx.draws().roll("peers", site.key());
+                found.extend(cx.plan().faults.peers.chance(site.deed, ours, &mut roll));
                 found
             }
         };
@@ -222,9 +228,6 @@ impl Chances {
             let faults = &cx.plan().faults;
             found.extend(faults.table.chance_of_hand_over(roll, lease_us));
         }
-        let ours = cx.plan().runs_ours(usize::from(site.worker), cx.now());
-        let mut roll = cx.draws().roll("peers", site.key());
-        found.extend(cx.plan().faults.peers.chance(deed, ours, &mut roll));
         if stormy {
             cx.mark("throttle-storm");
         }
@@ -235,6 +238,7 @@ impl Chances {
     fn of_batch(&mut self, cx: &Context, site: Site, roll: &mut Roll) -> Vec<Chance> {
         let found = match &self.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
+            None if is_spared(cx, usize::from(site.worker)) => Vec::new(),
             None => {
                 let mut found = Vec::new();
                 let application = &cx.plan().faults.application;
@@ -261,6 +265,11 @@ impl Chances {
     }
 }
 
+/// Whether faults pass a worker by, since it runs a program of others.
+pub(super) fn is_spared(cx: &Context, w: usize) -> bool {
+    cx.plan().faults.peers.spared && !cx.plan().runs_ours(w, cx.now())
+}
+
 /// Whether a request is turned away because everybody is.
 fn is_stormy(cx: &Context, site: Site) -> bool {
     let service = if site.deed.is_of_table() {
@@ -275,7 +284,7 @@ fn is_stormy(cx: &Context, site: Site) -> bool {
 /// The deed that a request is.
 pub(super) fn deed(ask: Ask) -> Deed {
     match ask {
-        Ask::Setup | Ask::DescribeStream(_) => Deed::Setup,
+        Ask::Setup | Ask::OwnerIndex | Ask::DescribeStream(_) => Deed::Setup,
         Ask::Members => Deed::Members,
         Ask::ScanPage | Ask::Owned => Deed::Scan,
         Ask::Read => Deed::Read,

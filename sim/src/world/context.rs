@@ -201,6 +201,7 @@ fn terms(plan: &Plan) -> Terms {
         config: plan.config.clone(),
         upgraded: plan.upgraded.clone(),
         clocks_beyond: plan.faults.clock.beyond,
+        wall_steps: !plan.faults.clock.steps.is_empty(),
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
         mixed: plan.has_others() || plan.start.is_some(),

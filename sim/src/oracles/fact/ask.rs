@@ -9,6 +9,8 @@ use leasehold_engine::ids::OpId;
 pub enum Ask {
     /// DescribeTable, CreateTable.
     Setup,
+    /// DescribeTable, for the index of owners.
+    OwnerIndex,
     /// DescribeStreamSummary of the stream of this number.
     DescribeStream(StreamNo),
     /// One page of a scan.

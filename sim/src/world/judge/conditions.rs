@@ -102,8 +102,12 @@ impl Scene<'_> {
     fn handing_over(&self) -> Option<(Property, String)> {
         let mut rows = self.services.rows().iter().enumerate();
         rows.find_map(|(shard, lease)| {
-            let row = lease.row().filter(|_| self.is_well(shard as ShardNo))?;
+            // A finished lease needs no owner any more.
+            let row = lease.row().filter(|row| !row.checkpoint.is_end())?;
             let (old, next) = (row.handing_over.as_ref()?, &row.owner);
+            if !self.is_well(shard as ShardNo) {
+                return None;
+            }
             if self.fleet.keeps_what_is_claimed(self.cx, old) {
                 return None;
             }

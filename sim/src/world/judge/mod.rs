@@ -116,7 +116,7 @@ impl Judge {
         {
             self.settled(cx, (services, fleet, chances), since, &settling);
         } else if now > settling.deadline {
-            self.stalled(cx, unmet, now - settling.since);
+            self.stalled(cx, fleet, unmet, now - settling.since);
         }
     }
 
@@ -129,7 +129,7 @@ impl Judge {
                 let bound_us = settling.bound_us();
                 self.ending = Some(Ending::Settled { after_us, bound_us });
             }
-            unmet if now > settling.deadline => self.stalled(cx, unmet, after_us),
+            unmet if now > settling.deadline => self.stalled(cx, fleet, unmet, after_us),
             Some(_) => {}
         }
     }
@@ -170,16 +170,28 @@ impl Judge {
         });
     }
 
-    fn stalled(&mut self, cx: &mut Context, unmet: Option<(Property, String)>, after_us: u64) {
+    fn stalled(&mut self, cx: &mut Context, fleet: &Fleet, unmet: Option<(Property, String)>, after_us: u64) {
         // With clocks worse than promised a holder may be robbed over and over; nothing was promised then.
         if cx.plan().faults.clock.beyond {
             self.ending = Some(Ending::Excused("clocks were worse than promised"));
             return;
         }
         // A leader of KCL moves leases by load, for ever if what is read changes from minute to minute.
-        let fleet = &cx.plan().fleet;
-        if unmet.is_none() && fleet.is_led() && fleet.assignment == Assignment::Load {
+        let plan = &cx.plan().fleet;
+        if unmet.is_none() && plan.is_led() && plan.assignment == Assignment::Load {
             self.ending = Some(Ending::Excused("a leader of KCL moved leases to and fro by load"));
+            return;
+        }
+        let ours = fleet
+            .workers()
+            .iter()
+            .any(|worker| worker.is_core() && worker.is_ours());
+        let waits = |property| matches!(property, Property::HashSpaceCovered | Property::LeasesOwned);
+        if cx.plan().fleet.has_kcl() && !ours && unmet.as_ref().is_some_and(|(property, _)| waits(*property))
+        {
+            self.ending = Some(Ending::Excused(
+                "the models of KCL have no auditor, which fills holes",
+            ));
             return;
         }
         let (property, sentence) = unmet.unwrap_or_else(|| {

@@ -53,7 +53,8 @@ pub(crate) type TableAsk = (Ask, Option<ShardNo>, Option<u64>, Option<u64>);
 
 pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
     match op {
-        TableOp::Describe | TableOp::OwnerIndex | TableOp::Create => (Ask::Setup, None, None, None),
+        TableOp::Describe | TableOp::Create => (Ask::Setup, None, None, None),
+        TableOp::OwnerIndex => (Ask::OwnerIndex, None, None, None),
         TableOp::Members(_) | TableOp::Fleet(_) | TableOp::FleetTable(..) => (Ask::Members, None, None, None),
         TableOp::Owned { .. } => (Ask::Owned, None, None, None),
         TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),

@@ -11,7 +11,7 @@ use crate::oracles::{Fact, ShardNo, Time};
 use crate::peers;
 use crate::recording::RequestNo;
 use crate::streams::StreamNo;
-use crate::world::chances::{About, Chances, deed};
+use crate::world::chances::{About, Chances, deed, is_spared};
 use crate::world::context::Context;
 use crate::world::fleet::Fleet;
 use crate::world::fleet::worker::Adapter;
@@ -270,6 +270,9 @@ impl Sent {
     /// What becomes of it if its worker is cut off from the service.
     fn outage(&self, cx: &mut Context) -> Option<Fate> {
         let now = cx.now();
+        if is_spared(cx, self.w) {
+            return None;
+        }
         let outage = cx.plan().faults.outage.outages.iter().find(|outage| {
             outage.worker as usize == self.w
                 && outage.from <= now
