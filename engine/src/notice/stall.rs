@@ -161,9 +161,7 @@ impl fmt::Display for Stall {
             Stall::ReadsFail { failures } => {
                 write!(f, "reads of the shard failed {failures} times in a row; the shard is read again after a pause")
             }
-            Stall::ReadsEmpty => {
-                f.write_str("reads return no records, although the shard is not at its tip; the shard is read on")
-            }
+            Stall::ReadsEmpty => f.write_str(READS_EMPTY),
             Stall::WaitsToRead => f.write_str(WAITS_TO_READ),
             Stall::CoParents(parents) => write!(
                 f,
@@ -184,6 +182,9 @@ impl fmt::Display for Stall {
 
 const SETTLING: &str =
     "the lease was stolen, and its former owner may still count on it for a lease duration";
+
+const READS_EMPTY: &str =
+    "reads return no records, although the shard is not at its tip; the shard is read on";
 
 const WAITS_TO_READ: &str = "the shard waits for its turn to be read: records of other shards that are not processed fill the memory \
     (`memory_budget`), or as many reads as may be are under way (`max_reads`)";

@@ -12,9 +12,10 @@
 //! goes back. What is said of leases and leaders is asked for in that time only; that who stops leaves nothing, always. And who ends the
 //! migration has waited for as long as it is configured to, while every owner reported (`leases-owned`): to others nothing is assigned.
 
+mod acts;
 mod heirs;
 
-use super::fact::{Ask, How, Mark, Owner, Row, Verb};
+use super::fact::{Ask, How, Mark, Owner, Row};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::fleet::{MIGRATION_NOTICED, REPORT_INTERVAL, WORKER_EXPIRY};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +44,8 @@ struct Life {
     cut_off: bool,
     /// When a write about itself was last not confirmed: it may be executed late.
     unheard: Option<Time>,
+    /// When a request to the table last failed: what it has to do takes longer.
+    hindered: Option<Time>,
     /// Since when its report is there, and when it was last written.
     reports: Option<(Time, Time)>,
     /// When it was last written, though another worker may have removed it since.
@@ -171,6 +174,19 @@ impl Led {
             Fact::Rules { by, led } => {
                 self.goes_over(now, by.filter(|by| !others.contains(by)), led, verdict)
             }
+            Fact::Stopped { life, fatal } => {
+                self.lives.entry(life).or_default().over = Some(now);
+                if !fatal && !others.contains(&life) {
+                    self.judge_stop(now, life, verdict);
+                }
+            }
+            _ => self.note_life(now, fact),
+        }
+    }
+
+    /// What happens to a worker.
+    fn note_life(&mut self, now: Time, fact: &Fact) {
+        match *fact {
             Fact::Booted { life, .. } => self.lives.entry(life).or_default().since = now,
             Fact::ScanEnded { life } => self.lives.entry(life).or_default().scanned = now,
             Fact::Paused { life } => self.lives.entry(life).or_default().stands = true,
@@ -187,19 +203,15 @@ impl Led {
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 self.lives.entry(life).or_default().stopping = true;
             }
-            Fact::Answered {
-                life,
-                ask: Ask::Members,
-                how,
-                ..
-            } if how != How::Applied => self.lives.entry(life).or_default().unheard = Some(now),
-            Fact::Died { life } => self.lives.entry(life).or_default().over = Some(now),
-            Fact::Stopped { life, fatal } => {
-                self.lives.entry(life).or_default().over = Some(now);
-                if !fatal && !others.contains(&life) {
-                    self.judge_stop(now, life, verdict);
+            Fact::Answered { life, ask, how, .. } if matches!(how, How::NotSent | How::Unknown) => {
+                let known = self.lives.entry(life).or_default();
+                match ask {
+                    Ask::Members => (known.unheard, known.hindered) = (Some(now), Some(now)),
+                    Ask::ScanPage | Ask::Owned | Ask::Read | Ask::Write(_) => known.hindered = Some(now),
+                    _ => {}
                 }
             }
+            Fact::Died { life } => self.lives.entry(life).or_default().over = Some(now),
             _ => {}
         }
     }
@@ -316,142 +328,6 @@ impl Led {
         self.lock == Some(life) || self.before.is_some_and(had)
     }
 
-    /// A worker of ours wrote a row.
-    fn judge(
-        &self,
-        now: Time,
-        (life, shard, verb): (LifeNo, ShardNo, Verb),
-        (before, after): (Option<Row>, Option<Row>),
-        others: &BTreeSet<LifeNo>,
-        verdict: &mut Verdict,
-    ) {
-        let stopping = self.lives.get(&life).is_some_and(|life| life.stopping);
-        if matches!(verb, Verb::Take | Verb::Assign) && !stopping && self.is_led(now, others) {
-            self.judge_early(now, (life, shard), before, others, verdict);
-        }
-        if !matches!(verb, Verb::Assign | Verb::BeginHandOver) {
-            return;
-        }
-        let to = after.and_then(|row| row.next.or(row.owner));
-        if !stopping && !self.leads(now, life) {
-            verdict.report(Property::OneLeader, now, || {
-                format!(
-                    "life {life} gives shard {shard} to {to:?}, and the leader's lock is that of life {:?}",
-                    self.lock
-                )
-            });
-        }
-        self.judge_target(now, (life, shard), to, verdict);
-    }
-
-    /// A worker of ours takes a lease or gives it to another one.
-    fn judge_early(
-        &self,
-        now: Time,
-        (life, shard): (LifeNo, ShardNo),
-        before: Option<Row>,
-        others: &BTreeSet<LifeNo>,
-        verdict: &mut Verdict,
-    ) {
-        let truth = self.rows.get(shard as usize).copied().unwrap_or_default();
-        let row = before.filter(is_open);
-        if let Some(why) = row.and_then(|row| self.early(now, life, row, truth, others)) {
-            verdict.report(Property::FairShares, now, || {
-                format!("life {life} takes or assigns shard {shard}, {why}: it is too early, or another worker's to assign")
-            });
-        }
-    }
-
-    fn judge_target(
-        &self,
-        now: Time,
-        (life, shard): (LifeNo, ShardNo),
-        to: Option<Owner>,
-        verdict: &mut Verdict,
-    ) {
-        let Some(Owner::Life(to)) = to else { return };
-        let over = self.lives.get(&to).and_then(|life| life.over);
-        // A clock that is ahead by less than a report counts for is not told from one that is right.
-        let ahead = if self.wall_steps { WORKER_EXPIRY.0 } else { 0 };
-        let expiry = WORKER_EXPIRY.0 + ahead + self.doubt;
-        if let Some(over) = over.filter(|over| over + expiry < now) {
-            verdict.report(Property::LeasesOwned, now, || {
-                format!(
-                    "life {life} gives shard {shard} to life {to}, which ended {} ms ago",
-                    (now - over) / 1_000
-                )
-            });
-        }
-    }
-
-    /// Why a lease is not to be taken or assigned yet by a worker.
-    fn early(
-        &self,
-        now: Time,
-        life: LifeNo,
-        row: Row,
-        truth: Truth,
-        others: &BTreeSet<LifeNo>,
-    ) -> Option<String> {
-        let (named, renewed) = (now - truth.named, now - truth.renewed);
-        let (me, leads) = (Some(Owner::Life(life)), self.leads(now, life));
-        let ms = |us: Time| us / 1_000;
-        // A leader ends a hand-over that the owner does not end.
-        let ends = leads && row.next.is_some() && named >= self.overdue + self.lease;
-        let left = match self.has_leader(now, others) {
-            true => self.patience,
-            false => self.leaderless,
-        };
-        let patience = match leads {
-            true => self.silence_of(row, truth, others),
-            false => left + self.lease,
-        };
-        // The report of a worker that has stopped or died is removed. Then the worker does not come to take an assigned lease.
-        let is_gone = |owner: Owner| match owner {
-            Owner::Life(owner) => {
-                let known = self.lives.get(&owner);
-                known.is_some_and(|known| known.reports.is_none() && known.reported > 0)
-            }
-            Owner::Stranger => false,
-        };
-        match row.owner {
-            owner if owner == me => None,
-            Some(owner) if leads && truth.assigned.is_some() && is_gone(owner) => None,
-            None if !leads && named < self.patience => Some(format!("which is free for {} ms", ms(named))),
-            Some(owner) if row.next == me && renewed < self.lease && named < self.overdue => Some(format!(
-                "which {owner:?} is to hand over to it for {} ms",
-                ms(named)
-            )),
-            Some(owner) if row.next != me && renewed < patience && !ends => {
-                Some(format!("which {owner:?} renewed {} ms ago", ms(renewed)))
-            }
-            _ => None,
-        }
-    }
-
-    fn judge_stop(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
-        let known = self.lives.get(&life).copied().unwrap_or_default();
-        if known.cut_off
-            || known
-                .unheard
-                .is_some_and(|at| now < at + LATE_LEASES * self.lease)
-        {
-            return;
-        }
-        if known.reports.is_some() {
-            verdict.report(Property::StopsCleanly, now, || {
-                format!("life {life} stopped, and its report is still there: leases will be assigned to it")
-            });
-        }
-        if self.lock == Some(life) {
-            verdict.report(Property::StopsCleanly, now, || {
-                format!(
-                    "life {life} stopped, and the leader's lock is still its own: nobody leads for a while"
-                )
-            });
-        }
-    }
-
     /// What is never taken is not seen when it is taken.
     pub(super) fn look(&mut self, now: Time, others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
         if !self.is_on {
@@ -478,7 +354,8 @@ impl Led {
                 && !life.blocked
                 && !others.contains(&owner);
             let due = truth.named.max(life.since).max(from) + self.doubt;
-            if followed && lives && truth.assigned == Some(owner) && due < life.scanned {
+            let hindered = life.hindered.is_some_and(|at| due <= at + self.doubt);
+            if followed && lives && !hindered && truth.assigned == Some(owner) && due < life.scanned {
                 truth.assigned = None;
                 verdict.report(Property::LeasesOwned, now, || {
                     format!(
@@ -504,7 +381,8 @@ impl Led {
                 .reports
                 .map_or(known.since, |(_, last)| last.max(known.since))
                 .max(known.reported);
-            if lives && last + period < known.scanned {
+            let hindered = known.hindered.is_some_and(|at| last + period <= at + self.doubt);
+            if lives && !hindered && last + period < known.scanned {
                 known.reports = known.reports.map(|(since, _)| (since, now));
                 verdict.report(Property::RequestsOnTime, now, || {
                     let ms = (now - last) / 1_000;

@@ -205,11 +205,8 @@ impl Repeats {
         } else if let Some(covered) = taken_back.filter(|_| is < was) {
             state.covered = covered;
         }
-        // A program of others that has lost the lease may write a checkpoint all the same. The owner goes on from its own checkpoint, and leaves the
-        // foreign one in the row until then.
-        let is_owner =
-            owner(before).is_none() || owner(before) == by.map(Owner::Life) || owner(before) != owner(after);
-        if (is_owner || !of_others) && (is != was || before.is_none()) {
+        let binds = !of_others || may_write(owner(before), owner(after), by);
+        if binds && (is != was || before.is_none()) {
             state.covered = state.covered.max(is);
         }
         // It lets go: nobody takes the lease from it.
@@ -297,6 +294,12 @@ impl Repeats {
             )
         });
     }
+}
+
+/// Whether a checkpoint is the owner's. A program of others that has lost the lease may write a checkpoint all the same. The owner goes on from its
+/// own checkpoint, and leaves the foreign checkpoint in the row until then.
+fn may_write(before: Option<Owner>, after: Option<Owner>, by: Option<LifeNo>) -> bool {
+    before.is_none() || before == by.map(Owner::Life) || before != after
 }
 
 #[cfg(test)]

@@ -32,6 +32,8 @@ struct SeenWorker {
     dead: bool,
     /// A lease of its own is not expired. A clock that is wrong, ours or the worker's, makes a report look old.
     owns: bool,
+    /// Since when rows have named this worker of ours, and none shows that it has taken its lease.
+    untaken_since: Option<Mono>,
     seen_by: u64,
 }
 
@@ -57,6 +59,17 @@ struct Rows {
     leader: Option<SeenLeader>,
     state: Option<(FleetState, u64)>,
     migration: Option<(TableMigration, u64)>,
+}
+
+/// What the rows of its leases tell of a worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    /// Some row names it.
+    pub(super) named: bool,
+    /// A lease of its own is not expired, or has been so for a moment only.
+    pub(super) owns: bool,
+    /// The row of such a lease shows that it has taken the lease.
+    pub(super) takes: bool,
 }
 
 /// What the scans have shown of the fleet.
@@ -117,6 +130,7 @@ impl Rows {
             until: same.map_or_else(|| counts_until(cx, known, &row), |seen| seen.until),
             dead: same.is_some_and(|seen| seen.dead),
             owns: known.is_some_and(|seen| seen.owns),
+            untaken_since: same.and_then(|seen| seen.untaken_since),
             asked: known.map_or(asked, |seen| seen.asked.max(asked)),
             seen_by: number,
             row,
@@ -211,11 +225,22 @@ impl Fleet {
         }
     }
 
-    /// Whose leases are not expired: these workers live, whatever the time in their reports.
-    pub(super) fn note_owners<'a>(&mut self, owns: impl Fn(&WorkerId) -> bool + 'a) {
+    /// What the rows of its leases tell of each worker.
+    ///
+    /// A worker of ours takes soon what it was assigned, and its row says so. A leader of KCL that goes by the report of a dead worker assigns a
+    /// lease to it again and again, so that the row never stands still for long: the worker is dead if rows have named it for `silence`, and
+    /// none shows a take.
+    pub(super) fn note_owners(&mut self, cx: &Context, standing: impl Fn(&WorkerId) -> Standing) {
+        let now = cx.now();
         for rows in [Some(&mut self.here), self.beside.as_mut()].into_iter().flatten() {
             for (id, seen) in &mut rows.workers {
-                seen.owns = owns(id);
+                let standing = standing(id);
+                seen.owns = standing.owns;
+                let waits = seen.row.ours && id != cx.me() && standing.named && !standing.takes;
+                seen.untaken_since = waits.then(|| seen.untaken_since.unwrap_or(now));
+                seen.dead |= seen
+                    .untaken_since
+                    .is_some_and(|since| now.since(since) >= silence(cx));
             }
         }
     }

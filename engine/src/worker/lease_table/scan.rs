@@ -1,6 +1,6 @@
 //! Reading the whole lease table, page by page.
 
-use super::fleet::silence_of;
+use super::fleet::{Standing, silence_of};
 use super::fleet_look::FleetLook;
 use super::observe::Source;
 use super::reports::Reports;
@@ -14,7 +14,7 @@ use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the scans so far have shown beside leases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -399,21 +399,29 @@ impl LeaseTable {
     /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
     fn judge_fleet(&mut self, cx: &Context, balance: &Balance) {
         let number = self.scans.number;
-        let mut lately = BTreeSet::new();
+        // Who owns an expired lease, and whether it has been expired for a moment only.
+        let mut expired: BTreeMap<WorkerId, bool> = BTreeMap::new();
         for ix in balance.available() {
             let Some((lease, row)) = self.get(*ix).and_then(|lease| Some((lease, lease.row()?))) else {
                 continue;
             };
             let (silent, owner) = (lease.idle() >= silence_of(cx, row), row.actual_owner().cloned());
-            match owner {
-                Some(owner) if silent => self.fleet.let_expire(&owner),
-                Some(owner) => _ = lately.insert(owner),
-                None => {}
+            let Some(owner) = owner else { continue };
+            if silent {
+                self.fleet.let_expire(&owner);
             }
+            *expired.entry(owner).or_default() |= !silent;
         }
         let counts = balance.counts();
-        let owns = |id: &WorkerId| lately.contains(id) || counts.get(id).is_some_and(|leases| *leases > 0);
-        self.fleet.note_owners(owns);
+        let standing = |id: &WorkerId| {
+            let (live, lately) = (counts.get(id).is_some_and(|leases| *leases > 0), expired.get(id));
+            Standing {
+                named: live || lately.is_some(),
+                owns: live || lately == Some(&true),
+                takes: live && !balance.is_of_other_program(id),
+            }
+        };
+        self.fleet.note_owners(cx, standing);
         self.fleet.scanned(cx, number, balance.has_other_programs());
     }
 

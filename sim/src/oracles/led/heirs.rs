@@ -20,7 +20,9 @@ impl Led {
         // A clock may be fast, and a report may count for less than it says.
         let renews = now < self.beaten + lasts / 2;
         let idle = known.idle.is_some_and(|last| last + self.doubt > now);
-        known.over.is_none() && !known.stands && !known.cut_off && !idle && renews
+        // Where clocks are set, a report tells nothing certain of who lives.
+        let seen = !self.wall_steps || self.owns(now, life);
+        known.over.is_none() && !known.stands && !known.cut_off && !idle && renews && seen
     }
 
     /// For how long a leader leaves a lease to its owner. Who wrote itself that it has the lease is a worker of ours, and renews it.
@@ -42,6 +44,7 @@ impl Led {
             runs && !others.contains(&life)
                 && known.since + self.doubt < now
                 && known.scanned + self.doubt > now
+                && known.hindered.is_none_or(|at| at + self.doubt < now)
         };
         let holder = self.lock.and_then(|life| Some((life, self.lives.get(&life)?)));
         let eldest = || {

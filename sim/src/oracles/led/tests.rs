@@ -3,6 +3,7 @@
 use super::super::Oracles;
 use super::super::history::{changed, config, row};
 use super::*;
+use crate::oracles::fact::Verb;
 
 const S: u64 = 1_000_000;
 

@@ -175,9 +175,14 @@ fn a_leader_that_stood_still_leads_on_if_its_version_is_still_in_the_row() {
 fn a_leader_that_stood_still_leads_no_more_if_another_has_taken_its_lock() {
     let (cx, mut lock, mut fleet) = lapsed();
     shows(&cx, &mut fleet, 3, Some("another"));
-    let refused = refused(Why::ConditionFailed);
-    assert!(turn(&cx, &mut lock, &fleet, 3, refused).is_some());
-    assert!(!lock.leads(cx.now()) && !lock.may_be_ours());
+    let refused = || refused(Why::ConditionFailed);
+    assert!(turn(&cx, &mut lock, &fleet, 3, refused()).is_some());
+    assert!(
+        !lock.leads(cx.now()) && lock.may_be_ours(),
+        "the renewal may have been executed twice"
+    );
+    assert!(turn(&cx, &mut lock, &fleet, 3, refused()).is_some());
+    assert!(!lock.may_be_ours());
     assert_eq!(turn(&cx, &mut lock, &fleet, 3, done()), None);
     assert_eq!(lock.step_down(&"me".into()), None);
 }

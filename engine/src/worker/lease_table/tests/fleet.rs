@@ -4,6 +4,7 @@ use crate::fleet::{FORGET_AFTER, FleetRow, FleetWorker, REPORT_INTERVAL, WORKER_
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use crate::worker::lease_table::Fleet;
+use crate::worker::lease_table::fleet::Standing;
 use crate::worker::testing::context;
 
 /// A report of `other`, written so long ago by a clock that is right.
@@ -152,10 +153,48 @@ fn who_renews_leases_lives_whatever_the_time_in_its_report() {
     let old = report(&cx, Span::from_secs(3_600));
     shows(&cx, &mut fleet, 1, cx.now(), &old);
     assert!(!lives(&cx, &fleet));
-    fleet.note_owners(|id| *id == old.id);
+    let owns = |owns| Standing {
+        named: owns,
+        owns,
+        takes: owns,
+    };
+    fleet.note_owners(&cx, |id| owns(*id == old.id));
     assert!(lives(&cx, &fleet), "the clock of one of the two is wrong");
     shows(&cx, &mut fleet, 2, cx.now(), &old);
     assert!(lives(&cx, &fleet), "until a scan shows its leases expired");
-    fleet.note_owners(|_| false);
+    fleet.note_owners(&cx, |_| owns(false));
     assert!(!lives(&cx, &fleet));
+}
+
+#[test]
+fn a_worker_of_ours_that_takes_nothing_of_its_own_is_dead_however_often_it_is_assigned_leases() {
+    let dead_after = |ours, takes| {
+        let (mut cx, mut fleet) = (context(), Fleet::default());
+        let report = FleetWorker {
+            ours,
+            ..report(&cx, Span::ZERO)
+        };
+        let standing = Standing {
+            named: true,
+            owns: true,
+            takes,
+        };
+        let scans = 1..=cx.config().lease_duration.times(5).0 / 1_000_000;
+        let dead = scans.map(|scan| {
+            shows(&cx, &mut fleet, scan, cx.now(), &report);
+            fleet.note_owners(&cx, |_| standing);
+            cx.later(Span::from_secs(1));
+            !lives(&cx, &fleet)
+        });
+        dead.take_while(|dead| !dead).count()
+    };
+    let seconds = |span: Span| (span.0 / 1_000_000) as usize;
+    let lease = context().config().lease_duration;
+    assert_eq!(dead_after(true, false), seconds(lease.scaled(5, 2)));
+    assert_eq!(dead_after(true, true), seconds(lease.times(5)));
+    assert_eq!(
+        dead_after(false, false),
+        seconds(lease.times(5)),
+        "KCL's rows tell no take"
+    );
 }

@@ -1,0 +1,147 @@
+//! What workers of ours do to leases and leave behind, where somebody leads: each act is judged by who leads, and by what the rows say.
+
+use super::{LATE_LEASES, Led, Truth, is_open};
+use crate::oracles::fact::{Owner, Row, Verb};
+use crate::oracles::{LifeNo, Property, ShardNo, Time, Verdict};
+use leasehold_engine::fleet::WORKER_EXPIRY;
+use std::collections::BTreeSet;
+
+impl Led {
+    /// A worker of ours wrote a row.
+    pub(super) fn judge(
+        &self,
+        now: Time,
+        (life, shard, verb): (LifeNo, ShardNo, Verb),
+        (before, after): (Option<Row>, Option<Row>),
+        others: &BTreeSet<LifeNo>,
+        verdict: &mut Verdict,
+    ) {
+        let stopping = self.lives.get(&life).is_some_and(|life| life.stopping);
+        if matches!(verb, Verb::Take | Verb::Assign) && !stopping && self.is_led(now, others) {
+            self.judge_early(now, (life, shard), before, others, verdict);
+        }
+        if !matches!(verb, Verb::Assign | Verb::BeginHandOver) {
+            return;
+        }
+        let to = after.and_then(|row| row.next.or(row.owner));
+        if !stopping && !self.leads(now, life) {
+            verdict.report(Property::OneLeader, now, || {
+                format!(
+                    "life {life} gives shard {shard} to {to:?}, and the leader's lock is that of life {:?}",
+                    self.lock
+                )
+            });
+        }
+        self.judge_target(now, (life, shard), to, verdict);
+    }
+
+    /// A worker of ours takes a lease or gives it to another one.
+    fn judge_early(
+        &self,
+        now: Time,
+        (life, shard): (LifeNo, ShardNo),
+        before: Option<Row>,
+        others: &BTreeSet<LifeNo>,
+        verdict: &mut Verdict,
+    ) {
+        let truth = self.rows.get(shard as usize).copied().unwrap_or_default();
+        let row = before.filter(is_open);
+        if let Some(why) = row.and_then(|row| self.early(now, life, row, truth, others)) {
+            verdict.report(Property::FairShares, now, || {
+                format!("life {life} takes or assigns shard {shard}, {why}: it is too early, or another worker's to assign")
+            });
+        }
+    }
+
+    fn judge_target(
+        &self,
+        now: Time,
+        (life, shard): (LifeNo, ShardNo),
+        to: Option<Owner>,
+        verdict: &mut Verdict,
+    ) {
+        let Some(Owner::Life(to)) = to else { return };
+        let known = self.lives.get(&to);
+        // A report may be executed after the death of its worker.
+        let over = known.and_then(|life| Some(life.over?.max(life.reported)));
+        // A clock that is ahead by less than a report counts for is not told from one that is right.
+        let ahead = if self.wall_steps { WORKER_EXPIRY.0 } else { 0 };
+        let expiry = WORKER_EXPIRY.0 + ahead + self.doubt;
+        if let Some(over) = over.filter(|over| over + expiry < now) {
+            verdict.report(Property::LeasesOwned, now, || {
+                format!(
+                    "life {life} gives shard {shard} to life {to}, which ended {} ms ago",
+                    (now - over) / 1_000
+                )
+            });
+        }
+    }
+
+    /// Why a lease is not to be taken or assigned yet by a worker.
+    fn early(
+        &self,
+        now: Time,
+        life: LifeNo,
+        row: Row,
+        truth: Truth,
+        others: &BTreeSet<LifeNo>,
+    ) -> Option<String> {
+        let (named, renewed) = (now - truth.named, now - truth.renewed);
+        let (me, leads) = (Some(Owner::Life(life)), self.leads(now, life));
+        let ms = |us: Time| us / 1_000;
+        // A leader ends a hand-over that the owner does not end.
+        let ends = leads && row.next.is_some() && named >= self.overdue + self.lease;
+        let left = match self.has_leader(now, others) {
+            true => self.patience,
+            false => self.leaderless,
+        };
+        let patience = match leads {
+            true => self.silence_of(row, truth, others),
+            false => left + self.lease,
+        };
+        // The report of a worker that has stopped or died is removed. Then the worker does not come to take an assigned lease.
+        let is_gone = |owner: Owner| match owner {
+            Owner::Life(owner) => {
+                let known = self.lives.get(&owner);
+                known.is_some_and(|known| known.reports.is_none() && known.reported > 0)
+            }
+            Owner::Stranger => false,
+        };
+        match row.owner {
+            owner if owner == me => None,
+            Some(owner) if leads && truth.assigned.is_some() && is_gone(owner) => None,
+            None if !leads && named < self.patience => Some(format!("which is free for {} ms", ms(named))),
+            Some(owner) if row.next == me && renewed < self.lease && named < self.overdue => Some(format!(
+                "which {owner:?} is to hand over to it for {} ms",
+                ms(named)
+            )),
+            Some(owner) if row.next != me && renewed < patience && !ends => {
+                Some(format!("which {owner:?} renewed {} ms ago", ms(renewed)))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn judge_stop(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        let known = self.lives.get(&life).copied().unwrap_or_default();
+        if known.cut_off
+            || known
+                .unheard
+                .is_some_and(|at| now < at + LATE_LEASES * self.lease)
+        {
+            return;
+        }
+        if known.reports.is_some() {
+            verdict.report(Property::StopsCleanly, now, || {
+                format!("life {life} stopped, and its report is still there: leases will be assigned to it")
+            });
+        }
+        if self.lock == Some(life) {
+            verdict.report(Property::StopsCleanly, now, || {
+                format!(
+                    "life {life} stopped, and the leader's lock is still its own: nobody leads for a while"
+                )
+            });
+        }
+    }
+}
