@@ -43,6 +43,8 @@ pub struct Options {
     pub check_every: u64,
     /// Nothing goes wrong.
     pub no_faults: bool,
+    /// The world ends when the faults are over, as a cancelled one: no look tells whether all comes right.
+    pub faults_only: bool,
     /// The formats that worlds are drawn of; none: KCL's.
     pub formats: Vec<Format>,
     /// Workers of other programs stand beside ours, where they can.

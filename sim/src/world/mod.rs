@@ -73,6 +73,8 @@ pub struct World {
     only: Vec<Property>,
     /// Whether to go on.
     cancel: Cancel,
+    /// Whether the end of the faults is the end of the world.
+    faults_only: bool,
 }
 
 impl World {
@@ -103,6 +105,7 @@ impl World {
             aftermath_us: if options.stop { 0 } else { 5_000_000 },
             only: options.only.clone(),
             cancel: options.cancel.clone(),
+            faults_only: options.faults_only,
         };
         world.carry_out_requests();
         world

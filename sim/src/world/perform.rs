@@ -42,6 +42,7 @@ impl World {
             Entry::PermanentLoss(loss) => services.lose(cx, loss.kind, loss.pick),
             Entry::Absence(absence) => self.fleet.begin_absence(cx, &absence),
             Entry::Trouble(trouble) => services.delete_one_stream(cx, &trouble),
+            Entry::Heal if self.faults_only => self.judge.cancel(),
             Entry::Heal => self.heal(),
         }
     }
