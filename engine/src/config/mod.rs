@@ -113,13 +113,25 @@ impl Config {
 
     /// The name of a table in which workers of KCL 3.0 to 3.4 know each other.
     pub fn fleet_table(&self, table: FleetTable) -> String {
-        let given = match table {
-            FleetTable::Workers => &self.worker_metrics_table,
-            FleetTable::Coordinator => &self.coordinator_table,
-        };
+        let given = self.given_fleet_table(table);
         match given.is_empty() {
             true => table.default_name(&self.table),
-            false => given.clone(),
+            false => given.to_owned(),
+        }
+    }
+
+    /// The length of this name, without a text: workers ask for the length at each input.
+    pub(crate) fn fleet_table_length(&self, table: FleetTable) -> usize {
+        match self.given_fleet_table(table) {
+            "" => table.default_length(&self.table),
+            given => given.len(),
+        }
+    }
+
+    fn given_fleet_table(&self, table: FleetTable) -> &str {
+        match table {
+            FleetTable::Workers => &self.worker_metrics_table,
+            FleetTable::Coordinator => &self.coordinator_table,
         }
     }
 

@@ -33,9 +33,18 @@ impl FleetTable {
 
     /// Its name, if the application's programs name it by default.
     pub fn default_name(self, application: &str) -> String {
+        format!("{application}{}", self.default_suffix())
+    }
+
+    /// The length of this name.
+    pub(crate) fn default_length(self, application: &str) -> usize {
+        application.len() + self.default_suffix().len()
+    }
+
+    fn default_suffix(self) -> &'static str {
         match self {
-            FleetTable::Workers => format!("{application}-WorkerMetricStats"),
-            FleetTable::Coordinator => format!("{application}-CoordinatorState"),
+            FleetTable::Workers => "-WorkerMetricStats",
+            FleetTable::Coordinator => "-CoordinatorState",
         }
     }
 }

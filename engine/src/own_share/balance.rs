@@ -114,11 +114,6 @@ impl Balance {
         !self.silent.is_empty()
     }
 
-    /// Whether the rows of a worker do not say that it hands leases over.
-    pub(crate) fn is_of_other_program(&self, id: &WorkerId) -> bool {
-        self.silent.contains(id)
-    }
-
     /// The workers with the most leases, by that and by name, at most [`Choice::MOST`]. We are among them in any case.
     pub fn busiest(&self, me: &WorkerId) -> &[(WorkerId, u32)] {
         self.busiest.get_or_init(|| {

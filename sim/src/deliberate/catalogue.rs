@@ -198,6 +198,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "release-in-cooldown"
     "release-without-number"
     "removed-unbegun"
+    "removes-live-reports"
     "renew-gives-up"
     "renew-late"
     "renewer-is-dead"

@@ -6,6 +6,7 @@
 //! * `requests-on-time`: who lives says so.
 //! * `leases-owned`: what was assigned to a worker that lives, it takes soon; to a worker that died long ago, nothing is assigned. What a
 //!   dead worker had gets another owner: from a leader of ours within a lease duration, and else within three (`heirs`).
+//! * `leases-owned`, too: nobody removes the report of a worker that renews its leases, or it is assigned none any more.
 //! * `stops-cleanly`: who stops leaves neither a report nor a lock, or leases would be assigned to it.
 //!
 //! A fleet that goes over from version 2 has such a leader from the end of that, as soon as every worker can have noticed it, until it
@@ -164,6 +165,9 @@ impl Led {
                 }
             }
             Fact::Reports { life, there } => {
+                if !there && !others.contains(&life) && self.is_led(now, others) {
+                    self.judge_removal(now, life, verdict);
+                }
                 let known = self.lives.entry(life).or_default();
                 let since = known.reports.map_or(now, |(since, _)| since);
                 known.reports = there.then_some((since, now));
@@ -203,7 +207,12 @@ impl Led {
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 self.lives.entry(life).or_default().stopping = true;
             }
-            Fact::Answered { life, ask, how, .. } if matches!(how, How::NotSent | How::Unknown) => {
+            Fact::Answered {
+                life,
+                ask,
+                how: How::NotSent | How::Unknown,
+                ..
+            } => {
                 let known = self.lives.entry(life).or_default();
                 match ask {
                     Ask::Members => (known.unheard, known.hindered) = (Some(now), Some(now)),

@@ -64,12 +64,24 @@ struct Rows {
 /// What the rows of its leases tell of a worker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Standing {
-    /// Some row names it.
-    pub(super) named: bool,
-    /// A lease of its own is not expired, or has been so for a moment only.
-    pub(super) owns: bool,
+    /// It has renewed a lease lately.
+    owns: bool,
     /// The row of such a lease shows that it has taken the lease.
-    pub(super) takes: bool,
+    takes: bool,
+}
+
+impl Standing {
+    /// Of leases that are plainly its own.
+    pub(super) fn of_plain(takes: bool) -> Self {
+        Self { owns: true, takes }
+    }
+
+    /// A row that names it. `renewed`: by it, as far as is known. `lately`: the row has changed.
+    pub(super) fn add(&mut self, row: &LeaseRow, renewed: bool, lately: bool) {
+        let takes = !row.hands_over.is_no();
+        self.owns |= lately && (renewed || takes);
+        self.takes |= lately && takes;
+    }
 }
 
 /// What the scans have shown of the fleet.
@@ -225,18 +237,25 @@ impl Fleet {
         }
     }
 
+    /// Whether some worker reports, or has reported.
+    pub(super) fn has_reports(&self) -> bool {
+        let places = [Some(&self.here), self.beside.as_ref()].into_iter().flatten();
+        places.into_iter().any(|rows| !rows.workers.is_empty())
+    }
+
     /// What the rows of its leases tell of each worker.
     ///
     /// A worker of ours takes soon what it was assigned, and its row says so. A leader of KCL that goes by the report of a dead worker assigns a
     /// lease to it again and again, so that the row never stands still for long: the worker is dead if rows have named it for `silence`, and
     /// none shows a take.
-    pub(super) fn note_owners(&mut self, cx: &Context, standing: impl Fn(&WorkerId) -> Standing) {
+    pub(super) fn note_owners(&mut self, cx: &Context, standings: &BTreeMap<WorkerId, Standing>) {
         let now = cx.now();
         for rows in [Some(&mut self.here), self.beside.as_mut()].into_iter().flatten() {
             for (id, seen) in &mut rows.workers {
-                let standing = standing(id);
-                seen.owns = standing.owns;
-                let waits = seen.row.ours && id != cx.me() && standing.named && !standing.takes;
+                let standing = standings.get(id);
+                seen.owns = standing.is_some_and(|standing| standing.owns);
+                let takes_none = standing.is_some_and(|standing| !standing.takes);
+                let waits = seen.row.ours && id != cx.me() && takes_none;
                 seen.untaken_since = waits.then(|| seen.untaken_since.unwrap_or(now));
                 seen.dead |= seen
                     .untaken_since

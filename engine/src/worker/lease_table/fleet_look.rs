@@ -71,8 +71,8 @@ impl FleetLook {
     /// Whether this worker looks at all.
     fn is_wanted(cx: &Context) -> bool {
         let config = cx.config();
-        let longest = FleetTable::ALL.map(|table| config.fleet_table(table).len());
-        config.fleet_tables && config.policies.are_kcls() && longest.iter().all(|length| *length <= 255)
+        let fits = |table| config.fleet_table_length(table) <= 255;
+        config.fleet_tables && config.policies.are_kcls() && FleetTable::ALL.into_iter().all(fits)
     }
 
     /// Whether the lease table may be scanned.

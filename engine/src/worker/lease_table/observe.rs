@@ -38,6 +38,11 @@ impl LeaseTable {
         let first = lease.seen_in(number);
         let covered = lease.covers();
         lease.highest = lease.highest.max(row.counter);
+        // Another hand-over of the lease is a promise of its own.
+        let named = |known: &LeaseRow| known.owner == row.owner && known.handing_over == row.handing_over;
+        if !lease.row().is_none_or(named) {
+            lease.note_promise(false, cx.now());
+        }
         lease.note_promise(row.handing_over.is_some(), cx.now());
         if lease.is_ours() {
             // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which

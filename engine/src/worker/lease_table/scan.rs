@@ -399,30 +399,42 @@ impl LeaseTable {
     /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
     fn judge_fleet(&mut self, cx: &Context, balance: &Balance) {
         let number = self.scans.number;
-        // Who owns an expired lease, and whether it has been expired for a moment only.
-        let mut expired: BTreeMap<WorkerId, bool> = BTreeMap::new();
         for ix in balance.available() {
-            let Some((lease, row)) = self.get(*ix).and_then(|lease| Some((lease, lease.row()?))) else {
-                continue;
-            };
-            let (silent, owner) = (lease.idle() >= silence_of(cx, row), row.actual_owner().cloned());
-            let Some(owner) = owner else { continue };
-            if silent {
+            let lease = self.get(*ix);
+            let silent =
+                lease.and_then(|lease| lease.row().filter(|row| lease.idle() >= silence_of(cx, row)));
+            if let Some(owner) = silent.and_then(|row| row.actual_owner().cloned()) {
                 self.fleet.let_expire(&owner);
             }
-            *expired.entry(owner).or_default() |= !silent;
         }
-        let counts = balance.counts();
-        let standing = |id: &WorkerId| {
-            let (live, lately) = (counts.get(id).is_some_and(|leases| *leases > 0), expired.get(id));
-            Standing {
-                named: live || lately.is_some(),
-                owns: live || lately == Some(&true),
-                takes: live && !balance.is_of_other_program(id),
-            }
-        };
-        self.fleet.note_owners(cx, standing);
+        if self.fleet.has_reports() {
+            let standings = self.standings(cx);
+            self.fleet.note_owners(cx, &standings);
+        }
         self.fleet.scanned(cx, number, balance.has_other_programs());
+    }
+
+    /// What rows tell of their owners.
+    fn standings(&self, cx: &Context) -> BTreeMap<WorkerId, Standing> {
+        let plain = self.plain.0.counts().filter(|(_, count)| count.leases > 0);
+        let plain =
+            plain.map(|(owner, count)| (owner.clone(), Standing::of_plain(count.silent < count.leases)));
+        let mut standings: BTreeMap<WorkerId, Standing> = plain.collect();
+        for (_, lease) in self.not_among(&self.plain.0) {
+            let owned = lease
+                .unfinished_row()
+                .and_then(|row| Some((row, row.actual_owner()?)));
+            if let Some((row, owner)) = owned {
+                let first = lease.observed_at() <= self.scans.first_ended;
+                let standing = standings.entry(owner.clone()).or_default();
+                standing.add(
+                    row,
+                    first || lease.has_moved(),
+                    lease.idle() < silence_of(cx, row),
+                );
+            }
+        }
+        standings
     }
 
     /// Forgets the leases that the last whole scan did not show.

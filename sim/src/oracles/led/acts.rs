@@ -110,7 +110,7 @@ impl Led {
         match row.owner {
             owner if owner == me => None,
             Some(owner) if leads && truth.assigned.is_some() && is_gone(owner) => None,
-            None if !leads && named < self.patience => Some(format!("which is free for {} ms", ms(named))),
+            None if !leads && named < left => Some(format!("which is free for {} ms", ms(named))),
             Some(owner) if row.next == me && renewed < self.lease && named < self.overdue => Some(format!(
                 "which {owner:?} is to hand over to it for {} ms",
                 ms(named)
@@ -119,6 +119,24 @@ impl Led {
                 Some(format!("which {owner:?} renewed {} ms ago", ms(renewed)))
             }
             _ => None,
+        }
+    }
+
+    /// The report of a worker of ours is gone.
+    pub(super) fn judge_removal(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
+        let known = self.lives.get(&life).copied().unwrap_or_default();
+        let runs =
+            known.over.is_none() && !known.stopping && !known.stands && !known.blocked && !known.cut_off;
+        let is_of = |row: Row| is_open(&row) && row.owner == Some(Owner::Life(life)) && row.next.is_none();
+        let renews = |truth: &Truth| truth.named < truth.renewed && now < truth.renewed + self.lease;
+        let renewed =
+            |truth: &Truth| truth.row.is_some_and(is_of) && truth.assigned.is_none() && renews(truth);
+        if runs && self.rows.iter().any(renewed) {
+            verdict.report(Property::LeasesOwned, now, || {
+                format!(
+                    "life {life} renews its leases, and its report was removed: leaders assign no lease to it"
+                )
+            });
         }
     }
 

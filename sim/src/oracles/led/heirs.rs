@@ -21,7 +21,9 @@ impl Led {
         let renews = now < self.beaten + lasts / 2;
         let idle = known.idle.is_some_and(|last| last + self.doubt > now);
         // Where clocks are set, a report tells nothing certain of who lives.
-        let seen = !self.wall_steps || self.owns(now, life);
+        let told = !self.wall_steps || self.owns(now, life);
+        // Who has just taken the lock is not known to lead.
+        let seen = told && self.locked + self.doubt < now;
         known.over.is_none() && !known.stands && !known.cut_off && !idle && renews && seen
     }
 

@@ -229,6 +229,35 @@ fn who_stops_leaves_no_report_and_no_lock() {
     assert_eq!(judge([leads(50, 1), reports(true), cut_off, stops]), []);
 }
 
+#[test]
+fn the_report_of_a_worker_that_renews_is_not_removed() {
+    let reports = |at: u64, there| (at * S, Fact::Reports { life: 1, there });
+    let takes = write(200, 1, Verb::Take, (None, 0), (Some(1), 1));
+    let renews = write(202, 1, Verb::Renew, (Some(1), 1), (Some(1), 2));
+    let judge = |facts: Vec<(Time, Fact)>| {
+        let free = write(100, 0, Verb::Create, (None, 0), (None, 0));
+        let begun = [free, leads(50, 0), reports(190, true)];
+        judge(begun.into_iter().chain(facts))
+    };
+    let removed = |at| reports(at, false);
+    let kept = |facts: &[(Time, Fact)]| judge(facts.to_vec()) == [];
+    let begun = [takes.clone(), renews.clone()];
+    assert!(kept(&begun));
+    assert_eq!(
+        judge(vec![takes.clone(), renews.clone(), removed(203)]),
+        [Property::LeasesOwned]
+    );
+    let asked = (203 * S, Fact::ShutdownAsked { life: 1 });
+    let releases = write(204, 1, Verb::Release, (Some(1), 2), (None, 3));
+    let (life, fatal) = (1, false);
+    let stopped = (206 * S, Fact::Stopped { life, fatal });
+    assert!(kept(&[takes.clone(), renews, asked, releases, removed(205), stopped]));
+    assert!(
+        kept(&[takes.clone(), removed(201)]),
+        "a leader assigned the lease"
+    );
+}
+
 /// The fleet goes over by this worker, or goes back.
 fn rules(at: u64, by: u32, led: bool) -> (Time, Fact) {
     (at * S, Fact::Rules { by: Some(by), led })

@@ -6,6 +6,7 @@ use crate::worker::context::Context;
 use crate::worker::lease_table::Fleet;
 use crate::worker::lease_table::fleet::Standing;
 use crate::worker::testing::context;
+use std::collections::BTreeMap;
 
 /// A report of `other`, written so long ago by a clock that is right.
 fn report(cx: &Context, age: Span) -> FleetWorker {
@@ -153,16 +154,12 @@ fn who_renews_leases_lives_whatever_the_time_in_its_report() {
     let old = report(&cx, Span::from_secs(3_600));
     shows(&cx, &mut fleet, 1, cx.now(), &old);
     assert!(!lives(&cx, &fleet));
-    let owns = |owns| Standing {
-        named: owns,
-        owns,
-        takes: owns,
-    };
-    fleet.note_owners(&cx, |id| owns(*id == old.id));
+    let owner = BTreeMap::from([(old.id.clone(), Standing::of_plain(false))]);
+    fleet.note_owners(&cx, &owner);
     assert!(lives(&cx, &fleet), "the clock of one of the two is wrong");
     shows(&cx, &mut fleet, 2, cx.now(), &old);
     assert!(lives(&cx, &fleet), "until a scan shows its leases expired");
-    fleet.note_owners(&cx, |_| owns(false));
+    fleet.note_owners(&cx, &BTreeMap::new());
     assert!(!lives(&cx, &fleet));
 }
 
@@ -174,15 +171,11 @@ fn a_worker_of_ours_that_takes_nothing_of_its_own_is_dead_however_often_it_is_as
             ours,
             ..report(&cx, Span::ZERO)
         };
-        let standing = Standing {
-            named: true,
-            owns: true,
-            takes,
-        };
+        let named = BTreeMap::from([(report.id.clone(), Standing::of_plain(takes))]);
         let scans = 1..=cx.config().lease_duration.times(5).0 / 1_000_000;
         let dead = scans.map(|scan| {
             shows(&cx, &mut fleet, scan, cx.now(), &report);
-            fleet.note_owners(&cx, |_| standing);
+            fleet.note_owners(&cx, &named);
             cx.later(Span::from_secs(1));
             !lives(&cx, &fleet)
         });
