@@ -459,9 +459,3 @@ fn a_deploy_repeats_nothing_and_moves_two_leases_a_shard() {
         assert!(cost.repeated == 0 && cost.moves <= 2 * 60, "{cost:?}");
     }
 }
-
-#[test]
-fn no_shard_moves_more_than_twice_in_a_deploy() {
-    let cost = deploy(1, 30, 10);
-    assert!(cost.most_moves <= 2, "{cost:?}");
-}

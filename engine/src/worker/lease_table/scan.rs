@@ -344,6 +344,11 @@ impl Scan {
         self.not_before = now + pause.per(8);
         // A round that came due while this scan was under way follows at once, as far as that goes.
         self.next_at = self.next_round.min(now + late(pause)).max(self.not_before);
+        if pause < interval
+            && let Some(at) = leases.next_expiry(cx)
+        {
+            self.next_at = self.next_at.min(at.max(now + cx.config().quick_scan_interval));
+        }
         debug_assert!(
             self.next_at > now && pause <= interval,
             "a scan is followed by a pause"
@@ -394,6 +399,20 @@ impl LeaseTable {
         };
         let stream = cx.streams().of_key(row.key.as_str());
         stream.is_some_and(|stream| cx.streams().reads(stream) || busy())
+    }
+
+    /// When the next lease expires whose row has stood still for half a lease duration. The row of a live owner does not stand still for so long. In
+    /// a large table, scans are so far apart that a dead owner would be noticed seconds later.
+    fn next_expiry(&self, cx: &Context) -> Option<Mono> {
+        let lasts = cx.config().lease_duration;
+        let stands = |lease: &Lease| {
+            let owned = lease
+                .unfinished_row()
+                .is_some_and(|row| row.actual_owner().is_some());
+            owned && !lease.is_ours() && lasts.per(2) <= lease.idle() && lease.idle() < lasts
+        };
+        let standing = self.unordered().filter(|lease| stands(lease));
+        standing.map(|lease| lease.observed_at() + lasts).min()
     }
 
     /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.

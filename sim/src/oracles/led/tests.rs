@@ -251,7 +251,14 @@ fn the_report_of_a_worker_that_renews_is_not_removed() {
     let releases = write(204, 1, Verb::Release, (Some(1), 2), (None, 3));
     let (life, fatal) = (1, false);
     let stopped = (206 * S, Fact::Stopped { life, fatal });
-    assert!(kept(&[takes.clone(), renews, asked, releases, removed(205), stopped]));
+    assert!(kept(&[
+        takes.clone(),
+        renews,
+        asked,
+        releases,
+        removed(205),
+        stopped
+    ]));
     assert!(
         kept(&[takes.clone(), removed(201)]),
         "a leader assigned the lease"
