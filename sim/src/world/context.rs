@@ -5,6 +5,7 @@ use super::heap::{Heap, What};
 use super::record::Record;
 use super::request::Request;
 use crate::draws::Draws;
+use crate::faults::{Faults, WallAfter};
 use crate::names::Names;
 use crate::options::Options;
 use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
@@ -193,6 +194,12 @@ impl Context {
     }
 }
 
+/// Whether some wall clock is wrong for a while.
+fn sets_clocks(faults: &Faults) -> bool {
+    let mut suspensions = faults.suspension.suspensions.iter();
+    !faults.clock.steps.is_empty() || suspensions.any(|suspension| suspension.wall != WallAfter::Right)
+}
+
 /// What a world promises its oracles, and what it does not.
 fn terms(plan: &Plan) -> Terms {
     let application = &plan.faults.application;
@@ -201,7 +208,7 @@ fn terms(plan: &Plan) -> Terms {
         config: plan.config.clone(),
         upgraded: plan.upgraded.clone(),
         clocks_beyond: plan.faults.clock.beyond,
-        wall_steps: !plan.faults.clock.steps.is_empty(),
+        wall_steps: sets_clocks(&plan.faults),
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
         mixed: plan.has_others() || plan.start.is_some(),

@@ -28,7 +28,7 @@ struct SeenWorker {
     until: Mono,
     /// When the last scan that showed the row asked for it.
     asked: Mono,
-    /// A lease of its own has expired since. KCL's leader takes it for alive for a minute more, and goes on to assign leases to it.
+    /// All leases of its own have expired since. KCL's leader takes it for alive for a minute more, and goes on to assign leases to it.
     dead: bool,
     /// A lease of its own is not expired. A clock that is wrong, ours or the worker's, makes a report look old.
     owns: bool,
@@ -68,12 +68,27 @@ pub(super) struct Standing {
     owns: bool,
     /// The row of such a lease shows that it has taken the lease.
     takes: bool,
+    /// A lease of its own has expired.
+    silent: bool,
 }
 
 impl Standing {
     /// Of leases that are plainly its own.
     pub(super) fn of_plain(takes: bool) -> Self {
-        Self { owns: true, takes }
+        Self {
+            owns: true,
+            takes,
+            silent: false,
+        }
+    }
+
+    /// Of leases that have all expired.
+    #[cfg(test)]
+    pub(super) fn of_silent() -> Self {
+        Self {
+            silent: true,
+            ..Self::default()
+        }
     }
 
     /// A row that names it. `renewed`: by it, as far as is known. `lately`: the row has changed.
@@ -81,6 +96,12 @@ impl Standing {
         let takes = !row.hands_over.is_no();
         self.owns |= lately && (renewed || takes);
         self.takes |= lately && takes;
+        self.silent |= !lately;
+    }
+
+    /// Whether its worker has renewed no lease for so long that it is dead. One lease alone may be late where the table throttles.
+    fn is_dead(self) -> bool {
+        self.silent && !self.owns
     }
 }
 
@@ -228,15 +249,6 @@ impl Fleet {
         };
     }
 
-    /// A lease of this worker has expired: it is dead, until it reports again.
-    pub(super) fn let_expire(&mut self, id: &WorkerId) {
-        for rows in [Some(&mut self.here), self.beside.as_mut()].into_iter().flatten() {
-            if let Some(seen) = rows.workers.get_mut(id) {
-                seen.dead = true;
-            }
-        }
-    }
-
     /// Whether some worker reports, or has reported.
     pub(super) fn has_reports(&self) -> bool {
         let places = [Some(&self.here), self.beside.as_ref()].into_iter().flatten();
@@ -253,13 +265,20 @@ impl Fleet {
         for rows in [Some(&mut self.here), self.beside.as_mut()].into_iter().flatten() {
             for (id, seen) in &mut rows.workers {
                 let standing = standings.get(id);
-                seen.owns = standing.is_some_and(|standing| standing.owns);
+                // A take or a renewal of ours leaves in the row that it was ours. KCL's leader may have written any other change.
+                seen.owns = standing.is_some_and(|standing| match seen.row.ours {
+                    true => standing.takes,
+                    false => standing.owns,
+                });
                 let takes_none = standing.is_some_and(|standing| !standing.takes);
                 let waits = seen.row.ours && id != cx.me() && takes_none;
                 seen.untaken_since = waits.then(|| seen.untaken_since.unwrap_or(now));
-                seen.dead |= seen
+                let waits_long = seen
                     .untaken_since
                     .is_some_and(|since| now.since(since) >= silence(cx));
+                let silent = standing.is_some_and(|standing| standing.is_dead());
+                // Who renews again lives.
+                seen.dead = !seen.owns && (seen.dead || waits_long || silent);
             }
         }
     }

@@ -418,14 +418,6 @@ impl LeaseTable {
     /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
     fn judge_fleet(&mut self, cx: &Context, balance: &Balance) {
         let number = self.scans.number;
-        for ix in balance.available() {
-            let lease = self.get(*ix);
-            let silent =
-                lease.and_then(|lease| lease.row().filter(|row| lease.idle() >= silence_of(cx, row)));
-            if let Some(owner) = silent.and_then(|row| row.actual_owner().cloned()) {
-                self.fleet.let_expire(&owner);
-            }
-        }
         if self.fleet.has_reports() {
             let standings = self.standings(cx);
             self.fleet.note_owners(cx, &standings);

@@ -107,10 +107,15 @@ impl Led {
             }
             Owner::Stranger => false,
         };
+        let leader = self.lock.and_then(|life| self.lives.get(&life));
+        let abandoned = leader.is_some_and(|known| known.over.is_some());
         match row.owner {
             owner if owner == me => None,
             Some(owner) if leads && truth.assigned.is_some() && is_gone(owner) => None,
-            None if !leads && named < left => Some(format!("which is free for {} ms", ms(named))),
+            // Where nobody leads, a free lease is anybody's.
+            None if !leads && !abandoned && named < self.patience => {
+                Some(format!("which is free for {} ms", ms(named)))
+            }
             Some(owner) if row.next == me && renewed < self.lease && named < self.overdue => Some(format!(
                 "which {owner:?} is to hand over to it for {} ms",
                 ms(named)

@@ -22,8 +22,9 @@ impl Led {
         let idle = known.idle.is_some_and(|last| last + self.doubt > now);
         // Where clocks are set, a report tells nothing certain of who lives.
         let told = !self.wall_steps || self.owns(now, life);
-        // Who has just taken the lock is not known to lead.
-        let seen = told && self.locked + self.doubt < now;
+        // Who has just taken the lock is not known to lead, nor is a leader that has not reported yet.
+        let reported = known.reports.is_some_and(|(since, _)| since + self.doubt < now);
+        let seen = told && reported && self.locked + self.doubt < now;
         known.over.is_none() && !known.stands && !known.cut_off && !idle && renews && seen
     }
 

@@ -240,7 +240,7 @@ fn the_report_of_a_worker_that_renews_is_not_removed() {
         judge(begun.into_iter().chain(facts))
     };
     let removed = |at| reports(at, false);
-    let kept = |facts: &[(Time, Fact)]| judge(facts.to_vec()) == [];
+    let kept = |facts: &[(Time, Fact)]| judge(facts.to_vec()).is_empty();
     let begun = [takes.clone(), renews.clone()];
     assert!(kept(&begun));
     assert_eq!(

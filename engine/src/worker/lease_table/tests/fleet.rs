@@ -127,7 +127,7 @@ fn the_report_of_a_dead_worker_of_ours_misleads_until_it_counts_no_more_or_has_c
         };
         shows(&cx, &mut fleet, 1, cx.now(), &report);
         assert_eq!(fleet.misleading(&cx), None, "it lives");
-        fleet.let_expire(&report.id);
+        fleet.note_owners(&cx, &BTreeMap::from([(report.id.clone(), Standing::of_silent())]));
         (cx, fleet, report)
     };
     let (cx, fleet, _) = dead(false);
@@ -140,7 +140,7 @@ fn the_report_of_a_dead_worker_of_ours_misleads_until_it_counts_no_more_or_has_c
     };
     shows(&cx, &mut fleet, 2, cx.now(), &again);
     assert_eq!(fleet.misleading(&cx), None, "it has reported since");
-    fleet.let_expire(&again.id);
+    fleet.note_owners(&cx, &BTreeMap::from([(again.id.clone(), Standing::of_silent())]));
     cx.later(WORKER_EXPIRY);
     let ahead = Some((None, &again));
     assert_eq!(fleet.misleading(&cx), ahead, "KCL goes by the time in it");
