@@ -20,6 +20,8 @@ struct Shard {
     /// When its first lease was created, and where it was to start.
     start: Option<(Time, Mark)>,
     ended: bool,
+    /// A program of others wrote the end.
+    ended_by_others: bool,
     tampered: bool,
     /// Answers named wrong children, and a worker may believe them: the leases come when listings have said otherwise.
     misread: bool,
@@ -169,7 +171,8 @@ impl Lineage {
                 let state = self.shard(shard);
                 // A program that did not know of the end yet wrote over it: a worker that knows of the end waits for nothing.
                 let undone = state.ended && after.is_some_and(|row| row.checkpoint != Mark::End);
-                state.tampered |= of_others && undone;
+                // Or a program that has lost the lease wrote the end, and the owner goes on from its own checkpoint.
+                state.tampered |= undone && (of_others || state.ended_by_others);
                 let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
                 if !ends
                     || before.is_some_and(|row| row.checkpoint == Mark::End)
@@ -177,6 +180,7 @@ impl Lineage {
                 {
                     return;
                 }
+                state.ended_by_others |= of_others;
                 let misread = state.misread;
                 let ended_before = std::mem::replace(&mut state.ended, true);
                 if state.children.is_empty() && !ended_before {

@@ -99,7 +99,7 @@ struct Truth {
 pub(super) struct Shares {
     /// Whether leases are shared out by count, and clocks are as promised.
     counted: bool,
-    /// Whether owners are asked for leases.
+    /// Whether owners are asked for leases, or a leader moves them.
     asks: bool,
     /// 0: as many as there are.
     most: usize,
@@ -140,7 +140,7 @@ impl Shares {
         };
         Self {
             counted: terms.config.policies().assign == Assign::Count && !terms.clocks_beyond,
-            asks: terms.config.policies().steal == Steal::Ask,
+            asks: terms.config.policies().steal == Steal::Ask || terms.led,
             most,
             alive: terms.least(|config| config.lease_duration().0) / 5 * 4,
             pursuit,

@@ -167,12 +167,6 @@ impl Fleet {
         self.programs.contains(&Program::Kcl3)
     }
 
-    /// Whether workers of the Java KCL have a part in it.
-    pub(crate) fn has_kcl(&self) -> bool {
-        let is_kcl = |program: &Program| matches!(program, Program::Kcl2 | Program::Kcl3);
-        self.programs.iter().any(is_kcl)
-    }
-
     /// Whether what the workers hold, they renew.
     pub fn renews_leases(&self) -> bool {
         self.programs.iter().all(|program| program.renews_leases())

@@ -132,6 +132,8 @@ impl Led {
         let known = self.lives.get(&life).copied().unwrap_or_default();
         let runs =
             known.over.is_none() && !known.stopping && !known.stands && !known.blocked && !known.cut_off;
+        // Whose requests have failed lately may have looked dead a moment ago.
+        let runs = runs && known.hindered.is_none_or(|at| at + self.doubt < now);
         let is_of = |row: Row| is_open(&row) && row.owner == Some(Owner::Life(life)) && row.next.is_none();
         let renews = |truth: &Truth| truth.named < truth.renewed && now < truth.renewed + self.lease;
         let renewed =

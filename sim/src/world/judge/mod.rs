@@ -16,6 +16,7 @@ use crate::oracles::{Fact, Property, ShardNo, Time};
 use crate::peers::Assignment;
 use bound::{bound, quiet};
 use conditions::Scene;
+use leasehold_engine::format::Format;
 use serde::Serialize;
 
 /// How a run ended.
@@ -182,15 +183,13 @@ impl Judge {
             self.ending = Some(Ending::Excused("a leader of KCL moved leases to and fro by load"));
             return;
         }
-        let ours = fleet
-            .workers()
-            .iter()
-            .any(|worker| worker.is_core() && worker.is_ours());
-        let waits = |property| matches!(property, Property::HashSpaceCovered | Property::LeasesOwned);
-        if cx.plan().fleet.has_kcl() && !ours && unmet.as_ref().is_some_and(|(property, _)| waits(*property))
-        {
+        let waits = unmet
+            .as_ref()
+            .is_some_and(|(property, _)| waits_for_ours(cx, *property));
+        let mut core = fleet.workers().iter().filter(|worker| worker.is_core());
+        if waits && !core.any(Worker::is_ours) {
             self.ending = Some(Ending::Excused(
-                "the models of KCL have no auditor, which fills holes",
+                "no worker of ours is left to do what others leave undone",
             ));
             return;
         }
@@ -204,6 +203,17 @@ impl Judge {
             format!("{} s after the faults {sentence}", after_us / 1_000_000)
         });
         self.ending = Some(Ending::Broken);
+    }
+}
+
+/// Whether programs of others leave it undone where no worker of ours is left: no model has the auditor that fills holes in KCL, and
+/// vmware-go-kcl creates rows of finished shards anew.
+fn waits_for_ours(cx: &Context, property: Property) -> bool {
+    let plan = cx.plan();
+    match property {
+        Property::HashSpaceCovered | Property::LeasesOwned => plan.is_mixed(),
+        Property::EveryRecordDelivered => plan.is_mixed() && plan.format == Format::VmwareGoKcl,
+        _ => false,
     }
 }
 
