@@ -215,6 +215,8 @@ impl Lane {
         }
         let was_handed = row.owner == self.next_owner && row.handing_over.is_none();
         if tried_release && next && (row.owner.is_none() || (self.next_owner.is_some() && was_handed)) {
+            // The row has our last counter. A greater one is a sign of life of the next owner.
+            self.counter = self.next;
             return Answer::GivenUp;
         }
         let bare = !next && self.is_bare(cx, &row);
