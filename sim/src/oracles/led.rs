@@ -6,7 +6,7 @@
 //! * `requests-on-time`: who lives says so.
 //! * `leases-owned`: what was assigned to a worker that lives, it takes soon; to a worker that died long ago, nothing is assigned. What a
 //!   dead worker had gets another owner: from a leader of ours within a lease duration, and else within three (`heirs`).
-//! * `leases-owned`, too: nobody removes the report of a worker that renews its leases, or it is assigned none any more.
+//! * `leases-owned`, too: the report of a worker that renews leases stays, or leaders assign no lease to the worker.
 //! * `stops-cleanly`: who stops leaves neither a report nor a lock, or leases would be assigned to it.
 //!
 //! A fleet that goes over from version 2 has such a leader from the end of that, as soon as every worker can have noticed it, until it

@@ -131,7 +131,7 @@ fn set_right(clock: &mut ClockFaults, plan: &Plan) {
     clock.steps.sort_by_key(|step| step.at);
 }
 
-/// Of these faults, those that other programs get over by themselves, and those of our workers alone.
+/// The faults that programs of other libraries get over by themselves, and the faults that hit our workers alone.
 fn survivable(plan: &Plan, faults: Faults) -> Faults {
     let fleet = &plan.fleet;
     let is_ours = |worker: u32, at: u64| plan.runs_ours(worker as usize, at);

@@ -32,7 +32,7 @@ struct SeenWorker {
     dead: bool,
     /// A lease of its own is not expired. A clock that is wrong, ours or the worker's, makes a report look old.
     owns: bool,
-    /// Since when rows have named this worker of ours, and none shows that it has taken its lease.
+    /// Since when rows have named this worker of ours, and no row shows a take by the worker.
     untaken_since: Option<Mono>,
     seen_by: u64,
 }
@@ -66,7 +66,7 @@ struct Rows {
 pub(super) struct Standing {
     /// It has renewed a lease lately.
     owns: bool,
-    /// The row of such a lease shows that it has taken the lease.
+    /// The row of a fresh lease shows a take by the worker.
     takes: bool,
     /// A lease of its own has expired.
     silent: bool,
@@ -99,7 +99,7 @@ impl Standing {
         self.silent |= !lately;
     }
 
-    /// Whether its worker has renewed no lease for so long that it is dead. One lease alone may be late where the table throttles.
+    /// Whether the worker has let all of its leases expire, and so is dead. One lease alone may be late where the table throttles.
     fn is_dead(self) -> bool {
         self.silent && !self.owns
     }
@@ -257,7 +257,7 @@ impl Fleet {
 
     /// What the rows of its leases tell of each worker.
     ///
-    /// A worker of ours takes soon what it was assigned, and its row says so. A leader of KCL that goes by the report of a dead worker assigns a
+    /// A worker of ours soon takes an assigned lease, and the row shows the take. A leader of KCL that goes by the report of a dead worker assigns a
     /// lease to it again and again, so that the row never stands still for long: the worker is dead if rows have named it for `silence`, and
     /// none shows a take.
     pub(super) fn note_owners(&mut self, cx: &Context, standings: &BTreeMap<WorkerId, Standing>) {

@@ -35,7 +35,7 @@ impl Led {
         self.judge_target(now, (life, shard), to, verdict);
     }
 
-    /// A worker of ours takes a lease or gives it to another one.
+    /// A worker of ours takes a lease, or assigns the lease to another worker.
     fn judge_early(
         &self,
         now: Time,
