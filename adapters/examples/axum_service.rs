@@ -56,10 +56,7 @@ async fn metrics(State(service): State<Arc<Service>>) -> String {
 /// Serves the pages until `stopped`, on a thread and a runtime of their own: a probe is answered, too, while handlers block every thread
 /// of the worker's runtime.
 fn serve(
-    listener: net::TcpListener,
-    pages: Router,
-    metrics: PrometheusHandle,
-    stopped: oneshot::Receiver<()>,
+    listener: net::TcpListener, pages: Router, metrics: PrometheusHandle, stopped: oneshot::Receiver<()>,
 ) -> JoinHandle<io::Result<()>> {
     thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -71,9 +68,7 @@ fn serve(
                 }
             });
             let until = async { stopped.await.unwrap_or_default() };
-            axum::serve(TcpListener::from_std(listener)?, pages)
-                .with_graceful_shutdown(until)
-                .await
+            axum::serve(TcpListener::from_std(listener)?, pages).with_graceful_shutdown(until).await
         })
     })
 }

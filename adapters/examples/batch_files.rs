@@ -41,12 +41,7 @@ impl Collector {
     fn write_file(&self, lease: &LeaseKey) -> io::Result<()> {
         // It is taken first. After an error its receipts are dropped without an acknowledgement, so that its batches come again.
         let collected = self.shards.lock().expect("no panic").remove(lease);
-        let Some(Collected {
-            name,
-            lines,
-            receipts,
-        }) = collected
-        else {
+        let Some(Collected { name, lines, receipts }) = collected else {
             return Ok(());
         };
         let unfinished = self.folder.join(format!("{name}.unfinished"));
@@ -130,10 +125,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .initial_position(InitialPosition::TrimHorizon)
         .build()?;
     leasehold::shutdown_on_signal(worker.control())?;
-    let collector = Collector {
-        folder,
-        shards: Arc::default(),
-    };
+    let collector = Collector { folder, shards: Arc::default() };
     tokio::spawn(collector.clone().write_in_time());
     worker.run(collector).await?;
     Ok(())

@@ -22,11 +22,7 @@ async fn bill(batch: Batch) -> Result<(), serde_json::Error> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     tracing_subscriber::fmt::init();
-    let path = PathBuf::from(
-        std::env::args()
-            .nth(1)
-            .unwrap_or_else(|| "dead-letters.jsonl".into()),
-    );
+    let path = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "dead-letters.jsonl".into()));
     let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
         .http_client(aws::https_client())
         .load()

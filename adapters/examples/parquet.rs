@@ -113,9 +113,7 @@ async fn collect(shard: ShardStream, folder: Arc<PathBuf>) -> Result<(), Error> 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt::init();
-    let folder = Arc::new(PathBuf::from(
-        std::env::args().nth(1).unwrap_or_else(|| "order-tables".into()),
-    ));
+    let folder = Arc::new(PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "order-tables".into())));
     fs::create_dir_all(&*folder)?;
     let config = aws_config::defaults(aws_config::BehaviorVersion::latest())
         .http_client(aws::https_client())
@@ -129,8 +127,6 @@ async fn main() -> Result<(), Error> {
         .initial_position(InitialPosition::TrimHorizon)
         .build()?;
     leasehold::shutdown_on_signal(worker.control())?;
-    worker
-        .run_shards(move |shard| collect(shard, folder.clone()))
-        .await?;
+    worker.run_shards(move |shard| collect(shard, folder.clone())).await?;
     Ok(())
 }

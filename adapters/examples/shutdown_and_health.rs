@@ -34,9 +34,7 @@ fn answer(path: &str, control: &Control) -> Result<Response<Full<Bytes>>, hyper:
         },
         _ => (StatusCode::NOT_FOUND, "try /health and /status".to_owned()),
     };
-    Response::builder()
-        .status(status)
-        .body(Full::new(Bytes::from(text + "\n")))
+    Response::builder().status(status).body(Full::new(Bytes::from(text + "\n")))
 }
 
 /// On a thread and a runtime of its own: a probe is answered, too, while handlers block every thread of the worker's runtime.

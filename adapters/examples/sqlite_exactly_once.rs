@@ -33,11 +33,7 @@ fn take_over(transaction: &Transaction<'_>, shard: &ShardInfo) -> Result<(), Err
         (shard.shard.as_str(), shard.token.0),
     )?;
     match taken {
-        0 => Err(format!(
-            "refused: token {} of {} is not the newest",
-            shard.token.0, shard.shard
-        )
-        .into()),
+        0 => Err(format!("refused: token {} of {} is not the newest", shard.token.0, shard.shard).into()),
         _ => Ok(()),
     }
 }

@@ -78,10 +78,7 @@ pub struct AdminError {
 
 impl AdminError {
     pub(crate) fn new(what: impl Into<String>, how: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            how: how.into(),
-        }
+        Self { what: what.into(), how: how.into() }
     }
 }
 
@@ -108,8 +105,7 @@ impl Admin {
     /// If it is not called within a tokio runtime.
     #[cfg(all(feature = "aws", feature = "tokio-runtime"))]
     pub fn new(
-        dynamodb: &aws_sdk_dynamodb::Client,
-        application: &str,
+        dynamodb: &aws_sdk_dynamodb::Client, application: &str,
         format: impl leasehold_engine::format::LeaseFormat + Send + Sync + 'static,
     ) -> Result<Self, AdminError> {
         let runtime = crate::runtime::TokioRuntime::current()
@@ -178,10 +174,7 @@ impl Admin {
     pub async fn apply(&self, plan: &Plan) -> Result<Vec<Done>, AdminError> {
         let mut done = Vec::new();
         for step in &plan.steps {
-            done.push(Done {
-                lease: step.lease.clone(),
-                how: self.carry_out(step).await?,
-            });
+            done.push(Done { lease: step.lease.clone(), how: self.carry_out(step).await? });
         }
         Ok(done)
     }
@@ -228,9 +221,7 @@ impl Admin {
     /// # Errors
     /// If they cannot be listed.
     pub async fn shards(
-        &self,
-        kinesis: &aws_sdk_kinesis::Client,
-        stream: impl Into<NamedStream>,
+        &self, kinesis: &aws_sdk_kinesis::Client, stream: impl Into<NamedStream>,
     ) -> Result<Vec<Shard>, AdminError> {
         let stream = stream.into();
         crate::aws::places::shards(kinesis, &stream)
@@ -247,9 +238,7 @@ impl Admin {
     /// # Errors
     /// If the service does not describe the stream.
     pub async fn identity(
-        &self,
-        kinesis: &aws_sdk_kinesis::Client,
-        stream: impl Into<NamedStream>,
+        &self, kinesis: &aws_sdk_kinesis::Client, stream: impl Into<NamedStream>,
     ) -> Result<Option<StreamIdentity>, AdminError> {
         let stream = stream.into();
         let answer = crate::aws::places::identity(kinesis, &stream).await;
@@ -265,11 +254,8 @@ impl Admin {
     /// # Errors
     /// If the shard cannot be read.
     pub async fn place_at(
-        &self,
-        kinesis: &aws_sdk_kinesis::Client,
-        stream: impl Into<NamedStream>,
-        shard: &leasehold_engine::ids::ShardId,
-        time: Wall,
+        &self, kinesis: &aws_sdk_kinesis::Client, stream: impl Into<NamedStream>,
+        shard: &leasehold_engine::ids::ShardId, time: Wall,
     ) -> Result<Option<leasehold_engine::position::Checkpoint>, AdminError> {
         let stream = stream.into();
         let shard = crate::aws::places::Searched {
@@ -289,11 +275,8 @@ impl Admin {
     /// # Errors
     /// What Kinesis says of it.
     pub async fn check_number(
-        &self,
-        kinesis: &aws_sdk_kinesis::Client,
-        stream: impl Into<NamedStream>,
-        shard: &leasehold_engine::ids::ShardId,
-        number: leasehold_engine::position::SequenceNumber,
+        &self, kinesis: &aws_sdk_kinesis::Client, stream: impl Into<NamedStream>,
+        shard: &leasehold_engine::ids::ShardId, number: leasehold_engine::position::SequenceNumber,
     ) -> Result<(), AdminError> {
         let stream = stream.into();
         let shard = crate::aws::places::Searched {

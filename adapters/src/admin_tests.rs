@@ -33,12 +33,7 @@ impl Shared {
         for row in rows {
             table.execute(&TableOp::Write(Change::Create(Box::new(row.clone()))));
         }
-        Self(Arc::new(Mutex::new(State {
-            table,
-            lost: 0,
-            renewed: 0,
-            writes: 0,
-        })))
+        Self(Arc::new(Mutex::new(State { table, lost: 0, renewed: 0, writes: 0 })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -65,20 +60,14 @@ impl Port<TableOp> for Shared {
         let outcome = match op {
             TableOp::Read { .. } if state.renewed > 0 => {
                 state.renewed -= 1;
-                let Some(RowRead::Lease(row)) = state.table.read(&key()) else {
-                    panic!("expected a lease")
-                };
+                let Some(RowRead::Lease(row)) = state.table.read(&key()) else { panic!("expected a lease") };
                 let guard = Guard {
                     counter: row.counter,
                     next: row.counter + 1,
                     holder: row.owner.clone().unwrap(),
                     next_owner: None,
                 };
-                let renew = TableOp::Write(Change::Renew {
-                    key: key(),
-                    guard,
-                    began: None,
-                });
+                let renew = TableOp::Write(Change::Renew { key: key(), guard, began: None });
                 state.table.execute(&renew);
                 outcome
             }
@@ -116,10 +105,7 @@ fn rewound(seen: &LeaseRow) -> Plan {
         seen: Some(seen.clone()),
         follows: Vec::new(),
     };
-    Plan {
-        steps: vec![step],
-        left: Vec::new(),
-    }
+    Plan { steps: vec![step], left: Vec::new() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,10 +115,7 @@ async fn a_write_whose_answer_got_lost_is_recognised() {
     let done = table.admin().apply(&rewound(&owned())).await.unwrap();
     assert_eq!(done[0].how, Stepped::Written);
     let row = table.row();
-    assert_eq!(
-        (row.owner, row.checkpoint, row.counter),
-        (None, Checkpoint::TrimHorizon, 8)
-    );
+    assert_eq!((row.owner, row.checkpoint, row.counter), (None, Checkpoint::TrimHorizon, 8));
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,19 +128,13 @@ async fn an_owner_that_renews_in_between_is_followed_for_a_while() {
     let table = Shared::with(&[owned()]);
     table.state().renewed = u32::MAX;
     let done = table.admin().apply(&rewound(&owned())).await.unwrap();
-    assert!(
-        matches!(&done[0].how, Stepped::Changed(why) if why.contains("5 times in a row")),
-        "{done:?}"
-    );
+    assert!(matches!(&done[0].how, Stepped::Changed(why) if why.contains("5 times in a row")), "{done:?}");
     assert_eq!(table.row().checkpoint, owned().checkpoint);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_of_another_owner_is_not_written_at_all() {
-    let table = Shared::with(&[LeaseRow {
-        owner: Some("another".into()),
-        ..owned()
-    }]);
+    let table = Shared::with(&[LeaseRow { owner: Some("another".into()), ..owned() }]);
     let before = table.row();
     let done = table.admin().apply(&rewound(&owned())).await.unwrap();
     assert!(

@@ -21,10 +21,7 @@ pub(crate) fn asks() -> (AskSender, Asks) {
         stopping: Arc::new(AtomicBool::new(false)),
         shortest: Arc::new(AtomicU64::new(u64::MAX)),
     };
-    let asks = Asks {
-        receiver,
-        _open: sender.clone(),
-    };
+    let asks = Asks { receiver, _open: sender.clone() };
     (sender, asks)
 }
 
@@ -178,24 +175,14 @@ impl Cell {
             token,
             batch,
         });
-        let given_back = wanted
-            .given_back
-            .into_iter()
-            .map(|(batch, detail)| Call::GivenBack {
-                lease: lease.clone(),
-                token,
-                batch,
-                detail,
-            });
-        let checkpoint = wanted.checkpoint.then(|| Call::Checkpoint {
+        let given_back = wanted.given_back.into_iter().map(|(batch, detail)| Call::GivenBack {
             lease: lease.clone(),
             token,
+            batch,
+            detail,
         });
-        processed
-            .chain(acknowledged)
-            .chain(given_back)
-            .chain(checkpoint)
-            .collect()
+        let checkpoint = wanted.checkpoint.then(|| Call::Checkpoint { lease: lease.clone(), token });
+        processed.chain(acknowledged).chain(given_back).chain(checkpoint).collect()
     }
 }
 
@@ -276,10 +263,7 @@ mod tests {
                     token: FencingToken(3),
                     through: Position::of(5.into())
                 },
-                Call::Checkpoint {
-                    lease: "s".into(),
-                    token: FencingToken(3)
-                },
+                Call::Checkpoint { lease: "s".into(), token: FencingToken(3) },
             ]
         );
         assert!(asks.receiver.try_recv().is_err(), "queued once");
@@ -302,26 +286,10 @@ mod tests {
         assert_eq!(
             calls,
             [
-                Call::Processed {
-                    lease: lease(),
-                    token,
-                    through: Position::of(5.into())
-                },
-                Call::Acknowledged {
-                    lease: lease(),
-                    token,
-                    batch: op(2)
-                },
-                Call::GivenBack {
-                    lease: lease(),
-                    token,
-                    batch: op(3),
-                    detail: "full".into()
-                },
-                Call::Checkpoint {
-                    lease: lease(),
-                    token
-                },
+                Call::Processed { lease: lease(), token, through: Position::of(5.into()) },
+                Call::Acknowledged { lease: lease(), token, batch: op(2) },
+                Call::GivenBack { lease: lease(), token, batch: op(3), detail: "full".into() },
+                Call::Checkpoint { lease: lease(), token },
             ]
         );
     }
@@ -355,10 +323,7 @@ mod tests {
         let within = |span| Call::ShutdownWithin(Span(span));
         for (asked, expected) in [
             (vec![None, None], vec![Call::Shutdown]),
-            (
-                vec![None, Some(7), Some(7), Some(8)],
-                vec![Call::Shutdown, within(7)],
-            ),
+            (vec![None, Some(7), Some(7), Some(8)], vec![Call::Shutdown, within(7)]),
             (vec![Some(7), None, Some(9), Some(0)], vec![within(7), within(0)]),
         ] {
             let (sender, mut asks) = asks();

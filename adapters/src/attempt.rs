@@ -34,18 +34,12 @@ impl Attempt {
             attempt = batch.attempt(),
             records = batch.len() as u64,
         );
-        Self {
-            meter: meter.clone(),
-            clock: clock.clone(),
-            span,
-            began: None,
-        }
+        Self { meter: meter.clone(), clock: clock.clone(), span, began: None }
     }
 
     /// Makes the call within the span, and measures it.
     pub(crate) async fn around<T>(
-        mut self,
-        call: impl Future<Output = Result<Result<T, String>, Panicked>>,
+        mut self, call: impl Future<Output = Result<Result<T, String>, Panicked>>,
     ) -> Result<Result<T, String>, Panicked> {
         self.began = Some(self.clock.now());
         let result = call.instrument(self.span.clone()).await;

@@ -167,11 +167,7 @@ impl IntoIterator for Batch {
     type IntoIter = BatchIter;
 
     fn into_iter(self) -> BatchIter {
-        BatchIter {
-            next: self.first,
-            end: self.end,
-            fetched: self.fetched,
-        }
+        BatchIter { next: self.first, end: self.end, fetched: self.fetched }
     }
 }
 

@@ -54,9 +54,7 @@ impl Default for Inner {
 
 impl fmt::Debug for Board {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Board")
-            .field("life", &self.0.life)
-            .finish_non_exhaustive()
+        f.debug_struct("Board").field("life", &self.0.life).finish_non_exhaustive()
     }
 }
 
@@ -171,10 +169,9 @@ impl Holding {
             paused: self.paused,
             waits_for: self.waits_for.map(|reason| reason.to_string()),
             remaining: self.valid_until.since(now),
-            stalled: stall.filter(|_| self.stalled).map(|stall| Stalled {
-                idle: now.since(stall.since),
-                waits_for: stall.waits_for.clone(),
-            }),
+            stalled: stall
+                .filter(|_| self.stalled)
+                .map(|stall| Stalled { idle: now.since(stall.since), waits_for: stall.waits_for.clone() }),
             lease: self.lease,
         }
     }
@@ -251,9 +248,7 @@ impl Board {
             worker: life.map(|life| life.worker.clone()),
             phase,
             phase_for: life.map_or(Span::ZERO, |life| life.clock.now().since(since)),
-            blocked_for: life
-                .zip(blocked)
-                .map(|(life, since)| life.clock.now().since(since)),
+            blocked_for: life.zip(blocked).map(|(life, since)| life.clock.now().since(since)),
             leases: leases.unwrap_or_default(),
         }
     }
@@ -342,10 +337,7 @@ pub(crate) struct BoardWriter {
 
 impl BoardWriter {
     pub(crate) fn new(board: Board) -> Self {
-        Self {
-            board,
-            ..Self::default()
-        }
+        Self { board, ..Self::default() }
     }
 
     pub(crate) fn board(&self) -> &Board {
@@ -363,20 +355,12 @@ impl BoardWriter {
             }
             Notice::ShuttingDown { .. } => self.stops(at),
             Notice::Runtime(news) => self.board.state().blocked.hear(at, news),
-            Notice::Stalled {
-                lease,
-                idle,
-                why,
-                said,
-            } => {
+            Notice::Stalled { lease, idle, why, said } => {
                 let waits_for = match said {
                     Some(said) => format!("{why}; {}", Shown(said)),
                     None => why.to_string(),
                 };
-                let stall = Stall {
-                    since: at - *idle,
-                    waits_for,
-                };
+                let stall = Stall { since: at - *idle, waits_for };
                 self.board.state().stalls.insert(lease.clone(), stall);
             }
             Notice::Lost { lease, .. } | Notice::Released { lease } | Notice::Ended { lease, .. } => {

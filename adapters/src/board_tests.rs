@@ -23,11 +23,7 @@ fn board(lease_duration: Span) -> (Board, Arc<dyn Runtime>) {
 }
 
 fn refused(why: Why) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: String::new(),
-    })
+    Outcome::Refused(Refusal { why, current: None, detail: String::new() })
 }
 
 async fn millis(millis: u64) {
@@ -44,10 +40,7 @@ async fn a_loop_that_does_not_run_is_unhealthy_once_a_lease_would_have_ended() {
         let health = board.health();
         assert!(!health.is_healthy() && health.reasons().len() == 1);
         let reason = &health.reasons()[0];
-        assert!(
-            reason.starts_with("the loop that keeps the leases has not run for"),
-            "{reason}"
-        );
+        assert!(reason.starts_with("the loop that keeps the leases has not run for"), "{reason}");
         board.turned(clock.now());
         assert_eq!(board.health(), Health::of(Vec::new(), Vec::new()));
     }
@@ -55,11 +48,7 @@ async fn a_loop_that_does_not_run_is_unhealthy_once_a_lease_would_have_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn the_table_is_given_a_lease_duration_since_the_first_failure_after_an_answer() {
-    let failures = [
-        Outcome::NotSent(Cause::Network),
-        Outcome::Unknown(Cause::Timeout),
-        refused(Why::Denied),
-    ];
+    let failures = [Outcome::NotSent(Cause::Network), Outcome::Unknown(Cause::Timeout), refused(Why::Denied)];
     let answers = [Outcome::Applied(Reply::Done), refused(Why::ConditionFailed)];
     let (board, clock) = board(LEASE);
     let after = async |span: u64| {
@@ -75,10 +64,7 @@ async fn the_table_is_given_a_lease_duration_since_the_first_failure_after_an_an
         assert!(after(1_000).await);
         assert!(!after(2).await, "the first failure counts: {failure:?}");
         let reason = board.health().reasons()[0].clone();
-        assert!(
-            reason.starts_with("every request to the lease table has failed for 10.0"),
-            "{reason}"
-        );
+        assert!(reason.starts_with("every request to the lease table has failed for 10.0"), "{reason}");
         board.table(clock.now(), answer);
         assert!(after(0).await, "{answer:?}");
     }
@@ -104,21 +90,13 @@ async fn a_runtime_that_runs_nothing_is_unhealthy_once_a_lease_would_have_ended_
     let lasts = "the runtime that runs the handlers has run no task for";
     assert_eq!(
         after(1_000).await,
-        [format!(
-            "{lasts} 11.000s: the handler of s-1 has blocked a thread for 5.000s"
-        )]
+        [format!("{lasts} 11.000s: the handler of s-1 has blocked a thread for 5.000s")]
     );
     assert_eq!(board.status().blocked_for, Some(Span::from_secs(11)));
-    hear(RuntimeNews::LetsGo {
-        idle: Span::from_secs(30),
-        leases: 2,
-    });
+    hear(RuntimeNews::LetsGo { idle: Span::from_secs(30), leases: 2 });
     let reasons = after(0).await;
     assert!(reasons[0].ends_with("; the leases were let go of, so that other workers read the shards"));
-    hear(RuntimeNews::Runs {
-        after: Span::from_secs(31),
-        let_go: true,
-    });
+    hear(RuntimeNews::Runs { after: Span::from_secs(31), let_go: true });
     assert_eq!(after(0).await, [""; 0]);
     assert_eq!(board.status().blocked_for, None);
 }
@@ -127,10 +105,7 @@ async fn a_runtime_that_runs_nothing_is_unhealthy_once_a_lease_would_have_ended_
 async fn an_end_is_told_once_and_nothing_else_counts_then() {
     for (result, reason) in [
         (Some(Ok(())), None),
-        (
-            Some(Err("the stream is gone")),
-            Some("the worker has ended: the stream is gone"),
-        ),
+        (Some(Err("the stream is gone")), Some("the worker has ended: the stream is gone")),
         (
             None,
             Some(
@@ -164,9 +139,6 @@ async fn what_is_held_is_shown_in_order_and_is_in_the_report_of_a_stop() {
     held.sort();
     assert_eq!((shown.len(), shown), (20, held));
     writer.notice(clock.now(), &Notice::ShuttingDown { held: 20 });
-    let durable = status
-        .leases
-        .iter()
-        .map(|lease| (lease.shard.clone(), lease.checkpoint));
+    let durable = status.leases.iter().map(|lease| (lease.shard.clone(), lease.checkpoint));
     assert_eq!(writer.durable(), durable.collect());
 }

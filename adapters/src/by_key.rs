@@ -106,12 +106,7 @@ impl Plan {
                 }
             }
         }
-        Self {
-            next_of_key,
-            ready,
-            done: BTreeSet::new(),
-            gap: 0,
-        }
+        Self { next_of_key, ready, done: BTreeSet::new(), gap: 0 }
     }
 
     /// The first record that may be begun.
@@ -165,10 +160,7 @@ impl Wake for WakeCall {
 
 impl<Fut> Default for Running<Fut> {
     fn default() -> Self {
-        Self {
-            calls: Vec::new(),
-            woken: Arc::default(),
-        }
+        Self { calls: Vec::new(), woken: Arc::default() }
     }
 }
 
@@ -181,10 +173,7 @@ impl<Fut: Future> Running<Fut> {
     }
 
     fn add(&mut self, index: usize, future: Fut) {
-        let wake = Arc::new(WakeCall {
-            is_due: AtomicBool::new(true),
-            all: self.woken.clone(),
-        });
+        let wake = Arc::new(WakeCall { is_due: AtomicBool::new(true), all: self.woken.clone() });
         let future = Box::pin(future);
         self.calls.push(Call { index, future, wake });
     }

@@ -85,10 +85,7 @@ fn acknowledged(rig: &mut Rig) -> Option<u64> {
 }
 
 fn check(keys: &[u8], ways: &[Way], limit: usize) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let (mut rig, batch) = batch(keys).await;
         let noted = RefCell::new(Noted::default());
@@ -100,10 +97,7 @@ fn check(keys: &[u8], ways: &[Way], limit: usize) {
         let noted = noted.into_inner();
         assert!(noted.most <= limit.max(1), "{noted:?}");
         for ended in noted.ended.values() {
-            assert!(
-                ended.is_sorted(),
-                "records of one key end in their order: {noted:?}"
-            );
+            assert!(ended.is_sorted(), "records of one key end in their order: {noted:?}");
         }
         let done: BTreeSet<u64> = noted.ended.values().flatten().copied().collect();
         let gapless = (0..).take_while(|index| done.contains(index)).last();

@@ -14,12 +14,10 @@ pub(crate) struct Panicked(pub(crate) String);
 /// Runs `future`; a panic in it becomes an error. The future is not touched again afterwards but to drop it.
 pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
-    poll_fn(
-        |cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(poll) => poll.map(Ok),
-            Err(payload) => Poll::Ready(Err(Panicked(message(&*payload)))),
-        },
-    )
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(payload) => Poll::Ready(Err(Panicked(message(&*payload)))),
+    })
     .await
 }
 

@@ -36,9 +36,7 @@ impl Clocks {
 
     /// How much time the monotonic clock has not counted since the engine's last input.
     pub(crate) fn missed(&self, at: Mono, wall: Wall) -> Span {
-        self.skew()
-            .as_ref()
-            .map_or(Span::ZERO, |skew| skew.missed(at, wall))
+        self.skew().as_ref().map_or(Span::ZERO, |skew| skew.missed(at, wall))
     }
 }
 

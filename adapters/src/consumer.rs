@@ -55,13 +55,8 @@ struct OpenShard {
 
 impl Consumer {
     pub(crate) fn new(
-        handler: Arc<dyn AnyHandler>,
-        runtime: Arc<dyn Runtime>,
-        store: Store,
-        fences: Fences,
-        asks: AskSender,
-        meter: Meter,
-        polls: Polls,
+        handler: Arc<dyn AnyHandler>, runtime: Arc<dyn Runtime>, store: Store, fences: Fences,
+        asks: AskSender, meter: Meter, polls: Polls,
     ) -> Self {
         Self(Arc::new(Inner {
             handler,
@@ -92,9 +87,7 @@ impl Consumer {
         let inner = &self.0;
         let info = Arc::new(info);
         let (stop, stopped) = oneshot::channel();
-        let fence = inner
-            .fences
-            .open(info.lease.clone(), info.token, inner.runtime.clone());
+        let fence = inner.fences.open(info.lease.clone(), info.token, inner.runtime.clone());
         let shard = OpenShard {
             info: info.clone(),
             fence: fence.clone(),
@@ -154,13 +147,7 @@ impl Consumer {
             _ => None,
         };
         if let (Some(settled), Some(record)) = (settled, single) {
-            let alone = Alone {
-                call,
-                receipt,
-                settled,
-                letters,
-                stopped,
-            };
+            let alone = Alone { call, receipt, settled, letters, stopped };
             return self.deliver_alone(shard, record, alone);
         }
         let handler = inner.handler.clone();
@@ -173,11 +160,7 @@ impl Consumer {
             let run = async move {
                 match call.is_empty() {
                     true => Ok(Ok(Ack::All)),
-                    false => {
-                        attempt
-                            .around(catch(async move { handler.process(call).await }))
-                            .await
-                    }
+                    false => attempt.around(catch(async move { handler.process(call).await })).await,
                 }
             };
             let run = this.0.polls.watch(lease, letters.before(run));
@@ -191,14 +174,9 @@ impl Consumer {
     /// What a handler is given, with its receipt, and what hears of a record that is handed over alone. Absent: the shard is not
     /// open under this token.
     fn call(
-        &self,
-        delivery: Delivery,
-        fetched: Arc<Fetched>,
-        stop: oneshot::Sender<Stop>,
+        &self, delivery: Delivery, fetched: Arc<Fetched>, stop: oneshot::Sender<Stop>,
     ) -> Option<(Batch, Receipt, Option<Settled>)> {
-        let Delivery {
-            lease, token, batch, ..
-        } = delivery;
+        let Delivery { lease, token, batch, .. } = delivery;
         let first = fetched.first_after(delivery.after);
         let end = match delivery.alone {
             true => fetched.records.len().min(first + 1),
@@ -231,11 +209,7 @@ impl Consumer {
 
     /// What a handler has made of a batch.
     fn delivered(
-        &self,
-        shard: &ShardId,
-        batch: OpId,
-        (fetched, first): (Arc<Fetched>, usize),
-        receipt: Receipt,
+        &self, shard: &ShardId, batch: OpId, (fetched, first): (Arc<Fetched>, usize), receipt: Receipt,
         result: Called<Ack>,
     ) -> Outcome {
         let inner = &self.0;
@@ -243,10 +217,7 @@ impl Consumer {
             Some(Ok(Ok(ack))) => ack,
             other => {
                 receipt.answered();
-                return outcome(
-                    other.map(|result| result.map(|result| result.map(drop))),
-                    Reply::Done,
-                );
+                return outcome(other.map(|result| result.map(|result| result.map(drop))), Reply::Done);
             }
         };
         let given = fetched.records.get(first..).unwrap_or_default();
@@ -292,11 +263,7 @@ impl Consumer {
 
     /// The handler acknowledges what it keeps, as far as it can.
     fn flush(
-        &self,
-        lease: LeaseKey,
-        token: FencingToken,
-        why: FlushReason,
-        deadline: Mono,
+        &self, lease: LeaseKey, token: FencingToken, why: FlushReason, deadline: Mono,
     ) -> BoxFuture<'static, Outcome> {
         let (stop, stopped) = oneshot::channel();
         let info = {
@@ -318,11 +285,7 @@ impl Consumer {
 
     /// An ownership ends, whatever becomes of the handler's own close.
     fn close(
-        &self,
-        id: OpId,
-        lease: &LeaseKey,
-        token: FencingToken,
-        reason: EndReason,
+        &self, id: OpId, lease: &LeaseKey, token: FencingToken, reason: EndReason,
     ) -> BoxFuture<'static, Outcome> {
         let inner = &self.0;
         let open = self.take_open(lease, token);
@@ -383,68 +346,18 @@ impl Port<ConsumerOp> for Consumer {
     fn execute(&self, id: OpId, op: ConsumerOp) -> BoxFuture<'static, Outcome> {
         let alone = matches!(op, ConsumerOp::DeliverOne { .. });
         match op {
-            ConsumerOp::Open {
-                lease,
-                token,
-                from,
-                since,
-            } => {
-                let info = ShardInfo {
-                    shard: lease.to_shard(),
-                    lease,
-                    token,
-                    from,
-                    since,
-                };
+            ConsumerOp::Open { lease, token, from, since } => {
+                let info = ShardInfo { shard: lease.to_shard(), lease, token, from, since };
                 self.open(info)
             }
-            ConsumerOp::Deliver {
-                lease,
-                token,
-                batch,
-                after,
-                attempt,
-                valid_until,
+            ConsumerOp::Deliver { lease, token, batch, after, attempt, valid_until }
+            | ConsumerOp::DeliverOne { lease, token, batch, after, attempt, valid_until } => {
+                self.deliver(Delivery { lease, token, batch, after, alone, attempt, valid_until })
             }
-            | ConsumerOp::DeliverOne {
-                lease,
-                token,
-                batch,
-                after,
-                attempt,
-                valid_until,
-            } => self.deliver(Delivery {
-                lease,
-                token,
-                batch,
-                after,
-                alone,
-                attempt,
-                valid_until,
-            }),
-            ConsumerOp::SetAside {
-                lease,
-                token,
-                batch,
-                record,
-                attempts,
-                detail,
-                valid_until,
-            } => self.set_aside(Aside {
-                lease,
-                token,
-                batch,
-                record,
-                attempts,
-                detail,
-                valid_until,
-            }),
-            ConsumerOp::Flush {
-                lease,
-                token,
-                why,
-                until,
-            } => self.flush(lease, token, why, until),
+            ConsumerOp::SetAside { lease, token, batch, record, attempts, detail, valid_until } => {
+                self.set_aside(Aside { lease, token, batch, record, attempts, detail, valid_until })
+            }
+            ConsumerOp::Flush { lease, token, why, until } => self.flush(lease, token, why, until),
             ConsumerOp::Abort { lease, token } => self.stop(&lease, token, Stop::Aborted),
             ConsumerOp::TimeOut { lease, token, after } => self.stop(&lease, token, Stop::TimedOut(after)),
             ConsumerOp::Close { lease, token, reason } => self.close(id, &lease, token, reason),
@@ -468,18 +381,11 @@ fn outcome(result: Called<()>, good: Reply) -> Outcome {
 }
 
 fn gone(what: String) -> BoxFuture<'static, Outcome> {
-    ready(refused(
-        Why::Gone,
-        format!("expected {what} to be there, found nothing"),
-    ))
+    ready(refused(Why::Gone, format!("expected {what} to be there, found nothing")))
 }
 
 fn refused(why: Why, detail: String) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail,
-    })
+    Outcome::Refused(Refusal { why, current: None, detail })
 }
 
 #[cfg(all(test, feature = "tokio-runtime"))]

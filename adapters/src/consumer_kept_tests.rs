@@ -3,11 +3,7 @@
 use super::*;
 
 fn acknowledged(batch: u64) -> Call {
-    Call::Acknowledged {
-        lease: "s".into(),
-        token: TOKEN,
-        batch: op(batch),
-    }
+    Call::Acknowledged { lease: "s".into(), token: TOKEN, batch: op(batch) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,10 +53,7 @@ async fn a_kept_batch_that_is_dropped_or_given_back_is_given_back_once() {
         .collect();
     assert_eq!(given_back[0], (op(2), "the disk is full".to_owned()));
     assert_eq!(given_back[1].0, op(3));
-    assert!(
-        given_back[1].1.contains("keep it, or a receipt of it"),
-        "{given_back:?}"
-    );
+    assert!(given_back[1].1.contains("keep it, or a receipt of it"), "{given_back:?}");
     assert_eq!(given_back.len(), 2);
 }
 
@@ -83,11 +76,7 @@ async fn a_part_of_a_batch_may_be_acknowledged_by_the_return_value() {
     let expected = Reply::ProcessedThrough(Position::of(6.into()));
     assert_eq!(rig.deliver(2, None, 1).await, Outcome::Applied(expected));
     rig.deliver(2, Some(6), 1).await;
-    assert_eq!(
-        rig.notes()[1..],
-        ["#1 5 6 7", "#1 7"],
-        "the rest is still in memory"
-    );
+    assert_eq!(rig.notes()[1..], ["#1 5 6 7", "#1 7"], "the rest is still in memory");
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,14 +119,8 @@ async fn a_flush_tells_why_and_how_much_time_is_left() {
     let until = rig.runtime.now() + Span::from_secs(20);
     let leaving = FlushReason::Leaving(EndReason::HandedOver);
     assert_eq!(rig.flush(leaving, until).await, Outcome::Applied(Reply::Done));
-    assert_eq!(
-        rig.flush(FlushReason::Full, Mono::NEVER).await,
-        Outcome::Applied(Reply::Done)
-    );
-    assert_eq!(
-        rig.notes()[2..],
-        ["flush s Leaving(HandedOver) Some(20)", "flush s Full None"]
-    );
+    assert_eq!(rig.flush(FlushReason::Full, Mono::NEVER).await, Outcome::Applied(Reply::Done));
+    assert_eq!(rig.notes()[2..], ["flush s Leaving(HandedOver) Some(20)", "flush s Full None"]);
     assert_eq!(rig.said(), [acknowledged(2)]);
 }
 
@@ -150,10 +133,7 @@ async fn a_commit_waits_until_the_checkpoint_is_durable_or_the_shard_is_gone() {
     let batch = rig.kept.lock().unwrap().pop().expect("kept");
     let mut commit = Box::pin(batch.commit());
     assert!(futures_pending(&mut commit).await);
-    let checkpoint = Call::Checkpoint {
-        lease: "s".into(),
-        token: TOKEN,
-    };
+    let checkpoint = Call::Checkpoint { lease: "s".into(), token: TOKEN };
     assert_eq!(rig.said(), [acknowledged(2), checkpoint]);
     rig.fences.durable(&"s".into(), Some(Position::of(6.into())));
     assert!(futures_pending(&mut commit).await, "7 is not durable");

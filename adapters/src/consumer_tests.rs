@@ -42,11 +42,7 @@ impl Handler for Obeys {
 
     async fn process(&self, batch: Batch) -> Result<Ack, Failure> {
         let order = batch.records()[0].data.clone();
-        let positions: Vec<_> = batch
-            .records()
-            .iter()
-            .map(|record| record.position.to_string())
-            .collect();
+        let positions: Vec<_> = batch.records().iter().map(|record| record.position.to_string()).collect();
         self.note(format!("#{} {}", batch.attempt(), positions.join(" ")));
         match &*order {
             b"fail" => Err(Failure(std::io::Error::other("inner"))),
@@ -128,15 +124,8 @@ async fn a_shard_is_opened_fed_and_closed() {
     let rig = rig();
     rig.keep(2, "fine");
     assert_eq!(rig.open().await, Outcome::Applied(Reply::Done));
-    assert_eq!(
-        rig.deliver(2, Some(5), 1).await,
-        Outcome::Applied(Reply::Processed)
-    );
-    assert_eq!(
-        why(rig.deliver(2, None, 2).await).0,
-        Why::Gone,
-        "what was processed is freed"
-    );
+    assert_eq!(rig.deliver(2, Some(5), 1).await, Outcome::Applied(Reply::Processed));
+    assert_eq!(why(rig.deliver(2, None, 2).await).0, Why::Gone, "what was processed is freed");
     assert_eq!(rig.close(TOKEN).await, Outcome::Applied(Reply::Done));
     assert_eq!(rig.notes(), ["open s", "#1 6 7", "close s HandedOver"]);
     assert_eq!(why(rig.deliver(2, None, 1).await).0, Why::Gone);
@@ -150,11 +139,7 @@ async fn a_handler_that_fails_or_panics_gets_its_records_again() {
         rig.keep(2, order);
         let (reason, detail) = why(rig.deliver(2, None, 1).await);
         assert_eq!(reason, Why::HandlerFailed);
-        let expected = if order == "fail" {
-            "outer: inner"
-        } else {
-            "the handler panicked: on purpose"
-        };
+        let expected = if order == "fail" { "outer: inner" } else { "the handler panicked: on purpose" };
         assert_eq!(detail, expected);
         let single = Why::RecordFailed(Position::of(7.into()));
         assert_eq!(why(rig.deliver(2, Some(6), 2).await).0, single);
@@ -176,11 +161,7 @@ async fn a_batch_that_is_not_in_order_is_acknowledged_as_a_whole_or_not_at_all()
     rig.fetch(4, &[(7, "k"), (5, "k"), (6, "k")], "up to 6");
     let done = rig.deliver(4, Some(6), 1).await;
     assert_eq!(done, Outcome::Applied(Reply::Processed));
-    assert_eq!(
-        rig.notes()[1..],
-        ["#1 7 5 6", "#1 6 5 7", "#1 7 5 6"],
-        "nothing is left out"
-    );
+    assert_eq!(rig.notes()[1..], ["#1 7 5 6", "#1 6 5 7", "#1 7 5 6"], "nothing is left out");
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,11 +205,7 @@ async fn a_call_that_takes_too_long_is_dropped_and_has_failed_with_its_one_recor
         assert_eq!(detail, says);
     }
     rig.keep(3, "fine");
-    assert_eq!(
-        rig.deliver(3, None, 1).await,
-        Outcome::Applied(Reply::Processed),
-        "the ownership goes on"
-    );
+    assert_eq!(rig.deliver(3, None, 1).await, Outcome::Applied(Reply::Processed), "the ownership goes on");
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,11 +215,7 @@ async fn nothing_is_delivered_under_another_ownership() {
     assert_eq!(why(rig.deliver(2, None, 1).await).0, Why::Gone, "not open");
     rig.open().await;
     assert_eq!(rig.close(FencingToken(1)).await, Outcome::Applied(Reply::Done));
-    assert_eq!(
-        rig.notes(),
-        ["open s"],
-        "a close of a former ownership is none of this one"
-    );
+    assert_eq!(rig.notes(), ["open s"], "a close of a former ownership is none of this one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -250,10 +223,7 @@ async fn a_batch_of_which_everything_was_processed_is_not_handed_over() {
     let rig = rig();
     rig.open().await;
     rig.keep(2, "fail");
-    assert_eq!(
-        rig.deliver(2, Some(7), 1).await,
-        Outcome::Applied(Reply::Processed)
-    );
+    assert_eq!(rig.deliver(2, Some(7), 1).await, Outcome::Applied(Reply::Processed));
     assert_eq!(rig.notes(), ["open s"]);
 }
 
@@ -265,28 +235,16 @@ async fn an_acknowledgement_never_goes_beyond_what_was_handed_over() {
     rig.deliver(2, None, 1).await;
     assert_eq!(
         rig.said(),
-        [Call::Processed {
-            lease: "s".into(),
-            token: TOKEN,
-            through: Position::of(7.into())
-        }]
+        [Call::Processed { lease: "s".into(), token: TOKEN, through: Position::of(7.into()) }]
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_did_not_open_is_not_closed() {
     let rig = rig();
-    let open = ConsumerOp::Open {
-        lease: "s".into(),
-        token: TOKEN,
-        from: Checkpoint::ShardEnd,
-        since: None,
-    };
+    let open = ConsumerOp::Open { lease: "s".into(), token: TOKEN, from: Checkpoint::ShardEnd, since: None };
     let (reason, detail) = why(rig.consumer.execute(op(1), open).await);
-    assert_eq!(
-        (reason, detail.as_str()),
-        (Why::HandlerFailed, "outer: not this one")
-    );
+    assert_eq!((reason, detail.as_str()), (Why::HandlerFailed, "outer: not this one"));
     assert_eq!(rig.close(TOKEN).await, Outcome::Applied(Reply::Done));
     assert_eq!(rig.notes(), ["open s"]);
 }

@@ -103,11 +103,7 @@ enum Woken {
 impl<M: Machine> Driver<M> {
     /// A driver for an engine that has not been booted.
     pub(crate) fn new(
-        engine: M,
-        runtime: Arc<dyn Runtime>,
-        ports: Ports,
-        asks: Asks,
-        recorder: Recorder,
+        engine: M, runtime: Arc<dyn Runtime>, ports: Ports, asks: Asks, recorder: Recorder,
         observer: Observer,
     ) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -174,10 +170,7 @@ impl<M: Machine> Driver<M> {
             }
         }
         self.stop();
-        let report = Report {
-            stop: std::mem::take(&mut self.stopped),
-            durable: self.observer.durable(),
-        };
+        let report = Report { stop: std::mem::take(&mut self.stopped), durable: self.observer.durable() };
         match self.fatal.take() {
             Some(fatal) => Err(Error::Fatal(fatal)),
             None if report.is_clean() => Ok(report),
@@ -247,12 +240,7 @@ impl<M: Machine> Driver<M> {
             | Effect::StreamOf(..) => &self.runtime,
             Effect::Consumer(_) => &self.handlers,
         };
-        let mut answer = Answer {
-            op,
-            kind,
-            to: self.outcomes.sender.clone(),
-            sent: false,
-        };
+        let mut answer = Answer { op, kind, to: self.outcomes.sender.clone(), sent: false };
         // Ports are called in the order of the commands; what they return runs as it likes.
         let work = match catch_unwind(AssertUnwindSafe(|| self.ports.execute(command))) {
             Ok(work) => work,
@@ -269,13 +257,7 @@ impl<M: Machine> Driver<M> {
             answer.send(outcome);
         }));
         let begun = self.runtime.now();
-        let in_flight = InFlight {
-            kind,
-            begun,
-            patience: give_up.since(begun),
-            give_up,
-            task,
-        };
+        let in_flight = InFlight { kind, begun, patience: give_up.since(begun), give_up, task };
         self.in_flight.insert(op, in_flight);
         self.give_ups.insert((give_up, op));
     }
@@ -293,8 +275,7 @@ impl<M: Machine> Driver<M> {
         // A port may have kept what the service said although the outcome is an answer: that there is no table, say.
         let failure = self.ports.failure(kind, op);
         let failure = failure.filter(|_| !matches!(outcome, Outcome::Applied(_)));
-        self.observer
-            .outcome(self.runtime.now(), kind, op, &outcome, failure);
+        self.observer.outcome(self.runtime.now(), kind, op, &outcome, failure);
         if let Outcome::Applied(Reply::Records(fetched)) = &outcome {
             self.observer.fetched(fetched);
         }
@@ -369,16 +350,13 @@ impl<M: Machine> Driver<M> {
 
     /// Tells the handlers how long their leases are known to last by now.
     fn refresh_fences(&mut self, now: Mono) {
-        let fresh = self
-            .fences_seen
-            .is_some_and(|seen| now.since(seen) < REFRESH_FENCES);
+        let fresh = self.fences_seen.is_some_and(|seen| now.since(seen) < REFRESH_FENCES);
         if fresh || !self.observer.has_open() {
             return;
         }
         self.fences_seen = Some(now);
         let observer = &self.observer;
-        self.engine
-            .each_held(&mut |held| observer.believe(held.lease, held.token, held.valid_until));
+        self.engine.each_held(&mut |held| observer.believe(held.lease, held.token, held.valid_until));
     }
 
     /// Sets the metrics that tell the state.
@@ -386,8 +364,7 @@ impl<M: Machine> Driver<M> {
         if now >= self.metrics_due {
             self.metrics_due = now + REFRESH_METRICS;
             let consumed = self.ports.table.consumed();
-            self.observer
-                .state(now, &self.engine, consumed, self.recorder.gaps());
+            self.observer.state(now, &self.engine, consumed, self.recorder.gaps());
         }
     }
 
@@ -430,15 +407,11 @@ impl<M: Machine> Driver<M> {
         for (op, left) in std::mem::take(&mut self.in_flight) {
             left.task.abort();
             self.ports.forget(left.kind, op);
-            self.feed(Body::Done {
-                op,
-                outcome: Outcome::Unknown(Cause::Cancelled),
-            });
+            self.feed(Body::Done { op, outcome: Outcome::Unknown(Cause::Cancelled) });
         }
         self.recorder.close();
         let (now, consumed) = (self.runtime.now(), self.ports.table.consumed());
-        self.observer
-            .state(now, &self.engine, consumed, self.recorder.gaps());
+        self.observer.state(now, &self.engine, consumed, self.recorder.gaps());
         self.observer.stopped();
     }
 }

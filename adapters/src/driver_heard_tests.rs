@@ -46,12 +46,7 @@ async fn ends(comes: u64, ends: Option<u64>) -> (Outcome, u64) {
     let inputs = script.inputs();
     let nothing =
         |_: OpId| -> BoxFuture<'static, Outcome> { Box::pin(async { Outcome::Applied(Reply::Done) }) };
-    let table = Slow {
-        clock: clock.clone(),
-        begun,
-        comes,
-        ends,
-    };
+    let table = Slow { clock: clock.clone(), begun, comes, ends };
     let ports = Ports {
         table: Arc::new(table),
         stream: Arc::new(FnPort::new(move |id, _| nothing(id))),
@@ -60,14 +55,7 @@ async fn ends(comes: u64, ends: Option<u64>) -> (Outcome, u64) {
     };
     let observer = Observer::new(Fences::default(), None);
     let (_sender, receiver) = asks();
-    let driver = Driver::new(
-        script,
-        clock,
-        ports,
-        receiver,
-        Recorder::new(None, None),
-        observer,
-    );
+    let driver = Driver::new(script, clock, ports, receiver, Recorder::new(None, None), observer);
     driver.run(boot()).await.unwrap();
     let inputs = inputs.lock().unwrap();
     let done = inputs.iter().find_map(|input| match &input.body {
@@ -82,15 +70,7 @@ async fn ends(comes: u64, ends: Option<u64>) -> (Outcome, u64) {
 async fn an_answer_is_waited_for_while_it_comes_and_no_longer() {
     let timeout = Outcome::Unknown(Cause::Timeout);
     assert_eq!(ends(10, Some(12)).await, (Outcome::Applied(Reply::Done), 12));
-    assert_eq!(
-        ends(10, None).await,
-        (timeout.clone(), 13),
-        "3 s after the last byte"
-    );
+    assert_eq!(ends(10, None).await, (timeout.clone(), 13), "3 s after the last byte");
     assert_eq!(ends(0, None).await, (timeout.clone(), 3));
-    assert_eq!(
-        ends(1_000, None).await,
-        (timeout, 60),
-        "twenty times as long in all"
-    );
+    assert_eq!(ends(1_000, None).await, (timeout, 60), "twenty times as long in all");
 }

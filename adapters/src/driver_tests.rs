@@ -51,21 +51,12 @@ fn rig(script: Script, answer: impl Fn(&str) -> BoxFuture<'static, Outcome> + Se
         Recorder::new(Some(Box::new(trace.clone())), None),
         Observer::new(Fences::default(), None),
     );
-    Rig {
-        driver,
-        asks: sender,
-        inputs,
-        forgotten,
-        trace,
-    }
+    Rig { driver, asks: sender, inputs, forgotten, trace }
 }
 
 fn script(commands: &[(&str, u64)]) -> Script {
     Script {
-        at_boot: commands
-            .iter()
-            .map(|(key, seconds)| (read(key), Span::from_secs(*seconds)))
-            .collect(),
+        at_boot: commands.iter().map(|(key, seconds)| (read(key), Span::from_secs(*seconds))).collect(),
         stop_when_done: true,
         ..Script::default()
     }
@@ -84,9 +75,8 @@ fn outcomes(inputs: &Mutex<Vec<Input>>) -> Vec<(u64, OpId, Outcome)> {
 
 #[tokio::test(start_paused = true)]
 async fn every_command_is_answered_once_however_it_ends() {
-    let rig = rig(
-        script(&[("good", 5), ("hangs", 3), ("panics", 5), ("panics at once", 5)]),
-        |key| match key {
+    let rig =
+        rig(script(&[("good", 5), ("hangs", 3), ("panics", 5), ("panics at once", 5)]), |key| match key {
             "good" => Box::pin(async {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 Outcome::Applied(Reply::Done)
@@ -97,8 +87,7 @@ async fn every_command_is_answered_once_however_it_ends() {
                 panic!("on purpose")
             }),
             _ => panic!("on purpose"),
-        },
-    );
+        });
     rig.driver.run(boot()).await.unwrap();
     assert_eq!(
         outcomes(&rig.inputs),
@@ -147,10 +136,7 @@ async fn an_answer_after_its_give_up_time_is_not_told_and_forgotten() {
     });
     rig.driver.runtime = Arc::new(Unstoppable(TokioRuntime::current().unwrap()));
     rig.driver.run(boot()).await.unwrap();
-    assert_eq!(
-        outcomes(&rig.inputs),
-        [(2, op(1), Outcome::Unknown(Cause::Timeout))]
-    );
+    assert_eq!(outcomes(&rig.inputs), [(2, op(1), Outcome::Unknown(Cause::Timeout))]);
     // Once when it was given up, and again for what it left behind afterwards.
     assert_eq!(*rig.forgotten.lock().unwrap(), [op(1), op(1)]);
 }
@@ -228,23 +214,14 @@ async fn a_shutdown_is_passed_on_and_what_is_left_is_answered() {
     let bodies: Vec<_> = inputs[1..].iter().map(|input| input.body.clone()).collect();
     assert_eq!(
         bodies,
-        [
-            Body::Call(Call::Shutdown),
-            Body::Done {
-                op: op(1),
-                outcome: Outcome::Unknown(Cause::Cancelled)
-            },
-        ]
+        [Body::Call(Call::Shutdown), Body::Done { op: op(1), outcome: Outcome::Unknown(Cause::Cancelled) },]
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_handler_acknowledged_is_heard_before_its_failure() {
-    let failed = Outcome::Refused(Refusal {
-        why: Why::HandlerFailed,
-        current: None,
-        detail: "on purpose".into(),
-    });
+    let failed =
+        Outcome::Refused(Refusal { why: Why::HandlerFailed, current: None, detail: "on purpose".into() });
     let deliver = Effect::Consumer(ConsumerOp::Deliver {
         lease: "s".into(),
         token: FencingToken(3),
@@ -254,11 +231,8 @@ async fn what_a_handler_acknowledged_is_heard_before_its_failure() {
         valid_until: Mono::NEVER,
     });
     // It stops with the outcome, as an engine does that waited for nothing else: what follows is lost.
-    let machine = Script {
-        at_boot: vec![(deliver, Span::from_secs(5))],
-        stop_when_done: true,
-        ..Script::default()
-    };
+    let machine =
+        Script { at_boot: vec![(deliver, Span::from_secs(5))], stop_when_done: true, ..Script::default() };
     let mut rig = rig(machine, |_| nothing(op(0)));
     let (shard, outcome) = (rig.asks.shard("s".into(), FencingToken(3)), failed.clone());
     rig.driver.ports.consumer = Arc::new(FnPort::new(move |_, _| {
@@ -279,10 +253,7 @@ async fn what_a_handler_acknowledged_is_heard_before_its_failure() {
                 token: FencingToken(3),
                 through: Position::of(5.into()),
             }),
-            Body::Done {
-                op: op(1),
-                outcome: failed
-            },
+            Body::Done { op: op(1), outcome: failed },
         ]
     );
 }
@@ -316,19 +287,11 @@ async fn a_run_can_be_replayed_from_its_trace_and_a_flipped_outcome_is_found() {
     let commands: Vec<(String, u64)> = (0..100).map(|n| (format!("k{n}"), 5)).collect();
     let commands: Vec<(&str, u64)> = commands.iter().map(|(key, s)| (key.as_str(), *s)).collect();
     let machine = script(&commands);
-    let fresh = Script {
-        told: Arc::default(),
-        ..machine.clone()
-    };
+    let fresh = Script { told: Arc::default(), ..machine.clone() };
     let rig = rig(machine, |_| nothing(op(0)));
     rig.driver.run(boot()).await.unwrap();
     let trace = rig.trace.text();
-    let report = replay_on(
-        &mut fresh.clone(),
-        TraceReader::new(trace.as_bytes()),
-        |_, _, _| {},
-    )
-    .unwrap();
+    let report = replay_on(&mut fresh.clone(), TraceReader::new(trace.as_bytes()), |_, _, _| {}).unwrap();
     assert_eq!((report.inputs, report.complete), (101, true));
     assert_eq!(report.divergence, None);
 
@@ -344,12 +307,7 @@ async fn a_run_can_be_replayed_from_its_trace_and_a_flipped_outcome_is_found() {
         })
         .collect();
     assert_ne!(trace, flipped);
-    let report = replay_on(
-        &mut fresh.clone(),
-        TraceReader::new(flipped.as_bytes()),
-        |_, _, _| {},
-    )
-    .unwrap();
+    let report = replay_on(&mut fresh.clone(), TraceReader::new(flipped.as_bytes()), |_, _, _| {}).unwrap();
     assert_eq!(report.divergence.expect("found").input, 70);
 }
 
@@ -448,11 +406,7 @@ async fn an_engine_that_waits_is_told_soon_what_the_wall_clock_shows() {
         if !open {
             fences.close(&"s".into(), FencingToken(4));
         }
-        fences.believe(
-            &"s".into(),
-            FencingToken(4),
-            runtime.now() + Span::from_secs(1_000),
-        );
+        fences.believe(&"s".into(), FencingToken(4), runtime.now() + Span::from_secs(1_000));
         let driver = Driver::new(
             Sleeps(None),
             runtime.clone(),
@@ -472,10 +426,6 @@ async fn an_engine_that_waits_is_told_soon_what_the_wall_clock_shows() {
             assert!(left <= Span::from_secs(930), "the fence knows at once: {left}");
         }
         run.await.unwrap().unwrap();
-        assert!(
-            runtime.now().since(woken) <= within,
-            "{:?}",
-            runtime.now().since(woken)
-        );
+        assert!(runtime.now().since(woken) <= within, "{:?}", runtime.now().since(woken));
     }
 }

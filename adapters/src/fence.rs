@@ -87,10 +87,7 @@ impl Fence {
 
 impl fmt::Debug for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fence")
-            .field("token", &self.token())
-            .field("remaining", &self.remaining())
-            .finish()
+        f.debug_struct("Fence").field("token", &self.token()).field("remaining", &self.remaining()).finish()
     }
 }
 
@@ -138,11 +135,7 @@ impl Fences {
         if let Some(old) = self.map().insert(lease, belief.clone()) {
             old.end();
         }
-        Fence {
-            belief,
-            clocks: self.clocks.clone(),
-            runtime,
-        }
+        Fence { belief, clocks: self.clocks.clone(), runtime }
     }
 
     /// The ownership is over: its fence is never valid again.

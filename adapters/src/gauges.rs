@@ -29,12 +29,7 @@ struct Seen {
 
 impl Gauges {
     pub(crate) fn new(meter: Meter, store: Store) -> Self {
-        Self {
-            meter,
-            store,
-            hold: Span::ZERO,
-            held: BTreeMap::new(),
-        }
+        Self { meter, store, hold: Span::ZERO, held: BTreeMap::new() }
     }
 
     /// A life begins, which believes in a lease for so long after a confirmed renewal.
@@ -69,8 +64,7 @@ impl Gauges {
             set_shard(&self.meter, gone, Span::ZERO, 0);
         }
         sums.set(&self.meter);
-        self.meter
-            .set(&metrics::LEASE_USED, [], used(self.hold, least_left));
+        self.meter.set(&metrics::LEASE_USED, [], used(self.hold, least_left));
         let unreadable = engine.unreadable() as f64;
         self.meter.set(&metrics::ROWS_UNREADABLE, [], unreadable);
     }

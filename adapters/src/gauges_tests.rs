@@ -99,21 +99,15 @@ impl Rig {
     /// A gauge, rounded down to what it counts or to seconds; its labels end with these.
     fn gauge(&self, name: &str, labels: &str) -> i64 {
         let text = self.recorder.handle().render();
-        let series = text
-            .lines()
-            .find(|line| line.starts_with(&format!("{name}{{")) && line.contains(labels));
+        let series =
+            text.lines().find(|line| line.starts_with(&format!("{name}{{")) && line.contains(labels));
         let value = series.unwrap_or_else(|| panic!("no {name} with {labels} in\n{text}"));
         let value: f64 = value.rsplit(' ').next().unwrap().parse().unwrap();
         value.floor() as i64
     }
 
     fn sums(&self) -> [i64; 4] {
-        let names = [
-            "leases_held",
-            "leases_stalled",
-            "waiting_records",
-            "behind_seconds",
-        ];
+        let names = ["leases_held", "leases_stalled", "waiting_records", "behind_seconds"];
         names.map(|name| self.gauge(&format!("leasehold_{name}"), r#"worker="w:1"}"#))
     }
 
@@ -142,8 +136,7 @@ async fn what_waits_behind_a_handler_grows_older_though_nothing_is_read() {
     rig.set(&[("s-1", 3, true)]);
     assert_eq!((rig.sums(), rig.shard("s-1")), ([1, 1, 4, 62], [4, 62]));
     // The handler acknowledges the first record: what is left is a second younger.
-    rig.store
-        .processed_through(&"s-1".into(), Position::of(100.into()));
+    rig.store.processed_through(&"s-1".into(), Position::of(100.into()));
     rig.set(ONE);
     assert_eq!((rig.sums(), rig.shard("s-1")), ([1, 0, 3, 61], [3, 61]));
     rig.store.processed(&"s-1".into(), op(1));

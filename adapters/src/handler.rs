@@ -44,11 +44,7 @@ pub struct Flush {
 
 impl Flush {
     pub(crate) fn new(reason: FlushReason, deadline: Mono, runtime: Arc<dyn Runtime>) -> Self {
-        Self {
-            reason,
-            deadline,
-            runtime,
-        }
+        Self { reason, deadline, runtime }
     }
 
     /// Why.

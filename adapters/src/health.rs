@@ -17,11 +17,7 @@ pub struct Health {
 impl Health {
     /// Healthy unless there is a reason.
     pub(crate) fn of(reasons: Vec<String>, remarks: Vec<String>) -> Self {
-        Self {
-            healthy: reasons.is_empty(),
-            reasons,
-            remarks,
-        }
+        Self { healthy: reasons.is_empty(), reasons, remarks }
     }
 
     /// Whether the process can be left alone.
@@ -60,10 +56,7 @@ mod tests {
         let well = Health::of(Vec::new(), Vec::new());
         assert_eq!((well.is_healthy(), well.to_string().as_str()), (true, "healthy"));
         let slow = Health::of(Vec::new(), sentences(&["shard-1 hangs"]));
-        assert_eq!(
-            (slow.is_healthy(), slow.to_string().as_str()),
-            (true, "healthy: shard-1 hangs")
-        );
+        assert_eq!((slow.is_healthy(), slow.to_string().as_str()), (true, "healthy: shard-1 hangs"));
         let ill = Health::of(sentences(&["it has ended"]), sentences(&["shard-1 hangs"]));
         assert_eq!(
             (ill.is_healthy(), ill.to_string().as_str()),

@@ -48,13 +48,7 @@ impl TestShard {
         Self {
             fence: fences.open(lease.clone(), token, clock),
             asks: sender.shard(lease.clone(), token),
-            info: Arc::new(ShardInfo {
-                shard,
-                lease,
-                token,
-                from,
-                since: None,
-            }),
+            info: Arc::new(ShardInfo { shard, lease, token, from, since: None }),
             fences,
             said,
             made: Mutex::default(),
@@ -88,10 +82,7 @@ impl TestShard {
         let reading = Reading::behind_by(behind_ms);
         let last = records.last().map(|record| record.position).unwrap_or_default();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let batch = OpId {
-            life: 0,
-            n: made.len() as u64,
-        };
+        let batch = OpId { life: 0, n: made.len() as u64 };
         made.push((last, false));
         let end = records.len();
         Batch {
@@ -143,9 +134,7 @@ impl TestShard {
         if let Some((_, done)) = made.get_mut(batch.n as usize) {
             *done = true;
         }
-        let run = made
-            .iter()
-            .take_while(|(last, done)| *done || Some(*last) <= self.through);
+        let run = made.iter().take_while(|(last, done)| *done || Some(*last) <= self.through);
         self.through = self.through.max(run.map(|(last, _)| *last).last());
     }
 }

@@ -94,9 +94,7 @@ fn split(whole: &Record, aggregate: Aggregate) -> Option<Vec<Record>> {
     }
     let mut parts = Vec::with_capacity(aggregate.parts.len());
     for (sub, part) in aggregate.parts.into_iter().enumerate() {
-        let partition_key = partition_keys
-            .get(usize::try_from(part.partition_key?).ok()?)?
-            .clone();
+        let partition_key = partition_keys.get(usize::try_from(part.partition_key?).ok()?)?.clone();
         let explicit_hash_key = match part.explicit_hash_key {
             None => None,
             Some(index) => Some((*hash_keys.get(usize::try_from(index).ok()?)?)?),
@@ -114,11 +112,9 @@ fn split(whole: &Record, aggregate: Aggregate) -> Option<Vec<Record>> {
 
 /// The hash key that decides to which shard a record belongs.
 pub fn hash_of(record: &Record) -> HashKey {
-    record.explicit_hash_key.unwrap_or_else(|| {
-        HashKey(u128::from_be_bytes(
-            Md5::digest(record.partition_key.as_bytes()).into(),
-        ))
-    })
+    record
+        .explicit_hash_key
+        .unwrap_or_else(|| HashKey(u128::from_be_bytes(Md5::digest(record.partition_key.as_bytes()).into())))
 }
 
 #[cfg(test)]

@@ -2,10 +2,7 @@ use super::*;
 use leasehold_engine::position::Position;
 use proptest::prelude::*;
 
-const HALF: HashRange = HashRange {
-    start: HashKey(0),
-    end: HashKey(u128::MAX / 2),
-};
+const HALF: HashRange = HashRange { start: HashKey(0), end: HashKey(u128::MAX / 2) };
 
 fn plain(data: impl Into<Bytes>) -> Record {
     Record {
@@ -27,9 +24,7 @@ fn seal(body: &[u8]) -> Bytes {
 }
 
 pub(crate) fn aggregate(
-    partition_keys: &[&str],
-    hash_keys: &[&str],
-    parts: &[(u64, Option<u64>, &str)],
+    partition_keys: &[&str], hash_keys: &[&str], parts: &[(u64, Option<u64>, &str)],
 ) -> Bytes {
     let aggregate = Aggregate {
         partition_keys: partition_keys.iter().map(ToString::to_string).collect(),
@@ -124,11 +119,7 @@ fn what_is_no_aggregate_stays_as_it_is() {
 
 #[test]
 fn an_aggregate_damaged_inside_is_handed_over_whole() {
-    assert!(is_plain(aggregate(
-        &["k"],
-        &[],
-        &[(0, None, "a"), (1, None, "b")]
-    )));
+    assert!(is_plain(aggregate(&["k"], &[], &[(0, None, "a"), (1, None, "b")])));
     assert!(is_plain(aggregate(&["k"], &["1"], &[(0, Some(1), "a")])));
     assert!(is_plain(aggregate(&["k"], &["x"], &[(0, Some(0), "a")])));
     assert!(is_plain(aggregate(&["k"], &["1"], &[(u64::MAX, None, "a")])));
@@ -163,11 +154,7 @@ fn parts_of_other_shards_go_where_they_are_told_to_and_keep_their_numbers() {
         let found = (subs(&sorted.ours), subs(&sorted.others), sorted.dropped);
         assert_eq!(found, (ours, others, dropped), "{misplaced}");
         for range in [None, Some(HashRange::ALL)] {
-            assert_eq!(
-                parts(data.clone(), range, misplaced).len(),
-                3,
-                "{misplaced}, {range:?}"
-            );
+            assert_eq!(parts(data.clone(), range, misplaced).len(), 3, "{misplaced}, {range:?}");
         }
     }
 }
@@ -188,27 +175,19 @@ fn after_a_split_each_event_that_a_kpl_counts_as_stored_is_handed_over() {
         aggregate(&names, &[], &events)
     };
     let children = [(0, u128::MAX / 2), (u128::MAX / 2 + 1, u128::MAX)];
-    let children = children.map(|(start, end)| HashRange {
-        start: HashKey(start),
-        end: HashKey(end),
-    });
+    let children = children.map(|(start, end)| HashRange { start: HashKey(start), end: HashKey(end) });
     let all: Vec<usize> = (0..8).collect();
     let of = |child: usize| -> Vec<usize> {
         let belongs = |n: &usize| children[child].contains(HashKey(hash(names[*n])));
         all.iter().copied().filter(belongs).collect()
     };
     let outside = of(1);
-    assert!(
-        !of(0).is_empty() && !outside.is_empty(),
-        "the split parts the keys"
-    );
+    assert!(!of(0).is_empty() && !outside.is_empty(), "the split parts the keys");
     let handed_over = |sent: &[(usize, Bytes)], misplaced| {
         let mut events: Vec<String> = Vec::new();
         for (child, data) in sent {
             events.extend(
-                parts(data.clone(), Some(children[*child]), misplaced)
-                    .into_iter()
-                    .map(|(_, _, data)| data),
+                parts(data.clone(), Some(children[*child]), misplaced).into_iter().map(|(_, _, data)| data),
             );
         }
         events.sort();
@@ -218,11 +197,7 @@ fn after_a_split_each_event_that_a_kpl_counts_as_stored_is_handed_over() {
     assert_eq!(handed_over(&new, Misplaced::Drop), keys, "each once");
     let old = [(0, pack(&all)), (0, pack(&of(0))), (1, pack(&outside))];
     let twice = handed_over(&old, Misplaced::Drop);
-    assert_eq!(
-        twice.len(),
-        8 + of(0).len(),
-        "those of the first child come twice"
-    );
+    assert_eq!(twice.len(), 8 + of(0).len(), "those of the first child come twice");
     assert!(keys.iter().all(|key| twice.contains(key)));
     // The whole of it was dropped before.
     let lost = 8 - handed_over(&new, Misplaced::DropWhole).len();
@@ -236,15 +211,9 @@ fn odd_aggregates_of_other_producers() {
     let low = "0";
     for (data, expected) in [
         (aggregate(&["a"], &[low], &[(0, Some(0), "ok")]), vec!["ok"]),
-        (
-            aggregate(&["a"], &[], &[(0, None, ""), (0, None, "after")]),
-            vec!["", "after"],
-        ),
+        (aggregate(&["a"], &[], &[(0, None, ""), (0, None, "after")]), vec!["", "after"]),
         // One part is of another shard.
-        (
-            aggregate(&["a", "b"], &[], &[(0, None, "here"), (1, None, "other")]),
-            vec!["here"],
-        ),
+        (aggregate(&["a", "b"], &[], &[(0, None, "here"), (1, None, "other")]), vec!["here"]),
     ] {
         let found = parts(data, Some(HALF), Misplaced::Drop);
         let found: Vec<&str> = found.iter().map(|(_, _, data)| data.as_str()).collect();
@@ -254,11 +223,7 @@ fn odd_aggregates_of_other_producers() {
     let outer = Aggregate {
         partition_keys: vec!["a".into()],
         explicit_hash_keys: Vec::new(),
-        parts: vec![Part {
-            partition_key: Some(0),
-            explicit_hash_key: None,
-            data: Some(inner.clone()),
-        }],
+        parts: vec![Part { partition_key: Some(0), explicit_hash_key: None, data: Some(inner.clone()) }],
     };
     let nested = sorted(seal(&outer.encode_to_vec()), Some(HALF), Misplaced::Drop).ours;
     assert_eq!(nested.iter().map(|part| &part.data).collect::<Vec<_>>(), [&inner]);
@@ -269,37 +234,16 @@ fn odd_aggregates_of_other_producers() {
 fn a_partition_key_counts_by_its_md5() {
     // MD5("a") begins with 0x0c, MD5("b") with 0x92.
     assert_eq!(
-        hash_of(&Record {
-            partition_key: "a".into(),
-            ..plain("")
-        }),
+        hash_of(&Record { partition_key: "a".into(), ..plain("") }),
         HashKey(0x0cc1_75b9_c0f1_b6a8_31c3_99e2_6977_2661)
     );
-    assert_eq!(
-        parts(
-            aggregate(&["a"], &[], &[(0, None, "x")]),
-            Some(HALF),
-            Misplaced::Drop
-        )
-        .len(),
-        1
-    );
-    assert!(
-        parts(
-            aggregate(&["b"], &[], &[(0, None, "x")]),
-            Some(HALF),
-            Misplaced::Drop
-        )
-        .is_empty()
-    );
+    assert_eq!(parts(aggregate(&["a"], &[], &[(0, None, "x")]), Some(HALF), Misplaced::Drop).len(), 1);
+    assert!(parts(aggregate(&["b"], &[], &[(0, None, "x")]), Some(HALF), Misplaced::Drop).is_empty());
 }
 
 #[test]
 fn the_edges_of_a_range_belong_to_it() {
-    let range = HashRange {
-        start: HashKey(10),
-        end: HashKey(20),
-    };
+    let range = HashRange { start: HashKey(10), end: HashKey(20) };
     for (key, kept) in [("9", 0), ("10", 1), ("20", 1), ("21", 0)] {
         let data = aggregate(&["k"], &[key], &[(0, Some(0), "a")]);
         assert_eq!(parts(data, Some(range), Misplaced::Drop).len(), kept, "{key}");

@@ -47,10 +47,7 @@
 // `shards` and `per_shard` are handlers that run a task, or a handler of its own, for each shard;
 // `own_thread` and `pulse` keep leases apart from handlers that block; `recorder` and `trace` record a life and replay it;
 // `observe`, `troubles`, `waits`, `requests`, `handovers`, `attempt` and `gauges` write logs, spans and metrics; `board` holds what a [`Control`] may ask.
-#![cfg_attr(
-    test,
-    allow(clippy::disallowed_methods, reason = "tests have a runtime of their own")
-)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests have a runtime of their own"))]
 
 pub mod admin;
 mod asks;
@@ -162,8 +159,5 @@ pub mod format {
 pub mod glossary {}
 
 #[cfg(test)]
-#[cfg_attr(
-    not(feature = "tokio-runtime"),
-    allow(dead_code, reason = "most tests need the runtime")
-)]
+#[cfg_attr(not(feature = "tokio-runtime"), allow(dead_code, reason = "most tests need the runtime"))]
 mod testing;

@@ -90,11 +90,7 @@ mod tests {
             ("nothing", vec![], None),
             (
                 "container",
-                vec![
-                    MACHINE,
-                    ("proc/self/cgroup", "0::/\n"),
-                    ("sys/fs/cgroup/memory.max", "268435456\n"),
-                ],
+                vec![MACHINE, ("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.max", "268435456\n")],
                 Some(256 * MIB),
             ),
             (

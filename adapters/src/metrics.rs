@@ -194,9 +194,7 @@ impl Meter {
     pub(crate) fn new(application: &str, stream: &str, worker: &str) -> Self {
         let values = [application, stream, worker].map(|value| SharedString::from_shared(Arc::from(value)));
         let labels = COMMON.into_iter().zip(values);
-        Self {
-            common: labels.map(|(name, value)| Label::new(name, value)).collect(),
-        }
+        Self { common: labels.map(|(name, value)| Label::new(name, value)).collect() }
     }
 
     /// Describes all metrics, and shows those without further labels, so that they are there before anything happens.
@@ -229,10 +227,7 @@ impl Meter {
 
     /// Sets a counter to what was counted so far.
     pub(crate) fn count_to<const N: usize>(
-        &self,
-        counter: &Counter<N>,
-        values: [SharedString; N],
-        total: u64,
+        &self, counter: &Counter<N>, values: [SharedString; N], total: u64,
     ) {
         let key = self.key(counter.0, counter.1, values);
         with_recorder(|recorder| recorder.register_counter(&key, &METADATA).absolute(total));
@@ -246,10 +241,7 @@ impl Meter {
 
     /// Takes a value into a histogram.
     pub(crate) fn observe<const N: usize>(
-        &self,
-        histogram: &Histogram<N>,
-        values: [SharedString; N],
-        span: Span,
+        &self, histogram: &Histogram<N>, values: [SharedString; N], span: Span,
     ) {
         let key = self.key(histogram.0, histogram.1, values);
         with_recorder(|recorder| recorder.register_histogram(&key, &METADATA).record(seconds(span)));
@@ -261,17 +253,11 @@ impl Meter {
     }
 
     fn key<const N: usize>(
-        &self,
-        name: &'static str,
-        labels: [&'static str; N],
-        values: [SharedString; N],
+        &self, name: &'static str, labels: [&'static str; N], values: [SharedString; N],
     ) -> Key {
         let further = labels.into_iter().zip(values);
         let further = further.map(|(name, value)| Label::new(name, value));
-        Key::from_parts(
-            name,
-            self.common.iter().cloned().chain(further).collect::<Vec<_>>(),
-        )
+        Key::from_parts(name, self.common.iter().cloned().chain(further).collect::<Vec<_>>())
     }
 }
 

@@ -31,9 +31,7 @@ fn constants() -> Vec<(String, Metric)> {
     let lines = table.split("\n}\n").next().unwrap().lines();
     let mut found = Vec::new();
     for line in lines.filter(|line| {
-        ["    Gauge ", "    Counter ", "    Histogram "]
-            .iter()
-            .any(|kind| line.starts_with(kind))
+        ["    Gauge ", "    Counter ", "    Histogram "].iter().any(|kind| line.starts_with(kind))
     }) {
         let mut words = line.split_whitespace().skip(1);
         let (id, name) = (words.next().unwrap(), words.next().unwrap().trim_matches('"'));
@@ -50,19 +48,9 @@ fn every_metric_of_the_table_is_set_somewhere_and_no_other_is() {
     // The facade is `::metrics`; this table is `crate::metrics`.
     let sources = sources.replace("crate::metrics::", "");
     for (id, metric) in constants() {
-        assert!(
-            sources.contains(&format!("&metrics::{id},")),
-            "nothing sets {metric:?}"
-        );
+        assert!(sources.contains(&format!("&metrics::{id},")), "nothing sets {metric:?}");
     }
-    for other in [
-        "counter!(",
-        "gauge!(",
-        "histogram!(",
-        "::metrics::",
-        "register_",
-        "\"leasehold_",
-    ] {
+    for other in ["counter!(", "gauge!(", "histogram!(", "::metrics::", "register_", "\"leasehold_"] {
         assert!(
             !sources.contains(other),
             "expected that metrics are set by the table in metrics.rs only, found {other}"
@@ -77,10 +65,7 @@ fn names_are_as_prometheus_advises() {
         let Metric { name, kind, unit, .. } = metric;
         assert!(names.insert(name), "{name} is there twice");
         assert!(name.starts_with("leasehold_"), "{name}");
-        assert!(
-            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
-            "{name}"
-        );
+        assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");
         assert_eq!(name.ends_with("_total"), *kind == Kind::Counter, "{name}");
         let suffix = match unit {
             Unit::Seconds => "_seconds",
@@ -121,9 +106,6 @@ fn series_have_the_common_labels_and_are_there_from_the_beginning() {
         "# TYPE leasehold_leases_held gauge".to_owned(),
         "# TYPE leasehold_fetched_bytes_total counter".to_owned(),
     ] {
-        assert!(
-            text.lines().any(|found| found == line),
-            "{line}\nis not in\n{text}"
-        );
+        assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
     }
 }

@@ -115,10 +115,7 @@ async fn found(old: &mut PatientTable<'_>) -> Result<(), Stopped> {
         }
         TableState::Usable | TableState::Creating | TableState::Deleting => return Ok(()),
     };
-    Err(Stopped {
-        what: "use the old table".to_owned(),
-        how: how.to_owned(),
-    })
+    Err(Stopped { what: "use the old table".to_owned(), how: how.to_owned() })
 }
 
 /// The table, made if it is missing.
@@ -140,10 +137,7 @@ async fn made(new: &mut PatientTable<'_>) -> Result<(), Stopped> {
         }
         new.runtime.sleep(TABLE_PAUSE).await;
     }
-    Err(Stopped {
-        what: "use the new table".to_owned(),
-        how: "it was not ready in two minutes".to_owned(),
-    })
+    Err(Stopped { what: "use the new table".to_owned(), how: "it was not ready in two minutes".to_owned() })
 }
 
 /// Brings the rows of `new` up to those of `old`. `progress` is told how many of how many rows are done.
@@ -151,10 +145,7 @@ async fn made(new: &mut PatientTable<'_>) -> Result<(), Stopped> {
 /// # Errors
 /// If a table cannot be read or written, in spite of several tries.
 pub async fn migrate(
-    old: &TablePort,
-    new: &TablePort,
-    runtime: &Arc<dyn Runtime>,
-    plan: &Plan,
+    old: &TablePort, new: &TablePort, runtime: &Arc<dyn Runtime>, plan: &Plan,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Report, Stopped> {
     let (mut old, mut new) = (PatientTable::new(old, runtime), PatientTable::new(new, runtime));
@@ -169,9 +160,7 @@ pub async fn migrate(
             if let Some(owner) = row.actual_owner()
                 && before.is_none_or(|before| before.counter != row.counter || before.owner != row.owner)
             {
-                report
-                    .live
-                    .insert(key.as_str().to_owned(), owner.as_str().to_owned());
+                report.live.insert(key.as_str().to_owned(), owner.as_str().to_owned());
             }
         }
         rows = later;
@@ -218,16 +207,10 @@ pub async fn migrate(
 fn ended_before(rows: &View, listed: &[(ShardId, Vec<ShardId>)]) -> BTreeSet<LeaseKey> {
     let listed: BTreeMap<&ShardId, &Vec<ShardId>> =
         listed.iter().map(|(id, parents)| (id, parents)).collect();
-    let above = |id: &ShardId| {
-        listed
-            .get(id)
-            .into_iter()
-            .flat_map(|parents| parents.iter().cloned())
-    };
+    let above = |id: &ShardId| listed.get(id).into_iter().flat_map(|parents| parents.iter().cloned());
     let leases = rows.leases.iter();
-    let mut open: Vec<ShardId> = leases
-        .flat_map(|(key, row)| row.parents.iter().cloned().chain(above(&key.to_shard())))
-        .collect();
+    let mut open: Vec<ShardId> =
+        leases.flat_map(|(key, row)| row.parents.iter().cloned().chain(above(&key.to_shard()))).collect();
     let mut found = BTreeSet::new();
     while let Some(shard) = open.pop() {
         let key = shard.to_lease();
@@ -251,10 +234,7 @@ async fn share(new: &mut PatientTable<'_>, plan: &Plan, runtime: &Arc<dyn Runtim
     made_side(new).await?;
     for _ in 0..STEPS {
         let rows = new.rows("scan the new table").await?;
-        let seen = match new
-            .members("read the list of shards", MembersOp::ReadShards)
-            .await?
-        {
+        let seen = match new.members("read the list of shards", MembersOp::ReadShards).await? {
             Outcome::Applied(Reply::Shared(seen)) => seen,
             other => return Err(unexpected("read the list of shards", &other)),
         };
@@ -269,14 +249,11 @@ async fn share(new: &mut PatientTable<'_>, plan: &Plan, runtime: &Arc<dyn Runtim
             return Ok(many);
         }
         let seen = seen.map(|seen| seen.at);
-        let at = plan
-            .life
-            .next(seen.unwrap_or(0), Wall(runtime.wall().0), Span::ZERO);
+        let at = plan.life.next(seen.unwrap_or(0), Wall(runtime.wall().0), Span::ZERO);
         let shared = Shared { shards, at };
         let change = MembersChange::Share { shared, seen };
         // Whether it was written is looked at next: another may have been quicker.
-        new.members("write the list of shards", MembersOp::Write(change))
-            .await?;
+        new.members("write the list of shards", MembersOp::Write(change)).await?;
     }
     Err(Stopped {
         what: "write the list of shards".to_owned(),
@@ -286,10 +263,7 @@ async fn share(new: &mut PatientTable<'_>, plan: &Plan, runtime: &Arc<dyn Runtim
 }
 
 fn unexpected(what: &str, outcome: &Outcome) -> Stopped {
-    Stopped {
-        what: what.to_owned(),
-        how: format!("answered with what was not asked for: {outcome:?}"),
-    }
+    Stopped { what: what.to_owned(), how: format!("answered with what was not asked for: {outcome:?}") }
 }
 
 /// The table with the list of shards, made if it is missing.
@@ -300,8 +274,7 @@ async fn made_side(new: &mut PatientTable<'_>) -> Result<(), Stopped> {
             Outcome::Applied(Reply::Table(TableState::Usable)) => return Ok(()),
             Outcome::Applied(Reply::Table(TableState::Missing)) => {
                 let create = MembersOp::Create(Side::Fleet);
-                new.members("create the table of the leader and the shards", create)
-                    .await?;
+                new.members("create the table of the leader and the shards", create).await?;
             }
             Outcome::Applied(Reply::Table(TableState::Creating | TableState::Deleting)) => {}
             Outcome::Applied(Reply::Table(TableState::Incompatible)) => {
@@ -322,19 +295,13 @@ async fn made_side(new: &mut PatientTable<'_>) -> Result<(), Stopped> {
 
 fn unreadable(view: &View) -> BTreeMap<String, String> {
     let each = view.unreadable.iter();
-    each.map(|(key, why)| (key.as_str().to_owned(), why.clone()))
-        .collect()
+    each.map(|(key, why)| (key.as_str().to_owned(), why.clone())).collect()
 }
 
 /// Brings one row up to date.
 async fn bring(
-    new: &mut PatientTable<'_>,
-    old: &LeaseRow,
-    mut seen: Option<LeaseRow>,
-    plan: &Plan,
-    apply: bool,
-    runtime: &Arc<dyn Runtime>,
-    report: &mut Report,
+    new: &mut PatientTable<'_>, old: &LeaseRow, mut seen: Option<LeaseRow>, plan: &Plan, apply: bool,
+    runtime: &Arc<dyn Runtime>, report: &mut Report,
 ) -> Result<(), Stopped> {
     let missing = seen.is_none();
     let mut changed = false;
@@ -350,17 +317,11 @@ async fn bring(
                 return Ok(());
             }
             Step::Conflict(why) => {
-                report
-                    .conflicts
-                    .insert(old.key.as_str().to_owned(), why.to_string());
+                report.conflicts.insert(old.key.as_str().to_owned(), why.to_string());
                 return Ok(());
             }
             Step::Write(_) if !apply => {
-                *(if missing {
-                    &mut report.created
-                } else {
-                    &mut report.updated
-                }) += 1;
+                *(if missing { &mut report.created } else { &mut report.updated }) += 1;
                 return Ok(());
             }
             Step::Write(change) => {

@@ -81,10 +81,7 @@ impl State {
 
 impl InMemory {
     fn new(kind: Format) -> Arc<Self> {
-        Arc::new(Self {
-            kind,
-            state: Mutex::default(),
-        })
+        Arc::new(Self { kind, state: Mutex::default() })
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -113,10 +110,7 @@ impl InMemory {
     fn rows(&self) -> Vec<LeaseRow> {
         let state = self.state();
         let rows = state.items.values().map(|item| match self.kind.decode(item) {
-            RowRead::Lease(row) => LeaseRow {
-                owner: row.owner.clone(),
-                ..copied(&row, Wall(0))
-            },
+            RowRead::Lease(row) => LeaseRow { owner: row.owner.clone(), ..copied(&row, Wall(0)) },
             other => panic!("{other:?}"),
         });
         rows.collect()
@@ -144,9 +138,7 @@ impl InMemory {
                 Reply::Done
             }
             TableOp::Scan { after, .. } => {
-                let bound = after
-                    .clone()
-                    .map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+                let bound = after.clone().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
                 let page: Vec<_> = state
                     .items
                     .range((bound, std::ops::Bound::Unbounded))
@@ -157,20 +149,14 @@ impl InMemory {
                 if let Some(key) = state.renewed.clone() {
                     let item = state.items.get_mut(&key).unwrap();
                     if let RowRead::Lease(row) = self.kind.decode(item) {
-                        let newer = LeaseRow {
-                            counter: row.counter + 1_000_000_000,
-                            ..row
-                        };
+                        let newer = LeaseRow { counter: row.counter + 1_000_000_000, ..row };
                         let mut made = None;
                         let create = self.kind.encode(&Change::Create(Box::new(newer)));
                         create.carry_out(&mut made).unwrap();
                         *item = made.unwrap();
                     }
                 }
-                Reply::Page(ScanPage {
-                    rows: page.into_iter().map(|(_, row)| row).collect(),
-                    next,
-                })
+                Reply::Page(ScanPage { rows: page.into_iter().map(|(_, row)| row).collect(), next })
             }
             TableOp::Read { key } => {
                 let item = state.items.get(key);
@@ -195,11 +181,7 @@ impl InMemory {
                 Reply::Done
             }
         };
-        if lost {
-            Outcome::Unknown(Cause::Timeout)
-        } else {
-            Outcome::Applied(reply)
-        }
+        if lost { Outcome::Unknown(Cause::Timeout) } else { Outcome::Applied(reply) }
     }
 }
 
@@ -253,14 +235,8 @@ fn plan(to: Format) -> Plan {
 /// The plan for a table of KCL.
 fn plan_from_kcl(to: Format, listed: &[(&str, &[&str])]) -> Plan {
     let id = |name: &&str| ShardId::from(*name);
-    let listed = listed
-        .iter()
-        .map(|(shard, parents)| (id(shard), parents.iter().map(id).collect()));
-    Plan {
-        fills_ended: to.policies().finished != Finished::WhenRead,
-        listed: listed.collect(),
-        ..plan(to)
-    }
+    let listed = listed.iter().map(|(shard, parents)| (id(shard), parents.iter().map(id).collect()));
+    Plan { fills_ended: to.policies().finished != Finished::WhenRead, listed: listed.collect(), ..plan(to) }
 }
 
 async fn run(old: &Arc<InMemory>, new: &Arc<InMemory>, plan: &Plan) -> Result<Report, Stopped> {
@@ -273,9 +249,7 @@ async fn run(old: &Arc<InMemory>, new: &Arc<InMemory>, plan: &Plan) -> Result<Re
 fn expected(old: &InMemory, to: Format) -> Vec<LeaseRow> {
     let fresh = InMemory::new(to);
     for row in old.rows() {
-        fresh
-            .write(&Change::Create(Box::new(copied(&row, Wall(0)))))
-            .unwrap();
+        fresh.write(&Change::Create(Box::new(copied(&row, Wall(0))))).unwrap();
     }
     fresh.rows()
 }
@@ -283,11 +257,7 @@ fn expected(old: &InMemory, to: Format) -> Vec<LeaseRow> {
 /// The rows, each moment of which is the same: an interrupted run gives a moment to a row at `LATEST` when it writes the row.
 fn dateless(mut rows: Vec<LeaseRow>) -> Vec<LeaseRow> {
     for row in &mut rows {
-        assert_eq!(
-            row.began.is_some(),
-            row.checkpoint == Checkpoint::Latest,
-            "{row:?}"
-        );
+        assert_eq!(row.began.is_some(), row.checkpoint == Checkpoint::Latest, "{row:?}");
         row.began = row.began.map(|_| Wall(0));
     }
     rows
@@ -324,10 +294,7 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
             if let Some(position) = row.checkpoint.position() {
                 let further = Checkpoint::At(Position::of((position.sequence.words()[2] + 5).into()));
                 new.state().items.remove(&row.key);
-                let row = LeaseRow {
-                    checkpoint: further,
-                    ..row
-                };
+                let row = LeaseRow { checkpoint: further, ..row };
                 new.write(&Change::Create(Box::new(row))).unwrap();
             }
             if n > 300 {
@@ -338,8 +305,7 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
         let idle: Vec<_> = old.rows();
         for row in idle {
             old.state().items.remove(&row.key);
-            old.write(&Change::Create(Box::new(copied(&row, Wall(0)))))
-                .unwrap();
+            old.write(&Change::Create(Box::new(copied(&row, Wall(0))))).unwrap();
         }
         let back = run(&new, &old, &plan(from)).await.unwrap();
         assert!(back.updated > 10 && back.created == 0, "{back:?}");
@@ -351,27 +317,18 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
 async fn nothing_is_written_unless_told_nor_while_somebody_lives() {
     let old = filled(Format::VmwareGoKcl, 10);
     let new = InMemory::new(Format::Kcl);
-    let dry = Plan {
-        apply: false,
-        ..plan(Format::Kcl)
-    };
+    let dry = Plan { apply: false, ..plan(Format::Kcl) };
     let report = run(&old, &new, &dry).await.unwrap();
     assert_eq!((report.leases, report.created), (10, 10));
     assert!(!new.state().made);
 
     old.state().renewed = Some(key(3));
-    let watching = Plan {
-        watch: Span::from_secs(10),
-        ..plan(Format::Kcl)
-    };
+    let watching = Plan { watch: Span::from_secs(10), ..plan(Format::Kcl) };
     let report = run(&old, &new, &watching).await.unwrap();
     assert!(report.refused && report.live.len() == 1, "{report:?}");
     assert!(!new.state().made);
 
-    let forced = Plan {
-        force: true,
-        ..watching
-    };
+    let forced = Plan { force: true, ..watching };
     assert!(!run(&old, &new, &forced).await.unwrap().refused);
     assert_eq!(new.rows().len(), 10);
 }
@@ -401,11 +358,7 @@ const SHARDS: [&str; 6] = [
 fn split_twice() -> Arc<InMemory> {
     let old = InMemory::new(Format::Kcl);
     let at = Checkpoint::At(Position::of(70.into()));
-    let rows = [
-        (1, 0, Checkpoint::ShardEnd),
-        (2, 1, at),
-        (3, 1, Checkpoint::TrimHorizon),
-    ];
+    let rows = [(1, 0, Checkpoint::ShardEnd), (2, 1, at), (3, 1, Checkpoint::TrimHorizon)];
     for (shard, parent, checkpoint) in rows {
         let mut row = LeaseRow::new(SHARDS[shard].into(), checkpoint);
         row.parents = vec![SHARDS[parent].into()];
@@ -429,10 +382,7 @@ fn list(new: &InMemory) -> Vec<String> {
 async fn kinsumer_is_told_what_is_finished_and_which_shards_are_left() {
     let (old, new) = (split_twice(), InMemory::new(Format::Kinsumer));
     let plan = plan_from_kcl(Format::Kinsumer, &[]);
-    let dry = Plan {
-        apply: false,
-        ..plan.clone()
-    };
+    let dry = Plan { apply: false, ..plan.clone() };
     let report = run(&old, &new, &dry).await.unwrap();
     assert_eq!((report.created, report.ended, report.shared), (4, 1, Some(2)));
     assert!(!new.state().side_made, "nothing is written unless told");
@@ -443,11 +393,7 @@ async fn kinsumer_is_told_what_is_finished_and_which_shards_are_left() {
     for finished in [SHARDS[0], SHARDS[1]] {
         let item = new.state().items[&LeaseKey::from(finished)].clone();
         assert!(matches!(item["Finished"], AttributeValue::N(_)), "{item:?}");
-        assert_eq!(
-            item["SequenceNumber"],
-            AttributeValue::s("LATEST"),
-            "nothing follows there"
-        );
+        assert_eq!(item["SequenceNumber"], AttributeValue::s("LATEST"), "nothing follows there");
     }
     // Run again, nothing is left to do; a shard that a member found since stays in the list, one that was finished goes.
     let found = [SHARDS[4], SHARDS[2], SHARDS[1]];
@@ -478,9 +424,7 @@ async fn finished_shards_without_a_row_get_one_where_they_would_be_read_again() 
         assert_eq!(ended, [SHARDS[0], SHARDS[1], SHARDS[5]], "{to}");
     }
     let (old, new) = (split_twice(), InMemory::new(Format::Kcl));
-    let report = run(&old, &new, &plan_from_kcl(Format::Kcl, &listed))
-        .await
-        .unwrap();
+    let report = run(&old, &new, &plan_from_kcl(Format::Kcl, &listed)).await.unwrap();
     assert_eq!((report.ended, report.leases, report.shared), (0, 3, None));
 }
 

@@ -53,21 +53,14 @@ impl Untold {
         let due = self.told_at.is_none_or(|at| now.since(at) >= EVERY);
         let position = self.position.filter(|_| due || all)?;
         let told = (position, self.count);
-        *self = Self {
-            told_at: Some(now),
-            ..Self::default()
-        };
+        *self = Self { told_at: Some(now), ..Self::default() };
         Some(told)
     }
 
     /// Tells what is to be told now. `all`: nothing will follow.
     pub(crate) fn tell(&mut self, misplaced: Misplaced, shard: &ShardId, now: Mono, all: bool) {
         if let Some((position, count)) = self.take(now, all) {
-            let Count {
-                records,
-                handed_over,
-                dropped,
-            } = count;
+            let Count { records, handed_over, dropped } = count;
             tracing::warn!(
                 %shard, %position, records, handed_over, dropped,
                 "{}", sentence(misplaced, shard, position, count)
@@ -86,11 +79,7 @@ pub(crate) fn show_misplaced(meter: &Meter, count: Count) {
 
 /// What was dropped, what that means, and what to do.
 fn sentence(misplaced: Misplaced, shard: &ShardId, position: Position, count: Count) -> String {
-    let Count {
-        records,
-        handed_over,
-        dropped,
-    } = count;
+    let Count { records, handed_over, dropped } = count;
     match misplaced {
         Misplaced::DropWhole => format!(
             "dropped {records} aggregated records of {shard}, the first at {position}, with {dropped} parts: some part of each belongs \
@@ -115,10 +104,7 @@ pub(crate) struct Outside {
 
 impl Outside {
     pub(crate) fn new(parts: Vec<Record>) -> Self {
-        Self {
-            parts,
-            stored: AtomicUsize::new(0),
-        }
+        Self { parts, stored: AtomicUsize::new(0) }
     }
 
     /// The first one that the sink does not have. Those up to `after` were stored before that was processed.
@@ -144,11 +130,7 @@ mod tests {
     }
 
     fn counted(records: u64, handed_over: u64, dropped: u64) -> Count {
-        Count {
-            records,
-            handed_over,
-            dropped,
-        }
+        Count { records, handed_over, dropped }
     }
 
     #[test]

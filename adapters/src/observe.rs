@@ -54,9 +54,7 @@ pub(crate) struct Observer {
 
 impl fmt::Debug for Observer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observer")
-            .field("worker", &self.worker)
-            .finish_non_exhaustive()
+        f.debug_struct("Observer").field("worker", &self.worker).finish_non_exhaustive()
     }
 }
 
@@ -108,39 +106,16 @@ impl Observer {
     pub(crate) fn in_full(&self, notice: Notice) -> Notice {
         match notice {
             Notice::Fatal(fatal) => Notice::Fatal(self.troubles.in_full(fatal)),
-            Notice::Trouble {
-                op,
-                lease,
-                what,
-                how,
-                again_in,
-            } => Notice::Trouble {
-                op,
-                lease,
-                what,
-                how: self.troubles.how_in_full(op, how),
-                again_in,
-            },
+            Notice::Trouble { op, lease, what, how, again_in } => {
+                Notice::Trouble { op, lease, what, how: self.troubles.how_in_full(op, how), again_in }
+            }
             Notice::Stalled { lease, idle, why, .. } => {
-                let said = self
-                    .said
-                    .get(&lease)
-                    .filter(|_| waits_for_services(&why))
-                    .cloned();
-                Notice::Stalled {
-                    lease,
-                    idle,
-                    why,
-                    said,
-                }
+                let said = self.said.get(&lease).filter(|_| waits_for_services(&why)).cloned();
+                Notice::Stalled { lease, idle, why, said }
             }
             Notice::Runtime(RuntimeNews::Blocked { idle, let_go_in, .. }) => {
                 let said = self.polls.as_ref().map(|polls| polls.who_blocks(idle));
-                Notice::Runtime(RuntimeNews::Blocked {
-                    idle,
-                    let_go_in,
-                    said,
-                })
+                Notice::Runtime(RuntimeNews::Blocked { idle, let_go_in, said })
             }
             other => other,
         }
@@ -218,18 +193,10 @@ impl Observer {
 
     /// A line that stands for trouble, if this is trouble and there is a line due for its cause.
     fn grouped(&mut self, at: Mono, notice: &Notice) -> Option<Option<String>> {
-        let Notice::Trouble {
-            op, lease, what, how, ..
-        } = notice
-        else {
+        let Notice::Trouble { op, lease, what, how, .. } = notice else {
             return None;
         };
-        let trouble = Trouble {
-            op: *op,
-            lease: lease.as_ref(),
-            what,
-            how,
-        };
+        let trouble = Trouble { op: *op, lease: lease.as_ref(), what, how };
         Some(self.troubles.trouble(at, &trouble))
     }
 
@@ -258,12 +225,7 @@ impl Observer {
 
     /// How a command went, and why it failed, if the port knows. It is told before the engine is.
     pub(crate) fn outcome(
-        &mut self,
-        at: Mono,
-        kind: Kind,
-        op: OpId,
-        outcome: &Outcome,
-        failure: Option<Failure>,
+        &mut self, at: Mono, kind: Kind, op: OpId, outcome: &Outcome, failure: Option<Failure>,
     ) {
         let result = match outcome {
             Outcome::Applied(_) => "applied",
@@ -334,8 +296,7 @@ impl Observer {
 
     /// A read was answered.
     pub(crate) fn fetched(&self, fetched: &Fetched) {
-        self.meter
-            .count(&metrics::FETCHED_RECORDS, [], u64::from(fetched.count));
+        self.meter.count(&metrics::FETCHED_RECORDS, [], u64::from(fetched.count));
         self.meter.count(&metrics::FETCHED_BYTES, [], fetched.bytes);
     }
 
@@ -400,10 +361,7 @@ impl Observer {
 /// Whether a shard does not move as requests fail: only then does it help to know how the last one failed.
 fn waits_for_services(why: &Stall) -> bool {
     use Stall::{Children, Fenced, Missing, ReadsFail, Writing};
-    matches!(
-        why,
-        Children { .. } | Fenced | Missing | ReadsFail { .. } | Writing
-    )
+    matches!(why, Children { .. } | Fenced | Missing | ReadsFail { .. } | Writing)
 }
 
 /// The level at which a notice is logged.
@@ -429,19 +387,10 @@ mod tests {
         let events = Events::default();
         with_default(events.clone(), || {
             let mut observer = Observer::new(Fences::default(), None);
+            observer.notice(Mono(0), &Notice::Booted { worker: "w:1f".into(), hold: Span::from_secs(9) });
             observer.notice(
                 Mono(0),
-                &Notice::Booted {
-                    worker: "w:1f".into(),
-                    hold: Span::from_secs(9),
-                },
-            );
-            observer.notice(
-                Mono(0),
-                &Notice::Lost {
-                    lease: "shardId-000000000001".into(),
-                    why: LossReason::RowGone,
-                },
+                &Notice::Lost { lease: "shardId-000000000001".into(), why: LossReason::RowGone },
             );
         });
         assert_eq!(

@@ -39,10 +39,7 @@ where
             let _ = done.send(serve(|| make().instrument(span), stopped));
         });
     })?;
-    let mut own = Own {
-        stop: Some(stop),
-        thread: Some(thread),
-    };
+    let mut own = Own { stop: Some(stop), thread: Some(thread) };
     let result = result.await;
     own.join();
     match result {
@@ -54,16 +51,13 @@ where
 
 /// Runs a future until it is stopped; then it is dropped, and so is what it spawned.
 fn serve<T, F: Future<Output = T>>(
-    make: impl FnOnce() -> F,
-    stopped: oneshot::Receiver<()>,
+    make: impl FnOnce() -> F, stopped: oneshot::Receiver<()>,
 ) -> Result<io::Result<T>, Box<dyn Any + Send>> {
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Ok(Err(error)),
     };
-    let ended = catch_unwind(AssertUnwindSafe(|| {
-        runtime.block_on(async { until(stopped, make()).await })
-    }));
+    let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(async { until(stopped, make()).await })));
     // Does not wait for threads that look up names.
     runtime.shutdown_background();
     Ok(ended?.map_err(|()| io::Error::other("the thread was stopped")))
@@ -78,10 +72,7 @@ struct Own {
 impl Own {
     fn join(&mut self) {
         // A thread cannot wait for itself: what it runs may be what drops this.
-        if let Some(thread) = self
-            .thread
-            .take_if(|thread| thread.thread().id() != thread::current().id())
-        {
+        if let Some(thread) = self.thread.take_if(|thread| thread.thread().id() != thread::current().id()) {
             // Its panics were caught.
             let _ = thread.join();
         }

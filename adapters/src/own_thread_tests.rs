@@ -70,9 +70,6 @@ async fn when_it_ends_the_thread_has_ended() {
 
 #[tokio::test]
 async fn a_panic_is_carried_to_the_caller() {
-    let panic = tokio::spawn(run(|| async { panic!("on purpose") }))
-        .await
-        .unwrap_err()
-        .into_panic();
+    let panic = tokio::spawn(run(|| async { panic!("on purpose") })).await.unwrap_err().into_panic();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"on purpose"));
 }

@@ -26,10 +26,7 @@ pub(crate) struct GaveUp {
 
 impl GaveUp {
     fn unexpected(what: &str, outcome: &Outcome) -> Self {
-        Self {
-            what: what.to_owned(),
-            how: format!("answered with what was not asked for: {outcome:?}"),
-        }
+        Self { what: what.to_owned(), how: format!("answered with what was not asked for: {outcome:?}") }
     }
 }
 
@@ -42,11 +39,7 @@ pub(crate) struct PatientTable<'a> {
 
 impl<'a> PatientTable<'a> {
     pub(crate) fn new(port: &'a TablePort, runtime: &'a Arc<dyn Runtime>) -> Self {
-        Self {
-            port,
-            runtime,
-            asked: 0,
-        }
+        Self { port, runtime, asked: 0 }
     }
 
     /// The outcome of an operation once it is one.
@@ -55,10 +48,7 @@ impl<'a> PatientTable<'a> {
         let mut how = String::new();
         for _ in 0..TRIES {
             self.asked += 1;
-            let id = OpId {
-                life: 0,
-                n: self.asked,
-            };
+            let id = OpId { life: 0, n: self.asked };
             let outcome = self.port.execute(id, op.clone()).await;
             let failure = self.port.failure(id);
             match outcome {
@@ -83,10 +73,7 @@ impl<'a> PatientTable<'a> {
             self.runtime.sleep(pause).await;
             pause = pause.times(2);
         }
-        Err(GaveUp {
-            what: what.to_owned(),
-            how: format!("tried {TRIES} times, the last time: {how}"),
-        })
+        Err(GaveUp { what: what.to_owned(), how: format!("tried {TRIES} times, the last time: {how}") })
     }
 
     /// The outcome of an operation on the tables beside.
@@ -121,17 +108,15 @@ impl<'a> PatientTable<'a> {
 
     /// One row, consistently; the inner error says that it is no lease.
     pub(crate) async fn read(
-        &mut self,
-        what: &str,
-        key: &LeaseKey,
+        &mut self, what: &str, key: &LeaseKey,
     ) -> Result<Result<Option<LeaseRow>, String>, GaveUp> {
         match self.ask(what, TableOp::Read { key: key.clone() }).await? {
             Outcome::Applied(Reply::Row(None)) => Ok(Ok(None)),
             Outcome::Applied(Reply::Row(Some(row))) => Ok(match *row {
                 RowRead::Lease(row) => Ok(Some(row)),
-                RowRead::Foreign { kind, .. } => Err(format!(
-                    "expected a lease, found an item of another kind ({kind})"
-                )),
+                RowRead::Foreign { kind, .. } => {
+                    Err(format!("expected a lease, found an item of another kind ({kind})"))
+                }
                 RowRead::Unreadable { detail, .. } => Err(detail),
             }),
             other => Err(GaveUp::unexpected(what, &other)),

@@ -46,10 +46,7 @@ impl ShardHandler for Counts {
 async fn each_shard_has_a_handler_with_state_of_its_own_from_its_opening_to_its_close() {
     let notes = Notes::default();
     let own = notes.clone();
-    let make = move |_: &ShardInfo| Counts {
-        batches: 0,
-        notes: own.clone(),
-    };
+    let make = move |_: &ShardInfo| Counts { batches: 0, notes: own.clone() };
     let rig = Rig::new(|_, _| Arc::new(PerShard::new(make)));
     let done = Outcome::Applied(Reply::Done);
     // Ids grow, and a close frees what came before it.
@@ -61,10 +58,7 @@ async fn each_shard_has_a_handler_with_state_of_its_own_from_its_opening_to_its_
         rig.keep(batch, "panic");
         assert_eq!(why(rig.deliver(batch, None, 2).await).0, Why::HandlerFailed);
         rig.keep(batch, "fine");
-        assert_eq!(
-            rig.deliver(batch, None, 3).await,
-            Outcome::Applied(Reply::Processed)
-        );
+        assert_eq!(rig.deliver(batch, None, 3).await, Outcome::Applied(Reply::Processed));
         assert_eq!(rig.flush(FlushReason::Full, Mono::NEVER).await, done);
         assert_eq!(rig.close(TOKEN).await, done);
         let expected = ["1 of s", "2 of s", "3 of s", "Full", "3 until HandedOver"];

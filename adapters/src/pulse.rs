@@ -71,11 +71,7 @@ impl Drop for Call {
 
 impl Polls {
     pub(crate) fn new(clock: Arc<dyn Runtime>) -> Self {
-        Self {
-            clock,
-            patience: Arc::new(AtomicU64::new(PATIENCE.0)),
-            running: Arc::default(),
-        }
+        Self { clock, patience: Arc::new(AtomicU64::new(PATIENCE.0)), running: Arc::default() }
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {
@@ -84,9 +80,7 @@ impl Polls {
 
     /// Runs a call of a shard's handler, and notes when it is being polled.
     pub(crate) fn watch<F: Future>(
-        &self,
-        lease: LeaseKey,
-        call: F,
+        &self, lease: LeaseKey, call: F,
     ) -> impl Future<Output = F::Output> + use<F> {
         let since = Arc::new(AtomicU64::new(IDLE));
         let n = {
@@ -96,11 +90,7 @@ impl Polls {
             running.calls.insert(n, (lease, since.clone()));
             n
         };
-        let watched = Call {
-            polls: self.clone(),
-            n,
-            since,
-        };
+        let watched = Call { polls: self.clone(), n, since };
         async move {
             let mut call = pin!(call);
             poll_fn(|cx| {
@@ -148,11 +138,7 @@ impl Polls {
         let mut found: Vec<Poll> = calls
             .map(|(lease, since)| (lease, Mono(since.load(Ordering::Relaxed))))
             .filter(|(_, since)| since.0 != IDLE && now.since(*since) >= least)
-            .map(|(lease, since)| Poll {
-                lease: lease.clone(),
-                since,
-                span: now.since(since),
-            })
+            .map(|(lease, since)| Poll { lease: lease.clone(), since, span: now.since(since) })
             .collect();
         found.sort_by_key(|poll| Reverse(poll.span));
         found
@@ -177,24 +163,12 @@ pub(crate) struct Pulse {
 impl Pulse {
     /// With leases that last for so long.
     pub(crate) fn new(
-        handlers: Arc<dyn Runtime>,
-        own: Arc<dyn Runtime>,
-        polls: Polls,
-        meter: Meter,
-        asks: AskSender,
+        handlers: Arc<dyn Runtime>, own: Arc<dyn Runtime>, polls: Polls, meter: Meter, asks: AskSender,
         lease: Span,
     ) -> Self {
         let patience = PATIENCE.min(lease.per(2));
         polls.patience.store(patience.0, Ordering::Relaxed);
-        Self {
-            handlers,
-            own,
-            polls,
-            meter,
-            asks,
-            patience,
-            named: BTreeMap::new(),
-        }
+        Self { handlers, own, polls, meter, asks, patience, named: BTreeMap::new() }
     }
 
     /// Looks for ever.
@@ -275,9 +249,7 @@ impl Pulse {
         }
         self.named.retain(|lease, (at, since)| {
             now.since(*at) < SAY_AGAIN
-                || blocking
-                    .iter()
-                    .any(|poll| poll.lease == *lease && poll.since == *since)
+                || blocking.iter().any(|poll| poll.lease == *lease && poll.since == *since)
         });
     }
 

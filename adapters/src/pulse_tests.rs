@@ -28,29 +28,15 @@ async fn a_call_is_found_while_it_is_in_one_poll_and_not_while_it_waits() {
     });
     let seen = seen.await;
     assert_eq!(seen.len(), 1);
-    assert!(
-        seen[0].lease.as_str() == "blocks" && seen[0].span >= Span::from_millis(30),
-        "{seen:?}"
-    );
+    assert!(seen[0].lease.as_str() == "blocks" && seen[0].span >= Span::from_millis(30), "{seen:?}");
     drop(waits);
-    assert_eq!(
-        polls.running().calls.len(),
-        0,
-        "forgotten when they end or are dropped"
-    );
+    assert_eq!(polls.running().calls.len(), 0, "forgotten when they end or are dropped");
 }
 
 #[test]
 fn it_is_said_who_blocks_and_for_how_long() {
-    let poll = |lease: &str, span| Poll {
-        lease: lease.into(),
-        since: Mono(0),
-        span,
-    };
-    let blocking = [
-        poll("shardId-1", Span::from_millis(6_500)),
-        poll("shardId-0", Span::from_secs(6)),
-    ];
+    let poll = |lease: &str, span| Poll { lease: lease.into(), since: Mono(0), span };
+    let blocking = [poll("shardId-1", Span::from_millis(6_500)), poll("shardId-0", Span::from_secs(6))];
     assert_eq!(
         who_blocks(&blocking),
         "the handler of shardId-1 has blocked a thread for 6.500s; the handler of shardId-0 has blocked a thread for 6.000s \
@@ -72,12 +58,7 @@ fn told(asks: &mut Asks) -> Vec<u64> {
 
 #[test]
 fn the_engine_is_told_while_nothing_runs_and_once_that_it_runs_again() {
-    let tokio = || {
-        tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap()
-    };
+    let tokio = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (own, program) = (tokio(), tokio());
     let of = |runtime: &tokio::runtime::Runtime| -> Arc<dyn Runtime> {
         let _entered = runtime.enter();
@@ -87,14 +68,7 @@ fn the_engine_is_told_while_nothing_runs_and_once_that_it_runs_again() {
     let (sender, mut asks) = asks();
     let polls = Polls::new(clock.clone());
     // It is late after 100 ms.
-    let pulse = Pulse::new(
-        handlers,
-        clock,
-        polls,
-        Meter::default(),
-        sender,
-        Span::from_millis(200),
-    );
+    let pulse = Pulse::new(handlers, clock, polls, Meter::default(), sender, Span::from_millis(200));
     let (free, blocked) = std::sync::mpsc::channel::<()>();
     let blocks = std::thread::spawn(move || {
         program.block_on(async {

@@ -56,13 +56,7 @@ pub(crate) enum Keeping {
 
 impl Receipt {
     pub(crate) fn new(batch: OpId, last: Position, asks: ShardAsks) -> Self {
-        Self(Arc::new(Ticket {
-            batch,
-            last,
-            asks,
-            state: Mutex::new(State::Handling),
-            alone: None,
-        }))
+        Self(Arc::new(Ticket { batch, last, asks, state: Mutex::new(State::Handling), alone: None }))
     }
 
     /// A receipt of one record of a batch, and what hears of it.

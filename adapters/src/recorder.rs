@@ -182,10 +182,7 @@ impl Recorder {
         }
         if self.lost_from.is_none() && self.offer(line.clone()) == Offered::Full {
             self.lost_from = Some(n);
-            tracing::warn!(
-                input = n,
-                "the trace cannot be written fast enough; recording a gap"
-            );
+            tracing::warn!(input = n, "the trace cannot be written fast enough; recording a gap");
             self.gaps += 1;
         }
         if let Some(flight) = &self.flight {

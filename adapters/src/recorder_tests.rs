@@ -33,10 +33,7 @@ fn life(recorder: &mut Recorder, inputs: u64) {
     for n in 0..inputs {
         let body = match n {
             0 => Body::Boot(Box::new(boot())),
-            1 => Body::Done {
-                op: op(9),
-                outcome: Outcome::Unknown(Cause::Timeout),
-            },
+            1 => Body::Done { op: op(9), outcome: Outcome::Unknown(Cause::Timeout) },
             _ => Body::Tick,
         };
         record(recorder, &mut machine, input(n * 1_000_000, body));
@@ -52,9 +49,7 @@ fn record(recorder: &mut Recorder, machine: &mut Engine, input: Input) {
 }
 
 fn read(text: &str) -> Vec<TraceRecord> {
-    TraceReader::new(text.as_bytes())
-        .collect::<Result<_, _>>()
-        .expect("readable")
+    TraceReader::new(text.as_bytes()).collect::<Result<_, _>>().expect("readable")
 }
 
 fn whole(inputs: u64) -> String {
@@ -69,32 +64,14 @@ fn whole(inputs: u64) -> String {
 fn what_is_recorded_can_be_read_and_replayed() {
     let text = whole(200);
     let records = read(&text);
-    assert!(matches!(
-        &records[0],
-        TraceRecord::Header {
-            version: 1,
-            kind: TraceKind::Full,
-            ..
-        }
-    ));
-    let TraceRecord::Input {
-        n: 0, input: first, ..
-    } = &records[1]
-    else {
-        panic!("{:?}", records[1])
-    };
+    assert!(matches!(&records[0], TraceRecord::Header { version: 1, kind: TraceKind::Full, .. }));
+    let TraceRecord::Input { n: 0, input: first, .. } = &records[1] else { panic!("{:?}", records[1]) };
     assert_eq!(**first, input(0, Body::Boot(Box::new(boot()))));
-    let digests = records
-        .iter()
-        .filter(|r| matches!(r, TraceRecord::Digest { .. }))
-        .count();
+    let digests = records.iter().filter(|r| matches!(r, TraceRecord::Digest { .. })).count();
     assert_eq!(digests, 3);
     assert_eq!(records.last(), Some(&TraceRecord::End { inputs: 200 }));
     let report = replay(TraceReader::new(text.as_bytes())).unwrap();
-    assert_eq!(
-        (report.inputs, report.divergence, report.complete),
-        (200, None, true)
-    );
+    assert_eq!((report.inputs, report.divergence, report.complete), (200, None, true));
 }
 
 #[test]
@@ -129,10 +106,7 @@ fn the_input_an_engine_died_of_is_the_last_line() {
     recorder.begin(&input(3_000_000, Body::Tick));
     drop(recorder);
     let records = read(&sink.text());
-    assert!(
-        matches!(records.last(), Some(TraceRecord::Input { n: 3, out: None, .. })),
-        "{records:?}"
-    );
+    assert!(matches!(records.last(), Some(TraceRecord::Input { n: 3, out: None, .. })), "{records:?}");
 }
 
 #[test]
@@ -143,13 +117,7 @@ fn a_flight_recorder_keeps_the_boot_record_and_the_last_inputs() {
     let mut text = Vec::new();
     flight.dump(&mut text).unwrap();
     let records = read(std::str::from_utf8(&text).unwrap());
-    assert!(matches!(
-        records[0],
-        TraceRecord::Header {
-            kind: TraceKind::Flight,
-            ..
-        }
-    ));
+    assert!(matches!(records[0], TraceRecord::Header { kind: TraceKind::Flight, .. }));
     assert!(matches!(records[1], TraceRecord::Input { n: 0, .. }));
     assert_eq!(records[2], TraceRecord::Gap { from: 1, count: 89 });
     assert_eq!(records.len(), 3 + 10);
@@ -158,10 +126,7 @@ fn a_flight_recorder_keeps_the_boot_record_and_the_last_inputs() {
     life(&mut recorder, 100);
     let mut text = Vec::new();
     small.dump(&mut text).unwrap();
-    assert!(
-        read(std::str::from_utf8(&text).unwrap()).len() < 10,
-        "bounded by bytes too"
-    );
+    assert!(read(std::str::from_utf8(&text).unwrap()).len() < 10, "bounded by bytes too");
 }
 
 #[test]
@@ -208,10 +173,7 @@ fn a_full_disk_is_said_once_with_path_and_cause_and_is_no_gap() {
 fn a_disk_that_is_full_at_the_end_is_said_too() {
     let sink = FileSink::create("/dev/full", 1_000);
     let told = sink.unwrap().close(vec!["the end".into()]).unwrap_err();
-    assert_eq!(
-        told,
-        "the trace file \"/dev/full\" cannot be written: No space left on device (os error 28)"
-    );
+    assert_eq!(told, "the trace file \"/dev/full\" cannot be written: No space left on device (os error 28)");
 }
 
 #[test]
@@ -221,10 +183,7 @@ fn every_truncation_is_an_error_of_its_line_or_an_incomplete_trace() {
         let cut_off = &text[..cut];
         let at_line = cut_off.lines().count() as u64;
         match replay(TraceReader::new(cut_off.as_bytes())) {
-            Ok(report) => assert!(
-                !report.complete || cut == text.len() - 1,
-                "cut at {cut} was not noticed"
-            ),
+            Ok(report) => assert!(!report.complete || cut == text.len() - 1, "cut at {cut} was not noticed"),
             Err(error) => {
                 assert_eq!(error.line, at_line, "{error}");
                 assert!(error.to_string().contains("truncated"), "{error}");
@@ -243,16 +202,9 @@ fn corrupt_lines_are_named_with_what_was_expected_and_found() {
         lines.join("\n") + "\n"
     };
     for (broken, at, expected, found) in [
+        (line(1, &|_| "DELETED".into()), 1, "a trace header", "another record"),
         (
-            line(1, &|_| "DELETED".into()),
-            1,
-            "a trace header",
-            "another record",
-        ),
-        (
-            line(1, &|l| {
-                l.replace("\"leasehold-trace\":1", "\"leasehold-trace\":99")
-            }),
+            line(1, &|l| l.replace("\"leasehold-trace\":1", "\"leasehold-trace\":99")),
             1,
             "version 1 to 1",
             "newer release",
@@ -263,27 +215,14 @@ fn corrupt_lines_are_named_with_what_was_expected_and_found() {
         (line(4, &|_| "DELETED".into()), 4, "input 2", "input 3"),
         (line(4, &|l| l.replace("\"tick\"", "\"tock\"")), 4, "JSON", "tock"),
         (line(4, &|l| l.replace("\"at\"", "\"ta\"")), 4, "`at`", "without"),
-        (
-            line(4, &|l| l.replace("\"out\":\"", "\"out\":\"xyz")),
-            4,
-            "16 hexadecimal",
-            "xyz",
-        ),
-        (
-            line(73, &|l| l.replace("70", "71")),
-            73,
-            "end after 70",
-            "after 71",
-        ),
+        (line(4, &|l| l.replace("\"out\":\"", "\"out\":\"xyz")), 4, "16 hexadecimal", "xyz"),
+        (line(73, &|l| l.replace("70", "71")), 73, "end after 70", "after 71"),
         (text.clone() + "{\"n\":70}\n", 74, "nothing after", "further"),
         (String::new(), 1, "a trace header", "an empty input"),
     ] {
         let error = replay(TraceReader::new(broken.as_bytes())).expect_err(expected);
         assert_eq!(error.line, at, "{error}");
-        assert!(
-            error.expected.contains(expected) && error.found.contains(found),
-            "{error}"
-        );
+        assert!(error.expected.contains(expected) && error.found.contains(found), "{error}");
     }
     let mut bytes = text.into_bytes();
     let at = bytes.len() - 30;
@@ -307,12 +246,7 @@ fn a_changed_digest_is_a_divergence_of_that_input() {
             }
         })
         .collect();
-    let report = replay_on(
-        &mut Engine::new(),
-        TraceReader::new(changed.as_bytes()),
-        |_, _, _| {},
-    )
-    .unwrap();
+    let report = replay_on(&mut Engine::new(), TraceReader::new(changed.as_bytes()), |_, _, _| {}).unwrap();
     assert_eq!(report.divergence.unwrap().input, 6);
 }
 

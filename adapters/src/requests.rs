@@ -161,10 +161,7 @@ mod tests {
         let timeout = Outcome::Unknown(Cause::Timeout);
         requests.end(&Meter::default(), at(70), op(1), &timeout);
         let line = requests.waits(at(130)).unwrap();
-        assert!(
-            line.starts_with("DescribeStreamSummary has not been answered for 128.000s"),
-            "{line}"
-        );
+        assert!(line.starts_with("DescribeStreamSummary has not been answered for 128.000s"), "{line}");
         requests.end(&Meter::default(), at(130), op(2), &timeout);
         assert_eq!(told(&mut requests, 200..300), Vec::<u64>::new());
     }

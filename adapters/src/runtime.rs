@@ -96,11 +96,7 @@ mod production {
             #[expect(clippy::disallowed_methods, reason = "this is the port that gives the time")]
             let origin = Instant::now();
             let suspended = Arc::new(Suspended::default());
-            Ok(Self {
-                tokio,
-                origin,
-                suspended,
-            })
+            Ok(Self { tokio, origin, suspended })
         }
     }
 
@@ -143,9 +139,7 @@ mod production {
         fn entropy(&self) -> u64 {
             // Without a working entropy source, the time in nanoseconds still tells one life from the next.
             getrandom::u64().unwrap_or_else(|_| {
-                SystemTime::now()
-                    .duration_since(UNIX_EPOCH)
-                    .map_or(0, |since| since.as_nanos() as u64)
+                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
             })
         }
     }

@@ -122,9 +122,7 @@ fn listen(ready: &mpsc::Sender<io::Result<()>>, first: &mpsc::Sender<()>) {
 fn beside<T>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<()> {
     let log = get_default(Clone::clone);
     let thread = thread::Builder::new().name(NAME.into());
-    thread
-        .spawn(move || with_default(&log, || drop(work())))
-        .map(drop)
+    thread.spawn(move || with_default(&log, || drop(work()))).map(drop)
 }
 
 /// Ends the process.
@@ -163,10 +161,7 @@ struct Signals {
 impl Signals {
     fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
     async fn next(&mut self) -> i32 {

@@ -100,10 +100,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// An answer that was so far behind the tip, at no particular time.
     pub(crate) fn behind_by(behind_ms: u64) -> Self {
-        Self {
-            behind_ms,
-            ..Self::default()
-        }
+        Self { behind_ms, ..Self::default() }
     }
 
     /// Whatever was not in this answer or one before it came to the shard after the moment that was this long ago.
@@ -117,9 +114,7 @@ impl Reading {
     /// How long ago a record of this answer came to the shard. The records of an answer are no nearer to the tip than the
     /// answer; and they say when they came, by Kinesis' clock.
     fn age(&self, record: &Record, now: Mono) -> Span {
-        let then = record
-            .arrival
-            .map_or(0, |arrival| self.wall.0.saturating_sub(arrival.0));
+        let then = record.arrival.map_or(0, |arrival| self.wall.0.saturating_sub(arrival.0));
         let then = self.behind_ms.max(u64::try_from(then).unwrap_or(0));
         Span::from_millis(then) + now.since(self.at)
     }
@@ -137,11 +132,7 @@ pub(crate) struct Backlog {
 impl Store {
     /// An empty store. The clock is what tells how long something waits in it.
     pub fn new(misplaced: Misplaced, clock: Arc<dyn Runtime>) -> Self {
-        Self {
-            kept: Arc::default(),
-            misplaced,
-            clock: Some(clock),
-        }
+        Self { kept: Arc::default(), misplaced, clock: Some(clock) }
     }
 
     /// Takes in what a `GetRecords` brought: takes aggregated records apart, keeps all under the command's id, and
@@ -156,9 +147,7 @@ impl Store {
             behind_ms: answer.behind_ms,
             end: None,
             range_unproven: false,
-            unordered: !answer
-                .records
-                .is_sorted_by(|one, next| one.position < next.position),
+            unordered: !answer.records.is_sorted_by(|one, next| one.position < next.position),
         };
         let reading = Reading {
             at: self.clock.as_ref().map_or(Mono(0), |clock| clock.now()),
@@ -229,12 +218,7 @@ impl Store {
 
     /// Keeps what a `GetRecords` brought: the records, if there were any, and the next iterator, unless the shard ended.
     fn keep_batch(
-        &self,
-        shard: &ShardId,
-        op: OpId,
-        fetched: Option<Fetched>,
-        next: Option<String>,
-        reading: Reading,
+        &self, shard: &ShardId, op: OpId, fetched: Option<Fetched>, next: Option<String>, reading: Reading,
     ) {
         let mut kept = self.kept();
         let entry = kept.shards.entry(shard.clone()).or_default();
@@ -267,11 +251,7 @@ impl Store {
     pub fn iterator(&self, op: OpId) -> Option<String> {
         let kept = self.kept();
         let shard = kept.shards.get(kept.shard_of.get(&op)?)?;
-        shard
-            .iterators
-            .iter()
-            .find(|(id, _)| *id == op)
-            .map(|(_, iterator)| iterator.clone())
+        shard.iterators.iter().find(|(id, _)| *id == op).map(|(_, iterator)| iterator.clone())
     }
 
     /// A batch that is about to be delivered. Batches before it will not be asked for any more; those that the application keeps
@@ -352,17 +332,11 @@ impl Store {
         let mut records = 0;
         let mut oldest = None;
         for batch in entry.batches.values().filter(|batch| !batch.is_doubtful()) {
-            let left = batch
-                .records
-                .get(batch.first_after(entry.done)..)
-                .unwrap_or_default();
+            let left = batch.records.get(batch.first_after(entry.done)..).unwrap_or_default();
             records += left.len() as u64;
             oldest = oldest.or_else(|| Some(batch.reading.age(left.first()?, now)));
         }
-        Backlog {
-            records,
-            behind: oldest.or_else(|| Some(entry.last?.behind(now))),
-        }
+        Backlog { records, behind: oldest.or_else(|| Some(entry.last?.behind(now))) }
     }
 
     /// How many aggregated records there were so far of which parts were dropped, since some part of each belongs to another shard.
@@ -380,12 +354,8 @@ impl Store {
         entry.kept = entry.kept.split_off(&close);
         let later = entry.batches.split_off(&close);
         let before = std::mem::replace(&mut entry.batches, later);
-        let iterators: Vec<OpId> = entry
-            .iterators
-            .iter()
-            .map(|(op, _)| *op)
-            .filter(|op| *op < close)
-            .collect();
+        let iterators: Vec<OpId> =
+            entry.iterators.iter().map(|(op, _)| *op).filter(|op| *op < close).collect();
         entry.iterators.retain(|(op, _)| *op >= close);
         for op in before.into_keys().chain(iterators) {
             kept.settle(op);
@@ -415,11 +385,7 @@ impl Store {
 
     /// The page token a command brought, if it is still kept.
     pub fn page(&self, op: OpId) -> Option<String> {
-        self.kept()
-            .pages
-            .iter()
-            .find(|(id, _)| *id == op)
-            .map(|(_, token)| token.clone())
+        self.kept().pages.iter().find(|(id, _)| *id == op).map(|(_, token)| token.clone())
     }
 
     /// Notes the hash keys a shard takes, as a listing or its parent's last answer said. `by`: the request.

@@ -47,36 +47,21 @@ fn a_batch_is_described_and_kept_until_it_is_processed() {
     assert!(store.batch(&shard, op(2)).is_some(), "for another attempt");
     store.processed(&shard, op(2));
     assert!(store.batch(&shard, op(2)).is_none());
-    assert_eq!(
-        store.iterator(op(2)).as_deref(),
-        Some("next"),
-        "reading goes on from it"
-    );
+    assert_eq!(store.iterator(op(2)).as_deref(), Some("next"), "reading goes on from it");
 }
 
 #[test]
 fn the_end_of_a_shard_keeps_no_iterator_and_names_the_children() {
     let (store, shard) = (Store::default(), ShardId::from("s"));
-    let child = ChildShard {
-        id: "c".into(),
-        parents: vec![shard.clone()],
-        range: HashRange::ALL,
-    };
+    let child = ChildShard { id: "c".into(), parents: vec![shard.clone()], range: HashRange::ALL };
     let mut last = answer(&[], None);
     last.children = vec![child.clone()];
     let described = store.take_in(&shard, op(2), last);
     assert_eq!(described.end, Some(vec![child]));
-    assert_eq!(
-        (described.count, described.first, described.last),
-        (0, None, None)
-    );
+    assert_eq!((described.count, described.first, described.last), (0, None, None));
     assert_eq!(store.len(), (0, 0, 0));
     store.learn_range(&"c".into(), HashRange::ALL, op(2));
-    assert_eq!(
-        store.range(&"c".into()).proven(),
-        None,
-        "one answer proves nothing"
-    );
+    assert_eq!(store.range(&"c".into()).proven(), None, "one answer proves nothing");
     store.learn_range(&"c".into(), HashRange::ALL, op(3));
     assert_eq!(store.range(&"c".into()).proven(), Some(HashRange::ALL));
 }
@@ -150,10 +135,7 @@ fn records_that_are_not_in_order_are_described_so_and_nothing_of_them_is_left_ou
     let (store, shard) = (Store::default(), ShardId::from("s"));
     let at = |n: u64| Position::of(n.into());
     for (n, numbers) in [(1, &[5, 6, 9][..]), (2, &[5]), (3, &[])] {
-        assert!(
-            !store.take_in(&shard, op(n), answer(numbers, None)).unordered,
-            "{numbers:?}"
-        );
+        assert!(!store.take_in(&shard, op(n), answer(numbers, None)).unordered, "{numbers:?}");
     }
     let store = Store::default();
     // The number of a checkpoint, a lower one, a higher one, the one before.
@@ -161,11 +143,7 @@ fn records_that_are_not_in_order_are_described_so_and_nothing_of_them_is_left_ou
         let described = store.take_in(&shard, op(n), answer(&numbers, Some("next")));
         assert!(described.unordered, "{numbers:?}");
         assert_eq!((described.first, described.last), (Some(at(7)), Some(at(9))));
-        assert_eq!(
-            store.backlog(&shard, Mono(0)).records,
-            0,
-            "not known to be of the shard"
-        );
+        assert_eq!(store.backlog(&shard, Mono(0)).records, 0, "not known to be of the shard");
         let batch = store.batch(&shard, op(n)).expect("kept");
         for position in numbers {
             assert_eq!(batch.first_after(Some(at(position))), 0);

@@ -38,11 +38,7 @@ pub(crate) fn boot() -> Boot {
 }
 
 pub(crate) fn input(at: u64, body: Body) -> Input {
-    Input {
-        at: Mono(at),
-        wall: Wall(at as i64 / 1_000),
-        body,
-    }
+    Input { at: Mono(at), wall: Wall(at as i64 / 1_000), body }
 }
 
 /// Asks for its commands at boot, for ticks as told, and stops when all is answered or at a shutdown.
@@ -74,11 +70,7 @@ impl Machine for Script {
                 self.booted = Some(input.at);
                 for (n, (effect, patience)) in (1..).zip(self.at_boot.clone()) {
                     self.waiting.insert(op(n), 0);
-                    each(Output::Do(Command {
-                        op: op(n),
-                        give_up: input.at + patience,
-                        effect,
-                    }));
+                    each(Output::Do(Command { op: op(n), give_up: input.at + patience, effect }));
                 }
             }
             Body::Tick => {
@@ -89,9 +81,7 @@ impl Machine for Script {
                 *self.waiting.get_mut(op).expect("an op that was asked for") += 1;
                 // So that a flipped outcome shows in the answer.
                 if matches!(outcome, Outcome::Applied(_)) {
-                    each(Output::Tell(leasehold_engine::notice::Notice::Stray {
-                        what: "applied".into(),
-                    }));
+                    each(Output::Tell(leasehold_engine::notice::Notice::Stray { what: "applied".into() }));
                 }
             }
             Body::Call(Call::Shutdown) => self.stopped = true,
@@ -125,10 +115,7 @@ impl<Op> FnPort<Op> {
     pub(crate) fn new(
         answer: impl Fn(OpId, Op) -> BoxFuture<'static, Outcome> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            answer: Box::new(answer),
-            forgotten: Arc::default(),
-        }
+        Self { answer: Box::new(answer), forgotten: Arc::default() }
     }
 }
 

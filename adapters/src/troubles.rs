@@ -148,20 +148,10 @@ impl Troubles {
 
     /// The outcome of a request of a service. Lines that say what is over.
     pub(crate) fn outcome(
-        &mut self,
-        now: Mono,
-        kind: Kind,
-        op: OpId,
-        outcome: &Outcome,
-        failure: Option<Failure>,
+        &mut self, now: Mono, kind: Kind, op: OpId, outcome: &Outcome, failure: Option<Failure>,
     ) -> Vec<String> {
         let class = Class::of(outcome);
-        self.failed = class.map(|class| Failed {
-            op,
-            kind,
-            class,
-            failure,
-        });
+        self.failed = class.map(|class| Failed { op, kind, class, failure });
         let mut lines = Vec::new();
         if class.is_none_or(Class::is_answer) {
             lines.extend(self.answered(now, kind));
@@ -181,12 +171,7 @@ impl Troubles {
 
     /// What the engine gives up over, with the reason that only the port knows.
     pub(crate) fn in_full(&self, fatal: Fatal) -> Fatal {
-        let Some(Failed {
-            kind,
-            failure: Some(failure),
-            ..
-        }) = &self.failed
-        else {
+        let Some(Failed { kind, failure: Some(failure), .. }) = &self.failed else {
             return fatal;
         };
         let at = failure.at.as_ref();
@@ -196,10 +181,7 @@ impl Troubles {
             Fatal::Denied { what, .. } => Fatal::Denied { what, detail: reason },
             Fatal::WrongClock { what, .. } => Fatal::WrongClock { what, detail: reason },
             Fatal::Client { what, .. } => Fatal::Client { what, detail: reason },
-            Fatal::StreamMissing { stream, .. } => Fatal::StreamMissing {
-                stream,
-                detail: reason,
-            },
+            Fatal::StreamMissing { stream, .. } => Fatal::StreamMissing { stream, detail: reason },
             other => other,
         }
     }
@@ -207,10 +189,7 @@ impl Troubles {
     /// The engine tells that a request failed. A line, unless one has told of this cause lately.
     pub(crate) fn trouble(&mut self, now: Mono, trouble: &Trouble<'_>) -> Option<String> {
         let failed = self.failed.take().filter(|failed| failed.op == trouble.op);
-        let Some(Failed {
-            kind, class, failure, ..
-        }) = failed
-        else {
+        let Some(Failed { kind, class, failure, .. }) = failed else {
             return Some(format!("could not {}: {}", trouble.what, trouble.how));
         };
         let held = self.held.len();
@@ -277,11 +256,7 @@ impl Troubles {
             }
         }
         let after = answered.since(since?);
-        Some(format!(
-            "{} answers again after {after}{}",
-            service(kind),
-            More(more)
-        ))
+        Some(format!("{} answers again after {after}{}", service(kind), More(more)))
     }
 
     /// What a service said with its answers, and has not said for a while.
@@ -296,9 +271,7 @@ impl Troubles {
             group.leases.clear();
             let more = More(std::mem::take(&mut group.more));
             let (service, said) = (service(kind), class.predicate());
-            lines.push(format!(
-                "{service} no longer {said}: the last time was {since_last} ago{more}"
-            ));
+            lines.push(format!("{service} no longer {said}: the last time was {since_last} ago{more}"));
         }
         lines
     }

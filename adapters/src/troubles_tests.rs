@@ -5,10 +5,7 @@ use leasehold_engine::input::{Refusal, Reply};
 const DOWN: Outcome = Outcome::NotSent(Cause::Network);
 
 fn refused() -> Option<Failure> {
-    Some(Failure {
-        at: Some("http://127.0.0.1:9".into()),
-        why: "Connection refused".into(),
-    })
+    Some(Failure { at: Some("http://127.0.0.1:9".into()), why: "Connection refused".into() })
 }
 
 /// A failed request of a lease, at a time in milliseconds.
@@ -85,10 +82,7 @@ fn a_service_that_flaps_has_few_lines() {
             _ => lines.extend(answers(&mut troubles, second * 1_000)),
         }
     }
-    let told = lines
-        .iter()
-        .filter(|line| line.contains("cannot be reached"))
-        .count();
+    let told = lines.iter().filter(|line| line.contains("cannot be reached")).count();
     assert_eq!(told, 10, "{lines:#?}");
     assert_eq!(lines.len(), 20, "{lines:#?}");
 }
@@ -100,10 +94,7 @@ fn services_and_causes_are_told_apart() {
     let throttled = Outcome::NotSent(Cause::Throttled);
     assert!(fails(&mut troubles, 0, 1, &DOWN).is_some());
     let line = fails(&mut troubles, 1, 1, &throttled).expect("another cause");
-    assert!(
-        line.contains("DynamoDB at http://127.0.0.1:9 throttles requests"),
-        "{line}"
-    );
+    assert!(line.contains("DynamoDB at http://127.0.0.1:9 throttles requests"), "{line}");
     assert!(fails(&mut troubles, 2, 1, &throttled).is_none());
     let denied = Outcome::Refused(Refusal {
         why: Why::Denied,
@@ -146,10 +137,7 @@ fn a_worker_with_leases_is_told_what_becomes_of_them() {
     troubles.begin(Span::from_secs(9));
     troubles.took(&"shard-1".into());
     let line = fails(&mut troubles, 0, 1, &DOWN).expect("a line");
-    assert!(
-        line.ends_with("retrying; a lease that is not renewed for 9.000s is paused"),
-        "{line}"
-    );
+    assert!(line.ends_with("retrying; a lease that is not renewed for 9.000s is paused"), "{line}");
     troubles.gave_up(&"shard-1".into());
     let line = fails(&mut troubles, 60_000, 1, &DOWN).expect("a line");
     assert!(line.ends_with("no lease is held until it answers"), "{line}");

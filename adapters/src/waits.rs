@@ -84,11 +84,7 @@ mod tests {
     fn a_line_comes_soon_then_once_a_minute_and_begins_anew_after_the_end() {
         let meter = Meter::new("billing", "orders", "w:1");
         let stream = |readable| {
-            Outcome::Applied(Reply::Stream(StreamState {
-                readable,
-                created: Wall(0),
-                arn: "".into(),
-            }))
+            Outcome::Applied(Reply::Stream(StreamState { readable, created: Wall(0), arn: "".into() }))
         };
         let creating = Outcome::Applied(Reply::Table(TableState::Creating));
         let mut waits = Waits::default();
@@ -100,10 +96,7 @@ mod tests {
         assert_eq!(seconds, [10, 70, 130]);
         assert_eq!(told(140, &stream(true)), None);
         let line = told(141, &stream(false)).unwrap();
-        assert!(
-            line.starts_with("expected stream \"orders\" to be ACTIVE"),
-            "{line}"
-        );
+        assert!(line.starts_with("expected stream \"orders\" to be ACTIVE"), "{line}");
         let seconds: Vec<u64> = (150..220).filter(|s| told(*s, &creating).is_some()).collect();
         assert_eq!(seconds, [153, 213]);
     }

@@ -103,14 +103,7 @@ impl Worker {
     /// What `build` makes of a builder that was checked.
     fn of(settings: Settings, table: TableSource, stream: StreamSource) -> Self {
         let flight = settings.flight.map(|(inputs, bytes)| Flight::new(inputs, bytes));
-        Self {
-            settings,
-            table,
-            stream,
-            asks: asks(),
-            flight,
-            board: Board::default(),
-        }
+        Self { settings, table, stream, asks: asks(), flight, board: Board::default() }
     }
 
     /// A handle to shut this worker down, or to look into it, from elsewhere.
@@ -181,19 +174,9 @@ impl Worker {
 
     /// Keeps the leases on one runtime and runs handlers on another, which may be the same.
     async fn serve(
-        self,
-        door: Door,
-        runtime: Arc<dyn Runtime>,
-        handlers: Arc<dyn Runtime>,
+        self, door: Door, runtime: Arc<dyn Runtime>, handlers: Arc<dyn Runtime>,
     ) -> Result<Report, Error> {
-        let Worker {
-            settings,
-            table,
-            stream,
-            asks: (sender, asks),
-            flight,
-            board,
-        } = self;
+        let Worker { settings, table, stream, asks: (sender, asks), flight, board } = self;
         let sink = trace_sink(settings.sink, settings.trace)?;
         let store = Store::new(settings.misplaced, runtime.clone());
         let fences = Fences::default();
@@ -220,12 +203,7 @@ impl Worker {
             polls.clone(),
         )
         .with_dead_letters(settings.dead_letters);
-        let ports = Ports {
-            table,
-            stream,
-            streams,
-            consumer: Arc::new(consumer),
-        };
+        let ports = Ports { table, stream, streams, consumer: Arc::new(consumer) };
         let recorder = Recorder::new(sink, flight.clone());
         let observer = Observer::new(fences, settings.observer)
             .with_metrics(meter.clone(), store)
@@ -262,18 +240,10 @@ fn stream_label(config: &Config) -> &str {
 
 /// Who the worker is. What was not given is drawn.
 fn boot_record(
-    config: Config,
-    name: Option<String>,
-    identity: Option<(u64, u64)>,
-    runtime: &dyn Runtime,
+    config: Config, name: Option<String>, identity: Option<(u64, u64)>, runtime: &dyn Runtime,
 ) -> Boot {
     let (incarnation, seed) = identity.unwrap_or_else(|| (runtime.entropy(), runtime.entropy()));
-    Boot {
-        worker: name.unwrap_or_else(|| "worker".to_owned()),
-        incarnation,
-        seed,
-        config,
-    }
+    Boot { worker: name.unwrap_or_else(|| "worker".to_owned()), incarnation, seed, config }
 }
 
 /// Where the full trace goes, if it goes anywhere.

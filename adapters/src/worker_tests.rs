@@ -3,26 +3,17 @@ use crate::testing::FnPort;
 use leasehold_engine::input::{Cause, Outcome};
 
 fn silent<Op: 'static>() -> Arc<FnPort<Op>> {
-    Arc::new(FnPort::new(|_, _| {
-        Box::pin(async { Outcome::NotSent(Cause::Network) })
-    }))
+    Arc::new(FnPort::new(|_, _| Box::pin(async { Outcome::NotSent(Cause::Network) })))
 }
 
 fn builder() -> CompleteBuilder {
-    Worker::builder()
-        .table_port(silent())
-        .stream_port(|_| silent())
-        .stream("orders")
-        .application("billing")
+    Worker::builder().table_port(silent()).stream_port(|_| silent()).stream("orders").application("billing")
 }
 
 #[test]
 fn what_is_wrong_is_said_before_anything_runs() {
     let error = builder().stream("").build().unwrap_err().to_string();
-    assert!(
-        error.contains("`stream`") && error.contains("expected") && error.contains("found"),
-        "{error}"
-    );
+    assert!(error.contains("`stream`") && error.contains("expected") && error.contains("found"), "{error}");
     assert!(builder().build().is_ok());
 }
 
@@ -56,10 +47,7 @@ fn outside_of_a_runtime_the_error_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_trace_file_that_cannot_be_created_is_an_error() {
     let worker = builder().trace_file("/nonexistent/trace.jsonl").build().unwrap();
-    let error = worker
-        .run_fn(|_| async { Ok::<(), std::io::Error>(()) })
-        .await
-        .unwrap_err();
+    let error = worker.run_fn(|_| async { Ok::<(), std::io::Error>(()) }).await.unwrap_err();
     assert!(error.to_string().contains("/nonexistent/trace.jsonl"), "{error}");
 }
 
@@ -113,10 +101,7 @@ async fn thread_of(change: impl FnOnce(CompleteBuilder) -> CompleteBuilder) -> O
 async fn leases_are_kept_on_a_thread_of_their_own_unless_told_otherwise() {
     let here = std::thread::current().name().map(str::to_owned);
     assert_eq!(thread_of(|builder| builder).await.as_deref(), Some("leasehold"));
-    assert_eq!(
-        thread_of(|builder| builder.coordination_on_caller(true)).await,
-        here
-    );
+    assert_eq!(thread_of(|builder| builder.coordination_on_caller(true)).await, here);
     let runtime = Arc::new(crate::runtime::TokioRuntime::current().unwrap());
     assert_eq!(thread_of(|builder| builder.runtime(runtime)).await, here);
 }
@@ -142,10 +127,7 @@ async fn dropping_the_run_stops_it_at_once() {
 
 #[tokio::test]
 async fn a_panic_of_the_observer_is_the_callers() {
-    let worker = builder()
-        .on_notice(|_| panic!("the observer, on purpose"))
-        .build()
-        .unwrap();
+    let worker = builder().on_notice(|_| panic!("the observer, on purpose")).build().unwrap();
     let run = tokio::spawn(worker.run_fn(|_| async { Ok::<(), std::io::Error>(()) }));
     let panic = run.await.unwrap_err().into_panic();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"the observer, on purpose"));

@@ -1,9 +1,6 @@
 //! Every example runs against the AWS in memory, as a process of its own, and ends well after SIGTERM.
 #![cfg(unix)]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "processes are waited for by the clock of the machine"
-)]
+#![expect(clippy::disallowed_methods, reason = "processes are waited for by the clock of the machine")]
 
 use leasehold_local_aws::dynamo::DynamoConfig;
 use leasehold_local_aws::http::{LocalOptions, Loopback};
@@ -36,10 +33,7 @@ impl Scene {
     async fn new(name: &str) -> Self {
         let options = LocalOptions {
             kinesis: KinesisConfig::instant(),
-            dynamo: DynamoConfig {
-                create_ms: 0,
-                ..DynamoConfig::default()
-            },
+            dynamo: DynamoConfig { create_ms: 0, ..DynamoConfig::default() },
             ..LocalOptions::default()
         };
         let folder = std::env::temp_dir().join(format!("leasehold-example-{name}-{}", std::process::id()));
@@ -56,11 +50,7 @@ impl Scene {
     /// Puts so many records, and waits for that.
     fn produce(&self, records: usize) {
         let mut producer = self.start("producer", &[&records.to_string()]);
-        assert!(
-            producer.child.wait().expect("an end").success(),
-            "{}",
-            producer.told()
-        );
+        assert!(producer.child.wait().expect("an end").success(), "{}", producer.told());
     }
 
     /// Starts an example: with the environment that the README beside the examples names, and in the folder.
@@ -130,10 +120,7 @@ impl Example {
     /// The lines that it printed and that contain this.
     fn lines(&self, with: &str) -> Vec<String> {
         let told = self.told();
-        told.lines()
-            .filter(|line| line.contains(with))
-            .map(str::to_owned)
-            .collect()
+        told.lines().filter(|line| line.contains(with)).map(str::to_owned).collect()
     }
 
     /// Waits for what the example is to do.
@@ -141,16 +128,8 @@ impl Example {
         let began = Instant::now();
         while !is_so(self) {
             let ended = self.child.try_wait().expect("a child");
-            assert!(
-                ended.is_none(),
-                "expected {what}, but: {ended:?}\n{}",
-                self.told()
-            );
-            assert!(
-                began.elapsed() < SOON,
-                "expected {what} in time:\n{}",
-                self.told()
-            );
+            assert!(ended.is_none(), "expected {what}, but: {ended:?}\n{}", self.told());
+            assert!(began.elapsed() < SOON, "expected {what} in time:\n{}", self.told());
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -241,9 +220,7 @@ fn in_files(folder: &Path) -> BTreeSet<String> {
 /// How many files have another name than finished ones.
 fn unfinished(folder: &Path, ending: &str) -> usize {
     let files = fs::read_dir(folder).expect("the folder").flatten();
-    files
-        .filter(|file| !file.path().to_string_lossy().ends_with(ending))
-        .count()
+    files.filter(|file| !file.path().to_string_lossy().ends_with(ending)).count()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -267,10 +244,7 @@ async fn dead_letter() {
     let told = example.terminate();
     for letter in json(&letters) {
         // "no JSON" in Base64.
-        assert_eq!(
-            (&letter["data"], &letter["attempts"]),
-            (&"bm8gSlNPTg==".into(), &2.into())
-        );
+        assert_eq!((&letter["data"], &letter["attempts"]), (&"bm8gSlNPTg==".into(), &2.into()));
     }
     // What was acknowledged before the error did not come again.
     let owed = told.lines().filter(|line| line.contains(" owes "));
@@ -280,11 +254,7 @@ async fn dead_letter() {
 /// What the example answers: status line, headers and text.
 fn get(address: &str, path: &str) -> String {
     let mut socket = TcpStream::connect(address).expect("the example listens");
-    write!(
-        socket,
-        "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
-    )
-    .expect("a request");
+    write!(socket, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").expect("a request");
     let mut answer = String::new();
     socket.read_to_string(&mut answer).expect("an answer");
     answer
@@ -294,53 +264,34 @@ fn get(address: &str, path: &str) -> String {
 async fn shutdown_and_health() {
     let scene = Scene::new("health").await;
     let mut example = scene.start("shutdown_and_health", &["127.0.0.1:0"]);
-    example.until("records of both shards", |it| {
-        it.lines(" records of shardId-").len() >= 2
-    });
+    example.until("records of both shards", |it| it.lines(" records of shardId-").len() >= 2);
     let line = example.lines("http://127.0.0.1:").remove(0);
     let address = line.trim_start_matches("http://");
     let health = get(address, "/health");
-    assert!(
-        health.starts_with("HTTP/1.1 200 ") && health.ends_with("\r\n\r\nhealthy\n"),
-        "{health}"
-    );
+    assert!(health.starts_with("HTTP/1.1 200 ") && health.ends_with("\r\n\r\nhealthy\n"), "{health}");
     let status = get(address, "/status");
     let (_, text) = status.split_once("\r\n\r\n").expect("a text");
     let status: serde_json::Value = serde_json::from_str(text).expect("JSON");
-    assert_eq!(
-        (&status["phase"], status["leases"].as_array().map(Vec::len)),
-        (&"running".into(), Some(2))
-    );
+    assert_eq!((&status["phase"], status["leases"].as_array().map(Vec::len)), (&"running".into(), Some(2)));
     assert!(get(address, "/").starts_with("HTTP/1.1 404 "));
     let told = example.terminate();
-    assert!(
-        told.contains("the worker has stopped; 2 leases were released"),
-        "{told}"
-    );
+    assert!(told.contains("the worker has stopped; 2 leases were released"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn axum_service() {
     let scene = Scene::new("service").await;
     let mut example = scene.start("axum_service", &["127.0.0.1:0", "3"]);
-    example.until("records of both shards", |it| {
-        it.lines(" records of shardId-").len() >= 2
-    });
+    example.until("records of both shards", |it| it.lines(" records of shardId-").len() >= 2);
     let line = example.lines("http://127.0.0.1:").remove(0);
     let address = line.trim_start_matches("http://");
     let health = get(address, "/healthz");
-    assert!(
-        health.starts_with("HTTP/1.1 200 ") && health.ends_with("\r\n\r\nhealthy\n"),
-        "{health}"
-    );
+    assert!(health.starts_with("HTTP/1.1 200 ") && health.ends_with("\r\n\r\nhealthy\n"), "{health}");
     let status = get(address, "/status");
     assert!(status.contains("content-type: application/json"), "{status}");
     let (_, text) = status.split_once("\r\n\r\n").expect("a text");
     let status: serde_json::Value = serde_json::from_str(text).expect("JSON");
-    assert_eq!(
-        (&status["phase"], status["leases"].as_array().map(Vec::len)),
-        (&"running".into(), Some(2))
-    );
+    assert_eq!((&status["phase"], status["leases"].as_array().map(Vec::len)), (&"running".into(), Some(2)));
     example.until("metrics of all records", |_| {
         let metrics = get(address, "/metrics");
         let processed = |line: &&str| line.starts_with("leasehold_processed_records_total");
@@ -356,10 +307,7 @@ async fn axum_service() {
         health.starts_with("HTTP/1.1 503 ") && health.ends_with("shutting down\n")
     });
     let told = example.ended();
-    assert!(
-        told.contains("the worker has stopped; 2 leases were released"),
-        "{told}"
-    );
+    assert!(told.contains("the worker has stopped; 2 leases were released"), "{told}");
     assert!(TcpStream::connect(address).is_err(), "the pages are gone");
 }
 
@@ -400,9 +348,7 @@ fn in_sqlite(file: &Path) -> (BTreeMap<String, u64>, u64) {
         let mut query =
             database.prepare("SELECT shard || ' ' || position, count(*) FROM orders GROUP BY 1")?;
         let records = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let sum = database.query_row("SELECT coalesce(sum(orders), 0) FROM totals", [], |row| {
-            row.get(0)
-        })?;
+        let sum = database.query_row("SELECT coalesce(sum(orders), 0) FROM totals", [], |row| row.get(0))?;
         Ok((records.collect::<rusqlite::Result<_>>()?, sum))
     };
     // Not there yet.
@@ -443,9 +389,7 @@ async fn sqlite_exactly_once() {
     scene.produce(RECORDS);
     second.until("both shards to be refused", |it| {
         let shards = ["shardId-000000000000", "shardId-000000000001"];
-        shards
-            .iter()
-            .all(|shard| !it.lines(&format!(" of {shard} is not the newest")).is_empty())
+        shards.iter().all(|shard| !it.lines(&format!(" of {shard} is not the newest")).is_empty())
     });
     assert_eq!(stored(), 2 * RECORDS);
     tokens("UPDATE shards SET token = token - 1000");
@@ -454,14 +398,6 @@ async fn sqlite_exactly_once() {
 
     let (records, orders) = in_sqlite(&file);
     let repeated = records.iter().filter(|(_, times)| **times != 1);
-    assert_eq!(
-        repeated.count(),
-        0,
-        "each record is there once: {records:?}\n{told}"
-    );
-    assert_eq!(
-        (records.len(), orders),
-        (3 * RECORDS, 3 * RECORDS as u64),
-        "{told}"
-    );
+    assert_eq!(repeated.count(), 0, "each record is there once: {records:?}\n{told}");
+    assert_eq!((records.len(), orders), (3 * RECORDS, 3 * RECORDS as u64), "{told}");
 }

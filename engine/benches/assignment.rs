@@ -103,19 +103,13 @@ fn memory(_: &mut Criterion) {
         fleet.drop_table();
         kept = Some(fleet);
     });
-    println!(
-        "memory: {} bytes for a known lease",
-        known.bytes_current / i64::from(LEASES)
-    );
+    println!("memory: {} bytes for a known lease", known.bytes_current / i64::from(LEASES));
     drop(kept);
     let mut kept: Option<Holding> = None;
     let held = allocation_counter::measure(|| {
         kept = Some(Holding::leases(LEASES));
     });
-    println!(
-        "memory: {} bytes for a held lease",
-        held.bytes_current / i64::from(LEASES)
-    );
+    println!("memory: {} bytes for a held lease", held.bytes_current / i64::from(LEASES));
     drop(kept);
 }
 

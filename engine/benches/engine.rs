@@ -20,11 +20,7 @@ fn renew_or_tick(criterion: &mut Criterion) {
                 bench.renew_or_tick();
             }
         });
-        println!(
-            "{leases} leases: {} allocations in {} inputs",
-            allocated.count_total,
-            leases * 2
-        );
+        println!("{leases} leases: {} allocations in {} inputs", allocated.count_total, leases * 2);
         group.throughput(Throughput::Elements(1));
         group.bench_function(BenchmarkId::from_parameter(leases), |bencher| {
             bencher.iter(|| bench.renew_or_tick());
@@ -65,31 +61,14 @@ fn scanned(rows: u32) -> (Engine, Input) {
         worker: "w".into(),
         incarnation: 1,
         seed: 1,
-        config: Config::default()
-            .with_table("app")
-            .with_stream("orders")
-            .with_max_leases(1),
+        config: Config::default().with_table("app").with_stream("orders").with_max_leases(1),
     };
     let body = Body::Boot(Box::new(boot));
     let wall = Wall(0);
-    driven.tell(
-        Input {
-            at: Mono(1),
-            wall,
-            body,
-        },
-        &mut carry,
-    );
+    driven.tell(Input { at: Mono(1), wall, body }, &mut carry);
     let (op, outcome) = scan.expect("a worker scans its table at once");
     let body = Body::Done { op, outcome };
-    (
-        driven.engine().clone(),
-        Input {
-            at: Mono(2),
-            wall,
-            body,
-        },
-    )
+    (driven.engine().clone(), Input { at: Mono(2), wall, body })
 }
 
 /// A plan over a stream whose shards follow one another: linear but for the logarithm of lookups.

@@ -90,16 +90,9 @@ impl Misplaced {
     /// Sorts the parts of an aggregated record, read from a shard that takes the hash keys of `range`, if that is known. The hash key
     /// of a part is asked for only if something depends on it.
     pub fn sort<T>(
-        self,
-        parts: Vec<T>,
-        range: Option<HashRange>,
-        hash_key: impl Fn(&T) -> HashKey,
+        self, parts: Vec<T>, range: Option<HashRange>, hash_key: impl Fn(&T) -> HashKey,
     ) -> Sorted<T> {
-        let mut sorted = Sorted {
-            ours: parts,
-            others: Vec::new(),
-            dropped: 0,
-        };
+        let mut sorted = Sorted { ours: parts, others: Vec::new(), dropped: 0 };
         let Some(range) = range.filter(|_| self != Misplaced::Keep) else {
             return sorted;
         };
@@ -129,10 +122,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RANGE: HashRange = HashRange {
-        start: HashKey(10),
-        end: HashKey(20),
-    };
+    const RANGE: HashRange = HashRange { start: HashKey(10), end: HashKey(20) };
 
     fn sort(misplaced: Misplaced, parts: &[u128]) -> (Vec<u128>, Vec<u128>, u64) {
         let sorted = misplaced.sort(parts.to_vec(), Some(RANGE), |key| HashKey(*key));
@@ -152,11 +142,7 @@ mod tests {
     #[test]
     fn what_belongs_to_the_shard_is_handed_over_by_every_choice() {
         for (_, misplaced) in NAMES {
-            assert_eq!(
-                sort(misplaced, &[10, 20, 11]),
-                (vec![10, 20, 11], vec![], 0),
-                "{misplaced}"
-            );
+            assert_eq!(sort(misplaced, &[10, 20, 11]), (vec![10, 20, 11], vec![], 0), "{misplaced}");
             assert_eq!(sort(misplaced, &[]), (vec![], vec![], 0), "{misplaced}");
         }
     }
@@ -172,16 +158,9 @@ mod tests {
     #[test]
     fn a_choice_is_read_as_it_is_shown() {
         for (name, misplaced) in NAMES {
-            assert_eq!(
-                (name.parse(), misplaced.to_string().as_str()),
-                (Ok(misplaced), name)
-            );
+            assert_eq!((name.parse(), misplaced.to_string().as_str()), (Ok(misplaced), name));
         }
-        assert!(
-            "dorp"
-                .parse::<Misplaced>()
-                .is_err_and(|error| error.contains("drop-whole"))
-        );
+        assert!("dorp".parse::<Misplaced>().is_err_and(|error| error.contains("drop-whole")));
         assert_eq!(Misplaced::default(), Misplaced::Drop);
     }
 

@@ -82,24 +82,11 @@ mod tests {
         let time = Wall(5);
         let moment = Some(Wall(NOW.0 - MARGIN_MS));
         assert_eq!(at(Checkpoint::Latest, InitialPosition::Latest), moment);
-        assert_eq!(
-            at(Checkpoint::Latest, InitialPosition::TrimHorizon),
-            moment,
-            "of another configuration"
-        );
-        assert_eq!(
-            at(Checkpoint::AtTimestamp, InitialPosition::AtTimestamp(time)),
-            Some(time)
-        );
+        assert_eq!(at(Checkpoint::Latest, InitialPosition::TrimHorizon), moment, "of another configuration");
+        assert_eq!(at(Checkpoint::AtTimestamp, InitialPosition::AtTimestamp(time)), Some(time));
         assert_eq!(at(Checkpoint::AtTimestamp, InitialPosition::Latest), None);
-        assert_eq!(
-            at(Checkpoint::TrimHorizon, InitialPosition::AtTimestamp(time)),
-            None
-        );
-        assert_eq!(
-            at(Checkpoint::At(Position::of(1.into())), InitialPosition::Latest),
-            None
-        );
+        assert_eq!(at(Checkpoint::TrimHorizon, InitialPosition::AtTimestamp(time)), None);
+        assert_eq!(at(Checkpoint::At(Position::of(1.into())), InitialPosition::Latest), None);
     }
 
     #[test]

@@ -46,9 +46,8 @@ pub(crate) fn read_ruby(text: &str) -> Option<u64> {
 /// As Go spells `time.RFC1123Z` in UTC: for people, who do not look at parts of a second.
 pub(crate) fn spell_rfc1123(nanoseconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let seconds = nanoseconds / SECOND;
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let (year, month, day) = civil(days as i64);
@@ -77,10 +76,7 @@ pub(crate) fn write_rfc3339(f: &mut fmt::Formatter<'_>, millis: i64) -> fmt::Res
     let of_day = millis.rem_euclid(DAY) as u64;
     let (second, milli) = (of_day / 1_000, of_day % 1_000);
     let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    write!(
-        f,
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
-    )?;
+    write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
     if milli == 0 {
         f.write_str("Z")
     } else if milli % 100 == 0 {
@@ -147,16 +143,8 @@ mod tests {
     fn times_are_spelled_as_ruby_spells_them() {
         assert_eq!(spell_ruby(1_620_022_301_000_000_000), "2021-05-03 06:11:41 UTC");
         assert_eq!(spell_ruby(1_620_022_300_000_000_001), "2021-05-03 06:11:41 UTC");
-        assert_eq!(
-            read_ruby("2021-05-03 06:11:41 UTC"),
-            Some(1_620_022_301_000_000_000)
-        );
-        for text in [
-            "",
-            "2021-05-03T06:11:41Z",
-            "2021-05-03 06:11:41 +0000",
-            "2021-02-29 06:11:41 UTC",
-        ] {
+        assert_eq!(read_ruby("2021-05-03 06:11:41 UTC"), Some(1_620_022_301_000_000_000));
+        for text in ["", "2021-05-03T06:11:41Z", "2021-05-03 06:11:41 +0000", "2021-02-29 06:11:41 UTC"] {
             assert_eq!(read_ruby(text), None, "{text:?}");
         }
     }

@@ -186,10 +186,7 @@ impl<'a> Feed<'a> {
 
     #[inline]
     fn fixed(self) -> Result<Parts<'a>, Refused> {
-        Ok(Parts {
-            digest: self.0,
-            counted: true,
-        })
+        Ok(Parts { digest: self.0, counted: true })
     }
 
     #[inline]
@@ -201,10 +198,7 @@ impl<'a> Feed<'a> {
     #[inline]
     fn counted(self, len: Option<usize>) -> Result<Parts<'a>, Refused> {
         self.0.word(len.map_or(UNCOUNTED, |len| len as u64));
-        Ok(Parts {
-            digest: self.0,
-            counted: len.is_some(),
-        })
+        Ok(Parts { digest: self.0, counted: len.is_some() })
     }
 }
 
@@ -261,11 +255,7 @@ impl<'a> Serializer for Feed<'a> {
     }
 
     fn collect_str<T: fmt::Display + ?Sized>(self, value: &T) -> Result<(), Refused> {
-        let mut text = Text {
-            digest: self.0,
-            pending: [0; 8],
-            count: 0,
-        };
+        let mut text = Text { digest: self.0, pending: [0; 8], count: 0 };
         fmt::write(&mut text, format_args!("{value}")).map_err(|_| Refused)?;
         text.finish();
         Ok(())
@@ -299,20 +289,14 @@ impl<'a> Serializer for Feed<'a> {
 
     #[inline]
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        value: &T,
+        self, _: &'static str, value: &T,
     ) -> Result<(), Refused> {
         value.serialize(self)
     }
 
     #[inline]
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        index: u32,
-        _: &'static str,
-        value: &T,
+        self, _: &'static str, index: u32, _: &'static str, value: &T,
     ) -> Result<(), Refused> {
         self.0.word(u64::from(index));
         value.serialize(self)
@@ -335,11 +319,7 @@ impl<'a> Serializer for Feed<'a> {
 
     #[inline]
     fn serialize_tuple_variant(
-        self,
-        _: &'static str,
-        index: u32,
-        _: &'static str,
-        _: usize,
+        self, _: &'static str, index: u32, _: &'static str, _: usize,
     ) -> Result<Parts<'a>, Refused> {
         self.variant(index)
     }
@@ -356,11 +336,7 @@ impl<'a> Serializer for Feed<'a> {
 
     #[inline]
     fn serialize_struct_variant(
-        self,
-        _: &'static str,
-        index: u32,
-        _: &'static str,
-        _: usize,
+        self, _: &'static str, index: u32, _: &'static str, _: usize,
     ) -> Result<Parts<'a>, Refused> {
         self.variant(index)
     }

@@ -109,19 +109,13 @@ impl Engine {
                 body => {
                     let what = format!("{} before the boot record", body.name());
                     self.early.push(Output::Tell(Notice::Stray { what }));
-                    return Outbox {
-                        outputs: self.early.drain(..),
-                        wake_at: Mono::NEVER,
-                    };
+                    return Outbox { outputs: self.early.drain(..), wake_at: Mono::NEVER };
                 }
             },
         };
         worker.run_due();
         let wake_at = worker.wake_at();
-        Outbox {
-            outputs: worker.outputs(),
-            wake_at,
-        }
+        Outbox { outputs: worker.outputs(), wake_at }
     }
 
     /// The name this worker writes into its rows; absent before the boot record.

@@ -135,11 +135,7 @@ pub struct FleetStep {
 
 impl From<FleetVersion> for FleetState {
     fn from(version: FleetVersion) -> Self {
-        Self {
-            version,
-            written: None,
-            before: Vec::new(),
-        }
+        Self { version, written: None, before: Vec::new() }
     }
 }
 
@@ -175,12 +171,7 @@ pub enum FleetVersion {
 impl FleetVersion {
     /// The version that a row spells so.
     pub fn of(text: &str) -> Self {
-        let known = [
-            Self::UpgradeFrom2x,
-            Self::Version2x,
-            Self::Version3xWithRollback,
-            Self::Version3x,
-        ];
+        let known = [Self::UpgradeFrom2x, Self::Version2x, Self::Version3xWithRollback, Self::Version3x];
         let found = known.into_iter().find(|version| version.as_str() == text);
         found.unwrap_or_else(|| Self::Unknown(text.to_owned()))
     }

@@ -97,9 +97,7 @@ impl WorkerId {
         let (worker, incarnation) = self.as_str().rsplit_once(':')?;
         let is_life = !incarnation.is_empty()
             && incarnation.len() <= 16
-            && incarnation
-                .bytes()
-                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+            && incarnation.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         is_life.then_some(worker)
     }
 }

@@ -401,10 +401,7 @@ mod tests {
     fn a_shutdown_is_spelled_with_its_time_only_if_it_has_one() {
         for (call, text) in [
             (Call::Shutdown, r#""shutdown""#),
-            (
-                Call::ShutdownWithin(Span::from_millis(1_500)),
-                r#"{"shutdown-within":1500000}"#,
-            ),
+            (Call::ShutdownWithin(Span::from_millis(1_500)), r#"{"shutdown-within":1500000}"#),
         ] {
             assert_eq!(serde_json::to_string(&call).unwrap(), text);
             assert_eq!(serde_json::from_str::<Call>(text).unwrap(), call);

@@ -42,10 +42,7 @@ mod tests {
     }
 
     fn up_to(end: u128) -> HashRange {
-        HashRange {
-            start: HashKey(0),
-            end: HashKey(end),
-        }
+        HashRange { start: HashKey(0), end: HashKey(end) }
     }
 
     #[test]

@@ -22,10 +22,7 @@ pub(crate) fn order<'a>(owners: impl IntoIterator<Item = &'a WorkerId>) -> Vec<W
 
 /// Our place in that order: 0 leads. Absent if we own nothing.
 pub(crate) fn rank<'a>(owners: impl IntoIterator<Item = &'a WorkerId>, me: &WorkerId) -> Option<u32> {
-    order(owners)
-        .iter()
-        .position(|owner| owner == me)
-        .map(|place| place as u32)
+    order(owners).iter().position(|owner| owner == me).map(|place| place as u32)
 }
 
 /// The generator that `java.util.Random` specifies.
@@ -134,9 +131,6 @@ mod tests {
         assert_eq!(drawn((1 << 30) + 1), [117392763, 102948884, 662969970, 595021505]);
         // Three times this bound is 2^31 + 1: the last draw of the third round is the first that overflows.
         assert_eq!(drawn(715827883), [117392763, 102948884, 662969970, 595021505]);
-        assert_eq!(
-            drawn((1 << 31) - 1),
-            [1562431130, 117392763, 1467211248, 102948884]
-        );
+        assert_eq!(drawn((1 << 31) - 1), [1562431130, 117392763, 1467211248, 102948884]);
     }
 }

@@ -89,23 +89,12 @@ pub fn next(old: &LeaseRow, new: Option<&LeaseRow>, me: &WorkerId, life: Life, n
     }
     let key = new.key.clone();
     let next = life.next(new.counter, now, Span::ZERO);
-    let guard = Guard {
-        counter: new.counter,
-        next,
-        holder: me.clone(),
-        next_owner: None,
-    };
+    let guard = Guard { counter: new.counter, next, holder: me.clone(), next_owner: None };
     match Order::of(old.checkpoint, new.checkpoint) {
         Order::Same if mine => write(Change::Release { key, guard }),
         Order::Same => Step::Done,
-        Order::Ahead => Step::Conflict(Conflict::Ahead {
-            old: old.checkpoint,
-            new: new.checkpoint,
-        }),
-        Order::Otherwise => Step::Conflict(Conflict::Begins {
-            old: old.checkpoint,
-            new: new.checkpoint,
-        }),
+        Order::Ahead => Step::Conflict(Conflict::Ahead { old: old.checkpoint, new: new.checkpoint }),
+        Order::Otherwise => Step::Conflict(Conflict::Begins { old: old.checkpoint, new: new.checkpoint }),
         Order::Behind if !mine => write(Change::Take {
             key,
             counter: new.counter,
@@ -260,10 +249,7 @@ mod tests {
     #[test]
     fn the_moment_from_which_a_shard_is_read_goes_along() {
         for kind in Format::ALL {
-            let old = LeaseRow {
-                began: Some(Wall(NOW.0 - 60_000)),
-                ..row(Checkpoint::Latest)
-            };
+            let old = LeaseRow { began: Some(Wall(NOW.0 - 60_000)), ..row(Checkpoint::Latest) };
             let mut table = None;
             migrate(&old, kind, &mut table, 10);
             let new = read(kind, table.as_ref()).unwrap();
@@ -281,10 +267,7 @@ mod tests {
 
     #[test]
     fn what_is_owned_or_ahead_is_left_alone() {
-        let owned = LeaseRow {
-            owner: Some("w".into()),
-            ..copied(&row(at(1)), NOW)
-        };
+        let owned = LeaseRow { owner: Some("w".into()), ..copied(&row(at(1)), NOW) };
         let step = |old, new: &LeaseRow| match next(&row(old), Some(new), &me(), Life::Counter, NOW) {
             Step::Conflict(conflict) => conflict.to_string(),
             step => format!("{step:?}"),

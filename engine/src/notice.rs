@@ -48,14 +48,7 @@ pub enum Notice {
     /// The lease table can be used.
     TableReady { created: bool },
     /// A whole scan of the lease table ended.
-    Scanned {
-        leases: u32,
-        unfinished: u32,
-        foreign: u32,
-        unreadable: u32,
-        pages: u32,
-        workers: u32,
-    },
+    Scanned { leases: u32, unfinished: u32, foreign: u32, unreadable: u32, pages: u32, workers: u32 },
     /// A row cannot be read, and has been so for a while. It is left alone, and no worker reads its shard. This is told at once,
     /// and then ever more seldom, once an hour in the end, for as long as scans show it.
     Unreadable {
@@ -66,27 +59,16 @@ pub enum Notice {
     },
     /// The checkpoint of a row is no place in its shard, by several listings, and the other rows are this stream's. No worker takes the lease. This
     /// is told as of a row that cannot be read.
-    Spoiled {
-        lease: LeaseKey,
-        detail: String,
-        lasting: Span,
-    },
+    Spoiled { lease: LeaseKey, detail: String, lasting: Span },
     /// Our place in the order of leaders changed: 0 leads; absent: we are not in it, which names those that own a lease.
     /// So many workers are in it.
     Rank { rank: Option<u32>, workers: u32 },
     /// After a scan, some leases were chosen to be taken, and others left.
     Chose(Box<Choice>),
     /// We own a lease from now on.
-    Took {
-        lease: LeaseKey,
-        token: FencingToken,
-        why: TakeReason,
-    },
+    Took { lease: LeaseKey, token: FencingToken, why: TakeReason },
     /// We did not get a lease we tried to take.
-    MissedTake {
-        lease: LeaseKey,
-        owner: Option<WorkerId>,
-    },
+    MissedTake { lease: LeaseKey, owner: Option<WorkerId> },
     /// We tried to take a lease, and leave it to others now: our share became full before the attempt could be repeated.
     Spared { lease: LeaseKey },
     /// We asked the owner of a lease to hand it over to us.
@@ -118,21 +100,13 @@ pub enum Notice {
         since: Option<Wall>,
     },
     /// Processing of a shard ended.
-    Closed {
-        lease: LeaseKey,
-        token: FencingToken,
-        reason: EndReason,
-    },
+    Closed { lease: LeaseKey, token: FencingToken, reason: EndReason },
     /// Progress is durable.
     Checkpointed { lease: LeaseKey, position: Position },
     /// The end of a shard is durable, and so are its children's leases.
     Ended { lease: LeaseKey, children: Vec<ShardId> },
     /// Part of the hash space has no unfinished lease.
-    Hole {
-        range: HashRange,
-        seen: u32,
-        needed: u32,
-    },
+    Hole { range: HashRange, seen: u32, needed: u32 },
     /// The shards are being listed.
     Listing { why: ListReason },
     /// The listing cannot be used.
@@ -142,21 +116,12 @@ pub enum Notice {
     /// What is missing and will be created.
     Planned { create: u32, shards: u32 },
     /// A lease was created.
-    Created {
-        lease: LeaseKey,
-        checkpoint: Checkpoint,
-        why: String,
-    },
+    Created { lease: LeaseKey, checkpoint: Checkpoint, why: String },
     /// A finished lease was removed.
     Removed { lease: LeaseKey },
     /// The handler of a shard failed. The batch is handed over again, here after a pause; absent: the lease is being given
     /// up, and its next owner gets the records.
-    HandlerFailed {
-        lease: LeaseKey,
-        attempt: u32,
-        again_in: Option<Span>,
-        detail: String,
-    },
+    HandlerFailed { lease: LeaseKey, attempt: u32, again_in: Option<Span>, detail: String },
     /// A lease is held, its shard is or may be behind, and nothing moves: for how long, and why. Said again whenever that
     /// time has doubled.
     /// `said`: how the last request for it failed, in the words of the service. The engine does not know that, so it is in no trace and
@@ -173,13 +138,7 @@ pub enum Notice {
     /// Data was trimmed before it was read.
     Trimmed { lease: LeaseKey, detail: String },
     /// A command did not go as it should; it is tried again.
-    Trouble {
-        op: OpId,
-        lease: Option<LeaseKey>,
-        what: String,
-        how: String,
-        again_in: Span,
-    },
+    Trouble { op: OpId, lease: Option<LeaseKey>, what: String, how: String, again_in: Span },
     /// An input that made no sense, and was ignored.
     Stray { what: String },
     /// An invariant of the engine does not hold: this is a bug of Leasehold. The worker goes on as well as it can.
@@ -194,11 +153,7 @@ pub enum Notice {
     Yields { lease: LeaseKey },
     /// This life found leases in the table, of this stream, that do not begin at the configured initial position, which is not
     /// the default.
-    Continued {
-        table: String,
-        leases: u32,
-        position: InitialPosition,
-    },
+    Continued { table: String, leases: u32, position: InitialPosition },
     /// The application wants nothing more of this shard to be handed over; its lease is kept.
     Paused { lease: LeaseKey },
     /// The application wants a paused shard, or one that was stopped, to go on. A pause that ends with the ownership has no notice of its own.
@@ -207,12 +162,7 @@ pub enum Notice {
     Unacknowledged { lease: LeaseKey, batches: u32 },
     /// A record that the handler could not process was set aside, and counts as processed. It failed so often alone, at last for
     /// this reason.
-    SetAside {
-        lease: LeaseKey,
-        position: Position,
-        attempts: u32,
-        detail: String,
-    },
+    SetAside { lease: LeaseKey, position: Position, attempts: u32, detail: String },
     /// A record that the handler cannot process could not be set aside, in this attempt, counted from 1. It is tried again, here after a
     /// pause; absent: the lease is being given up, and its next owner gets the record.
     SetAsideFailed {
@@ -224,28 +174,13 @@ pub enum Notice {
     },
     /// The handler failed so often with one record that nothing more of the shard is handed over, until the application resumes
     /// it. The lease is kept.
-    ShardStopped {
-        lease: LeaseKey,
-        position: Position,
-        attempts: u32,
-        detail: String,
-    },
+    ShardStopped { lease: LeaseKey, position: Position, attempts: u32, detail: String },
     /// Beside workers of KCL 3.x: by which rules leases are had, and which worker leads.
-    Fleet {
-        rules: FleetRules,
-        leader: Option<WorkerId>,
-        leads: bool,
-        workers: u32,
-        unknown: Option<String>,
-    },
+    Fleet { rules: FleetRules, leader: Option<WorkerId>, leads: bool, workers: u32, unknown: Option<String> },
     /// What was found of the tables in which fleets of KCL 3.0 to 3.4 know each other.
     FleetTables(FleetTablesNews),
     /// As the leader, it gives a lease to another worker.
-    Assigned {
-        lease: LeaseKey,
-        from: Option<WorkerId>,
-        to: WorkerId,
-    },
+    Assigned { lease: LeaseKey, from: Option<WorkerId>, to: WorkerId },
     /// Something happened to a stream of a worker that reads several.
     Stream(StreamNews),
     /// What the leader of a migration from KCL 2 to KCL 3 found.
@@ -268,32 +203,19 @@ impl fmt::Display for Sentence<'_> {
             ),
             Notice::TableReady { created: true } => f.write_str("created the lease table"),
             Notice::TableReady { created: false } => f.write_str("found the lease table"),
-            Notice::Scanned {
-                leases,
-                unfinished,
-                workers,
-                pages,
-                foreign,
-                unreadable,
-            } => write!(
+            Notice::Scanned { leases, unfinished, workers, pages, foreign, unreadable } => write!(
                 f,
                 "scanned the lease table: {leases} leases, {unfinished} of them unfinished, {workers} workers ({pages} pages, \
                  {foreign} foreign items, {unreadable} unreadable items)"
             ),
             Notice::Unreadable { key, detail, lasting } => rows::unreadable(f, key, detail, *lasting),
-            Notice::Spoiled {
-                lease,
-                detail,
-                lasting,
-            } => rows::spoiled(f, lease, detail, *lasting),
-            Notice::Rank {
-                rank: Some(rank),
-                workers,
-            } => write!(f, "has rank {} of {workers} in the order of leaders", rank + 1),
-            Notice::Rank {
-                rank: None,
-                workers: 0,
-            } => f.write_str("has no rank in the order of leaders, which is empty: no worker owns a lease"),
+            Notice::Spoiled { lease, detail, lasting } => rows::spoiled(f, lease, detail, *lasting),
+            Notice::Rank { rank: Some(rank), workers } => {
+                write!(f, "has rank {} of {workers} in the order of leaders", rank + 1)
+            }
+            Notice::Rank { rank: None, workers: 0 } => {
+                f.write_str("has no rank in the order of leaders, which is empty: no worker owns a lease")
+            }
             Notice::Rank { rank: None, workers } => write!(
                 f,
                 "has no rank in the order of leaders, because it owns no lease: {} in it",
@@ -301,10 +223,9 @@ impl fmt::Display for Sentence<'_> {
             ),
             Notice::Chose(choice) => write!(f, "{choice}"),
             Notice::Took { lease, why, .. } => why.sentence(f, lease),
-            Notice::MissedTake {
-                lease,
-                owner: Some(owner),
-            } => write!(f, "did not get {lease}: its row names {owner}"),
+            Notice::MissedTake { lease, owner: Some(owner) } => {
+                write!(f, "did not get {lease}: its row names {owner}")
+            }
             Notice::MissedTake { lease, owner: None } => {
                 write!(f, "did not get {lease}: its row changed before the take")
             }
@@ -324,17 +245,13 @@ impl fmt::Display for Sentence<'_> {
             Notice::Lost { lease, why } => write!(f, "lost {lease}{why}"),
             Notice::Released { lease } => write!(f, "released {lease}"),
             Notice::Restoring { lease } => write!(f, "row of {lease} was removed; putting it back"),
-            Notice::Mending { lease } => write!(
-                f,
-                "counter was removed from the row of {lease}; the next write puts it back"
-            ),
+            Notice::Mending { lease } => {
+                write!(f, "counter was removed from the row of {lease}; the next write puts it back")
+            }
             Notice::Blocked { lease, parents } => write!(f, "{lease} waits for {}", Ids(parents)),
-            Notice::Opened {
-                lease,
-                from,
-                since: Some(since),
-                ..
-            } => write!(f, "started processing {lease} from {from}, that is {since}"),
+            Notice::Opened { lease, from, since: Some(since), .. } => {
+                write!(f, "started processing {lease} from {from}, that is {since}")
+            }
             Notice::Opened { lease, from, .. } => write!(f, "started processing {lease} from {from}"),
             Notice::Unacknowledged { lease, batches } => write!(
                 f,
@@ -358,11 +275,7 @@ impl fmt::Display for Sentence<'_> {
                 write!(f, "finished {lease}, which has no children")
             }
             Notice::Ended { lease, children } => {
-                let are = if children.len() == 1 {
-                    "child is"
-                } else {
-                    "children are"
-                };
+                let are = if children.len() == 1 { "child is" } else { "children are" };
                 write!(f, "finished {lease}, whose {are} {}", Ids(children))
             }
             Notice::Hole { range, seen, needed } => write!(
@@ -379,67 +292,36 @@ impl fmt::Display for Sentence<'_> {
             Notice::Planned { create, shards } => {
                 write!(f, "planned {create} new leases for {shards} shards")
             }
-            Notice::Created {
-                lease,
-                checkpoint,
-                why,
-            } => write!(f, "created the lease of {lease} at {checkpoint}: {why}"),
+            Notice::Created { lease, checkpoint, why } => {
+                write!(f, "created the lease of {lease} at {checkpoint}: {why}")
+            }
             Notice::Removed { lease } => write!(f, "removed the finished lease of {lease}"),
-            Notice::HandlerFailed {
-                lease,
-                attempt,
-                again_in,
-                detail,
-            } => {
+            Notice::HandlerFailed { lease, attempt, again_in, detail } => {
                 write!(f, "handler failed for {lease} (attempt {attempt}): {detail}; ")?;
                 retries(f, *again_in, "the records")
             }
-            Notice::SetAside {
-                lease,
-                position,
-                attempts,
-                detail,
-            } => write!(
+            Notice::SetAside { lease, position, attempts, detail } => write!(
                 f,
                 "set aside record {position} of {lease}, which failed {} alone: {detail}; going on after it",
                 Count(*attempts, "time", "times")
             ),
-            Notice::SetAsideFailed {
-                lease,
-                position,
-                attempt,
-                again_in,
-                detail,
-            } => {
+            Notice::SetAsideFailed { lease, position, attempt, again_in, detail } => {
                 write!(
                     f,
                     "could not set aside record {position} of {lease} (attempt {attempt}): {detail}; "
                 )?;
                 retries(f, *again_in, "the record")
             }
-            Notice::ShardStopped {
-                lease,
-                position,
-                attempts,
-                detail,
-            } => write!(
+            Notice::ShardStopped { lease, position, attempts, detail } => write!(
                 f,
                 "stopped {lease} at record {position}, which failed {} alone: {detail}; the lease is kept and nothing more is \
                  handed over: correct what makes the handler fail and resume the shard, or set `failure_action` to `set-aside`",
                 Count(*attempts, "time", "times")
             ),
             Notice::Trimmed { lease, detail } => {
-                write!(
-                    f,
-                    "records of {lease} were trimmed before they were read: {detail}"
-                )
+                write!(f, "records of {lease} were trimmed before they were read: {detail}")
             }
-            Notice::Stalled {
-                lease,
-                idle,
-                why,
-                said,
-            } => {
+            Notice::Stalled { lease, idle, why, said } => {
                 write!(f, "{lease} has made no progress for {idle}: {why}")?;
                 said.as_ref().map_or(Ok(()), |said| write!(f, "; {said}"))
             }
@@ -449,9 +331,9 @@ impl fmt::Display for Sentence<'_> {
                 "paused {lease}, as the application asked: nothing more is handed over, and the lease is kept"
             ),
             Notice::PauseEnded { lease } => write!(f, "ended the pause of {lease}, as the application asked"),
-            Notice::Trouble {
-                what, how, again_in, ..
-            } => write!(f, "could not {what}: {how}; retrying in {again_in}"),
+            Notice::Trouble { what, how, again_in, .. } => {
+                write!(f, "could not {what}: {how}; retrying in {again_in}")
+            }
             Notice::Stray { what } => write!(f, "ignored {what}"),
             Notice::InvariantBroken { expected } => write!(
                 f,
@@ -461,35 +343,25 @@ impl fmt::Display for Sentence<'_> {
             Notice::ShuttingDown { held: 1 } => f.write_str("shutting down with 1 lease"),
             Notice::ShuttingDown { held } => write!(f, "shutting down with {held} leases"),
             Notice::Stopped(summary) => write!(f, "stopped{summary}"),
-            Notice::Fleet {
-                rules,
-                leader,
-                leads,
-                workers,
-                unknown,
-            } => Notice::fleet_sentence(f, *rules, leader.as_ref(), *leads, *workers, unknown.as_deref()),
+            Notice::Fleet { rules, leader, leads, workers, unknown } => {
+                Notice::fleet_sentence(f, *rules, leader.as_ref(), *leads, *workers, unknown.as_deref())
+            }
             Notice::FleetTables(news) => write!(f, "{news}"),
-            Notice::Assigned {
-                lease,
-                from: None,
-                to,
-            } => write!(f, "assigned {lease}, which had no owner, to {to}"),
-            Notice::Assigned {
-                lease,
-                from: Some(from),
-                to,
-            } => write!(f, "moves {lease} from {from} to {to}"),
+            Notice::Assigned { lease, from: None, to } => {
+                write!(f, "assigned {lease}, which had no owner, to {to}")
+            }
+            Notice::Assigned { lease, from: Some(from), to } => {
+                write!(f, "moves {lease} from {from} to {to}")
+            }
             Notice::Stream(news) => write!(f, "{news}"),
             Notice::Migration(news) => write!(f, "{news}"),
             Notice::Runtime(news) => write!(f, "{news}"),
             Notice::TimeMissed { by, leases } => missed::time(f, *by, *leases),
             Notice::WallIgnored { by } => missed::ignored(f, *by),
             Notice::Yields { lease } => write!(f, "giving up {lease}: by rank it is another member's"),
-            Notice::Continued {
-                table,
-                leases,
-                position,
-            } => sentence::continued(f, table, *leases, *position),
+            Notice::Continued { table, leases, position } => {
+                sentence::continued(f, table, *leases, *position)
+            }
         }
     }
 }

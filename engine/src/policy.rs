@@ -44,10 +44,7 @@ impl Default for Policies {
 impl Policies {
     /// Whether they are those of KCL's table. Whether leases are asked for or stolen says nothing of the table.
     pub(crate) fn are_kcls(&self) -> bool {
-        let kcls = Self {
-            steal: self.steal,
-            ..Self::default()
-        };
+        let kcls = Self { steal: self.steal, ..Self::default() };
         *self == kcls
     }
 }

@@ -17,11 +17,7 @@ pub struct BadSequenceNumber {
 
 impl fmt::Display for BadSequenceNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "expected a sequence number (1 to 58 decimal digits, below 2^192), found {:?}",
-            self.found
-        )
+        write!(f, "expected a sequence number (1 to 58 decimal digits, below 2^192), found {:?}", self.found)
     }
 }
 
@@ -63,9 +59,7 @@ impl FromStr for SequenceNumber {
     type Err = BadSequenceNumber;
 
     fn from_str(text: &str) -> Result<Self, BadSequenceNumber> {
-        let bad = || BadSequenceNumber {
-            found: text.chars().take(80).collect(),
-        };
+        let bad = || BadSequenceNumber { found: text.chars().take(80).collect() };
         if text.is_empty() || text.len() > 58 || !text.bytes().all(|b| b.is_ascii_digit()) {
             return Err(bad());
         }

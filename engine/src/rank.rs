@@ -33,11 +33,7 @@ impl Seen {
     fn next(before: Option<Self>, at: u64, now: Mono) -> Self {
         match before {
             Some(before) if before.at == at => before,
-            before => Seen {
-                at,
-                since: now,
-                moved: before.is_some(),
-            },
+            before => Seen { at, since: now, moved: before.is_some() },
         }
     }
 
@@ -76,11 +72,7 @@ impl Roster {
     /// makes nobody look dead. `me` lives.
     pub(crate) fn alive(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> Vec<WorkerId> {
         let lives = |(id, seen): &(&WorkerId, &Seen)| *id == me || seen.lives(asked, wall, expiry);
-        self.known
-            .iter()
-            .filter(lives)
-            .map(|(id, _)| id.clone())
-            .collect()
+        self.known.iter().filter(lives).map(|(id, _)| id.clone()).collect()
     }
 
     /// Those that died so long ago that their rows can go: by the time in them, and none that was seen to live.
@@ -88,10 +80,7 @@ impl Roster {
         let dead = |(id, seen): &(&WorkerId, &Seen)| {
             *id != me && age(seen.at, wall) > REAP_AGE && asked.since(seen.since) >= expiry
         };
-        let member = |(id, seen): (&WorkerId, &Seen)| Member {
-            id: id.clone(),
-            at: seen.at,
-        };
+        let member = |(id, seen): (&WorkerId, &Seen)| Member { id: id.clone(), at: seen.at };
         self.known.iter().filter(dead).map(member).collect()
     }
 }
@@ -144,11 +133,7 @@ impl Turns {
         shards.sort();
         shards.dedup();
         let rank = members.iter().position(|member| member == me).unwrap_or(0);
-        Self {
-            rank,
-            members,
-            shards,
-        }
+        Self { rank, members, shards }
     }
 
     /// Our place among the members: 0 leads.
@@ -186,9 +171,7 @@ impl Turns {
 /// The shards to share out instead of `shared`, given those that the stream lists and which of them were read to their
 /// end. Absent if nothing changes, or nothing would be left: an empty list says that nobody has made one yet.
 pub(crate) fn share_out<'a>(
-    shared: &[ShardId],
-    listed: impl IntoIterator<Item = &'a ShardId>,
-    finished: impl Fn(&ShardId) -> bool,
+    shared: &[ShardId], listed: impl IntoIterator<Item = &'a ShardId>, finished: impl Fn(&ShardId) -> bool,
 ) -> Option<Vec<ShardId>> {
     let left: BTreeSet<&ShardId> = listed.into_iter().filter(|shard| !finished(shard)).collect();
     let changed = !left.iter().copied().eq(shared);
@@ -236,10 +219,7 @@ mod tests {
     #[test]
     fn a_member_without_a_shard_is_idle() {
         let turns = Turns::new(&"b".into(), ids("a b"), ids("s0"));
-        assert_eq!(
-            (turns.rank(), turns.count(), turns.has("s0")),
-            (1, 2, Some(false))
-        );
+        assert_eq!((turns.rank(), turns.count(), turns.has("s0")), (1, 2, Some(false)));
         assert!(turns.counts(&"a".into()) && !turns.counts(&"c".into()));
     }
 
@@ -307,12 +287,7 @@ mod tests {
     #[test]
     fn who_was_never_seen_to_change_is_judged_by_its_time() {
         let me = WorkerId::from("me");
-        for (at, lives) in [
-            (ago(299), true),
-            (ago(300), false),
-            (ago(-3_600), true),
-            (0, false),
-        ] {
+        for (at, lives) in [(ago(299), true), (ago(300), false), (ago(-3_600), true), (0, false)] {
             let mut roster = Roster::default();
             roster.see([member("other", at), member("me", ago(0))], secs(10));
             let alive = roster.alive(&me, secs(10), NOW, EXPIRY);
@@ -326,15 +301,9 @@ mod tests {
         let me = WorkerId::from("me");
         let mut roster = Roster::default();
         let alive = |roster: &Roster, now| roster.alive(&me, now, NOW, EXPIRY).len();
-        roster.see(
-            [member("slow", ago(4_000)), member("fast", ago(-4_000))],
-            secs(10),
-        );
+        roster.see([member("slow", ago(4_000)), member("fast", ago(-4_000))], secs(10));
         assert_eq!(alive(&roster, secs(10)), 1, "the fast one looks alive");
-        roster.see(
-            [member("slow", ago(3_940)), member("fast", ago(-4_000))],
-            secs(70),
-        );
+        roster.see([member("slow", ago(3_940)), member("fast", ago(-4_000))], secs(70));
         assert_eq!(alive(&roster, secs(70)), 2);
         assert_eq!(alive(&roster, secs(310)), 1, "the fast one was silent for 300 s");
         assert_eq!(alive(&roster, secs(370)), 0);
@@ -366,28 +335,16 @@ mod tests {
         };
         let mut roster = Roster::default();
         roster.see(rows(), secs(0));
-        assert_eq!(
-            roster.forgotten(&me, secs(0), NOW, EXPIRY),
-            [],
-            "it may live, and its clock be wrong"
-        );
+        assert_eq!(roster.forgotten(&me, secs(0), NOW, EXPIRY), [], "it may live, and its clock be wrong");
         roster.see(rows(), secs(300));
         assert!(roster.knows(&"day".into()) && !roster.knows(&"month".into()));
-        assert_eq!(
-            roster.forgotten(&me, secs(300), NOW, EXPIRY),
-            [member("week", ago(7 * 86_400))]
-        );
+        assert_eq!(roster.forgotten(&me, secs(300), NOW, EXPIRY), [member("week", ago(7 * 86_400))]);
     }
 
     #[test]
     fn a_leader_leads_until_it_was_silent_for_long() {
         let me = WorkerId::from("b");
-        let row = |id: Option<&str>, at| {
-            Some(Leader {
-                id: id.map(WorkerId::from),
-                at,
-            })
-        };
+        let row = |id: Option<&str>, at| Some(Leader { id: id.map(WorkerId::from), at });
         for (seen, open) in [
             (None, true),
             (row(None, ago(0)), true),

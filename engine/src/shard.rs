@@ -19,8 +19,7 @@ pub(crate) fn index_in_name(name: &str) -> Option<u32> {
 /// The number of the shard of this name, and the number of another shard that one of the sequence numbers names, if one does. Names and
 /// sequence numbers of another form than those of AWS say nothing.
 pub fn of_another_shard(
-    shard: &str,
-    numbers: impl IntoIterator<Item = SequenceNumber>,
+    shard: &str, numbers: impl IntoIterator<Item = SequenceNumber>,
 ) -> Option<(u32, u32)> {
     let own = index_in_name(shard)?;
     let mut named = numbers.into_iter().filter_map(SequenceNumber::shard_in_digits);
@@ -50,15 +49,13 @@ impl std::str::FromStr for HashKey {
         // Nineteen digits at a time fit a word, which is several times as fast as one digit at a time.
         if (1..=39).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
             const SCALE: u128 = 10_000_000_000_000_000_000;
-            let word = |digits: &[u8]| {
-                digits
-                    .iter()
-                    .fold(0u64, |word, digit| word * 10 + u64::from(digit - b'0'))
-            };
+            let word =
+                |digits: &[u8]| digits.iter().fold(0u64, |word, digit| word * 10 + u64::from(digit - b'0'));
             // Only the first chunk may be shorter, and nothing stands before it.
-            let key = text.as_bytes().rchunks(19).rev().try_fold(0u128, |key, chunk| {
-                key.checked_mul(SCALE)?.checked_add(u128::from(word(chunk)))
-            });
+            let key =
+                text.as_bytes().rchunks(19).rev().try_fold(0u128, |key, chunk| {
+                    key.checked_mul(SCALE)?.checked_add(u128::from(word(chunk)))
+                });
             if let Some(key) = key {
                 return Ok(HashKey(key));
             }
@@ -85,8 +82,7 @@ impl<'de> Deserialize<'de> for HashKey {
             return Ok(HashKey(u128::from(high) << 64 | u128::from(low)));
         }
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|_| serde::de::Error::custom("expected a hash key as decimal text below 2^128"))
+        text.parse().map_err(|_| serde::de::Error::custom("expected a hash key as decimal text below 2^128"))
     }
 }
 
@@ -101,10 +97,7 @@ pub struct HashRange {
 
 impl HashRange {
     /// All of it.
-    pub const ALL: HashRange = HashRange {
-        start: HashKey(0),
-        end: HashKey::MAX,
-    };
+    pub const ALL: HashRange = HashRange { start: HashKey(0), end: HashKey::MAX };
 
     /// Whether a key is in it.
     pub fn contains(self, key: HashKey) -> bool {
@@ -164,9 +157,7 @@ pub struct ChildShard {
 /// number of its parents. A child may come twice.
 pub(crate) fn are_all_children<'a>(named: impl IntoIterator<Item = (&'a ShardId, usize)>) -> bool {
     let mut first = None;
-    named
-        .into_iter()
-        .any(|(child, parents)| parents > 1 || *first.get_or_insert(child) != child)
+    named.into_iter().any(|(child, parents)| parents > 1 || *first.get_or_insert(child) != child)
 }
 
 /// Whether an answer names all children of the shard that has ended. Such an answer may name a child twice.
@@ -182,14 +173,7 @@ mod tests {
     #[test]
     fn hash_keys_are_read_as_the_numbers_they_are() {
         let most = u128::MAX.to_string();
-        for text in [
-            "0",
-            "007",
-            "+5",
-            "9999999999999999999",
-            "10000000000000000000",
-            &most,
-        ] {
+        for text in ["0", "007", "+5", "9999999999999999999", "10000000000000000000", &most] {
             assert_eq!(text.parse(), Ok(HashKey(text.parse::<u128>().unwrap())), "{text}");
         }
         let leading = format!("0{most}");

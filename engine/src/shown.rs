@@ -100,20 +100,9 @@ mod tests {
 
     #[test]
     fn ordinary_text_stays_as_it_is_whatever_its_script() {
-        for text in [
-            "",
-            "shardId-000000000001",
-            "größe",
-            "名前",
-            "עברית",
-            "a\\nb",
-            "👩‍👩‍👧",
-            "e\u{301}",
-        ] {
-            assert!(
-                matches!(shown(text), Cow::Borrowed(same) if same == text),
-                "{text}"
-            );
+        for text in ["", "shardId-000000000001", "größe", "名前", "עברית", "a\\nb", "👩‍👩‍👧", "e\u{301}"]
+        {
+            assert!(matches!(shown(text), Cow::Borrowed(same) if same == text), "{text}");
         }
     }
 
@@ -123,10 +112,7 @@ mod tests {
             Shown("\r\n\t\0\u{1b}\u{7f}\u{9b}\u{200f}\u{2029}\u{2069}").to_string(),
             "\\r\\n\\t\\u{0}\\u{1b}\\u{7f}\\u{9b}\\u{200f}\\u{2029}\\u{2069}"
         );
-        assert_eq!(
-            format!("{:>6}|{:4}|", LeaseKey::from("a\n"), WorkerId::from("w")),
-            "   a\\n|w   |"
-        );
+        assert_eq!(format!("{:>6}|{:4}|", LeaseKey::from("a\n"), WorkerId::from("w")), "   a\\n|w   |");
     }
 
     proptest! {

@@ -124,11 +124,7 @@ mod tests {
             _ => Span::ZERO,
         };
         assert_eq!(asked, expected, "a question and a look agree");
-        assert_eq!(
-            skew.missed(at, wall),
-            Span::ZERO,
-            "what was seen is not seen again"
-        );
+        assert_eq!(skew.missed(at, wall), Span::ZERO, "what was seen is not seen again");
         seen
     }
 
@@ -144,10 +140,7 @@ mod tests {
     fn what_the_monotonic_clock_did_not_count_is_seen_once() {
         let mut skew = skew();
         assert_eq!(look(&mut skew, 101, 5_001), None);
-        assert_eq!(
-            look(&mut skew, 102, 5_062),
-            Some(Missed::Time(Span::from_secs(60)))
-        );
+        assert_eq!(look(&mut skew, 102, 5_062), Some(Missed::Time(Span::from_secs(60))));
         assert_eq!(look(&mut skew, 103, 5_063), None);
     }
 
@@ -198,10 +191,7 @@ mod tests {
         let hold = Config::default().hold().0 / SECOND;
         let late = believed.iter().filter(|second| **second > 100).count() as u64;
         assert!(late <= 200 / hold + 1 && late >= 200 / (hold + 2), "{believed:?}");
-        assert!(
-            told <= believed.len() as u64,
-            "each time of distrust is told once"
-        );
+        assert!(told <= believed.len() as u64, "each time of distrust is told once");
     }
 
     #[test]

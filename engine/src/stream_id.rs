@@ -185,18 +185,12 @@ mod tests {
             let error = text.parse::<StreamId>().unwrap_err().to_string();
             assert!(error.contains(&format!("found {text:?}")), "{error}");
         }
-        assert!(
-            StreamId::new("1", "a:2", 3).is_err(),
-            "the name would be another one"
-        );
+        assert!(StreamId::new("1", "a:2", 3).is_err(), "the name would be another one");
     }
 
     #[test]
     fn a_key_is_told_from_a_shard_id_by_its_four_parts() {
-        assert_eq!(
-            split_key("1:orders:2:shardId-0"),
-            Some(("1:orders:2", "shardId-0"))
-        );
+        assert_eq!(split_key("1:orders:2:shardId-0"), Some(("1:orders:2", "shardId-0")));
         assert_eq!(split_key("1:orders:2:a:b"), Some(("1:orders:2", "a:b")));
         for key in ["shardId-0", "1:orders:2", "1:orders:2:", "x:orders:2:shardId-0"] {
             assert_eq!(split_key(key), None, "{key}");

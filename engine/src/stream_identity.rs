@@ -196,10 +196,7 @@ mod tests {
             (of("orders", 7), true),
             (of(ARN, 8), false),
             (of("returns", 7), false),
-            (
-                of("arn:aws:kinesis:eu-central-1:210987654321:stream/orders", 7),
-                false,
-            ),
+            (of("arn:aws:kinesis:eu-central-1:210987654321:stream/orders", 7), false),
         ] {
             assert_eq!(identity.is_of(&id), is, "{identity}");
         }

@@ -76,11 +76,7 @@ impl Span {
     pub const fn scaled(self, numerator: u64, denominator: u64) -> Span {
         let wide =
             self.0 as u128 * numerator as u128 / if denominator == 0 { 1 } else { denominator } as u128;
-        Span(if wide > u64::MAX as u128 {
-            u64::MAX
-        } else {
-            wide as u64
-        })
+        Span(if wide > u64::MAX as u128 { u64::MAX } else { wide as u64 })
     }
 }
 

@@ -20,10 +20,7 @@ fn fleet(shards: u32, workers: u32) -> Rig {
 
 /// How many leases each worker holds.
 fn held(rig: &Rig) -> Vec<usize> {
-    rig.workers
-        .iter()
-        .map(|worker| worker.engine().held().count())
-        .collect()
+    rig.workers.iter().map(|worker| worker.engine().held().count()).collect()
 }
 
 /// Lets time pass, in steps of a tenth of a second, until this holds. Gives how long that took.
@@ -51,13 +48,7 @@ fn count(rig: &Rig, of: impl Fn(&Notice) -> bool) -> usize {
 }
 
 fn stolen(notice: &Notice) -> bool {
-    matches!(
-        notice,
-        Notice::Took {
-            why: TakeReason::Stolen { .. },
-            ..
-        }
-    )
+    matches!(notice, Notice::Took { why: TakeReason::Stolen { .. }, .. })
 }
 
 /// The longest time for which a shard that was handed over had no open handler, from this moment on.
@@ -86,9 +77,7 @@ fn longest_standstill(rig: &Rig, from: Mono) -> Span {
 
 fn aborts(rig: &Rig) -> usize {
     let calls = rig.workers.iter().flat_map(|worker| &worker.calls);
-    calls
-        .filter(|(_, op)| matches!(op, ConsumerOp::Abort { .. }))
-        .count()
+    calls.filter(|(_, op)| matches!(op, ConsumerOp::Abort { .. })).count()
 }
 
 #[test]
@@ -204,15 +193,8 @@ fn a_lease_given_to_a_worker_that_died_is_taken_back() {
         let (mut rig, given) = given_in_vain(stops);
         until(&mut rig, Span::from_secs(2), |rig| held(rig)[0] == 4);
         assert!(rig.now.since(given) <= Span::from_millis(2_000), "{stops}");
-        let lying = count(&rig, |notice| {
-            matches!(
-                notice,
-                Notice::Took {
-                    why: TakeReason::LeftLying { .. },
-                    ..
-                }
-            )
-        });
+        let lying =
+            count(&rig, |notice| matches!(notice, Notice::Took { why: TakeReason::LeftLying { .. }, .. }));
         assert!(lying > 0, "{stops}");
         assert_eq!(rig.duplicates(), 0);
     }
@@ -294,8 +276,7 @@ fn beside_another_program_leases_are_stolen_one_at_a_time() {
     }
     let scans = |rig: &Rig| {
         let sent = rig.workers[0].sent.iter();
-        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Scan { .. })))
-            .count()
+        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Scan { .. }))).count()
     };
     rig.secs(5);
     let before = scans(&rig);
@@ -322,17 +303,9 @@ fn scans_are_quick_again_soon_after_an_outage() {
     rig.secs(600);
     rig.workers[0].trap = None;
     rig.secs(60);
-    let before = rig.workers[0]
-        .sent
-        .iter()
-        .filter(|(_, effect)| scans(effect))
-        .count();
+    let before = rig.workers[0].sent.iter().filter(|(_, effect)| scans(effect)).count();
     rig.secs(10);
-    let after = rig.workers[0]
-        .sent
-        .iter()
-        .filter(|(_, effect)| scans(effect))
-        .count();
+    let after = rig.workers[0].sent.iter().filter(|(_, effect)| scans(effect)).count();
     assert!(after - before >= 10, "{} scans in 10 s", after - before);
 }
 
@@ -420,10 +393,7 @@ fn of_workers_that_start_at_once_each_asks_for_its_share_and_no_more() {
     }
     let took = until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..6));
     let moved = moves(&rig) - before;
-    assert!(
-        (30..=33).contains(&moved),
-        "{moved} moves, where 30 are needed, in {took}"
-    );
+    assert!((30..=33).contains(&moved), "{moved} moves, where 30 are needed, in {took}");
 }
 
 #[test]

@@ -42,8 +42,7 @@ fn is_scan(effect: &Effect) -> bool {
 
 fn claims(rig: &Rig) -> Vec<(Mono, LeaseKey)> {
     let sent = rig.workers[0].sent.iter();
-    sent.filter_map(|(at, effect)| Some((*at, claimed(effect)?.clone())))
-        .collect()
+    sent.filter_map(|(at, effect)| Some((*at, claimed(effect)?.clone()))).collect()
 }
 
 /// A scan that was asked for before a claim was written does not show it; no more is asked for than is lacking.
@@ -51,10 +50,7 @@ fn claims(rig: &Rig) -> Vec<(Mono, LeaseKey)> {
 fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
     let mut rig = theirs(6);
     rig.configure(|config| {
-        config
-            .with_scan_interval(Span::from_secs(2))
-            .with_stream_lag(Span::from_secs(2))
-            .with_max_steals(10)
+        config.with_scan_interval(Span::from_secs(2)).with_stream_lag(Span::from_secs(2)).with_max_steals(10)
     });
     let mut asked = false;
     rig.join_trapped(Some(Box::new(move |effect| {
@@ -70,19 +66,11 @@ fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
     while !rig.workers[0].hung.iter().any(|command| is_scan(&command.effect)) {
         rig.run(Span::from_millis(100));
     }
-    let (scans, asked): (Vec<Command>, Vec<Command>) = std::mem::take(&mut rig.workers[0].hung)
-        .into_iter()
-        .partition(|command| is_scan(&command.effect));
+    let (scans, asked): (Vec<Command>, Vec<Command>) =
+        std::mem::take(&mut rig.workers[0].hung).into_iter().partition(|command| is_scan(&command.effect));
     assert_eq!((scans.len(), asked.len()), (1, 3));
-    let before: Vec<RowRead> = rig
-        .table
-        .rows
-        .as_ref()
-        .unwrap()
-        .values()
-        .cloned()
-        .map(RowRead::Lease)
-        .collect();
+    let before: Vec<RowRead> =
+        rig.table.rows.as_ref().unwrap().values().cloned().map(RowRead::Lease).collect();
     let answer = |rig: &mut Rig, command: &Command, outcome| {
         let op = command.op;
         rig.tell(0, Body::Done { op, outcome });
@@ -91,10 +79,7 @@ fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
         let outcome = rig.perform(0, claim);
         answer(&mut rig, claim, outcome);
     }
-    let page = ScanPage {
-        rows: before,
-        next: None,
-    };
+    let page = ScanPage { rows: before, next: None };
     answer(&mut rig, &scans[0], Outcome::Applied(Reply::Page(page)));
     rig.run(Span::from_millis(500));
     assert_eq!(claims(&rig).len(), 3);
@@ -132,10 +117,8 @@ fn a_claim_that_lasted_makes_no_later_one_wait() {
         give_back(&mut rig, |_| true);
         rig.secs(1);
     }
-    let again: Vec<Mono> = claims(&rig)
-        .into_iter()
-        .filter_map(|(at, key)| (at > since && key == given).then_some(at))
-        .collect();
+    let again: Vec<Mono> =
+        claims(&rig).into_iter().filter_map(|(at, key)| (at > since && key == given).then_some(at)).collect();
     let scan = rig.config.scan_interval();
     let pause = again[1].since(again[0]);
     assert!(pause >= scan && pause < scan.times(2), "{again:?}");

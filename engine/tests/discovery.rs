@@ -136,10 +136,7 @@ fn what_the_index_says_counts_for_nothing_against_the_row() {
     give(&mut rig, 0, &JAVA.into());
     let key = Rig::id(0).to_lease();
     rig.workers[0].trap = Some(Box::new(move |effect| {
-        let page = OwnedPage {
-            keys: vec![key.clone()],
-            next: None,
-        };
+        let page = OwnedPage { keys: vec![key.clone()], next: None };
         let looks = matches!(effect, Effect::Table(TableOp::Owned { .. }));
         looks.then_some(Trick::Instead(Outcome::Applied(Reply::Owned(page))))
     }));
@@ -156,10 +153,7 @@ fn a_look_that_fails_is_made_again() {
     let mut rig = settled(1, INTERVAL);
     let mut failures = 0;
     rig.workers[0].trap = Some(Box::new(move |effect| {
-        let looks = matches!(
-            effect,
-            Effect::Table(TableOp::Owned { .. } | TableOp::Read { .. })
-        );
+        let looks = matches!(effect, Effect::Table(TableOp::Owned { .. } | TableOp::Read { .. }));
         if !looks || failures == 4 {
             return None;
         }

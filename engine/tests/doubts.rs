@@ -75,19 +75,14 @@ impl Answer {
     }
 
     fn applied(self) -> bool {
-        matches!(
-            self,
-            Answer::AppliedButUnknown | Answer::AppliedButRefusedWithoutTheRow
-        )
+        matches!(self, Answer::AppliedButUnknown | Answer::AppliedButRefusedWithoutTheRow)
     }
 }
 
 /// The first effect like this meets that.
 fn once(is: impl Fn(&Effect) -> bool + 'static, trick: Trick) -> Option<Trap> {
     let mut trick = Some(trick);
-    Some(Box::new(
-        move |effect| if is(effect) { trick.take() } else { None },
-    ))
+    Some(Box::new(move |effect| if is(effect) { trick.take() } else { None }))
 }
 
 fn told(rig: &Rig, wanted: impl Fn(&Notice) -> bool) -> usize {
@@ -142,11 +137,7 @@ fn survives(kind: Format, write: Write, answer: Answer) {
     }
     assert_eq!(ended, usize::from(write == Write::End), "{case}");
     assert_eq!(released, usize::from(write == Write::Release), "{case}");
-    assert_eq!(
-        told(&rig, |notice| matches!(notice, Notice::Resumed { .. })),
-        0,
-        "{case}"
-    );
+    assert_eq!(told(&rig, |notice| matches!(notice, Notice::Resumed { .. })), 0, "{case}");
 
     // What was applied is found out by the row, and not done again.
     let again = sent(&rig, |effect| write.is(effect));
@@ -204,10 +195,7 @@ fn a_belief_is_counted_from_the_first_of_the_attempts() {
         }));
         rig.workers[0].notices.clear();
         rig.secs(30);
-        let mut renews = rig.workers[0]
-            .sent
-            .iter()
-            .filter(|(_, effect)| Write::Renew.is(effect));
+        let mut renews = rig.workers[0].sent.iter().filter(|(_, effect)| Write::Renew.is(effect));
         let first = renews.next().unwrap().0;
         let fifth = renews.nth(3).unwrap().0;
         assert!(fifth.since(first) > Span::from_millis(300));
@@ -242,10 +230,7 @@ fn an_acknowledged_attempt_counts_from_the_first_where_rows_tell_times() {
         }));
         rig.workers[0].notices.clear();
         rig.secs(30);
-        let mut renews = rig.workers[0]
-            .sent
-            .iter()
-            .filter(|(_, effect)| Write::Renew.is(effect));
+        let mut renews = rig.workers[0].sent.iter().filter(|(_, effect)| Write::Renew.is(effect));
         let first = renews.next().unwrap().0;
         let fifth = renews.nth(3).unwrap().0;
         let notices = rig.workers[0].notices.iter();
@@ -294,15 +279,7 @@ fn the_row_of_a_lease_that_ran_out_is_not_put_back() {
     rig.workers[0].notices.clear();
     rig.table.rows.as_mut().unwrap().clear();
     rig.release(0);
-    let gone = |notice: &Notice| {
-        matches!(
-            notice,
-            Notice::Lost {
-                why: LossReason::RowGone,
-                ..
-            }
-        )
-    };
+    let gone = |notice: &Notice| matches!(notice, Notice::Lost { why: LossReason::RowGone, .. });
     assert_eq!(told(&rig, gone), 1, "{:?}", rig.workers[0].notices);
     assert_eq!(told(&rig, |notice| matches!(notice, Notice::Restoring { .. })), 0);
 }
@@ -353,18 +330,15 @@ fn changed(write: Option<Write>, change: impl FnOnce(&mut LeaseRow)) -> (Rig, Ve
     let key = Rig::id(0).to_lease();
     change(rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap());
     rig.secs(4);
-    let said = rig.workers[0]
-        .notices
-        .iter()
-        .filter_map(|(_, notice)| match notice {
-            Notice::Lost { why, .. } => Some(match why {
-                LossReason::Taken { by, .. } => format!("taken by {by:?}"),
-                other => format!("{other:?}"),
-            }),
-            Notice::Ended { .. } => Some("ended".into()),
-            Notice::Released { .. } => Some("released".into()),
-            _ => None,
-        });
+    let said = rig.workers[0].notices.iter().filter_map(|(_, notice)| match notice {
+        Notice::Lost { why, .. } => Some(match why {
+            LossReason::Taken { by, .. } => format!("taken by {by:?}"),
+            other => format!("{other:?}"),
+        }),
+        Notice::Ended { .. } => Some("ended".into()),
+        Notice::Released { .. } => Some("released".into()),
+        _ => None,
+    });
     let said = said.collect();
     (rig, said)
 }
@@ -372,12 +346,7 @@ fn changed(write: Option<Write>, change: impl FnOnce(&mut LeaseRow)) -> (Rig, Ve
 #[test]
 fn a_lease_is_lost_to_the_worker_that_wrote_its_row() {
     let third = |row: &mut LeaseRow| (row.owner, row.counter) = (Some("third".into()), row.counter + 1);
-    for write in [
-        None,
-        Some(Write::End),
-        Some(Write::Release),
-        Some(Write::Checkpoint),
-    ] {
+    for write in [None, Some(Write::End), Some(Write::Release), Some(Write::Checkpoint)] {
         let (rig, said) = changed(write, third);
         assert_eq!(said, [r#"taken by Some("third")"#], "{write:?}");
         assert_eq!(rig.row(0).owner, Some("third".into()), "{write:?}");
@@ -442,10 +411,7 @@ fn a_refusal_that_the_row_does_not_explain_is_tried_again_after_growing_pauses()
         meets.then(|| Trick::Instead(refused(Why::ConditionFailed, Some(row.clone()))))
     }));
     rig.secs(5);
-    let renews = rig.workers[0]
-        .sent
-        .iter()
-        .filter(|(_, effect)| Write::Renew.is(effect));
+    let renews = rig.workers[0].sent.iter().filter(|(_, effect)| Write::Renew.is(effect));
     let at: Vec<Mono> = renews.map(|(at, _)| *at).collect();
     let pauses: Vec<Span> = at.windows(2).take(4).map(|two| two[1].since(two[0])).collect();
     assert!(pauses[0] >= rig.config.retry_min().per(2), "{pauses:?}");
@@ -468,32 +434,19 @@ fn a_claimed_lease_is_handed_over_whatever_becomes_of_the_answers() {
         rig.join();
         rig.secs(60);
         assert_ne!(rig.owner(0), rig.owner(1), "{answer:?}");
-        assert_eq!(
-            told(&rig, |notice| matches!(notice, Notice::Released { .. })),
-            1,
-            "{answer:?}"
-        );
-        assert_eq!(
-            told(&rig, |notice| matches!(notice, Notice::Lost { .. })),
-            0,
-            "{answer:?}"
-        );
+        assert_eq!(told(&rig, |notice| matches!(notice, Notice::Released { .. })), 1, "{answer:?}");
+        assert_eq!(told(&rig, |notice| matches!(notice, Notice::Lost { .. })), 0, "{answer:?}");
         let again = usize::from(answer != Answer::AppliedButRefusedWithoutTheRow);
         assert_eq!(sent(&rig, hands_over), 1 + again, "{answer:?}");
-        let guards = rig.workers[0]
-            .sent
-            .iter()
-            .filter_map(|(at, effect)| match effect {
-                Effect::Table(TableOp::Write(Change::Renew { key, guard, .. })) => {
-                    Some((key, *at, &guard.next_owner))
-                }
-                _ => None,
-            });
+        let guards = rig.workers[0].sent.iter().filter_map(|(at, effect)| match effect {
+            Effect::Table(TableOp::Write(Change::Renew { key, guard, .. })) => {
+                Some((key, *at, &guard.next_owner))
+            }
+            _ => None,
+        });
         let mut guards: Vec<_> = guards.collect();
         guards.sort();
-        let mut noticed = guards
-            .windows(2)
-            .filter(|two| two[0].0 == two[1].0 && two[0].2 != two[1].2);
+        let mut noticed = guards.windows(2).filter(|two| two[0].0 == two[1].0 && two[0].2 != two[1].2);
         assert!(noticed.all(|two| two[0].1 == two[1].1), "{answer:?}: {guards:?}");
     }
 }

@@ -19,13 +19,10 @@ fn breaks(rig: &mut Rig, shard: u32) -> LeaseKey {
 /// When the first worker said of a row that it cannot be read, in whole seconds since the first time; and the last sentence.
 fn reports(rig: &Rig, wanted: &LeaseKey) -> (Vec<u64>, String) {
     let notices = || {
-        rig.workers[0]
-            .notices
-            .iter()
-            .filter_map(|(at, notice)| match notice {
-                Notice::Unreadable { key, lasting, .. } if key == wanted => Some((*at, *lasting, notice)),
-                _ => None,
-            })
+        rig.workers[0].notices.iter().filter_map(|(at, notice)| match notice {
+            Notice::Unreadable { key, lasting, .. } if key == wanted => Some((*at, *lasting, notice)),
+            _ => None,
+        })
     };
     let first = notices().next().map(|(at, ..)| at).unwrap_or_default();
     for (at, lasting, _) in notices() {
@@ -33,10 +30,7 @@ fn reports(rig: &Rig, wanted: &LeaseKey) -> (Vec<u64>, String) {
     }
     let ages = notices().map(|(_, lasting, _)| lasting.0 / 1_000_000).collect();
     let last = notices().next_back();
-    (
-        ages,
-        last.map(|(.., notice)| notice.to_string()).unwrap_or_default(),
-    )
+    (ages, last.map(|(.., notice)| notice.to_string()).unwrap_or_default())
 }
 
 #[test]
@@ -62,19 +56,10 @@ fn a_row_that_cannot_be_read_is_told_for_as_long_as_it_is_so() {
         due = (due * 2).min(3_600);
     }
     assert!(gaps.len() >= 10, "{gaps:?}");
-    for part in [
-        key.as_str(),
-        WRONG,
-        "no worker reads its shard until",
-        "for 1",
-        "corrected in the table",
-    ] {
+    for part in [key.as_str(), WRONG, "no worker reads its shard until", "for 1", "corrected in the table"] {
         assert!(sentence.contains(part), "{part:?} is not in {sentence:?}");
     }
-    assert!(
-        rig.row(1).checkpoint.position().is_some(),
-        "the other one is read"
-    );
+    assert!(rig.row(1).checkpoint.position().is_some(), "the other one is read");
 
     rig.table.unreadable.clear();
     rig.secs(60);
@@ -107,12 +92,7 @@ fn a_child_says_that_the_row_of_its_parent_cannot_be_read() {
         })
         .collect();
     assert!(!stalls.is_empty());
-    assert!(
-        stalls
-            .iter()
-            .all(|why| **why == Stall::UnreadableParents(parent.clone())),
-        "{stalls:?}"
-    );
+    assert!(stalls.iter().all(|why| **why == Stall::UnreadableParents(parent.clone())), "{stalls:?}");
     assert!(stalls[0].to_string().contains("correct that row in the table"));
 }
 
@@ -124,17 +104,12 @@ fn told(rig: &Rig, wanted: fn(&Notice) -> bool) -> usize {
 /// Its owner lives, or is long dead.
 #[test]
 fn a_lease_whose_guard_was_removed_is_taken_and_read_on_in_every_format() {
-    for (format, dies) in Format::ALL
-        .into_iter()
-        .flat_map(|format| [(format, false), (format, true)])
-    {
+    for (format, dies) in Format::ALL.into_iter().flat_map(|format| [(format, false), (format, true)]) {
         let mut rig = Rig::with_format(format.codec(), 2, 2);
         rig.put(0, 10);
         rig.put(1, 10);
         rig.secs(120);
-        let owner = rig
-            .owner(0)
-            .unwrap_or_else(|| panic!("{format}: nobody has the lease"));
+        let owner = rig.owner(0).unwrap_or_else(|| panic!("{format}: nobody has the lease"));
         if dies {
             rig.workers[owner].alive = false;
         }
@@ -149,10 +124,7 @@ fn a_lease_whose_guard_was_removed_is_taken_and_read_on_in_every_format() {
         let mended = told(&rig, |notice| matches!(notice, Notice::Mending { .. }));
         let lost = told(&rig, |notice| matches!(notice, Notice::Lost { .. }));
         assert_eq!((mended, lost), (usize::from(!dies), 0), "{format}, dies: {dies}");
-        assert!(
-            rig.owner(0).is_some_and(|owner| rig.workers[owner].alive),
-            "{format}, dies: {dies}"
-        );
+        assert!(rig.owner(0).is_some_and(|owner| rig.workers[owner].alive), "{format}, dies: {dies}");
     }
 }
 

@@ -19,9 +19,7 @@ fn an_end_is_written_after_the_leases_of_all_children() {
         rig.secs(20);
         let (one, other) = rig.split(0);
         assert_eq!((one, other), (1, 2));
-        rig.workers[0].trap = Some(Box::new(move |effect| {
-            creates(effect, held_back).then_some(Trick::Hang)
-        }));
+        rig.workers[0].trap = Some(Box::new(move |effect| creates(effect, held_back).then_some(Trick::Hang)));
         rig.secs(30);
         assert!(rig.has_row(3 - held_back) && !rig.has_row(held_back));
         assert!(!rig.row(0).checkpoint.is_end());
@@ -52,9 +50,7 @@ fn what_a_merged_child_waits_for_is_said_once() {
     // One parent of the child is itself a child whose lease does not come for long.
     let (near, far) = rig.split(0);
     let child = rig.merge(far, 1);
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        creates(effect, far).then_some(Trick::Hang)
-    }));
+    rig.workers[0].trap = Some(Box::new(move |effect| creates(effect, far).then_some(Trick::Hang)));
     rig.secs(45);
     assert!(rig.has_row(near) && !rig.has_row(far) && !rig.has_row(child));
     let blocked = |(_, notice): &&(_, Notice)| matches!(notice, Notice::Blocked { lease, .. } if *lease == Rig::id(1).to_lease());
@@ -83,11 +79,8 @@ fn the_leases_of_children_are_created_with_their_ranges_and_parents() {
         });
         let (row, shard) = (created.unwrap(), &rig.stream.shards[&Rig::id(child)]);
         assert_eq!(row.range, Some(shard.range));
-        let mut parents: Vec<_> = [&shard.parent, &shard.adjacent_parent]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect();
+        let mut parents: Vec<_> =
+            [&shard.parent, &shard.adjacent_parent].into_iter().flatten().cloned().collect();
         parents.sort();
         assert_eq!(row.parents, parents);
     }
@@ -99,9 +92,7 @@ fn waits_for_a_parents_lease() -> (Rig, u32, u32) {
     rig.secs(20);
     let (_, far) = rig.split(0);
     let child = rig.merge(far, 1);
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        creates(effect, far).then_some(Trick::Hang)
-    }));
+    rig.workers[0].trap = Some(Box::new(move |effect| creates(effect, far).then_some(Trick::Hang)));
     rig.secs(45);
     assert!(!rig.has_row(far) && !rig.has_row(child));
     (rig, far, child)
@@ -119,9 +110,8 @@ fn add_row(rig: &mut Rig, n: u32) {
 #[test]
 fn the_other_parents_lease_is_seen_without_a_scan() {
     let (mut rig, far, child) = waits_for_a_parents_lease();
-    rig.workers[0].trap = Some(Box::new(|effect| {
-        matches!(effect, Effect::Table(TableOp::Scan { .. })).then_some(Trick::Hang)
-    }));
+    rig.workers[0].trap =
+        Some(Box::new(|effect| matches!(effect, Effect::Table(TableOp::Scan { .. })).then_some(Trick::Hang)));
     add_row(&mut rig, far);
     rig.secs(90);
     assert!(rig.has_row(child), "{:?}", rig.workers[0].notices);
@@ -132,11 +122,7 @@ fn the_other_parents_lease_is_seen_without_a_scan() {
 fn a_look_at_the_other_parent_that_comes_late_changes_nothing() {
     let (mut rig, far, child) = waits_for_a_parents_lease();
     rig.workers[0].trap = Some(Box::new(move |effect| looks(effect, far).then_some(Trick::Hang)));
-    while !rig.workers[0]
-        .hung
-        .iter()
-        .any(|command| looks(&command.effect, far))
-    {
+    while !rig.workers[0].hung.iter().any(|command| looks(&command.effect, far)) {
         rig.secs(1);
     }
     add_row(&mut rig, far);
@@ -152,9 +138,8 @@ fn a_look_at_the_other_parent_that_comes_late_changes_nothing() {
 fn a_look_at_the_other_parent_may_come_as_the_end_is_written() {
     let (mut rig, far, child) = waits_for_a_parents_lease();
     let ends = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::End { key, .. })) if *key == Rig::id(1).to_lease());
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        (looks(effect, far) || ends(effect)).then_some(Trick::Hang)
-    }));
+    rig.workers[0].trap =
+        Some(Box::new(move |effect| (looks(effect, far) || ends(effect)).then_some(Trick::Hang)));
     let hangs = |rig: &Rig, what: &dyn Fn(&Effect) -> bool| {
         rig.workers[0].hung.iter().any(|command| what(&command.effect))
     };
@@ -239,11 +224,7 @@ fn a_look_that_fails_is_repeated_after_a_pause() {
     }));
     rig.workers[0].sent.clear();
     rig.run(span);
-    let looked = rig.workers[0]
-        .sent
-        .iter()
-        .filter(|(_, effect)| looks(effect, far))
-        .count() as u64;
+    let looked = rig.workers[0].sent.iter().filter(|(_, effect)| looks(effect, far)).count() as u64;
     assert!((2..=most).contains(&looked), "{looked} of {most}");
 }
 

@@ -24,11 +24,7 @@ fn a_lone_worker_creates_all_leases_takes_them_and_reads_to_the_tip() {
     assert_eq!(rig.duplicates(), 0);
     for shard in 0..4 {
         assert_eq!(rig.owner(shard), Some(0));
-        assert!(
-            matches!(rig.row(shard).checkpoint, Checkpoint::At(_)),
-            "{:?}",
-            rig.row(shard)
-        );
+        assert!(matches!(rig.row(shard).checkpoint, Checkpoint::At(_)), "{:?}", rig.row(shard));
     }
 }
 
@@ -119,11 +115,7 @@ fn the_leases_of_a_dead_worker_are_taken_after_they_expired_and_not_before() {
         .map(|(at, _)| *at)
         .min()
         .unwrap();
-    assert!(
-        took.since(died) >= rig.config.hold(),
-        "taken {} after the death",
-        took.since(died)
-    );
+    assert!(took.since(died) >= rig.config.hold(), "taken {} after the death", took.since(died));
 }
 
 #[test]
@@ -143,16 +135,9 @@ fn a_shutdown_checkpoints_closes_and_releases_everything() {
     for shard in 0..3 {
         assert_eq!(rig.row(shard).owner, None);
         let last = *rig.stream.records[&Rig::id(shard)].last().unwrap();
-        assert_eq!(
-            rig.row(shard).checkpoint.position().unwrap().sequence,
-            last.into()
-        );
+        assert_eq!(rig.row(shard).checkpoint.position().unwrap().sequence, last.into());
     }
-    let closes = rig.workers[0]
-        .calls
-        .iter()
-        .filter(|(_, op)| matches!(op, ConsumerOp::Close { .. }))
-        .count();
+    let closes = rig.workers[0].calls.iter().filter(|(_, op)| matches!(op, ConsumerOp::Close { .. })).count();
     assert_eq!(closes, 3);
 }
 
@@ -166,12 +151,7 @@ fn a_renewal_applied_without_an_answer_is_adopted() {
             .then_some(Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)))
     }));
     rig.secs(20);
-    assert!(
-        rig.workers[0]
-            .notices
-            .iter()
-            .any(|(_, notice)| matches!(notice, Notice::Adopted { .. }))
-    );
+    assert!(rig.workers[0].notices.iter().any(|(_, notice)| matches!(notice, Notice::Adopted { .. })));
     assert!(
         !rig.workers[0]
             .notices
@@ -190,10 +170,7 @@ fn a_worker_cut_off_from_its_table_fences_itself_and_resumes_if_nobody_took_over
     }));
     rig.put(0, 5);
     rig.secs(15);
-    let fenced = rig.workers[0]
-        .notices
-        .iter()
-        .any(|(_, notice)| matches!(notice, Notice::Fenced { .. }));
+    let fenced = rig.workers[0].notices.iter().any(|(_, notice)| matches!(notice, Notice::Fenced { .. }));
     assert!(fenced);
     let processed = rig.workers[0].reading.processed[&Rig::id(0)].len();
     rig.put(0, 5);
@@ -206,12 +183,7 @@ fn a_worker_cut_off_from_its_table_fences_itself_and_resumes_if_nobody_took_over
     rig.workers[0].trap = None;
     rig.secs(30);
     rig.assert_all_processed();
-    assert!(
-        rig.workers[0]
-            .notices
-            .iter()
-            .any(|(_, notice)| matches!(notice, Notice::Resumed { .. }))
-    );
+    assert!(rig.workers[0].notices.iter().any(|(_, notice)| matches!(notice, Notice::Resumed { .. })));
 }
 
 #[test]
@@ -238,15 +210,10 @@ fn losing_to_another_worker_closes_the_shard_once() {
         matches!(notice, Notice::Lost { why: LossReason::Taken { by: Some(by), .. }, .. } if by.as_str() == "somebody")
     });
     assert_eq!(lost.count(), 1);
-    let closes = rig.workers[0].calls.iter().filter(|(_, op)| {
-        matches!(
-            op,
-            ConsumerOp::Close {
-                reason: EndReason::LeaseLost,
-                ..
-            }
-        )
-    });
+    let closes = rig.workers[0]
+        .calls
+        .iter()
+        .filter(|(_, op)| matches!(op, ConsumerOp::Close { reason: EndReason::LeaseLost, .. }));
     assert_eq!(closes.count(), 1);
 }
 
@@ -328,10 +295,7 @@ fn a_table_that_is_deleted_under_way_ends_the_worker() {
         .iter()
         .any(|(_, notice)| matches!(notice, Notice::Fatal(Fatal::TableGone { .. })));
     assert!(gone && rig.workers[0].engine().is_stopped());
-    assert!(
-        rig.table.rows.is_none(),
-        "a deleted table is not made anew behind its owner's back"
-    );
+    assert!(rig.table.rows.is_none(), "a deleted table is not made anew behind its owner's back");
 }
 
 #[test]
@@ -357,11 +321,7 @@ fn a_stolen_lease_is_not_released_while_its_former_owner_may_believe_in_it() {
     let shard = (0..2).find(|shard| rig.owner(*shard) == Some(1)).unwrap();
     rig.call(1, Call::Shutdown);
     rig.secs(1);
-    assert_eq!(
-        rig.owner(shard),
-        Some(1),
-        "released while the victim may still believe"
-    );
+    assert_eq!(rig.owner(shard), Some(1), "released while the victim may still believe");
     rig.workers[0].alive = false;
     rig.secs(15);
     assert_eq!(rig.row(shard).owner, None);
@@ -395,17 +355,10 @@ fn a_steal_that_was_given_up_and_came_true_settles_like_any_other() {
         })
     }));
     rig.secs(120);
-    let took = rig.workers[1]
-        .notices
-        .iter()
-        .find_map(|(at, notice)| match notice {
-            Notice::Took {
-                lease,
-                why: TakeReason::Ours,
-                ..
-            } => Some((*at, lease.clone())),
-            _ => None,
-        });
+    let took = rig.workers[1].notices.iter().find_map(|(at, notice)| match notice {
+        Notice::Took { lease, why: TakeReason::Ours, .. } => Some((*at, lease.clone())),
+        _ => None,
+    });
     let (at, stolen) = took.expect("the row names the thief");
     let opened = rig.workers[1].calls.iter().find_map(|(at, call)| match call {
         ConsumerOp::Open { lease, .. } if *lease == stolen => Some(*at),
@@ -451,12 +404,7 @@ fn a_scan_begun_before_a_listing_does_not_vouch_for_what_the_listing_misses() {
 
     let sent = &rig.workers[worker].sent;
     let created = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Create(_))));
-    let (at, _) = sent
-        .iter()
-        .find(|(_, effect)| created(effect))
-        .expect("it is missing");
-    let scans = sent
-        .iter()
-        .filter(|(sent, effect)| is_scan(effect) && (answered..=*at).contains(sent));
+    let (at, _) = sent.iter().find(|(_, effect)| created(effect)).expect("it is missing");
+    let scans = sent.iter().filter(|(sent, effect)| is_scan(effect) && (answered..=*at).contains(sent));
     assert!(scans.count() >= 1, "created at {at:?}, listed until {answered:?}");
 }

@@ -39,10 +39,7 @@ fn a_leader_shares_out_by_load_or_by_number() {
 
 #[test]
 fn a_member_reports_as_often_as_the_option_says() {
-    let mut rig = joined(
-        1,
-        FleetConfig::default().with_report_interval(Span::from_secs(10)),
-    );
+    let mut rig = joined(1, FleetConfig::default().with_report_interval(Span::from_secs(10)));
     let mut told = Vec::new();
     for _ in 0..60 {
         java_lives(&mut rig, 1);
@@ -50,8 +47,5 @@ fn a_member_reports_as_often_as_the_option_says() {
         told.extend(at.filter(|at| told.last() != Some(at)));
     }
     let pauses: Vec<u64> = told.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(
-        pauses.len() >= 5 && pauses.iter().all(|pause| (9..=11).contains(pause)),
-        "{told:?}"
-    );
+    assert!(pauses.len() >= 5 && pauses.iter().all(|pause| (9..=11).contains(pause)), "{told:?}");
 }

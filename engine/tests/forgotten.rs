@@ -20,10 +20,7 @@ fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
     let HashRange { start, end } = HashRange::ALL;
     let middle = HashKey(end.0 / 2);
     let below = HashRange { start, end: middle };
-    let above = HashRange {
-        start: HashKey(middle.0 + 1),
-        end,
-    };
+    let above = HashRange { start: HashKey(middle.0 + 1), end };
     // Of 4, 19 and 20 nothing is left in the stream.
     rig.stream.shards.clear();
     rig.stream.shards.insert(
@@ -99,10 +96,7 @@ fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_kn
     for shard in [&low, &high, &merged] {
         // A finished one may have been removed.
         let left = rig.table.rows.as_ref().unwrap().get(shard.as_str());
-        assert!(
-            left.is_none_or(|row| row.checkpoint.is_end()),
-            "{shard}: {left:?}"
-        );
+        assert!(left.is_none_or(|row| row.checkpoint.is_end()), "{shard}: {left:?}");
     }
     assert!(rig.has_row(22));
 }
@@ -121,10 +115,7 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
         let row = LeaseRow::new(child.to_lease(), Checkpoint::TrimHorizon);
         rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
-    let lagging: Vec<Shard> = children
-        .iter()
-        .map(|child| rig.stream.shards[child].clone())
-        .collect();
+    let lagging: Vec<Shard> = children.iter().map(|child| rig.stream.shards[child].clone()).collect();
     let mut once = true;
     let first_list_lags = move |effect: &Effect| {
         let lists = matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
@@ -163,11 +154,7 @@ fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
         if forgotten {
             let gone = rig.stream.shards.remove(&Rig::id(b)).unwrap();
             let id = Rig::id(9);
-            let below = Shard {
-                id: id.clone(),
-                parent: Some(gone.id),
-                ..gone
-            };
+            let below = Shard { id: id.clone(), parent: Some(gone.id), ..gone };
             rig.stream.shards.insert(id.clone(), below);
             rig.stream.records.insert(id, Vec::new());
         }
@@ -239,19 +226,11 @@ fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever(
     let HashRange { start, end } = HashRange::ALL;
     let middle = HashKey(end.0 / 2);
     let upper = HashKey(middle.0 + 1);
-    let halves = [
-        (10, 11, 25, HashRange { start, end: middle }),
-        (20, 21, 26, HashRange { start: upper, end }),
-    ];
+    let halves =
+        [(10, 11, 25, HashRange { start, end: middle }), (20, 21, 26, HashRange { start: upper, end })];
     let open = rig.stream.shards.remove(&Rig::id(0)).unwrap();
     let id = Rig::id(30);
-    rig.stream.shards.insert(
-        id.clone(),
-        Shard {
-            id: id.clone(),
-            ..open
-        },
-    );
+    rig.stream.shards.insert(id.clone(), Shard { id: id.clone(), ..open });
     rig.stream.records.insert(id, Vec::new());
     let table = rig.table.rows.as_mut().unwrap();
     for shard in [Rig::id(10), Rig::id(20), Rig::id(30)] {
@@ -268,11 +247,7 @@ fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever(
         };
         let merged = halves.iter().find(|(own, ..)| Rig::id(*own) == *shard);
         let (own, other, child, range) = merged.copied()?;
-        let child = ChildShard {
-            id: Rig::id(child),
-            parents: vec![Rig::id(own), Rig::id(other)],
-            range,
-        };
+        let child = ChildShard { id: Rig::id(child), parents: vec![Rig::id(own), Rig::id(other)], range };
         let last = nothing_but_the_end(vec![child]);
         let reply = match effect {
             Effect::Stream(StreamOp::GetIterator { .. }) => Reply::Iterator,
@@ -313,9 +288,7 @@ fn no_records_are_lost_to_a_replica_that_is_behind() {
             (|shard: &Shard, parent: &ShardId, _: &ShardId| shard.id == *parent) as fn(&_, &_, &_) -> bool,
         ),
         ("the sibling alone", |shard, _, child| shard.id != *child),
-        ("only what is open, without the child", |shard, _, child| {
-            shard.is_open() && shard.id != *child
-        }),
+        ("only what is open, without the child", |shard, _, child| shard.is_open() && shard.id != *child),
         ("nothing", |_, _, _| false),
     ] {
         let mut rig = Rig::new(1, 1);

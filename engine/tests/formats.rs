@@ -31,10 +31,7 @@ fn text(checkpoint: Checkpoint) -> AttributeValue {
 }
 
 fn never() -> Condition {
-    Condition::All(vec![
-        Condition::Exists("shard".into()),
-        Condition::NotExists("shard".into()),
-    ])
+    Condition::All(vec![Condition::Exists("shard".into()), Condition::NotExists("shard".into())])
 }
 
 impl LeaseFormat for Toy {
@@ -62,10 +59,7 @@ impl LeaseFormat for Toy {
         let checkpoint = match text("done") {
             Some("TRIM_HORIZON") => Some(Checkpoint::TrimHorizon),
             Some("SHARD_END") => Some(Checkpoint::ShardEnd),
-            Some(sequence) => sequence
-                .parse()
-                .ok()
-                .map(|sequence| Checkpoint::At(Position::of(sequence))),
+            Some(sequence) => sequence.parse().ok().map(|sequence| Checkpoint::At(Position::of(sequence))),
             None => None,
         };
         let seen = item.get("seen").and_then(AttributeValue::as_n);
@@ -75,10 +69,7 @@ impl LeaseFormat for Toy {
                 counter,
                 ..LeaseRow::new(key, checkpoint)
             }),
-            _ => RowRead::Unreadable {
-                key,
-                detail: "done, seen: expected a checkpoint and a number".into(),
-            },
+            _ => RowRead::Unreadable { key, detail: "done, seen: expected a checkpoint and a number".into() },
         }
     }
 
@@ -94,13 +85,7 @@ impl LeaseFormat for Toy {
                 }
                 (Condition::NotExists("shard".into()), Action::Put(item))
             }
-            Change::Take {
-                counter,
-                next,
-                from,
-                to,
-                ..
-            } => {
+            Change::Take { counter, next, from, to, .. } => {
                 let who = match from {
                     Some(from) => is("who", AttributeValue::s(from.clone())),
                     None => Condition::NotExists("who".into()),
@@ -121,17 +106,8 @@ impl LeaseFormat for Toy {
             Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
                 (held(guard), Action::Update(seen(guard.next).remove("who")))
             }
-            Change::Reset {
-                counter,
-                next,
-                checkpoint,
-                to,
-                ..
-            } => {
-                let as_read = vec![
-                    is("seen", AttributeValue::n(counter)),
-                    is("done", text(*checkpoint)),
-                ];
+            Change::Reset { counter, next, checkpoint, to, .. } => {
+                let as_read = vec![is("seen", AttributeValue::n(counter)), is("done", text(*checkpoint))];
                 let update = seen(*next).set("done", text(*to)).remove("who");
                 (Condition::All(as_read), Action::Update(update))
             }
@@ -145,18 +121,12 @@ impl LeaseFormat for Toy {
             | Change::Weigh { .. }
             | Change::Forget { .. } => (never(), Action::Update(Update::default())),
         };
-        ItemWrite {
-            key: self.key(change.key()),
-            condition,
-            action,
-        }
+        ItemWrite { key: self.key(change.key()), condition, action }
     }
 }
 
 fn formats() -> Vec<&'static dyn LeaseFormat> {
-    let known = Format::ALL
-        .iter()
-        .map(|kind| kind.codec() as &'static dyn LeaseFormat);
+    let known = Format::ALL.iter().map(|kind| kind.codec() as &'static dyn LeaseFormat);
     known.chain([&Toy as &'static dyn LeaseFormat]).collect()
 }
 
@@ -197,11 +167,7 @@ fn children_wait_for_their_parents_and_survive_a_crash() {
         rig.secs(200);
         rig.assert_all_processed();
         for shard in [0, 1, right] {
-            assert!(
-                rig.row(shard).checkpoint.is_end(),
-                "{} {shard}",
-                format.key_name()
-            );
+            assert!(rig.row(shard).checkpoint.is_end(), "{} {shard}", format.key_name());
         }
         for shard in [left, merged] {
             assert_eq!(rig.owner(shard), Some(1), "{}", format.key_name());
@@ -305,9 +271,7 @@ fn a_claim_that_nobody_answers_is_not_looked_at_for_ever() {
         for n in 0..2 {
             let key = LeaseKey::from(Rig::id(n).as_str());
             let table = rig.table.rows.get_or_insert_default();
-            let row = table
-                .entry(key.clone())
-                .or_insert_with(|| LeaseRow::new(key, Checkpoint::TrimHorizon));
+            let row = table.entry(key.clone()).or_insert_with(|| LeaseRow::new(key, Checkpoint::TrimHorizon));
             if row.handing_over.is_none() {
                 row.owner = Some("theirs".into());
             }
@@ -339,9 +303,7 @@ fn a_claim_that_does_not_last_is_repeated_ever_more_seldom() {
         for n in 0..4 {
             let key = LeaseKey::from(Rig::id(n).as_str());
             let table = rig.table.rows.get_or_insert_default();
-            let row = table
-                .entry(key.clone())
-                .or_insert_with(|| LeaseRow::new(key, Checkpoint::TrimHorizon));
+            let row = table.entry(key.clone()).or_insert_with(|| LeaseRow::new(key, Checkpoint::TrimHorizon));
             (row.owner, row.handing_over) = (Some("theirs".into()), None);
             row.counter += 1;
         }
@@ -370,10 +332,7 @@ fn a_claim_that_does_not_last_is_repeated_ever_more_seldom() {
     let (mut asked, mut soonest) = (BTreeMap::new(), Span::from_secs(3_600));
     for (at, effect) in &rig.workers[0].sent {
         if let Effect::Table(TableOp::Write(change @ Change::Claim { .. })) = effect {
-            asked
-                .entry(change.key().clone())
-                .or_insert_with(Vec::new)
-                .push(*at);
+            asked.entry(change.key().clone()).or_insert_with(Vec::new).push(*at);
         }
     }
     for (key, times) in asked {

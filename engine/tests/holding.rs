@@ -43,9 +43,7 @@ fn what_is_processed_is_written_once_while_a_handler_is_waited_for() {
 
 /// Throttles the first write of a kind; how long after it the second came.
 fn pause_after_one_throttled(
-    rig: &mut Rig,
-    wanted: fn(&Change) -> bool,
-    then: impl FnOnce(&mut Rig),
+    rig: &mut Rig, wanted: fn(&Change) -> bool, then: impl FnOnce(&mut Rig),
 ) -> Span {
     let is = move |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(change)) if wanted(change));
     let mut first = true;
@@ -127,11 +125,7 @@ fn nothing_is_done_again_and_again_while_an_answer_is_waited_for() {
     let before = rig.workers[0].turns();
     assert!(!rig.workers[0].hung.is_empty());
     rig.run(Span::from_millis(1));
-    assert!(
-        rig.workers[0].turns() - before < 10,
-        "{}",
-        rig.workers[0].turns() - before
-    );
+    assert!(rig.workers[0].turns() - before < 10, "{}", rig.workers[0].turns() - before);
 }
 
 /// Where the number in a row is a time, a second attempt would have another one, were it not kept.

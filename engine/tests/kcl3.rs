@@ -137,10 +137,7 @@ fn a_member_reports_at_once_and_again_every_half_minute() {
     assert!((58..=62).contains(&(last - first)), "{first} {last}");
     let item = report_of(&rig, 0).unwrap();
     assert_eq!(item["entityType"], text("WORKER_METRIC_STATS"));
-    assert_eq!(
-        (&item["sup"], &item["slu"]),
-        (&AttributeValue::n(1), &item["lut"])
-    );
+    assert_eq!((&item["sup"], &item["slu"]), (&AttributeValue::n(1), &item["lut"]));
     assert_eq!(item["leaseholdOwner"], text(me(&rig, 0).as_str()));
     let told = rig.workers[0].notices.iter().any(|(_, notice)| {
         matches!(notice, Notice::Fleet { rules: FleetRules::Led, leader: Some(leader), leads: false, .. }
@@ -162,13 +159,10 @@ fn a_member_takes_what_the_leader_assigns_and_nothing_else() {
     });
     java_lives(&mut rig, 1);
     assert_eq!(held(&rig, 0), 1);
-    let took = rig.workers[0]
-        .notices
-        .iter()
-        .find_map(|(_, notice)| match notice {
-            Notice::Took { why, .. } => Some(why.clone()),
-            _ => None,
-        });
+    let took = rig.workers[0].notices.iter().find_map(|(_, notice)| match notice {
+        Notice::Took { why, .. } => Some(why.clone()),
+        _ => None,
+    });
     assert_eq!(took, Some(TakeReason::Ours));
     java_lives(&mut rig, 10);
     assert_eq!(held(&rig, 0), 1);
@@ -201,10 +195,7 @@ fn a_member_hands_over_what_the_leader_moves() {
     java_lives(&mut rig, 4);
     assert_eq!(held(&rig, 0), 0);
     let row = rig.row(0);
-    assert_eq!(
-        (row.actual_owner(), &row.handing_over),
-        (Some(&JAVA.into()), &None)
-    );
+    assert_eq!((row.actual_owner(), &row.handing_over), (Some(&JAVA.into()), &None));
     assert!(row.checkpoint.position().is_some(), "what was processed is saved");
     let closes = rig.workers[0].calls.iter().filter_map(|(_, op)| match op {
         ConsumerOp::Close { reason, .. } => Some(*reason),
@@ -218,12 +209,9 @@ fn a_member_hands_over_what_the_leader_moves() {
 fn what_no_leader_assigns_is_taken_after_a_while() {
     // A free lease waits for five lease durations. Where nobody leads, an expired lease waits for two, after the one by which the worker knows
     // that the lease is expired.
-    for (leader, owner, secs) in [
-        (JAVA, None, 50),
-        ("dead", None, 50),
-        (JAVA, Some("dead"), 60),
-        ("dead", Some("dead"), 30),
-    ] {
+    for (leader, owner, secs) in
+        [(JAVA, None, 50), ("dead", None, 50), (JAVA, Some("dead"), 60), ("dead", Some("dead"), 30)]
+    {
         let mut rig = fleet(4, 0);
         version(&mut rig, "CLIENT_VERSION_3X");
         lock(&mut rig, leader, "v1");
@@ -274,10 +262,7 @@ fn a_fleet_without_java_works_by_our_own_rules() {
     rig.join();
     rig.secs(3);
     assert_eq!((held(&rig, 0), held(&rig, 1)), (4, 4));
-    assert!(
-        report_of(&rig, 1).is_some(),
-        "a Java worker that comes back is to know of it"
-    );
+    assert!(report_of(&rig, 1).is_some(), "a Java worker that comes back is to know of it");
 }
 
 #[test]
@@ -297,10 +282,7 @@ fn a_report_is_as_old_as_it_says_when_it_is_seen_first() {
 
 #[test]
 fn a_fleet_that_migrates_gets_reports_and_is_counted_as_before() {
-    for (state, reported) in [
-        ("CLIENT_VERSION_UPGRADE_FROM_2X", true),
-        ("CLIENT_VERSION_2X", false),
-    ] {
+    for (state, reported) in [("CLIENT_VERSION_UPGRADE_FROM_2X", true), ("CLIENT_VERSION_2X", false)] {
         let mut rig = fleet(4, 0);
         version(&mut rig, state);
         rig.join();
@@ -343,11 +325,7 @@ fn a_member_that_stops_passes_its_leases_on() {
     rig.call(0, Call::Shutdown);
     java_lives(&mut rig, 2);
     assert!(rig.workers[0].engine().is_stopped());
-    let of = |owner: &WorkerId| {
-        (0..3)
-            .filter(|n| rig.row(*n).actual_owner() == Some(owner))
-            .count()
-    };
+    let of = |owner: &WorkerId| (0..3).filter(|n| rig.row(*n).actual_owner() == Some(owner)).count();
     assert_eq!(of(&ids[0]), 0);
     assert_eq!(of(&ids[1]) + of(&JAVA.into()), 3, "no lease waits for the leader");
     assert!(of(&ids[1]) > 0 && of(&JAVA.into()) > 0, "each gets some");
@@ -391,11 +369,7 @@ fn a_member_that_stood_still_passes_nothing_on_to_a_worker_that_died_meanwhile()
     rig.call(0, Call::Shutdown);
     rig.secs(3);
     assert!(rig.workers[0].engine().is_stopped());
-    assert_eq!(
-        rig.row(0).owner,
-        None,
-        "no other worker is alive that could be given it"
-    );
+    assert_eq!(rig.row(0).owner, None, "no other worker is alive that could be given it");
 }
 
 /// KCL's owner lets go after 30 s, or never.

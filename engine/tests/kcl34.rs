@@ -52,12 +52,7 @@ pub fn make_empty_tables(rig: &mut Rig) {
 /// The two tables of a fleet of KCL 3.4 that `java` leads, as KCL 3.4 writes them: without `entityType`.
 pub fn make_tables(rig: &mut Rig) {
     make_empty_tables(rig);
-    put(
-        rig,
-        COORDINATOR,
-        "Migration3.0",
-        &[("cv", text("CLIENT_VERSION_3X"))],
-    );
+    put(rig, COORDINATOR, "Migration3.0", &[("cv", text("CLIENT_VERSION_3X"))]);
     lock(rig, COORDINATOR, JAVA, "v1");
     reports(rig, JAVA, WORKERS, false);
 }
@@ -85,11 +80,7 @@ fn lock(rig: &mut Rig, place: Place, owner: &str, version: &str) {
 pub fn reports(rig: &mut Rig, who: &str, place: Place, one_table: bool) {
     let now = rig.now.0 / 1_000_000;
     let empty = || AttributeValue::M(BTreeMap::new());
-    let mut attributes = vec![
-        ("lut", AttributeValue::n(now)),
-        ("sts", empty()),
-        ("opr", empty()),
-    ];
+    let mut attributes = vec![("lut", AttributeValue::n(now)), ("sts", empty()), ("opr", empty())];
     if one_table {
         attributes.push(("entityType", text("WORKER_METRIC_STATS")));
         attributes.extend([("sup", AttributeValue::n(1)), ("slu", AttributeValue::n(now))]);
@@ -112,15 +103,8 @@ pub struct Java {
     lock_in: Place,
 }
 
-pub const OF_34: Java = Java {
-    reports_in: WORKERS,
-    one_table: false,
-    lock_in: COORDINATOR,
-};
-const OF_35: Java = Java {
-    one_table: true,
-    ..OF_34
-};
+pub const OF_34: Java = Java { reports_in: WORKERS, one_table: false, lock_in: COORDINATOR };
+const OF_35: Java = Java { one_table: true, ..OF_34 };
 
 /// Lets time pass. The Java worker lives: it reports, and renews its leases and its lock.
 pub fn java_lives(rig: &mut Rig, java: Java, secs: u64) {
@@ -197,11 +181,7 @@ fn a_member_reports_where_the_others_do_and_takes_what_it_is_assigned() {
     java_lives(&mut rig, OF_34, 1);
     assert_eq!(held(&rig, 0), 1);
     java_lives(&mut rig, OF_34, 40);
-    let again: u64 = rows(&mut rig, WORKERS)[me.as_str()]["lut"]
-        .as_n()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let again: u64 = rows(&mut rig, WORKERS)[me.as_str()]["lut"].as_n().unwrap().parse().unwrap();
     assert!(again >= at + 30, "{at} {again}");
     assert_eq!(news(&rig, 0), [FleetTablesNews::Found]);
     rig.call(0, Call::Shutdown);
@@ -251,21 +231,13 @@ fn a_member_follows_the_fleet_into_the_lease_table() {
     migrates(&mut rig, "DEPLOYED");
     java_lives(&mut rig, OF_35, 30);
     assert_eq!(report_of(&mut rig), [true, false]);
-    let here = Java {
-        reports_in: HERE,
-        ..OF_35
-    };
+    let here = Java { reports_in: HERE, ..OF_35 };
     rows(&mut rig, WORKERS).remove(JAVA);
     java_lives(&mut rig, here, 30);
     // Its states are moved: the row of the version is in the lease table from now on.
     rows(&mut rig, COORDINATOR).remove("Migration3.0");
     let kind = ("entityType", text("CLIENT_VERSION_MIGRATION"));
-    put(
-        &mut rig,
-        HERE,
-        "Migration3.0",
-        &[kind, ("cv", text("CLIENT_VERSION_3X"))],
-    );
+    put(&mut rig, HERE, "Migration3.0", &[kind, ("cv", text("CLIENT_VERSION_3X"))]);
     migrates(&mut rig, "PENDING");
     java_lives(&mut rig, here, 60);
     assert_eq!(report_of(&mut rig), [true, false]);
@@ -273,14 +245,8 @@ fn a_member_follows_the_fleet_into_the_lease_table() {
     migrates(&mut rig, "COMPLETE");
     rows(&mut rig, COORDINATOR).remove("Leader");
     lock(&mut rig, HERE, JAVA, "v9");
-    rows(&mut rig, HERE)
-        .get_mut("Leader")
-        .unwrap()
-        .insert("entityType".into(), text("LEADER"));
-    let done = Java {
-        lock_in: HERE,
-        ..here
-    };
+    rows(&mut rig, HERE).get_mut("Leader").unwrap().insert("entityType".into(), text("LEADER"));
+    let done = Java { lock_in: HERE, ..here };
     java_lives(&mut rig, done, 60);
     assert_eq!(report_of(&mut rig), [true, false]);
     assert_eq!(owner_of_lock(&mut rig, HERE), Some(JAVA.into()));
@@ -301,10 +267,7 @@ fn led_by_ours() -> Rig {
     let mut rig = led(2, 1);
     rows(&mut rig, COORDINATOR).remove("Leader");
     java_lives(&mut rig, OF_34, 70);
-    assert_eq!(
-        owner_of_lock(&mut rig, COORDINATOR),
-        Some(me(&rig, 0).to_string())
-    );
+    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), Some(me(&rig, 0).to_string()));
     rig
 }
 
@@ -356,17 +319,8 @@ fn a_lock_beside_is_given_up_when_the_fleet_has_moved() {
     migrates(&mut rig, "COMPLETE");
     rows(&mut rig, WORKERS).remove(JAVA);
     let kind = ("entityType", text("CLIENT_VERSION_MIGRATION"));
-    put(
-        &mut rig,
-        HERE,
-        "Migration3.0",
-        &[kind, ("cv", text("CLIENT_VERSION_3X"))],
-    );
-    let moved = Java {
-        reports_in: HERE,
-        one_table: true,
-        lock_in: HERE,
-    };
+    put(&mut rig, HERE, "Migration3.0", &[kind, ("cv", text("CLIENT_VERSION_3X"))]);
+    let moved = Java { reports_in: HERE, one_table: true, lock_in: HERE };
     java_lives(&mut rig, moved, 15);
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
     java_lives(&mut rig, moved, 60);
@@ -391,12 +345,7 @@ fn a_worker_of_34_that_comes_back_finds_our_report() {
 #[test]
 fn a_state_that_is_not_known_makes_a_harmless_member_that_says_so_once() {
     let mut rig = led(2, 0);
-    put(
-        &mut rig,
-        COORDINATOR,
-        "TableMigration3.5",
-        &[("tm", text("TABLES_4"))],
-    );
+    put(&mut rig, COORDINATOR, "TableMigration3.5", &[("tm", text("TABLES_4"))]);
     rows(&mut rig, COORDINATOR).remove("Leader");
     rig.join();
     java_lives(&mut rig, OF_34, 49);
@@ -415,9 +364,8 @@ fn a_report_is_left_where_it_is_until_the_next_one_is_written() {
     java_lives(&mut rig, OF_35, 20);
     migrates(&mut rig, "DEPLOYED");
     let report = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Report { .. })));
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        report(effect).then(|| Trick::Instead(refused(Why::Denied, None)))
-    }));
+    rig.workers[0].trap =
+        Some(Box::new(move |effect| report(effect).then(|| Trick::Instead(refused(Why::Denied, None)))));
     java_lives(&mut rig, OF_35, 60);
     assert_eq!(report_of(&mut rig), [false, true]);
     rig.workers[0].trap = None;

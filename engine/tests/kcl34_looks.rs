@@ -77,15 +77,9 @@ fn tables_that_are_removed_end_the_membership() {
     assert_eq!(news(&rig, 0), [FleetTablesNews::Found, FleetTablesNews::Gone]);
     assert!(rig.table.fleet.is_empty());
     let writes = rig.workers[0].sent.iter().filter(|(_, effect)| {
-        matches!(
-            effect,
-            Effect::Table(TableOp::FleetTable(_, FleetTableOp::Write(_)))
-        )
+        matches!(effect, Effect::Table(TableOp::FleetTable(_, FleetTableOp::Write(_))))
     });
-    assert!(
-        writes.count() < 20,
-        "what cannot be written is not written for ever"
-    );
+    assert!(writes.count() < 20, "what cannot be written is not written for ever");
 }
 
 /// What the first `n` looks meet.
@@ -112,10 +106,6 @@ fn what_could_not_be_looked_at_is_looked_at_again_before_anything_is_taken() {
         let sent = rig.workers[0].sent.iter().map(|(_, effect)| effect);
         let looks = |effect: &&Effect| matches!(effect, Effect::Table(TableOp::FleetTable(..)));
         let before = sent.take_while(|effect| !matches!(effect, Effect::Table(TableOp::Scan { .. })));
-        assert_eq!(
-            before.filter(looks).count(),
-            7,
-            "four, one that is answered, and two tables"
-        );
+        assert_eq!(before.filter(looks).count(), 7, "four, one that is answered, and two tables");
     }
 }

@@ -18,16 +18,8 @@ fn leading(shards: u32) -> Rig {
     reports(&mut rig);
     rig.join();
     java_lives(&mut rig, 46);
-    let owner = rig
-        .table
-        .fleet
-        .get("Leader")
-        .map(|item| item["ownerName"].clone());
-    assert_eq!(
-        owner,
-        Some(text(me(&rig, 0).as_str())),
-        "nobody else wants to lead"
-    );
+    let owner = rig.table.fleet.get("Leader").map(|item| item["ownerName"].clone());
+    assert_eq!(owner, Some(text(me(&rig, 0).as_str())), "nobody else wants to lead");
     rig
 }
 
@@ -57,9 +49,7 @@ fn a_leader_weighs_its_own_leases_without_what_others_read_of_them() {
     let mut rig = leading(3);
     java_lives(&mut rig, 3);
     let me = me(&rig, 0);
-    let mine = (0..3)
-        .find(|n| rig.row(*n).owner == Some(me.clone()))
-        .expect("it took its share");
+    let mine = (0..3).find(|n| rig.row(*n).owner == Some(me.clone())).expect("it took its share");
     for n in 0..3 {
         change(&mut rig, n, |row| row.throughput = Some(1_000_000));
     }
@@ -103,11 +93,7 @@ fn a_leader_gives_a_worker_of_kcl_time_to_find_out_what_it_was_assigned() {
         reports(&mut rig);
         rig.secs(1);
     }
-    assert_eq!(
-        (javas(&rig), held(&rig, 0)),
-        (0, 8),
-        "a worker that lets its leases expire gets no others"
-    );
+    assert_eq!((javas(&rig), held(&rig, 0)), (0, 8), "a worker that lets its leases expire gets no others");
 }
 
 #[test]
@@ -145,10 +131,7 @@ fn a_lock_whose_version_stands_still_for_two_minutes_is_taken() {
     assert_eq!(owner(&rig), text(me(&rig, 0).as_str()));
     let first = rig.table.fleet["Leader"]["recordVersionNumber"].clone();
     java_lives(&mut rig, 31);
-    assert_ne!(
-        rig.table.fleet["Leader"]["recordVersionNumber"], first,
-        "it is renewed"
-    );
+    assert_ne!(rig.table.fleet["Leader"]["recordVersionNumber"], first, "it is renewed");
     assert_eq!(rig.table.fleet["Leader"]["leaseDuration"], text("20000"));
 }
 
@@ -183,11 +166,7 @@ fn what_a_leader_of_ours_had_that_died_is_assigned_by_the_next_one_within_half_a
     let secs = bereft(&mut rig, leader);
     assert!(secs <= 22, "its leases stood for {secs} s");
     let owner = rig.table.fleet["Leader"]["ownerName"].clone();
-    assert!(
-        [1, 2]
-            .map(|worker| text(me(&rig, worker).as_str()))
-            .contains(&owner)
-    );
+    assert!([1, 2].map(|worker| text(me(&rig, worker).as_str())).contains(&owner));
 }
 
 #[test]
@@ -212,13 +191,7 @@ fn two_of_ours_never_lead_at_once() {
             _ => None,
         })
     };
-    assert_eq!(
-        [leads(0), leads(1)]
-            .iter()
-            .filter(|leads| **leads == Some(true))
-            .count(),
-        1
-    );
+    assert_eq!([leads(0), leads(1)].iter().filter(|leads| **leads == Some(true)).count(), 1);
 }
 
 fn lock_of(rig: &Rig) -> Option<(AttributeValue, AttributeValue)> {
@@ -256,12 +229,7 @@ fn a_leader_that_stood_still_leaves_the_lock_to_who_took_it() {
     lock(&mut rig, JAVA, "v1");
     java_lives(&mut rig, 60);
     assert_eq!(lock_of(&rig).expect("a lock").0, text(JAVA));
-    let (_, last) = rig.workers[0]
-        .notices
-        .iter()
-        .rev()
-        .find(|(_, notice)| notice.name() == "fleet")
-        .unwrap();
+    let (_, last) = rig.workers[0].notices.iter().rev().find(|(_, notice)| notice.name() == "fleet").unwrap();
     assert!(matches!(last, Notice::Fleet { leads: false, .. }), "{last:?}");
 }
 

@@ -13,16 +13,10 @@ use leasehold_engine::time::{Mono, Span};
 fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
     let mut rig = fleet(2, 1);
     rig.secs(10);
-    assert_eq!(
-        rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[0].engine().worker()
-    );
+    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[0].engine().worker());
     beside(&mut rig, "0-client", 10);
     assert_eq!(rig.side.leader().unwrap().id, None, "stepped down");
-    let me = Member {
-        id: "0-client".into(),
-        at: stamp(&rig),
-    };
+    let me = Member { id: "0-client".into(), at: stamp(&rig) };
     let seen = rig.side.leader();
     rig.side.write(MembersChange::Lead { me, seen });
     // It leaves its row and never leads again: it counts as the leader for five intervals of four seconds.
@@ -30,10 +24,7 @@ fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
     rig.secs(10);
     assert_eq!(rig.side.leader().unwrap().id, Some("0-client".into()));
     rig.secs(20);
-    assert_eq!(
-        rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[0].engine().worker()
-    );
+    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[0].engine().worker());
 }
 
 /// A leader that stood still finds that another shared out the shards meanwhile, and does not write its older list.
@@ -42,10 +33,7 @@ fn an_old_list_of_shards_is_not_shared_out() {
     let mut rig = fleet(1, 1);
     rig.secs(20);
     let shares = |effect: &Effect| {
-        matches!(
-            effect,
-            Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Share { .. })))
-        )
+        matches!(effect, Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Share { .. }))))
     };
     rig.workers[0].trap = Some(Box::new(move |effect| shares(effect).then_some(Trick::Hang)));
     let (a, b) = rig.split(0);
@@ -54,14 +42,8 @@ fn an_old_list_of_shards_is_not_shared_out() {
         rig.secs(1);
     }
     let seen = rig.side.shared().map(|shared| shared.at);
-    let newer = Shared {
-        shards: [a, b].map(Rig::id).to_vec(),
-        at: stamp(&rig) + 1,
-    };
-    rig.side.write(MembersChange::Share {
-        shared: newer.clone(),
-        seen,
-    });
+    let newer = Shared { shards: [a, b].map(Rig::id).to_vec(), at: stamp(&rig) + 1 };
+    rig.side.write(MembersChange::Share { shared: newer.clone(), seen });
     rig.release(0);
     assert_eq!(rig.side.shared(), Some(newer));
 }
@@ -72,10 +54,7 @@ fn a_list_of_shards_from_the_future_is_corrected() {
     let mut rig = fleet(2, 0);
     rig.side_tables();
     let hour = 3_600_000_000_000;
-    let shared = Shared {
-        shards: [0, 1].map(Rig::id).to_vec(),
-        at: stamp(&rig) + hour,
-    };
+    let shared = Shared { shards: [0, 1].map(Rig::id).to_vec(), at: stamp(&rig) + hour };
     rig.side.write(MembersChange::Share { shared, seen: None });
     rig.join();
     rig.secs(60);
@@ -131,10 +110,7 @@ fn is_share(effect: &Effect) -> bool {
 fn nobody_shares_out_while_another_leads() {
     let mut rig = fleet(1, 1);
     rig.secs(20);
-    let me = Member {
-        id: "0-client".into(),
-        at: stamp(&rig),
-    };
+    let me = Member { id: "0-client".into(), at: stamp(&rig) };
     rig.side.register("0-client", stamp(&rig));
     let seen = rig.side.leader();
     rig.side.write(MembersChange::Lead { me, seen });
@@ -193,14 +169,9 @@ fn the_dead_are_removed_one_after_the_other() {
         rig.side.register(&format!("dead-{n}"), week);
     }
     let removes = |effect: &Effect| {
-        matches!(
-            effect,
-            Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Reap(_))))
-        )
+        matches!(effect, Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Reap(_)))))
     };
-    rig.join_trapped(Some(Box::new(move |effect| {
-        removes(effect).then_some(Trick::Hang)
-    })));
+    rig.join_trapped(Some(Box::new(move |effect| removes(effect).then_some(Trick::Hang))));
     while rig.workers[0].hung.is_empty() {
         rig.run(Span::from_millis(100));
     }
@@ -224,10 +195,7 @@ fn a_worker_that_reads_of_another_leader_assigns_nothing() {
         }
         rig.split(0);
         if replaced {
-            let me = Member {
-                id: "0-client".into(),
-                at: stamp(&rig),
-            };
+            let me = Member { id: "0-client".into(), at: stamp(&rig) };
             let seen = rig.side.leader();
             rig.side.write(MembersChange::Lead { me, seen });
         }
@@ -252,10 +220,7 @@ fn a_list_that_comes_late_is_shared_out_while_the_lead_is_sure() {
         let mut rig = fleet(1, 1);
         // The listing that bears the first one out is over.
         rig.secs(30);
-        let (interval, check) = (
-            rig.config.members().lead_interval(),
-            rig.config.members().check_interval(),
-        );
+        let (interval, check) = (rig.config.members().lead_interval(), rig.config.members().check_interval());
         let lists = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
         let leads = |effect: &Effect| {
             let Effect::Table(TableOp::Members(MembersOp::Write(change))) = effect else {

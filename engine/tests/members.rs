@@ -39,10 +39,7 @@ fn three_members_have_the_shards_that_are_theirs_by_rank() {
 fn the_tables_beside_the_lease_table_are_created() {
     let mut rig = fleet(1, 1);
     rig.secs(5);
-    assert_eq!(
-        rig.side.members(),
-        [rig.workers[0].engine().worker().unwrap().clone()]
-    );
+    assert_eq!(rig.side.members(), [rig.workers[0].engine().worker().unwrap().clone()]);
 }
 
 #[test]
@@ -71,17 +68,11 @@ fn a_leaving_worker_is_not_counted_and_leads_no_more() {
     rig.call(0, Call::Shutdown);
     assert!(rig.workers[0].engine().is_stopped());
     assert_eq!(rig.side.leader().unwrap().id, None);
-    assert_eq!(
-        rig.side.members(),
-        [rig.workers[1].engine().worker().unwrap().clone()]
-    );
+    assert_eq!(rig.side.members(), [rig.workers[1].engine().worker().unwrap().clone()]);
     // A check, and a scan.
     rig.secs(30);
     assert_eq!(owners(&rig, 4), [Some(1); 4]);
-    assert_eq!(
-        rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[1].engine().worker()
-    );
+    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[1].engine().worker());
 }
 
 #[test]
@@ -100,10 +91,7 @@ fn the_turns_of_the_dead_are_taken_once_they_were_silent_for_long() {
     let first = rig.workers[1].notices.iter().find(took).unwrap().0;
     assert!(first.since(died) >= rig.config.hold(), "{}", first.since(died));
     // It led, and is followed after five of its intervals.
-    assert_eq!(
-        rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[1].engine().worker()
-    );
+    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[1].engine().worker());
 }
 
 #[test]
@@ -146,10 +134,7 @@ fn the_turns_of_other_programs_are_left_alone() {
     // It ends without a word: what it had is ours after five checks, and so is the lead.
     rig.secs(40);
     assert_eq!(owners(&rig, 4), [Some(0); 4]);
-    assert_eq!(
-        rig.side.leader().unwrap().id.as_ref(),
-        rig.workers[0].engine().worker()
-    );
+    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[0].engine().worker());
 }
 
 /// The lease of an owner that lives is not taken, silent as it may be; it gives it up when it sees whose turn it is.
@@ -174,10 +159,7 @@ fn a_silent_owner_that_lives_has_time_to_give_up() {
         panic!("{takes:?}");
     };
     assert_eq!(*key, Rig::id(1).to_lease(), "the other is not our turn");
-    assert!(
-        at.since(joined) >= rig.config.lease_duration(),
-        "observed, not told by its time"
-    );
+    assert!(at.since(joined) >= rig.config.lease_duration(), "observed, not told by its time");
 }
 
 fn took(rig: &Rig, worker: usize) -> Vec<(Mono, LeaseKey, TakeReason)> {
@@ -256,13 +238,8 @@ fn a_list_without_ourselves_is_not_acted_on() {
     let mut rig = fleet(4, 1);
     rig.secs(30);
     rig.workers[0].trap = Some(Box::new(|effect| {
-        let others = MembersPage {
-            members: vec![Member {
-                id: "0-client".into(),
-                at: u64::MAX,
-            }],
-            next: None,
-        };
+        let others =
+            MembersPage { members: vec![Member { id: "0-client".into(), at: u64::MAX }], next: None };
         matches!(effect, Effect::Table(TableOp::Members(MembersOp::List { .. })))
             .then(|| Trick::Instead(Outcome::Applied(Reply::Members(others))))
     }));
@@ -315,10 +292,8 @@ fn a_registration_that_failed_is_made_up_for() {
     rig.join();
     let mut left = 3;
     rig.workers[0].trap = Some(Box::new(move |effect| {
-        let registers = matches!(
-            effect,
-            Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Register(_))))
-        );
+        let registers =
+            matches!(effect, Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Register(_)))));
         let hit = registers && left > 0;
         left -= i32::from(hit);
         hit.then_some(Trick::Instead(Outcome::Unknown(Cause::Timeout)))
@@ -333,11 +308,7 @@ fn a_registration_that_failed_is_made_up_for() {
 #[test]
 fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
     let mut rig = fleet(1, 0);
-    rig.configure(|config| {
-        config
-            .with_scan_interval(Span::from_secs(2))
-            .with_stream_lag(Span::from_secs(2))
-    });
+    rig.configure(|config| config.with_scan_interval(Span::from_secs(2)).with_stream_lag(Span::from_secs(2)));
     rig.join();
     rig.secs(20);
     let other = row(&mut rig, 0);
@@ -357,17 +328,10 @@ fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
         let hit = matches!(effect, Effect::Stream(StreamOp::ListShards { .. })) && lists > 0;
         lists -= i32::from(hit);
         let shards = before.clone();
-        hit.then_some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
-            shards,
-            more: false,
-        }))))
+        hit.then_some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage { shards, more: false }))))
     }));
     beside(&mut rig, "0-client", 4);
     for child in [a, b] {
-        assert_eq!(
-            rig.workers[0].reading.processed.get(&Rig::id(child)),
-            None,
-            "its parent is unfinished"
-        );
+        assert_eq!(rig.workers[0].reading.processed.get(&Rig::id(child)), None, "its parent is unfinished");
     }
 }

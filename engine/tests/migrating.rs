@@ -110,24 +110,13 @@ fn a_leader_ends_the_migration_when_all_owners_have_reported_for_ten_minutes() {
     assert!(has_migrated(&rig));
     let row = &rig.table.fleet["Migration3.0"];
     assert_eq!(row["mb"], text(me(&rig, 0).as_str()));
-    let AttributeValue::L(history) = &row["h"] else {
-        panic!("{row:?}")
-    };
-    let AttributeValue::M(before) = &history[0] else {
-        panic!("{row:?}")
-    };
-    assert!(
-        ["cv", "mb", "mts"]
-            .into_iter()
-            .all(|name| before[name] == begun[name])
-    );
+    let AttributeValue::L(history) = &row["h"] else { panic!("{row:?}") };
+    let AttributeValue::M(before) = &history[0] else { panic!("{row:?}") };
+    assert!(["cv", "mb", "mts"].into_iter().all(|name| before[name] == begun[name]));
     let stays = Span::from_secs(600);
     assert_eq!(
         news(&rig, 0),
-        [
-            &MigrationNews::Ready { owners: 2, stays },
-            &MigrationNews::Ended { owners: 2 }
-        ]
+        [&MigrationNews::Ready { owners: 2, stays }, &MigrationNews::Ended { owners: 2 }]
     );
     let (ends, looks) = sent(&rig, 0);
     assert!(ends == 1 && looks <= 12, "{ends} {looks}: a look a minute");
@@ -144,10 +133,7 @@ fn an_owner_that_lives_and_does_not_report_holds_the_migration_up() {
     assert!(!has_migrated(&rig));
     zoe_lives(&mut rig, MIGRATED - 500);
     assert!(has_migrated(&rig));
-    let silent = MigrationNews::OwnerSilent {
-        owner: ZOE.into(),
-        others: 0,
-    };
+    let silent = MigrationNews::OwnerSilent { owner: ZOE.into(), others: 0 };
     assert!(news(&rig, 0).contains(&&silent));
 }
 
@@ -230,11 +216,7 @@ fn the_end_is_not_written_over_a_rollback() {
         zoe_lives(&mut rig, 1);
     }
     rig.workers[0].trap = None;
-    rig.table
-        .fleet
-        .get_mut("Migration3.0")
-        .unwrap()
-        .insert("cv".into(), text("CLIENT_VERSION_2X"));
+    rig.table.fleet.get_mut("Migration3.0").unwrap().insert("cv".into(), text("CLIENT_VERSION_2X"));
     rig.release(0);
     zoe_lives(&mut rig, 120);
     assert_eq!((version(&rig), sent(&rig, 0).0), ("CLIENT_VERSION_2X", 1));
@@ -306,11 +288,8 @@ fn nobody_of_ours_leads_before_all_can_have_noticed_the_end() {
 fn the_end_of_a_migration_is_written_where_the_state_is() {
     let mut rig = fleet(2, 0);
     kcl34::make_empty_tables(&mut rig);
-    let begun = [
-        ("cv", text("CLIENT_VERSION_UPGRADE_FROM_2X")),
-        ("mb", text(ZOE)),
-        ("mts", AttributeValue::n(1)),
-    ];
+    let begun =
+        [("cv", text("CLIENT_VERSION_UPGRADE_FROM_2X")), ("mb", text(ZOE)), ("mts", AttributeValue::n(1))];
     kcl34::put(&mut rig, COORDINATOR, "Migration3.0", &begun);
     rig.table.owner_index = true;
     change(&mut rig, 0, |row| row.owner = Some(ZOE.into()));
@@ -323,8 +302,5 @@ fn the_end_of_a_migration_is_written_where_the_state_is() {
     let row = kcl34::rows(&mut rig, COORDINATOR)[&LeaseKey::from("Migration3.0")].clone();
     assert_eq!(row["cv"], text("CLIENT_VERSION_3X_WITH_ROLLBACK"));
     assert_eq!(row["mb"], text(me(&rig, 0).as_str()));
-    assert!(
-        !rig.table.fleet.contains_key("Migration3.0"),
-        "there it is not looked for"
-    );
+    assert!(!rig.table.fleet.contains_key("Migration3.0"), "there it is not looked for");
 }

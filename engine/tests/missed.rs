@@ -14,8 +14,7 @@ fn told(rig: &Rig, worker: usize, name: &str) -> usize {
 
 fn renewals(rig: &Rig) -> usize {
     let sent = rig.workers[0].sent.iter();
-    sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(Change::Renew { .. }))))
-        .count()
+    sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(Change::Renew { .. })))).count()
 }
 
 #[test]
@@ -28,15 +27,7 @@ fn a_step_of_a_healthy_clock_costs_one_renewal_of_each_lease() {
     rig.tell(0, Body::Tick);
     assert_eq!(renewals(&rig), before + 3);
     let named = |name| told(&rig, 0, name);
-    assert_eq!(
-        [
-            named("time-missed"),
-            named("fenced"),
-            named("resumed"),
-            named("lost")
-        ],
-        [1, 3, 3, 0]
-    );
+    assert_eq!([named("time-missed"), named("fenced"), named("resumed"), named("lost")], [1, 3, 3, 0]);
     rig.put(0, 10);
     rig.secs(30);
     rig.assert_all_processed();

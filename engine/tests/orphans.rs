@@ -28,9 +28,7 @@ fn opened(rig: &Rig, shard: u32) -> Mono {
 fn writes(rig: &mut Rig, shard: u32, checkpoint: Checkpoint, owner: Option<&str>) {
     let key = Rig::id(shard).to_lease();
     let rows = rig.table.rows.get_or_insert_default();
-    let row = rows
-        .entry(key.clone())
-        .or_insert_with(|| LeaseRow::new(key, checkpoint));
+    let row = rows.entry(key.clone()).or_insert_with(|| LeaseRow::new(key, checkpoint));
     row.counter += 1;
     row.checkpoint = checkpoint;
     row.owner = owner.map(Into::into);
@@ -142,11 +140,7 @@ fn a_shard_that_is_split_and_merged_at_once_is_begun_soon_after_its_parents_have
             let start = rig.now;
             rig.secs(90);
             let took = opened(&rig, merged).since(start);
-            assert!(
-                took <= MERGED,
-                "{}, {workers} workers, {wait} s: {took}",
-                format.key_name()
-            );
+            assert!(took <= MERGED, "{}, {workers} workers, {wait} s: {took}", format.key_name());
         }
     }
 }

@@ -51,29 +51,19 @@ fn leases_that_go_on_elsewhere_are_told_once_with_what_to_do() {
     let rig = on_a_table_of(&[at(7), Checkpoint::Latest], InitialPosition::Latest);
     let told = continued(&rig, 0);
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(
-        told[0].contains("found 1 lease in") && told[0].contains("position latest applies"),
-        "{told:?}"
-    );
+    assert!(told[0].contains("found 1 lease in") && told[0].contains("position latest applies"), "{told:?}");
 }
 
 #[test]
 fn the_default_and_leases_that_begin_at_the_initial_position_are_not_told() {
     for (checkpoints, initial) in [
         ([at(7), at(8)], InitialPosition::TrimHorizon),
-        (
-            [Checkpoint::AtTimestamp, Checkpoint::TrimHorizon],
-            InitialPosition::TrimHorizon,
-        ),
+        ([Checkpoint::AtTimestamp, Checkpoint::TrimHorizon], InitialPosition::TrimHorizon),
         ([Checkpoint::AtTimestamp; 2], NOON),
         ([Checkpoint::Latest; 2], InitialPosition::Latest),
     ] {
         let rig = on_a_table_of(&checkpoints, initial);
-        assert_eq!(
-            continued(&rig, 0),
-            [] as [String; 0],
-            "{checkpoints:?} {initial:?}"
-        );
+        assert_eq!(continued(&rig, 0), [] as [String; 0], "{checkpoints:?} {initial:?}");
     }
 }
 
@@ -111,11 +101,6 @@ fn a_table_of_another_stream_is_not_gone_on_with() {
     rig.join();
     rig.secs(120);
     let notices = &rig.workers[0].notices;
-    assert!(
-        notices
-            .iter()
-            .any(|(_, notice)| matches!(notice, Notice::Fatal(_))),
-        "{notices:?}"
-    );
+    assert!(notices.iter().any(|(_, notice)| matches!(notice, Notice::Fatal(_))), "{notices:?}");
     assert_eq!(continued(&rig, 0), [] as [String; 0]);
 }

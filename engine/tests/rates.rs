@@ -26,9 +26,7 @@ fn a_stream_made_anew_is_noticed_though_no_read_tells_of_it() {
     rig.stream.created = Some(Wall(99));
     rig.secs(120);
     let notices = &rig.workers[0].notices;
-    let gone = notices
-        .iter()
-        .any(|(_, notice)| matches!(notice, Notice::Fatal(Fatal::StreamGone { .. })));
+    let gone = notices.iter().any(|(_, notice)| matches!(notice, Notice::Fatal(Fatal::StreamGone { .. })));
     assert!(gone, "{notices:?}");
 }
 
@@ -46,9 +44,7 @@ fn a_look_that_failed_is_repeated_soon_however_often_one_failed_before() {
     }));
     rig.secs(240);
     let looks = |(_, effect): &&(Mono, Effect)| matches!(effect, Effect::Stream(StreamOp::Describe));
-    let at: Vec<Mono> = (rig.workers[0].sent.iter().filter(looks))
-        .map(|(at, _)| *at)
-        .collect();
+    let at: Vec<Mono> = (rig.workers[0].sent.iter().filter(looks)).map(|(at, _)| *at).collect();
     // The first was before the worker began to scan. Seven failed, the next did not, one failed.
     assert!(at.len() >= 11, "{at:?}");
     assert!(at[10].since(at[9]) <= rig.config.retry_min().times(2), "{at:?}");
@@ -120,10 +116,7 @@ fn a_hole_is_not_looked_into_after_every_hurried_scan() {
     let scanned = sent(&rig, worker, scans) - before.0;
     let listed = sent(&rig, worker, lists) - before.1;
     assert!(scanned > 20, "{scanned}");
-    assert!(
-        (4..=11).contains(&listed),
-        "{listed} listings in five scan intervals"
-    );
+    assert!((4..=11).contains(&listed), "{listed} listings in five scan intervals");
 }
 
 /// Found by simulation: where a scan takes long, few finished leases were removed after each.
@@ -141,16 +134,11 @@ fn finished_leases_are_removed_until_the_next_scan_ends() {
     let table = rig.table.rows.as_mut().unwrap();
     table.extend(rows.into_iter().map(|row| (row.key.clone(), row)));
     rig.configure(|config| {
-        config
-            .with_cleanup_delay(Span::from_secs(64))
-            .with_max_creates(1)
-            .with_scan_page_limit(1)
+        config.with_cleanup_delay(Span::from_secs(64)).with_max_creates(1).with_scan_page_limit(1)
     });
     rig.join_trapped(Some(Box::new(|effect| {
-        let slow = matches!(
-            effect,
-            Effect::Table(TableOp::Scan { .. } | TableOp::Write(Change::Delete { .. }))
-        );
+        let slow =
+            matches!(effect, Effect::Table(TableOp::Scan { .. } | TableOp::Write(Change::Delete { .. })));
         slow.then_some(Trick::Hang)
     })));
     // A page every four seconds, and a removal: the first scan shows that they are finished, the second that they still are.
@@ -188,22 +176,13 @@ fn an_hour_of_a_fleet_costs_what_the_guide_says() {
             };
             let n = SHARDS / WORKERS;
             let writes = count(|effect| matches!(effect, Effect::Table(TableOp::Write(_))));
-            assert!(
-                (1_050 * n..=1_092 * n).contains(&writes),
-                "{writes} writes of {n} leases, busy: {busy}"
-            );
+            assert!((1_050 * n..=1_092 * n).contains(&writes), "{writes} writes of {n} leases, busy: {busy}");
             let reads = count(|effect| matches!(effect, Effect::Stream(StreamOp::GetRecords { .. })));
-            assert!(
-                (3_600 * n - n..=14_400 * n).contains(&reads),
-                "{reads} reads, busy: {busy}"
-            );
+            assert!((3_600 * n - n..=14_400 * n).contains(&reads), "{reads} reads, busy: {busy}");
             let scans = count(|effect| matches!(effect, Effect::Table(TableOp::Scan { .. })));
             assert!((180..=7_200).contains(&scans), "{scans} scans, busy: {busy}");
             let looks = count(|effect| matches!(effect, Effect::Stream(StreamOp::Describe)));
-            assert!(
-                (20..=40).contains(&looks),
-                "{looks} looks at the stream, busy: {busy}"
-            );
+            assert!((20..=40).contains(&looks), "{looks} looks at the stream, busy: {busy}");
         }
     }
 }
@@ -235,10 +214,7 @@ fn refuse(rig: &mut Rig, secs: u64, shows: bool) -> Vec<usize> {
             Effect::Table(TableOp::Read { key: read }) => *read == key,
             _ => false,
         };
-        let sent = worker
-            .sent
-            .iter()
-            .filter(|(at, effect)| *at >= since && of_lease(effect));
+        let sent = worker.sent.iter().filter(|(at, effect)| *at >= since && of_lease(effect));
         counts.push(sent.count());
     }
     counts
@@ -252,10 +228,7 @@ fn writes_that_are_refused_without_a_reason_are_repeated_ever_more_seldom() {
         rig.put(0, 5);
         rig.secs(30);
         let sent = refuse(&mut rig, 60, shows);
-        assert!(
-            (8..60).contains(&sent[0]),
-            "an owner: {sent:?}, the row is shown: {shows}"
-        );
+        assert!((8..60).contains(&sent[0]), "an owner: {sent:?}, the row is shown: {shows}");
         rig.put(0, 5);
         rig.put(1, 5);
         rig.secs(60);
@@ -266,18 +239,11 @@ fn writes_that_are_refused_without_a_reason_are_repeated_ever_more_seldom() {
         rig.secs(30);
         rig.workers[0].alive = false;
         rig.workers.clear();
-        let row = rig
-            .table
-            .rows
-            .as_mut()
-            .and_then(|rows| rows.get_mut(&Rig::id(0).to_lease()));
+        let row = rig.table.rows.as_mut().and_then(|rows| rows.get_mut(&Rig::id(0).to_lease()));
         row.expect("a row").owner = None;
         rig.join();
         let sent = refuse(&mut rig, 60, shows);
-        assert!(
-            (8..100).contains(&sent[0]),
-            "a taker: {sent:?}, the row is shown: {shows}"
-        );
+        assert!((8..100).contains(&sent[0]), "a taker: {sent:?}, the row is shown: {shows}");
         assert!(rig.owner(1).is_some(), "the other lease is taken");
         rig.put(0, 5);
         rig.secs(60);

@@ -7,10 +7,7 @@ use leasehold_engine::output::*;
 use leasehold_engine::time::Span;
 
 fn is_read(effect: &Effect) -> bool {
-    matches!(
-        effect,
-        Effect::Stream(StreamOp::GetRecords { .. } | StreamOp::GetIterator { .. })
-    )
+    matches!(effect, Effect::Stream(StreamOp::GetRecords { .. } | StreamOp::GetIterator { .. }))
 }
 
 /// A worker that may have so many bytes in memory and so many reads under way, whose reads are answered when the scene says so.
@@ -49,11 +46,7 @@ fn no_more_reads_are_under_way_than_may_be_and_each_shard_has_its_turn() {
     }
     turns[..5].sort_unstable();
     let all: Vec<String> = (0..5).map(|n| Rig::id(n).as_str().to_owned()).collect();
-    assert_eq!(
-        turns[..5],
-        all,
-        "an iterator for each, before any has a second read"
-    );
+    assert_eq!(turns[..5], all, "an iterator for each, before any has a second read");
     rig.workers[0].trap = None;
     rig.release(0);
     rig.secs(60);
@@ -66,22 +59,10 @@ fn reads_of_unknown_size_share_the_memory() {
     assert_eq!(under_way(&rig).len(), 5, "an iterator has no size");
     rig.release(0);
     rig.secs(1);
-    assert_eq!(
-        under_way(&rig).len(),
-        3,
-        "a record may have 1 MiB, and a third more on its way"
-    );
+    assert_eq!(under_way(&rig).len(), 3, "a record may have 1 MiB, and a third more on its way");
     let stalls = |rig: &Rig| -> usize {
         let mut notices = rig.workers[0].notices.iter();
-        let waits = |notice: &Notice| {
-            matches!(
-                notice,
-                Notice::Stalled {
-                    why: Stall::WaitsToRead,
-                    ..
-                }
-            )
-        };
+        let waits = |notice: &Notice| matches!(notice, Notice::Stalled { why: Stall::WaitsToRead, .. });
         notices.by_ref().filter(|(_, notice)| waits(notice)).count()
     };
     assert_eq!(stalls(&rig), 0);

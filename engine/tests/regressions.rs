@@ -15,15 +15,9 @@ use leasehold_engine::time::{Mono, Span};
 fn a_steal_follows_the_owner_s_renewals() {
     let mut rig = Rig::new(2, 1);
     rig.secs(60);
-    let steals = |effect: &Effect| {
-        matches!(
-            effect,
-            Effect::Table(TableOp::Write(Change::Take { from: Some(_), .. }))
-        )
-    };
-    let worker = rig.join_trapped(Some(Box::new(move |effect| {
-        steals(effect).then_some(Trick::Hang)
-    })));
+    let steals =
+        |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Take { from: Some(_), .. })));
+    let worker = rig.join_trapped(Some(Box::new(move |effect| steals(effect).then_some(Trick::Hang))));
     // Its owner renews the lease every 3.3 s, and so before each of the first attempts arrives.
     let mut attempts = 0;
     for _ in 0..100 {
@@ -38,19 +32,9 @@ fn a_steal_follows_the_owner_s_renewals() {
         rig.release(worker);
     }
     let notices = &rig.workers[worker].notices;
-    let missed = notices
-        .iter()
-        .filter(|(_, notice)| matches!(notice, Notice::MissedTake { .. }));
+    let missed = notices.iter().filter(|(_, notice)| matches!(notice, Notice::MissedTake { .. }));
     assert_eq!((attempts, missed.count()), (4, 0), "{notices:?}");
-    let stolen = |notice: &Notice| {
-        matches!(
-            notice,
-            Notice::Took {
-                why: TakeReason::Stolen { .. },
-                ..
-            }
-        )
-    };
+    let stolen = |notice: &Notice| matches!(notice, Notice::Took { why: TakeReason::Stolen { .. }, .. });
     assert!(notices.iter().any(|(_, notice)| stolen(notice)));
 }
 
@@ -77,11 +61,7 @@ fn a_slow_scan_makes_nobody_look_dead() {
         })
         .collect();
     let stolen = |why: &&TakeReason| matches!(why, TakeReason::Stolen { .. });
-    assert_eq!(
-        (reasons.len(), reasons.iter().all(stolen)),
-        (2, true),
-        "{reasons:?}"
-    );
+    assert_eq!((reasons.len(), reasons.iter().all(stolen)), (2, true), "{reasons:?}");
 }
 
 /// Found by simulation: a lease that was to be handed over to us ran out, and the hand-over came before our take. It left the
@@ -174,9 +154,7 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     assert!(!rig.workers[0].hung.is_empty());
     // Meanwhile somebody else read shard 1 to its end, and its child lives.
     rig.stream.shards.insert(Rig::id(1), shard(1, None, true, lower));
-    rig.stream
-        .shards
-        .insert(Rig::id(2), shard(2, Some(1), false, lower));
+    rig.stream.shards.insert(Rig::id(2), shard(2, Some(1), false, lower));
     let mut child = LeaseRow::new(Rig::id(2).to_lease(), Checkpoint::TrimHorizon);
     child.owner = Some("theirs".into());
     rig.table.rows.as_mut().unwrap().insert(child.key.clone(), child);
@@ -184,13 +162,7 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     rig.release(0);
     for _ in 0..100 {
         rig.secs(1);
-        rig.table
-            .rows
-            .as_mut()
-            .unwrap()
-            .get_mut(Rig::id(2).as_str())
-            .unwrap()
-            .counter += 1;
+        rig.table.rows.as_mut().unwrap().get_mut(Rig::id(2).as_str()).unwrap().counter += 1;
         assert!(!rig.has_row(1), "it was read to its end before");
     }
 }
@@ -208,11 +180,7 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
         adjacent_parent: None,
         range: HashRange {
             start: HashKey(n * step),
-            end: HashKey(if n + 1 == pages {
-                u128::MAX
-            } else {
-                (n + 1) * step - 1
-            }),
+            end: HashKey(if n + 1 == pages { u128::MAX } else { (n + 1) * step - 1 }),
         },
         starting: 1.into(),
         ending: None,
@@ -221,11 +189,7 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     for id in rig.stream.shards.keys() {
         rig.stream.records.insert(id.clone(), Vec::new());
     }
-    rig.configure(|config| {
-        config
-            .with_retry_min(Span::from_secs(1))
-            .with_retry_max(Span::from_secs(2))
-    });
+    rig.configure(|config| config.with_retry_min(Span::from_secs(1)).with_retry_max(Span::from_secs(2)));
     // A page each second request at best, so that all of them take more than a scan interval.
     let (mut asked, mut given) = (0u32, 0u128);
     let slow = move |effect: &Effect| {
@@ -244,10 +208,7 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     };
     rig.join_trapped(Some(Box::new(slow)));
     rig.secs(600);
-    assert_eq!(
-        rig.table.rows.as_ref().map(|rows| rows.len() as u128),
-        Some(pages)
-    );
+    assert_eq!(rig.table.rows.as_ref().map(|rows| rows.len() as u128), Some(pages));
 }
 
 /// Found by simulation: a steal was executed twice, and between the two an operator had another worker take the lease over. The
@@ -257,21 +218,10 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
 fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
-    rig.configure(|config| {
-        config
-            .with_scan_interval(Span::from_secs(2))
-            .with_stream_lag(Span::from_secs(2))
-    });
+    rig.configure(|config| config.with_scan_interval(Span::from_secs(2)).with_stream_lag(Span::from_secs(2)));
     let mut armed = true;
     rig.join_trapped(Some(Box::new(move |effect| {
-        let Effect::Table(TableOp::Write(Change::Take {
-            key,
-            next,
-            checkpoint,
-            to,
-            ..
-        })) = effect
-        else {
+        let Effect::Table(TableOp::Write(Change::Take { key, next, checkpoint, to, .. })) = effect else {
             return None;
         };
         std::mem::take(&mut armed).then(|| {
@@ -287,12 +237,7 @@ fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
     }
     let stolen_at = rig.now;
     let shard = (0..4).find(|shard| rig.owner(*shard) == Some(1)).unwrap();
-    let row = rig
-        .table
-        .rows
-        .as_mut()
-        .unwrap()
-        .get_mut(&Rig::id(shard).to_lease());
+    let row = rig.table.rows.as_mut().unwrap().get_mut(&Rig::id(shard).to_lease());
     let row = row.unwrap();
     (row.handing_over, row.owner) = (row.owner.take(), Some("later".into()));
     rig.secs(60);
@@ -328,21 +273,11 @@ fn a_shard_that_becomes_a_hole_has_to_be_one_for_a_scan_interval() {
         let mut row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::Latest);
         row.parents = rig.stream.shards[&Rig::id(shard)].parents().cloned().collect();
         row.range = Some(rig.stream.shards[&Rig::id(shard)].range);
-        rig.table
-            .rows
-            .as_mut()
-            .unwrap()
-            .entry(row.key.clone())
-            .or_insert(row);
+        rig.table.rows.as_mut().unwrap().entry(row.key.clone()).or_insert(row);
     };
     create(&mut rig, first);
     // Its owner has begun to process it, so it might have begun anywhere.
-    let row = rig
-        .table
-        .rows
-        .as_mut()
-        .unwrap()
-        .get_mut(&Rig::id(first).to_lease());
+    let row = rig.table.rows.as_mut().unwrap().get_mut(&Rig::id(first).to_lease());
     row.unwrap().checkpoint = Checkpoint::At(Position::of(9.into()));
     while plans(&rig) == 1 {
         rig.secs(1);
@@ -410,13 +345,7 @@ fn a_listing_whose_last_page_is_long_in_coming_tells_of_the_time_of_its_first() 
     assert_eq!(last.len(), 1);
     let (shards, more) = (Vec::new(), false);
     let outcome = Outcome::Applied(Reply::Shards(ShardPage { shards, more }));
-    rig.tell(
-        0,
-        Body::Done {
-            op: last[0].op,
-            outcome,
-        },
-    );
+    rig.tell(0, Body::Done { op: last[0].op, outcome });
     let fatal = |(_, notice): &&(Mono, Notice)| matches!(notice, Notice::Fatal(_));
     let given_up = rig.workers[0].notices.iter().find(fatal);
     assert!(given_up.is_none(), "{given_up:?}");

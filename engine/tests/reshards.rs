@@ -32,11 +32,7 @@ fn a_split_and_a_merge_are_read_through_in_order() {
     rig.put(merged, 1);
     rig.secs(2400);
     for ended in [0, 1, b] {
-        assert!(
-            !rig.has_row(ended),
-            "lease {ended} is still there: {:?}",
-            rig.row(ended)
-        );
+        assert!(!rig.has_row(ended), "lease {ended} is still there: {:?}", rig.row(ended));
     }
     rig.assert_all_processed();
 }
@@ -100,10 +96,7 @@ fn a_merged_child_is_not_created_before_its_other_parent_is() {
     let merged = rig.merge(b, 1);
     rig.put(merged, 5);
     rig.secs(8);
-    assert!(
-        !rig.has_row(merged),
-        "the child would start before its parent {b}"
-    );
+    assert!(!rig.has_row(merged), "the child would start before its parent {b}");
     assert!(!rig.row(1).checkpoint.is_end());
     rig.secs(120);
     rig.assert_all_processed();

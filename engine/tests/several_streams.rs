@@ -64,8 +64,7 @@ fn processed(rig: &Rig, worker: usize, name: &str) -> usize {
 fn held(rig: &Rig, worker: usize, name: &str) -> usize {
     let prefix = id(name).lease("");
     let held = rig.workers[worker].engine().held();
-    held.filter(|held| held.lease.as_str().starts_with(prefix.as_str()))
-        .count()
+    held.filter(|held| held.lease.as_str().starts_with(prefix.as_str())).count()
 }
 
 fn news(rig: &Rig, worker: usize) -> Vec<StreamNews> {
@@ -74,8 +73,7 @@ fn news(rig: &Rig, worker: usize) -> Vec<StreamNews> {
         Notice::Stream(news) => Some(news.clone()),
         _ => None,
     });
-    news.filter(|news| !matches!(news, StreamNews::Found { .. }))
-        .collect()
+    news.filter(|news| !matches!(news, StreamNews::Found { .. })).collect()
 }
 
 fn is_stopping(rig: &Rig, worker: usize) -> bool {
@@ -89,10 +87,7 @@ fn every_stream_is_read_under_its_own_keys_from_its_own_initial_position() {
     for name in ["orders", "returns"] {
         put(&mut rig, name, 0, 5);
     }
-    let latest = StreamSource {
-        initial_position: Some(InitialPosition::Latest),
-        ..id("returns").into()
-    };
+    let latest = StreamSource { initial_position: Some(InitialPosition::Latest), ..id("returns").into() };
     rig.configure(|config| config.with_streams(vec![id("orders").into(), latest]));
     // What arrived in the second before the leases were created may be read.
     rig.secs(3);
@@ -100,10 +95,7 @@ fn every_stream_is_read_under_its_own_keys_from_its_own_initial_position() {
     rig.secs(3);
     put(&mut rig, "returns", 1, 3);
     rig.secs(30);
-    assert_eq!(
-        (processed(&rig, 0, "orders"), processed(&rig, 0, "returns")),
-        (5, 3)
-    );
+    assert_eq!((processed(&rig, 0, "orders"), processed(&rig, 0, "returns")), (5, 3));
     assert_eq!(row(&rig, "returns", 0).checkpoint, Checkpoint::Latest);
     assert!(matches!(row(&rig, "orders", 0).checkpoint, Checkpoint::At(_)));
     assert_eq!(rig.table.rows.as_ref().map(|rows| rows.len()), Some(4));
@@ -160,15 +152,10 @@ fn a_stream_that_is_added_is_read_and_one_that_is_removed_goes_on_from_its_check
     let left = row(&rig, "returns", 0).clone();
     let last = Position::of(stream(&mut rig, "returns").records[&shard_id(0)][6].into());
     assert_eq!((left.owner, left.checkpoint), (None, Checkpoint::At(last)));
-    let closed = rig.workers[0].calls.iter().filter(|(_, op)| {
-        matches!(
-            op,
-            ConsumerOp::Close {
-                reason: EndReason::StreamRemoved,
-                ..
-            }
-        )
-    });
+    let closed = rig.workers[0]
+        .calls
+        .iter()
+        .filter(|(_, op)| matches!(op, ConsumerOp::Close { reason: EndReason::StreamRemoved, .. }));
     assert_eq!(closed.count(), 2);
 
     put(&mut rig, "returns", 0, 4);
@@ -181,16 +168,9 @@ fn a_stream_that_is_added_is_read_and_one_that_is_removed_goes_on_from_its_check
     assert_eq!(
         news(&rig, 0),
         [
-            StreamNews::Added {
-                stream: stream.clone()
-            },
-            StreamNews::Removed {
-                stream: stream.clone()
-            },
-            StreamNews::NotRead {
-                stream: stream.clone(),
-                leases: 2
-            },
+            StreamNews::Added { stream: stream.clone() },
+            StreamNews::Removed { stream: stream.clone() },
+            StreamNews::NotRead { stream: stream.clone(), leases: 2 },
             StreamNews::Added { stream },
         ]
     );
@@ -249,11 +229,7 @@ fn a_stream_that_does_not_exist_is_told_and_the_others_are_read() {
     rig.join();
     rig.secs(5);
     assert_eq!((held(&rig, 0, "orders"), held(&rig, 0, "returns")), (2, 2));
-    assert_eq!(
-        news(&rig, 0)[..],
-        [],
-        "answers of one moment may be wrong, and no restart looks again"
-    );
+    assert_eq!(news(&rig, 0)[..], [], "answers of one moment may be wrong, and no restart looks again");
     rig.run(rig.config.stream_lag());
     assert!(
         matches!(&news(&rig, 0)[..], [StreamNews::Lost { stream, .. }] if *stream == id("nowhere").to_string())
@@ -309,13 +285,8 @@ fn rows_of_a_stream_that_no_worker_reads_are_removed_whatever_becomes_of_the_lea
     assert_eq!(row(&rig, "returns", 0).key, key("returns", 0), "not yet");
     rig.secs(120);
     let rows = rig.table.rows.as_ref().expect("a table");
-    assert!(
-        rows.keys()
-            .all(|lease| lease.as_str().starts_with(id("orders").as_str()))
-    );
-    let forgotten = news(&rig, 2)
-        .into_iter()
-        .filter(|news| matches!(news, StreamNews::Forgot { .. }));
+    assert!(rows.keys().all(|lease| lease.as_str().starts_with(id("orders").as_str())));
+    let forgotten = news(&rig, 2).into_iter().filter(|news| matches!(news, StreamNews::Forgot { .. }));
     assert_eq!(forgotten.count(), 2);
 }
 
@@ -341,11 +312,7 @@ fn the_rows_of_a_stream_that_was_lost_stay() {
     assert_eq!(rig.table.rows.as_ref().map(|rows| rows.len()), Some(4));
     rig.call(0, Call::RemoveStream(id("returns")));
     rig.secs(1_000);
-    assert_eq!(
-        rig.table.rows.as_ref().map(|rows| rows.len()),
-        Some(4),
-        "it was lost before it was removed"
-    );
+    assert_eq!(rig.table.rows.as_ref().map(|rows| rows.len()), Some(4), "it was lost before it was removed");
 }
 
 /// A row that somebody has touched since it was read is not removed.
@@ -394,10 +361,7 @@ fn what_is_said_to_a_worker_of_one_stream_about_others_is_ignored() {
     rig.call(0, Call::AddStream(id("orders").into()));
     rig.call(0, Call::RemoveStream(id("orders")));
     rig.secs(60);
-    assert_eq!(
-        (rig.workers[0].engine().held().count(), news(&rig, 0)),
-        (2, Vec::new())
-    );
+    assert_eq!((rig.workers[0].engine().held().count(), news(&rig, 0)), (2, Vec::new()));
 }
 
 /// Hangs what is asked about one stream.
@@ -440,10 +404,7 @@ fn a_page_that_was_asked_for_before_a_stream_is_read_again_says_nothing() {
     let mut rig = application(&[("orders", 2), ("returns", 1)]);
     put(&mut rig, "returns", 0, 5);
     stream(&mut rig, "returns").split(0).expect("a shard");
-    let from = |position| StreamSource {
-        initial_position: Some(position),
-        ..id("returns").into()
-    };
+    let from = |position| StreamSource { initial_position: Some(position), ..id("returns").into() };
     rig.configure(|config| config.with_streams(vec![id("orders").into(), from(InitialPosition::Latest)]));
     rig.join_trapped(Some(hang_listings("returns")));
     rig.secs(5);

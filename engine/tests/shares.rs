@@ -14,9 +14,7 @@ type Owners<'a> = &'a [(&'a str, u32)];
 /// A table whose leases are these workers', that renew them in the rows only.
 fn table_of(owners: Owners) -> Rig {
     let mut rig = Rig::new(owners.iter().map(|(_, leases)| leases).sum(), 0);
-    let names = owners
-        .iter()
-        .flat_map(|(name, leases)| std::iter::repeat_n(*name, *leases as usize));
+    let names = owners.iter().flat_map(|(name, leases)| std::iter::repeat_n(*name, *leases as usize));
     let rows = names.enumerate().map(|(n, name)| {
         let shard = &rig.stream.shards[&Rig::id(n as u32)];
         let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
@@ -76,11 +74,7 @@ fn it_is_stolen_from_the_busiest_what_it_has_above_its_share() {
     assert_eq!(stolen(&[("a", 10)], 3), from("a", 3), "no more at a time");
     assert_eq!(stolen(&[("a", 2), ("b", 7)], 10), from("b", 3), "all we lack");
     assert_eq!(stolen(&[("a", 3), ("b", 6), ("c", 3)], 10), from("b", 3));
-    assert_eq!(
-        stolen(&[("a", 1), ("b", 1)], 10),
-        None,
-        "more workers than leases"
-    );
+    assert_eq!(stolen(&[("a", 1), ("b", 1)], 10), None, "more workers than leases");
     assert_eq!(stolen(&[("a", 1)], 10), None);
 }
 
@@ -108,11 +102,7 @@ fn a_choice_of_a_large_fleet_tells_of_ourselves_too() {
         let mut counts: Vec<(&str, u32)> = owners[..others.min(Choice::MOST - 1)].to_vec();
         let me = rig.workers[0].engine().worker().unwrap();
         counts.push((me.as_str(), 0));
-        let told: Vec<(&str, u32)> = choice
-            .counts
-            .iter()
-            .map(|(worker, n)| (worker.as_str(), *n))
-            .collect();
+        let told: Vec<(&str, u32)> = choice.counts.iter().map(|(worker, n)| (worker.as_str(), *n)).collect();
         assert_eq!(told, counts);
     }
 }
@@ -153,9 +143,7 @@ fn all_of_a_dead_worker_is_taken_at_once() {
     rig.secs(40);
     // Before it is known to be dead, one is stolen from it.
     let choices = choices(&rig);
-    let taken = choices
-        .iter()
-        .map(|(_, choice)| (choice.taken, choice.victim.is_some()));
+    let taken = choices.iter().map(|(_, choice)| (choice.taken, choice.victim.is_some()));
     assert_eq!(taken.collect::<Vec<_>>(), [(1, true), (5, false)]);
 }
 
@@ -163,22 +151,13 @@ fn all_of_a_dead_worker_is_taken_at_once() {
 fn takes(rig: &Rig) -> Vec<(u32, Span)> {
     let choices = choices(rig);
     let first = choices.first().map(|(at, _)| *at);
-    let taken = choices
-        .iter()
-        .map(|(at, choice)| (choice.taken, at.since(first.unwrap())));
+    let taken = choices.iter().map(|(at, choice)| (choice.taken, at.since(first.unwrap())));
     taken.collect()
 }
 
 /// What nobody has, as a worker left it that gave it up.
 fn given_up(rig: &mut Rig) {
-    for row in rig
-        .table
-        .rows
-        .as_mut()
-        .unwrap()
-        .values_mut()
-        .filter(|row| row.owner.is_none())
-    {
+    for row in rig.table.rows.as_mut().unwrap().values_mut().filter(|row| row.owner.is_none()) {
         row.counter = 7;
     }
 }
@@ -295,10 +274,6 @@ fn no_more_are_had_than_one_may_have() {
         rig.configure(|config| config.with_max_leases(3));
         rig.join();
         rig.secs(120);
-        assert_eq!(
-            (0..8).filter(|n| rig.owner(*n) == Some(0)).count(),
-            3,
-            "{owners:?}"
-        );
+        assert_eq!((0..8).filter(|n| rig.owner(*n) == Some(0)).count(), 3, "{owners:?}");
     }
 }

@@ -23,9 +23,7 @@ fn stalls(rig: &Rig) -> Vec<(u64, Stall)> {
 
 fn moves(rig: &Rig) -> usize {
     let notices = rig.workers[0].notices.iter();
-    notices
-        .filter(|(_, notice)| matches!(notice, Notice::Moving { .. }))
-        .count()
+    notices.filter(|(_, notice)| matches!(notice, Notice::Moving { .. })).count()
 }
 
 #[test]
@@ -38,10 +36,7 @@ fn a_handler_that_does_not_return_is_reported_again_whenever_the_time_has_double
     rig.put(0, 10);
     rig.secs(300);
     let handler = Stall::Handler { attempt: 1 };
-    assert_eq!(
-        stalls(&rig),
-        [(60, handler.clone()), (120, handler.clone()), (240, handler)]
-    );
+    assert_eq!(stalls(&rig), [(60, handler.clone()), (120, handler.clone()), (240, handler)]);
     rig.workers[0].trap = None;
     rig.release(0);
     rig.secs(100);
@@ -131,10 +126,7 @@ fn every_reason_is_named() {
         rig.put(0, 10);
         rig.secs(80);
         let found = stalls(&rig);
-        let why = found
-            .first()
-            .map(|(_, why)| format!("{why:?}"))
-            .unwrap_or_default();
+        let why = found.first().map(|(_, why)| format!("{why:?}")).unwrap_or_default();
         assert!(why.starts_with(name), "{name}: {found:?}");
     }
 }
@@ -158,12 +150,7 @@ fn a_child_says_which_parent_it_waits_for() {
     rig.table.rows.as_mut().unwrap().insert(child.key.clone(), child);
     rig.secs(150);
     let found = stalls(&rig);
-    assert!(
-        found
-            .iter()
-            .any(|(_, why)| *why == Stall::Parents(vec![Rig::id(0)])),
-        "{found:?}"
-    );
+    assert!(found.iter().any(|(_, why)| *why == Stall::Parents(vec![Rig::id(0)])), "{found:?}");
 }
 
 /// A fleet of one that finds a table with this row in it.
@@ -183,19 +170,15 @@ fn begins_with(row: LeaseRow) -> Rig {
 }
 
 fn refusal(rig: &Rig) -> Option<String> {
-    rig.workers[0]
-        .notices
-        .iter()
-        .find_map(|(_, notice)| match notice {
-            Notice::Fatal(fatal @ Fatal::OtherStream { .. }) => Some(fatal.to_string()),
-            _ => None,
-        })
+    rig.workers[0].notices.iter().find_map(|(_, notice)| match notice {
+        Notice::Fatal(fatal @ Fatal::OtherStream { .. }) => Some(fatal.to_string()),
+        _ => None,
+    })
 }
 
 fn writes(rig: &Rig) -> usize {
     let sent = rig.workers[0].sent.iter();
-    sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(_))))
-        .count()
+    sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(_)))).count()
 }
 
 #[test]
@@ -203,10 +186,7 @@ fn a_table_of_another_stream_is_refused_and_left_alone() {
     let key = Rig::id(1).to_lease();
     let others = [
         LeaseRow {
-            range: Some(HashRange {
-                start: HashKey(5),
-                end: HashKey(9),
-            }),
+            range: Some(HashRange { start: HashKey(5), end: HashKey(9) }),
             ..LeaseRow::new(key.clone(), Checkpoint::TrimHorizon)
         },
         LeaseRow::new(key.clone(), Checkpoint::At(Position::of(0.into()))),
@@ -216,10 +196,7 @@ fn a_table_of_another_stream_is_refused_and_left_alone() {
         let mut rig = begins_with(other.clone());
         rig.secs(120);
         let refusal = refusal(&rig).unwrap_or_default();
-        assert!(
-            refusal.contains("filled from another stream"),
-            "{other:?}: {refusal:?}"
-        );
+        assert!(refusal.contains("filled from another stream"), "{other:?}: {refusal:?}");
         assert_eq!(writes(&rig), 0, "{other:?}");
     }
 }

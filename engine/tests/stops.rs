@@ -26,10 +26,8 @@ fn holder() -> Rig {
 /// The same, and the handler hangs with the first batch of the first shard.
 fn hanging() -> Rig {
     let mut rig = holder();
-    rig.workers[0].trap = always(
-        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
-        || Trick::Hang,
-    );
+    rig.workers[0].trap =
+        always(|effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })), || Trick::Hang);
     rig.put(0, 5);
     rig.secs(10);
     rig
@@ -122,10 +120,8 @@ fn a_stop_within_a_time_of_its_own_ends_then_whatever_the_option_says() {
     let within = Span::from_secs(20);
     let mut rig = holder();
     assert!(rig.config.shutdown_timeout() > within);
-    rig.workers[0].trap = always(
-        |effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })),
-        || Trick::Hang,
-    );
+    rig.workers[0].trap =
+        always(|effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })), || Trick::Hang);
     rig.put(0, 5);
     rig.secs(10);
     rig.call(0, Call::ShutdownWithin(within));
@@ -225,12 +221,9 @@ fn an_end_that_is_known_late_names_the_children_all_the_same() {
     }
     rig.workers[0].trap = None;
     rig.release(0);
-    let ended = rig.workers[0]
-        .notices
-        .iter()
-        .find_map(|(_, notice)| match notice {
-            Notice::Ended { children, .. } => Some(children.clone()),
-            _ => None,
-        });
+    let ended = rig.workers[0].notices.iter().find_map(|(_, notice)| match notice {
+        Notice::Ended { children, .. } => Some(children.clone()),
+        _ => None,
+    });
     assert_eq!(ended, Some(vec![Rig::id(3), Rig::id(4)]));
 }

@@ -14,10 +14,7 @@ fn is_of_owner(effect: &Effect) -> bool {
     let Effect::Table(TableOp::Write(change)) = effect else {
         return false;
     };
-    matches!(
-        change,
-        Change::Renew { .. } | Change::Checkpoint { .. } | Change::Release { .. }
-    )
+    matches!(change, Change::Renew { .. } | Change::Checkpoint { .. } | Change::Release { .. })
 }
 
 /// A rig whose workers may have so many requests under way.
@@ -61,10 +58,7 @@ fn leases_are_taken_some_at_a_time_and_each_has_its_turn() {
     assert_eq!(taken.len(), 20);
     rig.secs(5);
     let more = rig.workers[0].turns() - inputs;
-    assert!(
-        more < 1_000,
-        "a lease that waits is not looked at all the time: {more}"
-    );
+    assert!(more < 1_000, "a lease that waits is not looked at all the time: {more}");
     rig.secs(20);
     rig.assert_all_processed();
 }
@@ -88,10 +82,7 @@ fn owners_that_wait_for_their_turn_renew_in_the_end() {
     }
     assert_eq!(renewed.len(), 20, "who came first, renews first");
     let more = rig.workers[0].turns() - inputs;
-    assert!(
-        more < 100,
-        "a lease that waits is not looked at all the time: {more}"
-    );
+    assert!(more < 100, "a lease that waits is not looked at all the time: {more}");
     let all = before.iter().zip(counters(&rig));
     assert!(all.clone().all(|(before, now)| *before < now), "{all:?}");
 }

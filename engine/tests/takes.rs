@@ -28,9 +28,7 @@ fn fleet(mut trick: impl FnMut() -> Trick + 'static) -> Rig {
 
 fn takes(rig: &Rig) -> Vec<Mono> {
     let sent = rig.workers[1].sent.iter();
-    sent.filter(|(_, effect)| is_take(effect))
-        .map(|(at, _)| *at)
-        .collect()
+    sent.filter(|(_, effect)| is_take(effect)).map(|(at, _)| *at).collect()
 }
 
 fn told(rig: &Rig, what: impl Fn(&Notice) -> bool) -> usize {
@@ -58,10 +56,7 @@ fn a_take_that_was_not_carried_out_is_tried_again_after_growing_pauses_and_left_
     });
     let changes: BTreeSet<(u64, u64)> = changes.take(5).collect();
     assert_eq!(changes.len(), 1, "{changes:?}");
-    assert!(
-        changes.iter().all(|(counter, next)| next > counter),
-        "{changes:?}"
-    );
+    assert!(changes.iter().all(|(counter, next)| next > counter), "{changes:?}");
 }
 
 #[test]
@@ -118,9 +113,7 @@ fn a_steal_does_not_follow_a_lease_to_a_third_worker() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
     let steals = |effect: &Effect| is_take(effect);
-    let worker = rig.join_trapped(Some(Box::new(move |effect| {
-        steals(effect).then_some(Trick::Hang)
-    })));
+    let worker = rig.join_trapped(Some(Box::new(move |effect| steals(effect).then_some(Trick::Hang))));
     while rig.workers[worker].hung.is_empty() {
         rig.secs(1);
     }
@@ -214,10 +207,7 @@ fn a_steal_follows_an_owner_that_renews_a_few_times_only() {
             return None;
         };
         counter += 1;
-        let row = LeaseRow {
-            counter,
-            ..rows[change.key()].clone()
-        };
+        let row = LeaseRow { counter, ..rows[change.key()].clone() };
         Some(Trick::Instead(refused(Why::ConditionFailed, Some(row))))
     };
     rig.join_trapped(Some(Box::new(renewed)));
@@ -225,10 +215,7 @@ fn a_steal_follows_an_owner_that_renews_a_few_times_only() {
         rig.secs(1);
     }
     assert_eq!(takes(&rig).len(), 6, "once, and five times more");
-    assert_eq!(
-        told(&rig, |notice| matches!(notice, Notice::MissedTake { .. })),
-        1
-    );
+    assert_eq!(told(&rig, |notice| matches!(notice, Notice::MissedTake { .. })), 1);
 }
 
 /// Rows that name us are of an earlier answer that was lost: nobody else can believe in them.
@@ -236,9 +223,7 @@ fn a_steal_follows_an_owner_that_renews_a_few_times_only() {
 fn what_names_us_already_is_opened_at_once() {
     let mut other = Rig::new(2, 2);
     other.secs(120);
-    let me = (0..2)
-        .find(|&n| other.owner(n) == Some(1))
-        .map(|n| other.row(n).owner.clone());
+    let me = (0..2).find(|&n| other.owner(n) == Some(1)).map(|n| other.row(n).owner.clone());
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
     rig.workers[0].alive = false;
@@ -283,8 +268,7 @@ fn checkpoints_take_the_place_of_renewals() {
     rig.secs(10);
     let writes = |rig: &Rig| {
         let sent = rig.workers[0].sent.iter();
-        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(_))))
-            .count()
+        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(_)))).count()
     };
     let mut counts = Vec::new();
     for busy in [false, true] {

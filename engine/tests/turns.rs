@@ -74,10 +74,7 @@ fn what_nobody_shared_out_begins_with_the_first_member() {
         }
         rig.secs(2);
     }
-    let taken = first_takes(&rig, 7)
-        .iter()
-        .map(Option::is_some)
-        .collect::<Vec<_>>();
+    let taken = first_takes(&rig, 7).iter().map(Option::is_some).collect::<Vec<_>>();
     assert_eq!(taken, [false, false, false, true, false, false, true]);
 }
 
@@ -100,10 +97,7 @@ fn a_shard_of_ours_without_a_lease_is_asked_for() {
     beside(&mut rig, "0-client", 40);
     let (a, b) = rig.split(0);
     let seen = rig.side.shared().map(|shared| shared.at);
-    let shared = Shared {
-        shards: [1, a, b].map(Rig::id).to_vec(),
-        at: stamp(&rig),
-    };
+    let shared = Shared { shards: [1, a, b].map(Rig::id).to_vec(), at: stamp(&rig) };
     rig.side.write(MembersChange::Share { shared, seen });
     let since = rig.now;
     let checks = rig.config.members().check_interval().times(2) + rig.config.scan_interval();
@@ -123,13 +117,7 @@ fn a_shard_of_anothers_without_a_lease_is_not_asked_for() {
     let repairs = |rig: &Rig| {
         use ListReason::{SharedList, SharedShardWithoutLease};
         let asked = |(at, notice): &&(Mono, Notice)| {
-            *at >= since
-                && matches!(
-                    notice,
-                    Notice::Listing {
-                        why: SharedList | SharedShardWithoutLease
-                    }
-                )
+            *at >= since && matches!(notice, Notice::Listing { why: SharedList | SharedShardWithoutLease })
         };
         rig.workers[0].notices.iter().filter(asked).count()
     };

@@ -72,12 +72,7 @@ impl Side {
         for shard in 0..shards {
             stream.put(shard, 10).unwrap();
         }
-        let seen = Seen {
-            stream,
-            reading: Reading::default(),
-            fatal: None,
-            read: Vec::new(),
-        };
+        let seen = Seen { stream, reading: Reading::default(), fatal: None, read: Vec::new() };
         let driven = Driven::default();
         Self { driven, seen }
     }
@@ -88,21 +83,9 @@ impl Side {
 
     fn boot(&mut self, table: &mut LeaseTable, name: &str, at: Mono, seed: u64) {
         let config = Config::default().with_table("app").with_stream(name);
-        let boot = Boot {
-            worker: name.into(),
-            incarnation: 1,
-            seed,
-            config,
-        };
+        let boot = Boot { worker: name.into(), incarnation: 1, seed, config };
         let body = Body::Boot(Box::new(boot));
-        self.tell(
-            table,
-            Input {
-                at,
-                wall: Wall(1),
-                body,
-            },
-        );
+        self.tell(table, Input { at, wall: Wall(1), body });
     }
 
     /// All that is due until then.
@@ -110,14 +93,7 @@ impl Side {
         while self.driven.wake_at() <= at && !self.driven.engine().is_stopped() {
             let at = self.driven.wake_at();
             let body = Body::Tick;
-            self.tell(
-                table,
-                Input {
-                    at,
-                    wall: Wall(1),
-                    body,
-                },
-            );
+            self.tell(table, Input { at, wall: Wall(1), body });
         }
     }
 
@@ -153,12 +129,7 @@ fn the_second_fleet_refuses_and_the_first_reads_on() {
     returns.boot(&mut table, "returns", seconds(30), 2);
     go_on(&mut table, &mut [&mut orders, &mut returns], 30, 40);
     assert!(returns.refuses(), "{:?}", returns.seen.fatal);
-    let said = returns
-        .seen
-        .fatal
-        .as_ref()
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let said = returns.seen.fatal.as_ref().map(ToString::to_string).unwrap_or_default();
     for part in [&*arn("orders"), &*arn("returns"), "\"app\"", "shardId-"] {
         assert!(said.contains(part), "expected {part} in {said}");
     }
@@ -169,10 +140,7 @@ fn the_second_fleet_refuses_and_the_first_reads_on() {
     assert_eq!(orders.records(), 25);
     let rows = table.rows.unwrap();
     assert_eq!(rows.len(), 2);
-    assert!(
-        rows.values()
-            .all(|row| row.stream == Some(identity("orders", CREATED)))
-    );
+    assert!(rows.values().all(|row| row.stream == Some(identity("orders", CREATED))));
 }
 
 /// Which fleet is quicker does not matter: no lease is read under the wrong stream, and no fleet goes on with half of its shards.
@@ -188,14 +156,8 @@ fn of_two_fleets_that_begin_together_none_reads_under_leases_of_the_other() {
         go_on(&mut table, &mut [&mut orders, &mut returns], 1, 40);
         for (side, name, shards) in [(&orders, "orders", one), (&returns, "returns", other)] {
             let ours = Some(identity(name, CREATED));
-            assert!(
-                side.seen.read.iter().all(|row| row.stream == ours),
-                "seed {seed}: {name}"
-            );
-            assert!(
-                side.refuses() || side.records() == 10 * shards as usize,
-                "seed {seed}: {name}"
-            );
+            assert!(side.seen.read.iter().all(|row| row.stream == ours), "seed {seed}: {name}");
+            assert!(side.refuses() || side.records() == 10 * shards as usize, "seed {seed}: {name}");
         }
         assert!(orders.refuses() || returns.refuses(), "seed {seed}");
     }
@@ -210,10 +172,7 @@ fn a_fleet_whose_rows_name_no_stream_is_joined_and_its_rows_name_it_then() {
     go_on(&mut table, &mut [&mut orders], 1, 30);
     assert_eq!((orders.records(), &orders.seen.fatal), (20, &None));
     let rows = table.rows.unwrap();
-    assert!(
-        rows.values()
-            .all(|row| row.stream == Some(identity("orders", CREATED)))
-    );
+    assert!(rows.values().all(|row| row.stream == Some(identity("orders", CREATED))));
 }
 
 #[test]

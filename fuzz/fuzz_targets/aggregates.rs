@@ -106,9 +106,7 @@ fn drawn(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, Option<Expected>)> {
     // The order of fields of different numbers means nothing.
     let tables_last: bool = u.arbitrary()?;
     let mut tables = Vec::new();
-    hashes
-        .iter()
-        .for_each(|(text, _)| field(2, text.as_bytes(), &mut tables));
+    hashes.iter().for_each(|(text, _)| field(2, text.as_bytes(), &mut tables));
     if !tables_last {
         body.append(&mut tables);
     }
@@ -124,20 +122,11 @@ fn drawn(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, Option<Expected>)> {
     };
     let expected = packed.iter().map(expected).collect();
     // Between magic and sum there must be something.
-    Ok(if body.is_empty() {
-        (body, None)
-    } else {
-        (body, expected)
-    })
+    Ok(if body.is_empty() { (body, None) } else { (body, expected) })
 }
 
 fn record(data: Vec<u8>) -> Record {
-    Record::new(
-        "shardId-0".into(),
-        Position::of(7.into()),
-        "outer".into(),
-        data.into(),
-    )
+    Record::new("shardId-0".into(), Position::of(7.into()), "outer".into(), data.into())
 }
 
 /// What comes out of a record. Each part has the place of its record, and a number.
@@ -145,10 +134,7 @@ fn taken_apart(data: Vec<u8>) -> Option<Expected> {
     let record = record(data);
     let parts = parts(&record)?;
     for (n, part) in parts.iter().enumerate() {
-        let expected = Position {
-            sub: n as u64,
-            ..record.position
-        };
+        let expected = Position { sub: n as u64, ..record.position };
         assert_eq!((part.position, &part.shard), (expected, &record.shard));
         assert!(part.aggregated && part.arrival == record.arrival);
         let own = || u128::from_be_bytes(Md5::digest(part.partition_key.as_bytes()).into());

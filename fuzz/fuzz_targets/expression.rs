@@ -16,10 +16,7 @@ use std::sync::LazyLock;
 static ITEM: LazyLock<Item> = LazyLock::new(|| {
     let inner = BTreeMap::from([
         ("a0".to_string(), AttributeValue::s("shardId-000000000001")),
-        (
-            "a8".to_string(),
-            AttributeValue::L(vec![AttributeValue::n(1), AttributeValue::Null]),
-        ),
+        ("a8".to_string(), AttributeValue::L(vec![AttributeValue::n(1), AttributeValue::Null])),
     ]);
     let values = [
         AttributeValue::s("shardId-000000000000"),
@@ -34,11 +31,7 @@ static ITEM: LazyLock<Item> = LazyLock::new(|| {
         AttributeValue::M(inner),
     ];
     let name = |n| AttributeName::Owned(format!("a{n}"));
-    values
-        .into_iter()
-        .enumerate()
-        .map(|(n, value)| (name(n), value))
-        .collect()
+    values.into_iter().enumerate().map(|(n, value)| (name(n), value)).collect()
 });
 
 fn binder() -> Binder {
@@ -55,17 +48,10 @@ fn updated(update: &Update, old: &Item) {
     let Ok(new) = update.apply(old) else {
         return;
     };
-    assert_eq!(
-        update.apply(old).as_ref(),
-        Ok(&new),
-        "an update that differs from itself"
-    );
+    assert_eq!(update.apply(old).as_ref(), Ok(&new), "an update that differs from itself");
     for (name, value) in old {
         let named = update.actions.iter().any(|action| action.path().head == *name);
-        assert!(
-            named || new.get(name) == Some(value),
-            "{name} was changed unasked"
-        );
+        assert!(named || new.get(name) == Some(value), "{name} was changed unasked");
     }
 }
 
@@ -77,11 +63,7 @@ fuzz_target!(|text: &str| {
     let items = [&*ITEM, &Item::new()];
     match kind {
         "condition" | "filter" => {
-            let parse = if kind == "filter" {
-                parse_filter
-            } else {
-                parse_condition
-            };
+            let parse = if kind == "filter" { parse_filter } else { parse_condition };
             if let Ok(condition) = parse(text, binder) {
                 for item in items {
                     condition.holds(item);

@@ -11,13 +11,8 @@ use serde_json::Value;
 
 /// The most lines of one run; a longer one finds no more and takes longer.
 const MOST: usize = 64;
-const TOKENS: [&str; 5] = [
-    "ShardIterator",
-    "NextShardIterator",
-    "NextToken",
-    "LastEvaluatedKey",
-    "LastEvaluatedTableName",
-];
+const TOKENS: [&str; 5] =
+    ["ShardIterator", "NextShardIterator", "NextToken", "LastEvaluatedKey", "LastEvaluatedTableName"];
 
 fn fill_in(body: &mut Value, token: &Value) {
     match body {
@@ -37,10 +32,7 @@ fuzz_target!(|text: &str| {
         ..DynamoConfig::default()
     });
     // Few shards: a stream of thousands is legal, and slow to make under instrumentation.
-    let mut kinesis = Kinesis::new(KinesisConfig {
-        shard_limit: 64,
-        ..KinesisConfig::instant()
-    });
+    let mut kinesis = Kinesis::new(KinesisConfig { shard_limit: 64, ..KinesisConfig::instant() });
     let mut now_ms: i64 = 1_700_000_000_000;
     let mut token = Value::Null;
     for line in text.lines().take(MOST) {
@@ -59,12 +51,12 @@ fuzz_target!(|text: &str| {
         };
         fill_in(&mut body, &token);
         let answer = match service {
-            "dynamo" => dynamo
-                .call(now_ms, operation, &body)
-                .map_err(|error| assert!(error.to_json().is_object())),
-            "kinesis" => kinesis
-                .call(now_ms, operation, body)
-                .map_err(|error| assert!(!error.code.is_empty())),
+            "dynamo" => {
+                dynamo.call(now_ms, operation, &body).map_err(|error| assert!(error.to_json().is_object()))
+            }
+            "kinesis" => {
+                kinesis.call(now_ms, operation, body).map_err(|error| assert!(!error.code.is_empty()))
+            }
             _ => continue,
         };
         if let Ok(Value::Object(answer)) = answer

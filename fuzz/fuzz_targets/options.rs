@@ -36,21 +36,11 @@ fn read_refusal(sentence: &str) {
 
 /// A time in microseconds, as the manual says it: a number with no more digits than microseconds have, and a unit.
 fn micros(text: &str) -> Option<u64> {
-    let units = [
-        ("us", 1_u128),
-        ("ms", 1_000),
-        ("min", 60_000_000),
-        ("s", 1_000_000),
-        ("h", 3_600_000_000),
-    ];
-    let (number, unit) = units
-        .iter()
-        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
+    let units = [("us", 1_u128), ("ms", 1_000), ("min", 60_000_000), ("s", 1_000_000), ("h", 3_600_000_000)];
+    let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
     let number = number.trim_end_matches(' ');
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
-    if [whole, part]
-        .iter()
-        .any(|digits| digits.is_empty() || digits.contains(|c: char| !c.is_ascii_digit()))
+    if [whole, part].iter().any(|digits| digits.is_empty() || digits.contains(|c: char| !c.is_ascii_digit()))
     {
         return None;
     }
@@ -62,24 +52,17 @@ fn micros(text: &str) -> Option<u64> {
 
 /// Whether a time has so many digits after the point that a worker may refuse it, zeros though they are.
 fn too_fine(text: &str) -> bool {
-    text.split_once('.')
-        .is_some_and(|(_, part)| part.bytes().take_while(u8::is_ascii_digit).count() > 9)
+    text.split_once('.').is_some_and(|(_, part)| part.bytes().take_while(u8::is_ascii_digit).count() > 9)
 }
 
 /// One option from one text: refused with its name, or read back from its own text as the same.
 fn one(name: &str, text: &str) {
     let before = Config::default();
-    let is_time = before
-        .option(name)
-        .as_deref()
-        .is_some_and(|text| micros(text).is_some());
+    let is_time = before.option(name).as_deref().is_some_and(|text| micros(text).is_some());
     match before.with_option(name, text) {
         Err(refused) => {
             let sentence = refused.to_string();
-            assert!(
-                sentence.contains(name) && sentence.contains("expected "),
-                "{sentence:?}"
-            );
+            assert!(sentence.contains(name) && sentence.contains("expected "), "{sentence:?}");
             assert!(
                 !is_time || too_fine(text) || micros(text).is_none(),
                 "{name}: {text:?} is a time, and yet: {sentence}"
@@ -88,11 +71,7 @@ fn one(name: &str, text: &str) {
         Ok(config) => {
             let said = config.option(name);
             if is_time {
-                assert_eq!(
-                    said.as_deref().and_then(micros),
-                    micros(text),
-                    "{name} = {text:?}"
-                );
+                assert_eq!(said.as_deref().and_then(micros), micros(text), "{name} = {text:?}");
             }
             if let Some(said) = said {
                 assert_eq!(
@@ -120,21 +99,11 @@ fn compare(settings: &Settings, sources: [&Values; 3]) {
             "format" => assert_eq!(settings.format.name(), text),
             "worker_id" => assert_eq!(settings.worker_id.as_deref(), Some(text)),
             "initial_position" => {
-                assert_eq!(
-                    position::parse_position(text),
-                    Ok(settings.config.initial_position())
-                );
+                assert_eq!(position::parse_position(text), Ok(settings.config.initial_position()));
             }
             name => {
-                let alone = Config::default()
-                    .with_option(name, text)
-                    .expect("it was accepted before");
-                assert_eq!(
-                    settings.config.option(name),
-                    alone.option(name),
-                    "{name} of {}",
-                    given.source
-                );
+                let alone = Config::default().with_option(name, text).expect("it was accepted before");
+                assert_eq!(settings.config.option(name), alone.option(name), "{name} of {}", given.source);
             }
         }
     }
@@ -170,13 +139,7 @@ fuzz_target!(|text: &str| {
             one(name, text);
             if let Some(known) = NAMES.iter().find(|known| known.name() == name) {
                 let source = Source::Flag(known.flag());
-                flags.insert(
-                    known.name(),
-                    Given {
-                        text: text.to_owned(),
-                        source,
-                    },
-                );
+                flags.insert(known.name(), Given { text: text.to_owned(), source });
             }
         }
     }

@@ -29,10 +29,7 @@ fuzz_target!(|data: &[u8]| {
     let again: Result<Scenario, _> = shown.parse();
     assert_eq!(again.as_ref(), Ok(&scenario), "{shown}");
     if is_small(&scenario) {
-        let stop = Options {
-            stop: true,
-            ..Options::default()
-        };
+        let stop = Options { stop: true, ..Options::default() };
         if let Err(panic) = run_plan(scenario.plan, &stop) {
             panic!("{panic} in {shown}");
         }

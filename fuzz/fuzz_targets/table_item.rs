@@ -26,21 +26,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 /// Attributes of other kinds of items, and a stranger's: no change of a lease touches them.
-const OTHERS: [&str; 7] = [
-    "lut",
-    "recordVersionNumber",
-    "cv",
-    "tm",
-    "streamId",
-    "stranger",
-    "",
-];
+const OTHERS: [&str; 7] = ["lut", "recordVersionNumber", "cv", "tm", "streamId", "stranger", ""];
 /// A checkpoint that a worker of KCL prepared. No row of ours has one, and none is read: a checkpoint removes it, as KCL does.
-const PREPARED: [&str; 3] = [
-    "pendingCheckpoint",
-    "pendingCheckpointSubSequenceNumber",
-    "pendingCheckpointState",
-];
+const PREPARED: [&str; 3] =
+    ["pendingCheckpoint", "pendingCheckpointSubSequenceNumber", "pendingCheckpointState"];
 const TEXTS: [&str; 14] = [
     "",
     "LEASE",
@@ -78,15 +67,9 @@ fn full_rows() -> Vec<LeaseRow> {
     free.counter = 1_767_323_045_000_000;
     let mut owned = free.clone();
     owned.owner = Some("w1".into());
-    owned.checkpoint = Checkpoint::At(Position {
-        sequence: SequenceNumber::from_words([1, 2, 3]),
-        sub: 4,
-    });
+    owned.checkpoint = Checkpoint::At(Position { sequence: SequenceNumber::from_words([1, 2, 3]), sub: 4 });
     owned.parents = vec!["shardId-000000000001".into()];
-    owned.range = Some(HashRange {
-        start: HashKey(5),
-        end: HashKey(50),
-    });
+    owned.range = Some(HashRange { start: HashKey(5), end: HashKey(50) });
     (owned.hands_over, owned.switches, owned.throughput) = (HandsOver::Yes, 2, Some(3_000_000));
     let mut given = owned.clone();
     given.handing_over = Some("w2".into());
@@ -98,10 +81,8 @@ fn full_rows() -> Vec<LeaseRow> {
     of_several.key = "111122223333:orders:1700000000:shardId-000000000000".into();
     let mut latest = owned.clone();
     (latest.checkpoint, latest.began) = (Checkpoint::Latest, Some(Wall(1_767_323_045_000)));
-    latest.stream = StreamIdentity::new(
-        "arn:aws:kinesis:us-east-1:111122223333:stream/orders",
-        Wall(1_700_000_000_000),
-    );
+    latest.stream =
+        StreamIdentity::new("arn:aws:kinesis:us-east-1:111122223333:stream/orders", Wall(1_700_000_000_000));
     let mut at_timestamp = latest.clone();
     at_timestamp.checkpoint = Checkpoint::AtTimestamp;
     vec![free, owned, given, ended, of_several, latest, at_timestamp]
@@ -112,9 +93,7 @@ impl Known {
         let rows = full_rows();
         let create = |row: &LeaseRow| {
             let mut item = None;
-            let created = format
-                .encode(&Change::Create(Box::new(row.clone())))
-                .carry_out(&mut item);
+            let created = format.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut item);
             created.expect("there is no such row");
             item.expect("a creation makes a row")
         };
@@ -128,39 +107,22 @@ impl Known {
                 names.extend(update.remove);
             }
         }
-        own.extend(
-            names
-                .iter()
-                .filter(|name| is_read(format, &created, name))
-                .cloned(),
-        );
-        let strange: Vec<_> = names
-            .iter()
-            .filter(|name| !own.contains(*name) && !PREPARED.contains(&&***name))
-            .collect();
-        assert!(
-            strange.is_empty(),
-            "{format} changes {strange:?}, and neither reads nor creates them"
-        );
+        own.extend(names.iter().filter(|name| is_read(format, &created, name)).cloned());
+        let strange: Vec<_> =
+            names.iter().filter(|name| !own.contains(*name) && !PREPARED.contains(&&***name)).collect();
+        assert!(strange.is_empty(), "{format} changes {strange:?}, and neither reads nor creates them");
         assert!(
             OTHERS.iter().all(|name| !names.contains(*name)),
             "{format} changes what is another program's"
         );
         let names = names.into_iter().chain(PREPARED.map(Into::into)).collect();
-        Self {
-            format,
-            created,
-            names,
-            own,
-        }
+        Self { format, created, names, own }
     }
 
     /// Whether a change may touch an attribute.
     fn may_touch(&self, change: &Change, name: &AttributeName) -> bool {
-        let progress = matches!(
-            change,
-            Change::Checkpoint { .. } | Change::End { .. } | Change::Reset { .. }
-        );
+        let progress =
+            matches!(change, Change::Checkpoint { .. } | Change::End { .. } | Change::Reset { .. });
         self.own.contains(name) || progress && self.format == Format::Kcl && PREPARED.contains(&&**name)
     }
 }
@@ -190,11 +152,7 @@ fn is_read(format: Format, created: &[Item], name: &AttributeName) -> bool {
 }
 
 fn text(u: &mut Unstructured<'_>) -> Result<String> {
-    Ok(if u.ratio(3, 4)? {
-        (*u.choose(&TEXTS)?).to_string()
-    } else {
-        String::arbitrary(u)?
-    })
+    Ok(if u.ratio(3, 4)? { (*u.choose(&TEXTS)?).to_string() } else { String::arbitrary(u)? })
 }
 
 fn value(u: &mut Unstructured<'_>, depth: u32) -> Result<AttributeValue> {
@@ -215,11 +173,8 @@ fn value(u: &mut Unstructured<'_>, depth: u32) -> Result<AttributeValue> {
 fn item(u: &mut Unstructured<'_>, known: &Known) -> Result<Item> {
     let mut item = u.choose(&known.created)?.clone();
     for _ in 0..u.int_in_range(0..=16)? {
-        let name: AttributeName = if u.ratio(3, 4)? {
-            u.choose(&known.names)?.clone()
-        } else {
-            (*u.choose(&OTHERS)?).into()
-        };
+        let name: AttributeName =
+            if u.ratio(3, 4)? { u.choose(&known.names)?.clone() } else { (*u.choose(&OTHERS)?).into() };
         if u.ratio(1, 4)? {
             item.remove(&name);
         } else {
@@ -245,20 +200,13 @@ fn of_a_holder(row: &LeaseRow) -> Vec<Change> {
     };
     let held = |make: fn(leasehold_engine::ids::LeaseKey, Guard) -> Change| make(key.clone(), guard.clone());
     vec![
-        held(|key, guard| Change::Renew {
-            key,
-            guard,
-            began: None,
-        }),
+        held(|key, guard| Change::Renew { key, guard, began: None }),
         held(|key, guard| Change::Release { key, guard }),
         held(|key, guard| Change::HandOver { key, guard }),
         held(|key, guard| Change::Checkpoint {
             key,
             guard,
-            position: Position {
-                sequence: SequenceNumber::from_words([u64::MAX; 3]),
-                sub: u64::MAX,
-            },
+            position: Position { sequence: SequenceNumber::from_words([u64::MAX; 3]), sub: u64::MAX },
         }),
         held(|key, guard| Change::End {
             key,
@@ -287,20 +235,11 @@ fn of_a_taker(row: &LeaseRow) -> Vec<Change> {
             named: None,
             stream: None,
         },
-        Change::Claim {
-            key: key.clone(),
-            counter,
-            from: owner,
-            checkpoint: row.checkpoint,
-            by: "w3".into(),
-        },
+        Change::Claim { key: key.clone(), counter, from: owner, checkpoint: row.checkpoint, by: "w3".into() },
         Change::SetRange {
             key: key.clone(),
             was: row.range,
-            range: HashRange {
-                start: HashKey(7),
-                end: HashKey::MAX,
-            },
+            range: HashRange { start: HashKey(7), end: HashKey::MAX },
         },
         Change::Reset {
             key,
@@ -329,42 +268,20 @@ fn of_a_leader(row: &LeaseRow) -> Vec<Change> {
             handing_over: handing_over.clone(),
             to: "w2".into(),
         },
-        Change::Offer {
-            key: key.clone(),
-            from: owner.clone(),
-            to: "w3".into(),
-        },
-        Change::Weigh {
-            key: key.clone(),
-            owner,
-            throughput: 12_500_000,
-        },
-        Change::Delete {
-            key: key.clone(),
-            counter,
-        },
-        Change::Forget {
-            key,
-            counter,
-            owner: from,
-            handing_over,
-        },
+        Change::Offer { key: key.clone(), from: owner.clone(), to: "w3".into() },
+        Change::Weigh { key: key.clone(), owner, throughput: 12_500_000 },
+        Change::Delete { key: key.clone(), counter },
+        Change::Forget { key, counter, owner: from, handing_over },
     ]
 }
 
 /// The same write from its rendered expressions, as the in-memory DynamoDB carries it out; `None`: the guard does not hold.
 fn by_expressions(write: &ItemWrite, item: &Item) -> Option<Option<Item>> {
     let rendered = render(write);
-    let values: Item = rendered
-        .values
-        .into_iter()
-        .map(|(name, value)| (name.into(), value))
-        .collect();
+    let values: Item = rendered.values.into_iter().map(|(name, value)| (name.into(), value)).collect();
     let mut binder = Binder::unchecked(rendered.names, values);
     let condition = parse_condition(&rendered.condition, &mut binder).expect("our own condition");
-    let update = rendered
-        .update
-        .map(|text| parse_update(&text, &mut binder).expect("our own update"));
+    let update = rendered.update.map(|text| parse_update(&text, &mut binder).expect("our own update"));
     condition.holds(item).then(|| update?.apply(item).ok())
 }
 
@@ -417,23 +334,12 @@ fn check(known: &Known, item: &Item) {
 /// What a change is not about reads as before.
 fn compare(change: &Change, old: &LeaseRow, new: &LeaseRow) {
     let said = || format!("{change:?} made {new:?} out of {old:?}");
-    let progress = matches!(
-        change,
-        Change::Checkpoint { .. } | Change::End { .. } | Change::Reset { .. }
-    );
+    let progress = matches!(change, Change::Checkpoint { .. } | Change::End { .. } | Change::Reset { .. });
     assert_eq!(new.key, old.key, "{}", said());
     assert_eq!(new.parents, old.parents, "{}", said());
     assert!(progress || new.checkpoint == old.checkpoint, "{}", said());
-    assert!(
-        matches!(change, Change::End { .. }) || new.children == old.children,
-        "{}",
-        said()
-    );
-    assert!(
-        matches!(change, Change::SetRange { .. }) || new.range == old.range,
-        "{}",
-        said()
-    );
+    assert!(matches!(change, Change::End { .. }) || new.children == old.children, "{}", said());
+    assert!(matches!(change, Change::SetRange { .. }) || new.range == old.range, "{}", said());
     match change {
         // What a former owner read says nothing of the next one.
         Change::Take { .. } => assert_eq!(new.throughput, None, "{}", said()),

@@ -30,11 +30,7 @@ fuzz_target!(|bytes: &[u8]| {
                 | TraceRecord::Limit { .. },
             ) => {}
             Err(error) => {
-                assert!(
-                    (1..=lines).contains(&error.line),
-                    "line {} of {lines}",
-                    error.line
-                );
+                assert!((1..=lines).contains(&error.line), "line {} of {lines}", error.line);
                 assert!(!error.expected.is_empty() && !error.found.is_empty());
                 ended = true;
             }

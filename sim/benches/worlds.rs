@@ -35,12 +35,7 @@ fn big() -> Plan {
         workers: 8,
         shards: 64,
         fault_us: 3_600_000_000,
-        load: Load {
-            before: 0,
-            every_us: 1_000_000,
-            burst: 10,
-            bytes: 500,
-        },
+        load: Load { before: 0, every_us: 1_000_000, burst: 10, bytes: 500 },
         ..Plan::draw(BIG_SEED)
     }
 }

@@ -23,9 +23,7 @@ fn main() -> ExitCode {
     let mut worst = ExitCode::SUCCESS;
     for seed in if seeds.is_empty() { vec![0] } else { seeds } {
         let mut plan = Plan::draw(seed);
-        plan.config = Config::default()
-            .with_table(plan.config.table())
-            .with_stream(plan.config.stream());
+        plan.config = Config::default().with_table(plan.config.table()).with_stream(plan.config.stream());
         let plan = plan.resized(WORKERS, SHARDS, HOUR_US);
         let what = plan.summary();
         let world = World::new(plan, &Options::default());

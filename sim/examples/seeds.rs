@@ -21,10 +21,7 @@ fn main() -> ExitCode {
         if !shown.insert((violation.property, violation.seed)) {
             continue;
         }
-        println!(
-            "{:?} {} — {}",
-            violation.property, violation.summary, violation.scenario
-        );
+        println!("{:?} {} — {}", violation.property, violation.summary, violation.scenario);
     }
     for (mark, worlds) in &summary.marks {
         println!("{worlds:>8} {mark}");
@@ -41,11 +38,7 @@ fn main() -> ExitCode {
         summary.longest_window_ms,
         summary.digest
     );
-    if summary.violations.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if summary.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn one(seed: &str) -> ExitCode {
@@ -53,29 +46,14 @@ fn one(seed: &str) -> ExitCode {
         eprintln!("expected a seed or FROM..TO, found {seed:?}");
         return ExitCode::from(2);
     };
-    let report = run_seed(
-        seed,
-        &Options {
-            log: true,
-            ..Options::default()
-        },
-    );
+    let report = run_seed(seed, &Options { log: true, ..Options::default() });
     for line in &report.found.log {
         println!("{line}");
     }
     println!("{}", report.scenario());
     println!("{:?}, digest {:016x}", report.found.ending, report.found.digest);
     for violation in &report.found.violations {
-        println!(
-            "{:?} at {:.3} s: {}",
-            violation.property,
-            violation.at as f64 / 1e6,
-            violation.summary
-        );
+        println!("{:?} at {:.3} s: {}", violation.property, violation.at as f64 / 1e6, violation.summary);
     }
-    if report.found.violations.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if report.found.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -94,10 +94,7 @@ mod tests {
             assert!((1..=1_023).contains(&value));
             small += u32::from(value < 32);
         }
-        assert!(
-            (1_800..2_200).contains(&small),
-            "{small} of 4000 below 2^5 of 2^10"
-        );
+        assert!((1_800..2_200).contains(&small), "{small} of 4000 below 2^5 of 2^10");
         assert_eq!(draws.magnitude("m", 0, 7, 7), 7);
         assert_eq!(draws.magnitude("m", 0, 0, 0), 1);
     }

@@ -52,12 +52,8 @@ pub enum Begin {
     reason = "the time that a hunt took is reported; nothing follows from it"
 )]
 pub fn hunt(bug: Bug, begin: Begin, seeds: u64, shrunk: bool) -> Hunt {
-    let options = Options {
-        bug: Some(bug),
-        formats: vec![bug.format()],
-        mixed: bug.mixed(),
-        ..Options::default()
-    };
+    let options =
+        Options { bug: Some(bug), formats: vec![bug.format()], mixed: bug.mixed(), ..Options::default() };
     let begun = Instant::now();
     let mut strays = Vec::new();
     let mut caught = None;
@@ -66,10 +62,7 @@ pub fn hunt(bug: Bug, begin: Begin, seeds: u64, shrunk: bool) -> Hunt {
     for seed in known.into_iter().chain(quick::first(seeds, &options)) {
         run += 1;
         let violations = run_seed(seed, &options).found.violations;
-        if let Some(found) = violations
-            .iter()
-            .find(|found| bug.properties().contains(&found.property))
-        {
+        if let Some(found) = violations.iter().find(|found| bug.properties().contains(&found.property)) {
             caught = Some((seed, found.property));
             break;
         }

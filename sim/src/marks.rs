@@ -27,10 +27,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("aggregate-left-out", Common),
     ("aggregate-sent-again", Common),
     ("another-fleet", Fault),
-    (
-        "answer-too-long",
-        Rare("a line must be narrow, and its proxy hold answers back"),
-    ),
+    ("answer-too-long", Rare("a line must be narrow, and its proxy hold answers back")),
     ("begun-again", Common),
     ("border-moved", Fault),
     ("checkpoint-in-aggregate", Common),
@@ -50,10 +47,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/adopted", Common),
     ("engine/bad-listing", Common),
     ("engine/blocked", Common),
-    (
-        "engine/claimed",
-        Rare("a worker of KCL's format takes what it wants"),
-    ),
+    ("engine/claimed", Rare("a worker of KCL's format takes what it wants")),
     ("engine/continued", Common),
     ("engine/created", Common),
     ("engine/ended", Common),
@@ -64,10 +58,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("engine/hole", Common),
     ("engine/lets-go", Common),
     ("engine/lost-other", Common),
-    (
-        "engine/lost-row-gone",
-        Rare("a row must be removed by hand and then not be put back"),
-    ),
+    ("engine/lost-row-gone", Rare("a row must be removed by hand and then not be put back")),
     ("engine/lost-taken", Common),
     ("engine/mending", Common),
     ("engine/missed-take", Common),
@@ -98,10 +89,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ),
     ("engine/took-unowned", Common),
     ("engine/unreadable", Common),
-    (
-        "engine/wall-ignored",
-        Rare("a wall clock must jump forward many times within a few beliefs"),
-    ),
+    ("engine/wall-ignored", Rare("a wall clock must jump forward many times within a few beliefs")),
     ("engine/was-given", Common),
     ("engine/yields", Rare("a worker of KCL's format has no turns")),
     ("explicit-checkpoint", Fault),
@@ -135,19 +123,10 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("not-sent", Fault),
     ("null-attribute", Fault),
     ("number-low", Fault),
-    (
-        "one-stream-deleted",
-        Rare("the worlds of several streams are few"),
-    ),
-    (
-        "other-dawdles",
-        Rare("programs of others stand beside ours in mixed worlds only"),
-    ),
+    ("one-stream-deleted", Rare("the worlds of several streams are few")),
+    ("other-dawdles", Rare("programs of others stand beside ours in mixed worlds only")),
     ("other-iterator", Fault),
-    (
-        "other-moves",
-        Rare("programs of others stand beside ours in mixed worlds only"),
-    ),
+    ("other-moves", Rare("programs of others stand beside ours in mixed worlds only")),
     ("outage-answers", Fault),
     ("outage-now", Fault),
     ("outage-refused", Fault),
@@ -165,10 +144,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("replica-empty", Fault),
     ("replica-lacks-shard", Fault),
     ("replica-partial", Fault),
-    (
-        "rows-name-another",
-        Alone("every worker refuses the table and stops"),
-    ),
+    ("rows-name-another", Alone("every worker refuses the table and stops")),
     ("runtime-blocked", Fault),
     ("said-another", Fault),
     ("said-deleting", Fault),
@@ -184,10 +160,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("stale", Fault),
     ("stale-call", Fault),
     ("stop-on-take", Fault),
-    (
-        "strange-checkpoints",
-        Alone("no shard can be read, and every worker stops"),
-    ),
+    ("strange-checkpoints", Alone("no shard can be read, and every worker stops")),
     ("stream-deleted", Fault),
     ("stream-error", Rare("the worlds of several streams are few")),
     ("stream-in-use", Common),
@@ -198,10 +171,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("stream/applied", Common),
     ("stream/not-sent", Common),
     ("stream/refused/expired", Common),
-    (
-        "stream/refused/gone",
-        Rare("an iterator or token must be asked for after its worker has dropped it"),
-    ),
+    ("stream/refused/gone", Rare("an iterator or token must be asked for after its worker has dropped it")),
     ("stream/refused/other", Common),
     ("stream/unknown", Common),
     ("streams-2", Common),
@@ -210,18 +180,12 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("suspended-wall-late", Common),
     ("suspended-wall-wrong", Common),
     ("table-deleted", Fault),
-    (
-        "table-of-another",
-        Alone("every worker refuses the table and stops"),
-    ),
+    ("table-of-another", Alone("every worker refuses the table and stops")),
     ("table/applied", Common),
     ("table/not-sent", Common),
     ("table/refused/condition", Common),
     ("table/refused/condition-with-row", Common),
-    (
-        "table/refused/other",
-        Rare("a table that is there refuses nothing else"),
-    ),
+    ("table/refused/other", Rare("a table that is there refuses nothing else")),
     ("table/unknown", Common),
     ("throttle-storm", Fault),
     ("throttled", Fault),
@@ -247,11 +211,7 @@ pub struct Together {
 impl Default for Together {
     fn default() -> Self {
         let n = CATALOGUE.len();
-        Self {
-            worlds: 0,
-            single: vec![0; n],
-            pairs: vec![0; n * n],
-        }
+        Self { worlds: 0, single: vec![0; n], pairs: vec![0; n * n] }
     }
 }
 
@@ -323,16 +283,10 @@ impl Together {
     /// The table of marks (lines) and faults (columns, by number), in percent of the worlds that had the fault.
     pub fn table(&self) -> String {
         use std::fmt::Write as _;
-        let faults: Vec<usize> = (0..CATALOGUE.len())
-            .filter(|&n| CATALOGUE[n].1 == Fault)
-            .collect();
+        let faults: Vec<usize> = (0..CATALOGUE.len()).filter(|&n| CATALOGUE[n].1 == Fault).collect();
         let mut text = String::new();
         for (column, &fault) in faults.iter().enumerate() {
-            let _ = writeln!(
-                text,
-                "{column:>4} {} ({} worlds)",
-                CATALOGUE[fault].0, self.single[fault]
-            );
+            let _ = writeln!(text, "{column:>4} {} ({} worlds)", CATALOGUE[fault].0, self.single[fault]);
         }
         let _ = write!(text, "{:<34}", "mark, in % of worlds with the fault");
         for column in 0..faults.len() {
@@ -399,15 +353,8 @@ mod tests {
         }
         together.add(&marks(&["engine/ended"]));
         let rare = together.too_rare();
-        assert!(
-            rare.contains(&("engine/ended", 1)) && rare.contains(&("late", 0)),
-            "{rare:?}"
-        );
-        assert!(
-            !rare
-                .iter()
-                .any(|(name, _)| *name == "engine/stole" || *name == "engine/stray")
-        );
+        assert!(rare.contains(&("engine/ended", 1)) && rare.contains(&("late", 0)), "{rare:?}");
+        assert!(!rare.iter().any(|(name, _)| *name == "engine/stole" || *name == "engine/stray"));
         assert!(together.table().contains("engine/stole"));
     }
 }

@@ -28,10 +28,7 @@ pub(crate) struct Names {
 impl Names {
     /// The names of a world of these streams.
     pub(crate) fn of(streams: Streams) -> Self {
-        Self {
-            streams,
-            ..Self::default()
-        }
+        Self { streams, ..Self::default() }
     }
 
     /// The streams of the world.
@@ -54,8 +51,7 @@ impl Names {
             return self.id(ShardIndex(shard));
         }
         while self.shards.len() <= shard as usize {
-            self.shards
-                .push(self.streams.name_of(self.shards.len() as ShardNo));
+            self.shards.push(self.streams.name_of(self.shards.len() as ShardNo));
         }
         &self.shards[shard as usize]
     }
@@ -68,9 +64,7 @@ impl Names {
     }
 
     pub(crate) fn owner(&self, owner: &WorkerId) -> Owner {
-        self.owners
-            .get(owner)
-            .map_or(Owner::Stranger, |&life| Owner::Life(life))
+        self.owners.get(owner).map_or(Owner::Stranger, |&life| Owner::Life(life))
     }
 
     /// The worker of a life.
@@ -97,11 +91,7 @@ impl Names {
     pub(crate) fn row(&self, row: &LeaseRow) -> Row {
         Row {
             owner: row.actual_owner().map(|owner| self.owner(owner)),
-            next: row
-                .handing_over
-                .as_ref()
-                .and(row.owner.as_ref())
-                .map(|next| self.owner(next)),
+            next: row.handing_over.as_ref().and(row.owner.as_ref()).map(|next| self.owner(next)),
             counter: row.counter,
             checkpoint: self.mark(shard_of(&row.key), row.checkpoint),
         }

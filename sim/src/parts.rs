@@ -101,11 +101,7 @@ impl Parts {
     /// The parts from a first to a last that a handler is not given, where the shard takes these hash keys: by the rule that is
     /// shipped. The first part is the first of its record, and the last part is the last of its record.
     pub(crate) fn left_out(
-        &self,
-        shard: ShardNo,
-        (first, last): (u64, u64),
-        range: Option<HashRange>,
-        misplaced: Misplaced,
+        &self, shard: ShardNo, (first, last): (u64, u64), range: Option<HashRange>, misplaced: Misplaced,
     ) -> Vec<u64> {
         let Some(of) = self.shards.get(&shard) else {
             return Vec::new();
@@ -130,9 +126,7 @@ impl Parts {
 
 /// The place of a record in its shard, from 1.
 pub(crate) fn record_of(position: Position) -> Option<u64> {
-    SequenceNumber::from_words(position.sequence.words())
-        .parts()
-        .map(|parts| parts.position)
+    SequenceNumber::from_words(position.sequence.words()).parts().map(|parts| parts.position)
 }
 
 #[cfg(test)]
@@ -148,10 +142,7 @@ mod tests {
             time_secs: 1_700_000_000,
             shard: 3,
         });
-        Position {
-            sequence: position::SequenceNumber::from_words(number.to_words()),
-            sub,
-        }
+        Position { sequence: position::SequenceNumber::from_words(number.to_words()), sub }
     }
 
     /// Records of 1, 3, 1 and 2 parts; the first one was there before.
@@ -181,19 +172,13 @@ mod tests {
     #[test]
     fn without_aggregates_parts_are_records() {
         let parts = Parts::default();
-        assert_eq!(
-            (parts.first(0, 7), parts.last(0, 7), parts.place(0, 7)),
-            (7, 7, (7, 0))
-        );
+        assert_eq!((parts.first(0, 7), parts.last(0, 7), parts.place(0, 7)), (7, 7, (7, 0)));
         assert_eq!(parts.at(0, at(7, 0)), Some(7));
     }
 
     #[test]
     fn what_is_left_out_follows_from_the_range_and_the_choice() {
-        let range = Some(HashRange {
-            start: HashKey(10),
-            end: HashKey(20),
-        });
+        let range = Some(HashRange { start: HashKey(10), end: HashKey(20) });
         let left_out = |range, misplaced| parts().left_out(3, (1, 8), range, misplaced);
         assert_eq!(left_out(range, Misplaced::Drop), [2, 4]);
         assert_eq!(left_out(range, Misplaced::DropWhole), [2, 3, 4]);

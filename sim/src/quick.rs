@@ -9,9 +9,8 @@ const WINDOW: u64 = 128;
 /// The seeds below this one, in the order in which their worlds are best run.
 pub fn first(seeds: u64, options: &Options) -> impl Iterator<Item = u64> {
     (0..seeds).step_by(WINDOW as usize).flat_map(move |from| {
-        let mut window: Vec<(u64, u64)> = (from..seeds.min(from + WINDOW))
-            .map(|seed| (cost(&plan_of(seed, options)), seed))
-            .collect();
+        let mut window: Vec<(u64, u64)> =
+            (from..seeds.min(from + WINDOW)).map(|seed| (cost(&plan_of(seed, options)), seed)).collect();
         window.sort_unstable();
         window.into_iter().map(|(_, seed)| seed)
     })

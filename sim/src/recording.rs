@@ -63,14 +63,7 @@ impl Recording {
     /// Adds a fault that hit a worker or one of its requests, or nobody in particular.
     pub fn fault(&mut self, at: Time, name: &'static str, worker: Option<usize>, request: Option<RequestNo>) {
         let worker = worker.map(|w| w as u32);
-        self.0.push((
-            at,
-            Event::Fault(Fault {
-                name,
-                worker,
-                request,
-            }),
-        ));
+        self.0.push((at, Event::Fault(Fault { name, worker, request })));
     }
 
     /// All of it, in order.

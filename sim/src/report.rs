@@ -15,10 +15,7 @@ pub struct Marks {
 
 impl Default for Marks {
     fn default() -> Self {
-        Self {
-            set: BTreeSet::new(),
-            recent: [""; 64],
-        }
+        Self { set: BTreeSet::new(), recent: [""; 64] }
     }
 }
 
@@ -96,14 +93,8 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::TimeMissed { .. } => "engine/time-missed",
         Notice::WallIgnored { .. } => "engine/wall-ignored",
         Notice::Resumed { .. } => "engine/resumed",
-        Notice::Lost {
-            why: LossReason::Taken { .. },
-            ..
-        } => "engine/lost-taken",
-        Notice::Lost {
-            why: LossReason::RowGone,
-            ..
-        } => "engine/lost-row-gone",
+        Notice::Lost { why: LossReason::Taken { .. }, .. } => "engine/lost-taken",
+        Notice::Lost { why: LossReason::RowGone, .. } => "engine/lost-row-gone",
         Notice::Lost { .. } => "engine/lost-other",
         Notice::Released { .. } => "engine/released",
         Notice::Restoring { .. } => "engine/restoring",
@@ -179,12 +170,6 @@ mod tests {
     fn a_line_has_a_column_for_every_worker() {
         let mut log = ColumnLog::new(2);
         log.line(1_234_567, &[Some(3), None], "w1 dies");
-        assert_eq!(
-            log.into_lines(),
-            [
-                "        time |  w0  w1 | event",
-                "       1.234 |   3   - | w1 dies"
-            ]
-        );
+        assert_eq!(log.into_lines(), ["        time |  w0  w1 | event", "       1.234 |   3   - | w1 dies"]);
     }
 }

@@ -141,22 +141,13 @@ pub fn plan_of(seed: u64, options: &Options) -> Plan {
 /// If the options name a bug, and this program does not have the bugs in it.
 pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
     let drawn = plan_of(seed, options);
-    let plan = if options.no_faults {
-        drawn.without_faults()
-    } else {
-        drawn
-    };
+    let plan = if options.no_faults { drawn.without_faults() } else { drawn };
     let configuration = plan.summary();
     let _switched = turn_on(options.bug);
     let mut found = World::new(plan, options).run();
     // What is theirs is what those programs are known to do.
     found.violations.retain(|violation| !violation.of_others);
-    WorldReport {
-        seed,
-        configuration,
-        flags: flags(options),
-        found,
-    }
+    WorldReport { seed, configuration, flags: flags(options), found }
 }
 
 /// Runs a world that is given. A panic of the engine or of the world is a finding like any other.
@@ -171,10 +162,7 @@ pub fn run_plan(plan: Plan, options: &Options) -> Result<Found, String> {
 impl WorldReport {
     /// The command that repeats this world, and what it was like.
     pub fn scenario(&self) -> String {
-        format!(
-            "leasehold sim --seed {}{} ({})",
-            self.seed, self.flags, self.configuration
-        )
+        format!("leasehold sim --seed {}{} ({})", self.seed, self.flags, self.configuration)
     }
 }
 
@@ -201,10 +189,7 @@ fn flags(options: &Options) -> String {
     reason = "worlds are independent, and their results are gathered in the order of their seeds"
 )]
 pub fn run_seeds(
-    seeds: Range<u64>,
-    jobs: usize,
-    options: &Options,
-    progress: &(dyn Fn(u64) + Sync),
+    seeds: Range<u64>, jobs: usize, options: &Options, progress: &(dyn Fn(u64) + Sync),
 ) -> Summary {
     let began = Instant::now();
     let next = AtomicU64::new(seeds.start);
@@ -229,16 +214,10 @@ pub fn run_seeds(
                     }
                     // A panic of the engine or of the world is a finding like any other.
                     let report = catch_unwind(AssertUnwindSafe(|| run_seed(seed, options)));
-                    if report
-                        .as_ref()
-                        .is_ok_and(|report| report.found.ending == Ending::Cancelled)
-                    {
+                    if report.as_ref().is_ok_and(|report| report.found.ending == Ending::Cancelled) {
                         return;
                     }
-                    if send
-                        .send((seed, report.map_err(|panic| message(&*panic))))
-                        .is_err()
-                    {
+                    if send.send((seed, report.map_err(|panic| message(&*panic)))).is_err() {
                         return;
                     }
                 }
@@ -259,9 +238,7 @@ pub fn run_seeds(
 
 fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("a panic without a message")
-        .to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
 }
 
 /// Puts reports back into the order of seeds.
@@ -283,9 +260,7 @@ impl Gathering<'_> {
         self.shares.sort_unstable();
         let at = |per_mille: usize| {
             let place = self.shares.len() * per_mille / 1_000;
-            self.shares
-                .get(place.min(self.shares.len().saturating_sub(1)))
-                .copied()
+            self.shares.get(place.min(self.shares.len().saturating_sub(1))).copied()
         };
         let looking = &mut self.summary.looking;
         looking.slowest_percent_of_bound = [900, 990, 1_000].map(|per_mille| at(per_mille).unwrap_or(0));
@@ -342,18 +317,16 @@ impl Gathering<'_> {
         let summary = &mut self.summary;
         let found = report.found;
         self.digest.absorb(&(seed, found.digest));
-        summary
-            .violations
-            .extend(found.violations.into_iter().map(|violation| SeedViolation {
-                seed,
-                property: violation.property,
-                at: violation.at,
-                summary: match &self.options.given {
-                    Some(given) => given.start.with_names(&violation.summary),
-                    None => violation.summary,
-                },
-                scenario: scenario.clone(),
-            }));
+        summary.violations.extend(found.violations.into_iter().map(|violation| SeedViolation {
+            seed,
+            property: violation.property,
+            at: violation.at,
+            summary: match &self.options.given {
+                Some(given) => given.start.with_names(&violation.summary),
+                None => violation.summary,
+            },
+            scenario: scenario.clone(),
+        }));
         summary.excused += u64::from(matches!(found.ending, Ending::Excused(_)));
         summary.inputs += found.inputs;
         summary.simulated_seconds += found.simulated as f64 / 1e6;

@@ -3,13 +3,8 @@
 use std::fmt;
 
 /// The units, with their length in µs, from the longest.
-const UNITS: [(&str, u64); 5] = [
-    ("h", 3_600_000_000),
-    ("min", 60_000_000),
-    ("s", 1_000_000),
-    ("ms", 1_000),
-    ("us", 1),
-];
+const UNITS: [(&str, u64); 5] =
+    [("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
 
 /// Text that is no length of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,18 +49,13 @@ fn decimal(us: u64, unit: u64, name: &str) -> String {
 pub fn read(text: &str) -> Result<u64, NoSpan> {
     let bad = || NoSpan(text.chars().take(40).collect());
     let trimmed = text.trim();
-    let split = trimmed
-        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_')
-        .ok_or_else(bad)?;
+    let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').ok_or_else(bad)?;
     let (number, unit) = trimmed.split_at(split);
     let unit = match unit.trim() {
         "µs" => "us",
         unit => unit,
     };
-    let (_, unit) = UNITS
-        .into_iter()
-        .find(|(name, _)| *name == unit)
-        .ok_or_else(bad)?;
+    let (_, unit) = UNITS.into_iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
     let number = number.replace('_', "");
     let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
     if whole.is_empty() || fraction.len() > 12 || fraction.contains('.') {
@@ -120,9 +110,7 @@ pub mod millis {
         };
         let us = super::read(rest).map_err(D::Error::custom)?;
         if us % 1_000 != 0 {
-            return Err(D::Error::custom(format!(
-                "expected whole milliseconds here, found {text:?}"
-            )));
+            return Err(D::Error::custom(format!("expected whole milliseconds here, found {text:?}")));
         }
         Ok(sign * (us / 1_000) as i64)
     }
@@ -157,17 +145,7 @@ mod tests {
         ] {
             assert_eq!(read(text), Ok(us), "{text}");
         }
-        for text in [
-            "",
-            "3",
-            "s",
-            "-1 s",
-            "0.5 us",
-            "1.2.3 s",
-            "1 week",
-            "99999999999999999999 s",
-            ". s",
-        ] {
+        for text in ["", "3", "s", "-1 s", "0.5 us", "1.2.3 s", "1 week", "99999999999999999999 s", ". s"] {
             assert!(read(text).is_err(), "{text}");
         }
     }

@@ -103,20 +103,12 @@ pub(crate) fn set_checkpoint(format: Format, item: &mut Item, row: &LeaseRow, ch
         Action::Put(item) => item,
         _ => Item::new(),
     };
-    let now = LeaseRow {
-        checkpoint,
-        began: None,
-        ..row.clone()
-    };
+    let now = LeaseRow { checkpoint, began: None, ..row.clone() };
     let (before, after) = (item_of(row.clone()), item_of(now));
     for name in before.keys().filter(|name| !after.contains_key(*name)) {
         item.remove(name);
     }
-    item.extend(
-        after
-            .into_iter()
-            .filter(|(name, value)| before.get(name) != Some(value)),
-    );
+    item.extend(after.into_iter().filter(|(name, value)| before.get(name) != Some(value)));
 }
 
 impl Start {
@@ -143,9 +135,7 @@ impl Start {
                 || shard.parents.len() > 2
                 || distinct.len() < shard.parents.len()
             {
-                return Err(format!(
-                    "expected shard {n} to have up to two parents, closed shards before it"
-                ));
+                return Err(format!("expected shard {n} to have up to two parents, closed shards before it"));
             }
             if shard.range.end < shard.range.start {
                 return Err(format!(
@@ -180,9 +170,7 @@ impl Start {
             let key = row.key(format);
             let known = number(key).is_none_or(|shard| (shard as usize) < self.shards.len());
             if key.is_empty() || !known || !keys.insert(key) {
-                return Err(format!(
-                    "expected rows with keys of their own, of known shards, found {key:?}"
-                ));
+                return Err(format!("expected rows with keys of their own, of known shards, found {key:?}"));
             }
             if row.through.is_some_and(|through| through > 1_000)
                 || row.through.is_some() && number(key).is_none()
@@ -193,9 +181,9 @@ impl Start {
             }
         }
         match refused(&self.rows, format) {
-            Some(key) => Err(format!(
-                "expected rows that a table can have, found {key:?}, which DynamoDB refuses"
-            )),
+            Some(key) => {
+                Err(format!("expected rows that a table can have, found {key:?}, which DynamoDB refuses"))
+            }
             None => Ok(()),
         }
     }
@@ -223,10 +211,7 @@ impl Start {
         for (n, shard) in self.shards.iter().enumerate().rev() {
             passed[n] &= !occupied[n];
             if leased[n] || passed[n] {
-                shard
-                    .parents
-                    .iter()
-                    .for_each(|parent| passed[*parent as usize] = true);
+                shard.parents.iter().for_each(|parent| passed[*parent as usize] = true);
             }
         }
         passed
@@ -237,10 +222,7 @@ impl Start {
         let mut text = sentence.to_owned();
         let mut told = BTreeSet::new();
         for after in sentence.split("hard ").skip(1) {
-            let digits = after
-                .split(|c: char| !c.is_ascii_digit())
-                .next()
-                .unwrap_or_default();
+            let digits = after.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
             if let Ok(shard) = digits.parse::<usize>()
                 && let Some(given) = self.shards.get(shard)
                 && told.insert(shard)
@@ -255,14 +237,8 @@ impl Start {
 /// The key of the first row that no table can have.
 fn refused(rows: &[GivenRow], format: Format) -> Option<&str> {
     const TABLE: &str = "given";
-    let partition = KeyAttribute {
-        name: format.key_name().into(),
-        key_type: KeyType::S,
-    };
-    let schema = KeySchema {
-        partition,
-        sort: None,
-    };
+    let partition = KeyAttribute { name: format.key_name().into(), key_type: KeyType::S };
+    let schema = KeySchema { partition, sort: None };
     let mut dynamo = Dynamo::new(DynamoConfig::default());
     let created = dynamo.create_table(0, &CreateTable::new(TABLE, schema));
     assert!(created.is_ok(), "an empty table can be created: {created:?}");

@@ -73,9 +73,7 @@ impl Streams {
 
     /// The identifier of a stream, where there are several.
     pub(crate) fn id(self, stream: StreamNo) -> Option<StreamId> {
-        let id = self
-            .are_several()
-            .then(|| StreamId::new(ACCOUNT, &self.name(stream), CREATED_S));
+        let id = self.are_several().then(|| StreamId::new(ACCOUNT, &self.name(stream), CREATED_S));
         id?.ok()
     }
 
@@ -155,14 +153,8 @@ mod tests {
             let (stream, index) = two.place(shard);
             assert_eq!((two.shard(stream, index), two.of(shard)), (shard, stream));
         }
-        assert_eq!(
-            two.name_of(5).as_str(),
-            "111122223333:orders-1-of-2:1699999940:shardId-000000000002"
-        );
-        for other in [
-            "1:orders:2:shardId-000000000000",
-            "1:orders-2-of-2:2:shardId-000000000000",
-        ] {
+        assert_eq!(two.name_of(5).as_str(), "111122223333:orders-1-of-2:1699999940:shardId-000000000002");
+        for other in ["1:orders:2:shardId-000000000000", "1:orders-2-of-2:2:shardId-000000000000"] {
             assert_eq!(number(other), None, "{other}");
         }
     }

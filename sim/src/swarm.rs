@@ -77,12 +77,7 @@ pub struct Load {
 impl Default for Load {
     /// One small record a second.
     fn default() -> Self {
-        Self {
-            before: 0,
-            every_us: 1_000_000,
-            burst: 1,
-            bytes: 100,
-        }
+        Self { before: 0, every_us: 1_000_000, burst: 1, bytes: 100 }
     }
 }
 
@@ -132,10 +127,7 @@ impl Plan {
             let members = MembersConfig::default()
                 .with_check_interval(check_interval)
                 .with_lead_interval(check_interval.times(lead));
-            config
-                .with_max_leases(0)
-                .with_lease_duration(members.expiry())
-                .with_members(members)
+            config.with_max_leases(0).with_lease_duration(members.expiry()).with_members(members)
         });
         self
     }
@@ -156,11 +148,7 @@ impl Plan {
         };
         let config = config(draws);
         let load = Load {
-            before: if draws.coin("before", 0) {
-                draws.magnitude("before", 1, 1, 500) as u32
-            } else {
-                0
-            },
+            before: if draws.coin("before", 0) { draws.magnitude("before", 1, 1, 500) as u32 } else { 0 },
             every_us: draws.magnitude("put-every", 0, 50_000, 4_000_000),
             burst: draws.magnitude("put-burst", 0, 1, 30) as u32,
             bytes: draws.magnitude("put-bytes", 0, 1, 20_000) as u32,
@@ -373,9 +361,7 @@ fn config(draws: Draws) -> Config {
     }
     let lease_duration = Span(draws.magnitude("lease", 0, 1_000_000, 10_000_000));
     let clock_rate_error_ppm = [0, 1_000, 10_000, 50_000][draws.below("rate-error", 0, 4) as usize];
-    let promised = named
-        .with_lease_duration(lease_duration)
-        .with_clock_rate_error_ppm(clock_rate_error_ppm);
+    let promised = named.with_lease_duration(lease_duration).with_clock_rate_error_ppm(clock_rate_error_ppm);
     tuned(draws, promised)
 }
 
@@ -474,9 +460,7 @@ fn shared(draws: Draws, promised: Config) -> Config {
         true => least,
         false => draws.magnitude("shared", 2, least, 64 << 20),
     };
-    promised
-        .with_memory_budget(memory)
-        .with_max_reads(draws.magnitude("shared", 3, 4, 50) as u32)
+    promised.with_memory_budget(memory).with_max_reads(draws.magnitude("shared", 3, 4, 50) as u32)
 }
 
 /// No sooner than any configuration that is drawn allows: workers with different ones are in one fleet.

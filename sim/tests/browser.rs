@@ -26,18 +26,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The browser, or nothing and a line that says so.
 fn chromium(test: &str) -> Option<&'static str> {
-    let found = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find(|name| {
-            let version = Command::new(name).arg("--version").output();
-            version.is_ok_and(|output| output.status.success())
-        });
+    let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
+        let version = Command::new(name).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    });
     if found.is_none() {
         let what = "expected chromium on the path, found none; install Debian's package chromium";
-        assert!(
-            std::env::var_os("LEASEHOLD_REQUIRE_SERVERS").is_none(),
-            "{test}: {what}"
-        );
+        assert!(std::env::var_os("LEASEHOLD_REQUIRE_SERVERS").is_none(), "{test}: {what}");
         let _ = writeln!(io::stderr(), "skipped {test}: {what}");
     }
     found
@@ -82,18 +77,8 @@ impl Desk {
         let file = std::fs::File::create(&output).expect("a file for the output");
         let mut command = Command::new(self.browser);
         command
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--no-first-run",
-            ])
-            .args([
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-            ])
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
             .args(["--window-size=1400,860", "--hide-scrollbars", theme.switch()])
             .arg(format!("--user-data-dir={}", profile.display()))
             .args(more)
@@ -106,10 +91,7 @@ impl Desk {
             if let Some(status) = browser.0.try_wait().expect("a process that can be waited for") {
                 break status;
             }
-            assert!(
-                began.elapsed() < PATIENCE,
-                "the browser is not done after {PATIENCE:?}"
-            );
+            assert!(began.elapsed() < PATIENCE, "the browser is not done after {PATIENCE:?}");
             thread::sleep(Duration::from_millis(50));
         };
         assert!(status.success(), "the browser ended with {status}");
@@ -124,12 +106,7 @@ impl Desk {
     fn picture(&self, page: &Path, wish: &str, theme: Theme) -> u64 {
         let name = page.file_stem().expect("a name").to_string_lossy().into_owned();
         let picture = self.directory.join(format!("{name}-{}.png", theme.name()));
-        self.browse(
-            page,
-            wish,
-            theme,
-            &[&format!("--screenshot={}", picture.display())],
-        );
+        self.browse(page, wish, theme, &[&format!("--screenshot={}", picture.display())]);
         std::fs::metadata(&picture).expect("a picture").len()
     }
 }
@@ -174,12 +151,8 @@ impl State {
     }
 
     fn number(&self, name: &str) -> usize {
-        let value = self
-            .get(name)
-            .unwrap_or_else(|| panic!("data-{name} is missing in {self:?}"));
-        value
-            .parse()
-            .unwrap_or_else(|_| panic!("data-{name} is no number in {self:?}"))
+        let value = self.get(name).unwrap_or_else(|| panic!("data-{name} is missing in {self:?}"));
+        value.parse().unwrap_or_else(|_| panic!("data-{name} is no number in {self:?}"))
     }
 
     /// Nothing failed, and the page shows this timeline in this theme.
@@ -215,11 +188,7 @@ impl State {
 }
 
 fn record(seed: u64, bug: Option<Bug>) -> WorldReport {
-    let options = Options {
-        record: true,
-        bug,
-        ..Options::default()
-    };
+    let options = Options { record: true, bug, ..Options::default() };
     run_seed(seed, &options)
 }
 
@@ -271,14 +240,8 @@ fn a_small_failure_is_drawn_in_light_and_dark() {
         state.shows(&timeline, theme);
         // Everything is in view: every bar that is a pixel wide is drawn.
         let bars = timeline.bars.iter().filter(|bar| is_wide(bar, &timeline)).count();
-        assert!(
-            state.number("bars") >= bars && bars > 0,
-            "{state:?}, expected {bars}"
-        );
-        assert!(
-            state.number("bars") <= timeline.bars.len() + timeline.shards.len(),
-            "{state:?}"
-        );
+        assert!(state.number("bars") >= bars && bars > 0, "{state:?}, expected {bars}");
+        assert!(state.number("bars") <= timeline.bars.len() + timeline.shards.len(), "{state:?}");
         assert_eq!(state.number("listed"), timeline.marks.len());
         assert!(desk.picture(&page, "", theme) > 10_000);
     }
@@ -299,11 +262,7 @@ fn a_large_world_is_drawn_quickly_and_merges_what_is_narrower_than_a_pixel() {
     let page = desk.write("large", &timeline);
     // What is drawn depends on the pixels there are: of three times the events, no more.
     let mut thrice = timeline.clone();
-    thrice.marks = timeline
-        .marks
-        .iter()
-        .flat_map(|mark| vec![mark.clone(); 3])
-        .collect();
+    thrice.marks = timeline.marks.iter().flat_map(|mark| vec![mark.clone(); 3]).collect();
     let crowded = desk.state(&desk.write("thrice", &thrice), "", Theme::Light);
     crowded.shows(&thrice, Theme::Light);
     for theme in [Theme::Light, Theme::Dark] {
@@ -311,10 +270,7 @@ fn a_large_world_is_drawn_quickly_and_merges_what_is_narrower_than_a_pixel() {
         state.shows(&timeline, theme);
         assert_eq!(state.number("marks"), crowded.number("marks"));
         assert_eq!(state.number("bars"), crowded.number("bars"));
-        assert!(
-            state.number("marks") < timeline.marks.len(),
-            "nothing is merged: {state:?}"
-        );
+        assert!(state.number("marks") < timeline.marks.len(), "nothing is merged: {state:?}");
         assert!(state.number("bars") > 0, "{state:?}");
         assert!(desk.picture(&page, "", theme) > 10_000);
     }
@@ -352,45 +308,22 @@ fn the_page_obeys_wheel_keys_pointer_and_filter() {
     let text = std::fs::read_to_string(&page).expect("the page");
     // A browser without a screen draws no frames while its time is a virtual one.
     let frames = "<head><script>window.requestAnimationFrame = (frame) => setTimeout(frame, 10);</script>";
-    let text = text
-        .replacen("<head>", frames, 1)
-        .replace("</body>", &format!("{hands}</body>"));
+    let text = text.replacen("<head>", frames, 1).replace("</body>", &format!("{hands}</body>"));
     std::fs::write(&page, text).expect("a page with hands");
-    let dom = desk.browse(
-        &page,
-        "",
-        Theme::Light,
-        &["--virtual-time-budget=5000", "--dump-dom"],
-    );
+    let dom = desk.browse(&page, "", Theme::Light, &["--virtual-time-budget=5000", "--dump-dom"]);
     let state = State::of(&dom);
     state.shows(&timeline, Theme::Dark);
-    let told = state
-        .get("hands")
-        .unwrap_or_else(|| panic!("the hands did not finish: {state:?}"));
+    let told = state.get("hands").unwrap_or_else(|| panic!("the hands did not finish: {state:?}"));
     let steps: Vec<(usize, &str, &str)> = told
         .split(' ')
         .map(|step| {
             let mut parts = step.split(':');
-            let count = parts
-                .next()
-                .and_then(|count| count.parse().ok())
-                .expect("a count");
+            let count = parts.next().and_then(|count| count.parse().ok()).expect("a count");
             (count, parts.next().unwrap_or(""), parts.next().unwrap_or(""))
         })
         .collect();
     let all = timeline.marks.len();
-    let [
-        whole,
-        wheel,
-        fit,
-        toggled,
-        zoomed,
-        left,
-        dragged,
-        chosen,
-        filtered,
-    ] = steps.as_slice()
-    else {
+    let [whole, wheel, fit, toggled, zoomed, left, dragged, chosen, filtered] = steps.as_slice() else {
         panic!("nine frames are told: {told}");
     };
     assert!(whole.0 == all && wheel.0 < all && fit.0 == all, "{told}");
@@ -411,27 +344,15 @@ fn the_labels_of_many_faults_lie_apart_and_none_is_left_out() {
     let seconds = (0..60).map(|second| second * 1_000_000);
     let closer = (0..400u64).map(|n| 60_000_000 - n * n * 300);
     let crowd = (0..300).map(|n| 20_000_000 + n % 3);
-    let mut times: Vec<u64> = seconds
-        .chain(closer)
-        .chain(crowd)
-        .chain([60_000_000; 5])
-        .collect();
+    let mut times: Vec<u64> = seconds.chain(closer).chain(crowd).chain([60_000_000; 5]).collect();
     times.sort_unstable();
     for (n, at) in times.iter().enumerate() {
-        let text = format!(
-            "w0: {} (request {n})",
-            ["slow", "lost answer", "a fault with a long name"][n % 3]
-        );
+        let text =
+            format!("w0: {} (request {n})", ["slow", "lost answer", "a fault with a long name"][n % 3]);
         builder.mark(*at, MarkKind::Fault, Some(worker), None, text);
     }
     for at in [0, 7_000_000, 7_000_001, 7_400_000, 8_000_000, 60_000_000] {
-        builder.mark(
-            at,
-            MarkKind::Violation,
-            None,
-            None,
-            "exclusive-ownership: two owners".to_owned(),
-        );
+        builder.mark(at, MarkKind::Violation, None, None, "exclusive-ownership: two owners".to_owned());
     }
     let timeline = builder.finish(60_000_000);
     let page = desk.write("labels", &timeline);
@@ -442,11 +363,7 @@ fn the_labels_of_many_faults_lie_apart_and_none_is_left_out() {
             let state = State::of(&dom);
             state.shows(&timeline, Theme::Light);
             // Of the narrower time, each has a label, and no fault of another time has one.
-            assert_eq!(
-                state.number("flagged"),
-                faults + violations,
-                "{size} {wish}: {state:?}"
-            );
+            assert_eq!(state.number("flagged"), faults + violations, "{size} {wish}: {state:?}");
         }
     }
     assert!(desk.picture(&page, "", Theme::Dark) > 10_000);

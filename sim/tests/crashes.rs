@@ -99,11 +99,7 @@ impl Setting {
             Beside::Nobody => Vec::new(),
             _ => vec![Program::Leasehold, Program::Kcl3],
         };
-        let fleet = Fleet {
-            programs,
-            owner_index: true,
-            ..Fleet::default()
-        };
+        let fleet = Fleet { programs, owner_index: true, ..Fleet::default() };
         let mut faults = Faults::default();
         faults.process.interruptions = interruptions;
         Plan {
@@ -117,10 +113,7 @@ impl Setting {
             fault_us: until,
             config: Config::default().with_table("app").with_stream("orders"),
             upgraded: None,
-            load: Load {
-                burst: self.shards().div_ceil(10),
-                ..Load::default()
-            },
+            load: Load { burst: self.shards().div_ceil(10), ..Load::default() },
             faults,
             start: None,
         }
@@ -140,9 +133,7 @@ impl Setting {
     fn beforehand(self) -> Vec<Interruption> {
         let theirs = (0..self.workers).filter(|worker| self.is_kcl(*worker));
         match self.beside {
-            Beside::FollowingKcl => theirs
-                .map(|worker| crash(10 * SECOND, worker, 140 * SECOND))
-                .collect(),
+            Beside::FollowingKcl => theirs.map(|worker| crash(10 * SECOND, worker, 140 * SECOND)).collect(),
             _ => Vec::new(),
         }
     }
@@ -176,11 +167,7 @@ impl Setting {
     }
 
     fn gap_within(
-        self,
-        wait: Time,
-        seed: u64,
-        victim: u32,
-        restart: Restart,
+        self, wait: Time, seed: u64, victim: u32, restart: Restart,
     ) -> Result<Time, BTreeSet<ShardNo>> {
         let at = self.crash_at(seed);
         let down_us = match restart {
@@ -221,11 +208,7 @@ fn crash(at: Time, worker: u32, down_us: u64) -> Interruption {
 
 /// Runs a world until its faults are over.
 fn run(plan: Plan) -> Found {
-    let options = Options {
-        record: true,
-        faults_only: true,
-        ..Options::default()
-    };
+    let options = Options { record: true, faults_only: true, ..Options::default() };
     let found = run_plan(plan, &options).unwrap_or_else(|panic| panic!("{panic}"));
     let ours: Vec<_> = found.violations.iter().filter(|found| !found.of_others).collect();
     assert!(ours.is_empty(), "{ours:?}");
@@ -271,9 +254,7 @@ fn read_again(found: &Found, victim: u32, at: Time) -> Result<Time, BTreeSet<Sha
         }
     }
     let dead = lives[&victim];
-    let theirs = owners
-        .iter()
-        .filter(|(_, owner)| **owner == Some(Owner::Life(dead)));
+    let theirs = owners.iter().filter(|(_, owner)| **owner == Some(Owner::Life(dead)));
     let mut unread: BTreeSet<ShardNo> = theirs.map(|(shard, _)| *shard).collect();
     assert!(!unread.is_empty(), "the killed worker had no lease");
     for (time, fact) in facts {
@@ -326,10 +307,7 @@ fn alone_a_crash_costs_no_more_in_a_large_fleet() {
 
 #[test]
 fn a_restart_at_any_time_makes_a_crash_no_longer() {
-    let setting = Setting {
-        workers: 6,
-        beside: Beside::Nobody,
-    };
+    let setting = Setting { workers: 6, beside: Beside::Nobody };
     let delays = [0, 1, 2, 4, 5, 6, 7, 9, 11];
     let victims = setting.victims(2);
     let gaps = delays.map(|seconds| setting.longest(&victims, Restart::After(seconds)));
@@ -401,9 +379,7 @@ fn cost(plan: &Plan, found: &Found, from: Time) -> Cost {
                     *moves.entry(shard).or_default() += 1;
                 }
             }
-            Fact::Delivered {
-                shard, first, last, ..
-            } if at >= from => {
+            Fact::Delivered { shard, first, last, .. } if at >= from => {
                 // Records are numbered from 1.
                 for put in &puts[shard as usize][first as usize - 1..last as usize] {
                     late_us = late_us.max(at.checked_sub(*put).expect("a put before the delivery"));
@@ -422,10 +398,7 @@ fn cost(plan: &Plan, found: &Found, from: Time) -> Cost {
 
 /// Six workers with 60 shards have their turns: each is told to stop, and starts again a while after that.
 fn deploy(seed: u64, every: u64, gap: u64) -> Cost {
-    let setting = Setting {
-        workers: 6,
-        beside: Beside::Nobody,
-    };
+    let setting = Setting { workers: 6, beside: Beside::Nobody };
     let from = 60 * SECOND;
     let turns = (0..setting.workers).map(|worker| Interruption {
         at: from + u64::from(worker) * every * SECOND,
@@ -450,9 +423,7 @@ fn a_deploy_repeats_nothing_and_moves_two_leases_a_shard() {
     for ((every, gap), cost) in turns.into_iter().zip(costs) {
         let (repeated, moves, most) = (cost.repeated, cost.moves, cost.most_moves);
         let late = cost.late_us / 1_000;
-        text.push_str(&format!(
-            "\n| {every} s | {gap} s | {repeated} | {moves} | {most} | {late} ms |"
-        ));
+        text.push_str(&format!("\n| {every} s | {gap} s | {repeated} | {moves} | {most} | {late} ms |"));
     }
     println!("{text}");
     for cost in costs {

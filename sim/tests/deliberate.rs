@@ -14,16 +14,8 @@ fn every_edit_of_the_catalogue_finds_its_place() {
     let sources = Sources::of_this_program().unwrap_or_else(|sentence| panic!("{sentence}"));
     let has_bug = sources.with_bugs().unwrap_or_else(|wrong| panic!("{wrong}"));
     let bugs = Bug::all().unwrap_or_else(|sentence| panic!("{sentence}"));
-    let files: BTreeSet<&str> = bugs
-        .iter()
-        .flat_map(|bug| bug.edits())
-        .map(|edit| &*edit.file)
-        .collect();
-    assert!(
-        bugs.len() > 90 && files.len() > 2,
-        "{} bugs, {files:?}",
-        bugs.len()
-    );
+    let files: BTreeSet<&str> = bugs.iter().flat_map(|bug| bug.edits()).map(|edit| &*edit.file).collect();
+    assert!(bugs.len() > 90 && files.len() > 2, "{} bugs, {files:?}", bugs.len());
     for file in files {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
         let sound = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

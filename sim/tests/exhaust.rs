@@ -39,11 +39,7 @@ fn jobs() -> usize {
 fn the_deliberate_bugs_that_fit_are_found_with_at_most_one_fault() {
     println!("| bug | property | faults | steps | states | seconds |\n|---|---|---|---|---|---|");
     for (id, meant) in FOUND {
-        let scope = Scope {
-            faults: 1,
-            bug: Some(named(id)),
-            ..Scope::default()
-        };
+        let scope = Scope { faults: 1, bug: Some(named(id)), ..Scope::default() };
         let report = exhaust(&scope, jobs(), &|_| {});
         let found = report
             .violations
@@ -60,12 +56,7 @@ fn the_deliberate_bugs_that_fit_are_found_with_at_most_one_fault() {
 #[test]
 #[ignore = "needs minutes, and the copy that `leasehold mutants --prepare` writes"]
 fn deadlines_in_rows_are_searched_too() {
-    let scope = |bug| Scope {
-        format: Format::VmwareGoKcl,
-        faults: 1,
-        bug,
-        ..Scope::default()
-    };
+    let scope = |bug| Scope { format: Format::VmwareGoKcl, faults: 1, bug, ..Scope::default() };
     let sound = exhaust(&scope(None), jobs(), &|_| {});
     assert!(sound.violations.is_empty(), "{:#?}", sound.violations);
     assert!(sound.states > 30_000 && sound.ends > 1_000, "{sound:?}");
@@ -84,12 +75,7 @@ fn deadlines_in_rows_are_searched_too() {
 #[test]
 #[ignore = "needs minutes, and the copy that `leasehold mutants --prepare` writes"]
 fn taking_leases_while_stopping_is_found_with_two_faults() {
-    let scope = Scope {
-        slow: 1,
-        pauses: 0,
-        bug: Some(named("take-while-stopping")),
-        ..Scope::default()
-    };
+    let scope = Scope { slow: 1, pauses: 0, bug: Some(named("take-while-stopping")), ..Scope::default() };
     let report = exhaust(&scope, jobs(), &|_| {});
     let found = report.violations.first().map(|found| found.property);
     assert_eq!(found, Some(OneLeader), "in {} states", report.states);
@@ -98,11 +84,7 @@ fn taking_leases_while_stopping_is_found_with_two_faults() {
 #[test]
 #[ignore = "needs minutes: run it in release"]
 fn hand_overs_that_are_asked_for_have_no_violation() {
-    let scope = Scope {
-        asks: true,
-        faults: 1,
-        ..Scope::default()
-    };
+    let scope = Scope { asks: true, faults: 1, ..Scope::default() };
     let report = exhaust(&scope, jobs(), &|_| {});
     assert!(report.violations.is_empty(), "{:#?}", report.violations);
     assert!(report.states > 20_000 && report.ends > 1_000, "{report:?}");
@@ -111,10 +93,7 @@ fn hand_overs_that_are_asked_for_have_no_violation() {
 #[test]
 #[ignore = "needs minutes: run it in release"]
 fn the_sound_engine_has_no_violation_and_the_search_repeats() {
-    let scope = Scope {
-        faults: 1,
-        ..Scope::default()
-    };
+    let scope = Scope { faults: 1, ..Scope::default() };
     let report = exhaust(&scope, jobs(), &|_| {});
     assert!(report.violations.is_empty(), "{:#?}", report.violations);
     assert!(report.states > 20_000 && report.ends > 1_000, "{report:?}");

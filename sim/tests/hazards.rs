@@ -1,8 +1,5 @@
 //! Every hazard of the catalogue shows in the program that has it, and none shows in ours.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "LEASEHOLD_BLESS says that texts are to be written anew"
-)]
+#![allow(clippy::disallowed_methods, reason = "LEASEHOLD_BLESS says that texts are to be written anew")]
 
 use leasehold_sim::hazards::{HAZARDS, table};
 use std::collections::BTreeSet;
@@ -30,9 +27,7 @@ fn every_hazard_shows_in_its_program_and_not_in_ours() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/hazards.md");
     let text = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
-    let (before, rest) = text
-        .split_once(BEGIN)
-        .expect("the page of hazards has a place for the table");
+    let (before, rest) = text.split_once(BEGIN).expect("the page of hazards has a place for the table");
     let (old, after) = rest.split_once(END).expect("and its end");
     let new = table(&shown);
     if std::env::var_os("LEASEHOLD_BLESS").is_some_and(|value| value == "1") {
@@ -52,13 +47,7 @@ fn every_file_is_in_the_catalogue_once() {
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let files: BTreeSet<String> = entries
         .filter_map(|entry| {
-            entry
-                .ok()?
-                .file_name()
-                .into_string()
-                .ok()?
-                .strip_suffix(".toml")
-                .map(str::to_owned)
+            entry.ok()?.file_name().into_string().ok()?.strip_suffix(".toml").map(str::to_owned)
         })
         .collect();
     let ids: BTreeSet<String> = HAZARDS.iter().map(|hazard| hazard.id.to_owned()).collect();

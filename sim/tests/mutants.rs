@@ -51,11 +51,7 @@ fn every_deliberate_bug_is_caught_by_an_oracle_meant_for_it() {
     let count = bugs.len();
     let hunts = hunt_all(bugs);
     assert_eq!(hunts.len(), count, "every bug was hunted");
-    let survivors: Vec<_> = (hunts.iter().filter(|hunt| !hunt.killed))
-        .map(|hunt| (hunt.id, &hunt.strays))
-        .collect();
-    assert!(
-        survivors.is_empty(),
-        "not caught by what is meant for them: {survivors:?}"
-    );
+    let survivors: Vec<_> =
+        (hunts.iter().filter(|hunt| !hunt.killed)).map(|hunt| (hunt.id, &hunt.strays)).collect();
+    assert!(survivors.is_empty(), "not caught by what is meant for them: {survivors:?}");
 }

@@ -10,10 +10,7 @@ const WORLDS: usize = 24;
 #[test]
 fn the_cheapest_worlds_are_sound() {
     for kind in Format::ALL {
-        let options = Options {
-            formats: vec![kind],
-            ..Options::default()
-        };
+        let options = Options { formats: vec![kind], ..Options::default() };
         for seed in quick::first(128, &options).take(WORLDS) {
             let found = run_seed(seed, &options).found.violations;
             assert!(found.is_empty(), "{kind:?}, seed {seed}: {found:?}");

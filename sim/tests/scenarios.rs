@@ -2,10 +2,7 @@
 //!
 //! A log that is meant to change is written anew by `LEASEHOLD_BLESS=1`. In the copy that has the deliberate bugs in it, a
 //! scenario that names one must also show it.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "LEASEHOLD_BLESS says that texts are to be written anew"
-)]
+#![allow(clippy::disallowed_methods, reason = "LEASEHOLD_BLESS says that texts are to be written anew")]
 
 use leasehold_sim::deliberate::HAS_BUGS;
 use leasehold_sim::run::{Options, run_plan};
@@ -23,9 +20,7 @@ fn scenarios() -> Vec<(PathBuf, Scenario)> {
     let read = |path: PathBuf| {
         let text =
             std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let scenario = text
-            .parse()
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let scenario = text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         (path, scenario)
     };
     files.into_iter().map(read).collect()
@@ -34,10 +29,7 @@ fn scenarios() -> Vec<(PathBuf, Scenario)> {
 #[test]
 fn what_went_wrong_once_does_not_any_more() {
     let bless = std::env::var_os("LEASEHOLD_BLESS").is_some_and(|value| value == "1");
-    let options = Options {
-        log: true,
-        ..Options::default()
-    };
+    let options = Options { log: true, ..Options::default() };
     let mut wrong = Vec::new();
     let all = scenarios();
     assert!(!all.is_empty(), "there are no scenarios");
@@ -60,14 +52,9 @@ fn what_went_wrong_once_does_not_any_more() {
             continue;
         }
         let expected = std::fs::read_to_string(&golden).unwrap_or_default();
-        if let Some(line) = (1..)
-            .zip(expected.lines().zip(log.lines()))
-            .find(|(_, (old, new))| old != new)
-        {
+        if let Some(line) = (1..).zip(expected.lines().zip(log.lines())).find(|(_, (old, new))| old != new) {
             let (number, (old, new)) = line;
-            wrong.push(format!(
-                "{name}: line {number} of its log was\n  {old}\nand is\n  {new}"
-            ));
+            wrong.push(format!("{name}: line {number} of its log was\n  {old}\nand is\n  {new}"));
         } else if expected.lines().count() != log.lines().count() {
             wrong.push(format!(
                 "{name}: its log had {} lines and has {}",
@@ -76,11 +63,7 @@ fn what_went_wrong_once_does_not_any_more() {
             ));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{}\n(if that is as it should be: LEASEHOLD_BLESS=1)",
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{}\n(if that is as it should be: LEASEHOLD_BLESS=1)", wrong.join("\n"));
 }
 
 #[test]
@@ -94,10 +77,7 @@ fn a_scenario_with_a_bug_shows_it() {
         if scenario.bug.is_none() {
             continue;
         }
-        let options = Options {
-            bug: scenario.bug,
-            ..Options::default()
-        };
+        let options = Options { bug: scenario.bug, ..Options::default() };
         let judged = run_plan(scenario.plan.clone(), &options).and_then(|found| scenario.judge(&found, true));
         if let Err(difference) = judged {
             wrong.push(format!("{}: {difference}", path.display()));

@@ -37,9 +37,7 @@ pub fn available<T>(test: &str, found: Result<T, Missing>) -> Option<T> {
 /// # Errors
 /// What `install` says is missing.
 pub fn installed(
-    name: &str,
-    recipe: &str,
-    install: impl FnOnce(&Path) -> Result<(), Missing>,
+    name: &str, recipe: &str, install: impl FnOnce(&Path) -> Result<(), Missing>,
 ) -> Result<PathBuf, Missing> {
     // Tests run side by side, and in processes of their own where cargo is called twice.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -73,19 +71,12 @@ pub fn step(command: &mut Command) -> Result<(), Missing> {
     }
     let text = String::from_utf8_lossy(&output.stderr);
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
-    Err(Missing(format!(
-        "`{program}` failed ({}): {}",
-        output.status,
-        last.unwrap_or("it printed nothing")
-    )))
+    Err(Missing(format!("`{program}` failed ({}): {}", output.status, last.unwrap_or("it printed nothing"))))
 }
 
 /// `target/test-servers`, wherever `target` is.
 fn directory() -> PathBuf {
     let here = std::env::current_exe().unwrap_or_default();
     // …/target/debug/deps/system-0123456789abcdef
-    here.ancestors()
-        .nth(3)
-        .map_or_else(std::env::temp_dir, Path::to_path_buf)
-        .join("test-servers")
+    here.ancestors().nth(3).map_or_else(std::env::temp_dir, Path::to_path_buf).join("test-servers")
 }

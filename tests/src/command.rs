@@ -23,9 +23,5 @@ pub async fn run(program: &str, args: &[&str]) -> Ended {
     let run = tokio::task::spawn_blocking(move || command.output().expect("the command starts"));
     let output = run.await.expect("its output");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ended {
-        code: output.status.code(),
-        shown: text(&output.stdout),
-        told: text(&output.stderr),
-    }
+    Ended { code: output.status.code(), shown: text(&output.stdout), told: text(&output.stderr) }
 }

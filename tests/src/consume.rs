@@ -59,19 +59,14 @@ impl Printed {
     pub(crate) fn read(line: &Value) -> Self {
         let text = |name: &str| {
             let found = line.get(name).and_then(Value::as_str);
-            found
-                .unwrap_or_else(|| panic!("expected {name} in {line}"))
-                .to_owned()
+            found.unwrap_or_else(|| panic!("expected {name} in {line}")).to_owned()
         };
         assert_eq!(line.get("sub_sequence"), Some(&Value::from(0)), "{line}");
         Self {
             shard: text("shard"),
             sequence: text("sequence"),
             data: text("data"),
-            session: ["token", "session"]
-                .iter()
-                .find_map(|name| line.get(name)?.as_u64())
-                .unwrap_or(0),
+            session: ["token", "session"].iter().find_map(|name| line.get(name)?.as_u64()).unwrap_or(0),
         }
     }
 

@@ -12,10 +12,7 @@ pub fn start() -> String {
     listener.set_nonblocking(true).expect("a listener for tokio");
     let address = listener.local_addr().expect("a bound listener");
     thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async move {
             let listener = tokio::net::TcpListener::from_std(listener).expect("a listener for tokio");
             let database = dynoxide::Database::memory().expect("a database in memory");

@@ -81,9 +81,8 @@ fn of_shard(seen: &[&Seen]) -> Vec<Handover> {
     let mut last = Duration::ZERO;
     for record in seen {
         let session = record.record.session;
-        let known = tenures
-            .iter()
-            .position(|tenure| tenure.worker == record.worker && tenure.session == session);
+        let known =
+            tenures.iter().position(|tenure| tenure.worker == record.worker && tenure.session == session);
         match (known, tenures.last()) {
             // The last hand-over began the last tenure.
             (Some(index), _) => {
@@ -102,10 +101,7 @@ fn of_shard(seen: &[&Seen]) -> Vec<Handover> {
                     overlap: Duration::ZERO,
                     repeats: 0,
                 }));
-                tenures.push(Tenure {
-                    worker: &record.worker,
-                    session,
-                });
+                tenures.push(Tenure { worker: &record.worker, session });
             }
         }
         if !printed.insert(&record.record.sequence)
@@ -120,13 +116,9 @@ fn of_shard(seen: &[&Seen]) -> Vec<Handover> {
 
 /// Records that nobody printed.
 pub fn missing(seen: &[Seen], put: &Put) -> Vec<String> {
-    let printed: BTreeSet<(&str, &str)> = seen
-        .iter()
-        .map(|seen| (seen.record.sequence.as_str(), seen.record.data.as_str()))
-        .collect();
-    let all = put
-        .iter()
-        .flat_map(|(shard, records)| records.iter().map(move |record| (shard, record)));
+    let printed: BTreeSet<(&str, &str)> =
+        seen.iter().map(|seen| (seen.record.sequence.as_str(), seen.record.data.as_str())).collect();
+    let all = put.iter().flat_map(|(shard, records)| records.iter().map(move |record| (shard, record)));
     all.filter(|(_, (sequence, data))| !printed.contains(&(sequence.as_str(), data.as_str())))
         .map(|(shard, (sequence, data))| format!("{shard} {sequence} {data}"))
         .collect()
@@ -136,12 +128,7 @@ pub fn missing(seen: &[Seen], put: &Put) -> Vec<String> {
 pub fn holes(seen: &[Seen], put: &Put) -> Vec<String> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for records in put.values() {
-        places.extend(
-            records
-                .iter()
-                .zip(0..)
-                .map(|((sequence, _), place)| (sequence.as_str(), place)),
-        );
+        places.extend(records.iter().zip(0..).map(|((sequence, _), place)| (sequence.as_str(), place)));
     }
     let mut expected: BTreeMap<(&str, &str, u64), usize> = BTreeMap::new();
     let mut wrong = Vec::new();
@@ -154,9 +141,7 @@ pub fn holes(seen: &[Seen], put: &Put) -> Vec<String> {
         if let Some(next) = expected.insert(tenure, place + 1)
             && next != place
         {
-            wrong.push(format!(
-                "{worker} printed record {place} where {next} was next: {record:?}"
-            ));
+            wrong.push(format!("{worker} printed record {place} where {next} was next: {record:?}"));
         }
     }
     wrong
@@ -167,10 +152,7 @@ pub fn table(handovers: &[Handover]) -> String {
     let mut out =
         "     at ms  shard  from     to       cause   standstill ms  overlap ms  repeats\n".to_owned();
     for handover in handovers {
-        let shard = handover
-            .shard
-            .trim_start_matches("shardId-")
-            .trim_start_matches('0');
+        let shard = handover.shard.trim_start_matches("shardId-").trim_start_matches('0');
         let _ = writeln!(
             out,
             "{:>10}  {:>5}  {:<7}  {:<7}  {:<6}  {:>13}  {:>10}  {:>7}",
@@ -214,14 +196,7 @@ mod tests {
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap();
         handovers(seen, &Ends::new())
             .iter()
-            .map(|h| {
-                (
-                    format!("{}-{}", h.from, h.to),
-                    ms(h.standstill),
-                    ms(h.overlap),
-                    h.repeats,
-                )
-            })
+            .map(|h| (format!("{}-{}", h.from, h.to), ms(h.standstill), ms(h.overlap), h.repeats))
             .collect()
     }
 
@@ -240,10 +215,7 @@ mod tests {
             seen(400, "a", 2, 4),
             seen(410, "a", 2, 5),
         ];
-        assert_eq!(
-            measured(&all),
-            [("a-b".to_owned(), 300, 0, 0), ("b-a".to_owned(), 70, 0, 1)]
-        );
+        assert_eq!(measured(&all), [("a-b".to_owned(), 300, 0, 0), ("b-a".to_owned(), 70, 0, 1)]);
     }
 
     #[test]
@@ -283,12 +255,7 @@ mod tests {
 
     #[test]
     fn a_session_has_no_hole_and_goes_never_back() {
-        let good = [
-            seen(1, "a", 1, 1),
-            seen(2, "b", 1, 1),
-            seen(3, "a", 1, 2),
-            seen(4, "a", 2, 1),
-        ];
+        let good = [seen(1, "a", 1, 1), seen(2, "b", 1, 1), seen(3, "a", 1, 2), seen(4, "a", 2, 1)];
         assert_eq!(holes(&good, &put(1..4)), Vec::<String>::new());
         for bad in [[1, 3], [2, 1], [2, 2], [2, 9]] {
             let bad = bad.map(|sequence| seen(1, "a", 1, sequence));

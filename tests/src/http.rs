@@ -44,10 +44,7 @@ impl Answer {
 impl Caller {
     /// For a server that listens there.
     pub fn new(endpoint: impl Into<String>) -> Self {
-        Self {
-            client: Client::builder(TokioExecutor::new()).build_http(),
-            endpoint: endpoint.into(),
-        }
+        Self { client: Client::builder(TokioExecutor::new()).build_http(), endpoint: endpoint.into() }
     }
 
     /// One operation of DynamoDB.
@@ -68,12 +65,7 @@ impl Caller {
             .expect("a well-formed request");
         let response = self.client.request(request).await.expect("an answer");
         let status = response.status().as_u16();
-        let bytes = response
-            .into_body()
-            .collect()
-            .await
-            .expect("a whole answer")
-            .to_bytes();
+        let bytes = response.into_body().collect().await.expect("a whole answer").to_bytes();
         let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         Answer { status, body }
     }

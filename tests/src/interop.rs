@@ -87,11 +87,7 @@ impl Library {
             );
             return None;
         };
-        assert!(
-            path.is_file(),
-            "{variable}: expected a program, found {}",
-            path.display()
-        );
+        assert!(path.is_file(), "{variable}: expected a program, found {}", path.display());
         Some(path)
     }
 }
@@ -151,11 +147,7 @@ impl Member {
             command.args(["--dynamodb", &place.dynamodb]);
         }
         let process = Process::start(command, &output).expect("a worker");
-        Self {
-            name: name.to_owned(),
-            process,
-            output,
-        }
+        Self { name: name.to_owned(), process, output }
     }
 
     /// What it printed so far, in that order. For programs that print more than payloads.
@@ -176,8 +168,7 @@ impl Member {
         let payload = |line: &str| {
             let value: Value = serde_json::from_str(line).expect("a JSON line");
             let data = value.get("data").and_then(Value::as_str);
-            data.unwrap_or_else(|| panic!("expected data in {line}"))
-                .to_owned()
+            data.unwrap_or_else(|| panic!("expected data in {line}")).to_owned()
         };
         whole.lines().map(payload).collect()
     }

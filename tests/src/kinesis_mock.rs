@@ -33,9 +33,7 @@ pub fn install() -> Result<PathBuf, Missing> {
         }
         // Nothing that a package brings along is run at installation.
         step(
-            Command::new("npm")
-                .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
-                .current_dir(home),
+            Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(home),
         )
     })
 }
@@ -66,10 +64,7 @@ impl KinesisMock {
                 return Err(format!("kinesis-mock ended with {code}: {}", process.stderr()));
             }
             if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
-                return Ok(Self {
-                    endpoint: format!("http://127.0.0.1:{port}"),
-                    process,
-                });
+                return Ok(Self { endpoint: format!("http://127.0.0.1:{port}"), process });
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

@@ -80,12 +80,7 @@ impl Ledger {
         for entry in entries {
             self.present.push(entry.lease.clone());
             let history = self.leases.entry(entry.lease.clone()).or_default();
-            let same = |last: &Entry| {
-                Entry {
-                    at: entry.at,
-                    ..last.clone()
-                } == entry
-            };
+            let same = |last: &Entry| Entry { at: entry.at, ..last.clone() } == entry;
             if !history.last().is_some_and(same) {
                 history.push(entry);
             }
@@ -95,9 +90,7 @@ impl Ledger {
     /// The leases that the last scan found, as they were then.
     pub fn now(&self) -> BTreeMap<&str, &Entry> {
         let present = self.present.iter();
-        present
-            .filter_map(|lease| Some((lease.as_str(), self.leases.get(lease)?.last()?)))
-            .collect()
+        present.filter_map(|lease| Some((lease.as_str(), self.leases.get(lease)?.last()?))).collect()
     }
 
     /// Who had each lease, in their order; empty for nobody.
@@ -116,9 +109,7 @@ impl Ledger {
     pub fn handing_over(&self) -> usize {
         let begun = |pair: &[Entry]| pair[0].from.is_none() && pair[1].from.is_some();
         let histories = self.leases.values();
-        histories
-            .map(|history| history.windows(2).filter(|pair| begun(pair)).count())
-            .sum()
+        histories.map(|history| history.windows(2).filter(|pair| begun(pair)).count()).sum()
     }
 
     /// Where a counter or a checkpoint went back.
@@ -127,9 +118,7 @@ impl Ledger {
             |pair: &&[Entry]| pair[1].counter < pair[0].counter || pair[1].progress() < pair[0].progress();
         let histories = self.leases.values();
         let pairs = histories.flat_map(|history| history.windows(2).filter(back));
-        pairs
-            .map(|pair| format!("{:?} after {:?}", pair[1], pair[0]))
-            .collect()
+        pairs.map(|pair| format!("{:?} after {:?}", pair[1], pair[0])).collect()
     }
 }
 
@@ -143,9 +132,7 @@ mod tests {
             _ => AttributeValue::S(text.to_owned()),
         };
         let attributes = attributes.iter();
-        attributes
-            .map(|(name, text)| ((*name).to_owned(), value(name, text)))
-            .collect()
+        attributes.map(|(name, text)| ((*name).to_owned(), value(name, text))).collect()
     }
 
     fn entry(ms: u64, owner: &str, from: Option<&str>, checkpoint: &str, counter: u64) -> Entry {
@@ -161,9 +148,7 @@ mod tests {
 
     fn ledger(entries: &[Entry]) -> Ledger {
         let mut ledger = Ledger::default();
-        entries
-            .iter()
-            .for_each(|entry| ledger.scanned([entry.clone()].into_iter()));
+        entries.iter().for_each(|entry| ledger.scanned([entry.clone()].into_iter()));
         ledger
     }
 
@@ -207,16 +192,9 @@ mod tests {
     #[test]
     fn checkpoints_and_counters_that_go_back_are_found() {
         let good = ["TRIM_HORIZON", "9", "10", "10", "SHARD_END"];
-        let good: Vec<Entry> = (0..)
-            .zip(good)
-            .map(|(n, at)| entry(n, "a", None, at, n))
-            .collect();
+        let good: Vec<Entry> = (0..).zip(good).map(|(n, at)| entry(n, "a", None, at, n)).collect();
         assert_eq!(ledger(&good).went_back(), Vec::<String>::new());
-        for (first, then) in [
-            (("10", 1), ("9", 2)),
-            (("SHARD_END", 1), ("9", 2)),
-            (("9", 2), ("9", 1)),
-        ] {
+        for (first, then) in [(("10", 1), ("9", 2)), (("SHARD_END", 1), ("9", 2)), (("9", 2), ("9", 1))] {
             let bad = [first, then].map(|(at, counter)| entry(counter, "a", None, at, counter));
             assert_eq!(ledger(&bad).went_back().len(), 1, "{bad:?}");
         }

@@ -48,9 +48,7 @@ struct Gate {
 
 impl fmt::Debug for Local {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Local")
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
+        f.debug_struct("Local").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
@@ -58,12 +56,7 @@ impl fmt::Debug for Local {
 pub fn instant() -> LocalOptions {
     LocalOptions {
         kinesis: KinesisConfig::instant(),
-        dynamo: DynamoConfig {
-            create_ms: 0,
-            backfill_ms: 0,
-            delete_ms: 0,
-            ..DynamoConfig::default()
-        },
+        dynamo: DynamoConfig { create_ms: 0, backfill_ms: 0, delete_ms: 0, ..DynamoConfig::default() },
         ..LocalOptions::default()
     }
 }
@@ -103,9 +96,7 @@ fn lock(gate: &Mutex<Gate>) -> MutexGuard<'_, Gate> {
 }
 
 async fn listen() -> (String, TcpListener) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .expect("a free port");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
     let address = listener.local_addr().expect("a bound listener");
     (format!("http://{address}"), listener)
 }
@@ -127,16 +118,10 @@ async fn guard(listener: TcpListener, server: Loopback, gate: Arc<Mutex<Gate>>) 
 }
 
 async fn pass(
-    client: &Client<HttpConnector, Full<Bytes>>,
-    behind: &str,
-    gate: &Mutex<Gate>,
-    request: Request<Incoming>,
+    client: &Client<HttpConnector, Full<Bytes>>, behind: &str, gate: &Mutex<Gate>, request: Request<Incoming>,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
-    let target = head
-        .headers
-        .get("x-amz-target")
-        .and_then(|target| target.to_str().ok());
+    let target = head.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
     if let Some(refusal) = refusal(gate, target.unwrap_or_default()) {
         return refuse(refusal);
     }

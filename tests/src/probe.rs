@@ -34,12 +34,7 @@ impl Seen {
 
     /// The payloads, sorted, each once.
     pub fn payloads(&self) -> Vec<String> {
-        let mut all: Vec<String> = self
-            .records
-            .values()
-            .flatten()
-            .map(|(_, data)| data.clone())
-            .collect();
+        let mut all: Vec<String> = self.records.values().flatten().map(|(_, data)| data.clone()).collect();
         all.sort();
         all.dedup();
         all
@@ -102,10 +97,7 @@ impl Probe {
                         record.position.sequence.to_string(),
                         String::from_utf8_lossy(&record.data).into_owned(),
                     );
-                    seen.records
-                        .entry(record.shard.to_string())
-                        .or_default()
-                        .push(line);
+                    seen.records.entry(record.shard.to_string()).or_default().push(line);
                 }
                 Ok::<(), Infallible>(())
             }
@@ -164,10 +156,7 @@ impl Probe {
     pub async fn shutdown(&mut self) {
         self.ask_to_stop();
         let ended = tokio::time::timeout(Duration::from_secs(60), &mut self.run).await;
-        ended
-            .expect("the worker to end")
-            .expect("the worker not to panic")
-            .expect("the worker to end well");
+        ended.expect("the worker to end").expect("the worker not to panic").expect("the worker to end well");
     }
 }
 

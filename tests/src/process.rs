@@ -21,11 +21,8 @@ impl Process {
     /// If it cannot be started.
     pub fn start(mut command: Command, out: &Path) -> io::Result<Self> {
         let log = out.with_extension("log");
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(File::create(out)?)
-            .stderr(File::create(&log)?)
-            .spawn()?;
+        let child =
+            command.stdin(Stdio::null()).stdout(File::create(out)?).stderr(File::create(&log)?).spawn()?;
         Ok(Self { child, log })
     }
 

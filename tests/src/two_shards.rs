@@ -25,9 +25,7 @@ pub struct TwoShards {
 
 impl fmt::Debug for TwoShards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TwoShards")
-            .field("stream", &self.stream)
-            .finish_non_exhaustive()
+        f.debug_struct("TwoShards").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
@@ -42,13 +40,7 @@ impl TwoShards {
         let dynamodb = clients::dynamodb(&local.endpoint);
         let create = kinesis.create_stream().stream_name(stream).shard_count(2);
         create.send().await.expect("a stream");
-        Self {
-            local,
-            kinesis,
-            dynamodb,
-            stream,
-            application,
-        }
+        Self { local, kinesis, dynamodb, stream, application }
     }
 
     /// Starts a worker.
@@ -100,13 +92,7 @@ async fn waits(probe: &Probe, shard: &str, expected: &[&str], counted: impl Fn(V
         let records = seen.records.get(shard).map(Vec::as_slice).unwrap_or_default();
         records.iter().map(|(_, data)| data.clone()).collect()
     };
-    let found = || {
-        format!(
-            "found {:?}; the worker told {:#?}",
-            payloads(),
-            probe.seen().notices
-        )
-    };
+    let found = || format!("found {:?}; the worker told {:#?}", payloads(), probe.seen().notices);
     let what = format!("{expected:?} of {shard}");
     until_or(&what, SOON, || async { counted(payloads()) == expected }, found).await;
 }

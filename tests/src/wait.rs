@@ -19,18 +19,11 @@ pub async fn until<F: Future<Output = bool>>(what: &str, most: Duration, asked: 
 /// # Panics
 /// If that takes longer than `most`.
 pub async fn until_or<F: Future<Output = bool>>(
-    what: &str,
-    most: Duration,
-    mut asked: impl FnMut() -> F,
-    found: impl Fn() -> String,
+    what: &str, most: Duration, mut asked: impl FnMut() -> F, found: impl Fn() -> String,
 ) {
     let started = Instant::now();
     while !asked().await {
-        assert!(
-            started.elapsed() < most,
-            "expected {what} within {most:?}; {}",
-            found()
-        );
+        assert!(started.elapsed() < most, "expected {what} within {most:?}; {}", found());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -72,11 +72,7 @@ impl Watch {
                 }
             }),
         ];
-        Self {
-            began,
-            watched,
-            tasks,
-        }
+        Self { began, watched, tasks }
     }
 
     /// Watches the output of one more worker.
@@ -112,9 +108,7 @@ impl Watch {
     pub fn events(&self, worker: &str, what: &str) -> usize {
         let watched = lock(&self.watched);
         let events = watched.events.get(worker);
-        events.map_or(0, |events| {
-            events.iter().filter(|(event, _)| event == what).count()
-        })
+        events.map_or(0, |events| events.iter().filter(|(event, _)| event == what).count())
     }
 
     /// What the table said, over time.

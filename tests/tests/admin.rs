@@ -30,8 +30,7 @@ impl Administered for TwoShards {
     }
 
     async fn rewind(&self, more: &[&str]) -> (Option<i32>, String, String) {
-        self.admin("rewind", &[&["--stream", STREAM][..], more].concat())
-            .await
+        self.admin("rewind", &[&["--stream", STREAM][..], more].concat()).await
     }
 
     async fn row(&self, shard: &str) -> Option<BTreeMap<String, AttributeValue>> {
@@ -52,24 +51,16 @@ async fn a_shard_of_a_running_worker_is_read_again_from_where_it_is_put() {
         becomes(&probe, shard, &["a", "b"]).await;
     }
 
-    let (code, shown, _) = scene
-        .rewind(&["--shard", SHARDS[0], "--to", "trim-horizon"])
-        .await;
+    let (code, shown, _) = scene.rewind(&["--shard", SHARDS[0], "--to", "trim-horizon"]).await;
     assert_eq!(code, Some(0), "{shown}");
-    for part in [
-        "rewind shardId-000000000000 from",
-        "is alive and loses",
-        "nothing was written",
-    ] {
+    for part in ["rewind shardId-000000000000 from", "is alive and loses", "nothing was written"] {
         assert!(shown.contains(part), "{shown}");
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     becomes(&probe, SHARDS[0], &["a", "b"]).await;
 
     // After the first record, and only in this shard.
-    let (code, shown, told) = scene
-        .rewind(&["--shard", SHARDS[0], "--to", &first, "--apply"])
-        .await;
+    let (code, shown, told) = scene.rewind(&["--shard", SHARDS[0], "--to", &first, "--apply"]).await;
     assert_eq!(code, Some(0), "{shown}{told}");
     becomes(&probe, SHARDS[0], &["a", "b", "b"]).await;
     becomes(&probe, SHARDS[1], &["a", "b"]).await;
@@ -80,18 +71,14 @@ async fn a_shard_of_a_running_worker_is_read_again_from_where_it_is_put() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     scene.put("c").await;
     becomes(&probe, SHARDS[1], &["a", "b", "c"]).await;
-    let (code, shown, told) = scene
-        .rewind(&["--shard", SHARDS[1], "--to", &now.to_string(), "--apply"])
-        .await;
+    let (code, shown, told) =
+        scene.rewind(&["--shard", SHARDS[1], "--to", &now.to_string(), "--apply"]).await;
     assert_eq!(code, Some(0), "{shown}{told}");
     becomes(&probe, SHARDS[1], &["a", "b", "c", "c"]).await;
 
     // From the beginning, everything.
     let (code, shown, told) = scene.rewind(&["--all", "--to", "trim-horizon", "--apply"]).await;
-    assert!(
-        code == Some(0) && shown.contains("2 of 2 rows written"),
-        "{shown}{told}"
-    );
+    assert!(code == Some(0) && shown.contains("2 of 2 rows written"), "{shown}{told}");
     becomes(&probe, SHARDS[0], &["a", "b", "b", "c", "a", "b", "c"]).await;
     becomes(&probe, SHARDS[1], &["a", "b", "c", "c", "a", "b", "c"]).await;
     probe.shutdown().await;
@@ -119,10 +106,7 @@ async fn a_status_shows_who_lives_and_what_is_released_is_taken_again() {
     assert_eq!(status["owners"][0]["leases"], 2, "{shown}");
 
     let (code, shown, _) = scene.admin("release", &["--worker", "probe"]).await;
-    assert!(
-        code == Some(0) && shown.contains("say --apply to write 2 rows"),
-        "{shown}"
-    );
+    assert!(code == Some(0) && shown.contains("say --apply to write 2 rows"), "{shown}");
     let lost = |notice: &Notice| matches!(notice, Notice::Lost { .. });
     assert!(!probe.seen().notices.iter().any(lost), "a dry run takes nothing");
     let (code, shown, told) = scene.admin("release", &["--worker", "probe", "--apply"]).await;
@@ -136,10 +120,7 @@ async fn a_status_shows_who_lives_and_what_is_released_is_taken_again() {
     assert!(code == Some(1) && told.contains("found none"), "{told}");
     probe.shutdown().await;
     let (_, shown, _) = scene.admin("status", &[]).await;
-    assert!(
-        shown.contains("2 leases: 0 alive, 0 silent, 0 expired, 2 free"),
-        "{shown}"
-    );
+    assert!(shown.contains("2 leases: 0 alive, 0 silent, 0 expired, 2 free"), "{shown}");
 }
 
 #[tokio::test]
@@ -148,42 +129,23 @@ async fn a_finished_shard_is_read_again_beside_its_children() {
     scene.put("a").await;
     let mut probe = scene.worker();
     becomes(&probe, SHARDS[0], &["a"]).await;
-    let split = scene
-        .kinesis
-        .split_shard()
-        .stream_name(STREAM)
-        .shard_to_split(SHARDS[0]);
+    let split = scene.kinesis.split_shard().stream_name(STREAM).shard_to_split(SHARDS[0]);
     split.new_starting_hash_key("5").send().await.expect("a split");
-    probe
-        .told("the end", |notice| matches!(notice, Notice::Ended { .. }))
-        .await;
+    probe.told("the end", |notice| matches!(notice, Notice::Ended { .. })).await;
     scene.put("b").await;
     let child = "shardId-000000000002";
     becomes(&probe, child, &["b"]).await;
 
-    let (code, shown, _) = scene
-        .rewind(&["--shard", SHARDS[0], "--to", "latest", "--apply"])
-        .await;
-    assert!(
-        code == Some(1) && shown.contains("LATEST would read nothing"),
-        "{shown}"
-    );
-    let (code, shown, told) = scene
-        .rewind(&["--shard", SHARDS[0], "--to", "trim-horizon", "--apply"])
-        .await;
+    let (code, shown, _) = scene.rewind(&["--shard", SHARDS[0], "--to", "latest", "--apply"]).await;
+    assert!(code == Some(1) && shown.contains("LATEST would read nothing"), "{shown}");
+    let (code, shown, told) = scene.rewind(&["--shard", SHARDS[0], "--to", "trim-horizon", "--apply"]).await;
     assert_eq!(code, Some(0), "{shown}{told}");
-    assert!(
-        shown.contains("shardId-000000000002 and shardId-000000000003 keep the checkpoint"),
-        "{shown}"
-    );
+    assert!(shown.contains("shardId-000000000002 and shardId-000000000003 keep the checkpoint"), "{shown}");
     becomes(&probe, SHARDS[0], &["a", "a"]).await;
     scene.put("c").await;
     becomes(&probe, child, &["b", "c"]).await;
     let ended = |notice: &&Notice| matches!(notice, Notice::Ended { .. });
-    until("the second end", SOON, || async {
-        probe.seen().notices.iter().filter(ended).count() == 2
-    })
-    .await;
+    until("the second end", SOON, || async { probe.seen().notices.iter().filter(ended).count() == 2 }).await;
     probe.shutdown().await;
 }
 
@@ -196,51 +158,31 @@ async fn a_damaged_table_is_mended() {
         becomes(&probe, shard, &["a"]).await;
     }
     probe.shutdown().await;
-    let doctor = async |more: &[&str]| {
-        scene
-            .admin("doctor", &[&["--stream", STREAM][..], more].concat())
-            .await
-    };
+    let doctor =
+        async |more: &[&str]| scene.admin("doctor", &[&["--stream", STREAM][..], more].concat()).await;
     let (code, shown, told) = doctor(&[]).await;
-    assert_eq!(
-        (code, shown.trim()),
-        (Some(0), "nothing is wrong with the table"),
-        "{told}"
-    );
+    assert_eq!((code, shown.trim()), (Some(0), "nothing is wrong with the table"), "{told}");
     let (code, _, told) = doctor(&["--stream", "another"]).await;
     assert!(code == Some(2) && told.contains("shard ids alone"), "{told}");
 
     let key = |shard: &str| AttributeValue::S(shard.to_owned());
     let delete = scene.dynamodb.delete_item().table_name(APPLICATION);
-    delete
-        .key("leaseKey", key(SHARDS[0]))
-        .send()
-        .await
-        .expect("a deletion");
+    delete.key("leaseKey", key(SHARDS[0])).send().await.expect("a deletion");
     let edit = scene.dynamodb.update_item().table_name(APPLICATION);
-    let edit = edit
-        .key("leaseKey", key(SHARDS[1]))
-        .update_expression("REMOVE leaseCounter");
+    let edit = edit.key("leaseKey", key(SHARDS[1])).update_expression("REMOVE leaseCounter");
     edit.send().await.expect("an edit");
 
     let (code, shown, _) = doctor(&["--repair"]).await;
     assert_eq!(code, Some(1), "{shown}");
-    for part in [
-        "incomplete-row",
-        "hole",
-        "missing-lease",
-        "create shardId-000000000000",
-        "nothing was written",
-    ] {
+    for part in
+        ["incomplete-row", "hole", "missing-lease", "create shardId-000000000000", "nothing was written"]
+    {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     assert!(scene.row(SHARDS[0]).await.is_none(), "a dry run creates nothing");
 
     let (code, shown, told) = doctor(&["--repair", "--apply"]).await;
-    assert!(
-        code == Some(0) && shown.contains("2 of 2 rows written"),
-        "{shown}{told}"
-    );
+    assert!(code == Some(0) && shown.contains("2 of 2 rows written"), "{shown}{told}");
     let row = scene.row(SHARDS[1]).await.expect("a row");
     assert!(row.contains_key("leaseCounter"), "{row:?}");
     let (code, shown, _) = doctor(&[]).await;

@@ -23,23 +23,15 @@ const REST: &str = "f3899ac20a016b1201311226383530373035393137333032333436313538
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let pairs = digits
-        .chunks(2)
-        .map(|pair| String::from_utf8_lossy(pair).into_owned());
-    pairs
-        .map(|pair| u8::from_str_radix(&pair, 16).expect("two digits"))
-        .collect()
+    let pairs = digits.chunks(2).map(|pair| String::from_utf8_lossy(pair).into_owned());
+    pairs.map(|pair| u8::from_str_radix(&pair, 16).expect("two digits")).collect()
 }
 
 /// After a split, a KPL since August 2024 sends an aggregated record by its old map, and then again what does not belong to the child that took
 /// the record.
 async fn after_a_split(application: &'static str) -> TwoShards {
     let scene = TwoShards::start(STREAM, application).await;
-    let split = scene
-        .kinesis
-        .split_shard()
-        .stream_name(STREAM)
-        .shard_to_split(SHARDS[0]);
+    let split = scene.kinesis.split_shard().stream_name(STREAM).shard_to_split(SHARDS[0]);
     let split = split.new_starting_hash_key(MIDDLE.to_string());
     split.send().await.expect("a split");
     for (key, data) in [(1, WHOLE), (MIDDLE + 1, REST)] {
@@ -66,10 +58,7 @@ fn worker(scene: &TwoShards, application: &str, misplaced: Option<Misplaced>) ->
 async fn what_a_producer_counts_as_stored_after_a_split_is_handed_over_once() {
     let scene = after_a_split("default").await;
     let mut probe = worker(&scene, "default", None);
-    until("all four parts", SOON, || async {
-        probe.seen().payloads() == ["a", "b", "c", "d"]
-    })
-    .await;
+    until("all four parts", SOON, || async { probe.seen().payloads() == ["a", "b", "c", "d"] }).await;
     assert_eq!(probe.seen().count(), 4, "each once");
     probe.shutdown().await;
 }

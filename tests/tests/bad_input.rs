@@ -31,14 +31,9 @@ fn assert_says(error: &Error, parts: &[&str]) {
 async fn the_table_of_another_application_is_left_alone() {
     let account = Account::with_stream().await;
     account.create_table("orderId").await;
-    account
-        .put_row(&[("orderId", s("o-1")), ("amount", n("5"))])
-        .await;
+    account.put_row(&[("orderId", s("o-1")), ("amount", n("5"))]).await;
     let error = account.probe().failed().await;
-    assert!(
-        matches!(error, Error::Fatal(Fatal::TableIncompatible { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Fatal(Fatal::TableIncompatible { .. })), "{error:?}");
     assert_says(
         &error,
         &[
@@ -47,19 +42,10 @@ async fn the_table_of_another_application_is_left_alone() {
             "choose another table name",
         ],
     );
-    let left = account
-        .dynamodb
-        .scan()
-        .table_name(TABLE)
-        .send()
-        .await
-        .expect("the rows");
+    let left = account.dynamodb.scan().table_name(TABLE).send().await.expect("the rows");
     assert_eq!(
         left.items(),
-        [HashMap::from([
-            ("orderId".to_owned(), s("o-1")),
-            ("amount".to_owned(), n("5"))
-        ])]
+        [HashMap::from([("orderId".to_owned(), s("o-1")), ("amount".to_owned(), n("5"))])]
     );
 }
 
@@ -71,9 +57,7 @@ async fn a_missing_permission_at_the_start_is_told_and_ends_the_worker() {
         ("Kinesis_20131202.DescribeStreamSummary", "describe the stream"),
     ] {
         let account = Account::with_stream().await;
-        account
-            .local
-            .refuse(move |target| (target == operation).then_some(DENIED));
+        account.local.refuse(move |target| (target == operation).then_some(DENIED));
         let error = account.probe().failed().await;
         assert!(matches!(error, Error::Fatal(Fatal::Denied { .. })), "{error:?}");
         assert_says(
@@ -84,11 +68,7 @@ async fn a_missing_permission_at_the_start_is_told_and_ends_the_worker() {
                 "grant the permission",
             ],
         );
-        assert_eq!(
-            account.local.refused().get(operation),
-            Some(&2),
-            "a second answer says the same"
-        );
+        assert_eq!(account.local.refused().get(operation), Some(&2), "a second answer says the same");
     }
 }
 
@@ -105,9 +85,7 @@ async fn a_permission_that_is_missing_for_a_while_costs_nothing() {
     ] {
         let account = Account::with_stream().await;
         account.put(0..10).await;
-        account
-            .local
-            .refuse(move |target| (target == operation).then_some(DENIED));
+        account.local.refuse(move |target| (target == operation).then_some(DENIED));
         let mut probe = account.probe();
         probe
             .told(&format!("trouble over {operation} to be told"), |notice| {
@@ -128,10 +106,7 @@ async fn a_permission_that_is_missing_for_a_while_costs_nothing() {
 async fn a_stream_that_does_not_exist_is_told() {
     let account = Account::empty().await;
     let error = account.probe().failed().await;
-    assert!(
-        matches!(error, Error::Fatal(Fatal::StreamMissing { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Fatal(Fatal::StreamMissing { .. })), "{error:?}");
     assert_says(
         &error,
         &[
@@ -147,18 +122,9 @@ async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress_kept() {
     account.put(0..20).await;
     let mut probe = account.probe();
     probe.processed(20).await;
-    account
-        .kinesis
-        .delete_stream()
-        .stream_name(STREAM)
-        .send()
-        .await
-        .expect("a deletion");
+    account.kinesis.delete_stream().stream_name(STREAM).send().await.expect("a deletion");
     let error = probe.failed().await;
-    assert!(
-        matches!(error, Error::Fatal(Fatal::StreamGone { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Fatal(Fatal::StreamGone { .. })), "{error:?}");
     assert_says(
         &error,
         &[
@@ -178,23 +144,11 @@ async fn a_stream_deleted_and_created_again_is_not_taken_for_the_old_one() {
     account.put(0..20).await;
     let mut probe = account.probe();
     probe.processed(20).await;
-    account
-        .kinesis
-        .delete_stream()
-        .stream_name(STREAM)
-        .send()
-        .await
-        .expect("a deletion");
+    account.kinesis.delete_stream().stream_name(STREAM).send().await.expect("a deletion");
     account.create_stream().await;
     let error = probe.failed().await;
-    assert!(
-        matches!(error, Error::Fatal(Fatal::StreamGone { .. })),
-        "{error:?}"
-    );
-    assert_says(
-        &error,
-        &["deleted and created again", "use a new application name"],
-    );
+    assert!(matches!(error, Error::Fatal(Fatal::StreamGone { .. })), "{error:?}");
+    assert_says(&error, &["deleted and created again", "use a new application name"]);
     account.assert_released(&probe).await;
 }
 
@@ -204,18 +158,9 @@ async fn a_table_deleted_under_way_ends_the_worker_and_is_not_made_again_in_sile
     account.put(0..20).await;
     let mut probe = account.probe();
     probe.processed(20).await;
-    account
-        .dynamodb
-        .delete_table()
-        .table_name(TABLE)
-        .send()
-        .await
-        .expect("a deletion");
+    account.dynamodb.delete_table().table_name(TABLE).send().await.expect("a deletion");
     let error = probe.failed().await;
-    assert!(
-        matches!(error, Error::Fatal(Fatal::TableGone { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Fatal(Fatal::TableGone { .. })), "{error:?}");
     assert_says(
         &error,
         &[
@@ -255,15 +200,9 @@ async fn credentials_that_expire_under_way_and_are_renewed_lose_nothing() {
     let mut probe = account.probe();
     probe.processed(20).await;
     // The producer has credentials of its own.
-    account
-        .local
-        .refuse(|target| (!target.ends_with(".PutRecord")).then_some(EXPIRED));
+    account.local.refuse(|target| (!target.ends_with(".PutRecord")).then_some(EXPIRED));
     account.put(20..40).await;
-    probe
-        .told("the leases to be doubted", |notice| {
-            matches!(notice, Notice::Fenced { .. })
-        })
-        .await;
+    probe.told("the leases to be doubted", |notice| matches!(notice, Notice::Fenced { .. })).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(probe.seen().count(), 20, "nothing is delivered without a lease");
     account.local.refuse_nothing();
@@ -281,14 +220,10 @@ async fn a_stop_that_can_release_nothing_is_an_error_that_says_what_was_left() {
     account.put(0..20).await;
     let mut probe = account.probe();
     probe.processed(20).await;
-    account
-        .local
-        .refuse(|target| (target == "DynamoDB_20120810.UpdateItem").then_some(DENIED));
+    account.local.refuse(|target| (target == "DynamoDB_20120810.UpdateItem").then_some(DENIED));
     probe.ask_to_stop();
     let error = probe.failed().await;
-    let Error::Unclean(report) = &error else {
-        panic!("{error:?}")
-    };
+    let Error::Unclean(report) = &error else { panic!("{error:?}") };
     let summary = &report.stop;
     assert_eq!((summary.released, summary.left, summary.aborted), (0, 2, 0));
     assert_says(
@@ -302,24 +237,17 @@ async fn a_stop_that_can_release_nothing_is_an_error_that_says_what_was_left() {
         ],
     );
     let rows = account.rows().await;
-    assert!(
-        rows.values().all(|row| row.contains_key("leaseOwner")),
-        "{rows:?}"
-    );
+    assert!(rows.values().all(|row| row.contains_key("leaseOwner")), "{rows:?}");
     // As the sentence says.
     account.local.refuse_nothing();
     account.put(20..22).await;
     let mut next = account.probe();
     // What was not checkpointed comes again, before the new records of its shard.
     let new = payloads(20..22);
-    until(
-        "the new records of both shards",
-        Duration::from_secs(60),
-        || async {
-            let seen = next.seen().payloads();
-            new.iter().all(|payload| seen.contains(payload))
-        },
-    )
+    until("the new records of both shards", Duration::from_secs(60), || async {
+        let seen = next.seen().payloads();
+        new.iter().all(|payload| seen.contains(payload))
+    })
     .await;
     next.shutdown().await;
     account.assert_released(&next).await;
@@ -337,23 +265,13 @@ async fn malformed_rows_are_left_alone_and_told_and_the_rest_is_processed() {
         ("checkpoint", s("TRIM_HORIZON")),
         ("ownerSwitchesSinceCheckpoint", n("0")),
     ];
-    let strange = [
-        ("leaseKey", s("note")),
-        ("checkpoint", s("not a position")),
-        ("leaseCounter", n("-1")),
-    ];
+    let strange = [("leaseKey", s("note")), ("checkpoint", s("not a position")), ("leaseCounter", n("-1"))];
     account.put_row(&broken).await;
     account.put_row(&strange).await;
     let mut probe = account.probe();
     for (key, detail) in [
-        (
-            SHARDS[0],
-            "leaseCounter: expected a whole number from 0 to 2^64 - 1, found the string \"seven\"",
-        ),
-        (
-            "note",
-            "leaseCounter: expected a whole number from 0 to 2^64 - 1, found the number -1",
-        ),
+        (SHARDS[0], "leaseCounter: expected a whole number from 0 to 2^64 - 1, found the string \"seven\""),
+        ("note", "leaseCounter: expected a whole number from 0 to 2^64 - 1, found the number -1"),
     ] {
         probe
             .told(&format!("{key} to be reported"), |notice| {
@@ -365,15 +283,10 @@ async fn malformed_rows_are_left_alone_and_told_and_the_rest_is_processed() {
     // The other shard has the odd numbers.
     probe.processed(10).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(
-        probe.seen().payloads(),
-        payloads(0..20).into_iter().skip(1).step_by(2).collect::<Vec<_>>()
-    );
+    assert_eq!(probe.seen().payloads(), payloads(0..20).into_iter().skip(1).step_by(2).collect::<Vec<_>>());
     for row in [&broken[..], &strange[..]] {
-        let expected: HashMap<_, _> = row
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone()))
-            .collect();
+        let expected: HashMap<_, _> =
+            row.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let key = expected["leaseKey"].as_s().expect("a string");
         assert_eq!(account.rows().await[key], expected, "left as it was");
     }

@@ -55,10 +55,7 @@ fn blocked_worker() {
     let (Ok(endpoint), Ok(threads)) = (std::env::var(ENDPOINT), std::env::var(THREADS)) else {
         return;
     };
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let result = runtime(threads.parse().expect("a number")).block_on(async {
         let worker = Worker::builder()
             .kinesis(clients::kinesis(&endpoint))

@@ -72,9 +72,7 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
             let put = put.explicit_hash_key(hash_key).data(b"data".to_vec().into());
             put.send().await.expect("a record");
         }
-        let asks: Vec<_> = (0..12)
-            .map(|_| tokio::spawn(dynamodb.list_tables().send()))
-            .collect();
+        let asks: Vec<_> = (0..12).map(|_| tokio::spawn(dynamodb.list_tables().send())).collect();
         for ask in asks {
             ask.await.expect("no panic").expect("an answer");
         }
@@ -108,10 +106,7 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
     let run = program.spawn(run.with_subscriber(log.clone()));
     let from_outside = clients::dynamodb(&endpoint);
     outside.block_on(async {
-        until("both handlers to block", SOON, || async {
-            calls.load(Ordering::SeqCst) >= 2
-        })
-        .await;
+        until("both handlers to block", SOON, || async { calls.load(Ordering::SeqCst) >= 2 }).await;
         let before = counters(&from_outside).await;
         until("a warning", SOON, || async { !of_blocking(&log).is_empty() }).await;
         until("both to be renewed four times more", SOON, || async {
@@ -120,18 +115,12 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
         })
         .await;
         assert_eq!(calls.load(Ordering::SeqCst), 2, "both still block");
-        until("both handlers to return", SOON, || async {
-            calls.load(Ordering::SeqCst) >= 4
-        })
-        .await;
+        until("both handlers to return", SOON, || async { calls.load(Ordering::SeqCst) >= 4 }).await;
         control.shutdown();
         run.await.expect("no panic").expect("a good end");
     });
     for notice in notices.lock().expect("no panic").iter() {
-        assert!(
-            !matches!(notice, Notice::Lost { .. } | Notice::Fenced { .. }),
-            "{notice}"
-        );
+        assert!(!matches!(notice, Notice::Lost { .. } | Notice::Fenced { .. }), "{notice}");
     }
     assert_eq!(calls.load(Ordering::SeqCst), 4, "each record was processed once");
     let warnings = of_blocking(&log);
@@ -171,8 +160,7 @@ fn a_handler_that_blocks_its_thread_is_named_though_others_run_and_so_is_its_end
     outside.block_on(async {
         until("the end of the block to be told", SOON, || async {
             let told = log.of(Level::INFO);
-            told.iter()
-                .any(|text| text.contains("no longer blocks its thread"))
+            told.iter().any(|text| text.contains("no longer blocks its thread"))
         })
         .await;
         control.shutdown();

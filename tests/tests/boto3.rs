@@ -10,9 +10,7 @@ use std::process::Command;
 /// The script checks answers and error codes, and prints a line for each.
 #[tokio::test(flavor = "multi_thread")]
 async fn boto3_drives_every_operation() {
-    let interpreter = tokio::task::spawn_blocking(python::boto3)
-        .await
-        .expect("no panic");
+    let interpreter = tokio::task::spawn_blocking(python::boto3).await.expect("no panic");
     let Some(interpreter) = available("boto3_drives_every_operation", interpreter) else {
         return;
     };
@@ -38,11 +36,6 @@ async fn boto3_drives_every_operation() {
     );
     // The last line counts: a script that stopped half-way has not passed.
     let last = printed.lines().last().unwrap_or_default();
-    let count = last
-        .strip_suffix(" checks passed")
-        .and_then(|count| count.parse::<u32>().ok());
-    assert!(
-        count.is_some_and(|count| count > 120),
-        "expected more than 120 checks, found: {last:?}"
-    );
+    let count = last.strip_suffix(" checks passed").and_then(|count| count.parse::<u32>().ok());
+    assert!(count.is_some_and(|count| count > 120), "expected more than 120 checks, found: {last:?}");
 }

@@ -110,10 +110,7 @@ fn look(notice: &Notice) -> Option<(LeaseKey, String)> {
                 _ => Some((lease.clone(), String::new())),
             }
         }
-        Notice::Lost {
-            lease,
-            why: LossReason::Taken { by, row },
-        } => {
+        Notice::Lost { lease, why: LossReason::Taken { by, row } } => {
             let _: &Checkpoint = &row.checkpoint;
             Some((lease.clone(), format!("{by:?}")))
         }
@@ -141,9 +138,7 @@ fn look(notice: &Notice) -> Option<(LeaseKey, String)> {
             let (_, _): (&Span, &u32) = (idle, leases);
             None
         }
-        _ => notice
-            .lease()
-            .map(|lease| (lease.clone(), notice.name().to_owned())),
+        _ => notice.lease().map(|lease| (lease.clone(), notice.name().to_owned())),
     }
 }
 
@@ -152,14 +147,10 @@ fn look(notice: &Notice) -> Option<(LeaseKey, String)> {
 fn several_streams_are_named_with_this_crate_alone() {
     let id: Result<StreamId, BadStreamId> = "123456789012:orders:1700000000".parse();
     let named = StreamRef::new(id.expect("an identifier"));
-    let arn: Result<StreamRef, BadStream> = StreamRef::from_arn(
-        "arn:aws:kinesis:eu-west-1:123456789012:stream/returns",
-        1_700_000_000,
-    );
-    let built = with_clients(Worker::builder())
-        .streams([named, arn.expect("an ARN")])
-        .application("billing")
-        .build();
+    let arn: Result<StreamRef, BadStream> =
+        StreamRef::from_arn("arn:aws:kinesis:eu-west-1:123456789012:stream/returns", 1_700_000_000);
+    let built =
+        with_clients(Worker::builder()).streams([named, arn.expect("an ARN")]).application("billing").build();
     assert!(built.is_ok(), "{built:?}");
 }
 
@@ -178,9 +169,7 @@ fn with_clients<K, D, S, A>(builder: Builder<K, D, S, A>) -> Builder<Kinesis, Dy
 
 #[test]
 fn notices_are_looked_into_with_this_crate_alone() {
-    let stray = Notice::Stray {
-        what: "a tick".to_owned(),
-    };
+    let stray = Notice::Stray { what: "a tick".to_owned() };
     assert_eq!(look(&stray), None);
     assert_eq!((stray.name(), stray.severity()), ("stray", Severity::Warning));
     let builder: Builder = Worker::builder().on_notice(|notice| drop(look(notice)));
@@ -360,14 +349,8 @@ fn records_that_cannot_be_processed_are_dealt_with_by_this_crate_alone() {
     let channel: DeadLetterChannel = channel;
     let _ = |stream: DeadLetterStream, file: DeadLetterFile| {
         let with = |policy| Worker::builder().failure_policy(policy);
-        drop((
-            with(FailurePolicy::retry()).dead_letter(stream),
-            with(policy).dead_letter(file),
-        ));
-        drop((
-            with(FailurePolicy::stop(3)).dead_letter(channel),
-            with(policy).dead_letter(Shelf::default()),
-        ));
+        drop((with(FailurePolicy::retry()).dead_letter(stream), with(policy).dead_letter(file)));
+        drop((with(FailurePolicy::stop(3)).dead_letter(channel), with(policy).dead_letter(Shelf::default())));
     };
     let config = Config::default().with_failure_action(FailureAction::SetAside);
     assert_eq!(config.failure_action(), FailureAction::SetAside);
@@ -386,21 +369,14 @@ fn an_operators_program_is_written_with_this_crate_alone() {
     let _ = async |control: Control, admin: Admin| -> Result<(), AdminError> {
         let rewind: Rewind = control.rewind(&Which::All, To::Time(Wall(0))).await?;
         let plan: &Plan = rewind.plan();
-        for Step {
-            lease, deed, seen, ..
-        } in &plan.steps
-        {
+        for Step { lease, deed, seen, .. } in &plan.steps {
             let (_, _, _): (&LeaseKey, &Deed, &Option<LeaseRow>) = (lease, deed, seen);
         }
         for Done { how, .. } in rewind.apply().await? {
             let _: bool = how == Stepped::Written;
         }
         let view: View = admin.view().await?;
-        drop(
-            admin
-                .apply(&release(&view, &Which::Worker("w".into()), &Default::default()))
-                .await?,
-        );
+        drop(admin.apply(&release(&view, &Which::Worker("w".into()), &Default::default())).await?);
         Ok(())
     };
     let _: fn(Control) -> Result<(), Error> = shutdown_on_signal;
@@ -408,11 +384,7 @@ fn an_operators_program_is_written_with_this_crate_alone() {
     let folder = TraceFolder::new("traces").with_limit_bytes(1 << 30);
     let _ = Worker::builder().trace_folder(folder);
     let _: fn(HashRange, OpId, LeaseRow) = |range, op, row| drop((range, op, row));
-    assert!(
-        leasehold::metrics::ALL
-            .iter()
-            .all(|metric| !metric.name.is_empty())
-    );
+    assert!(leasehold::metrics::ALL.iter().all(|metric| !metric.name.is_empty()));
     assert_eq!(leasehold::engine::format::Format::default(), Format::Kcl);
 }
 
@@ -438,9 +410,6 @@ fn every_name_that_is_exported_is_used_here() {
     let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
     let names = exported();
     assert!(names.len() > 60, "{names:?}");
-    let missing: Vec<_> = names
-        .iter()
-        .filter(|name| !words.contains(name.as_str()))
-        .collect();
+    let missing: Vec<_> = names.iter().filter(|name| !words.contains(name.as_str())).collect();
     assert!(missing.is_empty(), "add uses of {missing:?} to this file");
 }

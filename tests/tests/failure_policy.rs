@@ -29,11 +29,8 @@ impl Handler for Picky {
     type Error = io::Error;
 
     async fn process(&self, batch: Batch) -> Result<Ack, io::Error> {
-        let texts: Vec<String> = batch
-            .records()
-            .iter()
-            .map(|record| String::from_utf8_lossy(&record.data).into_owned())
-            .collect();
+        let texts: Vec<String> =
+            batch.records().iter().map(|record| String::from_utf8_lossy(&record.data).into_owned()).collect();
         if texts.iter().any(|text| text == "poison") && !self.cured.load(Ordering::Relaxed) {
             return Err(io::Error::other("it is poisonous"));
         }
@@ -56,11 +53,7 @@ impl DeadLetter for FailsFirst {
 
     async fn store(&self, letter: Letter) -> Result<(), io::Error> {
         let left = |left: u32| left.checked_sub(1);
-        if self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left)
-            .is_ok()
-        {
+        if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok() {
             return Err(io::Error::other("the queue is full"));
         }
         self.1.store(letter).await.map_err(io::Error::other)
@@ -77,19 +70,12 @@ struct Running {
 impl Running {
     fn named(&self, name: &str) -> Vec<Notice> {
         let notices = self.notices.lock().unwrap();
-        notices
-            .iter()
-            .filter(|notice| notice.name() == name)
-            .cloned()
-            .collect()
+        notices.iter().filter(|notice| notice.name() == name).cloned().collect()
     }
 
     async fn stop(self) {
         self.control.shutdown();
-        self.task
-            .await
-            .expect("it does not panic")
-            .expect("it stops cleanly");
+        self.task.await.expect("it does not panic").expect("it stops cleanly");
     }
 }
 
@@ -122,12 +108,7 @@ fn start(local: &Local, application: &str, policy: FailurePolicy, sink: Option<i
     }
     let worker = builder.build().expect("a worker");
     let control = worker.control();
-    Running {
-        handler: handler.clone(),
-        control,
-        notices,
-        task: tokio::spawn(worker.run(handler)),
-    }
+    Running { handler: handler.clone(), control, notices, task: tokio::spawn(worker.run(handler)) }
 }
 
 #[tokio::test]
@@ -139,29 +120,19 @@ async fn a_poison_record_goes_to_the_dead_letter_file_and_all_others_are_process
     let _ = std::fs::remove_file(&path);
     let sink = FailsFirst(AtomicU32::new(2), DeadLetterFile::open(&path).expect("a file"));
     let running = start(&local, "aside", FailurePolicy::set_aside(2), Some(sink));
-    until("the records around the poison", SOON, || async {
-        running.handler.seen() == ["1", "2", "4", "5"]
-    })
-    .await;
+    until("the records around the poison", SOON, || async { running.handler.seen() == ["1", "2", "4", "5"] })
+        .await;
     let text = std::fs::read_to_string(&path).expect("the file");
-    let lines: Vec<serde_json::Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
-        .collect();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
     assert_eq!(lines.len(), 1, "{text}");
     // "poison" in Base64.
-    assert_eq!(
-        (&lines[0]["data"], &lines[0]["attempts"]),
-        (&"cG9pc29u".into(), &2.into())
-    );
+    assert_eq!((&lines[0]["data"], &lines[0]["attempts"]), (&"cG9pc29u".into(), &2.into()));
     assert_eq!(lines[0]["error"], "it is poisonous");
     assert_eq!(running.named("set-aside").len(), 1);
     assert_eq!(running.named("set-aside-failed").len(), 2);
     let set_aside = [("application", "aside"), ("reason", "failed")];
-    assert_eq!(
-        exported("leasehold_set_aside_records_total", &set_aside),
-        Some(1.0)
-    );
+    assert_eq!(exported("leasehold_set_aside_records_total", &set_aside), Some(1.0));
     running.stop().await;
     std::fs::remove_file(&path).expect("the file");
 }
@@ -171,10 +142,7 @@ async fn a_shard_that_is_stopped_for_a_record_goes_on_when_it_is_resumed() {
     let local = Local::start(instant()).await;
     stream(&local).await;
     let running = start(&local, "stopped", FailurePolicy::stop(2), None::<DeadLetterFile>);
-    until("the stop", SOON, || async {
-        !running.named("shard-stopped").is_empty()
-    })
-    .await;
+    until("the stop", SOON, || async { !running.named("shard-stopped").is_empty() }).await;
     until("the gauge", SOON, || async {
         exported("leasehold_shards_stopped", &[("application", "stopped")]) == Some(1.0)
     })
@@ -185,10 +153,7 @@ async fn a_shard_that_is_stopped_for_a_record_goes_on_when_it_is_resumed() {
     assert_eq!(running.named("lost").len(), 0);
     running.handler.cured.store(true, Ordering::Relaxed);
     running.control.resume("shardId-000000000000");
-    until("the rest", SOON, || async {
-        running.handler.seen() == ["1", "2", "poison", "4", "5"]
-    })
-    .await;
+    until("the rest", SOON, || async { running.handler.seen() == ["1", "2", "poison", "4", "5"] }).await;
     assert_eq!(running.named("shard-stopped").len(), 1);
     until("the gauge", SOON, || async {
         exported("leasehold_shards_stopped", &[("application", "stopped")]) == Some(0.0)
@@ -206,31 +171,13 @@ async fn a_poison_record_may_go_to_another_stream_unchanged() {
     create.send().await.expect("a stream");
     let sink = DeadLetterStream::new(kinesis.clone(), "dead");
     let running = start(&local, "picky", FailurePolicy::set_aside(1), Some(sink));
-    until("the records around the poison", SOON, || async {
-        running.handler.seen() == ["1", "2", "4", "5"]
-    })
-    .await;
-    let iterator = kinesis
-        .get_shard_iterator()
-        .stream_name("dead")
-        .shard_id("shardId-000000000000");
+    until("the records around the poison", SOON, || async { running.handler.seen() == ["1", "2", "4", "5"] })
+        .await;
+    let iterator = kinesis.get_shard_iterator().stream_name("dead").shard_id("shardId-000000000000");
     let iterator = iterator.shard_iterator_type("TRIM_HORIZON".into()).send().await;
-    let iterator = iterator
-        .expect("an iterator")
-        .shard_iterator
-        .expect("an iterator");
-    let answer = kinesis
-        .get_records()
-        .shard_iterator(iterator)
-        .send()
-        .await
-        .expect("records");
-    let [record] = answer.records() else {
-        panic!("expected one record, found {:?}", answer.records())
-    };
-    assert_eq!(
-        (record.data().as_ref(), record.partition_key()),
-        (&b"poison"[..], Some("key"))
-    );
+    let iterator = iterator.expect("an iterator").shard_iterator.expect("an iterator");
+    let answer = kinesis.get_records().shard_iterator(iterator).send().await.expect("records");
+    let [record] = answer.records() else { panic!("expected one record, found {:?}", answer.records()) };
+    assert_eq!((record.data().as_ref(), record.partition_key()), (&b"poison"[..], Some("key")));
     running.stop().await;
 }

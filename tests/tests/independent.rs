@@ -21,12 +21,7 @@ const APPLICATION: &str = "billing";
 const TAKE_OVER: Duration = Duration::from_secs(90);
 
 pub(crate) async fn shards(client: &kinesis::Client) -> Vec<Shard> {
-    let answer = client
-        .list_shards()
-        .stream_name(STREAM)
-        .send()
-        .await
-        .expect("the shards");
+    let answer = client.list_shards().stream_name(STREAM).send().await.expect("the shards");
     answer.shards.unwrap_or_default()
 }
 
@@ -42,19 +37,9 @@ async fn active(client: &kinesis::Client) {
 type Row = HashMap<String, AttributeValue>;
 
 pub(crate) async fn rows(client: &dynamodb::Client) -> BTreeMap<String, Row> {
-    let answer = client
-        .scan()
-        .table_name(APPLICATION)
-        .consistent_read(true)
-        .send()
-        .await;
-    let rows = answer
-        .ok()
-        .and_then(|answer| answer.items)
-        .unwrap_or_default()
-        .into_iter();
-    rows.map(|row| (text(&row, "leaseKey").unwrap_or_default().to_owned(), row))
-        .collect()
+    let answer = client.scan().table_name(APPLICATION).consistent_read(true).send().await;
+    let rows = answer.ok().and_then(|answer| answer.items).unwrap_or_default().into_iter();
+    rows.map(|row| (text(&row, "leaseKey").unwrap_or_default().to_owned(), row)).collect()
 }
 
 fn text<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
@@ -78,8 +63,7 @@ fn names(owners: &BTreeMap<String, usize>, worker: &str) -> bool {
 }
 
 fn ended(rows: &BTreeMap<String, Row>, shard: &str) -> bool {
-    rows.get(shard)
-        .is_some_and(|row| text(row, "checkpoint") == Some("SHARD_END"))
+    rows.get(shard).is_some_and(|row| text(row, "checkpoint") == Some("SHARD_END"))
 }
 
 /// What only anna has printed, and a row that she owns says is processed.
@@ -93,18 +77,13 @@ fn durable(rows: &BTreeMap<String, Row>, anna: &Consumer, bert: &Consumer) -> BT
             at.starts_with(|first: char| first.is_ascii_digit()) && place(&record.sequence) <= place(at)
         })
     });
-    of_anna
-        .map(|record| record.data)
-        .filter(|data| !of_bert.contains(data))
-        .collect()
+    of_anna.map(|record| record.data).filter(|data| !of_bert.contains(data)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
     const TEST: &str = "two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost";
-    let installed = tokio::task::spawn_blocking(kinesis_mock::install)
-        .await
-        .expect("no panic");
+    let installed = tokio::task::spawn_blocking(kinesis_mock::install).await.expect("no panic");
     let Some(home) = available(TEST, installed) else {
         return;
     };
@@ -124,13 +103,7 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
     };
     let kinesis = clients::kinesis(&target.kinesis);
     let dynamodb = clients::dynamodb(&target.dynamodb);
-    kinesis
-        .create_stream()
-        .stream_name(STREAM)
-        .shard_count(3)
-        .send()
-        .await
-        .expect("a stream");
+    kinesis.create_stream().stream_name(STREAM).shard_count(3).send().await.expect("a stream");
     active(&kinesis).await;
 
     let producer = Producer::start(kinesis.clone(), STREAM);
@@ -143,62 +116,40 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
     .await;
 
     let first = &shards(&kinesis).await[0];
-    let split = kinesis
-        .split_shard()
-        .stream_name(STREAM)
-        .shard_to_split(first.shard_id());
-    split
-        .new_starting_hash_key("56713727820156410577229101238628035242")
-        .send()
-        .await
-        .expect("a split");
+    let split = kinesis.split_shard().stream_name(STREAM).shard_to_split(first.shard_id());
+    split.new_starting_hash_key("56713727820156410577229101238628035242").send().await.expect("a split");
     active(&kinesis).await;
     until("the parent of the split to be ended", TAKE_OVER, || async {
         ended(&rows(&dynamodb).await, first.shard_id())
     })
     .await;
-    until(
-        "anna to have made something durable that only anna has printed",
-        TAKE_OVER,
-        || async { !durable(&rows(&dynamodb).await, &anna, &bert).is_empty() },
-    )
+    until("anna to have made something durable that only anna has printed", TAKE_OVER, || async {
+        !durable(&rows(&dynamodb).await, &anna, &bert).is_empty()
+    })
     .await;
     let annas = durable(&rows(&dynamodb).await, &anna, &bert);
     assert!(!annas.is_empty(), "what is durable stays so");
     anna.process.kill().expect("anna to be alive until now");
     let merge = kinesis.merge_shards().stream_name(STREAM);
-    let merge = merge
-        .shard_to_merge("shardId-000000000001")
-        .adjacent_shard_to_merge("shardId-000000000002");
+    let merge = merge.shard_to_merge("shardId-000000000001").adjacent_shard_to_merge("shardId-000000000002");
     merge.send().await.expect("a merge");
     active(&kinesis).await;
-    until(
-        "bert to own all that is left, and the parents of the merge to be ended",
-        TAKE_OVER,
-        || async {
-            let (rows, owners) = (rows(&dynamodb).await, owners(&dynamodb).await);
-            ended(&rows, "shardId-000000000001")
-                && ended(&rows, "shardId-000000000002")
-                && names(&owners, "bert")
-                && !names(&owners, "anna")
-                && owners.values().sum::<usize>() == 3
-        },
-    )
+    until("bert to own all that is left, and the parents of the merge to be ended", TAKE_OVER, || async {
+        let (rows, owners) = (rows(&dynamodb).await, owners(&dynamodb).await);
+        ended(&rows, "shardId-000000000001")
+            && ended(&rows, "shardId-000000000002")
+            && names(&owners, "bert")
+            && !names(&owners, "anna")
+            && owners.values().sum::<usize>() == 3
+    })
     .await;
 
     let put = producer.finish().await;
-    assert_eq!(
-        put.len(),
-        6,
-        "every shard got records: three, two of the split, one of the merge"
-    );
+    assert_eq!(put.len(), 6, "every shard got records: three, two of the split, one of the merge");
     let all: BTreeSet<&String> = put.values().flatten().map(|(_, data)| data).collect();
     until("every record to be printed", TAKE_OVER, || async {
-        let printed: BTreeSet<String> = [&anna, &bert]
-            .iter()
-            .flat_map(|each| each.printed())
-            .map(|record| record.data)
-            .collect();
+        let printed: BTreeSet<String> =
+            [&anna, &bert].iter().flat_map(|each| each.printed()).map(|record| record.data).collect();
         all.iter().all(|data| printed.contains(*data))
     })
     .await;
@@ -211,20 +162,10 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
     .await;
     judge(&put, &anna.printed(), &bert.printed());
     let again: Vec<Printed> = bert.printed();
-    let again: Vec<&Printed> = again
-        .iter()
-        .filter(|record| annas.contains(&record.data))
-        .collect();
-    assert!(
-        again.is_empty(),
-        "bert goes on from anna's checkpoints, not from the beginning: {again:?}"
-    );
+    let again: Vec<&Printed> = again.iter().filter(|record| annas.contains(&record.data)).collect();
+    assert!(again.is_empty(), "bert goes on from anna's checkpoints, not from the beginning: {again:?}");
     judge_rows(&shards(&kinesis).await, &rows(&dynamodb).await, &put);
-    assert_eq!(
-        owners(&dynamodb).await,
-        BTreeMap::new(),
-        "every lease was given up"
-    );
+    assert_eq!(owners(&dynamodb).await, BTreeMap::new(), "every lease was given up");
     println!(
         "{} records in {} shards; anna printed {}, bert {}",
         all.len(),
@@ -237,29 +178,18 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
 /// That every shard was printed whole and in order by the two together.
 fn judge(put: &Put, anna: &[Printed], bert: &[Printed]) {
     for (name, printed) in [("anna", anna), ("bert", bert)] {
-        assert_eq!(
-            disorder(printed),
-            Vec::<String>::new(),
-            "{name} keeps the order of each shard"
-        );
+        assert_eq!(disorder(printed), Vec::<String>::new(), "{name} keeps the order of each shard");
     }
     for (shard, expected) in put {
         let of = |printed: &[Printed]| -> BTreeMap<(usize, String), String> {
             let own = printed.iter().filter(|record| record.shard == *shard);
-            own.map(|record| {
-                (
-                    (record.sequence.len(), record.sequence.clone()),
-                    record.data.clone(),
-                )
-            })
-            .collect()
+            own.map(|record| ((record.sequence.len(), record.sequence.clone()), record.data.clone()))
+                .collect()
         };
         let mut union = of(anna);
         union.extend(of(bert));
-        let found: Vec<(String, String)> = union
-            .into_iter()
-            .map(|((_, sequence), data)| (sequence, data))
-            .collect();
+        let found: Vec<(String, String)> =
+            union.into_iter().map(|((_, sequence), data)| (sequence, data)).collect();
         assert!(
             found == *expected,
             "{shard}: {} records put, {} printed, or not as they were put",
@@ -272,17 +202,11 @@ fn judge(put: &Put, anna: &[Printed], bert: &[Printed]) {
 /// That the table tells the whole story: ended parents with their children, and open shards at their last record.
 pub(crate) fn judge_rows(shards: &[Shard], rows: &BTreeMap<String, Row>, put: &Put) {
     let listed: BTreeSet<&str> = shards.iter().map(Shard::shard_id).collect();
-    assert_eq!(
-        rows.keys().map(String::as_str).collect::<BTreeSet<_>>(),
-        listed,
-        "one row for each shard"
-    );
+    assert_eq!(rows.keys().map(String::as_str).collect::<BTreeSet<_>>(), listed, "one row for each shard");
     for shard in shards {
         let row = &rows[shard.shard_id()];
-        let parents: BTreeSet<&str> = [shard.parent_shard_id(), shard.adjacent_parent_shard_id()]
-            .into_iter()
-            .flatten()
-            .collect();
+        let parents: BTreeSet<&str> =
+            [shard.parent_shard_id(), shard.adjacent_parent_shard_id()].into_iter().flatten().collect();
         let kept: BTreeSet<&str> = row
             .get("parentShardId")
             .and_then(|parents| parents.as_ss().ok())

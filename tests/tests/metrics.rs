@@ -25,10 +25,7 @@ const SOON: Duration = Duration::from_secs(60);
 const FIRST: &str = "shardId-000000000000";
 const SECOND: &str = "shardId-000000000001";
 
-const THROTTLED: Refusal = Refusal {
-    code: "ThrottlingException",
-    message: "Rate exceeded",
-};
+const THROTTLED: Refusal = Refusal { code: "ThrottlingException", message: "Rate exceeded" };
 
 /// What the exporter shows of this application: values by name and by labels.
 struct Shown(BTreeMap<(String, BTreeMap<String, String>), f64>);
@@ -53,10 +50,8 @@ pub(super) fn exported(name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         labels.iter().all(has)
     };
     let series = read().into_iter();
-    let values: Vec<f64> = series
-        .filter(|((found, of), _)| found == name && is(of))
-        .map(|(_, value)| value)
-        .collect();
+    let values: Vec<f64> =
+        series.filter(|((found, of), _)| found == name && is(of)).map(|(_, value)| value).collect();
     (!values.is_empty()).then(|| values.iter().sum())
 }
 
@@ -70,10 +65,7 @@ fn show() -> Shown {
 fn read() -> BTreeMap<(String, BTreeMap<String, String>), f64> {
     let text = exporter().render();
     let mut shown = BTreeMap::new();
-    for line in text
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.is_empty())
-    {
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let (series, value) = line.rsplit_once(' ').expect("a value");
         let (name, labels) = series.split_once('{').expect("labels");
         let labels: BTreeMap<String, String> = labels
@@ -309,14 +301,7 @@ fn what_is_counted_is_so(shown: &Shown) {
     assert_eq!(shown.sum("leasehold_handler_seconds_count"), batches);
     let handovers = shown.sum("leasehold_handover_seconds_count");
     assert!(handovers >= 2.0, "{handovers} hand-overs of two leases");
-    for operation in [
-        "DescribeTable",
-        "Scan",
-        "UpdateItem",
-        "PutItem",
-        "ListShards",
-        "GetRecords",
-    ] {
+    for operation in ["DescribeTable", "Scan", "UpdateItem", "PutItem", "ListShards", "GetRecords"] {
         let count = shown.requests(operation, "ok");
         assert!(count > 0.0, "{operation}");
         let timed = shown.with("leasehold_request_seconds_count", ("operation", operation));
@@ -325,15 +310,10 @@ fn what_is_counted_is_so(shown: &Shown) {
     let writes = shown.requests("UpdateItem", "ok") + shown.requests("PutItem", "ok");
     let units = shown.sum("leasehold_dynamodb_write_units_total");
     // The units are set once a second, and the rows are smaller than 1 KiB.
-    assert!(
-        (1.0..=writes + 20.0).contains(&units),
-        "{units} units of {writes} writes"
-    );
+    assert!((1.0..=writes + 20.0).contains(&units), "{units} units of {writes} writes");
     assert!(shown.sum("leasehold_dynamodb_read_units_total") > 0.0);
-    let (renewals, left) = (
-        shown.sum("leasehold_renewal_left_seconds_count"),
-        shown.sum("leasehold_renewal_left_seconds_sum"),
-    );
+    let (renewals, left) =
+        (shown.sum("leasehold_renewal_left_seconds_count"), shown.sum("leasehold_renewal_left_seconds_sum"));
     assert!(renewals > 0.0);
     // A lease lasts for 1.5 s and is renewed every 0.3 s.
     let mean = left / renewals;
@@ -341,11 +321,7 @@ fn what_is_counted_is_so(shown: &Shown) {
     for (labels, used) in shown.series("leasehold_lease_used_ratio") {
         assert!(used > 0.0 && used < 1.0, "{labels:?}: {used}");
     }
-    assert_eq!(
-        shown.with("leasehold_notices_total", ("kind", "fenced")),
-        0.0,
-        "from the beginning"
-    );
+    assert_eq!(shown.with("leasehold_notices_total", ("kind", "fenced")), 0.0, "from the beginning");
 }
 
 async fn a_handler_fails(rig: &Rig) {
@@ -363,21 +339,16 @@ async fn a_handler_fails(rig: &Rig) {
 async fn a_shard_stalls_at_its_end(rig: &Rig) {
     let owner = rig.owner(FIRST).await;
     // The children's leases cannot be created.
-    rig.local
-        .refuse(|operation| (operation == "DynamoDB_20120810.PutItem").then_some(THROTTLED));
+    rig.local.refuse(|operation| (operation == "DynamoDB_20120810.PutItem").then_some(THROTTLED));
     rig.split(FIRST).await;
-    shows("a stalled lease", |shown| {
-        shown.of("leasehold_leases_stalled", &owner, None) == Some(1.0)
-    })
-    .await;
+    shows("a stalled lease", |shown| shown.of("leasehold_leases_stalled", &owner, None) == Some(1.0)).await;
     let shown = show();
     assert!(shown.requests("PutItem", "throttled") > 0.0);
     assert!(shown.with("leasehold_retries_total", ("operation", "PutItem")) > 0.0);
     rig.local.refuse_nothing();
-    shows(
-        "a lease for each of the three open shards, none stalled",
-        |shown| shown.sum("leasehold_leases_held") == 3.0 && shown.sum("leasehold_leases_stalled") == 0.0,
-    )
+    shows("a lease for each of the three open shards, none stalled", |shown| {
+        shown.sum("leasehold_leases_held") == 3.0 && shown.sum("leasehold_leases_stalled") == 0.0
+    })
     .await;
 }
 
@@ -410,9 +381,7 @@ async fn a_handler_hangs(rig: &Rig) {
     rig.hang.send_replace(false);
     shows("no record that waits", |shown| {
         shown.sum("leasehold_waiting_records") == 0.0
-            && shown
-                .series("leasehold_behind_seconds")
-                .all(|(_, value)| value < 4.0)
+            && shown.series("leasehold_behind_seconds").all(|(_, value)| value < 4.0)
     })
     .await;
 }
@@ -444,11 +413,7 @@ fn the_table_is_complete(shown: &Shown) {
         let metric = metric(name).unwrap_or_else(|| panic!("{name} is not in the table"));
         let expected: BTreeSet<&str> = COMMON.iter().chain(metric.labels).copied().collect();
         assert_eq!(
-            labels
-                .keys()
-                .map(String::as_str)
-                .filter(|label| *label != "le")
-                .collect::<BTreeSet<_>>(),
+            labels.keys().map(String::as_str).filter(|label| *label != "le").collect::<BTreeSet<_>>(),
             expected,
             "{name}"
         );
@@ -458,8 +423,5 @@ fn the_table_is_complete(shown: &Shown) {
     let all: BTreeSet<&str> = ALL.iter().map(|metric| metric.name).collect();
     let missing: Vec<&str> = all.difference(&found).copied().collect();
     // Nothing was given up here; the unit tests see that it is set.
-    assert!(
-        missing.is_empty() || missing == ["leasehold_commands_given_up_total"],
-        "not shown: {missing:?}"
-    );
+    assert!(missing.is_empty() || missing == ["leasehold_commands_given_up_total"], "not shown: {missing:?}");
 }

@@ -34,12 +34,7 @@ async fn a_lease_whose_owner_is_null_is_free() {
     // Its owner lives: its next write is refused, and it takes the lease anew. The other owner does not notice anything.
     let lost = |notice: &Notice| matches!(notice, Notice::Lost { .. });
     nullify(&scene, SHARDS[0], &["leaseOwner"]).await;
-    nullify(
-        &scene,
-        SHARDS[1],
-        &["checkpointOwner", "childShardIds", "parentShardId"],
-    )
-    .await;
+    nullify(&scene, SHARDS[1], &["checkpointOwner", "childShardIds", "parentShardId"]).await;
     probe.told("the loss", lost).await;
     scene.put("b").await;
     for shard in SHARDS {

@@ -78,36 +78,20 @@ async fn the_keys_of_an_owner_are_read_from_the_index_page_by_page() {
         asked += 1;
         table.execute(OpId { life: 1, n: asked }, op)
     };
-    let owned = |after: Option<&LeaseKey>| TableOp::Owned {
-        owner: "w 1".into(),
-        after: after.cloned(),
-    };
+    let owned = |after: Option<&LeaseKey>| TableOp::Owned { owner: "w 1".into(), after: after.cloned() };
     let created = ask(TableOp::Create).await;
     assert_eq!(created, Outcome::Applied(Reply::Done));
-    let Outcome::Refused(refusal) = ask(owned(None)).await else {
-        panic!("there is no index yet")
-    };
+    let Outcome::Refused(refusal) = ask(owned(None)).await else { panic!("there is no index yet") };
     assert_eq!(refusal.why, Why::Invalid);
     assert!(refusal.detail.contains(OWNER_INDEX), "{}", refusal.detail);
 
     create_index(&client).await;
-    for (lease, owner) in [
-        ("a", "w 1"),
-        ("b", "w 2"),
-        ("c", "w 1"),
-        ("d", "w 1"),
-        ("e", "w 10"),
-    ] {
+    for (lease, owner) in [("a", "w 1"), ("b", "w 2"), ("c", "w 1"), ("d", "w 1"), ("e", "w 10")] {
         put(&client, lease, owner).await;
     }
-    let Outcome::Applied(Reply::Owned(first)) = ask(owned(None)).await else {
-        panic!("a page")
-    };
+    let Outcome::Applied(Reply::Owned(first)) = ask(owned(None)).await else { panic!("a page") };
     assert_eq!(first.keys, ["a".into(), "c".into()]);
     let rest = ask(owned(first.next.as_ref())).await;
     let keys = vec!["d".into()];
-    assert_eq!(
-        rest,
-        Outcome::Applied(Reply::Owned(OwnedPage { keys, next: None }))
-    );
+    assert_eq!(rest, Outcome::Applied(Reply::Owned(OwnedPage { keys, next: None })));
 }

@@ -29,10 +29,7 @@ fn is_up_to_date(page: &str, what: &str, table: &str) {
     if std::env::var_os("LEASEHOLD_BLESS").is_some_and(|value| value == "1") {
         fs::write(root().join(page), format!("{before}{begin}{table}{end}{after}")).unwrap();
     } else {
-        assert_eq!(
-            old, table,
-            "the table of {what} in {page} (if it is to change: LEASEHOLD_BLESS=1)"
-        );
+        assert_eq!(old, table, "the table of {what} in {page} (if it is to change: LEASEHOLD_BLESS=1)");
     }
 }
 
@@ -107,17 +104,13 @@ fn links_between_documents_lead_somewhere() {
             }
             let anchor = |line: &str| {
                 let title = line.trim_start_matches('#').trim().to_lowercase();
-                let kept = title
-                    .chars()
-                    .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+                let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
                 kept.collect::<String>().replace(' ', "-")
             };
             if !heading.is_empty() {
                 let text = read(target.to_str().unwrap());
-                let found = text
-                    .lines()
-                    .filter(|line| line.starts_with('#'))
-                    .any(|line| anchor(line) == heading);
+                let found =
+                    text.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading);
                 if !found {
                     wrong.push(format!("{page}: {link} names no heading"));
                 }
@@ -131,14 +124,9 @@ fn links_between_documents_lead_somewhere() {
 fn the_consumer_of_the_readme_is_the_smallest_example() {
     let (readme, example) = (read("README.md"), read("adapters/examples/minimal.rs"));
     let code = readme.split("```rust,no_run\n").nth(1);
-    let code = code
-        .and_then(|rest| rest.split("```").next())
-        .expect("a block of code in README.md");
+    let code = code.and_then(|rest| rest.split("```").next()).expect("a block of code in README.md");
     let (_, shown) = example.split_once("\n\n").expect("a comment, and then the code");
-    assert_eq!(
-        code, shown,
-        "README.md and adapters/examples/minimal.rs: change both"
-    );
+    assert_eq!(code, shown, "README.md and adapters/examples/minimal.rs: change both");
 }
 
 #[test]

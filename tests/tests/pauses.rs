@@ -26,16 +26,11 @@ async fn a_paused_shard_is_given_nothing_while_its_lease_is_kept_and_goes_on_whe
     let mut probe = scene.worker();
     let count = |shard: &str| probe.seen().records.get(shard).map_or(0, Vec::len);
     let counts = || SHARDS.map(count);
-    until("both shards to be processed", SOON, || async {
-        counts() == [1, 1]
-    })
-    .await;
+    until("both shards to be processed", SOON, || async { counts() == [1, 1] }).await;
 
     let control = probe.control().clone();
     control.pause(SHARDS[0]);
-    probe
-        .told("the pause", |notice| matches!(notice, Notice::Paused { .. }))
-        .await;
+    probe.told("the pause", |notice| matches!(notice, Notice::Paused { .. })).await;
     scene.put("during").await;
     until("the other shard", SOON, || async { counts() == [1, 2] }).await;
     let before = counter(&scene.dynamodb, SHARDS[0]).await;
@@ -43,10 +38,7 @@ async fn a_paused_shard_is_given_nothing_while_its_lease_is_kept_and_goes_on_whe
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(counts(), [1, 2]);
     let after = counter(&scene.dynamodb, SHARDS[0]).await;
-    assert!(
-        after >= before + 5,
-        "expected renewals, found {before} and {after}"
-    );
+    assert!(after >= before + 5, "expected renewals, found {before} and {after}");
     let lost = |notice: &Notice| matches!(notice, Notice::Lost { .. } | Notice::Stalled { .. });
     assert!(!probe.seen().notices.iter().any(lost));
 

@@ -68,10 +68,7 @@ async fn a_shard_of_the_workers_own_is_read_again_from_where_it_is_put() {
     assert!(done.iter().all(|done| done.how == Stepped::Written), "{done:?}");
     becomes(&probe, SHARDS[0], &["a", "b", "a", "b"]).await;
     let lost = |notice: &Notice| matches!(notice, Notice::Lost { lease, .. } if lease.as_str() == SHARDS[0]);
-    assert!(
-        probe.seen().notices.iter().any(lost),
-        "its lease was taken from it"
-    );
+    assert!(probe.seen().notices.iter().any(lost), "its lease was taken from it");
     settled(&probe).await;
 
     // A time, in all shards; what comes meanwhile is not lost.
@@ -97,11 +94,7 @@ async fn a_worker_that_does_not_run_plans_for_the_table_that_is_there() {
         .build()
         .expect("a worker");
     let control = idle.control();
-    let told = control
-        .rewind(&Which::All, To::TrimHorizon)
-        .await
-        .expect_err("no table")
-        .to_string();
+    let told = control.rewind(&Which::All, To::TrimHorizon).await.expect_err("no table").to_string();
     assert!(told.contains("expected a table of that name"), "{told}");
 
     scene.put("a").await;
@@ -111,10 +104,7 @@ async fn a_worker_that_does_not_run_plans_for_the_table_that_is_there() {
     }
     settled(&probe).await;
     probe.shutdown().await;
-    let rewind = control
-        .rewind(&Which::All, To::TrimHorizon)
-        .await
-        .expect("a plan");
+    let rewind = control.rewind(&Which::All, To::TrimHorizon).await.expect("a plan");
     assert_eq!(rewind.plan().steps.len(), 2);
     rewind.apply().await.expect("writes");
     let mut probe = scene.worker();
@@ -126,17 +116,9 @@ async fn a_worker_that_does_not_run_plans_for_the_table_that_is_there() {
     // What makes no sense is said before anything is read.
     for (which, to, part) in [
         (Which::All, To::Number(7.into()), "expected one shard"),
-        (
-            one(SHARDS[0]),
-            To::Time(Wall(now().0 + 60_000)),
-            "expected a time in the past",
-        ),
+        (one(SHARDS[0]), To::Time(Wall(now().0 + 60_000)), "expected a time in the past"),
     ] {
-        let told = control
-            .rewind(&which, to)
-            .await
-            .expect_err("a refusal")
-            .to_string();
+        let told = control.rewind(&which, to).await.expect_err("a refusal").to_string();
         assert!(told.contains(part), "{told}");
     }
 }

@@ -25,15 +25,8 @@ const SOON: Duration = Duration::from_secs(60);
 
 async fn stream_active(client: &kinesis::Client) {
     until("the stream to be ACTIVE", SOON, || async {
-        let answer = client
-            .describe_stream_summary()
-            .stream_name("orders")
-            .send()
-            .await;
-        let summary = answer
-            .expect("a summary")
-            .stream_description_summary
-            .expect("a summary");
+        let answer = client.describe_stream_summary().stream_name("orders").send().await;
+        let summary = answer.expect("a summary").stream_description_summary.expect("a summary");
         summary.stream_status == StreamStatus::Active
     })
     .await;
@@ -46,18 +39,8 @@ async fn read(client: &kinesis::Client, shard: &str) -> (Vec<Vec<u8>>, Vec<Strin
     let mut iterator = first.send().await.expect("an iterator").shard_iterator;
     let (mut records, mut children) = (Vec::new(), Vec::new());
     while let Some(at) = iterator {
-        let answer = client
-            .get_records()
-            .shard_iterator(at)
-            .send()
-            .await
-            .expect("records");
-        children.extend(
-            answer
-                .child_shards()
-                .iter()
-                .map(|child| child.shard_id().to_owned()),
-        );
+        let answer = client.get_records().shard_iterator(at).send().await.expect("records");
+        children.extend(answer.child_shards().iter().map(|child| child.shard_id().to_owned()));
         let tip = answer.records.is_empty() && answer.millis_behind_latest == Some(0);
         records.extend(answer.records.into_iter().map(|record| record.data.into_inner()));
         iterator = answer.next_shard_iterator.filter(|_| !tip);
@@ -71,110 +54,47 @@ async fn read(client: &kinesis::Client, shard: &str) -> (Vec<Vec<u8>>, Vec<Strin
 async fn kinesis_answers_are_typed() {
     let local = Local::start(LocalOptions::default()).await;
     let client = clients::kinesis(&local.endpoint);
-    let missing = client
-        .describe_stream_summary()
-        .stream_name("orders")
-        .send()
-        .await;
+    let missing = client.describe_stream_summary().stream_name("orders").send().await;
     let error = missing.expect_err("no stream yet").into_service_error();
-    assert!(
-        matches!(error, DescribeStreamSummaryError::ResourceNotFoundException(_)),
-        "{error:?}"
-    );
+    assert!(matches!(error, DescribeStreamSummaryError::ResourceNotFoundException(_)), "{error:?}");
 
-    client
-        .create_stream()
-        .stream_name("orders")
-        .shard_count(1)
-        .send()
-        .await
-        .expect("a stream");
+    client.create_stream().stream_name("orders").shard_count(1).send().await.expect("a stream");
     stream_active(&client).await;
     let entries = (0..50u8).map(|number| {
         let entry = PutRecordsRequestEntry::builder().partition_key(format!("k{number}"));
         entry.data(vec![number].into()).build().expect("an entry")
     });
-    let put = client
-        .put_records()
-        .stream_name("orders")
-        .set_records(Some(entries.collect()));
+    let put = client.put_records().stream_name("orders").set_records(Some(entries.collect()));
     let put = put.send().await.expect("an answer");
     assert_eq!((put.failed_record_count, put.records.len()), (Some(0), 50));
 
-    let split = client
-        .split_shard()
-        .stream_name("orders")
-        .shard_to_split("shardId-000000000000");
+    let split = client.split_shard().stream_name("orders").shard_to_split("shardId-000000000000");
     let split = split.new_starting_hash_key((1u128 << 127).to_string());
     split.clone().send().await.expect("a split");
-    let error = split
-        .send()
-        .await
-        .expect_err("a second split")
-        .into_service_error();
-    assert!(
-        matches!(error, SplitShardError::ResourceInUseException(_)),
-        "{error:?}"
-    );
+    let error = split.send().await.expect_err("a second split").into_service_error();
+    assert!(matches!(error, SplitShardError::ResourceInUseException(_)), "{error:?}");
     stream_active(&client).await;
     let (records, children) = read(&client, "shardId-000000000000").await;
     assert_eq!(records, (0..50u8).map(|number| vec![number]).collect::<Vec<_>>());
     assert_eq!(children, ["shardId-000000000001", "shardId-000000000002"]);
 
-    let merge = client
-        .merge_shards()
-        .stream_name("orders")
-        .shard_to_merge("shardId-000000000001");
-    merge
-        .adjacent_shard_to_merge("shardId-000000000002")
-        .send()
-        .await
-        .expect("a merge");
+    let merge = client.merge_shards().stream_name("orders").shard_to_merge("shardId-000000000001");
+    merge.adjacent_shard_to_merge("shardId-000000000002").send().await.expect("a merge");
     stream_active(&client).await;
-    let filter = ShardFilter::builder()
-        .r#type(ShardFilterType::AtLatest)
-        .build()
-        .expect("a filter");
-    let open = client
-        .list_shards()
-        .stream_name("orders")
-        .shard_filter(filter)
-        .send()
-        .await
-        .expect("shards");
-    let [merged] = open.shards() else {
-        panic!("expected one open shard, found {open:?}")
-    };
+    let filter = ShardFilter::builder().r#type(ShardFilterType::AtLatest).build().expect("a filter");
+    let open = client.list_shards().stream_name("orders").shard_filter(filter).send().await.expect("shards");
+    let [merged] = open.shards() else { panic!("expected one open shard, found {open:?}") };
     assert_eq!(merged.shard_id(), "shardId-000000000003");
     assert_eq!(merged.parent_shard_id(), Some("shardId-000000000001"));
     assert_eq!(merged.adjacent_parent_shard_id(), Some("shardId-000000000002"));
     // The last is read to its end by another iterator of its kind.
-    let unknown = client
-        .get_shard_iterator()
-        .stream_name("orders")
-        .shard_id("shardId-000000000009");
-    let unknown = unknown
-        .shard_iterator_type(ShardIteratorType::Latest)
-        .send()
-        .await;
+    let unknown = client.get_shard_iterator().stream_name("orders").shard_id("shardId-000000000009");
+    let unknown = unknown.shard_iterator_type(ShardIteratorType::Latest).send().await;
     let error = unknown.expect_err("no such shard").into_service_error();
-    assert!(
-        matches!(error, GetShardIteratorError::ResourceNotFoundException(_)),
-        "{error:?}"
-    );
-    client
-        .delete_stream()
-        .stream_name("orders")
-        .send()
-        .await
-        .expect("a deletion");
+    assert!(matches!(error, GetShardIteratorError::ResourceNotFoundException(_)), "{error:?}");
+    client.delete_stream().stream_name("orders").send().await.expect("a deletion");
     until("the stream to be gone", SOON, || async {
-        client
-            .describe_stream_summary()
-            .stream_name("orders")
-            .send()
-            .await
-            .is_err()
+        client.describe_stream_summary().stream_name("orders").send().await.is_err()
     })
     .await;
 }
@@ -187,28 +107,16 @@ fn row(key: &str, counter: u64) -> HashMap<String, AttributeValue> {
 }
 
 async fn create_table(client: &dynamodb::Client) {
-    let attribute = AttributeDefinition::builder()
-        .attribute_name("leaseKey")
-        .attribute_type(ScalarAttributeType::S);
-    let key = KeySchemaElement::builder()
-        .attribute_name("leaseKey")
-        .key_type(KeyType::Hash);
-    let create = client
-        .create_table()
-        .table_name("leases")
-        .billing_mode(BillingMode::PayPerRequest);
+    let attribute =
+        AttributeDefinition::builder().attribute_name("leaseKey").attribute_type(ScalarAttributeType::S);
+    let key = KeySchemaElement::builder().attribute_name("leaseKey").key_type(KeyType::Hash);
+    let create = client.create_table().table_name("leases").billing_mode(BillingMode::PayPerRequest);
     let create = create
         .attribute_definitions(attribute.build().expect("an attribute"))
         .key_schema(key.build().expect("a key"));
     create.send().await.expect("a table");
     until("the table to be ACTIVE", SOON, || async {
-        let table = client
-            .describe_table()
-            .table_name("leases")
-            .send()
-            .await
-            .expect("a table")
-            .table;
+        let table = client.describe_table().table_name("leases").send().await.expect("a table").table;
         table.and_then(|table| table.table_status) == Some(TableStatus::Active)
     })
     .await;
@@ -224,23 +132,10 @@ async fn dynamodb_answers_are_typed() {
         .table_name("leases")
         .condition_expression("attribute_not_exists(leaseKey)")
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-    create
-        .clone()
-        .set_item(Some(row("a", 1)))
-        .send()
-        .await
-        .expect("a new row");
-    let error = create
-        .set_item(Some(row("a", 2)))
-        .send()
-        .await
-        .expect_err("a row that is there");
-    let SdkError::ServiceError(error) = error else {
-        panic!("{error:?}")
-    };
-    let PutItemError::ConditionalCheckFailedException(failed) = error.err() else {
-        panic!("{error:?}")
-    };
+    create.clone().set_item(Some(row("a", 1))).send().await.expect("a new row");
+    let error = create.set_item(Some(row("a", 2))).send().await.expect_err("a row that is there");
+    let SdkError::ServiceError(error) = error else { panic!("{error:?}") };
+    let PutItemError::ConditionalCheckFailedException(failed) = error.err() else { panic!("{error:?}") };
     assert_eq!(failed.item(), Some(&row("a", 1)), "the row as it is");
 
     let renew = client
@@ -250,60 +145,27 @@ async fn dynamodb_answers_are_typed() {
         .update_expression("SET leaseCounter = leaseCounter + :one")
         .expression_attribute_values(":one", AttributeValue::N("1".into()))
         .return_values(ReturnValue::AllNew);
-    assert_eq!(
-        renew.send().await.expect("a renewal").attributes,
-        Some(row("a", 2))
-    );
+    assert_eq!(renew.send().await.expect("a renewal").attributes, Some(row("a", 2)));
 
     let put = |key: &str| {
         let put = Put::builder().table_name("leases").set_item(Some(row(key, 0)));
-        let put = put
-            .condition_expression("attribute_not_exists(leaseKey)")
-            .build()
-            .expect("a put");
+        let put = put.condition_expression("attribute_not_exists(leaseKey)").build().expect("a put");
         TransactWriteItem::builder().put(put).build()
     };
-    let both = client
-        .transact_write_items()
-        .transact_items(put("b"))
-        .transact_items(put("a"));
-    let error = both
-        .send()
-        .await
-        .expect_err("one of both is there")
-        .into_service_error();
-    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
-        panic!("{error:?}")
-    };
-    let reasons: Vec<_> = cancelled
-        .cancellation_reasons()
-        .iter()
-        .filter_map(|reason| reason.code())
-        .collect();
+    let both = client.transact_write_items().transact_items(put("b")).transact_items(put("a"));
+    let error = both.send().await.expect_err("one of both is there").into_service_error();
+    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else { panic!("{error:?}") };
+    let reasons: Vec<_> =
+        cancelled.cancellation_reasons().iter().filter_map(|reason| reason.code()).collect();
     assert_eq!(reasons, ["None", "ConditionalCheckFailed"]);
 
-    let mut pages = client
-        .scan()
-        .table_name("leases")
-        .limit(1)
-        .into_paginator()
-        .items()
-        .send();
+    let mut pages = client.scan().table_name("leases").limit(1).into_paginator().items().send();
     let mut keys = Vec::new();
     while let Some(item) = pages.next().await {
         keys.push(item.expect("an item")["leaseKey"].clone());
     }
-    assert_eq!(
-        keys,
-        [AttributeValue::S("a".into())],
-        "a cancelled transaction wrote nothing"
-    );
-    client
-        .delete_table()
-        .table_name("leases")
-        .send()
-        .await
-        .expect("a deletion");
+    assert_eq!(keys, [AttributeValue::S("a".into())], "a cancelled transaction wrote nothing");
+    client.delete_table().table_name("leases").send().await.expect("a deletion");
     until("the table to be gone", SOON, || async {
         client.describe_table().table_name("leases").send().await.is_err()
     })

@@ -52,9 +52,7 @@ impl Starts {
     async fn warns(self, parts: &[&str]) {
         until(&format!("a warning with {parts:?}"), SOON, || async {
             let warnings = self.log.of(Level::WARN);
-            warnings
-                .iter()
-                .any(|line| parts.iter().all(|part| line.contains(part)))
+            warnings.iter().any(|line| parts.iter().all(|part| line.contains(part)))
         })
         .await;
         tokio::time::sleep(Duration::from_secs(2)).await;
@@ -67,10 +65,7 @@ impl Starts {
     /// Waits for its end.
     async fn fails(self) -> Error {
         let ended = tokio::time::timeout(SOON, self.run).await;
-        ended
-            .expect("an end within 10 s")
-            .expect("no panic")
-            .expect_err("an error")
+        ended.expect("an end within 10 s").expect("no panic").expect_err("an error")
     }
 }
 
@@ -81,9 +76,7 @@ async fn with_stream() -> Local {
 
 async fn stream_in(options: LocalOptions) -> Local {
     let local = Local::start(options).await;
-    let create = clients::kinesis(&local.endpoint)
-        .create_stream()
-        .stream_name(STREAM);
+    let create = clients::kinesis(&local.endpoint).create_stream().stream_name(STREAM);
     create.shard_count(1).send().await.expect("a stream");
     local
 }
@@ -141,9 +134,7 @@ async fn listens(answer: &'static str) -> String {
 async fn an_endpoint_that_never_answers_is_told_with_its_address() {
     let (local, endpoint) = (with_stream().await, listens("").await);
     let line = format!("DynamoDB at {endpoint} does not answer in time");
-    Starts::with(&local.endpoint, clients::dynamodb(&endpoint))
-        .warns(&[&line, "retrying"])
-        .await;
+    Starts::with(&local.endpoint, clients::dynamodb(&endpoint)).warns(&[&line, "retrying"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -168,27 +159,17 @@ async fn credentials_that_are_missing_end_the_worker_with_the_reason() {
     assert!(matches!(error, Error::Fatal(Fatal::Denied { .. })), "{error:?}");
     assert_says(
         &error,
-        &[
-            "expected to be allowed to describe the lease table",
-            "DynamoDB: ",
-            "renew the credentials",
-        ],
+        &["expected to be allowed to describe the lease table", "DynamoDB: ", "renew the credentials"],
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_permission_that_is_missing_is_told_as_its_iam_action() {
-    const DENIED: Refusal = Refusal {
-        code: "AccessDeniedException",
-        message: "",
-    };
+    const DENIED: Refusal = Refusal { code: "AccessDeniedException", message: "" };
     for (operation, action) in [
         ("DynamoDB_20120810.DescribeTable", "dynamodb:DescribeTable"),
         ("DynamoDB_20120810.CreateTable", "dynamodb:CreateTable"),
-        (
-            "Kinesis_20131202.DescribeStreamSummary",
-            "kinesis:DescribeStreamSummary",
-        ),
+        ("Kinesis_20131202.DescribeStreamSummary", "kinesis:DescribeStreamSummary"),
     ] {
         let local = with_stream().await;
         local.refuse(move |target| (target == operation).then_some(DENIED));
@@ -199,19 +180,9 @@ async fn a_permission_that_is_missing_is_told_as_its_iam_action() {
     // After the start, it is tried again.
     let local = with_stream().await;
     local.refuse(|target| (target == "Kinesis_20131202.ListShards").then_some(DENIED));
-    let line = format!(
-        "Kinesis at {} denies access: AccessDeniedException",
-        local.endpoint
-    );
+    let line = format!("Kinesis at {} denies access: AccessDeniedException", local.endpoint);
     let starts = Starts::at(&local.endpoint);
-    starts
-        .warns(&[
-            &line,
-            "the IAM action is kinesis:ListShards",
-            "grant the permission",
-            "retrying",
-        ])
-        .await;
+    starts.warns(&[&line, "the IAM action is kinesis:ListShards", "grant the permission", "retrying"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -221,11 +192,7 @@ async fn a_stream_that_is_not_active_yet_is_told_and_waited_for() {
     let local = stream_in(options).await;
     let starts = Starts::at(&local.endpoint);
     starts
-        .warns(&[
-            "expected stream \"orders\" to be ACTIVE",
-            "waiting",
-            "correct the name or the region",
-        ])
+        .warns(&["expected stream \"orders\" to be ACTIVE", "waiting", "correct the name or the region"])
         .await;
 }
 
@@ -235,10 +202,7 @@ async fn a_table_that_another_program_is_creating_is_told_and_waited_for() {
     options.dynamo.create_ms = 600_000;
     let local = stream_in(options).await;
     Starts::at(&local.endpoint)
-        .warns(&[
-            "expected table \"billing\" to be ACTIVE, found that it is being created",
-            "waiting",
-        ])
+        .warns(&["expected table \"billing\" to be ACTIVE, found that it is being created", "waiting"])
         .await;
 }
 
@@ -247,10 +211,7 @@ async fn a_table_that_another_program_is_creating_is_told_and_waited_for() {
 async fn a_stream_that_is_in_another_region_ends_the_worker_before_it_creates_a_table() {
     let local = Local::start(instant()).await;
     let error = Starts::at(&local.endpoint).fails().await;
-    assert!(
-        matches!(error, Error::Fatal(Fatal::StreamMissing { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Fatal(Fatal::StreamMissing { .. })), "{error:?}");
     assert_says(
         &error,
         &[
@@ -268,9 +229,6 @@ async fn a_stream_that_is_in_another_region_ends_the_worker_before_it_creates_a_
 async fn a_kinesis_endpoint_that_never_answers_is_told_in_time() {
     let (local, silent) = (Local::start(instant()).await, listens("").await);
     Starts::with(&silent, clients::dynamodb(&local.endpoint))
-        .warns(&[
-            "DescribeStreamSummary has not been answered for",
-            "the endpoint of the client",
-        ])
+        .warns(&["DescribeStreamSummary has not been answered for", "the endpoint of the client"])
         .await;
 }

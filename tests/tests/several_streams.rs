@@ -48,18 +48,9 @@ impl Scene {
 
     /// Its ARN, as Kinesis tells it.
     async fn arn(&self, stream: &str) -> String {
-        let answer = self
-            .kinesis
-            .describe_stream_summary()
-            .stream_name(stream)
-            .send()
-            .await;
+        let answer = self.kinesis.describe_stream_summary().stream_name(stream).send().await;
         let answer = answer.expect("a description");
-        answer
-            .stream_description_summary()
-            .expect("a summary")
-            .stream_arn()
-            .to_owned()
+        answer.stream_description_summary().expect("a summary").stream_arn().to_owned()
     }
 
     /// Puts a record into each half of the hash space.
@@ -67,10 +58,7 @@ impl Scene {
         for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
             let put = self.kinesis.put_record().stream_name(stream);
             let put = put.partition_key("k").explicit_hash_key(hash_key);
-            put.data(data.as_bytes().to_vec().into())
-                .send()
-                .await
-                .expect("a record");
+            put.data(data.as_bytes().to_vec().into()).send().await.expect("a record");
         }
     }
 
@@ -97,12 +85,7 @@ impl Scene {
 
     /// Runs a command of this application.
     async fn run(&self, what: &[&str], more: &[&str]) -> Ended {
-        let here = [
-            "--application",
-            APPLICATION,
-            "--endpoint-url",
-            &self.local.endpoint,
-        ];
+        let here = ["--application", APPLICATION, "--endpoint-url", &self.local.endpoint];
         let program = env!("CARGO_BIN_EXE_leasehold-under-test");
         command::run(program, &[what, &here, more].concat()).await
     }
@@ -114,26 +97,16 @@ impl Scene {
 
     /// The rows of the lease table, by key.
     async fn rows(&self) -> BTreeMap<String, Row> {
-        let answer = self
-            .dynamodb
-            .scan()
-            .table_name(APPLICATION)
-            .send()
-            .await
-            .expect("rows");
+        let answer = self.dynamodb.scan().table_name(APPLICATION).send().await.expect("rows");
         let rows = answer.items.unwrap_or_default().into_iter();
-        rows.map(|row| (row["leaseKey"].as_s().expect("a text").clone(), row))
-            .collect()
+        rows.map(|row| (row["leaseKey"].as_s().expect("a text").clone(), row)).collect()
     }
 }
 
 /// How many records of a stream were processed, those that came twice twice.
 fn processed(probe: &Probe, stream: &StreamId) -> usize {
     let seen = probe.seen();
-    let shards = seen
-        .records
-        .iter()
-        .filter(|(shard, _)| shard.starts_with(stream.as_str()));
+    let shards = seen.records.iter().filter(|(shard, _)| shard.starts_with(stream.as_str()));
     shards.map(|(_, records)| records.len()).sum()
 }
 
@@ -155,11 +128,7 @@ async fn streams_by_name_and_by_arn_are_read_and_their_rows_are_kcls() {
 
     // A split: the children's rows name their parent by its id alone.
     let shard = "shardId-000000000000";
-    let split = scene
-        .kinesis
-        .split_shard()
-        .stream_name("orders")
-        .shard_to_split(shard);
+    let split = scene.kinesis.split_shard().stream_name("orders").shard_to_split(shard);
     let split = split.new_starting_hash_key((u128::MAX / 4).to_string());
     split.send().await.expect("a split");
     for stream in ["orders", "returns"] {
@@ -174,17 +143,10 @@ async fn streams_by_name_and_by_arn_are_read_and_their_rows_are_kcls() {
     let child = rows[&format!("{}:shardId-000000000002", ids[0])].clone();
     assert_eq!(text(&child, "streamName"), Some(ids[0].as_str()));
     assert_eq!(text(&child, "shardId"), Some("shardId-000000000002"));
-    assert_eq!(
-        child["parentShardId"].as_ss().expect("a set"),
-        &[shard.to_owned()]
-    );
+    assert_eq!(child["parentShardId"].as_ss().expect("a set"), &[shard.to_owned()]);
     let parent = &rows[&format!("{}:{shard}", ids[0])];
     assert_eq!(text(parent, "checkpoint"), Some("SHARD_END"));
-    assert!(
-        rows.contains_key(&format!("{}:{shard}", ids[1])),
-        "{:?}",
-        rows.keys()
-    );
+    assert!(rows.contains_key(&format!("{}:{shard}", ids[1])), "{:?}", rows.keys());
 }
 
 #[tokio::test]
@@ -199,13 +161,9 @@ async fn streams_are_added_and_removed_while_the_worker_runs_and_go_on_where_the
     assert_eq!(processed(&probe, &second), 0);
 
     let control = probe.control().clone();
-    control
-        .add_stream(returns.clone())
-        .expect("a worker of several streams");
+    control.add_stream(returns.clone()).expect("a worker of several streams");
     becomes(&probe, &second, 2).await;
-    control
-        .remove_stream(&second)
-        .expect("a worker of several streams");
+    control.remove_stream(&second).expect("a worker of several streams");
     let released = |row: &Row| text(row, "leaseOwner").is_none();
     until("the release of both leases", SOON, || async {
         let rows = scene.rows().await;
@@ -242,22 +200,11 @@ async fn shards_of_one_stream_are_rewound_and_those_of_the_other_go_on() {
     let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
     let control = probe.control().clone();
     let unknown = Which::Shards(vec!["shardId-000000000000".into()]);
-    let told = control
-        .rewind(&unknown, To::TrimHorizon)
-        .await
-        .expect_err("no name of such a worker");
-    assert!(
-        told.to_string()
-            .contains("expected the names of shards of this worker's streams"),
-        "{told}"
-    );
+    let told = control.rewind(&unknown, To::TrimHorizon).await.expect_err("no name of such a worker");
+    assert!(told.to_string().contains("expected the names of shards of this worker's streams"), "{told}");
     let which = Which::Shards(vec![ids[0].lease("shardId-000000000000")]);
     let rewind = control.rewind(&which, To::TrimHorizon).await.expect("a plan");
-    assert_eq!(
-        (rewind.plan().steps.len(), rewind.plan().left.len()),
-        (1, 0),
-        "{rewind}"
-    );
+    assert_eq!((rewind.plan().steps.len(), rewind.plan().left.len()), (1, 0), "{rewind}");
     let done = rewind.apply().await.expect("writes");
     assert!(done.iter().all(|done| done.how == Stepped::Written), "{done:?}");
     becomes(&probe, &ids[0], 3).await;
@@ -276,16 +223,9 @@ async fn rows_of_a_removed_stream_go_when_that_is_wanted() {
     let mut probe = Probe::of(wanted);
     scene.put("returns", "a").await;
     becomes(&probe, &second, 2).await;
-    probe
-        .control()
-        .remove_stream(&second)
-        .expect("a worker of several streams");
+    probe.control().remove_stream(&second).expect("a worker of several streams");
     until("the removal of both rows", Duration::from_secs(90), || async {
-        !scene
-            .rows()
-            .await
-            .keys()
-            .any(|key| key.starts_with(second.as_str()))
+        !scene.rows().await.keys().any(|key| key.starts_with(second.as_str()))
     })
     .await;
     let forgot = |notice: &Notice| matches!(notice, Notice::Stream(StreamNews::Forgot { .. }));
@@ -296,26 +236,13 @@ async fn rows_of_a_removed_stream_go_when_that_is_wanted() {
 #[tokio::test]
 async fn what_cannot_be_read_is_said_with_what_was_expected() {
     let scene = Scene::start(&["orders"]).await;
-    let error = StreamRef::find(&scene.kinesis, "nowhere")
-        .await
-        .expect_err("no such stream");
-    assert!(
-        error.to_string().contains("expected an answer that describes it"),
-        "{error}"
-    );
+    let error = StreamRef::find(&scene.kinesis, "nowhere").await.expect_err("no such stream");
+    assert!(error.to_string().contains("expected an answer that describes it"), "{error}");
     let error = scene.builder(Vec::new()).build().expect_err("nothing to read");
     assert!(matches!(error, Error::NoStreams), "{error}");
     let orders = scene.find("orders").await;
-    let twice = scene
-        .builder(vec![orders.clone(), orders.clone()])
-        .build()
-        .expect_err("twice");
-    assert!(
-        twice
-            .to_string()
-            .contains("option `streams`: expected each stream once"),
-        "{twice}"
-    );
+    let twice = scene.builder(vec![orders.clone(), orders.clone()]).build().expect_err("twice");
+    assert!(twice.to_string().contains("option `streams`: expected each stream once"), "{twice}");
     let one = Worker::builder()
         .kinesis(scene.kinesis.clone())
         .dynamodb(scene.dynamodb.clone())
@@ -323,16 +250,8 @@ async fn what_cannot_be_read_is_said_with_what_was_expected() {
         .application(APPLICATION)
         .build()
         .expect("a worker of one stream");
-    let refused = one
-        .control()
-        .add_stream(orders)
-        .expect_err("a worker of one stream");
-    assert!(
-        refused
-            .to_string()
-            .contains("expected a worker of several streams"),
-        "{refused}"
-    );
+    let refused = one.control().add_stream(orders).expect_err("a worker of one stream");
+    assert!(refused.to_string().contains("expected a worker of several streams"), "{refused}");
 }
 
 /// What each of these parts says stands in a text.
@@ -348,27 +267,15 @@ async fn each_stream_of_a_table_is_examined_and_mended() {
     let streams = vec![scene.find("orders").await, scene.find("returns").await];
     let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
     probe.shutdown().await;
-    let sound = scene
-        .admin("doctor", &["--stream", "orders", "--stream", "returns"])
-        .await;
-    assert_eq!(
-        (sound.code, sound.shown.trim()),
-        (Some(0), "nothing is wrong with the table"),
-        "{sound:?}"
-    );
+    let sound = scene.admin("doctor", &["--stream", "orders", "--stream", "returns"]).await;
+    assert_eq!((sound.code, sound.shown.trim()), (Some(0), "nothing is wrong with the table"), "{sound:?}");
     // One that is not named is counted, and no shard of it is taken for one that is gone.
     let one = scene.admin("doctor", &["--stream", "orders"]).await;
     assert_eq!(one.code, Some(0), "{one:?}");
-    let unnamed = format!(
-        "2 leases (2 unfinished) of the stream {}, which was not named",
-        ids[1]
-    );
+    let unnamed = format!("2 leases (2 unfinished) of the stream {}, which was not named", ids[1]);
     says(&one, &[&unnamed, "nothing is wrong with the table"]);
 
-    let (gone, hurt) = (
-        ids[0].lease("shardId-000000000000"),
-        ids[1].lease("shardId-000000000001"),
-    );
+    let (gone, hurt) = (ids[0].lease("shardId-000000000000"), ids[1].lease("shardId-000000000001"));
     let key = |key: &LeaseKey| dynamodb::types::AttributeValue::S(key.to_string());
     let delete = scene.dynamodb.delete_item().table_name(APPLICATION);
     let delete = delete.key("leaseKey", key(&gone));
@@ -383,22 +290,10 @@ async fn each_stream_of_a_table_is_examined_and_mended() {
     assert_eq!(found.code, Some(1), "{found:?}");
     let (hole, missing) = (format!("hole {}", ids[0]), format!("missing-lease {gone}"));
     let (create, incomplete) = (format!("create {gone} at"), format!("incomplete-row {hurt}"));
-    says(
-        &found,
-        &[
-            &hole,
-            &missing,
-            &create,
-            &incomplete,
-            "3 findings",
-            "nothing was written",
-        ],
-    );
+    says(&found, &[&hole, &missing, &create, &incomplete, "3 findings", "nothing was written"]);
     let one = scene.admin("doctor", &["--stream", ids[1].as_str()]).await;
     says(&one, &[&incomplete, "1 finding,"]);
-    let mended = scene
-        .admin("doctor", &["--stream", &both, "--repair", "--apply"])
-        .await;
+    let mended = scene.admin("doctor", &["--stream", &both, "--repair", "--apply"]).await;
     assert_eq!(mended.code, Some(0), "{mended:?}");
     says(&mended, &["2 of 2 rows written, 0 findings left"]);
     let row = scene.rows().await.remove(gone.as_str()).expect("a row");
@@ -420,9 +315,7 @@ async fn leases_of_several_streams_are_shown_released_and_rewound_by_their_keys(
     let (first, second) = (ids[0].lease(shard), ids[1].lease(shard));
     let status = scene.admin("status", &[]).await;
     says(&status, &[first.as_str(), second.as_str(), "4 leases: 4 alive"]);
-    let released = scene
-        .admin("release", &["--shard", second.as_str(), "--apply"])
-        .await;
+    let released = scene.admin("release", &["--shard", second.as_str(), "--apply"]).await;
     assert_eq!(released.code, Some(0), "{released:?}");
     says(&released, &[&format!("release {second}"), "1 of 1 rows written"]);
     let unknown = scene.admin("release", &["--shard", shard]).await;
@@ -434,9 +327,7 @@ async fn leases_of_several_streams_are_shown_released_and_rewound_by_their_keys(
     let all = ["--all", "--to", "trim-horizon"];
     let arn = scene.arn("orders").await;
     for stream in ["orders", ids[0].as_str(), &arn] {
-        let rewound = scene
-            .admin("rewind", &[&["--stream", stream][..], &all].concat())
-            .await;
+        let rewound = scene.admin("rewind", &[&["--stream", stream][..], &all].concat()).await;
         assert_eq!(rewound.code, Some(0), "{rewound:?}");
         says(&rewound, &[&format!("rewind {first} from"), "to write 2 rows"]);
         assert!(!rewound.shown.contains(ids[1].as_str()), "{rewound:?}");
@@ -454,13 +345,7 @@ async fn a_consumer_of_several_streams_ends_when_it_has_caught_up_with_each() {
         let quick = ["--scan-interval", "500 ms", "--bootstrap-delay", "0 s"];
         let more = [&["--until-caught-up", "--stream", streams][..], &quick].concat();
         let ended = scene.run(&["consume"], &more).await;
-        let of = |id: &StreamId| {
-            ended
-                .shown
-                .lines()
-                .filter(|line| line.contains(id.as_str()))
-                .count()
-        };
+        let of = |id: &StreamId| ended.shown.lines().filter(|line| line.contains(id.as_str())).count();
         (ended.code, ids.each_ref().map(of), ended)
     };
     let put = async || {
@@ -488,8 +373,5 @@ async fn a_consumer_of_several_streams_ends_when_it_has_caught_up_with_each() {
     let (code, lines, ended) = consume(&format!("orders,{nowhere}")).await;
     assert_eq!((code, lines), (Some(1), [2, 0]), "{ended:?}");
     let told = ended.told.lines().last().unwrap_or_default();
-    assert!(
-        told.starts_with(&format!("error: has not caught up with stream {nowhere}: ")),
-        "{told}"
-    );
+    assert!(told.starts_with(&format!("error: has not caught up with stream {nowhere}: ")), "{told}");
 }

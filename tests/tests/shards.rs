@@ -47,16 +47,12 @@ impl Diary {
     /// The place of the first line like this.
     fn place(&self, of_shard: &str, is: impl Fn(&Did) -> bool) -> Option<usize> {
         let lines = self.lines();
-        lines
-            .iter()
-            .position(|line| line.shard == of_shard && is(&line.did))
+        lines.iter().position(|line| line.shard == of_shard && is(&line.did))
     }
 
     fn begins(&self, of_shard: &str) -> usize {
         let lines = self.lines();
-        let begins = lines
-            .iter()
-            .filter(|line| line.shard == of_shard && line.did == Did::Begin);
+        let begins = lines.iter().filter(|line| line.shard == of_shard && line.did == Did::Begin);
         begins.count()
     }
 
@@ -79,10 +75,7 @@ impl Diary {
     }
 
     async fn until_processed(&self, all: &BTreeSet<String>) {
-        until("all records to be processed", SOON, || async {
-            self.payloads(|_| true) == *all
-        })
-        .await;
+        until("all records to be processed", SOON, || async { self.payloads(|_| true) == *all }).await;
     }
 }
 
@@ -156,13 +149,7 @@ impl Scene {
         let dynamodb = clients::dynamodb(&local.endpoint);
         let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
         create.send().await.expect("a stream");
-        Self {
-            kinesis,
-            dynamodb,
-            diary: Diary::default(),
-            put: BTreeSet::new(),
-            _local: local,
-        }
+        Self { kinesis, dynamodb, diary: Diary::default(), put: BTreeSet::new(), _local: local }
     }
 
     /// Starts a worker with this task.
@@ -186,19 +173,11 @@ impl Scene {
         let control = worker.control();
         let diary = self.diary.clone();
         let run = tokio::spawn(worker.run_shards(move |shard| {
-            let task_of = Task {
-                shard,
-                worker: name,
-                diary: diary.clone(),
-            };
+            let task_of = Task { shard, worker: name, diary: diary.clone() };
             task_of.write(Did::Begin);
             task(task_of)
         }));
-        Running {
-            control,
-            run,
-            notices,
-        }
+        Running { control, run, notices }
     }
 
     /// Puts so many records into each end of the hash keys, one by one.
@@ -207,9 +186,7 @@ impl Scene {
             for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
                 let data = format!("{:05}", self.put.len());
                 let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
-                let put = put
-                    .explicit_hash_key(hash_key)
-                    .data(data.clone().into_bytes().into());
+                let put = put.explicit_hash_key(hash_key).data(data.clone().into_bytes().into());
                 put.send().await.expect("a record");
                 self.put.insert(data);
             }
@@ -226,12 +203,7 @@ impl Scene {
     /// Reads whether a shard's end is durable.
     async fn has_ended(&self, shard: &str) -> bool {
         let key = dynamodb::types::AttributeValue::S(shard.to_owned());
-        let row = self
-            .dynamodb
-            .get_item()
-            .table_name("app")
-            .key("leaseKey", key)
-            .consistent_read(true);
+        let row = self.dynamodb.get_item().table_name("app").key("leaseKey", key).consistent_read(true);
         let item = row.send().await.ok().and_then(|answer| answer.item);
         let checkpoint = item.and_then(|item| item["checkpoint"].as_s().ok().cloned());
         checkpoint.as_deref() == Some("SHARD_END")
@@ -275,19 +247,12 @@ async fn a_split_shard_is_finished_by_its_task_before_the_tasks_of_its_children_
     let other = scene.start("two", process_all);
     scene.diary.until_processed(&scene.put).await;
     other.shutdown().await;
-    let ended = scene
-        .diary
-        .place(SHARDS[0], |did| *did == Did::End(Some(FlushReason::ShardEnd)));
+    let ended = scene.diary.place(SHARDS[0], |did| *did == Did::End(Some(FlushReason::ShardEnd)));
     let last = scene.diary.lines();
-    let last = last
-        .iter()
-        .rposition(|line| line.shard == SHARDS[0] && matches!(line.did, Did::Process(_)));
+    let last = last.iter().rposition(|line| line.shard == SHARDS[0] && matches!(line.did, Did::Process(_)));
     for child in ["shardId-000000000002", "shardId-000000000003"] {
         let begun = scene.diary.place(child, |did| *did == Did::Begin);
-        assert!(
-            begun.is_some() && ended < begun && last < begun,
-            "{ended:?} {last:?} {begun:?}"
-        );
+        assert!(begun.is_some() && ended < begun && last < begun, "{ended:?} {last:?} {begun:?}");
     }
 }
 
@@ -312,10 +277,7 @@ async fn at_a_shutdown_tasks_acknowledge_what_they_keep_and_the_rest_comes_again
         }
     });
     scene.put(10).await;
-    until("all to be taken", SOON, || async {
-        *taken.lock().unwrap() == scene.put.len()
-    })
-    .await;
+    until("all to be taken", SOON, || async { *taken.lock().unwrap() == scene.put.len() }).await;
     one.shutdown().await;
     let leaving = Did::End(Some(FlushReason::Leaving(EndReason::Shutdown)));
     for shard in SHARDS {
@@ -330,10 +292,7 @@ async fn at_a_shutdown_tasks_acknowledge_what_they_keep_and_the_rest_comes_again
     two.shutdown().await;
     assert_eq!(scene.diary.payloads(|_| true), scene.put, "none is lost");
     let again = scene.diary.payloads(|worker| worker == "two");
-    assert!(
-        again.is_disjoint(&first),
-        "what was acknowledged does not come again"
-    );
+    assert!(again.is_disjoint(&first), "what was acknowledged does not come again");
 }
 
 #[tokio::test]
@@ -361,10 +320,7 @@ async fn what_tasks_that_fail_or_panic_have_not_acknowledged_goes_to_new_tasks()
     }
     scene.diary.until_processed(&scene.put).await;
     let notices = worker.shutdown().await;
-    for (shard, found) in SHARDS
-        .iter()
-        .zip(["it failed: no space left", "it panicked: on purpose"])
-    {
+    for (shard, found) in SHARDS.iter().zip(["it failed: no space left", "it panicked: on purpose"]) {
         assert!(scene.diary.begins(shard) > 3, "{:?}", scene.diary.lines());
         let told = notices.iter().any(|notice| match notice {
             Notice::HandlerFailed { lease, detail, .. } => lease.as_str() == *shard && detail.contains(found),
@@ -392,10 +348,7 @@ async fn when_a_worker_crashes_its_tasks_end_and_those_of_another_worker_process
         scene.put(1).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    until("both tasks", SOON, || async {
-        SHARDS.iter().all(|shard| scene.diary.begins(shard) == 1)
-    })
-    .await;
+    until("both tasks", SOON, || async { SHARDS.iter().all(|shard| scene.diary.begins(shard) == 1) }).await;
     one.run.abort();
     assert!(one.run.await.is_err_and(|error| error.is_cancelled()));
     scene.put(5).await;

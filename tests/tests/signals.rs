@@ -25,10 +25,7 @@ async fn hanging_worker() {
     let Ok(endpoint) = std::env::var(ENDPOINT) else {
         return;
     };
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let worker = Worker::builder()
         .kinesis(clients::kinesis(&endpoint))
         .dynamodb(clients::dynamodb(&endpoint))
@@ -62,16 +59,12 @@ async fn a_second_signal_ends_the_process_at_once_though_a_handler_is_waited_for
         .env(ENDPOINT, &local.endpoint);
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hanging-worker.out");
     let mut process = Process::start(command, &out).expect("a process");
-    until("the handler to be called", SOON, || async {
-        process.stderr().contains("the handler is called")
-    })
-    .await;
+    until("the handler to be called", SOON, || async { process.stderr().contains("the handler is called") })
+        .await;
 
     process.interrupt().expect("a signal");
-    until("the worker to stop", SOON, || async {
-        process.stderr().contains("shutting down with 1 lease")
-    })
-    .await;
+    until("the worker to stop", SOON, || async { process.stderr().contains("shutting down with 1 lease") })
+        .await;
     // The handler has nearly 30 s by default.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(process.ended().expect("a process"), None, "{}", process.stderr());

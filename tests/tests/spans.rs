@@ -42,9 +42,7 @@ impl<'a> MakeWriter<'a> for Text {
 #[tokio::test]
 async fn what_a_handler_logs_is_in_a_span_that_names_worker_stream_shard_and_attempt() {
     let text = Text::default();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(text.clone())
-        .with_ansi(false);
+    let subscriber = tracing_subscriber::fmt().with_writer(text.clone()).with_ansi(false);
     let _guard = tracing::subscriber::set_default(subscriber.finish());
     let local = Local::start(instant()).await;
     let kinesis = clients::kinesis(&local.endpoint);

@@ -14,9 +14,7 @@ const APPLICATION: &str = "begins";
 const SOON: Duration = Duration::from_secs(60);
 
 fn at_latest(scene: &TwoShards) -> Probe {
-    let builder = Worker::builder()
-        .kinesis(scene.kinesis.clone())
-        .dynamodb(scene.dynamodb.clone());
+    let builder = Worker::builder().kinesis(scene.kinesis.clone()).dynamodb(scene.dynamodb.clone());
     let builder = builder.stream(STREAM).application(APPLICATION);
     Probe::of(builder.initial_position(InitialPosition::Latest))
 }
@@ -25,10 +23,7 @@ fn at_latest(scene: &TwoShards) -> Probe {
 async fn opened(probe: &Probe, count: usize) {
     until("the shards to be opened", SOON, || async {
         let seen = probe.seen();
-        let opened = seen
-            .notices
-            .iter()
-            .filter(|notice| matches!(notice, Notice::Opened { .. }));
+        let opened = seen.notices.iter().filter(|notice| matches!(notice, Notice::Opened { .. }));
         opened.count() >= count
     })
     .await;
@@ -58,11 +53,7 @@ async fn what_arrives_between_a_stop_and_a_start_is_handed_over_before_the_first
         becomes(&second, shard, &["between", "later"]).await;
     }
     second.shutdown().await;
-    assert_eq!(
-        first.seen().count(),
-        0,
-        "what is older than the application is not read"
-    );
+    assert_eq!(first.seen().count(), 0, "what is older than the application is not read");
 }
 
 /// Neither worker has a checkpoint when the shard changes hands.

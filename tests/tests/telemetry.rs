@@ -10,9 +10,7 @@ use std::path::Path;
 const WORDS: [&str; 2] = ["by", "without"];
 
 fn read(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../adapters/telemetry")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters/telemetry").join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -71,9 +69,7 @@ fn labels(expression: &str) -> BTreeSet<String> {
 
 /// What is wrong with an expression.
 fn wrong(expression: &str) -> Vec<String> {
-    let series: Vec<&str> = words(expression)
-        .filter(|word| word.starts_with("leasehold_"))
-        .collect();
+    let series: Vec<&str> = words(expression).filter(|word| word.starts_with("leasehold_")).collect();
     let mut wrong = Vec::new();
     if series.is_empty() {
         wrong.push("no metric".to_owned());
@@ -98,11 +94,7 @@ fn wrong(expression: &str) -> Vec<String> {
 }
 
 fn check(name: &str, expressions: &[String], least: usize) {
-    assert!(
-        expressions.len() >= least,
-        "{name}: {} expressions",
-        expressions.len()
-    );
+    assert!(expressions.len() >= least, "{name}: {} expressions", expressions.len());
     for expression in expressions {
         let wrong = wrong(expression);
         assert!(wrong.is_empty(), "{name}: {expression}: {}", wrong.join("; "));
@@ -124,12 +116,7 @@ fn the_dashboard_shows_metrics_that_there_are() {
     // Legends name labels, too.
     let mut legends = Vec::new();
     texts(&dashboard["panels"], &["legendFormat"], &mut legends);
-    let known: BTreeSet<&str> = ALL
-        .iter()
-        .flat_map(|metric| metric.labels)
-        .chain(&COMMON)
-        .copied()
-        .collect();
+    let known: BTreeSet<&str> = ALL.iter().flat_map(|metric| metric.labels).chain(&COMMON).copied().collect();
     for legend in legends {
         for label in legend.split("{{").skip(1) {
             let label = label.split("}}").next().unwrap_or_default();
@@ -143,11 +130,7 @@ fn alerts_are_about_metrics_that_there_are() {
     let text = read("alerts.yaml");
     let expressions = text.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
     let expressions: Vec<String> = expressions.map(str::to_owned).collect();
-    assert_eq!(
-        expressions.len(),
-        text.matches("- alert: ").count(),
-        "an expression each"
-    );
+    assert_eq!(expressions.len(), text.matches("- alert: ").count(), "an expression each");
     check("alerts.yaml", &expressions, 10);
 }
 
@@ -157,22 +140,10 @@ fn the_check_sees_what_is_wrong() {
         ("sum by (shard) (leasehold_shard_behind_seconds) > 3", None),
         ("leasehold_handler_seconds_sum{result=\"ok\"}", None),
         ("up", Some("no metric")),
-        (
-            "leasehold_nothing",
-            Some("leasehold_nothing is not in the table of metrics"),
-        ),
-        (
-            "leasehold_handler_seconds > 1",
-            Some("leasehold_handler_seconds is not in the table of metrics"),
-        ),
-        (
-            "leasehold_leases_held{shard=\"1\"}",
-            Some("no metric of it has the label shard"),
-        ),
-        (
-            "sum by (operation) (leasehold_leases_held)",
-            Some("no metric of it has the label operation"),
-        ),
+        ("leasehold_nothing", Some("leasehold_nothing is not in the table of metrics")),
+        ("leasehold_handler_seconds > 1", Some("leasehold_handler_seconds is not in the table of metrics")),
+        ("leasehold_leases_held{shard=\"1\"}", Some("no metric of it has the label shard")),
+        ("sum by (operation) (leasehold_leases_held)", Some("no metric of it has the label operation")),
         ("sum(leasehold_leases_held", Some("brackets that are not closed")),
     ] {
         let wrong = wrong(expression);

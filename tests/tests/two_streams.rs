@@ -50,19 +50,14 @@ impl Scene {
         let scan = self.dynamodb.scan().table_name(TABLE).send().await;
         let rows = scan.expect("rows").items.unwrap_or_default();
         let text = |value: &dynamodb::types::AttributeValue| value.as_s().expect("a text").clone();
-        rows.iter()
-            .map(|row| (text(&row["leaseKey"]), row.get("leaseholdStream").map(text)))
-            .collect()
+        rows.iter().map(|row| (text(&row["leaseKey"]), row.get("leaseholdStream").map(text))).collect()
     }
 }
 
 /// Why it gave up, which is that the table is of another stream.
 async fn refuses(probe: &mut Probe) -> String {
     let error = probe.failed().await;
-    assert!(
-        matches!(error, Error::Fatal(Fatal::OtherStream { .. })),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Fatal(Fatal::OtherStream { .. })), "{error:?}");
     error.to_string()
 }
 
@@ -104,10 +99,7 @@ async fn of_two_streams_that_begin_together_none_is_half_read_in_silence() {
             () = tokio::time::sleep(std::time::Duration::from_secs(20)) => None,
         };
         let seen: BTreeSet<String> = probe.seen().payloads().into_iter().collect();
-        assert!(
-            seen.iter().all(|data| data.starts_with(*stream)),
-            "{stream}: {seen:?}"
-        );
+        assert!(seen.iter().all(|data| data.starts_with(*stream)), "{stream}: {seen:?}");
         match ended {
             Some(_) => refused += 1,
             None => {
@@ -126,13 +118,7 @@ async fn a_stream_that_was_made_anew_does_not_go_on_under_the_rows_of_the_former
     scene.create("orders", 2, 0).await;
     let mut probe = scene.probe("orders");
     leasehold_tests::wait::until("both leases", std::time::Duration::from_secs(30), || async {
-        probe
-            .seen()
-            .notices
-            .iter()
-            .filter(|notice| notice.name() == "took")
-            .count()
-            == 2
+        probe.seen().notices.iter().filter(|notice| notice.name() == "took").count() == 2
     })
     .await;
     probe.shutdown().await;

@@ -20,20 +20,13 @@ impl Admin {
     /// If `to` makes no sense for these shards ([`To::check`]), if Kinesis refuses a sequence number, or if a shard cannot be read
     /// to look for a time.
     pub async fn place(
-        &self,
-        kinesis: &aws_sdk_kinesis::Client,
-        stream: impl Into<NamedStream>,
-        shards: &[Shard],
-        view: &View,
-        which: &Which,
-        to: To,
+        &self, kinesis: &aws_sdk_kinesis::Client, stream: impl Into<NamedStream>, shards: &[Shard],
+        view: &View, which: &Which, to: To,
     ) -> Result<Place, AdminError> {
         self.check(which, to)?;
         let stream = stream.into();
         let mut places = BTreeMap::new();
-        let meant = shards
-            .iter()
-            .filter(|shard| is_meant(&shard.id.to_lease(), view, which));
+        let meant = shards.iter().filter(|shard| is_meant(&shard.id.to_lease(), view, which));
         match to {
             To::TrimHorizon => return Ok(Place::TrimHorizon),
             To::Latest => return Ok(Place::Latest),

@@ -47,10 +47,7 @@ mod tests {
         bill.read(None, 0.5);
         bill.write(Some(&said(2.0)));
         bill.write(None);
-        let total = Consumed {
-            read: 3.0,
-            write: 3.0,
-        };
+        let total = Consumed { read: 3.0, write: 3.0 };
         assert_eq!(bill.clone().total(), total);
     }
 }

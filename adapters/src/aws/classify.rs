@@ -100,9 +100,7 @@ where
     if let Outcome::Refused(refusal) = &mut outcome
         && refusal.why == Why::WrongClock
     {
-        let date = error
-            .raw_response()
-            .and_then(|response| response.headers().get("date"));
+        let date = error.raw_response().and_then(|response| response.headers().get("date"));
         refusal.detail += &of_clock(sent.at(), date);
     }
     match &outcome {
@@ -236,11 +234,7 @@ fn unsent(error: &(dyn StdError + 'static)) -> Cause {
             || error.to_string().contains("identity")
             || error.to_string().contains("auth scheme")
     };
-    if chain(error).any(credentials) {
-        Cause::Credentials
-    } else {
-        Cause::Client
-    }
+    if chain(error).any(credentials) { Cause::Credentials } else { Cause::Client }
 }
 
 /// A failure of the HTTP client. Only what must have happened before the first byte of a request counts as not sent.
@@ -269,9 +263,7 @@ fn dispatch(error: &ConnectorError) -> Outcome {
 fn chain<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> + use<'a> {
-    std::iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| {
-        StdError::source(*error)
-    })
+    std::iter::successors(Some(error), |error: &&'a (dyn StdError + 'static)| StdError::source(*error))
 }
 
 #[cfg(all(test, feature = "tokio-runtime"))]

@@ -21,11 +21,7 @@ async fn answer(status: u16, body: &str) -> Outcome {
 }
 
 async fn code(status: u16, code: &str) -> Outcome {
-    answer(
-        status,
-        &format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{code}","message":"no"}}"#),
-    )
-    .await
+    answer(status, &format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{code}","message":"no"}}"#)).await
 }
 
 fn refused(why: Why, code: &str) -> Outcome {
@@ -38,20 +34,14 @@ fn refused(why: Why, code: &str) -> Outcome {
         Why::WrongClock => "; the answer does not tell by how much the clock is off",
         _ => "",
     };
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: format!("{code}: no{action}{clock}"),
-    })
+    Outcome::Refused(Refusal { why, current: None, detail: format!("{code}: no{action}{clock}") })
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_action_that_the_service_names_is_not_named_again() {
     let said = "User: u is not authorized to perform: dynamodb:GetItem";
     let body = format!(r#"{{"__type":"AccessDeniedException","message":"{said}"}}"#);
-    let Outcome::Refused(refusal) = answer(400, &body).await else {
-        panic!("a refusal")
-    };
+    let Outcome::Refused(refusal) = answer(400, &body).await else { panic!("a refusal") };
     assert_eq!(refusal.detail, format!("AccessDeniedException: {said}"));
 }
 
@@ -59,31 +49,13 @@ async fn an_action_that_the_service_names_is_not_named_again() {
 #[tokio::test(start_paused = true)]
 async fn a_signature_that_is_old_means_a_wrong_clock() {
     for (code, message, expected) in [
-        (
-            "InvalidSignatureException",
-            "Signature expired: 1 is now earlier than 2",
-            Why::WrongClock,
-        ),
-        (
-            "SignatureDoesNotMatch",
-            "Signature not yet current: 2 is still later than 1",
-            Why::WrongClock,
-        ),
-        (
-            "InvalidSignatureException",
-            "The request signature we calculated does not match",
-            Why::Denied,
-        ),
-        (
-            "ExpiredTokenException",
-            "Signature expired, says a token",
-            Why::Denied,
-        ),
+        ("InvalidSignatureException", "Signature expired: 1 is now earlier than 2", Why::WrongClock),
+        ("SignatureDoesNotMatch", "Signature not yet current: 2 is still later than 1", Why::WrongClock),
+        ("InvalidSignatureException", "The request signature we calculated does not match", Why::Denied),
+        ("ExpiredTokenException", "Signature expired, says a token", Why::Denied),
     ] {
         let body = format!(r#"{{"__type":"{code}","message":"{message}"}}"#);
-        let Outcome::Refused(refusal) = answer(400, &body).await else {
-            panic!("a refusal")
-        };
+        let Outcome::Refused(refusal) = answer(400, &body).await else { panic!("a refusal") };
         assert_eq!(refusal.why, expected, "{code}: {message}");
     }
 }
@@ -135,46 +107,24 @@ async fn what_is_asked_for_by_name() {
 #[tokio::test(start_paused = true)]
 async fn codes_of_kinesis_are_read_the_same_way() {
     for (name, expected) in [
-        (
-            "ExpiredIteratorException",
-            refused(Why::Expired, "ExpiredIteratorException"),
-        ),
-        (
-            "ProvisionedThroughputExceededException",
-            Outcome::NotSent(Cause::Throttled),
-        ),
-        (
-            "InvalidArgumentException",
-            refused(Why::Invalid, "InvalidArgumentException"),
-        ),
+        ("ExpiredIteratorException", refused(Why::Expired, "ExpiredIteratorException")),
+        ("ProvisionedThroughputExceededException", Outcome::NotSent(Cause::Throttled)),
+        ("InvalidArgumentException", refused(Why::Invalid, "InvalidArgumentException")),
         ("KMSThrottlingException", Outcome::NotSent(Cause::Throttled)),
     ] {
         let body = format!(r#"{{"__type":"{name}","message":"no"}}"#);
         let (stream, store) = stream(FakeHttp::new(move |_, _| Wire::Answer(400, body.clone())));
         store.keep_iterator(&"s".into(), op(1), "iterator".into());
-        let get = StreamOp::GetRecords {
-            shard: "s".into(),
-            via: op(1),
-            limit: 10,
-        };
+        let get = StreamOp::GetRecords { shard: "s".into(), via: op(1), limit: 10 };
         assert_eq!(stream.execute(op(2), get).await, expected, "{name}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_fails_leaves_the_outcome_unknown() {
-    assert_eq!(
-        code(500, "InternalServerError").await,
-        Outcome::Unknown(Cause::Server)
-    );
-    assert_eq!(
-        code(503, "ServiceUnavailable").await,
-        Outcome::Unknown(Cause::Server)
-    );
-    assert_eq!(
-        answer(502, "<html>bad gateway</html>").await,
-        Outcome::Unknown(Cause::Server)
-    );
+    assert_eq!(code(500, "InternalServerError").await, Outcome::Unknown(Cause::Server));
+    assert_eq!(code(503, "ServiceUnavailable").await, Outcome::Unknown(Cause::Server));
+    assert_eq!(answer(502, "<html>bad gateway</html>").await, Outcome::Unknown(Cause::Server));
     assert_eq!(answer(504, "").await, Outcome::Unknown(Cause::Server));
 }
 
@@ -256,9 +206,7 @@ async fn without_credentials_nothing_is_sent() {
         let seen = http.seen.clone();
         let table = table(http, SharedCredentialsProvider::new(broken));
         let outcome = table.execute(op(1), TableOp::Read { key: "k".into() }).await;
-        let Outcome::NotSent(cause) = outcome else {
-            panic!("{outcome:?}")
-        };
+        let Outcome::NotSent(cause) = outcome else { panic!("{outcome:?}") };
         let expected = if hangs { Cause::Timeout } else { Cause::Credentials };
         assert_eq!(cause, expected);
         assert!(seen.lock().unwrap().is_empty());
@@ -285,10 +233,7 @@ async fn a_real_client_that_cannot_connect_has_not_sent_anything() {
         listener.local_addr().unwrap().port()
     };
     let runtime = crate::aws::fake::runtime();
-    for endpoint in [
-        format!("http://127.0.0.1:{port}"),
-        "http://nowhere.invalid".to_owned(),
-    ] {
+    for endpoint in [format!("http://127.0.0.1:{port}"), "http://nowhere.invalid".to_owned()] {
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new("eu-west-1"))
@@ -356,26 +301,17 @@ async fn what_a_service_says_is_told_with_where_it_was_asked() {
         ),
         (504, "", "HTTP status 504"),
     ] {
-        let table = table(
-            FakeHttp::new(move |_, _| Wire::Answer(status, body.into())),
-            credentials(),
-        );
+        let table = table(FakeHttp::new(move |_, _| Wire::Answer(status, body.into())), credentials());
         table.execute(op(1), TableOp::Read { key: "k".into() }).await;
         let failure = table.failure(op(1)).expect("a reason");
-        assert_eq!(
-            failure.at.as_deref(),
-            Some("https://dynamodb.eu-west-1.amazonaws.com")
-        );
+        assert_eq!(failure.at.as_deref(), Some("https://dynamodb.eu-west-1.amazonaws.com"));
         assert_eq!(failure.why, why);
         // What nobody asks for is not kept for ever.
         table.execute(op(2), TableOp::Read { key: "k".into() }).await;
         table.forget(op(2));
         assert_eq!(table.failure(op(2)), None);
     }
-    let table = table(
-        FakeHttp::new(|_, _| Wire::Hangs),
-        SharedCredentialsProvider::new(Broken::Fails),
-    );
+    let table = table(FakeHttp::new(|_, _| Wire::Hangs), SharedCredentialsProvider::new(Broken::Fails));
     let outcome = table.execute(op(1), TableOp::Read { key: "k".into() }).await;
     assert_eq!(outcome, Outcome::NotSent(Cause::Credentials));
     let failure = table.failure(op(1)).expect("a reason");

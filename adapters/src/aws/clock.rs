@@ -25,11 +25,7 @@ impl TimeSource for SdkTime {
     fn now(&self) -> SystemTime {
         let Wall(millis) = self.0.wall();
         let since = Duration::from_millis(millis.unsigned_abs());
-        let time = if millis < 0 {
-            UNIX_EPOCH.checked_sub(since)
-        } else {
-            UNIX_EPOCH.checked_add(since)
-        };
+        let time = if millis < 0 { UNIX_EPOCH.checked_sub(since) } else { UNIX_EPOCH.checked_add(since) };
         time.unwrap_or(UNIX_EPOCH)
     }
 }

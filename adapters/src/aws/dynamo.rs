@@ -58,9 +58,7 @@ pub struct DynamoTable {
 
 impl fmt::Debug for DynamoTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DynamoTable")
-            .field("table", &self.table)
-            .finish_non_exhaustive()
+        f.debug_struct("DynamoTable").field("table", &self.table).finish_non_exhaustive()
     }
 }
 
@@ -106,9 +104,9 @@ impl DynamoTable {
         match self.described(&name).await {
             Ok(table) => state(&table, key),
             // That there is none is an answer.
-            Err(Outcome::Refused(Refusal {
-                why: Why::NotFound, ..
-            })) => Outcome::Applied(Reply::Table(TableState::Missing)),
+            Err(Outcome::Refused(Refusal { why: Why::NotFound, .. })) => {
+                Outcome::Applied(Reply::Table(TableState::Missing))
+            }
             Err(other) => other,
         }
     }
@@ -116,32 +114,19 @@ impl DynamoTable {
     /// What the service says of a table, or how the request ended.
     pub(super) async fn described(&self, name: &str) -> Result<TableDescription, Outcome> {
         let sent = self.failures.request();
-        let answer = self
-            .client
-            .describe_table()
-            .table_name(name)
-            .customize()
-            .interceptor(sent.clone())
-            .send()
-            .await;
+        let answer =
+            self.client.describe_table().table_name(name).customize().interceptor(sent.clone()).send().await;
         match answer {
-            Ok(answer) => answer
-                .table
-                .ok_or_else(|| garbled(&sent, "a description of the table", "none")),
+            Ok(answer) => answer.table.ok_or_else(|| garbled(&sent, "a description of the table", "none")),
             Err(error) => Err(classify(&error, &sent)),
         }
     }
 
     /// Creates a table with one string attribute as its primary key.
     pub(super) async fn create(self, name: Arc<str>, key: &'static str) -> Outcome {
-        let attribute = AttributeDefinition::builder()
-            .attribute_name(key)
-            .attribute_type(ScalarAttributeType::S)
-            .build();
-        let element = KeySchemaElement::builder()
-            .attribute_name(key)
-            .key_type(KeyType::Hash)
-            .build();
+        let attribute =
+            AttributeDefinition::builder().attribute_name(key).attribute_type(ScalarAttributeType::S).build();
+        let element = KeySchemaElement::builder().attribute_name(key).key_type(KeyType::Hash).build();
         let (Ok(attribute), Ok(key)) = (attribute, element) else {
             return refused(Why::Invalid, format!("expected a key attribute, found {key:?}"));
         };
@@ -192,12 +177,7 @@ impl DynamoTable {
                 }
             }
         };
-        let rows = answer
-            .items
-            .unwrap_or_default()
-            .into_iter()
-            .map(|item| self.decode(item))
-            .collect();
+        let rows = answer.items.unwrap_or_default().into_iter().map(|item| self.decode(item)).collect();
         Outcome::Applied(Reply::Page(ScanPage { rows, next }))
     }
 
@@ -251,27 +231,18 @@ impl DynamoTable {
 
     /// Writes a row by which workers of KCL 3.x know each other; `beside`: not in the lease table, but there.
     pub(super) async fn fleet(self, beside: Option<FleetTable>, mut write: FleetWrite) -> Outcome {
-        if let FleetWrite::Report {
-            measure: true, cpu, ..
-        } = &mut write
-        {
+        if let FleetWrite::Report { measure: true, cpu, .. } = &mut write {
             *cpu = self.cpu.report(Duration::from(self.runtime.now().since(Mono(0))));
         }
         let (table, spelled) = match beside {
             None => (self.table.clone(), self.format.encode_fleet(&write)),
-            Some(table) => (
-                self.fleet_table(table),
-                self.format.encode_fleet_in(table, &write),
-            ),
+            Some(table) => (self.fleet_table(table), self.format.encode_fleet_in(table, &write)),
         };
         match spelled {
             Some(spelled) => self.carry_out(table, spelled).await,
             None => refused(
                 Why::Invalid,
-                format!(
-                    "expected a format with a leader, found that it cannot {}",
-                    write.verb()
-                ),
+                format!("expected a format with a leader, found that it cannot {}", write.verb()),
             ),
         }
     }
@@ -340,9 +311,7 @@ impl DynamoTable {
 
     /// The outcome of a write, with the present row if its guard failed and DynamoDB gave it.
     fn written<E>(
-        &self,
-        answer: Result<Option<ConsumedCapacity>, SdkError<E, HttpResponse>>,
-        sent: &Sent,
+        &self, answer: Result<Option<ConsumedCapacity>, SdkError<E, HttpResponse>>, sent: &Sent,
         failed: impl Fn(&E) -> Option<&ConditionalCheckFailedException>,
     ) -> Outcome
     where
@@ -356,12 +325,7 @@ impl DynamoTable {
             Err(error) => error,
         };
         let mut outcome = classify(&error, sent);
-        if let Outcome::Refused(Refusal {
-            why: Why::ConditionFailed,
-            current,
-            ..
-        }) = &mut outcome
-        {
+        if let Outcome::Refused(Refusal { why: Why::ConditionFailed, current, .. }) = &mut outcome {
             self.bill.write(None);
             *current = error
                 .as_service_error()
@@ -403,9 +367,7 @@ fn of_delete(error: &DeleteItemError) -> Option<&ConditionalCheckFailedException
 
 /// The condition of a write, and the names and values that its expressions stand on.
 fn guard(
-    condition: String,
-    names: BTreeMap<String, String>,
-    values: BTreeMap<String, AttributeValue>,
+    condition: String, names: BTreeMap<String, String>, values: BTreeMap<String, AttributeValue>,
 ) -> (Option<String>, Option<SdkMap<String>>, Option<SdkMap<SdkValue>>) {
     let values = values.into_iter();
     (
@@ -488,9 +450,5 @@ fn has_key(table: &TableDescription, name: &str) -> bool {
 }
 
 pub(super) fn refused(why: Why, detail: String) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail,
-    })
+    Outcome::Refused(Refusal { why, current: None, detail })
 }

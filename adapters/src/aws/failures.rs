@@ -17,10 +17,7 @@ pub(super) struct Failures {
 impl Failures {
     /// For the requests of this command.
     pub(super) fn of(&self, op: OpId) -> Self {
-        Self {
-            kept: self.kept.clone(),
-            op: Some(op),
-        }
+        Self { kept: self.kept.clone(), op: Some(op) }
     }
 
     /// Watches one request.

@@ -41,10 +41,7 @@ impl fmt::Debug for FakeHttp {
 
 impl FakeHttp {
     pub(super) fn new(answer: impl Fn(&str, &serde_json::Value) -> Wire + Send + Sync + 'static) -> Self {
-        Self {
-            answer: Arc::new(answer),
-            seen: Arc::default(),
-        }
+        Self { answer: Arc::new(answer), seen: Arc::default() }
     }
 }
 

@@ -30,18 +30,13 @@ pub(super) struct Ear {
 
 impl fmt::Debug for Ear {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ear")
-            .field("op", &self.op)
-            .finish_non_exhaustive()
+        f.debug_struct("Ear").field("op", &self.op).finish_non_exhaustive()
     }
 }
 
 impl Heard {
     pub(super) fn new(clock: &Arc<dyn Runtime>) -> Self {
-        Self {
-            last: Arc::default(),
-            clock: clock.clone(),
-        }
+        Self { last: Arc::default(), clock: clock.clone() }
     }
 
     /// When the last byte of the answer to this command came, if one has come.
@@ -51,10 +46,7 @@ impl Heard {
 
     /// For the answer to this command.
     pub(super) fn of(&self, op: OpId) -> Ear {
-        Ear {
-            heard: self.clone(),
-            op,
-        }
+        Ear { heard: self.clone(), op }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<OpId, Mono>> {
@@ -123,8 +115,7 @@ impl Body for Listened {
     type Error = aws_smithy_types::body::Error;
 
     fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
+        mut self: Pin<&mut Self>, cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let frame = Pin::new(&mut self.body).poll_frame(cx);
         if frame.is_ready() {
@@ -170,8 +161,7 @@ mod tests {
         type Error = std::io::Error;
 
         fn poll_frame(
-            self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
+            self: Pin<&mut Self>, cx: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
             let mut left = self.left.lock().unwrap();
             // A body is asked again after its end, for trailers.
@@ -193,18 +183,10 @@ mod tests {
         });
         let (stream, store) = stream(http);
         store.keep_iterator(&"s".into(), op(1), "i1".into());
-        let get = StreamOp::GetRecords {
-            shard: "s".into(),
-            via: op(1),
-            limit: 1,
-        };
+        let get = StreamOp::GetRecords { shard: "s".into(), via: op(1), limit: 1 };
         let begun = tokio::time::Instant::now();
         let outcome = stream.execute(op(2), get).await;
-        assert_eq!(
-            stream.heard(op(2)),
-            None,
-            "nothing is kept of a call that is over"
-        );
+        assert_eq!(stream.heard(op(2)), None, "nothing is kept of a call that is over");
         (outcome, begun.elapsed().as_secs())
     }
 

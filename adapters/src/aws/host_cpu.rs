@@ -83,39 +83,21 @@ fn used(text: &str) -> Option<f64> {
 /// The first line of `/proc/stat`: ticks of user, nice, system, idle and iowait, as KCL counts them.
 fn machine(text: &str) -> Option<Reading> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Vec<f64> = line
-        .split_whitespace()
-        .take(5)
-        .map_while(|word| word.parse().ok())
-        .collect();
+    let ticks: Vec<f64> = line.split_whitespace().take(5).map_while(|word| word.parse().ok()).collect();
     let [user, nice, system, idle, wait] = ticks.try_into().ok()?;
-    Some(Reading::Machine {
-        total: user + nice + system + idle + wait,
-        idle,
-    })
+    Some(Reading::Machine { total: user + nice + system + idle + wait, idle })
 }
 
 /// The load from one reading to the next, in percent from 0 to 100.
 fn busy(before: Reading, now: Reading) -> Option<f64> {
     let (part, whole) = match (before, now) {
-        (
-            Reading::Group {
-                used: before,
-                at: from,
-                ..
-            },
-            Reading::Group { used, cpus, at },
-        ) => {
+        (Reading::Group { used: before, at: from, .. }, Reading::Group { used, cpus, at }) => {
             let micros = at.saturating_sub(from).as_secs_f64() * 1e6;
             (used - before, micros * cpus)
         }
-        (
-            Reading::Machine {
-                total: before,
-                idle: idle_before,
-            },
-            Reading::Machine { total, idle },
-        ) => (total - before - (idle - idle_before), total - before),
+        (Reading::Machine { total: before, idle: idle_before }, Reading::Machine { total, idle }) => {
+            (total - before - (idle - idle_before), total - before)
+        }
         _ => return None,
     };
     (whole > 0.0).then(|| (part / whole * 100.0).clamp(0.0, 100.0))
@@ -139,34 +121,22 @@ mod tests {
         assert_eq!(limit("50000 100000\n"), Some(0.5));
         assert_eq!(limit("max 100000\n"), None);
         assert_eq!(used("usage_usec 1500\nuser_usec 7\n"), Some(1500.0));
-        let reading = |used, secs| Reading::Group {
-            used,
-            cpus: 2.0,
-            at: Duration::from_secs(secs),
-        };
+        let reading = |used, secs| Reading::Group { used, cpus: 2.0, at: Duration::from_secs(secs) };
         assert_eq!(busy(reading(0.0, 0), reading(5e6, 10)), Some(25.0));
-        assert_eq!(
-            busy(reading(0.0, 0), reading(1e9, 10)),
-            Some(100.0),
-            "bursts count as all"
-        );
+        assert_eq!(busy(reading(0.0, 0), reading(1e9, 10)), Some(100.0), "bursts count as all");
     }
 
     #[test]
     fn the_last_ten_values_are_kept() {
         let cpu = HostCpu::default();
-        assert!(
-            cpu.report(Duration::ZERO).is_empty(),
-            "there is no time to measure yet"
-        );
+        assert!(cpu.report(Duration::ZERO).is_empty(), "there is no time to measure yet");
         for _ in 0..12 {
             cpu.report(Duration::ZERO);
         }
         let last = cpu.report(Duration::ZERO);
         assert!(last.len() <= KEPT);
         assert!(
-            last.iter()
-                .all(|value| *value == -1_000_000 || (0..=100_000_000).contains(value)),
+            last.iter().all(|value| *value == -1_000_000 || (0..=100_000_000).contains(value)),
             "{last:?}"
         );
     }

@@ -50,9 +50,7 @@ pub(crate) struct KinesisStream {
 
 impl fmt::Debug for KinesisStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KinesisStream")
-            .field("stream", &self.stream)
-            .finish_non_exhaustive()
+        f.debug_struct("KinesisStream").field("stream", &self.stream).finish_non_exhaustive()
     }
 }
 
@@ -75,11 +73,7 @@ impl KinesisStream {
 
     /// Reads one of several streams, with this client; what it fetches is kept in the same store.
     pub(crate) fn of(
-        &self,
-        stream: &StreamRef,
-        client: &Client,
-        runtime: &Arc<dyn Runtime>,
-        config: &Config,
+        &self, stream: &StreamRef, client: &Client, runtime: &Arc<dyn Runtime>, config: &Config,
     ) -> Self {
         let (client, pool) = adapted(client, runtime, config);
         Self {
@@ -181,9 +175,9 @@ impl KinesisStream {
         let request = match from {
             IteratorFrom::TrimHorizon => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
             IteratorFrom::Latest => request.shard_iterator_type(ShardIteratorType::Latest),
-            IteratorFrom::AtTimestamp(at) => request
-                .shard_iterator_type(ShardIteratorType::AtTimestamp)
-                .timestamp(wall_to_sdk(at)),
+            IteratorFrom::AtTimestamp(at) => {
+                request.shard_iterator_type(ShardIteratorType::AtTimestamp).timestamp(wall_to_sdk(at))
+            }
             IteratorFrom::At(position) => request
                 .shard_iterator_type(ShardIteratorType::AtSequenceNumber)
                 .starting_sequence_number(position.sequence.to_string()),
@@ -255,18 +249,14 @@ impl KinesisStream {
 
 /// An answer may take as long as it is on its way.
 fn unlimited() -> aws_sdk_kinesis::config::Builder {
-    let timeouts = TimeoutConfig::builder()
-        .disable_operation_timeout()
-        .disable_operation_attempt_timeout()
-        .build();
+    let timeouts =
+        TimeoutConfig::builder().disable_operation_timeout().disable_operation_attempt_timeout().build();
     aws_sdk_kinesis::Config::builder().timeout_config(timeouts)
 }
 
 /// The outcome of a read of whose answer nothing came for so long.
 fn silent(sent: &Sent, patience: Span) -> Outcome {
-    sent.failed(format!(
-        "nothing of the answer came for {patience}, or it did not come to its end"
-    ));
+    sent.failed(format!("nothing of the answer came for {patience}, or it did not come to its end"));
     match sent.is_sent() {
         true => Outcome::Unknown(Cause::Timeout),
         false => Outcome::NotSent(Cause::Timeout),
@@ -322,9 +312,9 @@ fn filter_to_sdk(filter: ShardFilter) -> Option<types::ShardFilter> {
         ShardFilter::All => return None,
         ShardFilter::AtTrimHorizon => builder.r#type(ShardFilterType::AtTrimHorizon),
         ShardFilter::AtLatest => builder.r#type(ShardFilterType::AtLatest),
-        ShardFilter::AtTimestamp(at) => builder
-            .r#type(ShardFilterType::AtTimestamp)
-            .timestamp(wall_to_sdk(at)),
+        ShardFilter::AtTimestamp(at) => {
+            builder.r#type(ShardFilterType::AtTimestamp).timestamp(wall_to_sdk(at))
+        }
     };
     builder.build().ok()
 }
@@ -332,10 +322,7 @@ fn filter_to_sdk(filter: ShardFilter) -> Option<types::ShardFilter> {
 fn range_from_sdk(range: Option<&types::HashKeyRange>) -> Result<HashRange, String> {
     let range = range.ok_or("no hash key range")?;
     let parse = |text: &str| text.parse().map_err(|_| format!("hash key {text:?}"));
-    let range = HashRange {
-        start: parse(range.starting_hash_key())?,
-        end: parse(range.ending_hash_key())?,
-    };
+    let range = HashRange { start: parse(range.starting_hash_key())?, end: parse(range.ending_hash_key())? };
     if range.start > range.end {
         return Err(format!("a hash key range from {} to {}", range.start, range.end));
     }
@@ -345,16 +332,8 @@ fn range_from_sdk(range: Option<&types::HashKeyRange>) -> Result<HashRange, Stri
 /// The state of a stream, by a description.
 pub(super) fn state_from_sdk(summary: &StreamDescriptionSummary) -> StreamState {
     StreamState {
-        readable: matches!(
-            summary.stream_status(),
-            StreamStatus::Active | StreamStatus::Updating
-        ),
-        created: Wall(
-            summary
-                .stream_creation_timestamp()
-                .to_millis()
-                .unwrap_or_default(),
-        ),
+        readable: matches!(summary.stream_status(), StreamStatus::Active | StreamStatus::Updating),
+        created: Wall(summary.stream_creation_timestamp().to_millis().unwrap_or_default()),
         // The answer has the ARN, also if the request has the name. Some emulators know the name alone.
         arn: match summary.stream_arn() {
             "" => summary.stream_name().into(),
@@ -386,20 +365,14 @@ fn child_from_sdk(child: types::ChildShard) -> Result<ChildShard, String> {
 }
 
 fn record_from_sdk(shard: &ShardId, record: types::Record) -> Result<Record, String> {
-    let sequence = record
-        .sequence_number
-        .parse()
-        .map_err(|error| format!("{error}"))?;
+    let sequence = record.sequence_number.parse().map_err(|error| format!("{error}"))?;
     Ok(Record {
         shard: shard.clone(),
         position: Position::of(sequence),
         partition_key: record.partition_key.unwrap_or_default().into(),
         explicit_hash_key: None,
         data: Bytes::from(record.data.into_inner()),
-        arrival: record
-            .approximate_arrival_timestamp
-            .and_then(|at| at.to_millis().ok())
-            .map(Wall),
+        arrival: record.approximate_arrival_timestamp.and_then(|at| at.to_millis().ok()).map(Wall),
         aggregated: false,
     })
 }
@@ -414,10 +387,7 @@ fn of_another_stream(outcome: Outcome) -> Outcome {
         Outcome::Refused(refusal)
             if refusal.why == Why::Invalid && refusal.detail.contains(OF_ANOTHER_STREAM) =>
         {
-            Outcome::Refused(Refusal {
-                why: Why::OfAnotherStream,
-                ..refusal
-            })
+            Outcome::Refused(Refusal { why: Why::OfAnotherStream, ..refusal })
         }
         other => other,
     }

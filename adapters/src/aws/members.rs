@@ -43,10 +43,7 @@ impl DynamoTable {
 
     /// Items of any table, and where the next page starts.
     pub(super) async fn page(
-        &self,
-        table: &str,
-        after: Option<Item>,
-        consistent: bool,
+        &self, table: &str, after: Option<Item>, consistent: bool,
     ) -> Result<(Vec<Item>, Option<Item>), Box<Outcome>> {
         let sent = self.failures.request();
         let answer = self
@@ -66,10 +63,7 @@ impl DynamoTable {
                 self.bill.read(answer.consumed_capacity(), least);
                 let items = answer.items.unwrap_or_default();
                 let last = answer.last_evaluated_key.filter(|key| !key.is_empty());
-                Ok((
-                    items.into_iter().map(item_from_sdk).collect(),
-                    last.map(item_from_sdk),
-                ))
+                Ok((items.into_iter().map(item_from_sdk).collect(), last.map(item_from_sdk)))
             }
             Err(error) => Err(Box::new(classify(&error, &sent))),
         }

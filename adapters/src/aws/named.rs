@@ -94,26 +94,14 @@ mod tests {
 
     #[test]
     fn requests_name_a_stream_as_it_was_given() {
-        let of = |stream: NamedStream| {
-            (
-                stream.to_string(),
-                stream.id().is_some(),
-                stream.name(),
-                stream.arn(),
-            )
-        };
+        let of =
+            |stream: NamedStream| (stream.to_string(), stream.id().is_some(), stream.name(), stream.arn());
         let name = Some("orders".to_owned());
-        assert_eq!(
-            of("orders".into()),
-            ("orders".to_owned(), false, name.clone(), None)
-        );
+        assert_eq!(of("orders".into()), ("orders".to_owned(), false, name.clone(), None));
         let id = "123456789012:orders:7";
         assert_eq!(of(id.into()), (id.to_owned(), true, name, None));
         let arn = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders";
         let stream = StreamRef::from_arn(arn, 7).unwrap();
-        assert_eq!(
-            of(stream.into()),
-            (id.to_owned(), true, None, Some(arn.to_owned()))
-        );
+        assert_eq!(of(stream.into()), (id.to_owned(), true, None, Some(arn.to_owned())));
     }
 }

@@ -62,10 +62,9 @@ impl DynamoTable {
         let keys: Option<Vec<LeaseKey>> = answer.items.unwrap_or_default().into_iter().map(key_of).collect();
         match (keys, next) {
             (Some(keys), None) => Outcome::Applied(Reply::Owned(OwnedPage { keys, next: None })),
-            (Some(keys), Some(Some(next))) => Outcome::Applied(Reply::Owned(OwnedPage {
-                keys,
-                next: Some(next),
-            })),
+            (Some(keys), Some(Some(next))) => {
+                Outcome::Applied(Reply::Owned(OwnedPage { keys, next: Some(next) }))
+            }
             _ => garbled(&sent, "the keys of leases", "items without them"),
         }
     }

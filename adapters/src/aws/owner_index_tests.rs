@@ -23,33 +23,22 @@ async fn the_index_of_owners_is_there_when_it_is_active() {
             Outcome::Applied(Reply::OwnerIndex(expected)),
             "{indexes}"
         );
-        assert_eq!(
-            last(&http),
-            ("DescribeTable".to_owned(), json!({"TableName": "app"}))
-        );
+        assert_eq!(last(&http), ("DescribeTable".to_owned(), json!({"TableName": "app"})));
     }
     let missing = FakeHttp::new(|_, _| Wire::Answer(400, r#"{"__type":"ResourceNotFoundException"}"#.into()));
-    let Outcome::Refused(refusal) = on_table(missing, TableOp::OwnerIndex).await else {
-        panic!("refused")
-    };
+    let Outcome::Refused(refusal) = on_table(missing, TableOp::OwnerIndex).await else { panic!("refused") };
     assert_eq!(refusal.why, Why::NotFound);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_index_of_owners_is_queried_page_by_page() {
     let entry = |key: &str| json!({"leaseKey": {"S": key}, "leaseOwner": {"S": "w 1"}});
-    let owned = |after: Option<&str>| TableOp::Owned {
-        owner: "w 1".into(),
-        after: after.map(Into::into),
-    };
+    let owned = |after: Option<&str>| TableOp::Owned { owner: "w 1".into(), after: after.map(Into::into) };
     let http = ok(&json!({"Items": [entry("b"), entry("c")], "LastEvaluatedKey": entry("c")}));
     let keys = vec!["b".into(), "c".into()];
     assert_eq!(
         on_table(http.clone(), owned(Some("a"))).await,
-        Outcome::Applied(Reply::Owned(OwnedPage {
-            keys,
-            next: Some("c".into())
-        }))
+        Outcome::Applied(Reply::Owned(OwnedPage { keys, next: Some("c".into()) }))
     );
     assert_eq!(
         last(&http),
@@ -66,19 +55,13 @@ async fn the_index_of_owners_is_queried_page_by_page() {
             })
         )
     );
-    let empty = OwnedPage {
-        keys: Vec::new(),
-        next: None,
-    };
+    let empty = OwnedPage { keys: Vec::new(), next: None };
     assert_eq!(
         on_table(ok(&json!({"Items": [], "Count": 0})), owned(None)).await,
         Outcome::Applied(Reply::Owned(empty))
     );
     let garbled = ok(&json!({"Items": [{"leaseOwner": {"S": "w 1"}}]}));
-    assert_eq!(
-        on_table(garbled, owned(None)).await,
-        Outcome::Unknown(Cause::Garbled)
-    );
+    assert_eq!(on_table(garbled, owned(None)).await, Outcome::Unknown(Cause::Garbled));
 }
 
 /// Without an index, DynamoDB calls the request invalid, and says which index it lacks.
@@ -87,13 +70,8 @@ async fn an_index_of_owners_that_is_missing_is_refused_with_its_name() {
     let said = "The table does not have the specified index: LeaseOwnerToLeaseKeyIndex";
     let answer = json!({"__type": "ValidationException", "message": said}).to_string();
     let http = FakeHttp::new(move |_, _| Wire::Answer(400, answer.clone()));
-    let owned = TableOp::Owned {
-        owner: "w1".into(),
-        after: None,
-    };
-    let Outcome::Refused(refusal) = on_table(http, owned).await else {
-        panic!("refused")
-    };
+    let owned = TableOp::Owned { owner: "w1".into(), after: None };
+    let Outcome::Refused(refusal) = on_table(http, owned).await else { panic!("refused") };
     assert_eq!(refusal.why, Why::Invalid);
     assert!(refusal.detail.contains(said), "{}", refusal.detail);
 }

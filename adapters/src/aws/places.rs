@@ -34,9 +34,7 @@ pub(crate) async fn shards(kinesis: &Client, stream: &NamedStream) -> Result<Vec
         let request = match token {
             // A token stands for the stream, too, and may not be given together with it.
             Some(token) => request.next_token(token),
-            None => request
-                .set_stream_name(stream.name())
-                .set_stream_arn(stream.arn()),
+            None => request.set_stream_name(stream.name()).set_stream_arn(stream.arn()),
         };
         let answer = request.send().await.map_err(|error| why(&error))?;
         for shard in answer.shards() {
@@ -56,13 +54,10 @@ pub(crate) async fn shards(kinesis: &Client, stream: &NamedStream) -> Result<Vec
 
 /// The identity of a stream, as it is described now.
 pub(crate) async fn identity(
-    kinesis: &Client,
-    stream: &NamedStream,
+    kinesis: &Client, stream: &NamedStream,
 ) -> Result<Option<StreamIdentity>, String> {
     let request = stream.client(kinesis).describe_stream_summary();
-    let request = request
-        .set_stream_name(stream.name())
-        .set_stream_arn(stream.arn());
+    let request = request.set_stream_name(stream.name()).set_stream_arn(stream.arn());
     let answer = request.send().await.map_err(|error| why(&error))?;
     let summary = answer
         .stream_description_summary()
@@ -160,15 +155,13 @@ impl Searched<'_> {
             (Some(number), _) => request
                 .shard_iterator_type(ShardIteratorType::AfterSequenceNumber)
                 .starting_sequence_number(number.to_string()),
-            (None, Some(from)) => request
-                .shard_iterator_type(ShardIteratorType::AtTimestamp)
-                .timestamp(wall_to_sdk(from)),
+            (None, Some(from)) => {
+                request.shard_iterator_type(ShardIteratorType::AtTimestamp).timestamp(wall_to_sdk(from))
+            }
             (None, None) => request.shard_iterator_type(ShardIteratorType::TrimHorizon),
         };
         let answer = request.send().await.map_err(|error| why(&error))?;
-        answer
-            .shard_iterator
-            .ok_or_else(|| "expected a shard iterator, found none".to_owned())
+        answer.shard_iterator.ok_or_else(|| "expected a shard iterator, found none".to_owned())
     }
 
     /// Whether Kinesis gives an iterator for a number.
@@ -203,16 +196,11 @@ mod tests {
     fn a_record_without_an_arrival_time_is_neither_before_a_time_nor_after_it() {
         let record = |at: Option<DateTime>| {
             let record = Record::builder().sequence_number("4959").partition_key("k");
-            let record = record
-                .data(Blob::new("data"))
-                .set_approximate_arrival_timestamp(at);
+            let record = record.data(Blob::new("data")).set_approximate_arrival_timestamp(at);
             record.build().expect("all that is needed is there")
         };
         assert_eq!(arrival(&record(Some(DateTime::from_millis(-5)))), Ok(-5));
         let told = arrival(&record(None)).expect_err("nothing tells when it came");
-        assert!(
-            told.contains("expected an arrival time of the record 4959, found none"),
-            "{told}"
-        );
+        assert!(told.contains("expected an arrival time of the record 4959, found none"), "{told}");
     }
 }

@@ -45,11 +45,7 @@ mod tests {
         let pools: Vec<Pool> = (0..20).map(|_| Pool::new()).collect();
         let numbers: BTreeSet<Duration> = pools.iter().map(Pool::distinction).collect();
         assert_eq!(numbers.len(), 20);
-        assert!(
-            numbers
-                .iter()
-                .all(|n| *n > Duration::ZERO && *n < Duration::from_millis(1))
-        );
+        assert!(numbers.iter().all(|n| *n > Duration::ZERO && *n < Duration::from_millis(1)));
         let last = pools.last().map(Pool::distinction);
         drop(pools);
         let again: Vec<Pool> = (0..20).map(|_| Pool::new()).collect();

@@ -44,19 +44,10 @@ async fn a_table_is_usable_only_with_the_key_of_the_format() {
     for (answer, expected) in [
         (described("ACTIVE", "leaseKey", "HASH", "S"), TableState::Usable),
         (described("UPDATING", "leaseKey", "HASH", "S"), TableState::Usable),
-        (
-            described("CREATING", "leaseKey", "HASH", "S"),
-            TableState::Creating,
-        ),
-        (
-            described("DELETING", "leaseKey", "HASH", "S"),
-            TableState::Deleting,
-        ),
+        (described("CREATING", "leaseKey", "HASH", "S"), TableState::Creating),
+        (described("DELETING", "leaseKey", "HASH", "S"), TableState::Deleting),
         (described("ACTIVE", "id", "HASH", "S"), TableState::Incompatible),
-        (
-            described("ACTIVE", "leaseKey", "HASH", "N"),
-            TableState::Incompatible,
-        ),
+        (described("ACTIVE", "leaseKey", "HASH", "N"), TableState::Incompatible),
         (sorted, TableState::Incompatible),
     ] {
         assert_eq!(
@@ -70,15 +61,8 @@ async fn a_table_is_usable_only_with_the_key_of_the_format() {
         on_table(missing, TableOp::Describe).await,
         Outcome::Applied(Reply::Table(TableState::Missing))
     );
-    let locked = ok(&described(
-        "INACCESSIBLE_ENCRYPTION_CREDENTIALS",
-        "leaseKey",
-        "HASH",
-        "S",
-    ));
-    let Outcome::Refused(refusal) = on_table(locked, TableOp::Describe).await else {
-        panic!("refused")
-    };
+    let locked = ok(&described("INACCESSIBLE_ENCRYPTION_CREDENTIALS", "leaseKey", "HASH", "S"));
+    let Outcome::Refused(refusal) = on_table(locked, TableOp::Describe).await else { panic!("refused") };
     assert_eq!(refusal.why, Why::Denied);
     assert!(refusal.detail.contains("INACCESSIBLE"), "{}", refusal.detail);
 }
@@ -86,10 +70,7 @@ async fn a_table_is_usable_only_with_the_key_of_the_format() {
 #[tokio::test(start_paused = true)]
 async fn a_table_is_created_as_kcl_does() {
     let http = ok(&json!({}));
-    assert_eq!(
-        on_table(http.clone(), TableOp::Create).await,
-        Outcome::Applied(Reply::Done)
-    );
+    assert_eq!(on_table(http.clone(), TableOp::Create).await, Outcome::Applied(Reply::Done));
     assert_eq!(
         last(&http),
         (
@@ -120,13 +101,8 @@ async fn rows_are_scanned_page_by_page_and_read_consistently() {
         "Items": [lease("a"), {"leaseKey": {"S": "b"}}],
         "LastEvaluatedKey": {"leaseKey": {"S": "b"}},
     }));
-    let scan = TableOp::Scan {
-        after: Some("0".into()),
-        limit: Some(7),
-    };
-    let Outcome::Applied(Reply::Page(page)) = on_table(http.clone(), scan).await else {
-        panic!("a page")
-    };
+    let scan = TableOp::Scan { after: Some("0".into()), limit: Some(7) };
+    let Outcome::Applied(Reply::Page(page)) = on_table(http.clone(), scan).await else { panic!("a page") };
     assert_eq!(page.next, Some("b".into()));
     assert_eq!(page.rows.len(), 2);
     assert_eq!(page.rows[0].lease().map(|row| row.counter), Some(3));
@@ -141,44 +117,20 @@ async fn rows_are_scanned_page_by_page_and_read_consistently() {
     };
     assert_eq!(row.key().as_str(), "a");
     assert_eq!(last(&http).1["ConsistentRead"], json!(true));
-    assert_eq!(
-        on_table(ok(&json!({})), read).await,
-        Outcome::Applied(Reply::Row(None))
-    );
+    assert_eq!(on_table(ok(&json!({})), read).await, Outcome::Applied(Reply::Row(None)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_change_is_one_guarded_write() {
-    let guard = Guard {
-        counter: 3,
-        next: 3 + 1,
-        holder: "me".into(),
-        next_owner: None,
-    };
+    let guard = Guard { counter: 3, next: 3 + 1, holder: "me".into(), next_owner: None };
     let row = LeaseRow::new("a".into(), Checkpoint::TrimHorizon);
     for (change, operation) in [
         (Change::Create(Box::new(row)), "PutItem"),
-        (
-            Change::Renew {
-                key: "a".into(),
-                guard: guard.clone(),
-                began: None,
-            },
-            "UpdateItem",
-        ),
-        (
-            Change::Delete {
-                key: "a".into(),
-                counter: 3,
-            },
-            "DeleteItem",
-        ),
+        (Change::Renew { key: "a".into(), guard: guard.clone(), began: None }, "UpdateItem"),
+        (Change::Delete { key: "a".into(), counter: 3 }, "DeleteItem"),
     ] {
         let http = ok(&json!({}));
-        assert_eq!(
-            on_table(http.clone(), TableOp::Write(change)).await,
-            Outcome::Applied(Reply::Done)
-        );
+        assert_eq!(on_table(http.clone(), TableOp::Write(change)).await, Outcome::Applied(Reply::Done));
         let (name, request) = last(&http);
         assert_eq!(name, operation);
         assert_eq!(request["ReturnValuesOnConditionCheckFailure"], json!("ALL_OLD"));
@@ -187,10 +139,7 @@ async fn a_change_is_one_guarded_write() {
         for (placeholder, _) in request["ExpressionAttributeNames"].as_object().expect("names") {
             let used = [&request["ConditionExpression"], &request["UpdateExpression"]]
                 .iter()
-                .any(|text| {
-                    text.as_str()
-                        .is_some_and(|text| text.contains(placeholder.as_str()))
-                });
+                .any(|text| text.as_str().is_some_and(|text| text.contains(placeholder.as_str())));
             assert!(used, "{placeholder} is not used in {request}");
         }
     }
@@ -207,12 +156,7 @@ async fn a_failed_guard_brings_the_row_as_it_is() {
     };
     let renew = TableOp::Write(Change::Renew {
         key: "a".into(),
-        guard: Guard {
-            counter: 2,
-            next: 2 + 1,
-            holder: "me".into(),
-            next_owner: None,
-        },
+        guard: Guard { counter: 2, next: 2 + 1, holder: "me".into(), next_owner: None },
         began: None,
     });
     let current = |outcome| match outcome {
@@ -239,33 +183,20 @@ fn every_type_of_value_goes_to_the_sdk_and_back() {
         ("bs", AttributeValue::Bs([vec![1]].into())),
         ("bool", AttributeValue::Bool(true)),
         ("null", AttributeValue::Null),
-        (
-            "l",
-            AttributeValue::L(vec![AttributeValue::Null, AttributeValue::s("y")]),
-        ),
-        (
-            "m",
-            AttributeValue::M([("k".into(), AttributeValue::n(1))].into()),
-        ),
+        ("l", AttributeValue::L(vec![AttributeValue::Null, AttributeValue::s("y")])),
+        ("m", AttributeValue::M([("k".into(), AttributeValue::n(1))].into())),
     ]
     .into_iter()
     .map(|(name, value)| (name.into(), value))
     .collect();
     assert_eq!(item_from_sdk(item_to_sdk(item.clone())), item);
-    assert!(matches!(
-        Kcl.decode(&item),
-        RowRead::Unreadable { .. } | RowRead::Foreign { .. }
-    ));
+    assert!(matches!(Kcl.decode(&item), RowRead::Unreadable { .. } | RowRead::Foreign { .. }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_is_described() {
-    for (status, readable) in [
-        ("ACTIVE", true),
-        ("UPDATING", true),
-        ("CREATING", false),
-        ("DELETING", false),
-    ] {
+    for (status, readable) in [("ACTIVE", true), ("UPDATING", true), ("CREATING", false), ("DELETING", false)]
+    {
         let (stream, _) = stream(ok(&json!({"StreamDescriptionSummary": {
             "StreamName": "orders", "StreamARN": "arn", "StreamStatus": status,
             "RetentionPeriodHours": 24, "StreamCreationTimestamp": 1_700_000_000.5,
@@ -303,10 +234,7 @@ async fn shards_are_listed_page_by_page() {
         )
     });
     let (stream, store) = stream(http.clone());
-    let list = |after| StreamOp::ListShards {
-        filter: ShardFilter::AtLatest,
-        after,
-    };
+    let list = |after| StreamOp::ListShards { filter: ShardFilter::AtLatest, after };
     let Outcome::Applied(Reply::Shards(ShardPage { shards, more: true })) =
         stream.execute(op(1), list(None)).await
     else {
@@ -324,11 +252,7 @@ async fn shards_are_listed_page_by_page() {
         panic!("the last page")
     };
     assert_eq!(shards[0].id.as_str(), "s2");
-    assert_eq!(
-        last(&http).1,
-        json!({"NextToken": "more"}),
-        "a token stands alone"
-    );
+    assert_eq!(last(&http).1, json!({"NextToken": "more"}), "a token stands alone");
     let Outcome::Refused(refusal) = stream.execute(op(3), list(Some(op(2)))).await else {
         panic!("nothing is kept under the last page")
     };
@@ -354,36 +278,21 @@ async fn records_are_read_from_iterator_to_iterator() {
     });
     let (stream, store) = stream(http.clone());
     let shard = leasehold_engine::ids::ShardId::from("s");
-    let iterator = StreamOp::GetIterator {
-        shard: shard.clone(),
-        from: IteratorFrom::After(Position::of(6.into())),
-    };
-    assert_eq!(
-        stream.execute(op(1), iterator).await,
-        Outcome::Applied(Reply::Iterator)
-    );
+    let iterator =
+        StreamOp::GetIterator { shard: shard.clone(), from: IteratorFrom::After(Position::of(6.into())) };
+    assert_eq!(stream.execute(op(1), iterator).await, Outcome::Applied(Reply::Iterator));
     let (_, request) = last(&http);
     assert_eq!(request["ShardIteratorType"], json!("AFTER_SEQUENCE_NUMBER"));
     assert_eq!(request["StartingSequenceNumber"], json!("6"));
-    let get = |via| StreamOp::GetRecords {
-        shard: shard.clone(),
-        via,
-        limit: 100,
-    };
+    let get = |via| StreamOp::GetRecords { shard: shard.clone(), via, limit: 100 };
     let Outcome::Applied(Reply::Records(fetched)) = stream.execute(op(2), get(op(1))).await else {
         panic!("records")
     };
-    assert_eq!(
-        (fetched.count, fetched.bytes, fetched.behind_ms, fetched.end),
-        (1, 5, 1_500, None)
-    );
+    assert_eq!((fetched.count, fetched.bytes, fetched.behind_ms, fetched.end), (1, 5, 1_500, None));
     let batch = store.batch(&shard, op(2)).expect("kept");
     let record = &batch.records[0];
     assert_eq!(&*record.data, b"hello");
-    assert_eq!(
-        (&*record.partition_key, record.arrival),
-        ("k", Some(Wall(1_700_000_000_250)))
-    );
+    assert_eq!((&*record.partition_key, record.arrival), ("k", Some(Wall(1_700_000_000_250))));
     let Outcome::Applied(Reply::Records(fetched)) = stream.execute(op(3), get(op(2))).await else {
         panic!("the end")
     };
@@ -401,11 +310,7 @@ async fn a_record_without_a_readable_position_spoils_the_answer() {
         "NextShardIterator": "i2",
     })));
     store.keep_iterator(&"s".into(), op(1), "i1".into());
-    let get = StreamOp::GetRecords {
-        shard: "s".into(),
-        via: op(1),
-        limit: 1,
-    };
+    let get = StreamOp::GetRecords { shard: "s".into(), via: op(1), limit: 1 };
     assert_eq!(stream.execute(op(2), get).await, Outcome::Unknown(Cause::Garbled));
 }
 

@@ -31,13 +31,7 @@ pub(super) struct Sent {
 
 impl Sent {
     pub(super) fn new(failures: Failures) -> Self {
-        Self {
-            to: Arc::default(),
-            action: Arc::default(),
-            at: Arc::default(),
-            failures,
-            ear: None,
-        }
+        Self { to: Arc::default(), action: Arc::default(), at: Arc::default(), failures, ear: None }
     }
 
     /// The answer is listened to as it comes.
@@ -72,9 +66,7 @@ impl Intercept for Sent {
     }
 
     fn read_before_transmit(
-        &self,
-        context: &BeforeTransmitInterceptorContextRef<'_>,
-        components: &RuntimeComponents,
+        &self, context: &BeforeTransmitInterceptorContextRef<'_>, components: &RuntimeComponents,
         _config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         let _ = self.to.set(address(context.request().uri()));
@@ -89,9 +81,7 @@ impl Intercept for Sent {
     }
 
     fn modify_before_deserialization(
-        &self,
-        context: &mut BeforeDeserializationInterceptorContextMut<'_>,
-        _components: &RuntimeComponents,
+        &self, context: &mut BeforeDeserializationInterceptorContextMut<'_>, _components: &RuntimeComponents,
         _config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
         if let Some(ear) = &self.ear {
@@ -124,10 +114,7 @@ mod tests {
     fn an_operation_names_its_iam_action() {
         let named = |target| action(target).unwrap_or_default();
         assert_eq!(named("DynamoDB_20120810.Scan"), "dynamodb:Scan");
-        assert_eq!(
-            named("Kinesis_20131202.DescribeStreamSummary"),
-            "kinesis:DescribeStreamSummary"
-        );
+        assert_eq!(named("Kinesis_20131202.DescribeStreamSummary"), "kinesis:DescribeStreamSummary");
         assert_eq!(named("nothing"), "");
     }
 
@@ -135,10 +122,7 @@ mod tests {
     fn an_address_is_a_url_without_its_path() {
         for (url, expected) in [
             ("http://127.0.0.1:9/", "http://127.0.0.1:9"),
-            (
-                "https://kinesis.eu-west-1.amazonaws.com/a?b=c",
-                "https://kinesis.eu-west-1.amazonaws.com",
-            ),
+            ("https://kinesis.eu-west-1.amazonaws.com/a?b=c", "https://kinesis.eu-west-1.amazonaws.com"),
             ("http://[::1]:80", "http://[::1]:80"),
             ("foo/bar", "foo"),
             ("", ""),

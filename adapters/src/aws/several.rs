@@ -29,11 +29,7 @@ pub(crate) struct SeveralStreams {
 
 impl SeveralStreams {
     pub(crate) fn new(
-        client: &Client,
-        runtime: &Arc<dyn Runtime>,
-        config: &Config,
-        store: Store,
-        directory: Directory,
+        client: &Client, runtime: &Arc<dyn Runtime>, config: &Config, store: Store, directory: Directory,
     ) -> Self {
         Self {
             common: KinesisStream::new(client, runtime, config, store),

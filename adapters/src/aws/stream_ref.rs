@@ -61,11 +61,7 @@ pub struct BadStream {
 
 impl fmt::Display for BadStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            stream,
-            expected,
-            found,
-        } = self;
+        let Self { stream, expected, found } = self;
         write!(f, "stream {stream:?}: expected {expected}, found {found}")
     }
 }
@@ -94,11 +90,7 @@ impl<'a> Arn<'a> {
         let good = partition.starts_with("aws") && !region.is_empty();
         let number = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
         match name {
-            Some(name) if good && number => Ok(Self {
-                region,
-                account,
-                name,
-            }),
+            Some(name) if good && number => Ok(Self { region, account, name }),
             _ => Err(bad()),
         }
     }
@@ -107,11 +99,7 @@ impl<'a> Arn<'a> {
 impl StreamRef {
     /// The stream of this identifier. Requests name it by its name, and go to the account and region of the builder's client.
     pub fn new(id: StreamId) -> Self {
-        Self {
-            source: id.into(),
-            arn: None,
-            client: None,
-        }
+        Self { source: id.into(), arn: None, client: None }
     }
 
     /// The stream of this ARN, of any account and region, created at `epoch`, in seconds since 1970. Requests name it by its ARN, and go
@@ -126,11 +114,7 @@ impl StreamRef {
             expected: "the time at which it was created, in seconds since 1970",
             found: error.to_string(),
         })?;
-        Ok(Self {
-            source: id.into(),
-            arn: Some(arn.into()),
-            client: None,
-        })
+        Ok(Self { source: id.into(), arn: Some(arn.into()), client: None })
     }
 
     /// Asks Kinesis for the identifier of a stream, by its name or its ARN: DescribeStreamSummary, until two answers in a row say the
@@ -217,10 +201,7 @@ impl StreamRef {
 
     /// The client that reads it, and the region it is in.
     pub(crate) fn client(&self, common: &Client) -> Client {
-        let region = self
-            .arn
-            .as_deref()
-            .and_then(|arn| Some(Arn::parse(arn).ok()?.region));
+        let region = self.arn.as_deref().and_then(|arn| Some(Arn::parse(arn).ok()?.region));
         match &self.client {
             Some(own) => own.clone(),
             None => in_region(common, region),
@@ -289,20 +270,11 @@ mod tests {
             StreamRef::from_arn("arn:aws-cn:kinesis:cn-north-1:123456789012:stream/a.b-c_d", 7).unwrap();
         assert_eq!(stream.id().as_str(), "123456789012:a.b-c_d:7");
         let region = |client: Client| client.config().region().map(ToString::to_string);
-        assert_eq!(
-            region(stream.client(&client("eu-west-1"))).as_deref(),
-            Some("cn-north-1")
-        );
+        assert_eq!(region(stream.client(&client("eu-west-1"))).as_deref(), Some("cn-north-1"));
         let named = StreamRef::new(stream.id().clone());
-        assert_eq!(
-            region(named.client(&client("eu-west-1"))).as_deref(),
-            Some("eu-west-1")
-        );
+        assert_eq!(region(named.client(&client("eu-west-1"))).as_deref(), Some("eu-west-1"));
         let own = stream.with_client(client("us-east-1"));
-        assert_eq!(
-            region(own.client(&client("eu-west-1"))).as_deref(),
-            Some("us-east-1")
-        );
+        assert_eq!(region(own.client(&client("eu-west-1"))).as_deref(), Some("us-east-1"));
     }
 
     /// The identifier that follows from descriptions with these creation times. The last time stands for all later descriptions, and 0 for a
@@ -345,11 +317,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_identifier_follows_from_two_descriptions_in_a_row() {
         for epochs in [&[7][..], &[3, 7], &[0, 7], &[7, 3, 7]] {
-            assert_eq!(
-                found(epochs).await.as_deref(),
-                Ok("123456789012:orders:7"),
-                "{epochs:?}"
-            );
+            assert_eq!(found(epochs).await.as_deref(), Ok("123456789012:orders:7"), "{epochs:?}");
         }
         let error = found(&[0]).await.unwrap_err().to_string();
         assert!(error.contains("no such stream"), "{error}");
@@ -373,9 +341,6 @@ mod tests {
         }
         let error =
             StreamRef::from_arn("arn:aws:kinesis:eu-west-1:123456789012:stream/orders", 0).unwrap_err();
-        assert!(
-            error.to_string().contains("the time at which it was created"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("the time at which it was created"), "{error}");
     }
 }

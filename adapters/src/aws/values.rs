@@ -20,11 +20,9 @@ pub(super) fn value_to_sdk(value: AttributeValue) -> Sdk {
         AttributeValue::Bool(value) => Sdk::Bool(value),
         AttributeValue::Null => Sdk::Null(true),
         AttributeValue::L(list) => Sdk::L(list.into_iter().map(value_to_sdk).collect()),
-        AttributeValue::M(map) => Sdk::M(
-            map.into_iter()
-                .map(|(name, value)| (name, value_to_sdk(value)))
-                .collect(),
-        ),
+        AttributeValue::M(map) => {
+            Sdk::M(map.into_iter().map(|(name, value)| (name, value_to_sdk(value))).collect())
+        }
     }
 }
 
@@ -50,16 +48,11 @@ pub(super) fn value_from_sdk(value: Sdk) -> Option<AttributeValue> {
 }
 
 /// A map as the SDK has them.
-#[expect(
-    clippy::disallowed_types,
-    reason = "the SDK asks for these maps; nothing looks at their order"
-)]
+#[expect(clippy::disallowed_types, reason = "the SDK asks for these maps; nothing looks at their order")]
 pub(crate) type SdkMap<V> = std::collections::HashMap<String, V>;
 
 pub(super) fn item_to_sdk(item: Item) -> SdkMap<Sdk> {
-    item.into_iter()
-        .map(|(name, value)| (name.into_owned(), value_to_sdk(value)))
-        .collect()
+    item.into_iter().map(|(name, value)| (name.into_owned(), value_to_sdk(value))).collect()
 }
 
 /// Attributes of an unknown type are left out: no row of ours has one, and writes touch ours only.

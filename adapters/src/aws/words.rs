@@ -86,10 +86,7 @@ mod tests {
         let text = "The request signature we calculated does not match. \n\nThe Canonical String for this request should have been\n\
                     'POST\n/\n\nx-amz-security-token:SECRET'";
         let kept = said(text);
-        assert!(
-            kept.starts_with("The request signature we calculated does not match. ("),
-            "{kept}"
-        );
+        assert!(kept.starts_with("The request signature we calculated does not match. ("), "{kept}");
         assert!(!kept.contains("SECRET"), "{kept}");
         assert!(!said("x-amz-security-token:SECRET").contains("SECRET"));
     }

@@ -45,16 +45,11 @@ impl Blocked {
         if idle <= patience {
             return None;
         }
-        let by = blocked
-            .by
-            .as_deref()
-            .map_or(String::new(), |by| format!(": {by}"));
+        let by = blocked.by.as_deref().map_or(String::new(), |by| format!(": {by}"));
         let let_go = match blocked.let_go {
             true => "; the leases were let go of, so that other workers read the shards",
             false => "",
         };
-        Some(format!(
-            "the runtime that runs the handlers has run no task for {idle}{by}{let_go}"
-        ))
+        Some(format!("the runtime that runs the handlers has run no task for {idle}{by}{let_go}"))
     }
 }

@@ -44,18 +44,9 @@ pub(super) struct Aside {
 /// A failure of the handler with this record alone says so.
 pub(super) fn blame(outcome: Outcome, record: Option<Position>) -> Outcome {
     match (outcome, record) {
-        (
-            Outcome::Refused(Refusal {
-                why: Why::HandlerFailed,
-                current,
-                detail,
-            }),
-            Some(record),
-        ) => Outcome::Refused(Refusal {
-            why: Why::RecordFailed(record),
-            current,
-            detail,
-        }),
+        (Outcome::Refused(Refusal { why: Why::HandlerFailed, current, detail }), Some(record)) => {
+            Outcome::Refused(Refusal { why: Why::RecordFailed(record), current, detail })
+        }
         (outcome, _) => outcome,
     }
 }
@@ -63,18 +54,9 @@ pub(super) fn blame(outcome: Outcome, record: Option<Position>) -> Outcome {
 impl Consumer {
     /// Runs the handler with one record. A handler that would keep it is told to flush, and its acknowledgement is waited for.
     pub(super) fn deliver_alone(
-        &self,
-        shard: ShardId,
-        record: Position,
-        alone: Alone,
+        &self, shard: ShardId, record: Position, alone: Alone,
     ) -> BoxFuture<'static, Outcome> {
-        let Alone {
-            call,
-            receipt,
-            settled,
-            letters,
-            stopped,
-        } = alone;
+        let Alone { call, receipt, settled, letters, stopped } = alone;
         let (handler, this) = (self.0.handler.clone(), self.clone());
         let flush = Flush::new(FlushReason::Full, Mono::NEVER, self.0.runtime.clone());
         Box::pin(async move {
@@ -102,15 +84,7 @@ impl Consumer {
 
     /// Gives a record to the dead-letter sink. Without one, the event that tells of it is all that is left.
     pub(super) fn set_aside(&self, aside: Aside) -> BoxFuture<'static, Outcome> {
-        let Aside {
-            lease,
-            token,
-            batch,
-            record: at,
-            attempts,
-            detail,
-            valid_until,
-        } = aside;
+        let Aside { lease, token, batch, record: at, attempts, detail, valid_until } = aside;
         let inner = &self.0;
         let shard = lease.to_shard();
         let fetched = inner.store.batch(&shard, batch);
@@ -129,12 +103,7 @@ impl Consumer {
             open.stop = Some(stop);
             (open.info.clone(), open.fence.clone())
         };
-        let letter = Letter {
-            record,
-            shard: info,
-            attempts,
-            error: detail,
-        };
+        let letter = Letter { record, shard: info, attempts, error: detail };
         let (sink, this) = (inner.dead_letters.clone(), self.clone());
         Box::pin(async move {
             if !fence.is_valid() {
@@ -157,10 +126,7 @@ impl Consumer {
 }
 
 async fn process_alone(
-    handler: Arc<dyn AnyHandler>,
-    (call, receipt): (Batch, Receipt),
-    record: Position,
-    flush: Flush,
+    handler: Arc<dyn AnyHandler>, (call, receipt): (Batch, Receipt), record: Position, flush: Flush,
     settled: Settled,
 ) -> Result<Result<(), String>, Panicked> {
     let info = call.shard.clone();

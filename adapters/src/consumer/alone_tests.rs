@@ -13,11 +13,7 @@ impl DeadLetter for Sink {
 
     async fn store(&self, letter: Letter) -> Result<(), Failure> {
         let left = |left: u32| left.checked_sub(1);
-        if self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, left)
-            .is_ok()
-        {
+        if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok() {
             return Err(Failure(std::io::Error::other("full")));
         }
         self.1.lock().unwrap().push(letter);
@@ -73,10 +69,7 @@ async fn one_record_is_the_first_that_is_left_and_the_answer_says_which() {
     let rig = given("fine").await;
     assert_eq!(rig.one(None, 1).await, through(5));
     assert_eq!(rig.one(Some(5), 1).await, through(6));
-    assert_eq!(
-        rig.deliver(2, Some(6), 1).await,
-        Outcome::Applied(Reply::Processed)
-    );
+    assert_eq!(rig.deliver(2, Some(6), 1).await, Outcome::Applied(Reply::Processed));
     assert_eq!(rig.notes()[1..], ["#1 5", "#1 6", "#1 7"]);
 }
 
@@ -106,11 +99,7 @@ async fn one_record_that_would_be_acknowledged_later_is_flushed_and_waited_for()
     let mut rig = given("keep").await;
     assert_eq!(rig.one(None, 1).await, through(5));
     assert_eq!(rig.notes()[1..], ["#1 5", "flush s Full None"]);
-    let processed = Call::Processed {
-        lease: "s".into(),
-        token: TOKEN,
-        through: at(5),
-    };
+    let processed = Call::Processed { lease: "s".into(), token: TOKEN, through: at(5) };
     assert_eq!(rig.said(), [processed], "and nothing of the records after it");
 }
 
@@ -136,19 +125,12 @@ async fn a_record_goes_to_the_sink_and_a_sink_that_fails_says_why() {
     let letters = sink.1.lock().unwrap();
     assert_eq!(letters.len(), 1);
     assert_eq!((letters[0].record.position, letters[0].attempts), (at(6), 3));
-    assert_eq!(
-        (&*letters[0].error, letters[0].shard.token),
-        ("outer: inner", TOKEN)
-    );
+    assert_eq!((&*letters[0].error, letters[0].shard.token), ("outer: inner", TOKEN));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_record_that_is_not_in_memory_is_not_set_aside() {
     let rig = given("fail").await;
     assert_eq!(why(rig.set_aside(8).await).0, Why::Gone);
-    assert_eq!(
-        rig.set_aside(7).await,
-        through(7),
-        "without a sink, an event is all there is"
-    );
+    assert_eq!(rig.set_aside(7).await, through(7), "without a sink, an event is all there is");
 }

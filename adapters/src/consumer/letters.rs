@@ -70,12 +70,7 @@ impl Letters {
             record.shard,
             hash_of(&record).0
         );
-        let letter = Letter {
-            record,
-            shard: self.shard.clone(),
-            attempts: 0,
-            error,
-        };
+        let letter = Letter { record, shard: self.shard.clone(), attempts: 0, error };
         match catch(async move { sink.store(letter).await }).await {
             Ok(stored) => stored,
             Err(Panicked(message)) => Err(format!("the sink panicked: {message}")),

@@ -44,10 +44,7 @@ async fn misplaced(refuses: u32) -> (Obeyed, Sink) {
     rig.open().await;
     let answer = Answer {
         records: vec![
-            record(
-                5,
-                parts(&[(0, Some(0), "fine"), (0, Some(1), "far"), (0, Some(0), "c")]),
-            ),
+            record(5, parts(&[(0, Some(0), "fine"), (0, Some(1), "far"), (0, Some(0), "c")])),
             record(6, parts(&[(0, Some(1), "farther")])),
         ],
         next: Some("i".into()),
@@ -74,9 +71,7 @@ async fn the_sink_has_what_belongs_to_other_shards_before_the_rest_is_handed_ove
     let letters = sink.1.lock().unwrap();
     assert_eq!((letters[0].attempts, letters[0].record.position.sub), (0, 1));
     assert!(
-        letters[0]
-            .error
-            .contains("its hash key 340282366920938463463374607431768211455 belongs"),
+        letters[0].error.contains("its hash key 340282366920938463463374607431768211455 belongs"),
         "{}",
         letters[0].error
     );
@@ -87,10 +82,7 @@ async fn while_the_sink_refuses_nothing_is_handed_over_and_no_record_is_blamed()
     let (rig, sink) = misplaced(2).await;
     let (reason, detail) = why(rig.deliver(2, None, 1).await);
     assert_eq!(reason, Why::HandlerFailed);
-    assert!(
-        detail.contains("the record 5.1, which belongs to another shard: outer: full"),
-        "{detail}"
-    );
+    assert!(detail.contains("the record 5.1, which belongs to another shard: outer: full"), "{detail}");
     let alone = why(rig.one(None, 2).await).0;
     assert_eq!(alone, Why::HandlerFailed, "not the fault of the record");
     assert_eq!(rig.notes()[1..], [""; 0]);
@@ -111,10 +103,7 @@ async fn what_was_stored_is_not_stored_again_with_the_rest_of_the_batch() {
         attempt: 1,
         valid_until: rig.runtime.now() + Span::from_secs(9),
     };
-    assert_eq!(
-        rig.one(None, 1).await,
-        Outcome::Applied(Reply::ProcessedThrough(first))
-    );
+    assert_eq!(rig.one(None, 1).await, Outcome::Applied(Reply::ProcessedThrough(first)));
     assert_eq!(texts(&sink), ["far", "farther"]);
     assert_eq!(rig.consumer.execute(op(9), after(Some(first))).await, PROCESSED);
     assert_eq!(texts(&sink).len(), 2);

@@ -19,8 +19,7 @@ pub(super) type Called<T> = Option<Result<Result<T, String>, Panicked>>;
 
 /// Runs a call of the handler until it is stopped.
 pub(super) async fn call_until<T>(
-    stopped: oneshot::Receiver<Stop>,
-    call: impl Future<Output = Result<Result<T, String>, Panicked>>,
+    stopped: oneshot::Receiver<Stop>, call: impl Future<Output = Result<Result<T, String>, Panicked>>,
 ) -> Called<T> {
     match until(stopped, call).await {
         Ok(result) => Some(result),

@@ -67,10 +67,7 @@ impl DeadLetterFile {
         std::thread::Builder::new()
             .name("leasehold-dead-letters".into())
             .spawn(move || write_lines(&of, file, &waiting))?;
-        Ok(Self {
-            path,
-            lines: Mutex::new(lines),
-        })
+        Ok(Self { path, lines: Mutex::new(lines) })
     }
 
     /// Where it is.
@@ -121,11 +118,7 @@ fn line(letter: &Letter) -> serde_json::Result<String> {
 
 /// Opens the file to append to it, on a line of its own.
 fn open(path: &Path) -> io::Result<File> {
-    let mut file = private::options()
-        .create(true)
-        .append(true)
-        .read(true)
-        .open(path)?;
+    let mut file = private::options().create(true).append(true).read(true).open(path)?;
     if file.seek(SeekFrom::End(0))? > 0 {
         file.seek(SeekFrom::End(-1))?;
         let mut last = [0];

@@ -101,17 +101,13 @@ impl FailurePolicy {
 
     /// Stop the shard when one record has failed so often alone; at least once.
     pub const fn stop(attempts: u32) -> Self {
-        Self {
-            limit: Some((attempts, FailureAction::Stop)),
-        }
+        Self { limit: Some((attempts, FailureAction::Stop)) }
     }
 
     /// Set a record aside that has failed so often alone; at least once. Without a [dead-letter sink](DeadLetter), an event is all
     /// that is left of it.
     pub const fn set_aside(attempts: u32) -> Self {
-        Self {
-            limit: Some((attempts, FailureAction::SetAside)),
-        }
+        Self { limit: Some((attempts, FailureAction::SetAside)) }
     }
 
     /// The options that say this.

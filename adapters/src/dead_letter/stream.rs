@@ -21,10 +21,7 @@ impl DeadLetterStream {
     /// A sink that puts records into the stream of this name. It must be another one than the worker reads: a record that is put
     /// there is read again.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
-        Self {
-            client,
-            stream: stream.into(),
-        }
+        Self { client, stream: stream.into() }
     }
 }
 

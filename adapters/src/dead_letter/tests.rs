@@ -95,10 +95,9 @@ fn a_policy_that_cannot_work_is_refused_with_what_to_do() {
     let text = |result: Result<(), Error>| result.unwrap_err().to_string();
     let none = text(FailurePolicy::stop(0).check());
     assert!(none.contains("at least 1") && none.contains("found 0"), "{none}");
-    for (policy, found) in [
-        (FailurePolicy::retry(), "never gives a record up"),
-        (FailurePolicy::stop(3), "stops the shard"),
-    ] {
+    for (policy, found) in
+        [(FailurePolicy::retry(), "never gives a record up"), (FailurePolicy::stop(3), "stops the shard")]
+    {
         let config = policy.apply(Config::default());
         let error = text(check_sink(&config, Misplaced::Drop, true));
         assert!(error.contains(found) && error.contains("set_aside"), "{error}");

@@ -61,11 +61,7 @@ impl FileSink {
         let writer = std::thread::Builder::new()
             .name("leasehold-trace".into())
             .spawn(move || write_lines(&mut to, &backlog))?;
-        Ok(Self {
-            lines: Some(lines),
-            writer: Some(writer),
-            what,
-        })
+        Ok(Self { lines: Some(lines), writer: Some(writer), what })
     }
 
     fn closed(&self) -> String {
@@ -81,10 +77,7 @@ impl FileSink {
             Some(Ok(Err(error))) => error.to_string(),
             Some(Err(_)) => "its thread panicked".to_owned(),
         };
-        Err(NotTaken::Broken(format!(
-            "{} cannot be written: {why}",
-            self.what
-        )))
+        Err(NotTaken::Broken(format!("{} cannot be written: {why}", self.what)))
     }
 }
 
@@ -130,10 +123,7 @@ impl Sink for FileSink {
             Err(TrySendError::Full(_)) => Err(NotTaken::Full),
             Err(TrySendError::Disconnected(_)) => {
                 // The writer has gone, so this does not wait.
-                Err(self
-                    .join()
-                    .err()
-                    .unwrap_or_else(|| NotTaken::Broken(self.closed())))
+                Err(self.join().err().unwrap_or_else(|| NotTaken::Broken(self.closed())))
             }
         }
     }

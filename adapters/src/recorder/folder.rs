@@ -46,11 +46,7 @@ impl TraceFolder {
     /// Segments of 64 MiB, and 2 GiB for all lives together, in this folder. The folder is created if it is missing. It is for one
     /// worker at a time: a second one is refused when it starts.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self {
-            path: path.into(),
-            segment: 64 << 20,
-            limit: 2 << 30,
-        }
+        Self { path: path.into(), segment: 64 << 20, limit: 2 << 30 }
     }
 
     /// The size at which a segment ends, in bytes before it is compressed; by default 64 MiB. Less than 4 KiB counts as 4 KiB. A line

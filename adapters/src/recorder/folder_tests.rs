@@ -20,9 +20,7 @@ impl Scratch {
     }
 
     fn folder(&self, segment: u64, limit: u64) -> TraceFolder {
-        TraceFolder::new(&self.0)
-            .with_segment_bytes(segment)
-            .with_limit_bytes(limit)
+        TraceFolder::new(&self.0).with_segment_bytes(segment).with_limit_bytes(limit)
     }
 
     fn names(&self, life: u64) -> Vec<String> {
@@ -73,12 +71,7 @@ fn record(folder: &TraceFolder, ticks: u64) {
     for n in 0..=ticks {
         let config = Config::default().with_stream("orders").with_table("billing");
         let body = match n {
-            0 => Body::Boot(Box::new(Boot {
-                worker: "w".into(),
-                incarnation: 1,
-                seed: 2,
-                config,
-            })),
+            0 => Body::Boot(Box::new(Boot { worker: "w".into(), incarnation: 1, seed: 2, config })),
             _ => Body::Tick,
         };
         let at = Mono(0) + Span::from_secs(n);
@@ -102,11 +95,7 @@ fn a_life_in_several_segments_is_replayed_as_one() {
     record(&scratch.folder(4_096, 1 << 20), 300);
     let names = scratch.names(1);
     assert!(names.len() > 4, "{names:?}");
-    let ending = if cfg!(feature = "gzip") {
-        ".jsonl.gz"
-    } else {
-        ".jsonl"
-    };
+    let ending = if cfg!(feature = "gzip") { ".jsonl.gz" } else { ".jsonl" };
     let (last, full) = names.split_last().unwrap();
     assert!(full.iter().all(|name| name.ends_with(ending)), "{names:?}");
     assert!(last.ends_with(".jsonl"), "{names:?}");
@@ -135,10 +124,7 @@ fn at_the_limit_earlier_lives_make_way_and_then_the_recording_ends() {
     assert!(report.inputs > 100 && report.inputs < 40_000, "{}", report.inputs);
     assert_eq!((report.divergence, report.gap), (None, None));
     let mut text = String::new();
-    TraceText::open(&scratch.0)
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
+    TraceText::open(&scratch.0).unwrap().read_to_string(&mut text).unwrap();
     assert!(text.ends_with(&format!("{{\"limit\":{LIMIT}}}\n")));
 }
 
@@ -153,10 +139,7 @@ fn a_sink_that_is_full_says_so_and_takes_nothing_more() {
         }
     };
     // Two segments are the least.
-    let told = format!(
-        "the trace folder {:?} has reached its limit of 8192 bytes",
-        scratch.0
-    );
+    let told = format!("the trace folder {:?} has reached its limit of 8192 bytes", scratch.0);
     assert_eq!(enough, NotTaken::Enough(told));
     assert!(matches!(sink.offer("y".into()), Err(NotTaken::Broken(_))));
 }
@@ -206,14 +189,9 @@ fn segments_that_are_missing_or_alone_are_named() {
     let names = scratch.names(1);
     let alone = replay(TraceReader::new(TraceText::open(&life.join(&names[1])).unwrap()));
     let told = alone.unwrap_err().to_string();
-    assert!(
-        told.contains("expected the first segment") && told.contains("found segment 2"),
-        "{told}"
-    );
+    assert!(told.contains("expected the first segment") && told.contains("found segment 2"), "{told}");
     fs::remove_file(life.join(&names[1])).unwrap();
-    let told = replay(TraceReader::new(TraceText::open(&life).unwrap()))
-        .unwrap_err()
-        .to_string();
+    let told = replay(TraceReader::new(TraceText::open(&life).unwrap())).unwrap_err().to_string();
     assert!(told.contains("expected segment 2, found segment 3"), "{told}");
     let empty = Scratch::new("empty");
     fs::create_dir_all(&empty.0).unwrap();

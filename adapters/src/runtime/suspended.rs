@@ -15,10 +15,7 @@ pub(super) struct Suspended {
 impl Default for Suspended {
     fn default() -> Self {
         let before = total();
-        Self {
-            before,
-            most: AtomicU64::new(before),
-        }
+        Self { before, most: AtomicU64::new(before) }
     }
 }
 
@@ -46,10 +43,8 @@ fn total() -> u64 {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn micros(time: rustix::time::Timespec) -> u64 {
-    let (seconds, nanos) = (
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u64::try_from(time.tv_nsec).unwrap_or(0),
-    );
+    let (seconds, nanos) =
+        (u64::try_from(time.tv_sec).unwrap_or(0), u64::try_from(time.tv_nsec).unwrap_or(0));
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1_000)
 }
 
@@ -77,24 +72,15 @@ mod tests {
         let boot = micros(clock_gettime(ClockId::Boottime));
         let together = micros(clock_gettime(ClockId::Monotonic)) + total();
         let after = uptime_us() + 10_000;
-        assert!(
-            (before..=after).contains(&boot),
-            "{before} <= {boot} <= {after}: the clock of /proc/uptime"
-        );
+        assert!((before..=after).contains(&boot), "{before} <= {boot} <= {after}: the clock of /proc/uptime");
         // In a container with a time namespace both clocks have offsets, and the difference of the two is what counts.
-        assert!(
-            together + 1_000_000 > boot && together <= boot + 1_000_000,
-            "{together} is {boot}"
-        );
+        assert!(together + 1_000_000 > boot && together <= boot + 1_000_000, "{together} is {boot}");
     }
 
     #[test]
     fn it_begins_with_nothing_and_never_shrinks() {
         let suspended = Suspended::default();
-        assert!(
-            suspended.so_far() < Span::from_secs(1),
-            "nothing has suspended this machine"
-        );
+        assert!(suspended.so_far() < Span::from_secs(1), "nothing has suspended this machine");
         let at = |more| suspended.reached(suspended.before + more);
         let told = [0, 5_000_000, 4_999_990, 5_000_010, 0].map(|more| at(more).0);
         let floor = |told: u64, more| told >= more && told < more + 1_000_000;

@@ -77,14 +77,9 @@ impl Link {
 
     /// Asks now and after each change, until there is an answer.
     pub(super) fn poll<T>(
-        &self,
-        cx: &mut Context<'_>,
-        look: impl FnOnce(&mut View<'_>) -> Option<T>,
+        &self, cx: &mut Context<'_>, look: impl FnOnce(&mut View<'_>) -> Option<T>,
     ) -> Poll<T> {
-        let mut view = View {
-            state: self.state(),
-            changed: false,
-        };
+        let mut view = View { state: self.state(), changed: false };
         let answer = look(&mut view);
         let View { mut state, changed } = view;
         let wakers = match changed {
@@ -101,8 +96,7 @@ impl Link {
 
     /// Waits for an answer.
     pub(super) fn wait<T>(
-        &self,
-        mut look: impl FnMut(&mut View<'_>) -> Option<T>,
+        &self, mut look: impl FnMut(&mut View<'_>) -> Option<T>,
     ) -> impl Future<Output = T> {
         poll_fn(move |cx| self.poll(cx, &mut look))
     }
@@ -237,10 +231,7 @@ impl Link {
 
     /// A failure of the task that the engine does not know of. It does now.
     pub(super) fn tell(&self) -> Option<String> {
-        let mut view = View {
-            state: self.state(),
-            changed: false,
-        };
+        let mut view = View { state: self.state(), changed: false };
         view.tell()
     }
 }
@@ -262,9 +253,7 @@ impl Link {
         };
         if let Some(asks) = asks {
             let dropped = asks.release();
-            dropped
-                .into_iter()
-                .for_each(|batch| asks.give_back(batch, DROPPED.to_owned()));
+            dropped.into_iter().for_each(|batch| asks.give_back(batch, DROPPED.to_owned()));
         }
     }
 
@@ -284,9 +273,7 @@ impl Link {
         drop(state);
         let why = failure.as_deref().unwrap_or(DROPPED);
         if let Some(asks) = asks.filter(|_| !is_leaving) {
-            dropped
-                .iter()
-                .for_each(|batch| asks.give_back(*batch, why.to_owned()));
+            dropped.iter().for_each(|batch| asks.give_back(*batch, why.to_owned()));
         }
         if failure.is_some() {
             taken.iter().for_each(|receipt| match is_leaving {
@@ -297,19 +284,13 @@ impl Link {
         let none_given_back = is_leaving || (dropped.is_empty() && taken.is_empty());
         let returned = match failure {
             None => Returned::Finished,
-            Some(why) => Returned::Failed {
-                why,
-                told: !none_given_back,
-            },
+            Some(why) => Returned::Failed { why, told: !none_given_back },
         };
         self.change(|state| state.returned = Some(returned));
     }
 
     fn failure(
-        &self,
-        state: &State,
-        result: Result<Result<(), String>, Panicked>,
-        dropped: usize,
+        &self, state: &State, result: Result<Result<(), String>, Panicked>, dropped: usize,
     ) -> Option<String> {
         let shard = &self.info.shard;
         let (found, then) = match result {
@@ -324,10 +305,9 @@ impl Link {
                 "it returned `Ok(())` before that".to_owned(),
                 "let the task call `next` until that gives `None`",
             ),
-            Ok(Err(error)) => (
-                format!("it failed: {error}"),
-                "remove the cause, or handle the error inside the task",
-            ),
+            Ok(Err(error)) => {
+                (format!("it failed: {error}"), "remove the cause, or handle the error inside the task")
+            }
             Err(Panicked(message)) => (format!("it panicked: {message}"), "remove the cause of the panic"),
         };
         Some(format!(

@@ -60,12 +60,7 @@ impl ShardTasks {
             // A panic may come from making the future as well as from running it.
             Box::pin(async move { task(stream).await.map_err(describe) })
         };
-        Self {
-            begin: Box::new(begin),
-            runtime,
-            polls,
-            open: Mutex::default(),
-        }
+        Self { begin: Box::new(begin), runtime, polls, open: Mutex::default() }
     }
 
     fn shards(&self) -> MutexGuard<'_, BTreeMap<LeaseKey, Arc<Running>>> {
@@ -98,10 +93,7 @@ impl ShardTasks {
 
     async fn hand_over(&self, batch: Batch) -> Result<Ack, String> {
         let Some(mut running) = self.running(batch.shard()) else {
-            return Err(format!(
-                "expected shard {} to be open, found it closed",
-                batch.shard().shard
-            ));
+            return Err(format!("expected shard {} to be open, found it closed", batch.shard().shard));
         };
         if running.link.ended().is_some() {
             // What came to its end once goes on if batches were given back: with a new task, after this one.

@@ -40,8 +40,7 @@ impl Stage {
     }
 
     fn put(&self, batch: u64) {
-        self.rig
-            .fetch(batch, &[(batch * 10, "k"), (batch * 10 + 1, "k")], "data");
+        self.rig.fetch(batch, &[(batch * 10, "k"), (batch * 10 + 1, "k")], "data");
     }
 
     async fn deliver(&self, batch: u64) -> Outcome {

@@ -35,10 +35,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn with_shards(shards: u32) -> Self {
-        Self {
-            services: Arc::new(Mutex::new(Services::with_shards(shards))),
-            how: Arc::default(),
-        }
+        Self { services: Arc::new(Mutex::new(Services::with_shards(shards))), how: Arc::default() }
     }
 
     pub(crate) fn services(&self) -> MutexGuard<'_, Services> {

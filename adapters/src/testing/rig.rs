@@ -37,8 +37,7 @@ impl Rig {
     }
 
     pub(crate) fn with_store(
-        store: Store,
-        door: impl FnOnce(&Arc<dyn Runtime>, &Polls) -> Arc<dyn AnyHandler>,
+        store: Store, door: impl FnOnce(&Arc<dyn Runtime>, &Polls) -> Arc<dyn AnyHandler>,
     ) -> Self {
         let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime::current().unwrap());
         let fences = Fences::default();
@@ -53,13 +52,7 @@ impl Rig {
             Meter::default(),
             polls,
         );
-        Self {
-            consumer,
-            store,
-            runtime,
-            fences,
-            asks,
-        }
+        Self { consumer, store, runtime, fences, asks }
     }
 
     /// Three records with this payload were fetched.
@@ -87,20 +80,13 @@ impl Rig {
     }
 
     pub(crate) async fn open(&self) -> Outcome {
-        let open = ConsumerOp::Open {
-            lease: "s".into(),
-            token: TOKEN,
-            from: Checkpoint::TrimHorizon,
-            since: None,
-        };
+        let open =
+            ConsumerOp::Open { lease: "s".into(), token: TOKEN, from: Checkpoint::TrimHorizon, since: None };
         self.consumer.execute(op(1), open).await
     }
 
     pub(crate) fn deliver(
-        &self,
-        batch: u64,
-        after: Option<u64>,
-        attempt: u32,
+        &self, batch: u64, after: Option<u64>, attempt: u32,
     ) -> BoxFuture<'static, Outcome> {
         let deliver = ConsumerOp::Deliver {
             lease: "s".into(),
@@ -114,29 +100,17 @@ impl Rig {
     }
 
     pub(crate) fn flush(&self, why: FlushReason, until: Mono) -> BoxFuture<'static, Outcome> {
-        let flush = ConsumerOp::Flush {
-            lease: "s".into(),
-            token: TOKEN,
-            why,
-            until,
-        };
+        let flush = ConsumerOp::Flush { lease: "s".into(), token: TOKEN, why, until };
         self.consumer.execute(op(52), flush)
     }
 
     pub(crate) async fn abort(&self) -> Outcome {
-        let abort = ConsumerOp::Abort {
-            lease: "s".into(),
-            token: TOKEN,
-        };
+        let abort = ConsumerOp::Abort { lease: "s".into(), token: TOKEN };
         self.consumer.execute(op(51), abort).await
     }
 
     pub(crate) async fn time_out(&self, after: Span) -> Outcome {
-        let time_out = ConsumerOp::TimeOut {
-            lease: "s".into(),
-            token: TOKEN,
-            after,
-        };
+        let time_out = ConsumerOp::TimeOut { lease: "s".into(), token: TOKEN, after };
         self.consumer.execute(op(53), time_out).await
     }
 

@@ -62,9 +62,7 @@ pub struct TraceText {
 
 impl std::fmt::Debug for TraceText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TraceText")
-            .field("files", &self.files)
-            .finish_non_exhaustive()
+        f.debug_struct("TraceText").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
@@ -86,10 +84,7 @@ impl TraceText {
                 ));
             }
         }
-        let mut text = Self {
-            files,
-            now: Box::new(io::empty()),
-        };
+        let mut text = Self { files, now: Box::new(io::empty()) };
         text.next_file()?;
         Ok(text)
     }
@@ -111,9 +106,7 @@ impl TraceText {
 
 #[cfg(feature = "gzip")]
 fn unpacked(file: File) -> io::Result<Box<dyn BufRead>> {
-    Ok(Box::new(BufReader::new(flate2::read::GzDecoder::new(
-        BufReader::new(file),
-    ))))
+    Ok(Box::new(BufReader::new(flate2::read::GzDecoder::new(BufReader::new(file)))))
 }
 
 #[cfg(not(feature = "gzip"))]

@@ -26,10 +26,7 @@ pub(crate) fn header_line(kind: TraceKind) -> String {
         TraceKind::Full => "full",
         TraceKind::Flight => "flight",
     };
-    format!(
-        r#"{{"leasehold-trace":{VERSION},"software":"{}","kind":"{kind}"}}"#,
-        env!("CARGO_PKG_VERSION")
-    )
+    format!(r#"{{"leasehold-trace":{VERSION},"software":"{}","kind":"{kind}"}}"#, env!("CARGO_PKG_VERSION"))
 }
 
 /// The line that says that inputs are missing.
@@ -73,18 +70,10 @@ impl InputLine {
             wall: Wall,
             body: &'a Body,
         }
-        let open = Open {
-            n,
-            at: input.at,
-            wall: input.wall,
-            body: &input.body,
-        };
+        let open = Open { n, at: input.at, wall: input.wall, body: &input.body };
         // Inputs have no map with keys other than text, which is all that can fail here.
         let mut text = serde_json::to_string(&open).unwrap_or_else(|error| {
-            format!(
-                r#"{{"n":{n},"unwritable":{}}}"#,
-                serde_json::Value::from(error.to_string())
-            )
+            format!(r#"{{"n":{n},"unwritable":{}}}"#, serde_json::Value::from(error.to_string()))
         });
         text.pop();
         Self(text)

@@ -117,13 +117,7 @@ struct Line {
 impl<R: BufRead> TraceReader<R> {
     /// Reads from `source`; a file should be buffered.
     pub fn new(source: R) -> Self {
-        Self {
-            source,
-            line: 0,
-            next: 0,
-            segment: 1,
-            state: State::Start,
-        }
+        Self { source, line: 0, next: 0, segment: 1, state: State::Start }
     }
 
     /// The number of the line read last, from 1.
@@ -132,18 +126,12 @@ impl<R: BufRead> TraceReader<R> {
     }
 
     fn error(&self, expected: impl Into<String>, found: impl Into<String>) -> TraceError {
-        TraceError {
-            line: self.line,
-            expected: expected.into(),
-            found: found.into(),
-        }
+        TraceError { line: self.line, expected: expected.into(), found: found.into() }
     }
 
     fn read(&mut self) -> Result<Option<TraceRecord>, TraceError> {
         let mut bytes = Vec::new();
-        let read = (&mut self.source)
-            .take(LONGEST_LINE)
-            .read_until(b'\n', &mut bytes);
+        let read = (&mut self.source).take(LONGEST_LINE).read_until(b'\n', &mut bytes);
         self.line += 1;
         match read {
             Err(error) => return Err(self.error("a readable line", error.to_string())),
@@ -158,10 +146,7 @@ impl<R: BufRead> TraceReader<R> {
             return Err(self.error(format!("a line of at most {LONGEST_LINE} bytes"), "a longer one"));
         }
         let text = std::str::from_utf8(&bytes).map_err(|error| {
-            self.error(
-                "UTF-8 text",
-                format!("other bytes after byte {}", error.valid_up_to()),
-            )
+            self.error("UTF-8 text", format!("other bytes after byte {}", error.valid_up_to()))
         })?;
         let line = serde_json::from_str::<Line>(text).map_err(|error| {
             if error.is_eof() && !complete {
@@ -206,10 +191,9 @@ impl<R: BufRead> TraceReader<R> {
         if let Some(count) = line.gap {
             let from = line.from.unwrap_or(self.next);
             if from != self.next {
-                return Err(self.error(
-                    format!("a gap from input {} on", self.next),
-                    format!("one from {from}"),
-                ));
+                return Err(
+                    self.error(format!("a gap from input {} on", self.next), format!("one from {from}"))
+                );
             }
             self.next = from.saturating_add(count);
             return Ok(TraceRecord::Gap { from, count });
@@ -217,10 +201,7 @@ impl<R: BufRead> TraceReader<R> {
         if let Some(text) = line.digest {
             let digest = RollingDigest::parse(&text)
                 .ok_or_else(|| self.error("a digest of 16 hexadecimal digits", format!("{text:?}")))?;
-            return Ok(TraceRecord::Digest {
-                digest,
-                inputs: line.inputs.unwrap_or(self.next),
-            });
+            return Ok(TraceRecord::Digest { digest, inputs: line.inputs.unwrap_or(self.next) });
         }
         if let Some(inputs) = line.end {
             if inputs != self.next {
@@ -232,10 +213,7 @@ impl<R: BufRead> TraceReader<R> {
             self.state = State::Ended;
             return Ok(TraceRecord::End { inputs });
         }
-        Err(self.error(
-            "an input (\"n\"), \"gap\", \"digest\" or \"end\"",
-            "a record of no known kind",
-        ))
+        Err(self.error("an input (\"n\"), \"gap\", \"digest\" or \"end\"", "a record of no known kind"))
     }
 
     fn header(&mut self, line: Line) -> Result<TraceRecord, TraceError> {
@@ -273,10 +251,7 @@ impl<R: BufRead> TraceReader<R> {
             ));
         }
         let (Some(at), Some(wall), Some(body)) = (line.at, line.wall, line.body) else {
-            return Err(self.error(
-                format!("`at`, `wall` and `body` of input {n}"),
-                "a record without them",
-            ));
+            return Err(self.error(format!("`at`, `wall` and `body` of input {n}"), "a record without them"));
         };
         let out = match line.out {
             None => None,
@@ -286,11 +261,7 @@ impl<R: BufRead> TraceReader<R> {
             ),
         };
         self.next += 1;
-        Ok(TraceRecord::Input {
-            n,
-            input: Box::new(Input { at, wall, body }),
-            out,
-        })
+        Ok(TraceRecord::Input { n, input: Box::new(Input { at, wall, body }), out })
     }
 }
 

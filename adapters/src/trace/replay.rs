@@ -52,9 +52,7 @@ pub fn replay<R: BufRead>(reader: TraceReader<R>) -> Result<ReplayReport, TraceE
 /// # Errors
 /// If a line cannot be read.
 pub fn replay_on<R: BufRead>(
-    engine: &mut impl Machine,
-    reader: TraceReader<R>,
-    mut each: impl FnMut(u64, &Input, &[Output]),
+    engine: &mut impl Machine, reader: TraceReader<R>, mut each: impl FnMut(u64, &Input, &[Output]),
 ) -> Result<ReplayReport, TraceError> {
     let mut report = ReplayReport {
         inputs: 0,

@@ -96,9 +96,7 @@ pub(super) struct Settings {
 
 impl<K, D, S, A> fmt::Debug for Builder<K, D, S, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("config", &self.settings.config)
-            .finish_non_exhaustive()
+        f.debug_struct("Builder").field("config", &self.settings.config).finish_non_exhaustive()
     }
 }
 
@@ -162,8 +160,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
     /// the types are in `internals`.
     #[doc(hidden)]
     pub fn stream_port(
-        self,
-        port: impl FnOnce(Store) -> StreamPort + Send + 'static,
+        self, port: impl FnOnce(Store) -> StreamPort + Send + 'static,
     ) -> Builder<Kinesis, D, S, A> {
         self.reading(StreamSource::Port(Box::new(port)))
     }
@@ -226,8 +223,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
     /// ```
     #[cfg(feature = "aws")]
     pub fn streams(
-        self,
-        streams: impl IntoIterator<Item = crate::aws::stream_ref::StreamRef>,
+        self, streams: impl IntoIterator<Item = crate::aws::stream_ref::StreamRef>,
     ) -> Builder<K, D, Stream, A> {
         self.named(Named::Several(streams.into_iter().collect()))
     }
@@ -432,10 +428,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         settings.config = settings.config.with_table(table);
         match named {
             Named::One(stream) => {
-                settings.config = settings
-                    .config
-                    .with_stream(stream)
-                    .with_streams(Streams::default());
+                settings.config = settings.config.with_stream(stream).with_streams(Streams::default());
             }
             #[cfg(feature = "aws")]
             Named::Several(streams) => {
@@ -455,14 +448,8 @@ impl<K, D, S, A> Builder<K, D, S, A> {
             settings.config = crate::memory::with_budget(settings.config);
         }
         settings.config.check()?;
-        settings
-            .config
-            .check_given_worker_id(settings.worker_id.as_deref())?;
-        check_sink(
-            &settings.config,
-            settings.misplaced,
-            settings.dead_letters.is_some(),
-        )?;
+        settings.config.check_given_worker_id(settings.worker_id.as_deref())?;
+        check_sink(&settings.config, settings.misplaced, settings.dead_letters.is_some())?;
         let (Kinesis(stream), DynamoDb(table)) = (self.kinesis.given(), self.dynamodb.given());
         #[cfg(feature = "aws")]
         if settings.directory.is_some() && stream.client().is_none() {

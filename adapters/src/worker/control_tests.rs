@@ -42,12 +42,7 @@ fn run_with(memory: &Memory, change: impl FnOnce(CompleteBuilder) -> CompleteBui
         let mut hangs = hangs.clone();
         async move { hangs.wait_for(|hangs| !hangs).await.map(|_| ()) }
     }));
-    Rig {
-        memory: memory.clone(),
-        control,
-        hang,
-        run,
-    }
+    Rig { memory: memory.clone(), control, hang, run }
 }
 
 fn rig() -> Rig {
@@ -86,9 +81,7 @@ async fn a_status_tells_every_lease_from_before_the_run_until_after_it() {
     let status = rig.control.status();
     assert_eq!(status.worker, Some("worker:1".into()));
     assert_eq!(status.phase, Phase::Running);
-    let [first, second] = &status.leases[..] else {
-        panic!("{status:?}")
-    };
+    let [first, second] = &status.leases[..] else { panic!("{status:?}") };
     assert_eq!((&first.shard, &second.shard), (&shard_id(0), &shard_id(1)));
     assert_eq!(first.lease, first.shard.to_lease());
     let rows = rig.memory.services().table.rows.clone().unwrap();
@@ -111,10 +104,7 @@ async fn a_status_tells_every_lease_from_before_the_run_until_after_it() {
     let status = rig.control.status();
     let stalled = status.leases[0].stalled.clone().unwrap();
     assert!(stalled.idle > Span::from_secs(60), "{stalled:?}");
-    assert_eq!(
-        stalled.waits_for,
-        "the handler has not returned (attempt 1 with this batch)"
-    );
+    assert_eq!(stalled.waits_for, "the handler has not returned (attempt 1 with this batch)");
     assert_eq!(status.leases[1].stalled, None);
 
     rig.hang.send_replace(false);
@@ -122,10 +112,7 @@ async fn a_status_tells_every_lease_from_before_the_run_until_after_it() {
     let status = rig.control.status();
     assert_eq!(status.leases[0].checkpoint, Checkpoint::At(last));
     assert_eq!(status.leases[0].processed, Some(last));
-    assert_eq!(
-        (status.leases[0].waiting, &status.leases[0].waits_for),
-        (0, &None)
-    );
+    assert_eq!((status.leases[0].waiting, &status.leases[0].waits_for), (0, &None));
     assert_eq!(status.leases[0].stalled, None);
 
     rig.control.shutdown();
@@ -151,18 +138,9 @@ async fn a_paused_shard_is_given_nothing_is_shown_as_such_and_goes_on() {
     secs(300).await;
     let lease = held(&rig);
     assert_eq!((lease.paused, lease.waiting), (true, 7));
-    assert_eq!(
-        (lease.processed, lease.checkpoint),
-        (Some(first), Checkpoint::At(first))
-    );
-    assert_eq!(
-        lease.waits_for.as_deref(),
-        Some("the application has paused the shard")
-    );
-    assert!(
-        lease.remaining > Span::ZERO && lease.behind > Span::from_secs(290),
-        "{lease:?}"
-    );
+    assert_eq!((lease.processed, lease.checkpoint), (Some(first), Checkpoint::At(first)));
+    assert_eq!(lease.waits_for.as_deref(), Some("the application has paused the shard"));
+    assert!(lease.remaining > Span::ZERO && lease.behind > Span::from_secs(290), "{lease:?}");
     assert_eq!(lease.stalled, None);
     assert!(!rig.control.status().leases[1].paused);
     assert!(rig.control.is_healthy());
@@ -170,10 +148,7 @@ async fn a_paused_shard_is_given_nothing_is_shown_as_such_and_goes_on() {
     rig.control.resume(shard_id(0));
     secs(10).await;
     let lease = held(&rig);
-    assert_eq!(
-        (lease.paused, lease.processed, lease.waits_for),
-        (false, Some(last), None)
-    );
+    assert_eq!((lease.paused, lease.processed, lease.waits_for), (false, Some(last), None));
     rig.control.pause(shard_id(0));
     rig.control.shutdown();
     (&mut rig.run).await.unwrap().unwrap();
@@ -191,10 +166,7 @@ async fn the_record_of_the_checkpoint_does_not_wait_for_the_next_owner() {
     secs(40).await;
     let lease = &second.control.status().leases[0];
     assert!(lease.read && lease.processed.is_none(), "{lease:?}");
-    assert!(
-        lease.waiting == 0 && lease.behind <= Span::from_secs(2),
-        "{lease:?}"
-    );
+    assert!(lease.waiting == 0 && lease.behind <= Span::from_secs(2), "{lease:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,10 +208,7 @@ async fn a_status_is_json_with_times_in_microseconds() {
 /// The lease of a shard is shown before the next thing is told of it.
 #[tokio::test(start_paused = true)]
 async fn a_status_may_be_asked_for_on_any_thread_and_within_a_notice() {
-    let (given, asked) = (
-        Arc::<OnceLock<Control>>::default(),
-        Arc::new(Mutex::new(Vec::new())),
-    );
+    let (given, asked) = (Arc::<OnceLock<Control>>::default(), Arc::new(Mutex::new(Vec::new())));
     let (control, answers) = (given.clone(), asked.clone());
     let rig = run_with(&Memory::with_shards(1), |builder| {
         builder.on_notice(move |notice| {
@@ -265,19 +234,11 @@ async fn what_a_stop_could_not_release_is_in_the_report_and_stays_in_the_status(
     rig.memory.table_goes(How::ReleasesFail);
     rig.control.shutdown();
     let error = (&mut rig.run).await.unwrap().unwrap_err();
-    let Error::Unclean(report) = &error else {
-        panic!("{error:?}")
-    };
-    assert_eq!(
-        (report.stop.released, report.stop.left, report.stop.aborted),
-        (0, 2, 0)
-    );
+    let Error::Unclean(report) = &error else { panic!("{error:?}") };
+    assert_eq!((report.stop.released, report.stop.left, report.stop.aborted), (0, 2, 0));
     assert!(matches!(report.stop.named[0].1, Left::Failed { .. }));
     assert!(!report.is_clean());
-    let durable = [
-        (shard_id(0), Checkpoint::At(last)),
-        (shard_id(1), Checkpoint::TrimHorizon),
-    ];
+    let durable = [(shard_id(0), Checkpoint::At(last)), (shard_id(1), Checkpoint::TrimHorizon)];
     assert_eq!(report.durable, durable.into());
     let status = rig.control.status();
     assert_eq!((status.phase, status.leases.len()), (Phase::Stopped, 2));
@@ -299,15 +260,9 @@ async fn the_report_of_a_clean_stop_says_how_far_each_shard_was_processed() {
     secs(1).await;
     rig.hang.send_replace(false);
     let report = (&mut rig.run).await.unwrap().unwrap();
-    assert_eq!(
-        (report.stop.released, report.stop.left, report.stop.aborted),
-        (2, 0, 0)
-    );
+    assert_eq!((report.stop.released, report.stop.left, report.stop.aborted), (2, 0, 0));
     assert_eq!(report.to_string(), "; 2 leases were released");
-    let durable = [
-        (shard_id(0), Checkpoint::At(last)),
-        (shard_id(1), Checkpoint::TrimHorizon),
-    ];
+    let durable = [(shard_id(0), Checkpoint::At(last)), (shard_id(1), Checkpoint::TrimHorizon)];
     assert_eq!(report.durable, durable.into());
     let health = rig.control.health();
     assert!(health.is_healthy());
@@ -346,13 +301,8 @@ async fn a_shutdown_with_a_time_of_its_own_ends_then() {
         assert_eq!(rig.control.status().phase, Phase::Stopping);
         let error = (&mut rig.run).await.unwrap().unwrap_err();
         let took = begun.elapsed();
-        assert!(
-            took <= within + Duration::from_millis(10) && took >= Duration::from_secs(least),
-            "{took:?}"
-        );
-        let Error::Unclean(report) = &error else {
-            panic!("{error:?}")
-        };
+        assert!(took <= within + Duration::from_millis(10) && took >= Duration::from_secs(least), "{took:?}");
+        let Error::Unclean(report) = &error else { panic!("{error:?}") };
         assert_eq!(report.stop.aborted, 1);
         assert_eq!(report.durable[&shard_id(0)], Checkpoint::TrimHorizon);
     }
@@ -394,9 +344,7 @@ async fn a_handler_that_hangs_is_told_and_is_healthy() {
     secs(90).await;
     let health = rig.control.health();
     assert!(health.is_healthy(), "{health}");
-    let [remark] = health.remarks() else {
-        panic!("{health}")
-    };
+    let [remark] = health.remarks() else { panic!("{health}") };
     assert!(
         remark.starts_with("shardId-000000000000 has made no progress for")
             && remark.ends_with("the handler has not returned (attempt 1 with this batch)"),
@@ -414,10 +362,7 @@ async fn a_worker_that_cannot_go_on_or_was_dropped_is_unhealthy() {
     let rig = run_with(&memory, |builder| builder);
     let error = rig.run.await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Fatal(_)), "{error:?}");
-    assert_eq!(
-        rig.control.health().reasons(),
-        [format!("the worker has ended: {error}")]
-    );
+    assert_eq!(rig.control.health().reasons(), [format!("the worker has ended: {error}")]);
 
     let rig = self::rig();
     secs(40).await;
@@ -427,17 +372,8 @@ async fn a_worker_that_cannot_go_on_or_was_dropped_is_unhealthy() {
     let reason = rig.control.health().reasons()[0].clone();
     assert!(reason.contains("`Worker::run` was dropped"), "{reason}");
 
-    let refused = builder(&memory)
-        .trace_file("/nonexistent/trace.jsonl")
-        .build()
-        .unwrap();
+    let refused = builder(&memory).trace_file("/nonexistent/trace.jsonl").build().unwrap();
     let control = refused.control();
-    let error = refused
-        .run_fn(|_| async { Ok::<(), io::Error>(()) })
-        .await
-        .unwrap_err();
-    assert_eq!(
-        control.health().reasons(),
-        [format!("the worker has ended: {error}")]
-    );
+    let error = refused.run_fn(|_| async { Ok::<(), io::Error>(()) }).await.unwrap_err();
+    assert_eq!(control.health().reasons(), [format!("the worker has ended: {error}")]);
 }

@@ -52,10 +52,7 @@ impl Operator {
                 .map_err(|error| AdminError::new("use the lease table", error.to_string()))?,
         };
         let life = self.format.policies().life;
-        let table = self
-            .table
-            .clone()
-            .port(&self.config, self.format.clone(), &runtime);
+        let table = self.table.clone().port(&self.config, self.format.clone(), &runtime);
         Ok(Admin::over(table, runtime, life))
     }
 
@@ -102,9 +99,7 @@ impl Operator {
         };
         let known = |key: &str| {
             let of = split_key(key).map(|(stream, _)| stream);
-            streams
-                .iter()
-                .any(|stream| of == stream.id().map(StreamId::as_str))
+            streams.iter().any(|stream| of == stream.id().map(StreamId::as_str))
         };
         match keys.iter().find(|key| !known(key.as_str())) {
             None => Ok(()),

@@ -37,11 +37,7 @@ pub(super) enum StreamSource {
 
 #[cfg_attr(
     not(feature = "aws"),
-    allow(
-        unused_variables,
-        clippy::unnecessary_wraps,
-        reason = "without the SDK there are ports only"
-    )
+    allow(unused_variables, clippy::unnecessary_wraps, reason = "without the SDK there are ports only")
 )]
 impl TableSource {
     /// Without a region, every request would fail before it is sent.
@@ -70,11 +66,7 @@ impl TableSource {
 
 #[cfg_attr(
     not(feature = "aws"),
-    allow(
-        unused_variables,
-        clippy::unnecessary_wraps,
-        reason = "without the SDK there are ports only"
-    )
+    allow(unused_variables, clippy::unnecessary_wraps, reason = "without the SDK there are ports only")
 )]
 impl StreamSource {
     /// Without a region, every request would fail before it is sent.
@@ -101,11 +93,7 @@ impl StreamSource {
 
     /// The port to several streams, if these are read.
     pub(super) fn several(
-        &self,
-        directory: Option<Directory>,
-        config: &Config,
-        runtime: &Arc<dyn Runtime>,
-        store: &Store,
+        &self, directory: Option<Directory>, config: &Config, runtime: &Arc<dyn Runtime>, store: &Store,
     ) -> Option<StreamsPort> {
         #[cfg(feature = "aws")]
         if let (Some(directory), Self::Client(client)) = (directory, self) {
@@ -118,12 +106,9 @@ impl StreamSource {
     pub(super) fn port(self, config: &Config, runtime: &Arc<dyn Runtime>, store: &Store) -> StreamPort {
         match self {
             #[cfg(feature = "aws")]
-            Self::Client(client) => Arc::new(crate::aws::KinesisStream::new(
-                &client,
-                runtime,
-                config,
-                store.clone(),
-            )),
+            Self::Client(client) => {
+                Arc::new(crate::aws::KinesisStream::new(&client, runtime, config, store.clone()))
+            }
             Self::Port(make) => make(store.clone()),
         }
     }

@@ -148,9 +148,7 @@ fn generation(view: &View, row: &LeaseRow) -> usize {
     let mut parents = row.parents.clone();
     // No more than there are leases: rows that a person edited may form a circle.
     while generation < view.leases.len() {
-        let above = parents
-            .iter()
-            .filter_map(|parent| view.leases.get(parent.as_str()));
+        let above = parents.iter().filter_map(|parent| view.leases.get(parent.as_str()));
         let next: Vec<_> = above.collect();
         if next.is_empty() {
             break;

@@ -65,39 +65,25 @@ pub fn misnamed(view: &View, shards: &[Shard], now: &StreamIdentity, id: Option<
 }
 
 fn judge(
-    named: &StreamIdentity,
-    rows: &[&LeaseRow],
-    listed: &BTreeMap<&str, &Shard>,
-    now: &StreamIdentity,
+    named: &StreamIdentity, rows: &[&LeaseRow], listed: &BTreeMap<&str, &Shard>, now: &StreamIdentity,
     id: Option<&StreamId>,
 ) -> Naming {
     if !named.differs_in_time_alone(now) {
         return Naming::Other;
     }
     if let (Some(id), Some(row)) = (id.filter(|id| !now.is_of(id)), rows.first()) {
-        return Naming::MadeAnew {
-            lease: row.key.clone(),
-            why: format!("its key names stream {id}"),
-        };
+        return Naming::MadeAnew { lease: row.key.clone(), why: format!("its key names stream {id}") };
     }
     let compared = sync::compare(rows.iter().copied(), listed, |_| sync::Judged::ALL);
     if let Some(misfit) = compared.worst() {
-        return Naming::MadeAnew {
-            lease: misfit.lease.clone(),
-            why: misfit.detail.clone(),
-        };
+        return Naming::MadeAnew { lease: misfit.lease.clone(), why: misfit.detail.clone() };
     }
     if let Some(row) = rows.iter().find(|row| is_lost(row, listed)) {
-        return Naming::MadeAnew {
-            lease: row.key.clone(),
-            why: "its shard is not listed".to_owned(),
-        };
+        return Naming::MadeAnew { lease: row.key.clone(), why: "its shard is not listed".to_owned() };
     }
     let proof = Proof::new(rows, listed);
     if let Some(row) = rows.iter().find(|row| !proof.is_safe(row)) {
-        return Naming::Unproven {
-            lease: row.key.clone(),
-        };
+        return Naming::Unproven { lease: row.key.clone() };
     }
     let step = |row: &&LeaseRow| Step {
         lease: row.key.clone(),
@@ -209,11 +195,8 @@ mod tests {
 
     #[test]
     fn rows_that_name_the_stream_or_none_are_well() {
-        let rows = [
-            row(0, at(150), Some(of(ARN, 8))),
-            row(1, at(150), Some(of("orders", 8))),
-            row(2, at(1), None),
-        ];
+        let rows =
+            [row(0, at(150), Some(of(ARN, 8))), row(1, at(150), Some(of("orders", 8))), row(2, at(1), None)];
         let view: View = rows.into_iter().map(RowRead::Lease).collect();
         assert_eq!(misnamed(&view, &shards(), &of(ARN, 8), None), []);
     }
@@ -226,15 +209,9 @@ mod tests {
             row(2, at(250), Some(of(ARN, 7))),
             row(9, Checkpoint::ShardEnd, Some(of(ARN, 7))),
         ];
-        let Naming::Name(steps) = naming(&rows) else {
-            panic!("{:?}", naming(&rows))
-        };
+        let Naming::Name(steps) = naming(&rows) else { panic!("{:?}", naming(&rows)) };
         assert_eq!(steps.len(), 4);
-        assert!(
-            steps[0].to_string().contains("created 1970-01-01T00:00:08Z"),
-            "{}",
-            steps[0]
-        );
+        assert!(steps[0].to_string().contains("created 1970-01-01T00:00:08Z"), "{}", steps[0]);
     }
 
     #[test]
@@ -242,17 +219,11 @@ mod tests {
         let named = || Some(of(ARN, 7));
         let fits = row(0, at(150), named());
         let other_range = LeaseRow {
-            range: Some(HashRange {
-                start: HashRange::ALL.start,
-                end: HashRange::ALL.start,
-            }),
+            range: Some(HashRange { start: HashRange::ALL.start, end: HashRange::ALL.start }),
             ..row(1, at(150), named())
         };
         for (bad, part) in [
-            (
-                row(1, at(99), named()),
-                "before the first number of its shard, 100",
-            ),
+            (row(1, at(99), named()), "before the first number of its shard, 100"),
             (row(1, at(200), named()), "after the last number"),
             (row(9, at(150), named()), "not listed"),
             (row(2, Checkpoint::ShardEnd, named()), "open"),
@@ -276,19 +247,9 @@ mod tests {
         for (rows, safe) in [
             (vec![row(0, Checkpoint::TrimHorizon, named())], true),
             (vec![row(0, Checkpoint::Latest, named())], false),
-            (
-                vec![row(0, at(150), named()), row(2, Checkpoint::Latest, named())],
-                false,
-            ),
+            (vec![row(0, at(150), named()), row(2, Checkpoint::Latest, named())], false),
             (vec![row(0, at(150), named()), ended()], false),
-            (
-                vec![
-                    row(0, at(150), named()),
-                    ended(),
-                    row(2, Checkpoint::TrimHorizon, named()),
-                ],
-                false,
-            ),
+            (vec![row(0, at(150), named()), ended(), row(2, Checkpoint::TrimHorizon, named())], false),
             (vec![ended(), row(2, at(250), named())], true),
         ] {
             let found = naming(&rows);
@@ -303,51 +264,29 @@ mod tests {
         let id: StreamId = "123456789012:orders:8".parse().unwrap();
         let earlier: StreamId = "123456789012:orders:7".parse().unwrap();
         let found = |id: &StreamId, named: StreamIdentity| {
-            let listed: Vec<Shard> = shards()
-                .into_iter()
-                .map(|shard| id.qualify_shard(shard))
-                .collect();
-            let row = LeaseRow {
-                stream: Some(named),
-                ..LeaseRow::new(id.lease("shardId-000000000000"), at(150))
-            };
+            let listed: Vec<Shard> = shards().into_iter().map(|shard| id.qualify_shard(shard)).collect();
+            let row =
+                LeaseRow { stream: Some(named), ..LeaseRow::new(id.lease("shardId-000000000000"), at(150)) };
             let view: View = [RowRead::Lease(row)].into_iter().collect();
             let mut found = misnamed(&view, &listed, &now, Some(id));
             found.pop().map(|found| found.naming)
         };
         assert_eq!(found(&id, of(ARN, 8)), None);
         assert!(matches!(found(&id, of(ARN, 7)), Some(Naming::Name(_))));
-        assert!(matches!(
-            found(&earlier, of(ARN, 7)),
-            Some(Naming::MadeAnew { .. })
-        ));
+        assert!(matches!(found(&earlier, of(ARN, 7)), Some(Naming::MadeAnew { .. })));
     }
 
     /// In every format: the name alone changes, and neither a row that moved nor one of another name is touched.
     #[test]
     fn a_correction_is_guarded_by_what_was_read() {
-        let places = [
-            at(150),
-            Checkpoint::TrimHorizon,
-            Checkpoint::Latest,
-            Checkpoint::ShardEnd,
-        ];
+        let places = [at(150), Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd];
         for kind in Format::ALL {
             for checkpoint in places {
                 let named = row(1, checkpoint, Some(of(ARN, 7)));
                 let change = corrected(kind, &named);
-                let moved = LeaseRow {
-                    counter: 8,
-                    ..named.clone()
-                };
-                let other = LeaseRow {
-                    stream: Some(of(ARN, 6)),
-                    ..named.clone()
-                };
-                let ahead = LeaseRow {
-                    checkpoint: at(151),
-                    ..named
-                };
+                let moved = LeaseRow { counter: 8, ..named.clone() };
+                let other = LeaseRow { stream: Some(of(ARN, 6)), ..named.clone() };
+                let ahead = LeaseRow { checkpoint: at(151), ..named };
                 for other in [moved, other, ahead] {
                     let refused = kind.encode(&change).carry_out(&mut created(kind, other));
                     assert!(refused.is_err(), "{kind} {checkpoint}");

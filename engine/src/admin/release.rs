@@ -8,10 +8,7 @@ use std::collections::BTreeSet;
 /// How to make leases free. `alive` are the owners that were seen to renew; see [`report`](super::report).
 pub fn release(view: &View, which: &Which, alive: &BTreeSet<WorkerId>) -> Plan {
     let (rows, left) = which.of(view);
-    let mut plan = Plan {
-        left,
-        ..Plan::default()
-    };
+    let mut plan = Plan { left, ..Plan::default() };
     for row in rows {
         if row.checkpoint.is_end() {
             // Among all leases, those that are finished are not meant.

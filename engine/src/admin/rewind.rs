@@ -25,18 +25,11 @@ pub enum Place {
 /// Ancestors come first: a child that is read anew then waits for its parent as it did before. Where all leases are meant, the lease of a
 /// shard that was read to its end and removed is created again, if the place is in the shard.
 pub fn rewind(
-    view: &View,
-    shards: &[Shard],
-    which: &Which,
-    place: &Place,
-    alive: &BTreeSet<WorkerId>,
+    view: &View, shards: &[Shard], which: &Which, place: &Place, alive: &BTreeSet<WorkerId>,
 ) -> Plan {
     let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
     let (rows, left) = which.of(view);
-    let mut plan = Plan {
-        left,
-        ..Plan::default()
-    };
+    let mut plan = Plan { left, ..Plan::default() };
     for row in rows {
         match target(row, &listed, which, place) {
             Ok(to) if to == row.checkpoint && row.owner.is_none() && row.began.is_none() => {
@@ -55,8 +48,7 @@ pub fn rewind(
     if *which == Which::All && *place != Place::Latest {
         plan.steps.extend(removed(view, shards, place));
     }
-    plan.steps
-        .sort_by_key(|step| listed.get(step.lease.as_str()).map(|shard| shard.starting));
+    plan.steps.sort_by_key(|step| listed.get(step.lease.as_str()).map(|shard| shard.starting));
     let moved: BTreeSet<_> = plan.steps.iter().map(|step| step.lease.clone()).collect();
     for step in &mut plan.steps {
         children(view, shards, step, &moved);
@@ -95,9 +87,7 @@ fn create(view: &View, shards: &[Shard], shard: &Shard, to: Checkpoint) -> Step 
     let mut row = LeaseRow::new(shard.id.to_lease(), to);
     row.parents = shard.parents().cloned().collect();
     row.range = Some(shard.range);
-    let children = shards
-        .iter()
-        .filter(|child| child.parents().any(|parent| *parent == shard.id));
+    let children = shards.iter().filter(|child| child.parents().any(|parent| *parent == shard.id));
     row.children = children.map(|child| child.id.clone()).collect();
     // All rows of a table name one stream.
     row.stream = view.leases.values().find_map(|other| other.stream.clone());
@@ -117,10 +107,7 @@ fn create(view: &View, shards: &[Shard], shard: &Shard, to: Checkpoint) -> Step 
 
 /// The checkpoint that a lease is put at, or why none can be.
 fn target(
-    row: &LeaseRow,
-    listed: &BTreeMap<&str, &Shard>,
-    which: &Which,
-    place: &Place,
+    row: &LeaseRow, listed: &BTreeMap<&str, &Shard>, which: &Which, place: &Place,
 ) -> Result<Checkpoint, String> {
     let Some(shard) = listed.get(row.key.as_str()) else {
         return Err("its shard is not listed: the stream has forgotten its records, so there is nothing to read again".to_owned());
@@ -129,7 +116,7 @@ fn target(
         Place::TrimHorizon => Checkpoint::TrimHorizon,
         Place::Latest if row.checkpoint.is_end() => {
             return Err(
-                "its shard was read to its end, and nothing follows: LATEST would read nothing".to_owned(),
+                "its shard was read to its end, and nothing follows: LATEST would read nothing".to_owned()
             );
         }
         Place::Latest => Checkpoint::Latest,
@@ -160,11 +147,7 @@ fn target(
 }
 
 fn follows(
-    view: &View,
-    shards: &[Shard],
-    row: &LeaseRow,
-    to: Checkpoint,
-    alive: &BTreeSet<WorkerId>,
+    view: &View, shards: &[Shard], row: &LeaseRow, to: Checkpoint, alive: &BTreeSet<WorkerId>,
 ) -> Vec<String> {
     let mut follows = vec![owner(row, alive)];
     follows.push(match (row.checkpoint, to) {
@@ -203,9 +186,7 @@ fn follows(
 
 /// The parents of a row's shard: as the row says, or as the list does.
 fn parents<'a>(row: &'a LeaseRow, shards: &'a [Shard]) -> Vec<&'a str> {
-    let listed = shards
-        .iter()
-        .filter(|shard| shard.id.as_str() == row.key.as_str());
+    let listed = shards.iter().filter(|shard| shard.id.as_str() == row.key.as_str());
     let mut parents: Vec<&str> = listed.flat_map(Shard::parents).map(|id| id.as_str()).collect();
     parents.extend(row.parents.iter().map(|id| id.as_str()));
     parents.sort_unstable();

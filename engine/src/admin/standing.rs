@@ -132,11 +132,7 @@ pub fn report(before: &View, after: &View, watched: Span, lease_duration: Span) 
     }
     let owners = owners
         .into_iter()
-        .map(|(worker, (alive, leases))| OwnerReport {
-            worker: worker.clone(),
-            alive,
-            leases,
-        })
+        .map(|(worker, (alive, leases))| OwnerReport { worker: worker.clone(), alive, leases })
         .collect();
     TableReport {
         watched,

@@ -29,10 +29,7 @@ pub struct LeftAlone {
 
 impl LeftAlone {
     pub(super) fn new(lease: &LeaseKey, why: impl Into<String>) -> Self {
-        Self {
-            lease: lease.clone(),
-            why: why.into(),
-        }
+        Self { lease: lease.clone(), why: why.into() }
     }
 }
 
@@ -145,8 +142,7 @@ impl Step {
 
     fn is_as_seen(&self, row: &LeaseRow, seen: &LeaseRow) -> Result<(), String> {
         let name = |row: &LeaseRow| {
-            row.actual_owner()
-                .map_or("no owner".to_owned(), |owner| format!("the owner {owner}"))
+            row.actual_owner().map_or("no owner".to_owned(), |owner| format!("the owner {owner}"))
         };
         if (&row.owner, &row.handing_over) != (&seen.owner, &seen.handing_over) {
             return Err(format!("expected {}, found {}", name(seen), name(row)));
@@ -182,11 +178,7 @@ impl fmt::Display for Step {
             Deed::Release => write!(f, "release {lease}"),
             Deed::Rewind(to) => {
                 let from = self.seen.as_ref().map(|row| row.checkpoint.to_string());
-                write!(
-                    f,
-                    "rewind {lease} from {} to {to}",
-                    from.as_deref().unwrap_or("nowhere")
-                )
+                write!(f, "rewind {lease} from {} to {to}", from.as_deref().unwrap_or("nowhere"))
             }
             Deed::Create(row) => write!(f, "create {lease} at {}", row.checkpoint),
             Deed::Remove => write!(f, "remove {lease}"),

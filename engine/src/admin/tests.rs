@@ -21,11 +21,7 @@ fn key(n: u64) -> LeaseKey {
 }
 
 fn row(n: u64, owner: Option<&str>, checkpoint: Checkpoint) -> LeaseRow {
-    LeaseRow {
-        owner: owner.map(Into::into),
-        counter: 7,
-        ..LeaseRow::new(key(n), checkpoint)
-    }
+    LeaseRow { owner: owner.map(Into::into), counter: 7, ..LeaseRow::new(key(n), checkpoint) }
 }
 
 /// Shard 0 was split into 1 and 2.
@@ -38,11 +34,7 @@ fn shards() -> Vec<Shard> {
         starting: starting.into(),
         ending: ending.map(Into::into),
     };
-    vec![
-        shard(0, None, 10, Some(99)),
-        shard(1, Some(0), 100, None),
-        shard(2, Some(0), 100, None),
-    ]
+    vec![shard(0, None, 10, Some(99)), shard(1, Some(0), 100, None), shard(2, Some(0), 100, None)]
 }
 
 fn view(rows: &[LeaseRow]) -> View {
@@ -50,15 +42,8 @@ fn view(rows: &[LeaseRow]) -> View {
 }
 
 fn split() -> View {
-    let child = |n, owner| LeaseRow {
-        parents: vec![key(0).to_shard()],
-        ..row(n, owner, at(200 + n))
-    };
-    view(&[
-        row(0, None, Checkpoint::ShardEnd),
-        child(1, Some("a:1f")),
-        child(2, Some("b:2f")),
-    ])
+    let child = |n, owner| LeaseRow { parents: vec![key(0).to_shard()], ..row(n, owner, at(200 + n)) };
+    view(&[row(0, None, Checkpoint::ShardEnd), child(1, Some("a:1f")), child(2, Some("b:2f"))])
 }
 
 #[test]
@@ -69,10 +54,7 @@ fn leases_are_told_apart_by_the_streams_that_their_keys_name() {
     for key in ["1:orders:2:b", "c"] {
         both.unreadable.insert(key.into(), "no counter".to_owned());
     }
-    assert_eq!(
-        both.streams(),
-        [None, Some("1:orders:2"), Some("1:orders:3")].into()
-    );
+    assert_eq!(both.streams(), [None, Some("1:orders:2"), Some("1:orders:3")].into());
     let kept = |stream: Option<&StreamId>| {
         let mut view = both.clone();
         view.keep_stream(stream);
@@ -101,16 +83,9 @@ fn back(which: &Which, place: &Place) -> Plan {
 #[test]
 fn a_worker_is_released_by_its_name_with_or_without_its_incarnation() {
     for name in ["a", "a:1f"] {
-        let plan = release(
-            &split(),
-            &Which::Worker(name.into()),
-            &BTreeSet::from(["a:1f".into()]),
-        );
+        let plan = release(&split(), &Which::Worker(name.into()), &BTreeSet::from(["a:1f".into()]));
         let text = said(&plan);
-        assert!(
-            text.contains("release shardId-000000000001: a:1f is alive and loses"),
-            "{text}"
-        );
+        assert!(text.contains("release shardId-000000000001: a:1f is alive and loses"), "{text}");
         assert_eq!(plan.steps.len(), 1, "{text}");
     }
     for name in ["", "1f", "a:"] {
@@ -124,19 +99,13 @@ fn what_cannot_be_released_is_said() {
     let plan = release(&split(), &Which::Shards(vec![key(0), key(9)]), &BTreeSet::new());
     let text = said(&plan);
     assert!(plan.steps.is_empty(), "{text}");
-    assert!(
-        text.contains("read to its end") && text.contains("found none"),
-        "{text}"
-    );
+    assert!(text.contains("read to its end") && text.contains("found none"), "{text}");
 }
 
 #[test]
 fn children_of_a_rewound_parent_stay_where_they_are_unless_they_are_rewound_too() {
     let alone = said(&back(&Which::Shards(vec![key(0)]), &Place::TrimHorizon));
-    assert!(
-        alone.contains("shardId-000000000001 and shardId-000000000002 keep the checkpoint"),
-        "{alone}"
-    );
+    assert!(alone.contains("shardId-000000000001 and shardId-000000000002 keep the checkpoint"), "{alone}");
     let all = back(&Which::All, &Place::TrimHorizon);
     let order: Vec<_> = all.steps.iter().map(|step| step.lease.clone()).collect();
     assert_eq!(order, [key(0), key(1), key(2)], "ancestors first");
@@ -154,33 +123,18 @@ fn a_lease_that_was_removed_after_the_end_of_its_shard_comes_again_where_all_do(
         Deed::Create(row) => row,
         other => panic!("expected a lease to be created first, found {other:?}"),
     };
-    assert_eq!(
-        (&created.key, created.checkpoint),
-        (&key(0), Checkpoint::TrimHorizon)
-    );
+    assert_eq!((&created.key, created.checkpoint), (&key(0), Checkpoint::TrimHorizon));
     assert_eq!(created.children, [key(1).to_shard(), key(2).to_shard()]);
     assert_eq!(plan.steps.len(), 3, "{}", said(&plan));
     assert!(said(&plan).contains("is created again"), "{}", said(&plan));
     // A time behind the shard, and a time within the shard.
     let late = all(&Place::After([(key(1), at(300))].into()));
-    assert!(
-        late.steps.iter().all(|step| step.lease == key(1)),
-        "{}",
-        said(&late)
-    );
-    let within = all(&Place::After(
-        [(key(0), at(50)), (key(1), Checkpoint::TrimHorizon)].into(),
-    ));
+    assert!(late.steps.iter().all(|step| step.lease == key(1)), "{}", said(&late));
+    let within = all(&Place::After([(key(0), at(50)), (key(1), Checkpoint::TrimHorizon)].into()));
     assert_eq!(within.steps[0].lease, key(0), "{}", said(&within));
     assert_eq!(all(&Place::Latest).steps.len(), 2);
     // What no worker has begun yet is created by workers.
-    let empty = rewind(
-        &View::default(),
-        &shards(),
-        &Which::All,
-        &Place::TrimHorizon,
-        &BTreeSet::new(),
-    );
+    let empty = rewind(&View::default(), &shards(), &Which::All, &Place::TrimHorizon, &BTreeSet::new());
     assert_eq!(empty, Plan::default());
 }
 
@@ -196,20 +150,10 @@ fn what_cannot_be_rewound_is_refused_with_what_was_expected() {
         (one(1), to(2, at(300)), "no place was given"),
     ] {
         let plan = back(&which, &place);
-        assert!(
-            plan.steps.is_empty() && said(&plan).contains(part),
-            "{}",
-            said(&plan)
-        );
+        assert!(plan.steps.is_empty() && said(&plan).contains(part), "{}", said(&plan));
     }
     let forgotten = view(&[row(5, None, at(3))]);
-    let plan = rewind(
-        &forgotten,
-        &shards(),
-        &Which::All,
-        &Place::TrimHorizon,
-        &BTreeSet::new(),
-    );
+    let plan = rewind(&forgotten, &shards(), &Which::All, &Place::TrimHorizon, &BTreeSet::new());
     assert!(said(&plan).contains("is not listed"), "{}", said(&plan));
 }
 
@@ -234,11 +178,7 @@ fn a_table_is_reported_by_what_changed_in_it() {
     after.leases.get_mut(&key(1)).unwrap().counter += 1;
     let standing = |watched: u64| {
         let report = report(&before, &after, Span::from_secs(watched), Span::from_secs(10));
-        let each: Vec<String> = report
-            .leases
-            .iter()
-            .map(|lease| lease.standing.to_string())
-            .collect();
+        let each: Vec<String> = report.leases.iter().map(|lease| lease.standing.to_string()).collect();
         (each.join(" "), report.alive())
     };
     let alive = BTreeSet::from([WorkerId::from("a")]);

@@ -25,11 +25,7 @@ impl BadConfig {
 
 impl fmt::Display for BadConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "option `{}`: expected {}, found {}",
-            self.option, self.expected, self.found
-        )
+        write!(f, "option `{}`: expected {}, found {}", self.option, self.expected, self.found)
     }
 }
 
@@ -44,19 +40,12 @@ fn within_range(option: &'static str, ok: bool, found: impl fmt::Display) -> Res
 
 /// Refuses a value unless it is `ok`, where what is expected depends on other options.
 fn ensure(
-    option: &'static str,
-    ok: bool,
-    expected: impl Into<String>,
-    found: impl fmt::Display,
+    option: &'static str, ok: bool, expected: impl Into<String>, found: impl fmt::Display,
 ) -> Result<(), BadConfig> {
     if ok {
         return Ok(());
     }
-    Err(BadConfig {
-        option,
-        expected: expected.into(),
-        found: found.to_string(),
-    })
+    Err(BadConfig { option, expected: expected.into(), found: found.to_string() })
 }
 
 /// One record of the largest size, on its way.
@@ -142,11 +131,7 @@ impl Config {
         let budget = self.memory_budget;
         within_range("memory_budget", budget == 0 || budget >= LEAST_MEMORY, budget)?;
         within_range("max_reads", self.max_reads >= 1, self.max_reads)?;
-        within_range(
-            "max_table_requests",
-            self.max_table_requests >= 2,
-            self.max_table_requests,
-        )
+        within_range("max_table_requests", self.max_table_requests >= 2, self.max_table_requests)
     }
 
     fn check_names(&self) -> Result<(), BadConfig> {
@@ -158,11 +143,7 @@ impl Config {
             ("worker_metrics_table", &self.worker_metrics_table),
             ("coordinator_table", &self.coordinator_table),
         ] {
-            within_range(
-                option,
-                name.is_empty() || is_name(name, 3, 255),
-                format!("{name:?}"),
-            )?;
+            within_range(option, name.is_empty() || is_name(name, 3, 255), format!("{name:?}"))?;
         }
         if !self.streams.is_empty() {
             return self.check_streams();
@@ -181,47 +162,26 @@ impl Config {
             "none, since only KCL's table holds leases of several streams",
             "some",
         )?;
-        ensure(
-            "stream",
-            self.stream.is_empty(),
-            "none beside `streams`",
-            format!("{:?}", self.stream),
-        )
+        ensure("stream", self.stream.is_empty(), "none beside `streams`", format!("{:?}", self.stream))
     }
 
     fn check_leases(&self) -> Result<(), BadConfig> {
         let (lease, rate_error) = (self.lease_duration, self.clock_rate_error_ppm);
-        within_range(
-            "lease_duration",
-            lease >= Span::from_millis(100) && lease <= DAY,
-            lease,
-        )?;
+        within_range("lease_duration", lease >= Span::from_millis(100) && lease <= DAY, lease)?;
         within_range("clock_rate_error_ppm", rate_error <= 200_000, rate_error)?;
         ensure(
             "renew_interval",
             self.renew_interval >= Span::from_millis(10) && self.renew_interval.times(2) <= self.hold(),
-            format!(
-                "10 ms to half of the {} a holder believes in a lease",
-                self.hold()
-            ),
+            format!("10 ms to half of the {} a holder believes in a lease", self.hold()),
             self.renew_interval,
         )?;
         let scan = self.scan_interval;
-        within_range(
-            "scan_interval",
-            scan >= Span::from_millis(10) && scan <= DAY,
-            scan,
-        )?;
+        within_range("scan_interval", scan >= Span::from_millis(10) && scan <= DAY, scan)?;
         let lag = self.stream_lag;
-        within_range(
-            "stream_lag",
-            lag >= Span::from_millis(10) && lag <= Span::from_secs(3_600),
-            lag,
-        )?;
-        for (option, span) in [
-            ("quick_scan_interval", self.quick_scan_interval),
-            ("hand_over_timeout", self.hand_over_timeout),
-        ] {
+        within_range("stream_lag", lag >= Span::from_millis(10) && lag <= Span::from_secs(3_600), lag)?;
+        for (option, span) in
+            [("quick_scan_interval", self.quick_scan_interval), ("hand_over_timeout", self.hand_over_timeout)]
+        {
             within_range(option, span >= Span::from_millis(10) && span <= DAY, span)?;
         }
         Ok(())
@@ -262,11 +222,7 @@ impl Config {
             ),
             self.cleanup_delay,
         )?;
-        within_range(
-            "audit_confidence",
-            self.audit_confidence >= 1,
-            self.audit_confidence,
-        )?;
+        within_range("audit_confidence", self.audit_confidence >= 1, self.audit_confidence)?;
         within_range("max_creates", self.max_creates >= 1, self.max_creates)?;
         at_most_a_day("bootstrap_delay", self.bootstrap_delay)?;
         at_most_a_day("shutdown_timeout", self.shutdown_timeout)?;
@@ -317,11 +273,7 @@ impl Config {
 
     fn check_reader(&self) -> Result<(), BadConfig> {
         let reader = &self.reader;
-        within_range(
-            "reader.max_records",
-            (1..=10_000).contains(&reader.max_records),
-            reader.max_records,
-        )?;
+        within_range("reader.max_records", (1..=10_000).contains(&reader.max_records), reader.max_records)?;
         within_range(
             "reader.min_interval",
             reader.min_interval >= Span::from_millis(200),
@@ -332,20 +284,8 @@ impl Config {
             reader.idle_interval <= Span::from_secs(240),
             reader.idle_interval,
         )?;
-        within_range(
-            "reader.bytes_per_second",
-            reader.bytes_per_second >= 1,
-            reader.bytes_per_second,
-        )?;
-        within_range(
-            "reader.buffer_batches",
-            reader.buffer_batches >= 1,
-            reader.buffer_batches,
-        )?;
-        within_range(
-            "reader.kept_batches",
-            reader.kept_batches >= 1,
-            reader.kept_batches,
-        )
+        within_range("reader.bytes_per_second", reader.bytes_per_second >= 1, reader.bytes_per_second)?;
+        within_range("reader.buffer_batches", reader.buffer_batches >= 1, reader.buffer_batches)?;
+        within_range("reader.kept_batches", reader.kept_batches >= 1, reader.kept_batches)
     }
 }

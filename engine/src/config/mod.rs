@@ -140,17 +140,11 @@ impl Config {
         [
             ("table", self.table == other.table),
             ("stream", self.stream == other.stream),
-            (
-                "initial_position",
-                self.initial_position.begins_alike(other.initial_position),
-            ),
+            ("initial_position", self.initial_position.begins_alike(other.initial_position)),
             ("policies", self.policies == other.policies),
             ("lease_duration", self.lease_duration == other.lease_duration),
             ("members", self.members == other.members),
-            (
-                "clock_rate_error_ppm",
-                self.clock_rate_error_ppm == other.clock_rate_error_ppm,
-            ),
+            ("clock_rate_error_ppm", self.clock_rate_error_ppm == other.clock_rate_error_ppm),
         ]
         .into_iter()
         .find_map(|(option, agrees)| (!agrees).then_some(option))

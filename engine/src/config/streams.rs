@@ -16,10 +16,7 @@ pub struct StreamSource {
 
 impl From<StreamId> for StreamSource {
     fn from(id: StreamId) -> Self {
-        Self {
-            id,
-            initial_position: None,
-        }
+        Self { id, initial_position: None }
     }
 }
 

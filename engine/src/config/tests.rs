@@ -11,13 +11,7 @@ fn good() -> Config {
 #[test]
 fn the_defaults_work_once_table_and_stream_are_named() {
     assert_eq!(good().check(), Ok(()));
-    assert!(
-        Config::default()
-            .check()
-            .unwrap_err()
-            .to_string()
-            .contains("option `table`")
-    );
+    assert!(Config::default().check().unwrap_err().to_string().contains("option `table`"));
 }
 
 #[test]
@@ -34,30 +28,21 @@ fn by_rank_a_lease_lasts_as_long_as_a_member_may_be_silent() {
     let mut config = good();
     (config.policies.assign, config.policies.finished) = (Assign::Rank, Finished::Never);
     let error = config.check().unwrap_err().to_string();
-    assert!(
-        error.contains("`lease_duration`: expected 300.000s, five times"),
-        "{error}"
-    );
+    assert!(error.contains("`lease_duration`: expected 300.000s, five times"), "{error}");
     config.lease_duration = Span::from_secs(300);
     assert_eq!(config.check(), Ok(()));
     config.max_leases = 3;
     assert!(config.check().unwrap_err().to_string().contains("max_leases"));
     // What is the same for everybody is not in a trace.
     let text = serde_json::to_string(&good()).unwrap();
-    assert!(
-        !text.contains("members") && !text.contains(r#""assign""#),
-        "{text}"
-    );
+    assert!(!text.contains("members") && !text.contains(r#""assign""#), "{text}");
 }
 
 #[test]
 fn a_renewal_interval_that_leaves_no_second_try_is_refused() {
     let config = good().with_renew_interval(Span::from_secs(6));
     let error = config.check().unwrap_err().to_string();
-    assert!(
-        error.contains("renew_interval") && error.contains("half of the 9.801s"),
-        "{error}"
-    );
+    assert!(error.contains("renew_interval") && error.contains("half of the 9.801s"), "{error}");
 }
 
 #[test]
@@ -67,33 +52,18 @@ fn several_streams_are_named_once_each_and_stand_in_kcls_table_without_a_stream_
     assert_eq!(several.check(), Ok(()));
     let text = several.option("streams");
     assert_eq!(text.as_deref(), Some("1:a:2,1:b:2"));
-    assert_eq!(
-        several.clone().with_option("streams", "1:a:2, 1:b:2"),
-        Ok(several.clone())
-    );
+    assert_eq!(several.clone().with_option("streams", "1:a:2, 1:b:2"), Ok(several.clone()));
     let refused = |config: Config| config.check().unwrap_err().option();
-    assert_eq!(
-        refused(several.clone().with_streams(ids(&["1:a:2", "1:a:2"]))),
-        "streams"
-    );
+    assert_eq!(refused(several.clone().with_streams(ids(&["1:a:2", "1:a:2"]))), "streams");
     assert_eq!(refused(several.clone().with_stream("orders")), "stream");
-    let steals = Policies {
-        steal: Steal::Take,
-        ..Policies::default()
-    };
+    let steals = Policies { steal: Steal::Take, ..Policies::default() };
     assert_eq!(several.clone().with_policies(steals).check(), Ok(()));
-    assert_eq!(
-        refused(several.clone().with_policies(Format::Kinsumer.policies())),
-        "streams"
-    );
+    assert_eq!(refused(several.clone().with_policies(Format::Kinsumer.policies())), "streams");
     assert_eq!(
         refused(several.clone().with_stream_cleanup_delay(Span::from_secs(29))),
         "stream_cleanup_delay"
     );
-    assert_eq!(
-        several.with_stream_cleanup_delay(Span::from_secs(30)).check(),
-        Ok(())
-    );
+    assert_eq!(several.with_stream_cleanup_delay(Span::from_secs(30)).check(), Ok(()));
 }
 
 /// Whether a configuration is accepted whose option has this value, or a name so long; absent: it depends on other options.
@@ -177,28 +147,15 @@ fn the_ranges_that_are_told_are_those_that_are_checked() {
             continue;
         };
         let Some(least_is_accepted) = accepts(option.name, least) else {
-            panic!(
-                "`{}` has the range {:?}, and no line in `accepts`",
-                option.name, option.range
-            )
+            panic!("`{}` has the range {:?}, and no line in `accepts`", option.name, option.range)
         };
         assert!(least_is_accepted, "{}: {least}", option.name);
         if least > 0 {
-            assert_eq!(
-                accepts(option.name, least - 1),
-                Some(false),
-                "{}: {least} - 1",
-                option.name
-            );
+            assert_eq!(accepts(option.name, least - 1), Some(false), "{}: {least} - 1", option.name);
         }
         assert_eq!(accepts(option.name, most), Some(true), "{}: {most}", option.name);
         if most < u64::MAX {
-            assert_eq!(
-                accepts(option.name, most + 1),
-                Some(false),
-                "{}: {most} + 1",
-                option.name
-            );
+            assert_eq!(accepts(option.name, most + 1), Some(false), "{}: {most} + 1", option.name);
         }
         compared += 1;
     }
@@ -237,22 +194,13 @@ fn the_defaults_that_are_told_are_those_that_are() {
             "policies" => assert_eq!(value["life"], "counter"),
             _ => assert_eq!(spelled(value, option.default), option.default, "{}", option.name),
         }
-        assert!(
-            option.about().ends_with('.'),
-            "{}: {}",
-            option.name,
-            option.about()
-        );
+        assert!(option.about().ends_with('.'), "{}: {}", option.name, option.about());
         names.push(option.name);
     }
     let fields = |value: &serde_json::Value| value.as_object().map_or(0, serde_json::Map::len);
     let groups = [&config, &config["reader"], &config["members"], &config["fleet"]];
     // The groups are fields, too.
-    assert_eq!(
-        names.len(),
-        groups.into_iter().map(fields).sum::<usize>() - 3,
-        "{names:?}"
-    );
+    assert_eq!(names.len(), groups.into_iter().map(fields).sum::<usize>() - 3, "{names:?}");
 }
 
 /// Traces are kept: the worker of an older one did not look in the index, and must not when it is replayed.
@@ -275,13 +223,7 @@ fn a_recorded_worker_of_before_looks_in_no_index() {
 #[test]
 fn a_look_in_the_index_is_off_or_not_too_often() {
     let config = Config::default().with_table("app").with_stream("orders");
-    for (millis, valid) in [
-        (0, true),
-        (99, false),
-        (100, true),
-        (86_400_000, true),
-        (86_400_001, false),
-    ] {
+    for (millis, valid) in [(0, true), (99, false), (100, true), (86_400_000, true), (86_400_001, false)] {
         let fleet = FleetConfig::default().with_discovery_interval(Span::from_millis(millis));
         let checked = config.clone().with_fleet(fleet).check();
         assert_eq!(checked.is_ok(), valid, "{millis}");
@@ -296,10 +238,7 @@ fn a_recorded_worker_of_before_looks_for_no_tables_of_a_fleet() {
     assert!(Config::default().fleet_tables);
     assert_eq!(old.fleet_table(FleetTable::Workers), "app-WorkerMetricStats");
     let named = old.with_coordinator_table("billing-CoordinatorState");
-    assert_eq!(
-        named.fleet_table(FleetTable::Coordinator),
-        "billing-CoordinatorState"
-    );
+    assert_eq!(named.fleet_table(FleetTable::Coordinator), "billing-CoordinatorState");
     let error = named.with_worker_metrics_table("a b").check().unwrap_err();
     assert!(error.to_string().contains("worker_metrics_table"), "{error}");
 }
@@ -319,10 +258,7 @@ fn the_name_of_a_worker_forges_no_line() {
         let error = Config::check_worker_id(bad).unwrap_err();
         assert_eq!(error.option(), "worker_id");
         let told = error.to_string();
-        assert!(
-            told.contains("1 to 1,024 bytes without control characters"),
-            "{told}"
-        );
+        assert!(told.contains("1 to 1,024 bytes without control characters"), "{told}");
         assert!(told.contains(found), "{told}");
         assert!(!told.chars().any(crate::shown::is_hidden), "{told}");
     }

@@ -18,11 +18,7 @@ pub struct BadOption {
 
 impl fmt::Display for BadOption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "option `{}`: expected {}, found {}",
-            self.name, self.expected, self.found
-        )
+        write!(f, "option `{}`: expected {}, found {}", self.name, self.expected, self.found)
     }
 }
 
@@ -89,11 +85,7 @@ impl Value for Span {
     }
 
     fn text(&self) -> String {
-        let (unit, name) = if self.0 >= 1_000_000 || self.0 == 0 {
-            (1_000_000, "s")
-        } else {
-            (1_000, "ms")
-        };
+        let (unit, name) = if self.0 >= 1_000_000 || self.0 == 0 { (1_000_000, "s") } else { (1_000, "ms") };
         let (whole, part) = (self.0 / unit, self.0 % unit);
         if part == 0 {
             return format!("{whole} {name}");
@@ -242,11 +234,7 @@ impl Config {
     /// If there is no option of this name, or if the text is no value of its type: what was expected and what was found. The
     /// option `policies` cannot be set so; it follows from the format. A time for `initial_position` cannot either.
     pub fn with_option(mut self, name: &str, text: &str) -> Result<Self, BadOption> {
-        let bad = |expected: String, found: String| BadOption {
-            name: name.to_owned(),
-            expected,
-            found,
-        };
+        let bad = |expected: String, found: String| BadOption { name: name.to_owned(), expected, found };
         let value = match name.split_once('.') {
             Some(("reader", name)) => self.reader.value(name),
             Some(("members", name)) => self.members.value(name),
@@ -255,14 +243,11 @@ impl Config {
             None => self.value(name),
         };
         match value {
-            Some(value) => value
-                .set(text)
-                .map_err(|expected| bad(expected.to_owned(), format!("{text:?}")))?,
+            Some(value) => {
+                value.set(text).map_err(|expected| bad(expected.to_owned(), format!("{text:?}")))?
+            }
             None => {
-                return Err(bad(
-                    "the name of an option".to_owned(),
-                    "no option of that name".to_owned(),
-                ));
+                return Err(bad("the name of an option".to_owned(), "no option of that name".to_owned()));
             }
         }
         Ok(self)

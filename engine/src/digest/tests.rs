@@ -35,15 +35,7 @@ fn all_differ<T: Serialize>(values: &[T]) {
 #[test]
 fn every_difference_shows() {
     let row = |key, owner, next| Row { key, owner, next };
-    all_differ(&[
-        "",
-        "a",
-        "a\0",
-        "\0a",
-        "eight by",
-        "eight by\0",
-        "eight by and more",
-    ]);
+    all_differ(&["", "a", "a\0", "\0a", "eight by", "eight by\0", "eight by and more"]);
     all_differ(&[0, 1, u64::MAX, 1 << 63]);
     all_differ(&[0i64, -1, 1, i64::MIN]);
     all_differ(&[0u128, 1, 1 << 64, 1 << 65, u128::MAX]);
@@ -51,11 +43,7 @@ fn every_difference_shows() {
     all_differ(&['a', 'b']);
     all_differ(&[None, Some(None), Some(Some(false)), Some(Some(true))]);
     all_differ(&[(1u8, 2u8), (2, 1), (1, 1)]);
-    all_differ(&[
-        BTreeMap::from([(1, 2)]),
-        BTreeMap::from([(2, 1)]),
-        BTreeMap::new(),
-    ]);
+    all_differ(&[BTreeMap::from([(1, 2)]), BTreeMap::from([(2, 1)]), BTreeMap::new()]);
     all_differ(&[
         Kind::Unit,
         Kind::New(0),
@@ -90,10 +78,7 @@ fn nesting_and_length_show() {
     assert_ne!(of(&("ab", "c")), of(&("a", "bc")));
     assert_ne!(of(&("", "abcdefgh")), of(&("abcdefgh", "")));
     // A chunk that equals a length must not pass for one.
-    assert_ne!(
-        of(&("abcdefgh", "\u{10}\0\0\0\0\0\0\0")),
-        of(&("abcdefgh\u{8}\0\0\0\0\0\0\0", ""))
-    );
+    assert_ne!(of(&("abcdefgh", "\u{10}\0\0\0\0\0\0\0")), of(&("abcdefgh\u{8}\0\0\0\0\0\0\0", "")));
 }
 
 #[test]
@@ -115,11 +100,7 @@ fn a_refusing_value_counts_as_refused() {
     struct Refuses(u8);
     impl Serialize for Refuses {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            if self.0 == 0 {
-                Err(ser::Error::custom("no"))
-            } else {
-                serializer.serialize_u8(self.0)
-            }
+            if self.0 == 0 { Err(ser::Error::custom("no")) } else { serializer.serialize_u8(self.0) }
         }
     }
     assert_ne!(of(&Refuses(0)), Digest::new().value());
@@ -140,12 +121,7 @@ fn an_uncounted_sequence_is_delimited() {
         }
     }
     let pair = |a, b| of(&(Stream(a), Stream(b)));
-    let digests = [
-        pair(&[1, 2], &[]),
-        pair(&[1], &[2]),
-        pair(&[], &[1, 2]),
-        pair(&[1], &[0, 2]),
-    ];
+    let digests = [pair(&[1, 2], &[]), pair(&[1], &[2]), pair(&[], &[1, 2]), pair(&[1], &[0, 2])];
     assert_eq!(digests.iter().collect::<BTreeSet<_>>().len(), 4);
 }
 
@@ -159,12 +135,7 @@ fn known_vectors() {
             of(&"shardId-000000000001"),
             of(&(1u8, Some(true), vec!["a", "b"])),
         ],
-        [
-            0x80ae_ce20_8517_97a7,
-            0x0e31_e733_6028_53e4,
-            0x3dfc_5fa2_ab9a_eef8,
-            0xd054_ee32_a240_a46a,
-        ]
+        [0x80ae_ce20_8517_97a7, 0x0e31_e733_6028_53e4, 0x3dfc_5fa2_ab9a_eef8, 0xd054_ee32_a240_a46a,]
     );
 }
 

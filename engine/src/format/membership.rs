@@ -61,9 +61,7 @@ pub enum SideRead<'a> {
 
 /// A page of members, without the items that are none: people may keep something there.
 pub(super) fn read_page(
-    items: &[Item],
-    next: Option<WorkerId>,
-    read: impl Fn(&Item) -> Result<Member, String>,
+    items: &[Item], next: Option<WorkerId>, read: impl Fn(&Item) -> Result<Member, String>,
 ) -> MembersPage {
     let members = items.iter().filter_map(|item| read(item).ok()).collect();
     MembersPage { members, next }

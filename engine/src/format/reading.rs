@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 /// A string; an empty one counts as absent.
 pub(super) fn text<'a>(
-    name: &'static str,
-    found: Option<&'a AttributeValue>,
+    name: &'static str, found: Option<&'a AttributeValue>,
 ) -> Result<Option<&'a Arc<str>>, String> {
     match found {
         None => Ok(None),
@@ -74,10 +73,7 @@ pub(super) fn range(
 ) -> Result<Option<HashRange>, String> {
     let bound = |name, found| -> Result<Option<HashKey>, String> {
         text(name, found)?
-            .map(|text| {
-                text.parse()
-                    .map_err(|_| wrong(name, "a decimal below 2^128", found))
-            })
+            .map(|text| text.parse().map_err(|_| wrong(name, "a decimal below 2^128", found)))
             .transpose()
     };
     let [(first, start), (last, end)] = found;

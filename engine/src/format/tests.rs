@@ -20,11 +20,7 @@ fn of_a_leader(counter: u64) -> [Change; 2] {
         handing_over: None,
         to: "w2".into(),
     };
-    let offer = Change::Offer {
-        key: key(),
-        from: "w1".into(),
-        to: "w2".into(),
-    };
+    let offer = Change::Offer { key: key(), from: "w1".into(), to: "w2".into() };
     [assign, offer]
 }
 
@@ -42,12 +38,7 @@ fn renaming(counter: u64) -> Change {
 #[test]
 fn only_a_creation_makes_a_row() {
     let key = || LeaseKey::from("shardId-000000000000");
-    let guard = |counter| Guard {
-        counter,
-        holder: "w1".into(),
-        next: counter + 5,
-        next_owner: None,
-    };
+    let guard = |counter| Guard { counter, holder: "w1".into(), next: counter + 5, next_owner: None };
     for (format, counter) in Format::ALL.into_iter().flat_map(|kind| [(kind, 0), (kind, 7)]) {
         let mut changes = vec![
             Change::Claim {
@@ -57,21 +48,9 @@ fn only_a_creation_makes_a_row() {
                 checkpoint: Checkpoint::TrimHorizon,
                 by: "w2".into(),
             },
-            Change::Renew {
-                key: key(),
-                guard: guard(counter),
-                began: None,
-            },
-            Change::Checkpoint {
-                key: key(),
-                guard: guard(counter),
-                position: Position::of(1.into()),
-            },
-            Change::SetRange {
-                key: key(),
-                was: None,
-                range: HashRange::ALL,
-            },
+            Change::Renew { key: key(), guard: guard(counter), began: None },
+            Change::Checkpoint { key: key(), guard: guard(counter), position: Position::of(1.into()) },
+            Change::SetRange { key: key(), was: None, range: HashRange::ALL },
             Change::Delete { key: key(), counter },
         ];
         changes.extend(of_a_leader(counter));
@@ -117,9 +96,7 @@ fn unguarded(format: Format, row: &LeaseRow, guards: &[&str], told: &str) -> Opt
     let create = format.encode(&Change::Create(Box::new(row.clone())));
     create.carry_out(&mut item).unwrap();
     assert_eq!(format.lacks(item.as_ref().unwrap()), Vec::<&str>::new(), "{told}");
-    item.as_mut()
-        .unwrap()
-        .retain(|name, _| !guards.contains(&&**name));
+    item.as_mut().unwrap().retain(|name, _| !guards.contains(&&**name));
     item
 }
 
@@ -152,16 +129,9 @@ fn a_row_without_its_guard_is_taken_once_and_complete_again() {
                 owner.is_none() && guards[0].to_lowercase().contains("timeout"),
                 "{told}"
             );
-            assert!(
-                lacks.iter().all(|name| guards.contains(name)),
-                "{told}: {lacks:?}"
-            );
+            assert!(lacks.iter().all(|name| guards.contains(name)), "{told}: {lacks:?}");
             row.counter = 0;
-            assert_eq!(
-                format.decode(item.as_ref().unwrap()),
-                RowRead::Lease(row.clone()),
-                "{told}"
-            );
+            assert_eq!(format.decode(item.as_ref().unwrap()), RowRead::Lease(row.clone()), "{told}");
 
             let take = |to: &str| {
                 format.encode(&Change::Take {
@@ -182,11 +152,7 @@ fn a_row_without_its_guard_is_taken_once_and_complete_again() {
             assert_eq!(format.lacks(&taken), Vec::<&str>::new(), "{told}");
             let read = format.decode(&taken);
             let read = read.lease().unwrap();
-            assert_eq!(
-                (read.counter, read.owner.as_ref().unwrap().as_str()),
-                (5, "w2"),
-                "{told}"
-            );
+            assert_eq!((read.counter, read.owner.as_ref().unwrap().as_str()), (5, "w2"), "{told}");
             assert_eq!(read.checkpoint, checkpoint, "{told}");
         }
     }
@@ -212,12 +178,7 @@ fn is_taken_and_renewed(format: Format, item: &Item, row: &LeaseRow, told: &str)
     assert_eq!(owner, Some("w2".into()), "{told}");
     let renew = format.encode(&Change::Renew {
         key: row.key.clone(),
-        guard: Guard {
-            counter: row.counter,
-            next: row.counter + 5,
-            holder: "w1".into(),
-            next_owner: None,
-        },
+        guard: Guard { counter: row.counter, next: row.counter + 5, holder: "w1".into(), next_owner: None },
         began: None,
     });
     let owned = row.owner == Some("w1".into()) && row.handing_over.is_none();
@@ -231,10 +192,7 @@ fn a_row_that_is_read_with_null_or_nothing_in_it_can_be_taken_and_renewed() {
         .into_iter()
         .flat_map(|format| [AttributeValue::Null, AttributeValue::s("")].map(|odd| (format, odd)))
     {
-        let mut row = LeaseRow::new(
-            "shardId-000000000000".into(),
-            Checkpoint::At(Position::of(5.into())),
-        );
+        let mut row = LeaseRow::new("shardId-000000000000".into(), Checkpoint::At(Position::of(5.into())));
         (row.owner, row.counter) = (Some("w1".into()), 7_000_000_007);
         (row.range, row.parents) = (Some(HashRange::ALL), vec!["shardId-000000000009".into()]);
         let mut whole = None;
@@ -243,13 +201,7 @@ fn a_row_that_is_read_with_null_or_nothing_in_it_can_be_taken_and_renewed() {
         let whole = whole.unwrap();
         let names = whole.keys().filter(|name| **name != format.key_name());
         // What is there at times.
-        let others = [
-            "checkpointOwner",
-            "ClaimRequest",
-            "Finished",
-            "childShardIds",
-            "LeaseholdSubSequence",
-        ];
+        let others = ["checkpointOwner", "ClaimRequest", "Finished", "childShardIds", "LeaseholdSubSequence"];
         let mut read = 0;
         for name in names.cloned().chain(others.map(Into::into)) {
             let mut item = whole.clone();
@@ -286,22 +238,11 @@ fn every_format_keeps_the_moment_from_which_a_shard_is_read() {
             let row = LeaseRow::new(key(), checkpoint);
             let mut carry_out = |change: Change| {
                 format.encode(&change).carry_out(&mut item).unwrap();
-                let RowRead::Lease(row) = format.decode(item.as_ref().unwrap()) else {
-                    panic!("{item:?}")
-                };
+                let RowRead::Lease(row) = format.decode(item.as_ref().unwrap()) else { panic!("{item:?}") };
                 (row.checkpoint, row.began)
             };
-            let guard = |counter, next| Guard {
-                counter,
-                next,
-                holder: "w".into(),
-                next_owner: None,
-            };
-            assert_eq!(
-                carry_out(Change::Create(Box::new(row))),
-                (checkpoint, None),
-                "{format:?}"
-            );
+            let guard = |counter, next| Guard { counter, next, holder: "w".into(), next_owner: None };
+            assert_eq!(carry_out(Change::Create(Box::new(row))), (checkpoint, None), "{format:?}");
             let take = Change::Take {
                 key: key(),
                 counter: 0,
@@ -314,24 +255,12 @@ fn every_format_keeps_the_moment_from_which_a_shard_is_read() {
                 stream: None,
             };
             assert_eq!(carry_out(take), (checkpoint, Some(Wall(70))), "{format:?}");
-            let plain = Change::Renew {
-                key: key(),
-                guard: guard(5, 6),
-                began: None,
-            };
+            let plain = Change::Renew { key: key(), guard: guard(5, 6), began: None };
             assert_eq!(carry_out(plain), (checkpoint, Some(Wall(70))), "{format:?}");
-            let earlier = Change::Renew {
-                key: key(),
-                guard: guard(6, 7),
-                began: Some(Wall(60)),
-            };
+            let earlier = Change::Renew { key: key(), guard: guard(6, 7), began: Some(Wall(60)) };
             assert_eq!(carry_out(earlier), (checkpoint, Some(Wall(60))), "{format:?}");
             let position = Position::of(9.into());
-            let saved = Change::Checkpoint {
-                key: key(),
-                guard: guard(7, 8),
-                position,
-            };
+            let saved = Change::Checkpoint { key: key(), guard: guard(7, 8), position };
             assert_eq!(carry_out(saved), (Checkpoint::At(position), None), "{format:?}");
         }
     }

@@ -70,10 +70,7 @@ impl Notice {
             Notice::Claimed { owner, .. } => Some(owner),
             Notice::Assigned { to, .. } => Some(to),
             Notice::Migration(news) => news.other_worker(),
-            Notice::Lost {
-                why: LossReason::Taken { by, .. },
-                ..
-            } => by.as_ref(),
+            Notice::Lost { why: LossReason::Taken { by, .. }, .. } => by.as_ref(),
             _ => None,
         }
     }

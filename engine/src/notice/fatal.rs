@@ -28,12 +28,7 @@ pub enum Fatal {
     /// The stream was there and is gone, or another one has its name.
     StreamGone { stream: String },
     /// The lease table was filled from another stream, or from an earlier one of this name, or a fleet that reads another stream uses it.
-    OtherStream {
-        stream: String,
-        table: String,
-        lease: LeaseKey,
-        detail: String,
-    },
+    OtherStream { stream: String, table: String, lease: LeaseKey, detail: String },
     /// Credentials are missing or do not allow what is needed.
     Denied { what: String, detail: String },
     /// The client that the worker was given can make no request: its endpoint is no URL, above all.
@@ -72,10 +67,7 @@ impl fmt::Display for Sentence<'_> {
                 "expected table {table:?} to become ACTIVE, found: {detail}; check it in the console, then start again"
             ),
             Fatal::StreamMissing { stream, detail } => {
-                write!(
-                    f,
-                    "expected a stream {stream:?} in this account and region, found none"
-                )?;
+                write!(f, "expected a stream {stream:?} in this account and region, found none")?;
                 if !detail.is_empty() {
                     write!(f, " ({detail})")?;
                 }
@@ -86,12 +78,7 @@ impl fmt::Display for Sentence<'_> {
                 "stream {stream:?} was deleted (or deleted and created again) while it was read; its checkpoints stay in the \
                  lease table; use a new application name for a new stream"
             ),
-            Fatal::OtherStream {
-                stream,
-                table,
-                lease,
-                detail,
-            } => write!(
+            Fatal::OtherStream { stream, table, lease, detail } => write!(
                 f,
                 "expected the leases in table {table:?} to be of stream {stream:?}, but found of {lease} that {detail}: the table was \
                  filled from another stream, or from an earlier one of this name, or another application uses it for its stream; give \

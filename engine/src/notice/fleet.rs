@@ -21,11 +21,7 @@ pub enum FleetRules {
 impl Notice {
     /// Writes by which rules leases are had now.
     pub(super) fn fleet_sentence(
-        f: &mut fmt::Formatter<'_>,
-        rules: FleetRules,
-        leader: Option<&WorkerId>,
-        leads: bool,
-        workers: u32,
+        f: &mut fmt::Formatter<'_>, rules: FleetRules, leader: Option<&WorkerId>, leads: bool, workers: u32,
         unknown: Option<&str>,
     ) -> fmt::Result {
         match rules {

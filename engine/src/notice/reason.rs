@@ -47,23 +47,13 @@ impl Choice {
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.victim {
-            Some(owner) if self.asked => write!(
-                f,
-                "asking {owner} for {} of its {} leases",
-                self.taken, self.candidates
-            )?,
-            Some(victim) => write!(
-                f,
-                "stealing {} of {} leases of {victim}",
-                self.taken, self.candidates
-            )?,
+            Some(owner) if self.asked => {
+                write!(f, "asking {owner} for {} of its {} leases", self.taken, self.candidates)?
+            }
+            Some(victim) => write!(f, "stealing {} of {} leases of {victim}", self.taken, self.candidates)?,
             None => write!(f, "taking {} of {} free leases", self.taken, self.candidates)?,
         }
-        write!(
-            f,
-            ": this worker has {}, and its fair share is {}",
-            self.ours, self.target
-        )
+        write!(f, ": this worker has {}, and its fair share is {}", self.ours, self.target)
     }
 }
 
@@ -78,12 +68,7 @@ pub enum TakeReason {
     /// It expired: its row did not change for longer than a lease lasts.
     Expired { owner: WorkerId, idle: Span },
     /// Its owner has more than its share.
-    Stolen {
-        owner: WorkerId,
-        theirs: u32,
-        ours: u32,
-        target: u32,
-    },
+    Stolen { owner: WorkerId, theirs: u32, ours: u32, target: u32 },
     /// The row names us, by a write of ours that landed late or by assignment.
     Ours,
     /// We asked for it, and its owner handed it over to us.
@@ -101,10 +86,7 @@ pub enum TakeReason {
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum LossReason {
     /// The row names another worker, or none.
-    Taken {
-        by: Option<WorkerId>,
-        row: Box<LeaseRow>,
-    },
+    Taken { by: Option<WorkerId>, row: Box<LeaseRow> },
     /// The row is gone, and could not be put back.
     RowGone,
     /// The row became something that is no lease.
@@ -122,12 +104,7 @@ impl TakeReason {
                 f,
                 "took {lease} from {owner}: the lease expired, as its row did not change for {idle}"
             ),
-            TakeReason::Stolen {
-                owner,
-                theirs,
-                ours,
-                target,
-            } => write!(
+            TakeReason::Stolen { owner, theirs, ours, target } => write!(
                 f,
                 "stole {lease} from {owner}, which had {theirs} leases: this worker had {ours}, and its fair share is {target}"
             ),
@@ -224,9 +201,6 @@ impl fmt::Display for ListReason {
 pub(super) fn retries(f: &mut fmt::Formatter<'_>, again_in: Option<Span>, what: &str) -> fmt::Result {
     match again_in {
         Some(again_in) => write!(f, "retrying in {again_in}"),
-        None => write!(
-            f,
-            "not retrying: the lease is given up, and its next owner gets {what}"
-        ),
+        None => write!(f, "not retrying: the lease is given up, and its next owner gets {what}"),
     }
 }

@@ -5,23 +5,14 @@ use crate::time::Span;
 use std::fmt;
 
 pub(super) fn unreadable(
-    f: &mut fmt::Formatter<'_>,
-    key: &LeaseKey,
-    detail: &str,
-    lasting: Span,
+    f: &mut fmt::Formatter<'_>, key: &LeaseKey, detail: &str, lasting: Span,
 ) -> fmt::Result {
     write!(f, "row of {key} cannot be read{}", For(lasting))?;
-    write!(
-        f,
-        ": {detail}; no worker reads its shard until that attribute is corrected in the table"
-    )
+    write!(f, ": {detail}; no worker reads its shard until that attribute is corrected in the table")
 }
 
 pub(super) fn spoiled(
-    f: &mut fmt::Formatter<'_>,
-    lease: &LeaseKey,
-    detail: &str,
-    lasting: Span,
+    f: &mut fmt::Formatter<'_>, lease: &LeaseKey, detail: &str, lasting: Span,
 ) -> fmt::Result {
     write!(
         f,

@@ -40,15 +40,8 @@ impl RuntimeNews {
 impl fmt::Display for RuntimeNews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RuntimeNews::Blocked {
-                idle,
-                let_go_in,
-                said,
-            } => {
-                write!(
-                    f,
-                    "the runtime that runs the handlers has run no task for {idle}: "
-                )?;
+            RuntimeNews::Blocked { idle, let_go_in, said } => {
+                write!(f, "the runtime that runs the handlers has run no task for {idle}: ")?;
                 said.as_ref().map_or(Ok(()), |said| write!(f, "{said}; "))?;
                 f.write_str("move work that blocks off the threads of that runtime, or the handlers wait and their shards fall behind")?;
                 match let_go_in {
@@ -66,10 +59,7 @@ impl fmt::Display for RuntimeNews {
                 Count(*leases, "lease", "leases")
             ),
             RuntimeNews::Runs { after, let_go } => {
-                write!(
-                    f,
-                    "the runtime that runs the handlers runs tasks again after {after}"
-                )?;
+                write!(f, "the runtime that runs the handlers runs tasks again after {after}")?;
                 f.write_str(if *let_go { ": taking leases again" } else { "" })
             }
         }
@@ -83,18 +73,12 @@ mod tests {
     #[test]
     fn a_sentence_says_who_blocks_what_follows_and_what_to_do() {
         let blocked = |let_go_in, said: Option<&str>| {
-            let news = RuntimeNews::Blocked {
-                idle: Span::from_secs(6),
-                let_go_in,
-                said: said.map(str::to_owned),
-            };
+            let news =
+                RuntimeNews::Blocked { idle: Span::from_secs(6), let_go_in, said: said.map(str::to_owned) };
             news.to_string()
         };
         assert_eq!(
-            blocked(
-                None,
-                Some("the handler of shardId-1 has blocked a thread for 6.500s")
-            ),
+            blocked(None, Some("the handler of shardId-1 has blocked a thread for 6.500s")),
             "the runtime that runs the handlers has run no task for 6.000s: the handler of shardId-1 has blocked a thread for 6.500s; \
              move work that blocks off the threads of that runtime, or the handlers wait and their shards fall behind"
         );
@@ -104,25 +88,10 @@ mod tests {
                 && left.contains("; in 24.000s the leases are let go of"),
             "{left}"
         );
-        let lets_go = RuntimeNews::LetsGo {
-            idle: Span::from_secs(30),
-            leases: 1,
-        };
-        assert!(
-            lets_go.to_string().contains("letting go of 1 lease, so that"),
-            "{lets_go}"
-        );
-        let runs = |let_go| {
-            RuntimeNews::Runs {
-                after: Span::from_secs(9),
-                let_go,
-            }
-            .to_string()
-        };
-        assert_eq!(
-            runs(false),
-            "the runtime that runs the handlers runs tasks again after 9.000s"
-        );
+        let lets_go = RuntimeNews::LetsGo { idle: Span::from_secs(30), leases: 1 };
+        assert!(lets_go.to_string().contains("letting go of 1 lease, so that"), "{lets_go}");
+        let runs = |let_go| RuntimeNews::Runs { after: Span::from_secs(9), let_go }.to_string();
+        assert_eq!(runs(false), "the runtime that runs the handlers runs tasks again after 9.000s");
         assert!(runs(true).ends_with("after 9.000s: taking leases again"));
     }
 }

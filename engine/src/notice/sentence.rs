@@ -36,10 +36,7 @@ impl fmt::Display for Ids<'_> {
 
 /// Leases were found that do not begin at the configured initial position.
 pub(super) fn continued(
-    f: &mut fmt::Formatter<'_>,
-    table: &str,
-    leases: u32,
-    position: InitialPosition,
+    f: &mut fmt::Formatter<'_>, table: &str, leases: u32, position: InitialPosition,
 ) -> fmt::Result {
     let (leases, their) = match leases {
         1 => ("1 lease".to_owned(), "its checkpoint"),

@@ -55,17 +55,9 @@ impl StopSummary {
 /// What follows "(the worker) stopped" in a sentence.
 impl fmt::Display for StopSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "; {} released",
-            Count(self.released, "lease was", "leases were")
-        )?;
+        write!(f, "; {} released", Count(self.released, "lease was", "leases were"))?;
         if self.left > 0 {
-            write!(
-                f,
-                ", {} left to expire (",
-                Count(self.left, "lease was", "leases were")
-            )?;
+            write!(f, ", {} left to expire (", Count(self.left, "lease was", "leases were"))?;
             for (n, (lease, why)) in self.named.iter().enumerate() {
                 let before = if n == 0 { "" } else { "; " };
                 write!(f, "{before}{lease}: {why}")?;
@@ -77,11 +69,7 @@ impl fmt::Display for StopSummary {
             }
         }
         if self.aborted > 0 {
-            write!(
-                f,
-                ", {} stopped before the end",
-                Count(self.aborted, "handler was", "handlers were")
-            )?;
+            write!(f, ", {} stopped before the end", Count(self.aborted, "handler was", "handlers were"))?;
         }
         if self.left > 0 {
             write!(

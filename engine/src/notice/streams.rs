@@ -62,10 +62,7 @@ impl fmt::Display for StreamNews {
                 "reads stream {stream} no more, as the application asked: its leases are released, and their rows stay in the table"
             ),
             StreamNews::Lost { stream, why } => {
-                write!(
-                    f,
-                    "reads stream {stream} no more, and goes on with its other streams: {why}"
-                )
+                write!(f, "reads stream {stream} no more, and goes on with its other streams: {why}")
             }
             StreamNews::MadeAnew { stream, id } => write!(
                 f,

@@ -158,11 +158,7 @@ impl Balance {
 
     /// Counts an unfinished lease. `can_take` is asked of one without a live owner: may we take it as far as the rest goes?
     pub fn count(
-        &mut self,
-        counting: &Counting<'_>,
-        ix: LeaseIx,
-        row: &LeaseRow,
-        standing: &Standing<'_>,
+        &mut self, counting: &Counting<'_>, ix: LeaseIx, row: &LeaseRow, standing: &Standing<'_>,
         can_take: impl FnOnce() -> bool,
     ) {
         debug_assert!(!row.checkpoint.is_end(), "only what is unfinished is shared");

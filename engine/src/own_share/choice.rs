@@ -74,11 +74,7 @@ pub struct Taking {
 /// A part of it may be left to others for a moment: `meeting` says whether workers that start at the same time may not have seen each
 /// other yet.
 pub fn take<'a>(
-    counting: &Counting<'_>,
-    balance: &Balance,
-    need: u32,
-    order: Vec<LeaseIx>,
-    meeting: bool,
+    counting: &Counting<'_>, balance: &Balance, need: u32, order: Vec<LeaseIx>, meeting: bool,
     row_of: impl Fn(LeaseIx) -> Option<&'a LeaseRow>,
 ) -> Taking {
     debug_assert!(need <= balance.target(), "no more is needed than a share");
@@ -95,11 +91,7 @@ pub fn take<'a>(
     };
     let most = most.min(need).min(MAX_TAKES);
     let more = need > most && order.len() > most as usize;
-    Taking {
-        order,
-        now: most,
-        more,
-    }
+    Taking { order, now: most, more }
 }
 
 /// What dead workers left goes first: of that, more than our share may be taken.
@@ -109,15 +101,8 @@ fn take_all(counting: &Counting<'_>, balance: &Balance, need: u32, order: Vec<Le
     order.extend(rest);
     let within = need.min(order.len() as u32);
     let above = above_share(counting, balance, within);
-    debug_assert!(
-        (within + above) as usize <= order.len(),
-        "only what is available is taken"
-    );
-    Taking {
-        order,
-        now: (within + above).min(MAX_TAKES),
-        more: false,
-    }
+    debug_assert!((within + above) as usize <= order.len(), "only what is available is taken");
+    Taking { order, now: (within + above).min(MAX_TAKES), more: false }
 }
 
 /// Puts behind the rest, in the order drawn, what is left to others for a moment. Returns how many may be taken at once, too.
@@ -126,9 +111,7 @@ fn take_all(counting: &Counting<'_>, balance: &Balance, need: u32, order: Vec<Le
 /// about to take, half is left. That is what no worker ever had; and what was given up, if no other worker is seen to live:
 /// then the whole fleet may be starting. What a worker that died or gave up left to a live fleet is taken at once.
 fn leave_half<'a>(
-    balance: &Balance,
-    order: Vec<LeaseIx>,
-    row_of: impl Fn(LeaseIx) -> Option<&'a LeaseRow>,
+    balance: &Balance, order: Vec<LeaseIx>, row_of: impl Fn(LeaseIx) -> Option<&'a LeaseRow>,
 ) -> (Vec<LeaseIx>, u32) {
     let alone = balance.workers() == 1;
     let mut take = false;
@@ -159,11 +142,7 @@ pub struct Stealing<'a> {
 /// KCL's rule: from the most loaded worker, what it has above its share, or one if we lack two and more. We lack `need` of which
 /// `claimed` are asked for already, and steal no more than `most`.
 pub fn steal<'a>(
-    counting: &Counting<'_>,
-    balance: &'a Balance,
-    need: u32,
-    claimed: u32,
-    most: u32,
+    counting: &Counting<'_>, balance: &'a Balance, need: u32, claimed: u32, most: u32,
 ) -> Option<Stealing<'a>> {
     let (ours, need) = (balance.of(counting.me) + claimed, need.saturating_sub(claimed));
     if need == 0 {
@@ -181,22 +160,14 @@ pub fn steal<'a>(
     }
     // A worker that has some to spare has two more than we at least: one taken leaves us more even, or leases would wander.
     debug_assert!(*theirs > ours + 1, "a steal evens out");
-    Some(Stealing {
-        victim,
-        theirs: *theirs,
-        ours,
-        spare,
-    })
+    Some(Stealing { victim, theirs: *theirs, ours, spare })
 }
 
 /// Asks for what we lack: the busiest owners first, each for what it has above its share. Where no owner has more than its share and
 /// we lack several, one owner is asked for one. No more than `most` are asked for now. `ask_owner` asks an owner for so many, and returns for how
 /// many it did: some of its leases may not be had yet.
 pub fn ask<'a>(
-    counting: &Counting<'_>,
-    balance: &'a Balance,
-    lacks: u32,
-    most: u32,
+    counting: &Counting<'_>, balance: &'a Balance, lacks: u32, most: u32,
     mut ask_owner: impl FnMut(&'a WorkerId, u32) -> u32,
 ) {
     let now = lacks.min(most);
@@ -220,10 +191,7 @@ pub fn ask<'a>(
 
 /// The other workers, the one with the most leases first.
 pub fn by_load<'a>(counting: &Counting<'_>, balance: &'a Balance) -> Vec<(&'a WorkerId, u32)> {
-    let others = balance
-        .counts()
-        .iter()
-        .filter(|(worker, _)| *worker != counting.me);
+    let others = balance.counts().iter().filter(|(worker, _)| *worker != counting.me);
     let mut others: Vec<_> = others.map(|(worker, count)| (worker, *count)).collect();
     others.sort_by(|(a, some), (b, other)| other.cmp(some).then_with(|| a.cmp(b)));
     others

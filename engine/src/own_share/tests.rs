@@ -14,11 +14,7 @@ fn row(owner: Option<u32>, hands_over: HandsOver) -> LeaseRow {
 }
 
 fn counting(me: &WorkerId, asks: bool) -> Counting<'_> {
-    Counting {
-        me,
-        asks,
-        max_leases: 0,
-    }
+    Counting { me, asks, max_leases: 0 }
 }
 
 /// How the leases lie for a worker that holds those that name it.
@@ -26,10 +22,7 @@ fn weighed(counting: &Counting<'_>, rows: &[LeaseRow]) -> Balance {
     let mut balance = Balance::begin(counting, std::iter::empty());
     for (index, row) in rows.iter().enumerate() {
         let held = row.owner.as_ref() == Some(counting.me);
-        let standing = Standing {
-            ours: held.then(Ours::default),
-            ..Standing::default()
-        };
+        let standing = Standing { ours: held.then(Ours::default), ..Standing::default() };
         balance.count(counting, number(index), row, &standing, || true);
     }
     let speaking = rows.iter().filter(|row| !row.hands_over.is_no());
@@ -46,10 +39,7 @@ fn a_lease_that_is_promised_counts_for_its_next_owner_for_a_while() {
     for (asks, young, expected) in [(true, true, [1, 0]), (true, false, [0, 1]), (false, true, [0, 1])] {
         let counting = counting(&me, asks);
         let mut balance = Balance::begin(&counting, std::iter::empty());
-        let standing = Standing {
-            young,
-            ..Standing::default()
-        };
+        let standing = Standing { young, ..Standing::default() };
         balance.count(&counting, number(0), &promised, &standing, || true);
         balance.settle(&counting, |ix| *ix);
         assert_eq!([balance.of(&next), balance.of(&owner)], expected);
@@ -64,17 +54,8 @@ fn what_has_stood_still_can_be_taken_if_nothing_is_in_the_way() {
     let counting = counting(&me, true);
     for (can_take, available) in [(true, 1), (false, 0)] {
         let mut balance = Balance::begin(&counting, std::iter::empty());
-        let standing = Standing {
-            expired: true,
-            ..Standing::default()
-        };
-        balance.count(
-            &counting,
-            number(0),
-            &row(Some(1), HandsOver::Yes),
-            &standing,
-            || can_take,
-        );
+        let standing = Standing { expired: true, ..Standing::default() };
+        balance.count(&counting, number(0), &row(Some(1), HandsOver::Yes), &standing, || can_take);
         balance.settle(&counting, |ix| *ix);
         assert_eq!((balance.available().len(), balance.workers()), (available, 1));
         assert_eq!(balance.target(), 1);
@@ -90,9 +71,7 @@ fn half_of_what_no_worker_had_is_left_to_others_that_start() {
     for (asks, meeting, now) in [(false, true, 4), (false, false, 7), (true, true, 7)] {
         let counting = counting(&me, asks);
         let balance = weighed(&counting, &rows);
-        let taking = take(&counting, &balance, 7, order.clone(), meeting, |ix| {
-            rows.get(ix.index())
-        });
+        let taking = take(&counting, &balance, 7, order.clone(), meeting, |ix| rows.get(ix.index()));
         assert_eq!((taking.now, taking.more), (now, now < 7));
         assert_eq!(taking.order.len(), 7);
     }

@@ -41,20 +41,9 @@ fn known_numbers() {
 fn garbage_is_refused() {
     let above = "6277101735386680763835789423207666416102355444464034512896";
     let long = "0".repeat(59);
-    for text in [
-        "",
-        " 1",
-        "+1",
-        "-1",
-        "1.0",
-        "1e3",
-        "0x1",
-        "\u{0661}",
-        "TRIM_HORIZON",
-        above,
-        &"9".repeat(58),
-        &long,
-    ] {
+    for text in
+        ["", " 1", "+1", "-1", "1.0", "1e3", "0x1", "\u{0661}", "TRIM_HORIZON", above, &"9".repeat(58), &long]
+    {
         assert!(text.parse::<SequenceNumber>().is_err(), "{text:?}");
     }
     assert_eq!(
@@ -67,10 +56,7 @@ fn garbage_is_refused() {
 
 #[test]
 fn checkpoints_sort_and_cover_as_the_original_does() {
-    let at = |n: u64, sub| Position {
-        sequence: n.into(),
-        sub,
-    };
+    let at = |n: u64, sub| Position { sequence: n.into(), sub };
     let order = [
         Checkpoint::AtTimestamp,
         Checkpoint::TrimHorizon,

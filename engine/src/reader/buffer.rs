@@ -61,11 +61,7 @@ pub(super) struct Buffer {
 
 impl Buffer {
     pub(super) fn new(processed: Option<Position>) -> Self {
-        Self {
-            watermark: processed,
-            handed: processed,
-            ..Self::default()
-        }
+        Self { watermark: processed, handed: processed, ..Self::default() }
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -180,10 +176,7 @@ impl Buffer {
 
     pub(super) fn processed_through(&mut self, position: Position) -> bool {
         if self.front != Front::Waiting
-            && self
-                .batches
-                .get(self.kept)
-                .is_some_and(|front| front.given.unordered)
+            && self.batches.get(self.kept).is_some_and(|front| front.given.unordered)
         {
             return false;
         }
@@ -208,10 +201,7 @@ impl Buffer {
             }
             self.advance();
         }
-        debug_assert!(
-            self.watermark <= self.handed,
-            "nothing was processed that was not handed over"
-        );
+        debug_assert!(self.watermark <= self.handed, "nothing was processed that was not handed over");
         self.drop_covered();
         more
     }
@@ -234,11 +224,7 @@ impl Buffer {
     }
 
     fn is_out(&self, batch: OpId) -> bool {
-        self.front == Front::Out
-            && self
-                .batches
-                .get(self.kept)
-                .is_some_and(|b| b.given.batch == batch)
+        self.front == Front::Out && self.batches.get(self.kept).is_some_and(|b| b.given.batch == batch)
     }
 
     /// Those that the application keeps, and the front if it was handed over.
@@ -288,10 +274,7 @@ impl Buffer {
         let Some(batch) = self.batches.pop_front() else {
             return;
         };
-        debug_assert!(
-            Some(batch.given.last) <= self.handed,
-            "what was processed was handed over before"
-        );
+        debug_assert!(Some(batch.given.last) <= self.handed, "what was processed was handed over before");
         self.watermark = self.watermark.max(Some(batch.given.last));
         self.kept -= 1;
         // Not plain subtractions: the sums saturate.

@@ -128,20 +128,16 @@ impl Reader {
         }
         Some(match self.cursor {
             None => Want::GetIterator(self.place()),
-            Some(cursor) => Want::GetRecords {
-                via: cursor.via,
-                limit: self.doubted_limit(self.size.limit(cfg)),
-            },
+            Some(cursor) => {
+                Want::GetRecords { via: cursor.via, limit: self.doubted_limit(self.size.limit(cfg)) }
+            }
         })
     }
 
     /// The command that [`next`](Self::next) has just asked for was issued under this id, for no more than so many records.
     pub fn sent(&mut self, op: OpId, now: Mono, limit: u32) {
         debug_assert!(self.flight.is_none(), "one stream command at a time");
-        debug_assert!(
-            self.end.is_none() && !self.paused,
-            "what ended or is paused is not read"
-        );
+        debug_assert!(self.end.is_none() && !self.paused, "what ended or is paused is not read");
         self.flight = Some(Flight {
             op,
             sent: now,
@@ -375,10 +371,7 @@ impl Reader {
 
     fn is_full(&self, cfg: &ReaderConfig) -> bool {
         let (kept, kept_bytes) = self.buffer.kept();
-        let (batches, bytes) = (
-            self.buffer.len() - kept,
-            self.buffer.bytes().saturating_sub(kept_bytes),
-        );
+        let (batches, bytes) = (self.buffer.len() - kept, self.buffer.bytes().saturating_sub(kept_bytes));
         batches > 0 && (batches as u64 >= u64::from(cfg.buffer_batches) || bytes >= cfg.buffer_bytes)
     }
 
@@ -474,11 +467,9 @@ impl Reader {
                 Kind::Iterator,
                 How::Refused(Why::Invalid | Why::OfAnotherStream),
                 IteratorFrom::At(at) | IteratorFrom::After(at),
-            ) if self.failures >= BAD_POSITION_TRIES => Event::BadPosition {
-                at,
-                tries: self.failures,
-                again_in,
-            },
+            ) if self.failures >= BAD_POSITION_TRIES => {
+                Event::BadPosition { at, tries: self.failures, again_in }
+            }
             _ => Event::Trouble { how, again_in },
         }
     }

@@ -67,10 +67,7 @@ fn even_out(fleet: &mut Fleet<'_>, open: &mut BTreeSet<(usize, usize)>, moves: &
 
 /// Gives a lease to the member of this place in `open`.
 fn give(
-    fleet: &mut Fleet<'_>,
-    open: &mut BTreeSet<(usize, usize)>,
-    place: (usize, usize),
-    lease: usize,
+    fleet: &mut Fleet<'_>, open: &mut BTreeSet<(usize, usize)>, place: (usize, usize), lease: usize,
 ) -> Move {
     open.remove(&place);
     let member = &mut fleet.members[place.1];

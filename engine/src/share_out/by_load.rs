@@ -33,11 +33,7 @@ pub struct LoadOptions {
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self {
-            rebalance_threshold_percent: 10,
-            dampening_percent: 60,
-            allow_overshoot: true,
-        }
+        Self { rebalance_threshold_percent: 10, dampening_percent: 60, allow_overshoot: true }
     }
 }
 
@@ -48,10 +44,7 @@ impl Default for LoadOptions {
 /// own owner has room. If leases have a throughput of less than 1 KiB/s on average, this is
 /// [`by_count()`](super::by_count()).
 pub fn by_load(
-    candidates: &[Candidate],
-    leases: &[Portion],
-    options: &LoadOptions,
-    balance: bool,
+    candidates: &[Candidate], leases: &[Portion], options: &LoadOptions, balance: bool,
     mut draw: impl FnMut(usize) -> u64,
 ) -> Vec<Move> {
     let mut fleet = Fleet::new(candidates, leases);
@@ -123,8 +116,7 @@ struct Place {
 impl Ord for Place {
     fn cmp(&self, other: &Self) -> Ordering {
         let full = self.full.total_cmp(&other.full);
-        full.then(self.leases.cmp(&other.leases))
-            .then(self.member.cmp(&other.member))
+        full.then(self.leases.cmp(&other.leases)).then(self.member.cmp(&other.member))
     }
 }
 
@@ -202,18 +194,10 @@ fn sources_by(measure: &Measure<'_>, assigned: &[u128], options: &LoadOptions) -
         let full = ratio(reading);
         let goal = measure.ratio(reading.limit).min(1.0);
         let take = assigned[reading.member] as f64 * ((full - goal) / full) * dampening;
-        Source {
-            member: reading.member,
-            full,
-            goal,
-            take,
-            of_leases: measure.of == Of::Leases,
-        }
+        Source { member: reading.member, full, goal, take, of_leases: measure.of == Of::Leases }
     };
     let sources = giving.into_iter().map(source);
-    sources
-        .filter(|source| source.full > source.goal + MARGIN)
-        .collect()
+    sources.filter(|source| source.full > source.goal + MARGIN).collect()
 }
 
 /// A fleet and what its members carry.
@@ -292,11 +276,7 @@ impl<'a> Loads<'a> {
         debug_assert!(full.is_finite() && full >= 0.0, "a load is a number");
         let known = &self.fleet.members[member];
         if known.has_room() {
-            queue.insert(Place {
-                full,
-                leases: known.leases,
-                member,
-            });
+            queue.insert(Place { full, leases: known.leases, member });
         }
     }
 
@@ -334,11 +314,7 @@ impl<'a> Loads<'a> {
 
     /// How full each member is by the fullest of its measures.
     fn rooms(&self) -> Vec<Room> {
-        let none = Room {
-            full: 0.0,
-            unit: self.target,
-            headroom: f64::INFINITY,
-        };
+        let none = Room { full: 0.0, unit: self.target, headroom: f64::INFINITY };
         let mut rooms = vec![none; self.fleet.members.len()];
         for measure in &self.measures {
             for reading in &measure.readings {
@@ -358,11 +334,7 @@ impl<'a> Loads<'a> {
 
     /// The leases of a member that it gives for a weight of `take`, the lightest first.
     fn pick(
-        &self,
-        movable: &[usize],
-        take: f64,
-        options: &LoadOptions,
-        draw: &mut impl FnMut(usize) -> u64,
+        &self, movable: &[usize], take: f64, options: &LoadOptions, draw: &mut impl FnMut(usize) -> u64,
     ) -> Vec<usize> {
         let mut drawn: Vec<(u64, usize)> = movable.iter().map(|lease| (draw(*lease), *lease)).collect();
         drawn.sort_unstable();
@@ -388,11 +360,7 @@ impl<'a> Loads<'a> {
     ///
     /// A destination that refuses a lease refuses all heavier ones, so it is not asked again for this source.
     fn hand_out(
-        &mut self,
-        source: Source,
-        picked: &[usize],
-        rooms: &mut [Room],
-        queue: &mut BTreeSet<Place>,
+        &mut self, source: Source, picked: &[usize], rooms: &mut [Room], queue: &mut BTreeSet<Place>,
         moves: &mut Vec<Move>,
     ) {
         let mut refused = Vec::new();

@@ -38,10 +38,7 @@ pub(crate) fn is_even_by_count(candidates: &[Candidate], loads: &[Load]) -> bool
 /// Whether [`by_load`](super::by_load()) moves none of these leases, of which none is available. `light` gives the leases with less than a
 /// throughput: the owner of each, as in `loads`, and its throughput.
 pub(crate) fn is_even_by_load<I: Iterator<Item = (Option<usize>, u64)>>(
-    candidates: &[Candidate],
-    loads: &[Load],
-    light: impl FnOnce(u64) -> I,
-    options: &LoadOptions,
+    candidates: &[Candidate], loads: &[Load], light: impl FnOnce(u64) -> I, options: &LoadOptions,
 ) -> bool {
     let known = loads.iter().map(|load| u128::from(load.known)).sum();
     let Some(scale) = Scale::new(loads.iter().map(|load| load.throughput).sum(), known) else {

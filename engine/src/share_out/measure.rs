@@ -10,10 +10,7 @@ const ALPHA: f64 = 0.5;
 /// The smoothed value of a metric: that of what was captured. 0 if nothing was.
 pub(super) fn smoothed(metric: &FleetMetric) -> f64 {
     let captured = metric.recent.iter().filter(|value| **value >= 0);
-    captured
-        .map(|value| *value as f64)
-        .reduce(|old, new| ALPHA * new + (1.0 - ALPHA) * old)
-        .unwrap_or(0.0)
+    captured.map(|value| *value as f64).reduce(|old, new| ALPHA * new + (1.0 - ALPHA) * old).unwrap_or(0.0)
 }
 
 /// What a measure says of one member. It is in the unit of the measure, and not negative.
@@ -46,11 +43,7 @@ pub(super) struct Measure<'a> {
 impl Measure<'_> {
     /// How much of the average a value is. At an average of 0, all values are 0.
     pub(super) fn ratio(&self, value: f64) -> f64 {
-        if self.average > 0.0 {
-            value / self.average
-        } else {
-            0.0
-        }
+        if self.average > 0.0 { value / self.average } else { 0.0 }
     }
 
     /// Computes the average anew.
@@ -78,11 +71,7 @@ pub(super) fn measures<'a>(members: &[Member<'a>], assigned: &[f64]) -> Vec<Meas
         }
     }
     let measure = |(of, readings)| {
-        let mut measure = Measure {
-            of,
-            readings,
-            average: 0.0,
-        };
+        let mut measure = Measure { of, readings, average: 0.0 };
         measure.weigh();
         measure
     };

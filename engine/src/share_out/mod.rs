@@ -97,9 +97,7 @@ impl Candidate {
     /// Whether it can be compared with others: every metric has a limit and was captured last time.
     fn is_usable(&self) -> bool {
         let captured = |metric: &FleetMetric| metric.recent.last().is_none_or(|value| *value >= 0);
-        self.metrics
-            .iter()
-            .all(|metric| metric.limit > 0 && captured(metric))
+        self.metrics.iter().all(|metric| metric.limit > 0 && captured(metric))
     }
 }
 
@@ -164,9 +162,8 @@ struct Fleet<'a> {
 /// The candidates that take part, in the order of their ids, and of each candidate the number of the member that stands for it.
 fn members(candidates: &[Candidate]) -> (Vec<Member<'_>>, Vec<Option<usize>>) {
     let some_usable = candidates.iter().any(Candidate::is_usable);
-    let mut chosen: Vec<usize> = (0..candidates.len())
-        .filter(|index| !some_usable || candidates[*index].is_usable())
-        .collect();
+    let mut chosen: Vec<usize> =
+        (0..candidates.len()).filter(|index| !some_usable || candidates[*index].is_usable()).collect();
     // A stable sort: of the entries with one id, the first comes first.
     chosen.sort_by(|a, b| candidates[*a].id.cmp(&candidates[*b].id));
     chosen.dedup_by(|a, b| candidates[*a].id == candidates[*b].id);
@@ -175,23 +172,13 @@ fn members(candidates: &[Candidate]) -> (Vec<Member<'_>>, Vec<Option<usize>>) {
         numbers[*index] = Some(number);
     }
     // What another entry of a member has is the member's, too.
-    for (index, number) in numbers
-        .iter_mut()
-        .enumerate()
-        .filter(|(_, number)| number.is_none())
-    {
+    for (index, number) in numbers.iter_mut().enumerate().filter(|(_, number)| number.is_none()) {
         let id = &candidates[index].id;
-        *number = chosen
-            .binary_search_by(|index| candidates[*index].id.cmp(id))
-            .ok();
+        *number = chosen.binary_search_by(|index| candidates[*index].id.cmp(id)).ok();
     }
     let member = |index: &usize| Member {
         index: *index,
-        metrics: if some_usable {
-            &candidates[*index].metrics
-        } else {
-            &[]
-        },
+        metrics: if some_usable { &candidates[*index].metrics } else { &[] },
         most: candidates[*index].most.map_or(usize::MAX, |most| most as usize),
         leases: 0,
     };
@@ -211,11 +198,7 @@ impl<'a> Fleet<'a> {
                 members[member].leases += 1;
             }
         }
-        Self {
-            members,
-            leases,
-            owners,
-        }
+        Self { members, leases, owners }
     }
 
     /// The available leases, in the order of the caller.
@@ -236,9 +219,6 @@ impl<'a> Fleet<'a> {
 
     /// The move of a lease to a member.
     fn to(&self, lease: usize, member: usize) -> Move {
-        Move {
-            lease,
-            to: self.members[member].index,
-        }
+        Move { lease, to: self.members[member].index }
     }
 }

@@ -49,17 +49,11 @@ pub(crate) fn whole_seconds(span: Span) -> i64 {
 /// The workers that live and the leader, in the order of their names. The leader has no more than `most` leases, if it says so; it need
 /// not report.
 pub fn candidates<'a>(
-    live: impl Iterator<Item = &'a FleetWorker>,
-    leader: &WorkerId,
-    most: Option<u32>,
+    live: impl Iterator<Item = &'a FleetWorker>, leader: &WorkerId, most: Option<u32>,
 ) -> Vec<Candidate> {
     let mut candidates: BTreeMap<WorkerId, Candidate> = live
         .map(|worker| {
-            let candidate = Candidate {
-                id: worker.id.clone(),
-                metrics: worker.metrics.clone(),
-                most: None,
-            };
+            let candidate = Candidate { id: worker.id.clone(), metrics: worker.metrics.clone(), most: None };
             (worker.id.clone(), candidate)
         })
         .collect();
@@ -80,9 +74,7 @@ pub(crate) fn index_of(candidates: &[Candidate], worker: &WorkerId) -> Option<us
 /// A lease to be shared out among `candidates`, which stand in the order of their names. `is_settled` says of the row and its owner
 /// whether nothing is going on with the lease.
 pub fn portion(
-    row: Option<&LeaseRow>,
-    available: bool,
-    candidates: &[Candidate],
+    row: Option<&LeaseRow>, available: bool, candidates: &[Candidate],
     is_settled: impl FnOnce(&LeaseRow, &WorkerId) -> bool,
 ) -> Portion {
     // A lease that is being handed over counts for its next owner.

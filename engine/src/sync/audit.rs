@@ -25,10 +25,7 @@ impl Gaps {
     fn new(ranges: impl Iterator<Item = HashRange>) -> Self {
         let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_unstable();
-        Self {
-            ranges: ranges.into_iter(),
-            next: Some(0),
-        }
+        Self { ranges: ranges.into_iter(), next: Some(0) }
     }
 }
 
@@ -39,20 +36,14 @@ impl Iterator for Gaps {
         while let Some(next) = self.next {
             let Some(range) = self.ranges.next() else {
                 self.next = None;
-                return Some(HashRange {
-                    start: HashKey(next),
-                    end: HashKey::MAX,
-                });
+                return Some(HashRange { start: HashKey(next), end: HashKey::MAX });
             };
             if range.end.0 < next || range.end < range.start {
                 continue;
             }
             self.next = range.end.0.checked_add(1);
             if range.start.0 > next {
-                return Some(HashRange {
-                    start: HashKey(next),
-                    end: HashKey(range.start.0 - 1),
-                });
+                return Some(HashRange { start: HashKey(next), end: HashKey(range.start.0 - 1) });
             }
         }
         None
@@ -65,10 +56,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn range(start: u128, end: u128) -> HashRange {
-        HashRange {
-            start: HashKey(start),
-            end: HashKey(end),
-        }
+        HashRange { start: HashKey(start), end: HashKey(end) }
     }
 
     #[test]
@@ -76,10 +64,7 @@ mod tests {
         assert_eq!(holes([].into_iter()), [HashRange::ALL]);
         assert_eq!(holes([HashRange::ALL].into_iter()), []);
         assert_eq!(holes([range(0, 0), range(1, u128::MAX)].into_iter()), []);
-        assert_eq!(
-            holes([range(1, u128::MAX - 1)].into_iter()),
-            [range(0, 0), range(u128::MAX, u128::MAX)]
-        );
+        assert_eq!(holes([range(1, u128::MAX - 1)].into_iter()), [range(0, 0), range(u128::MAX, u128::MAX)]);
     }
 
     #[test]
@@ -90,10 +75,7 @@ mod tests {
 
     #[test]
     fn a_range_turned_round_covers_nothing() {
-        assert_eq!(
-            first_hole([range(9, 5), range(u128::MAX, 0)].into_iter()),
-            Some(HashRange::ALL)
-        );
+        assert_eq!(first_hole([range(9, 5), range(u128::MAX, 0)].into_iter()), Some(HashRange::ALL));
     }
 
     proptest! {

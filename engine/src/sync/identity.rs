@@ -76,32 +76,16 @@ pub(crate) struct Judged {
 
 impl Judged {
     /// All of them.
-    pub(crate) const ALL: Judged = Judged {
-        range: true,
-        parents: true,
-        named: false,
-    };
+    pub(crate) const ALL: Judged = Judged { range: true, parents: true, named: false };
 
     /// Those of a row that names the stream.
-    pub(crate) const NAMED: Judged = Judged {
-        range: false,
-        parents: false,
-        named: true,
-    };
+    pub(crate) const NAMED: Judged = Judged { range: false, parents: false, named: true };
 }
 
 /// How a row does not fit a shard of the same name; absent: it may well be that shard's.
 pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Misfit> {
-    let found = |detail: String| Misfit {
-        lease: row.key.clone(),
-        detail,
-        certain: true,
-        checkpoint: None,
-    };
-    let misplaced = |detail: String| Misfit {
-        checkpoint: Some(row.checkpoint),
-        ..found(detail)
-    };
+    let found = |detail: String| Misfit { lease: row.key.clone(), detail, certain: true, checkpoint: None };
+    let misplaced = |detail: String| Misfit { checkpoint: Some(row.checkpoint), ..found(detail) };
     if let Some(range) = row.range.filter(|range| judged.range && *range != shard.range) {
         return Some(found(format!(
             "the row says that it takes the hash keys {} to {}, and its shard takes {} to {}",
@@ -121,9 +105,7 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Mi
     if let Checkpoint::At(position) = row.checkpoint
         && let Some((_, of)) = of_another_shard(shard.id.as_str(), [position.sequence])
     {
-        return Some(misplaced(format!(
-            "the checkpoint {position} is a number of shard {of}"
-        )));
+        return Some(misplaced(format!("the checkpoint {position} is a number of shard {of}")));
     }
     match row.checkpoint {
         Checkpoint::At(position) if position.sequence < shard.starting => Some(misplaced(format!(
@@ -131,9 +113,7 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Mi
             shard.starting
         ))),
         Checkpoint::At(position) if shard.ending.is_some_and(|ending| position.sequence > ending) => {
-            Some(misplaced(format!(
-                "the checkpoint {position} is after the last number of its shard"
-            )))
+            Some(misplaced(format!("the checkpoint {position} is after the last number of its shard")))
         }
         Checkpoint::ShardEnd if shard.is_open() => Some(Misfit {
             certain: false,
@@ -146,9 +126,7 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Mi
 /// Whether a table is another stream's than the one whose shards these are, by all that its rows say of their shards. `identity`: the stream as
 /// the service describes it, if that is known; rows that name this stream are its own.
 pub fn is_of_another<'a>(
-    rows: impl Iterator<Item = &'a LeaseRow>,
-    shards: &[Shard],
-    identity: Option<&StreamIdentity>,
+    rows: impl Iterator<Item = &'a LeaseRow>, shards: &[Shard], identity: Option<&StreamIdentity>,
 ) -> bool {
     let by_id = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
     let judged = |row: &LeaseRow| match identity.is_some() && row.stream.as_ref() == identity {
@@ -160,8 +138,7 @@ pub fn is_of_another<'a>(
 
 /// Compares rows with the shards of their names. `judged`: the traits of a row that count.
 pub(crate) fn compare<'a>(
-    rows: impl Iterator<Item = &'a LeaseRow>,
-    shards: &BTreeMap<&str, &Shard>,
+    rows: impl Iterator<Item = &'a LeaseRow>, shards: &BTreeMap<&str, &Shard>,
     judged: impl Fn(&LeaseRow) -> Judged,
 ) -> Comparison {
     let mut comparison = Comparison::default();
@@ -216,54 +193,24 @@ mod tests {
 
     #[test]
     fn a_row_of_the_shard_fits_wherever_it_is() {
-        for checkpoint in [
-            at(100),
-            at(150),
-            at(200),
-            Checkpoint::TrimHorizon,
-            Checkpoint::ShardEnd,
-        ] {
-            assert_eq!(
-                misfit(&row(checkpoint), &shard("a", Some(200)), Judged::ALL),
-                None
-            );
+        for checkpoint in [at(100), at(150), at(200), Checkpoint::TrimHorizon, Checkpoint::ShardEnd] {
+            assert_eq!(misfit(&row(checkpoint), &shard("a", Some(200)), Judged::ALL), None);
         }
-        for checkpoint in [
-            at(100),
-            at(1_000_000),
-            Checkpoint::Latest,
-            Checkpoint::AtTimestamp,
-        ] {
+        for checkpoint in [at(100), at(1_000_000), Checkpoint::Latest, Checkpoint::AtTimestamp] {
             assert_eq!(misfit(&row(checkpoint), &shard("a", None), Judged::ALL), None);
         }
         let bare = LeaseRow::new("a".into(), Checkpoint::Latest);
         assert_eq!(misfit(&bare, &shard("a", None), Judged::ALL), None);
-        let orphan = Shard {
-            parent: None,
-            ..shard("a", None)
-        };
-        assert_eq!(
-            misfit(&row(at(100)), &orphan, Judged::ALL),
-            None,
-            "parents may have been trimmed"
-        );
+        let orphan = Shard { parent: None, ..shard("a", None) };
+        assert_eq!(misfit(&row(at(100)), &orphan, Judged::ALL), None, "parents may have been trimmed");
     }
 
     #[test]
     fn a_row_of_another_shard_is_told_by_what_never_changes() {
-        let half = HashRange {
-            start: HashKey(0),
-            end: HashKey(1 << 127),
-        };
+        let half = HashRange { start: HashKey(0), end: HashKey(1 << 127) };
         let others = [
-            LeaseRow {
-                range: Some(half),
-                ..row(at(150))
-            },
-            LeaseRow {
-                parents: vec!["q".into()],
-                ..row(at(150))
-            },
+            LeaseRow { range: Some(half), ..row(at(150)) },
+            LeaseRow { parents: vec!["q".into()], ..row(at(150)) },
             row(at(99)),
             row(at(201)),
         ];
@@ -272,11 +219,7 @@ mod tests {
             assert!(found.is_some_and(|found| found.certain), "{other:?}");
             let numbers_alone = other.checkpoint != at(150);
             let found = misfit(&other, &shard("a", Some(200)), NAMED);
-            assert_eq!(
-                found.is_some(),
-                numbers_alone,
-                "the row names the stream: {other:?}"
-            );
+            assert_eq!(found.is_some(), numbers_alone, "the row names the stream: {other:?}");
         }
     }
 
@@ -290,13 +233,7 @@ mod tests {
     fn proof_comes_before_suspicion() {
         let (a, b) = (shard("a", None), shard("b", None));
         let shards = BTreeMap::from([("a", &a), ("b", &b)]);
-        let rows = [
-            row(Checkpoint::ShardEnd),
-            LeaseRow {
-                key: "b".into(),
-                ..row(at(1))
-            },
-        ];
+        let rows = [row(Checkpoint::ShardEnd), LeaseRow { key: "b".into(), ..row(at(1)) }];
         let worst = |rows: &[LeaseRow]| {
             let compared = compare(rows.iter(), &shards, |_| Judged::ALL);
             compared.worst().map(|found| found.lease.clone())
@@ -312,18 +249,11 @@ mod tests {
         let identity = |created| StreamIdentity::new(arn, Wall(created)).unwrap();
         let (orders, former) = (identity(1_000), identity(9_000));
         let rows: Vec<LeaseRow> = ["a", "b", "c"]
-            .map(|key| LeaseRow {
-                key: key.into(),
-                stream: Some(orders.clone()),
-                ..row(at(1))
-            })
+            .map(|key| LeaseRow { key: key.into(), stream: Some(orders.clone()), ..row(at(1)) })
             .into();
         let shards = ["a", "b", "c"].map(|name| shard(name, None));
         let of = |identity| is_of_another(rows.iter(), &shards, identity);
-        assert_eq!(
-            (of(Some(&orders)), of(Some(&former)), of(None)),
-            (false, true, true)
-        );
+        assert_eq!((of(Some(&orders)), of(Some(&former)), of(None)), (false, true, true));
     }
 
     /// Most rows decide; those that only say where to begin are of any stream.
@@ -336,10 +266,7 @@ mod tests {
             let rows: Vec<LeaseRow> = names
                 .into_iter()
                 .zip(checkpoints)
-                .map(|(name, checkpoint)| LeaseRow {
-                    key: name.into(),
-                    ..row(checkpoint)
-                })
+                .map(|(name, checkpoint)| LeaseRow { key: name.into(), ..row(checkpoint) })
                 .collect();
             let judged = |row: &LeaseRow| match names.iter().position(|name| *name == row.key.as_str()) {
                 Some(at) if at < named => NAMED,
@@ -366,12 +293,8 @@ mod tests {
         let shards: BTreeMap<&str, &Shard> = names.into_iter().zip(&shards).collect();
         let compared = |checkpoints: [Checkpoint; 3]| {
             let rows = names.into_iter().zip(checkpoints);
-            let rows: Vec<LeaseRow> = rows
-                .map(|(name, checkpoint)| LeaseRow {
-                    key: name.into(),
-                    ..row(checkpoint)
-                })
-                .collect();
+            let rows: Vec<LeaseRow> =
+                rows.map(|(name, checkpoint)| LeaseRow { key: name.into(), ..row(checkpoint) }).collect();
             let compared = compare(rows.iter(), &shards, |_| NAMED);
             assert!(!compared.is_of_another(), "all rows name the stream");
             compared.may_be_made_anew()
@@ -386,22 +309,13 @@ mod tests {
 
     #[test]
     fn checkpoints_that_are_no_places_are_told_from_other_traits() {
-        let half = HashRange {
-            start: HashKey(0),
-            end: HashKey(1),
-        };
-        let wrong = LeaseRow {
-            range: Some(half),
-            ..row(at(150))
-        };
+        let half = HashRange { start: HashKey(0), end: HashKey(1) };
+        let wrong = LeaseRow { range: Some(half), ..row(at(150)) };
         let s = shard("a", None);
         let shards = BTreeMap::from([("a", &s)]);
         let misplaced = |row: &LeaseRow| {
             let compared = compare([row].into_iter(), &shards, |_| Judged::ALL);
-            compared
-                .misplaced()
-                .map(|(_, checkpoint)| checkpoint)
-                .collect::<Vec<_>>()
+            compared.misplaced().map(|(_, checkpoint)| checkpoint).collect::<Vec<_>>()
         };
         assert_eq!(misplaced(&wrong), []);
         assert_eq!(misplaced(&row(at(1))), [at(1)]);

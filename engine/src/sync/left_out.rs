@@ -13,9 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 ///
 /// Where the application begins with the open shards, nothing was left out that would be read.
 pub(crate) fn left_out(
-    filled: &BTreeMap<LeaseKey, Vec<ShardId>>,
-    leased: impl Fn(&ShardId) -> bool,
-    shards: &[Shard],
+    filled: &BTreeMap<LeaseKey, Vec<ShardId>>, leased: impl Fn(&ShardId) -> bool, shards: &[Shard],
     initial: InitialPosition,
 ) -> Vec<PlannedLease> {
     if initial == InitialPosition::Latest {
@@ -78,9 +76,7 @@ mod tests {
             shard("e", &["c", "d"]),
         ];
         let named = |parents: &[&str]| parents.iter().map(|id| ShardId::from(*id)).collect();
-        let map = filled
-            .iter()
-            .map(|(id, parents)| (LeaseKey::from(*id), named(parents)));
+        let map = filled.iter().map(|(id, parents)| (LeaseKey::from(*id), named(parents)));
         let leased = |id: &ShardId| {
             let filled = filled.iter().any(|(known, _)| *known == id.as_str());
             filled || also_leased.contains(&id.as_str())
@@ -91,10 +87,7 @@ mod tests {
             _ => Checkpoint::AtTimestamp,
         };
         assert!(created.iter().all(|planned| planned.row.checkpoint == start));
-        created
-            .iter()
-            .map(|planned| planned.row.key.to_string())
-            .collect()
+        created.iter().map(|planned| planned.row.key.to_string()).collect()
     }
 
     #[test]
@@ -109,11 +102,7 @@ mod tests {
             [""; 0],
             "it is the first, and z is forgotten"
         );
-        assert_eq!(
-            creates(&[("b", &[])], &["a"], horizon),
-            [""; 0],
-            "it has a lease by now"
-        );
+        assert_eq!(creates(&[("b", &[])], &["a"], horizon), [""; 0], "it has a lease by now");
         let since = InitialPosition::AtTimestamp(crate::time::Wall(5));
         assert_eq!(creates(&[("b", &[])], &[], since), ["a"]);
         assert_eq!(creates(&[("b", &[])], &[], InitialPosition::Latest), [""; 0]);

@@ -64,23 +64,16 @@ impl fmt::Display for BadListing {
         match self {
             Self::Empty => f.write_str("expected at least one shard, found an empty listing"),
             Self::OpenParent { parent, child } => {
-                write!(
-                    f,
-                    "expected {parent} to be closed, as {child} is its child, found it open"
-                )
+                write!(f, "expected {parent} to be closed, as {child} is its child, found it open")
             }
-            Self::OlderThanParent { parent, child } => write!(
-                f,
-                "expected {child} to begin after its parent {parent}, found that it began before"
-            ),
+            Self::OlderThanParent { parent, child } => {
+                write!(f, "expected {child} to begin after its parent {parent}, found that it began before")
+            }
             Self::Cycle { shard } => {
                 write!(f, "expected a family tree, found {shard} among its own ancestors")
             }
             Self::Reversed { shard } => {
-                write!(
-                    f,
-                    "expected {shard} to cover a hash range, found its end before its start"
-                )
+                write!(f, "expected {shard} to cover a hash range, found its end before its start")
             }
             Self::Gap { range } => write!(
                 f,
@@ -105,11 +98,7 @@ impl<'a> Lineage<'a> {
         shards.sort_by(|a, b| a.id.cmp(&b.id).then(a.is_open().cmp(&b.is_open())));
         shards.dedup_by(|a, b| a.id == b.id);
         shards.sort_by(|a, b| a.starting.cmp(&b.starting).then(a.id.cmp(&b.id)));
-        let index: BTreeMap<_, _> = shards
-            .iter()
-            .enumerate()
-            .map(|(n, shard)| (&shard.id, n))
-            .collect();
+        let index: BTreeMap<_, _> = shards.iter().enumerate().map(|(n, shard)| (&shard.id, n)).collect();
         let mut children = vec![Vec::new(); shards.len()];
         let mut parents = Vec::with_capacity(shards.len());
         for (n, shard) in shards.iter().enumerate() {
@@ -122,13 +111,7 @@ impl<'a> Lineage<'a> {
             parents.push(listed);
         }
         let ancestors_first = ancestors_first(&parents, &children);
-        Self {
-            shards,
-            index,
-            parents,
-            children,
-            ancestors_first,
-        }
+        Self { shards, index, parents, children, ancestors_first }
     }
 
     /// How many shards there are; they are numbered from 0.
@@ -190,9 +173,7 @@ impl<'a> Lineage<'a> {
                 sound[*n] = true;
             }
             if let Some(n) = sound.iter().position(|sound| !sound) {
-                return Err(BadListing::Cycle {
-                    shard: self.shards[n].id.clone(),
-                });
+                return Err(BadListing::Cycle { shard: self.shards[n].id.clone() });
             }
         }
         Ok(())
@@ -226,9 +207,7 @@ fn coverage(mut by_range: Vec<&Shard>) -> Result<(), BadListing> {
     by_range.sort_by_key(|shard| shard.range);
     for shard in &by_range {
         if shard.range.end < shard.range.start {
-            return Err(BadListing::Reversed {
-                shard: shard.id.clone(),
-            });
+            return Err(BadListing::Reversed { shard: shard.id.clone() });
         }
     }
     if let Some(range) = super::first_hole(by_range.iter().map(|shard| shard.range)) {
@@ -236,10 +215,7 @@ fn coverage(mut by_range: Vec<&Shard>) -> Result<(), BadListing> {
     }
     for pair in by_range.windows(2) {
         if pair[1].range.start <= pair[0].range.end {
-            return Err(BadListing::Overlap {
-                first: pair[0].id.clone(),
-                second: pair[1].id.clone(),
-            });
+            return Err(BadListing::Overlap { first: pair[0].id.clone(), second: pair[1].id.clone() });
         }
     }
     Ok(())
@@ -265,9 +241,7 @@ fn ancestors_first(parents: &[Vec<usize>], children: &[Vec<usize>]) -> Vec<usize
 /// Whether a shard that descends from `shard` has a lease: then `shard` itself has been read to its end before, even if its
 /// own lease is gone.
 pub(crate) fn has_leased_descendant(
-    leases: &BTreeMap<LeaseKey, Checkpoint>,
-    shards: &[Shard],
-    shard: &ShardId,
+    leases: &BTreeMap<LeaseKey, Checkpoint>, shards: &[Shard], shard: &ShardId,
 ) -> bool {
     let mut children: BTreeMap<&str, Vec<&ShardId>> = BTreeMap::new();
     for child in shards {
@@ -318,10 +292,7 @@ impl<'a> Children<'a> {
         for child in shards {
             let parents = child.parents().count();
             for parent in child.parents() {
-                named
-                    .entry(parent.as_str())
-                    .or_default()
-                    .insert(&child.id, parents);
+                named.entry(parent.as_str()).or_default().insert(&child.id, parents);
             }
         }
         Self { named }
@@ -345,10 +316,7 @@ mod tests {
             id: id.into(),
             parent: parents.first().map(|id| (*id).into()),
             adjacent_parent: parents.get(1).map(|id| (*id).into()),
-            range: HashRange {
-                start: HashKey(range.0),
-                end: HashKey(range.1),
-            },
+            range: HashRange { start: HashKey(range.0), end: HashKey(range.1) },
             starting: 1.into(),
             ending: (!open).then(|| 2.into()),
         }
@@ -404,32 +372,22 @@ mod tests {
             "expected a to be closed, as b is its child, found it open"
         );
         let circle = [shard("a", &["b"], false, ALL), shard("b", &["a"], false, ALL)];
-        assert_eq!(
-            Lineage::new(&circle).check(),
-            Err(BadListing::Cycle { shard: "a".into() })
-        );
+        assert_eq!(Lineage::new(&circle).check(), Err(BadListing::Cycle { shard: "a".into() }));
         let own = [shard("a", &["a"], false, ALL)];
-        assert_eq!(
-            Lineage::new(&own).check(),
-            Err(BadListing::Cycle { shard: "a".into() })
-        );
+        assert_eq!(Lineage::new(&own).check(), Err(BadListing::Cycle { shard: "a".into() }));
     }
 
     #[test]
     fn a_whole_listing_is_one_that_its_open_shards_cover_and_whose_children_are_younger() {
         let parent = shard("a", &[], false, ALL);
-        let child = |starting: u64, range| Shard {
-            starting: starting.into(),
-            ..shard("b", &["a"], true, range)
-        };
+        let child =
+            |starting: u64, range| Shard { starting: starting.into(), ..shard("b", &["a"], true, range) };
         let check = |listing: &[Shard]| Lineage::new(listing).check_all();
         assert_eq!(check(&[parent.clone(), child(1, ALL)]), Ok(()));
         assert!(matches!(check(&[]), Err(BadListing::Empty)));
         assert!(matches!(
             check(std::slice::from_ref(&parent)),
-            Err(BadListing::Gap {
-                range: HashRange::ALL
-            })
+            Err(BadListing::Gap { range: HashRange::ALL })
         ));
         let half = child(1, (0, 9));
         assert!(

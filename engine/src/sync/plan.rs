@@ -77,10 +77,7 @@ impl fmt::Display for Finding {
                 write!(f, "the lease of {shard} has ended although the shard is open")
             }
             Self::TrimmedUnfinished { lease } => {
-                write!(
-                    f,
-                    "the lease {lease} is unfinished although its shard was trimmed away"
-                )
+                write!(f, "the lease {lease} is unfinished although its shard was trimmed away")
             }
         }
     }
@@ -98,11 +95,8 @@ impl fmt::Display for Finding {
 ///
 /// The time grows as `n log n` with the number `n` of shards and leases.
 pub fn plan(
-    leases: &BTreeMap<LeaseKey, Checkpoint>,
-    unreadable: &BTreeSet<LeaseKey>,
-    shards: &[Shard],
-    initial: InitialPosition,
-    table_empty: bool,
+    leases: &BTreeMap<LeaseKey, Checkpoint>, unreadable: &BTreeSet<LeaseKey>, shards: &[Shard],
+    initial: InitialPosition, table_empty: bool,
 ) -> Result<Plan, BadListing> {
     let lineage = Lineage::new(shards);
     lineage.check()?;
@@ -135,26 +129,17 @@ fn open_at_start(lineage: &Lineage<'_>, initial: InitialPosition) -> Vec<Shard> 
 
 /// For an empty table: every shard open at the initial position.
 fn first_leases(
-    leases: &BTreeMap<LeaseKey, Checkpoint>,
-    lineage: &Lineage<'_>,
-    initial: InitialPosition,
+    leases: &BTreeMap<LeaseKey, Checkpoint>, lineage: &Lineage<'_>, initial: InitialPosition,
 ) -> Plan {
     let start = sentinel(initial);
     let create = lineage
         .shards()
         .filter(|shard| !leases.contains_key(shard.id.as_str()))
         .map(|shard| {
-            planned(
-                shard,
-                start,
-                format!("there are no leases yet, and the stream is read from {start}"),
-            )
+            planned(shard, start, format!("there are no leases yet, and the stream is read from {start}"))
         })
         .collect();
-    Plan {
-        create,
-        findings: Vec::new(),
-    }
+    Plan { create, findings: Vec::new() }
 }
 
 pub(super) fn sentinel(initial: InitialPosition) -> Checkpoint {
@@ -217,17 +202,9 @@ struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     fn new(
-        leases: &'a BTreeMap<LeaseKey, Checkpoint>,
-        lineage: &'a Lineage<'a>,
-        initial: InitialPosition,
+        leases: &'a BTreeMap<LeaseKey, Checkpoint>, lineage: &'a Lineage<'a>, initial: InitialPosition,
     ) -> Self {
-        Self {
-            leases,
-            lineage,
-            initial,
-            brings_unlisted: false,
-            marks: vec![Mark::default(); lineage.len()],
-        }
+        Self { leases, lineage, initial, brings_unlisted: false, marks: vec![Mark::default(); lineage.len()] }
     }
 
     fn lease(&self, shard: &ShardId) -> Option<Checkpoint> {
@@ -273,9 +250,8 @@ impl<'a> Survey<'a> {
 
     /// Walks up from every open shard without a lease, as far as there are none.
     fn mark_needed(&mut self) {
-        let mut stack: Vec<usize> = (0..self.lineage.len())
-            .filter(|n| self.lineage.shard(*n).is_open())
-            .collect();
+        let mut stack: Vec<usize> =
+            (0..self.lineage.len()).filter(|n| self.lineage.shard(*n).is_open()).collect();
         while let Some(n) = stack.pop() {
             let mark = &self.marks[n];
             if !mark.needed && !mark.passed && self.lease(&self.lineage.shard(n).id).is_none() {
@@ -308,9 +284,7 @@ impl<'a> Survey<'a> {
         let leased_parent = shard.parents().any(|parent| self.lease(parent).is_some());
         let parents = lineage.parents(n);
         let below = leased_parent
-            || parents
-                .iter()
-                .any(|p| self.marks[*p].below || self.marks[*p].root || self.marks[*p].read)
+            || parents.iter().any(|p| self.marks[*p].below || self.marks[*p].root || self.marks[*p].read)
             || self.marks[n].unfinished.is_some()
             || self.may_come(shard).is_some();
         self.marks[n].below = below;
@@ -356,10 +330,9 @@ impl<'a> Survey<'a> {
         let (mark, id) = (&self.marks[n], &self.lineage.shard(n).id);
         if mark.root {
             return match mark.skipped {
-                None => format!(
-                    "it is the oldest listed ancestor, without a lease, on the way to {}",
-                    child.id
-                ),
+                None => {
+                    format!("it is the oldest listed ancestor, without a lease, on the way to {}", child.id)
+                }
                 Some(before) => format!("it is on the way to {}, and {}", child.id, begun_after(before)),
             };
         }
@@ -372,10 +345,7 @@ impl<'a> Survey<'a> {
             (None, Some(_)) => "follows one that was or is being read",
             (None, None) => "may still get a lease",
         };
-        format!(
-            "it was merged into {}, whose other parent {other} {state}",
-            child.id
-        )
+        format!("it was merged into {}, whose other parent {other} {state}", child.id)
     }
 
     /// A parent that is neither listed nor leased, and that an unfinished lease of a shard that is not listed may bring.
@@ -436,20 +406,14 @@ impl<'a> Survey<'a> {
             if let Some((checkpoint, reason)) = &mark.create {
                 plan.create.push(planned(shard, *checkpoint, reason.clone()));
             } else if let (true, Some(behind)) = (mark.needed, mark.behind) {
-                plan.findings.push(Finding::Waits {
-                    shard: shard.id.clone(),
-                    behind: behind.clone(),
-                });
+                plan.findings.push(Finding::Waits { shard: shard.id.clone(), behind: behind.clone() });
             } else if shard.is_open() && self.lease(&shard.id) == Some(Checkpoint::ShardEnd) {
-                plan.findings.push(Finding::EndedButOpen {
-                    shard: shard.id.clone(),
-                });
+                plan.findings.push(Finding::EndedButOpen { shard: shard.id.clone() });
             }
         }
         for (lease, checkpoint) in self.leases {
             if !checkpoint.is_end() && self.lineage.find(&lease.to_shard()).is_none() {
-                plan.findings
-                    .push(Finding::TrimmedUnfinished { lease: lease.clone() });
+                plan.findings.push(Finding::TrimmedUnfinished { lease: lease.clone() });
             }
         }
         plan

@@ -21,11 +21,7 @@ pub(crate) struct Unlisted<'a> {
 impl<'a> Unlisted<'a> {
     /// The shard of a row.
     pub(crate) fn of(row: &'a LeaseRow) -> Self {
-        Self {
-            id: row.key.as_str(),
-            parents: &row.parents,
-            range: row.range,
-        }
+        Self { id: row.key.as_str(), parents: &row.parents, range: row.range }
     }
 }
 
@@ -34,16 +30,10 @@ pub(crate) fn stands_against(ours: Unlisted<'_>, shards: &[Shard]) -> Option<Sha
     let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
     // What is below a forgotten shard is younger.
     let newest = listed.keys().next_back();
-    if let Some(shard) = newest
-        .and_then(|id| listed.get(id))
-        .filter(|shard| is_older(shard, ours))
-    {
+    if let Some(shard) = newest.and_then(|id| listed.get(id)).filter(|shard| is_older(shard, ours)) {
         return Some(shard.id.clone());
     }
-    let parent = ours
-        .parents
-        .iter()
-        .find(|parent| listed.contains_key(parent.as_str()));
+    let parent = ours.parents.iter().find(|parent| listed.contains_key(parent.as_str()));
     // No two shards that are open at one moment take the same keys: one that was there before ours, and is open, is above ours.
     let above = |shard: &&Shard| {
         let overlaps = ours.range.is_some_and(|range| range.overlaps(shard.range));
@@ -73,17 +63,11 @@ mod tests {
     const ALL: HashRange = HashRange::ALL;
 
     fn lower() -> HashRange {
-        HashRange {
-            start: HashKey(0),
-            end: HashKey(9),
-        }
+        HashRange { start: HashKey(0), end: HashKey(9) }
     }
 
     fn upper() -> HashRange {
-        HashRange {
-            start: HashKey(10),
-            end: HashKey::MAX,
-        }
+        HashRange { start: HashKey(10), end: HashKey::MAX }
     }
 
     fn shard(id: &str, parent: Option<&str>, open: bool, range: HashRange) -> Shard {
@@ -99,11 +83,7 @@ mod tests {
 
     fn against(id: &str, parents: &[&str], range: Option<HashRange>, shards: &[Shard]) -> Option<String> {
         let parents: Vec<ShardId> = parents.iter().map(|id| (*id).into()).collect();
-        let ours = Unlisted {
-            id,
-            parents: &parents,
-            range,
-        };
+        let ours = Unlisted { id, parents: &parents, range };
         stands_against(ours, shards).map(|id| id.to_string())
     }
 
@@ -124,10 +104,7 @@ mod tests {
             shard("s2", Some("s0"), true, upper()),
             shard("s3", Some("s1"), true, lower()),
         ];
-        assert_eq!(
-            against("s1", &["s0"], Some(lower()), &listing),
-            Some("s0".to_owned())
-        );
+        assert_eq!(against("s1", &["s0"], Some(lower()), &listing), Some("s0".to_owned()));
     }
 
     #[test]
@@ -150,15 +127,8 @@ mod tests {
         ];
         assert_eq!(against("s2", &["s0"], Some(upper()), &listing), None);
         assert_eq!(against("s2", &[], None, &listing), None);
-        let closed_late = [
-            shard("s0", None, false, lower()),
-            shard("s6", Some("s0"), true, ALL),
-        ];
-        assert_eq!(
-            against("s2", &[], Some(upper()), &closed_late),
-            None,
-            "it was closed after ours began"
-        );
+        let closed_late = [shard("s0", None, false, lower()), shard("s6", Some("s0"), true, ALL)];
+        assert_eq!(against("s2", &[], Some(upper()), &closed_late), None, "it was closed after ours began");
         let other_names = [shard("an-older-name", None, true, ALL)];
         assert_eq!(against("s2", &[], Some(upper()), &other_names), None);
     }

@@ -16,12 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// # Errors
 /// The listing contradicts itself.
 pub fn missing(
-    leases: &BTreeMap<LeaseKey, Checkpoint>,
-    unreadable: &BTreeSet<LeaseKey>,
-    shards: &[Shard],
-    initial: InitialPosition,
-    table_empty: bool,
-    finished: Finished,
+    leases: &BTreeMap<LeaseKey, Checkpoint>, unreadable: &BTreeSet<LeaseKey>, shards: &[Shard],
+    initial: InitialPosition, table_empty: bool, finished: Finished,
 ) -> Result<Plan, BadListing> {
     let mut plan = plan(leases, unreadable, shards, initial, table_empty)?;
     if !table_empty && finished != Finished::WhenRead {
@@ -37,19 +33,13 @@ pub fn missing(
 /// There are such only from the trim horizon. From elsewhere, what was there before is not wanted. A shard whose parent is
 /// neither listed nor leased waits as long as an unfinished lease of a shard that is not listed either may bring that parent.
 pub(super) fn unread(
-    leases: &BTreeMap<LeaseKey, Checkpoint>,
-    unreadable: &BTreeSet<LeaseKey>,
-    shards: &[Shard],
-    initial: InitialPosition,
-    planned_already: &[PlannedLease],
+    leases: &BTreeMap<LeaseKey, Checkpoint>, unreadable: &BTreeSet<LeaseKey>, shards: &[Shard],
+    initial: InitialPosition, planned_already: &[PlannedLease],
 ) -> Vec<PlannedLease> {
     if initial != InitialPosition::TrimHorizon {
         return Vec::new();
     }
-    let known: BTreeSet<_> = planned_already
-        .iter()
-        .map(|lease| lease.row.key.as_str())
-        .collect();
+    let known: BTreeSet<_> = planned_already.iter().map(|lease| lease.row.key.as_str()).collect();
     let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
     let brings_unlisted = brings_unlisted(leases, unreadable, shards);
     let lost = |parent: &ShardId| !listed.contains(parent.as_str()) && !leases.contains_key(parent.as_str());
@@ -58,20 +48,14 @@ pub(super) fn unread(
         .filter(|shard| !leases.contains_key(shard.id.as_str()) && !known.contains(shard.id.as_str()))
         .filter(|shard| !brings_unlisted || !shard.parents().any(lost))
         .map(|shard| {
-            planned(
-                shard,
-                Checkpoint::TrimHorizon,
-                "its shard is listed, and nobody has read it".to_owned(),
-            )
+            planned(shard, Checkpoint::TrimHorizon, "its shard is listed, and nobody has read it".to_owned())
         })
         .collect()
 }
 
 /// Whether there is an unfinished lease of a shard that is not listed, whose end may bring shards that are not either.
 pub(super) fn brings_unlisted(
-    leases: &BTreeMap<LeaseKey, Checkpoint>,
-    unreadable: &BTreeSet<LeaseKey>,
-    shards: &[Shard],
+    leases: &BTreeMap<LeaseKey, Checkpoint>, unreadable: &BTreeSet<LeaseKey>, shards: &[Shard],
 ) -> bool {
     let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
     let mut forgotten = leases

@@ -23,10 +23,7 @@ impl fmt::Display for WriteError {
         match self {
             Self::ConditionFailed => f.write_str("the condition does not hold"),
             Self::Invalid { attribute, found } => {
-                write!(
-                    f,
-                    "expected {attribute} to be a whole number to add to, found type {found}"
-                )
+                write!(f, "expected {attribute} to be a whole number to add to, found type {found}")
             }
         }
     }
@@ -110,10 +107,7 @@ mod tests {
     use super::*;
 
     fn item(attributes: &[(&'static str, AttributeValue)]) -> Item {
-        attributes
-            .iter()
-            .map(|(name, value)| ((*name).into(), value.clone()))
-            .collect()
+        attributes.iter().map(|(name, value)| ((*name).into(), value.clone())).collect()
     }
 
     #[test]
@@ -139,10 +133,7 @@ mod tests {
             (equals("s", AttributeValue::s("1")), true, false),
             (equals("x", AttributeValue::Null), false, false),
             (
-                Condition::All(vec![
-                    Condition::Exists("n".into()),
-                    Condition::NotExists("s".into()),
-                ]),
+                Condition::All(vec![Condition::Exists("n".into()), Condition::NotExists("s".into())]),
                 false,
                 false,
             ),
@@ -154,11 +145,8 @@ mod tests {
 
     #[test]
     fn updates_create_count_and_leave_the_rest() {
-        let update = Update::default()
-            .set("s", AttributeValue::s("new"))
-            .add("n", 2)
-            .remove("r")
-            .remove("absent");
+        let update =
+            Update::default().set("s", AttributeValue::s("new")).add("n", 2).remove("r").remove("absent");
         let write = ItemWrite {
             key: item(&[("k", AttributeValue::s("key"))]),
             condition: Condition::NotExists("stop".into()),
@@ -176,19 +164,13 @@ mod tests {
         table.as_mut().unwrap().extend(item(&rest));
         write.carry_out(&mut table).unwrap();
         let mut expected = fresh;
-        expected.extend(item(&[
-            ("n", AttributeValue::n(4)),
-            ("other", AttributeValue::Null),
-        ]));
+        expected.extend(item(&[("n", AttributeValue::n(4)), ("other", AttributeValue::Null)]));
         assert_eq!(table, Some(expected));
     }
 
     #[test]
     fn a_refused_write_changes_nothing() {
-        let update = Update::default()
-            .set("s", AttributeValue::s("new"))
-            .add("a", 1)
-            .add("n", 1);
+        let update = Update::default().set("s", AttributeValue::s("new")).add("a", 1).add("n", 1);
         let before = item(&[("n", AttributeValue::s("one"))]);
         let mut after = before.clone();
         assert_eq!(

@@ -32,18 +32,10 @@ impl Decimal {
             digits.pop();
         }
         if digits.is_empty() {
-            return Some(Self {
-                negative: false,
-                digits,
-                exponent: 0,
-            });
+            return Some(Self { negative: false, digits, exponent: 0 });
         }
         let exponent = i64::from(exponent) + whole.len() as i64 - leading as i64;
-        Some(Self {
-            negative,
-            digits,
-            exponent,
-        })
+        Some(Self { negative, digits, exponent })
     }
 
     /// The number if it is whole and small enough.
@@ -91,24 +83,12 @@ mod tests {
 
     #[test]
     fn numbers_compare_by_value() {
-        for (a, b) in [
-            ("1", "1.0"),
-            ("100", "1E2"),
-            ("0", "-0.00"),
-            ("+5", "05"),
-            ("1.0E-6", "0.000001"),
-        ] {
+        for (a, b) in [("1", "1.0"), ("100", "1E2"), ("0", "-0.00"), ("+5", "05"), ("1.0E-6", "0.000001")] {
             assert!(same_number(a, b) && same_number(b, a), "{a} {b}");
         }
-        for (a, b) in [
-            ("1", "-1"),
-            ("1", "10"),
-            ("0.1", "0.01"),
-            ("", ""),
-            ("x", "x"),
-            (".", "."),
-            ("1e", "1"),
-        ] {
+        for (a, b) in
+            [("1", "-1"), ("1", "10"), ("0.1", "0.01"), ("", ""), ("x", "x"), (".", "."), ("1e", "1")]
+        {
             assert!(!same_number(a, b), "{a} {b}");
         }
     }
@@ -117,10 +97,7 @@ mod tests {
     fn whole_numbers_add_up() {
         assert_eq!(add_numbers("41", 1).as_deref(), Some("42"));
         assert_eq!(add_numbers("1E2", -101).as_deref(), Some("-1"));
-        assert_eq!(
-            add_numbers("18446744073709551615", 1).as_deref(),
-            Some("18446744073709551616")
-        );
+        assert_eq!(add_numbers("18446744073709551615", 1).as_deref(), Some("18446744073709551616"));
         for text in ["", "1.5", "x", "1E99", "1E2147483648", "-"] {
             assert_eq!(add_numbers(text, 1), None, "{text}");
         }

@@ -32,11 +32,7 @@ pub fn render(write: &ItemWrite) -> Rendered {
             .add
             .iter()
             .map(|(name, number)| {
-                format!(
-                    "{} {}",
-                    rendered.name(name),
-                    rendered.value(&AttributeValue::n(number))
-                )
+                format!("{} {}", rendered.name(name), rendered.value(&AttributeValue::n(number)))
             })
             .collect();
         for (keyword, parts) in [("SET", set), ("REMOVE", remove), ("ADD", add)] {
@@ -56,10 +52,7 @@ impl Rendered {
             Condition::NotExists(name) => format!("attribute_not_exists({})", self.name(name)),
             Condition::NoString(name) => {
                 let name = self.name(name);
-                format!(
-                    "NOT attribute_type({name}, {})",
-                    self.value(&AttributeValue::s("S"))
-                )
+                format!("NOT attribute_type({name}, {})", self.value(&AttributeValue::s("S")))
             }
             Condition::Equals(name, value) => format!("{} = {}", self.name(name), self.value(value)),
             Condition::All(conditions) => self.joined(conditions, " AND "),
@@ -103,11 +96,7 @@ mod tests {
     use super::*;
 
     fn write(condition: Condition, action: Action) -> ItemWrite {
-        ItemWrite {
-            key: Item::new(),
-            condition,
-            action,
-        }
+        ItemWrite { key: Item::new(), condition, action }
     }
 
     #[test]
@@ -132,10 +121,7 @@ mod tests {
             rendered.condition,
             "#n0 = :v0 AND attribute_not_exists(#n1) AND attribute_exists(#n2) AND NOT attribute_type(#n1, :v1)"
         );
-        assert_eq!(
-            rendered.update.as_deref(),
-            Some("SET #n0 = :v2, #n3 = :v3 REMOVE #n1, #n4 ADD #n5 :v4")
-        );
+        assert_eq!(rendered.update.as_deref(), Some("SET #n0 = :v2, #n3 = :v3 REMOVE #n1, #n4 ADD #n5 :v4"));
         let names: Vec<_> = rendered.names.values().map(String::as_str).collect();
         assert_eq!(names, ["counter", "next", "key", "owner", "other", "switches"]);
         let values: Vec<_> = rendered.values.into_values().collect();

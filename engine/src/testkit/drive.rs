@@ -154,11 +154,7 @@ mod tests {
             seed: 1,
             config: Config::default().with_table("app").with_stream("orders"),
         };
-        let input = Input {
-            at: Mono(5_000),
-            wall: Wall(7),
-            body: Body::Boot(Box::new(boot)),
-        };
+        let input = Input { at: Mono(5_000), wall: Wall(7), body: Body::Boot(Box::new(boot)) };
         driven.tell(input, carry);
     }
 
@@ -178,10 +174,7 @@ mod tests {
     fn what_is_kept_is_answered_later() {
         let (mut driven, mut kept) = (Driven::default(), Kept::default());
         boot(&mut driven, &mut kept);
-        assert_eq!(
-            (driven.inputs(), driven.engine().unanswered()),
-            (1, kept.commands.len())
-        );
+        assert_eq!((driven.inputs(), driven.engine().unanswered()), (1, kept.commands.len()));
         let mut services = Services::with_shards(1);
         for command in std::mem::take(&mut kept.commands) {
             let outcome = services.perform(&command);

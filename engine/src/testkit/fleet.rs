@@ -50,9 +50,7 @@ impl Carry for World {
         match &command.effect {
             // The handlers never finish opening: the engine renews its leases and scans the table, and does not read.
             Effect::Consumer(_) => None,
-            Effect::Table(TableOp::Scan {
-                after: Some(after), ..
-            }) if after.as_str() == AFTER_ALL => {
+            Effect::Table(TableOp::Scan { after: Some(after), .. }) if after.as_str() == AFTER_ALL => {
                 self.last = Some(command.op);
                 None
             }
@@ -95,23 +93,9 @@ impl Fleet {
                 .with_scan_page_limit(PAGE)
                 .with_quick_scan_interval(Config::default().scan_interval),
         };
-        let world = World {
-            services,
-            last: None,
-            kept: None,
-            notices: Vec::new(),
-        };
-        let mut fleet = Self {
-            driven: Driven::default(),
-            world,
-            silent: BTreeSet::new(),
-            reports: (0, 0),
-        };
-        let input = Input {
-            at: Mono(1_000_000),
-            wall: Wall(1_000),
-            body: Body::Boot(Box::new(boot)),
-        };
+        let world = World { services, last: None, kept: None, notices: Vec::new() };
+        let mut fleet = Self { driven: Driven::default(), world, silent: BTreeSet::new(), reports: (0, 0) };
+        let input = Input { at: Mono(1_000_000), wall: Wall(1_000), body: Body::Boot(Box::new(boot)) };
         fleet.driven.tell(input, &mut fleet.world);
         while fleet.driven.engine().held().count() < share as usize {
             fleet.come_to_last_page();
@@ -143,9 +127,7 @@ impl Fleet {
     fn report(&mut self) {
         let (workers, at) = &mut self.reports;
         *at += 1;
-        let live = (1..*workers)
-            .map(Self::worker)
-            .filter(|id| !self.silent.contains(id));
+        let live = (1..*workers).map(Self::worker).filter(|id| !self.silent.contains(id));
         let table = &mut self.world.services.table.fleet;
         table.extend(live.map(|id| (LeaseKey::from(id.as_str()), report(&id, 1_000 + *at))));
     }
@@ -156,13 +138,7 @@ impl Fleet {
     }
 
     fn rows(&mut self) -> impl Iterator<Item = &mut LeaseRow> {
-        self.world
-            .services
-            .table
-            .rows
-            .iter_mut()
-            .flatten()
-            .map(|(_, row)| row)
+        self.world.services.table.rows.iter_mut().flatten().map(|(_, row)| row)
     }
 
     fn rows_of_others(&mut self) -> impl Iterator<Item = &mut LeaseRow> {
@@ -215,12 +191,8 @@ impl Fleet {
     pub fn end_scan(&mut self) -> usize {
         let last = self.world.last.take().expect("a last page is asked for");
         self.world.kept = Some(Vec::new());
-        let page = ScanPage {
-            rows: Vec::new(),
-            next: None,
-        };
-        self.driven
-            .answer(last, Outcome::Applied(Reply::Page(page)), &mut self.world);
+        let page = ScanPage { rows: Vec::new(), next: None };
+        self.driven.answer(last, Outcome::Applied(Reply::Page(page)), &mut self.world);
         self.world.kept.as_ref().map_or(0, Vec::len)
     }
 

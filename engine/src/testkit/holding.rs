@@ -56,23 +56,11 @@ impl Holding {
             .with_stream("orders")
             .with_scan_interval(Span::from_secs(80_000))
             .with_cleanup_delay(Span::ZERO);
-        let boot = Boot {
-            worker: "w".into(),
-            incarnation: 1,
-            seed: 1,
-            config,
-        };
+        let boot = Boot { worker: "w".into(), incarnation: 1, seed: 1, config };
         let mut driven = Driven::default();
-        let mut renewals = Renewals {
-            services: Some(Services::with_shards(count)),
-            open: VecDeque::new(),
-            taken: 0,
-        };
-        let input = Input {
-            at: Mono(1_000_000),
-            wall: Wall(1_000),
-            body: Body::Boot(Box::new(boot)),
-        };
+        let mut renewals =
+            Renewals { services: Some(Services::with_shards(count)), open: VecDeque::new(), taken: 0 };
+        let input = Input { at: Mono(1_000_000), wall: Wall(1_000), body: Body::Boot(Box::new(boot)) };
         driven.tell(input, &mut renewals);
         while renewals.taken < count && !driven.engine().is_stopped() {
             driven.sleep(&mut renewals);
@@ -88,9 +76,7 @@ impl Holding {
     /// Feeds one input: the answer to the oldest renewal without an answer; if there is none, a tick at the next deadline.
     pub fn renew_or_tick(&mut self) {
         match self.renewals.open.pop_front() {
-            Some(op) => self
-                .driven
-                .answer(op, Outcome::Applied(Reply::Done), &mut self.renewals),
+            Some(op) => self.driven.answer(op, Outcome::Applied(Reply::Done), &mut self.renewals),
             None => self.driven.sleep(&mut self.renewals),
         }
     }

@@ -58,9 +58,5 @@ pub fn refused(why: Why, current: Option<LeaseRow>) -> Outcome {
 }
 
 fn refused_by(why: Why, current: Option<RowRead>) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: current.map(Box::new),
-        detail: String::new(),
-    })
+    Outcome::Refused(Refusal { why, current: current.map(Box::new), detail: String::new() })
 }

@@ -37,9 +37,7 @@ impl Keeping for Plain {
 fn holds(row: &LeaseRow, change: &Change) -> bool {
     match change {
         Change::Create(_) => false,
-        Change::Take {
-            counter, from, named, ..
-        } => {
+        Change::Take { counter, from, named, .. } => {
             let still = named.is_none() || row.stream == *named;
             row.counter == *counter && row.owner == *from && still
         }
@@ -47,26 +45,12 @@ fn holds(row: &LeaseRow, change: &Change) -> bool {
         Change::Offer { from, .. } | Change::Weigh { owner: from, .. } => {
             row.owner.as_ref() == Some(from) && row.handing_over.is_none()
         }
-        Change::Assign {
-            counter,
-            from,
-            handing_over,
-            ..
+        Change::Assign { counter, from, handing_over, .. }
+        | Change::Forget { counter, owner: from, handing_over, .. } => {
+            row.counter == *counter && row.owner == *from && row.handing_over == *handing_over
         }
-        | Change::Forget {
-            counter,
-            owner: from,
-            handing_over,
-            ..
-        } => row.counter == *counter && row.owner == *from && row.handing_over == *handing_over,
         Change::Delete { counter, .. } => row.counter == *counter && row.checkpoint.is_end(),
-        Change::Reset {
-            counter,
-            owner,
-            handing_over,
-            checkpoint,
-            ..
-        } => {
+        Change::Reset { counter, owner, handing_over, checkpoint, .. } => {
             row.counter == *counter
                 && row.owner == *owner
                 && row.handing_over == *handing_over
@@ -114,9 +98,7 @@ fn apply(row: &mut LeaseRow, change: &Change) {
             row.handing_over = None;
             row.hands_over = HandsOver::No;
         }
-        Change::Take {
-            to, began, stream, ..
-        } => {
+        Change::Take { to, began, stream, .. } => {
             row.began = began.or(row.began).filter(|_| began::is_of(row.checkpoint));
             row.owner = Some(to.clone());
             row.handing_over = None;
@@ -146,10 +128,7 @@ fn apply(row: &mut LeaseRow, change: &Change) {
         Change::Release { guard, .. } if guard.next_owner.is_none() => row.owner = None,
         // To give up a row that is being handed over is to complete the hand-over.
         Change::Release { .. } | Change::HandOver { .. } => {
-            let moved = row
-                .handing_over
-                .take()
-                .is_some_and(|old| row.owner.as_ref() != Some(&old));
+            let moved = row.handing_over.take().is_some_and(|old| row.owner.as_ref() != Some(&old));
             if moved && row.hands_over == HandsOver::Yes {
                 row.hands_over = HandsOver::Later;
             }

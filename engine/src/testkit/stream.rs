@@ -37,10 +37,7 @@ impl Stream {
     /// A stream of `shards` open shards, with numbers from 0 and parts of the hash space that are equally large. Without
     /// records.
     pub fn of(shards: u32) -> Self {
-        let mut stream = Self {
-            created: Some(Wall(1)),
-            ..Self::default()
-        };
+        let mut stream = Self { created: Some(Wall(1)), ..Self::default() };
         let step = u128::MAX / u128::from(shards.max(1));
         for n in 0..shards {
             let start = HashKey(step * u128::from(n));
@@ -90,10 +87,8 @@ impl Stream {
         let HashRange { start, end } = self.close(n)?;
         let next = self.shards.len() as u32;
         let middle = start.0 + (end.0 - start.0) / 2;
-        let [low, high] = [(start.0, middle), (middle + 1, end.0)].map(|(start, end)| HashRange {
-            start: HashKey(start),
-            end: HashKey(end),
-        });
+        let [low, high] = [(start.0, middle), (middle + 1, end.0)]
+            .map(|(start, end)| HashRange { start: HashKey(start), end: HashKey(end) });
         self.add(next, Some(n), None, low);
         self.add(next + 1, Some(n), None, high);
         Some((next, next + 1))
@@ -104,20 +99,14 @@ impl Stream {
     pub fn merge(&mut self, a: u32, b: u32) -> Option<u32> {
         let (low, high) = (self.close(a)?, self.close(b)?);
         let next = self.shards.len() as u32;
-        let range = HashRange {
-            start: low.start,
-            end: high.end,
-        };
+        let range = HashRange { start: low.start, end: high.end };
         self.add(next, Some(a), Some(b), range);
         Some(next)
     }
 
     /// The children of a shard, as the last answer to a read of it names them.
     pub fn children(&self, shard: &ShardId) -> Vec<ChildShard> {
-        let children = self
-            .shards
-            .values()
-            .filter(|child| child.parents().any(|parent| parent == shard));
+        let children = self.shards.values().filter(|child| child.parents().any(|parent| parent == shard));
         children
             .map(|child| ChildShard {
                 id: child.id.clone(),
@@ -185,12 +174,7 @@ impl Stream {
     }
 
     fn get_records(
-        &self,
-        reading: &mut Reading,
-        op_id: OpId,
-        shard: &ShardId,
-        via: OpId,
-        limit: u32,
+        &self, reading: &mut Reading, op_id: OpId, shard: &ShardId, via: OpId, limit: u32,
     ) -> Outcome {
         let Some(start) = reading.iterators.get(&via).copied() else {
             return refused(Why::Gone, None);
@@ -246,10 +230,7 @@ impl Reading {
         };
         let records = stream.records.get(&shard).and_then(|records| records.get(batch));
         let after = after.map_or(0, number);
-        let left = records
-            .unwrap_or_default()
-            .iter()
-            .filter(|record| **record > after);
+        let left = records.unwrap_or_default().iter().filter(|record| **record > after);
         self.processed.entry(shard).or_default().extend(left);
         Outcome::Applied(Reply::Processed)
     }

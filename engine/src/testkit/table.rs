@@ -126,18 +126,12 @@ impl<K: Keeping> LeaseTable<K> {
     fn shown(&self, key: &LeaseKey, row: &K::Row) -> RowRead {
         match self.unreadable.get(key) {
             None => self.keeping.read(row),
-            Some(detail) => RowRead::Unreadable {
-                key: key.clone(),
-                detail: detail.clone(),
-            },
+            Some(detail) => RowRead::Unreadable { key: key.clone(), detail: detail.clone() },
         }
     }
 
     fn page(
-        &self,
-        rows: &BTreeMap<LeaseKey, K::Row>,
-        after: Option<&LeaseKey>,
-        limit: Option<u32>,
+        &self, rows: &BTreeMap<LeaseKey, K::Row>, after: Option<&LeaseKey>, limit: Option<u32>,
     ) -> ScanPage {
         let mut left = rows.iter().filter(|(key, _)| after < Some(*key));
         let limit = limit.map_or(usize::MAX, |limit| limit as usize);
@@ -311,38 +305,14 @@ mod tests {
     /// A change of each kind, guarded by the counter 3 and by the owner `w`; with `next`, by a hand-over from `w` to it.
     fn changes(next: Option<&str>) -> [Change; 12] {
         let (key, checkpoint) = (LeaseKey::from("k"), Checkpoint::TrimHorizon);
-        let guard = Guard {
-            counter: 3,
-            next: 4,
-            holder: "w".into(),
-            next_owner: next.map(Into::into),
-        };
+        let guard = Guard { counter: 3, next: 4, holder: "w".into(), next_owner: next.map(Into::into) };
         [
             Change::Create(Box::new(LeaseRow::new(key.clone(), checkpoint))),
-            Change::Renew {
-                key: key.clone(),
-                guard: guard.clone(),
-                began: None,
-            },
-            Change::Release {
-                key: key.clone(),
-                guard: guard.clone(),
-            },
-            Change::HandOver {
-                key: key.clone(),
-                guard: guard.clone(),
-            },
-            Change::End {
-                key: key.clone(),
-                guard: guard.clone(),
-                children: vec!["c".into()],
-                last: None,
-            },
-            Change::Checkpoint {
-                key: key.clone(),
-                guard,
-                position: Position::of(9.into()),
-            },
+            Change::Renew { key: key.clone(), guard: guard.clone(), began: None },
+            Change::Release { key: key.clone(), guard: guard.clone() },
+            Change::HandOver { key: key.clone(), guard: guard.clone() },
+            Change::End { key: key.clone(), guard: guard.clone(), children: vec!["c".into()], last: None },
+            Change::Checkpoint { key: key.clone(), guard, position: Position::of(9.into()) },
             Change::Take {
                 key: key.clone(),
                 counter: 3,
@@ -354,18 +324,8 @@ mod tests {
                 named: None,
                 stream: None,
             },
-            Change::Claim {
-                key: key.clone(),
-                counter: 3,
-                from: "w".into(),
-                checkpoint,
-                by: "c".into(),
-            },
-            Change::SetRange {
-                key: key.clone(),
-                was: None,
-                range: HashRange::ALL,
-            },
+            Change::Claim { key: key.clone(), counter: 3, from: "w".into(), checkpoint, by: "c".into() },
+            Change::SetRange { key: key.clone(), was: None, range: HashRange::ALL },
             Change::Reset {
                 key: key.clone(),
                 counter: 3,
@@ -402,11 +362,7 @@ mod tests {
                 handing_over: next.map(|_| "w".into()),
                 to: "a".into(),
             },
-            Change::Offer {
-                key: key.clone(),
-                from: "w".into(),
-                to: "o".into(),
-            },
+            Change::Offer { key: key.clone(), from: "w".into(), to: "o".into() },
         ]
     }
 
@@ -417,17 +373,10 @@ mod tests {
         let put = Change::Create(Box::new(row.clone()));
         assert_eq!(Items(Kcl).change(&mut item, &put), Ok(()));
         let done = Plain.change(&mut plain, change);
-        assert_eq!(
-            Items(Kcl).change(&mut item, change),
-            done,
-            "{change:?} of {row:?}"
-        );
+        assert_eq!(Items(Kcl).change(&mut item, change), done, "{change:?} of {row:?}");
         let item = item.map(|item| Items(Kcl).read(&item));
         // How often the owner changed is not counted in rows as they are.
-        let switches = item
-            .as_ref()
-            .and_then(RowRead::lease)
-            .map_or(0, |row| row.switches);
+        let switches = item.as_ref().and_then(RowRead::lease).map_or(0, |row| row.switches);
         let plain = plain.map(|row| RowRead::Lease(LeaseRow { switches, ..row }));
         assert_eq!(plain, item, "{change:?} of {row:?}");
         done.is_ok()
@@ -438,11 +387,9 @@ mod tests {
     fn rows_as_they_are_change_like_items_of_a_format() {
         let mut applied = 0;
         for (owner, old) in [(None, None), (Some("w"), None), (Some("n"), Some("w"))] {
-            for (counter, checkpoint) in [
-                (3, Checkpoint::TrimHorizon),
-                (3, Checkpoint::ShardEnd),
-                (5, Checkpoint::ShardEnd),
-            ] {
+            for (counter, checkpoint) in
+                [(3, Checkpoint::TrimHorizon), (3, Checkpoint::ShardEnd), (5, Checkpoint::ShardEnd)]
+            {
                 let row = LeaseRow {
                     owner: owner.map(Into::into),
                     handing_over: old.map(Into::into),

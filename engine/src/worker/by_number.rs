@@ -17,9 +17,7 @@ impl Hasher for NumberHasher {
         }
     }
     fn write_u64(&mut self, value: u64) {
-        let spread = (self.0 ^ value >> 4)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(26);
+        let spread = (self.0 ^ value >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
         self.0 = spread << 4 | value & 15;
     }
 }

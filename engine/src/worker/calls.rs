@@ -17,20 +17,15 @@ impl Worker {
         }
         let (cx, leases) = (&mut self.cx, &mut self.leases);
         match call {
-            Call::Processed {
-                lease,
-                token,
-                through,
-            } => self.said(&lease, token, lease::Said::ProcessedThrough(through)),
+            Call::Processed { lease, token, through } => {
+                self.said(&lease, token, lease::Said::ProcessedThrough(through))
+            }
             Call::Acknowledged { lease, token, batch } => {
                 self.said(&lease, token, lease::Said::Acknowledged(batch))
             }
-            Call::GivenBack {
-                lease,
-                token,
-                batch,
-                detail,
-            } => self.said(&lease, token, lease::Said::GivenBack(batch, detail)),
+            Call::GivenBack { lease, token, batch, detail } => {
+                self.said(&lease, token, lease::Said::GivenBack(batch, detail))
+            }
             Call::Checkpoint { lease, token } => {
                 if let Some(ix) = leases.find(lease.as_str()) {
                     lease::on_checkpoint_wanted(cx, leases, ix, token);
@@ -71,19 +66,14 @@ impl Worker {
         let (now, limit) = (self.cx.now(), self.cx.config().give_up_after);
         let blocked = self.cx.standstill_mut().blocked(now, so_far, limit);
         if let Some(let_go_in) = blocked.news() {
-            self.cx.notify(Notice::Runtime(RuntimeNews::Blocked {
-                idle: so_far,
-                let_go_in,
-                said: None,
-            }));
+            self.cx.notify(Notice::Runtime(RuntimeNews::Blocked { idle: so_far, let_go_in, said: None }));
         }
         if !blocked.lets_go() {
             return;
         }
         let leases = self.leases.unordered().filter(|lease| lease.is_ours()).count() as u32;
         let idle = so_far;
-        self.cx
-            .notify(Notice::Runtime(RuntimeNews::LetsGo { idle, leases }));
+        self.cx.notify(Notice::Runtime(RuntimeNews::LetsGo { idle, leases }));
         if self.cx.is_running() {
             self.assignment.leave(&self.cx);
         }
@@ -96,8 +86,7 @@ impl Worker {
         let Some((after, let_go)) = self.cx.standstill_mut().runs(now) else {
             return;
         };
-        self.cx
-            .notify(Notice::Runtime(RuntimeNews::Runs { after, let_go }));
+        self.cx.notify(Notice::Runtime(RuntimeNews::Runs { after, let_go }));
         if let_go && self.cx.is_running() {
             self.assignment.come_back();
             self.leases.wake_busy(now);

@@ -176,8 +176,7 @@ impl Context {
     /// Whether a stop has come to the point where handlers are aborted and checkpoints not waited for: two requests before its
     /// deadline.
     pub(super) fn forced(&self) -> bool {
-        self.phase
-            .ends_within(self.config.table_timeout.times(2), self.now)
+        self.phase.ends_within(self.config.table_timeout.times(2), self.now)
     }
 
     /// Whether a stop waits for no handler any more: one request before its deadline.
@@ -325,16 +324,9 @@ impl Context {
         let life = self.config.policies.life;
         let stands = counter > 0 && life.tells_time();
         // No counter comes after the last one.
-        let base = if stands || highest == u64::MAX {
-            counter
-        } else {
-            counter.max(highest)
-        };
+        let base = if stands || highest == u64::MAX { counter } else { counter.max(highest) };
         let next = life.next(base, self.wall, self.config.lease_duration);
-        debug_assert!(
-            next > counter || counter == u64::MAX,
-            "a write leaves a greater counter"
-        );
+        debug_assert!(next > counter || counter == u64::MAX, "a write leaves a greater counter");
         next
     }
 
@@ -342,10 +334,7 @@ impl Context {
     fn issue(&mut self, waiter: Waiter, give_up: Mono, effect: Effect) -> OpId {
         debug_assert!(give_up > self.now, "an operation has time to be carried out");
         self.next_op += 1;
-        let op = OpId {
-            life: self.life,
-            n: self.next_op,
-        };
+        let op = OpId { life: self.life, n: self.next_op };
         let before = self.pending.insert(op.n, (waiter, self.now));
         debug_assert!(before.is_none(), "an operation has a name of its own");
         self.out.push(Output::Do(Command { op, give_up, effect }));
@@ -422,10 +411,7 @@ impl Context {
 
     /// Moves the outputs out, keeping the memory.
     pub(super) fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
-        debug_assert!(
-            self.requests.is_empty(),
-            "every request is carried out before outputs are read"
-        );
+        debug_assert!(self.requests.is_empty(), "every request is carried out before outputs are read");
         self.out.drain(..)
     }
 
@@ -443,11 +429,7 @@ impl Context {
     /// Asks for a row to be written beside the lanes. A new row names its stream. `expires`: `NEVER` for the children of a held
     /// lease, which are given up with it.
     pub(super) fn write_row(
-        &mut self,
-        mut change: Change,
-        why: String,
-        child_of: Option<LeaseIx>,
-        expires: Mono,
+        &mut self, mut change: Change, why: String, child_of: Option<LeaseIx>, expires: Mono,
     ) {
         if let Change::Create(row) = &mut change {
             row.stream = self.identity_of(&row.key);
@@ -456,12 +438,7 @@ impl Context {
             child_of.is_none() || expires == Mono::NEVER,
             "what a held lease waits for does not expire"
         );
-        self.request(Request::WriteRow {
-            change,
-            why,
-            child_of,
-            expires,
-        });
+        self.request(Request::WriteRow { change, why, child_of, expires });
     }
 
     /// The next request that was not carried out yet.

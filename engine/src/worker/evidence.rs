@@ -72,10 +72,7 @@ impl Needed {
     /// stream was made anew, comes first.
     pub(super) fn to_refuse_known_rows(cx: &Context) -> Self {
         let Self { answers, apart } = Self::to_lose_stream(cx);
-        Self {
-            answers: answers + 1,
-            apart,
-        }
+        Self { answers: answers + 1, apart }
     }
 
     /// That rows are of another stream, if a listing that is behind may seem to say so: a second one, `stream_lag` later.
@@ -100,12 +97,7 @@ pub(super) struct Evidence<T> {
 
 impl<T> Default for Evidence<T> {
     fn default() -> Self {
-        Self {
-            claim: None,
-            answers: 0,
-            since: Mono(0),
-            last: Mono(0),
-        }
+        Self { claim: None, answers: 0, since: Mono(0), last: Mono(0) }
     }
 }
 
@@ -116,12 +108,7 @@ impl<T: PartialEq> Evidence<T> {
         debug_assert!(asked <= cx.now(), "an answer comes after its question");
         let in_a_row = asked.since(self.last) <= needed.apart.times(LATE);
         if self.claim.as_ref() != Some(&claim) || !in_a_row {
-            *self = Self {
-                claim: Some(claim),
-                answers: 1,
-                since: asked,
-                last: cx.now(),
-            };
+            *self = Self { claim: Some(claim), answers: 1, since: asked, last: cx.now() };
         } else if asked >= self.last + needed.apart {
             self.answers = self.answers.saturating_add(1);
             self.last = cx.now();
@@ -163,10 +150,7 @@ mod tests {
     use super::*;
     use crate::worker::testing::{context, seconds};
 
-    const NEEDED: Needed = Needed {
-        answers: 3,
-        apart: Span::from_secs(10),
-    };
+    const NEEDED: Needed = Needed { answers: 3, apart: Span::from_secs(10) };
 
     /// What becomes of answers that say this, each so many seconds after the one before, and asked for just then.
     fn told(answers: &[(u64, &'static str)]) -> Vec<bool> {
@@ -183,10 +167,7 @@ mod tests {
     fn several_answers_apart_in_time_are_enough_and_one_or_some_of_one_moment_are_not() {
         assert_eq!(told(&[(0, "a"), (10, "a"), (10, "a")]), [false, false, true]);
         assert_eq!(told(&[(0, "a"), (0, "a"), (9, "a"), (0, "a")]), [false; 4]);
-        assert_eq!(
-            told(&[(0, "a"), (9, "a"), (1, "a"), (10, "a")]),
-            [false, false, false, true]
-        );
+        assert_eq!(told(&[(0, "a"), (9, "a"), (1, "a"), (10, "a")]), [false, false, false, true]);
     }
 
     #[test]
@@ -211,10 +192,7 @@ mod tests {
         cx.later(seconds(12));
         assert!(!evidence.says(&cx, early, (), needed));
         cx.later(seconds(5));
-        assert!(
-            !evidence.says(&cx, early + seconds(10), (), needed),
-            "asked for too soon"
-        );
+        assert!(!evidence.says(&cx, early + seconds(10), (), needed), "asked for too soon");
         cx.later(seconds(5));
         assert!(evidence.says(&cx, cx.now(), (), needed));
     }

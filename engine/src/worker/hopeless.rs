@@ -10,22 +10,18 @@ pub(super) const CLIENT_PATIENCE: u32 = 5;
 pub(super) fn hopeless(what: &str, outcome: &Outcome, failures: u32, denied: bool) -> Option<Fatal> {
     let what = what.to_owned();
     match outcome {
-        Outcome::Refused(refusal) if refusal.why == Why::Denied && denied => Some(Fatal::Denied {
-            what,
-            detail: refusal.detail.clone(),
-        }),
-        Outcome::Refused(refusal) if refusal.why == Why::WrongClock && denied => Some(Fatal::WrongClock {
-            what,
-            detail: refusal.detail.clone(),
-        }),
-        Outcome::NotSent(Cause::Credentials) if failures >= CLIENT_PATIENCE => Some(Fatal::Denied {
-            what,
-            detail: "no usable credentials were found".into(),
-        }),
-        Outcome::NotSent(Cause::Client) if failures >= CLIENT_PATIENCE => Some(Fatal::Client {
-            what,
-            detail: "see the warnings before this".into(),
-        }),
+        Outcome::Refused(refusal) if refusal.why == Why::Denied && denied => {
+            Some(Fatal::Denied { what, detail: refusal.detail.clone() })
+        }
+        Outcome::Refused(refusal) if refusal.why == Why::WrongClock && denied => {
+            Some(Fatal::WrongClock { what, detail: refusal.detail.clone() })
+        }
+        Outcome::NotSent(Cause::Credentials) if failures >= CLIENT_PATIENCE => {
+            Some(Fatal::Denied { what, detail: "no usable credentials were found".into() })
+        }
+        Outcome::NotSent(Cause::Client) if failures >= CLIENT_PATIENCE => {
+            Some(Fatal::Client { what, detail: "see the warnings before this".into() })
+        }
         _ => None,
     }
 }

@@ -31,10 +31,7 @@ impl Leadership {
                 (leader::rank(&owners, cx.me()), owners.len() as u32)
             }
         };
-        debug_assert!(
-            rank.is_none_or(|rank| rank < workers),
-            "a rank is a place among the workers"
-        );
+        debug_assert!(rank.is_none_or(|rank| rank < workers), "a rank is a place among the workers");
         if rank != self.rank || workers != self.workers || !self.told {
             (self.rank, self.workers, self.told) = (rank, workers, true);
             cx.notify(Notice::Rank { rank, workers });
@@ -44,10 +41,6 @@ impl Leadership {
     /// How much longer than the leader we wait. The lower ranks act too, later: a leader that cannot list shards would
     /// otherwise leave a hole open for as long as it keeps its leases.
     pub(super) fn deputy(&self) -> u32 {
-        if self.workers == 0 {
-            0
-        } else {
-            self.rank.unwrap_or(MAX_DEPUTY).min(MAX_DEPUTY)
-        }
+        if self.workers == 0 { 0 } else { self.rank.unwrap_or(MAX_DEPUTY).min(MAX_DEPUTY) }
     }
 }

@@ -84,14 +84,7 @@ impl Worker {
         // The name in the rows tells this life from a former one of the same worker.
         let me = WorkerId::of_life(&record.worker, record.incarnation);
         let valid = record.config.check();
-        let cx = Context::new(
-            record.config,
-            me.clone(),
-            record.incarnation,
-            record.seed,
-            at.reached(),
-            wall,
-        );
+        let cx = Context::new(record.config, me.clone(), record.incarnation, record.seed, at.reached(), wall);
         let mut worker = Self {
             leases: LeaseTable::new(cx.needs_listings()),
             streams: Streams::new(&cx),
@@ -240,8 +233,7 @@ impl Worker {
         if scanned.is_round() {
             self.assignment.ask_leases(cx, leases);
         }
-        self.assignment
-            .on_scanned(cx, leases, scanned.balance(), scanned.is_round());
+        self.assignment.on_scanned(cx, leases, scanned.balance(), scanned.is_round());
         self.take_share(scanned.balance());
     }
 
@@ -256,8 +248,7 @@ impl Worker {
             return;
         }
         lease::on_shards_listed(cx, leases, stream, listed.first_page_at(), listed.shards());
-        self.streams
-            .create_missing(cx, leases, (stream, listed), self.leadership.deputy());
+        self.streams.create_missing(cx, leases, (stream, listed), self.leadership.deputy());
         self.assignment.on_shards_listed(cx, leases, listed.shards());
         if cx.needs_listings() || !known {
             // What could not be taken before, for want of its parents or of knowing the stream, can be now.
@@ -383,12 +374,9 @@ impl Worker {
             Request::DoubtStream(stream) => self.streams.doubt(cx, stream),
             Request::StreamListed(stream, took) => self.streams.listed(cx, stream, took),
             Request::LoseStream(stream, why) => self.lose_stream(stream, why),
-            Request::WriteRow {
-                change,
-                why,
-                child_of,
-                expires,
-            } => self.row_writes.add(cx, change, why, child_of, expires),
+            Request::WriteRow { change, why, child_of, expires } => {
+                self.row_writes.add(cx, change, why, child_of, expires)
+            }
             Request::DropRowWrites(ix) => self.row_writes.drop_children_of(ix),
             Request::GivenUp(ix) => self.assignment.on_given_up(cx, leases, ix),
             Request::Take(ix, why) => lease::begin_acquisition(cx, leases, ix, why),
@@ -407,10 +395,9 @@ impl Worker {
         match cx.phase() {
             Phase::Stopped => Mono::NEVER,
             Phase::Stopping(stopping) => always.min(stopping.wake_at(cx.now(), cx.config().table_timeout)),
-            Phase::Running => always
-                .min(self.startup.wake_at())
-                .min(self.scan.wake_at(cx))
-                .min(self.streams.wake_at(cx)),
+            Phase::Running => {
+                always.min(self.startup.wake_at()).min(self.scan.wake_at(cx)).min(self.streams.wake_at(cx))
+            }
         }
     }
 

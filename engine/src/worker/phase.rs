@@ -30,14 +30,7 @@ pub(super) struct Stopping {
 
 impl Stopping {
     pub(super) fn new(reason: EndReason, deadline: Mono, table_gone: bool) -> Self {
-        Self {
-            reason,
-            deadline,
-            urgency: 0,
-            table_gone,
-            released: 0,
-            aborted: 0,
-        }
+        Self { reason, deadline, urgency: 0, table_gone, released: 0, aborted: 0 }
     }
 
     #[cfg(test)]
@@ -70,11 +63,7 @@ impl Stopping {
 
     /// The next moment at which something changes by itself.
     pub(super) fn wake_at(&self, now: Mono, timeout: Span) -> Mono {
-        let moments = [
-            self.deadline - timeout.times(2),
-            self.deadline - timeout,
-            self.deadline,
-        ];
+        let moments = [self.deadline - timeout.times(2), self.deadline - timeout, self.deadline];
         moments.into_iter().find(|at| *at > now).unwrap_or(self.deadline)
     }
 }
@@ -131,13 +120,7 @@ impl Phase {
                 named.push((lease.key().clone(), why));
             }
         }
-        StopSummary {
-            released,
-            left,
-            named,
-            aborted,
-            lease_duration,
-        }
+        StopSummary { released, left, named, aborted, lease_duration }
     }
 }
 

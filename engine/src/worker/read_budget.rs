@@ -41,13 +41,7 @@ pub(super) struct Grant {
 impl Ask {
     /// No more than `limit` records, of which one may have so many bytes, and all of them so many, of a shard of which so many bytes are buffered.
     pub(super) fn new(lease: LeaseIx, limit: u32, (one, all): (u64, u64), buffered: u64) -> Self {
-        Self {
-            lease,
-            limit,
-            one,
-            all,
-            buffered,
-        }
+        Self { lease, limit, one, all, buffered }
     }
 }
 
@@ -118,10 +112,7 @@ impl ReadBudget {
             return None;
         }
         let records = (part / ask.one.max(1)).clamp(1, u64::from(ask.limit.max(1)));
-        Some(Grant {
-            limit: records as u32,
-            bytes: ask.one.saturating_mul(records).min(ask.all),
-        })
+        Some(Grant { limit: records as u32, bytes: ask.one.saturating_mul(records).min(ask.all) })
     }
 
     /// A read was begun.
@@ -168,11 +159,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn budget(bytes: u64, max_reads: u32) -> ReadBudget {
-        ReadBudget::new(
-            &Config::default()
-                .with_memory_budget(bytes)
-                .with_max_reads(max_reads),
-        )
+        ReadBudget::new(&Config::default().with_memory_budget(bytes).with_max_reads(max_reads))
     }
 
     fn lease(n: usize) -> LeaseIx {
@@ -180,13 +167,7 @@ mod tests {
     }
 
     fn ask(n: usize, limit: u32, one: u64) -> Ask {
-        Ask {
-            lease: lease(n),
-            limit,
-            one,
-            all: one * u64::from(limit),
-            buffered: 0,
-        }
+        Ask { lease: lease(n), limit, one, all: one * u64::from(limit), buffered: 0 }
     }
 
     fn op(n: u64) -> OpId {
@@ -204,11 +185,7 @@ mod tests {
     fn a_read_gets_a_part_of_what_is_left() {
         let mut budget = budget(64 * MIB, 100);
         assert_eq!(read(&mut budget, 1, ask(1, 4, MIB)), Some(4));
-        assert_eq!(
-            read(&mut budget, 2, ask(2, 100, MIB)),
-            Some(7),
-            "an eighth of 60 MiB"
-        );
+        assert_eq!(read(&mut budget, 2, ask(2, 100, MIB)), Some(7), "an eighth of 60 MiB");
         budget.ended(op(1));
         budget.ended(op(2));
         assert_eq!(read(&mut budget, 3, ask(1, 100, MIB)), Some(8));
@@ -221,11 +198,7 @@ mod tests {
         let mut budget = budget(2 * MIB, 100);
         assert_eq!(read(&mut budget, 1, ask(1, 1, MIB)), Some(1));
         assert_eq!(read(&mut budget, 2, ask(2, 1, 3 * MIB / 2)), None);
-        assert_eq!(
-            read(&mut budget, 3, ask(3, 1, 1)),
-            None,
-            "it has room, and another one came first"
-        );
+        assert_eq!(read(&mut budget, 3, ask(3, 1, 1)), None, "it has room, and another one came first");
         assert_eq!(budget.next(), None);
         budget.buffers(0, MIB / 4);
         budget.ended(op(1));
@@ -260,10 +233,7 @@ mod tests {
     #[test]
     fn reading_ahead_waits_for_nobody_and_stands_back_for_who_waits() {
         let mut budget = budget(64 * MIB, 1);
-        let ahead = |n| Ask {
-            buffered: 8 * MIB,
-            ..ask(n, 100, MIB)
-        };
+        let ahead = |n| Ask { buffered: 8 * MIB, ..ask(n, 100, MIB) };
         budget.buffers(0, 8 * MIB);
         assert_eq!(read(&mut budget, 1, ahead(1)), Some(6), "an eighth of 56 - 8 MiB");
         assert_eq!(read(&mut budget, 2, ahead(2)), None);
@@ -281,10 +251,7 @@ mod tests {
         let mut budget = budget(256 * MIB, 100);
         for stuck in 0..40 {
             let all = 10 * MIB;
-            let grant = budget.ask(Ask {
-                all,
-                ..ask(stuck, 10_000, 1_000)
-            });
+            let grant = budget.ask(Ask { all, ..ask(stuck, 10_000, 1_000) });
             budget.buffers(0, grant.unwrap().bytes);
         }
         assert!(read(&mut budget, 1, ask(40, 1_000, 1_000)) >= Some(500));

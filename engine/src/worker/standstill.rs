@@ -137,10 +137,7 @@ mod tests {
     fn without_a_limit_no_lease_is_let_go_of() {
         let mut known = Standstill::default();
         let found = known.blocked(at(90_000), Span::from_secs(80_000), Span::ZERO);
-        let expected = Blocked {
-            news: Some(None),
-            lets_go: false,
-        };
+        let expected = Blocked { news: Some(None), lets_go: false };
         assert_eq!(found, expected);
     }
 }

@@ -68,11 +68,7 @@ impl Startup {
             Step::Table | Step::Create => true,
             Step::Done => self.doubted,
         };
-        if waits && !self.in_flight {
-            self.backoff.until()
-        } else {
-            Mono::NEVER
-        }
+        if waits && !self.in_flight { self.backoff.until() } else { Mono::NEVER }
     }
 
     /// Asks the next question, if it is time.
@@ -230,12 +226,6 @@ impl Startup {
             return cx.request(Request::Stop(fatal));
         }
         let again_in = self.backoff.failed(cx, "boot", what);
-        cx.notify(Notice::Trouble {
-            op,
-            lease: None,
-            what: what.into(),
-            how: describe(outcome),
-            again_in,
-        });
+        cx.notify(Notice::Trouble { op, lease: None, what: what.into(), how: describe(outcome), again_in });
     }
 }

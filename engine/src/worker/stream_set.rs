@@ -59,10 +59,7 @@ const MOST: usize = 10_000;
 
 impl StreamSet {
     pub(super) fn new(config: &Config) -> Self {
-        let mut set = Self {
-            streams: Vec::new(),
-            by_id: BTreeMap::new(),
-        };
+        let mut set = Self { streams: Vec::new(), by_id: BTreeMap::new() };
         if config.streams.is_empty() {
             set.streams.push(KnownStream {
                 id: None,
@@ -174,8 +171,7 @@ impl StreamSet {
 
     /// Whether what the service says was borne out, or the service says nothing that could be.
     pub(super) fn is_identified(&self, ix: StreamIx) -> bool {
-        self.get(ix)
-            .is_some_and(|stream| stream.identified || stream.said.is_none())
+        self.get(ix).is_some_and(|stream| stream.identified || stream.said.is_none())
     }
 
     /// What the stream is: rows are written under it. Absent: not known.
@@ -186,16 +182,12 @@ impl StreamSet {
     /// Whether a row names another stream than the one whose shard it is taken for.
     pub(super) fn is_of_another(&self, ix: StreamIx, row: &LeaseRow) -> bool {
         let (said, named) = (self.said(ix), row.stream.as_ref());
-        said.zip(named)
-            .is_some_and(|(said, named)| named.is_another(said))
+        said.zip(named).is_some_and(|(said, named)| named.is_another(said))
     }
 
     pub(super) fn set_said(&mut self, ix: StreamIx, identity: Option<StreamIdentity>) {
         if let Some(stream) = self.streams.get_mut(ix.index()) {
-            debug_assert!(
-                !stream.identified || stream.said == identity,
-                "what was borne out stays"
-            );
+            debug_assert!(!stream.identified || stream.said == identity, "what was borne out stays");
             stream.said = identity;
         }
     }
@@ -315,10 +307,7 @@ mod tests {
         assert_eq!(set.add(&id("a").into(), &config), None, "it is read already");
         set.recognise(a);
         assert!(set.end(a, EndReason::StreamRemoved) && !set.end(a, EndReason::SourceGone));
-        assert_eq!(
-            (set.read(), set.ended(a)),
-            (vec![b], Some(EndReason::StreamRemoved))
-        );
+        assert_eq!((set.read(), set.ended(a)), (vec![b], Some(EndReason::StreamRemoved)));
         assert_eq!(set.add(&id("a").into(), &config), Some(a));
         assert!(set.reads(a) && !set.is_recognised(a));
         assert_eq!(set.add(&id("c").into(), &config), Some(StreamIx(2)));

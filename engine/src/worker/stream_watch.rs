@@ -219,8 +219,7 @@ impl StreamWatch {
         self.in_flight = false;
         if !cx.streams().reads(self.stream) {
             let asked = self.asked;
-            self.successor
-                .take_if(|successor| successor.on_state(cx, self.stream, asked, &outcome));
+            self.successor.take_if(|successor| successor.on_state(cx, self.stream, asked, &outcome));
             return;
         }
         match outcome {
@@ -237,10 +236,7 @@ impl StreamWatch {
                     cx,
                     match self.is_found() {
                         true => Fatal::StreamGone { stream },
-                        false => Fatal::StreamMissing {
-                            stream,
-                            detail: refusal.detail,
-                        },
+                        false => Fatal::StreamMissing { stream, detail: refusal.detail },
                     },
                 );
             }
@@ -265,8 +261,7 @@ impl StreamWatch {
             // A wrong answer is found out soon: until then, no lease of the stream is taken.
             let soon = cx.now() + cx.poll_pause();
             let is_first = self.claims.since() == self.asked;
-            self.backoff
-                .wait_until(if is_first { again.min(soon) } else { again });
+            self.backoff.wait_until(if is_first { again.min(soon) } else { again });
         }
         proven
     }
@@ -283,9 +278,7 @@ impl StreamWatch {
         (self.doubted, self.watching) = (false, false);
         // The worker that has lost its only stream stops.
         let goes_on = cx.streams().read().len() > 1;
-        let created = self
-            .created
-            .filter(|_| goes_on && matches!(why, Fatal::StreamGone { .. }));
+        let created = self.created.filter(|_| goes_on && matches!(why, Fatal::StreamGone { .. }));
         self.successor = created.map(|created| Successor::new(cx, created));
         cx.request(Request::LoseStream(self.stream, why));
     }
@@ -339,12 +332,6 @@ impl StreamWatch {
             return cx.request(Request::Stop(fatal));
         }
         let again_in = self.backoff.failed(cx, "boot", &what);
-        cx.notify(Notice::Trouble {
-            op,
-            lease: None,
-            what,
-            how: describe(outcome),
-            again_in,
-        });
+        cx.notify(Notice::Trouble { op, lease: None, what, how: describe(outcome), again_in });
     }
 }

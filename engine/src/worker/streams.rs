@@ -32,21 +32,12 @@ struct OfStream {
 
 impl OfStream {
     fn new(stream: StreamIx) -> Self {
-        Self {
-            stream,
-            watch: StreamWatch::new(stream),
-            shard_sync: ShardSync::new(stream),
-            scanned: false,
-        }
+        Self { stream, watch: StreamWatch::new(stream), shard_sync: ShardSync::new(stream), scanned: false }
     }
 
     /// What is decided of it after a whole scan. Whether its leases may be taken.
     fn after_scan(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        scanned: &Scanned,
-        deputy: u32,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, scanned: &Scanned, deputy: u32,
     ) -> bool {
         if !self.watch.recognises(cx, leases) {
             return false;
@@ -92,9 +83,7 @@ impl OfStream {
 impl Streams {
     pub(super) fn new(cx: &Context) -> Self {
         let streams = cx.streams().read().into_iter().map(OfStream::new);
-        Self {
-            streams: streams.collect(),
-        }
+        Self { streams: streams.collect() }
     }
 
     fn get(&mut self, stream: StreamIx) -> Option<&mut OfStream> {
@@ -112,11 +101,7 @@ impl Streams {
                 of.scanned = false;
             }
             None => {
-                debug_assert_eq!(
-                    self.streams.len(),
-                    stream.index(),
-                    "streams are numbered in order"
-                );
+                debug_assert_eq!(self.streams.len(), stream.index(), "streams are numbered in order");
                 self.streams.push(OfStream::new(stream));
             }
         }
@@ -148,10 +133,7 @@ impl Streams {
 
     /// A page of a listing came, or did not. Returns a list of all shards when it is whole.
     pub(super) fn on_page(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        (stream, op, asked): (StreamIx, OpId, Mono),
+        &mut self, cx: &mut Context, leases: &LeaseTable, (stream, op, asked): (StreamIx, OpId, Mono),
         outcome: Outcome,
     ) -> Option<Listed> {
         self.answered(stream, asked, &outcome);
@@ -168,11 +150,7 @@ impl Streams {
 
     /// A read of a shard of a stream ended. Returns the outcome with the names that leases have here.
     pub(super) fn on_read(
-        &mut self,
-        cx: &Context,
-        stream: Option<StreamIx>,
-        asked: Mono,
-        outcome: Outcome,
+        &mut self, cx: &Context, stream: Option<StreamIx>, asked: Mono, outcome: Outcome,
     ) -> Outcome {
         let Some(stream) = stream else { return outcome };
         self.answered(stream, asked, &outcome);
@@ -202,10 +180,7 @@ impl Streams {
 
     /// It is known which stream was found. What the last scan showed is weighed now, if that was not done for want of it.
     pub(super) fn on_identified(
-        &self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        stream: StreamIx,
+        &self, cx: &mut Context, leases: &LeaseTable, stream: StreamIx,
     ) -> Option<Scanned> {
         if cx.streams().are_several() {
             cx.request(Request::Rescan(cx.now()));
@@ -219,11 +194,7 @@ impl Streams {
     /// What is decided of each stream after a whole scan. Whether leases of some stream may be taken. `deputy`: how much longer than
     /// the leader we wait.
     pub(super) fn after_scan(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        scanned: &Scanned,
-        deputy: u32,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, scanned: &Scanned, deputy: u32,
     ) -> bool {
         let mut ready = false;
         for stream in cx.streams().read() {
@@ -239,11 +210,7 @@ impl Streams {
 
     /// The shards of a stream were listed. Whether its leases are of it; if not, nothing more is done with them.
     pub(super) fn recognises(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        stream: StreamIx,
-        listed: &Listed,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, stream: StreamIx, listed: &Listed,
     ) -> bool {
         let Some(of) = self.get(stream) else { return false };
         let recognised = of.shard_sync.recognises(cx, leases, listed);
@@ -256,11 +223,7 @@ impl Streams {
 
     /// Creates the leases of a stream that are missing beside those that exist. `deputy`: how much longer than the leader we wait.
     pub(super) fn create_missing(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        (stream, listed): (StreamIx, &Listed),
-        deputy: u32,
+        &mut self, cx: &mut Context, leases: &LeaseTable, (stream, listed): (StreamIx, &Listed), deputy: u32,
     ) {
         if let Some(of) = self.get(stream) {
             of.shard_sync.create_missing(cx, leases, listed, deputy);
@@ -277,11 +240,6 @@ fn forget_unread(cx: &mut Context, leases: &LeaseTable, deputy: u32) {
     let patience = delay.times(1 + u64::from(deputy));
     let expires = cx.now() + cx.config().scan_interval;
     for change in leases.unread().removals(cx, patience, MAX_FORGOTTEN) {
-        cx.write_row(
-            change,
-            "no worker reads its stream any more".into(),
-            None,
-            expires,
-        );
+        cx.write_row(change, "no worker reads its stream any more".into(), None, expires);
     }
 }

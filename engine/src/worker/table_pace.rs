@@ -129,11 +129,7 @@ mod tests {
 
     impl Table {
         fn of() -> Self {
-            Self {
-                pace: TablePace::default(),
-                now: Mono(1_000_000_000),
-                config: Config::default(),
-            }
+            Self { pace: TablePace::default(), now: Mono(1_000_000_000), config: Config::default() }
         }
 
         /// So many requests a second end like this, of a worker of fifty leases. Returns how many were made.
@@ -157,10 +153,7 @@ mod tests {
         let mut table = Table::of();
         table.answers(&REFUSED, 200, Span::from_secs(3));
         let made = table.answers(&REFUSED, 200, Span::from_secs(10));
-        assert!(
-            (30..=50).contains(&made),
-            "{made} in ten seconds, where 150 are made at rest"
-        );
+        assert!((30..=50).contains(&made), "{made} in ten seconds, where 150 are made at rest");
         assert!(table.pace.spares_owners(table.now, &table.config));
         table.answers(&APPLIED, 200, Span::from_secs(3));
         assert!(!table.pace.is_slow(table.now), "{:?}", table.pace);

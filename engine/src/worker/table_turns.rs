@@ -119,10 +119,7 @@ impl TableTurns {
         self.pace.begun(now);
         let before = self.under_way.insert(op.n, turn);
         debug_assert!(before.is_none(), "a request is made once");
-        debug_assert!(
-            self.under_way.len() <= self.most,
-            "no more requests are made than may be under way"
-        );
+        debug_assert!(self.under_way.len() <= self.most, "no more requests are made than may be under way");
         self.begins += usize::from(turn == Turn::Begin);
     }
 
@@ -145,17 +142,8 @@ impl TableTurns {
 
     /// The lease that waits and has its turn.
     pub(super) fn next(&self, now: Mono) -> Option<LeaseIx> {
-        let keep = self
-            .keep
-            .leases
-            .front()
-            .filter(|_| self.has_room(Turn::Keep, now));
-        let begin = || {
-            self.begin
-                .leases
-                .front()
-                .filter(|_| self.has_room(Turn::Begin, now))
-        };
+        let keep = self.keep.leases.front().filter(|_| self.has_room(Turn::Keep, now));
+        let begin = || self.begin.leases.front().filter(|_| self.has_room(Turn::Begin, now));
         keep.or_else(begin).copied()
     }
 
@@ -218,10 +206,7 @@ mod tests {
         assert!(!request(&mut turns, 6, Turn::Begin));
         turns.ended(op(0));
         assert_eq!(turns.next(NOW), Some(lease(4)));
-        assert!(
-            !request(&mut turns, 6, Turn::Begin),
-            "another one waits to keep its lease"
-        );
+        assert!(!request(&mut turns, 6, Turn::Begin), "another one waits to keep its lease");
         assert!(request(&mut turns, 4, Turn::Keep));
     }
 

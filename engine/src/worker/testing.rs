@@ -133,18 +133,11 @@ pub(super) fn seconds(seconds: u64) -> Span {
 
 /// An unfinished lease of the whole hash space that no worker has had.
 pub(super) fn row(key: &str) -> LeaseRow {
-    LeaseRow {
-        range: Some(HashRange::ALL),
-        ..LeaseRow::new(key.into(), Checkpoint::TrimHorizon)
-    }
+    LeaseRow { range: Some(HashRange::ALL), ..LeaseRow::new(key.into(), Checkpoint::TrimHorizon) }
 }
 
 pub(super) fn owned(key: &str, owner: &str, counter: u64) -> LeaseRow {
-    LeaseRow {
-        owner: Some(owner.into()),
-        counter,
-        ..row(key)
-    }
+    LeaseRow { owner: Some(owner.into()), counter, ..row(key) }
 }
 
 pub(super) fn ended(key: &str, children: &[&str]) -> LeaseRow {
@@ -186,10 +179,7 @@ pub(super) fn shard(id: &str, parents: &[&str]) -> Shard {
 }
 
 pub(super) fn closed(shard: Shard) -> Shard {
-    Shard {
-        ending: Some(1_000.into()),
-        ..shard
-    }
+    Shard { ending: Some(1_000.into()), ..shard }
 }
 
 /// A consistent read shows a row.
@@ -201,16 +191,12 @@ pub(super) fn shows(cx: &Context, leases: &mut LeaseTable, row: LeaseRow) -> Lea
 
 /// A scan, now, shows these rows and no others.
 pub(super) fn whole_scan(
-    cx: &mut Context,
-    leases: &mut LeaseTable,
-    scan: &mut Scan,
-    rows: Vec<LeaseRow>,
+    cx: &mut Context, leases: &mut LeaseTable, scan: &mut Scan, rows: Vec<LeaseRow>,
 ) -> Scanned {
     scan.schedule_by(Mono(0));
     scan.step(cx, leases);
     let op = cx.did().op();
-    scan.on_page(cx, leases, op, page(rows, None))
-        .expect("the only page")
+    scan.on_page(cx, leases, op, page(rows, None)).expect("the only page")
 }
 
 /// Takes a lease by this row. The application is asked to open its shard, unless that has parents.
@@ -238,11 +224,7 @@ pub(super) fn shown(row: Option<LeaseRow>) -> Outcome {
 }
 
 pub(super) fn refused(why: Why) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: String::new(),
-    })
+    Outcome::Refused(Refusal { why, current: None, detail: String::new() })
 }
 
 /// A guard did not hold, and the answer shows the row.

@@ -48,9 +48,6 @@ impl<'a> Dice<'a> {
     }
 
     pub fn op(&mut self) -> OpId {
-        OpId {
-            life: 1 + u64::from(self.one_in(8)),
-            n: self.number(),
-        }
+        OpId { life: 1 + u64::from(self.one_in(8)), n: self.number() }
     }
 }

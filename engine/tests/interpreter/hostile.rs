@@ -32,9 +32,8 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
         .with_steal_cooldown(!dice.one_in(2))
         .with_max_steals(u32::from(dice.byte() % 3));
     let kind = dice.byte();
-    let good = good
-        .with_failure_attempts(u32::from(dice.byte() % 3))
-        .with_failure_action(match dice.one_in(2) {
+    let good =
+        good.with_failure_attempts(u32::from(dice.byte() % 3)).with_failure_action(match dice.one_in(2) {
             true => FailureAction::SetAside,
             false => FailureAction::Stop,
         });
@@ -77,10 +76,7 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
 
 /// One of three streams. A configuration that names one twice is refused.
 pub fn stream(dice: &mut Dice<'_>) -> StreamSource {
-    let id: StreamId = dice
-        .pick(&["1:a:2", "1:b:2", "1:c:2"])
-        .parse()
-        .expect("an identifier");
+    let id: StreamId = dice.pick(&["1:a:2", "1:b:2", "1:c:2"]).parse().expect("an identifier");
     let initial_position = dice.one_in(2).then_some(InitialPosition::Latest);
     StreamSource { id, initial_position }
 }
@@ -111,10 +107,7 @@ pub fn position(dice: &mut Dice<'_>) -> Position {
 fn range(dice: &mut Dice<'_>) -> HashRange {
     // The wrong way round is among them.
     let ends = [0, 1, u128::MAX / 2, u128::MAX / 2 + 1, u128::MAX];
-    HashRange {
-        start: HashKey(dice.pick(&ends)),
-        end: HashKey(dice.pick(&ends)),
-    }
+    HashRange { start: HashKey(dice.pick(&ends)), end: HashKey(dice.pick(&ends)) }
 }
 
 pub fn lease(dice: &mut Dice<'_>) -> LeaseRow {
@@ -196,10 +189,7 @@ fn row(dice: &mut Dice<'_>) -> RowRead {
             kind: String::new(),
             says: (!dice.one_in(4)).then(|| Box::new(fleet_row(dice))),
         },
-        7 => RowRead::Unreadable {
-            key: key(dice),
-            detail: String::new(),
-        },
+        7 => RowRead::Unreadable { key: key(dice), detail: String::new() },
         _ => RowRead::Lease(lease(dice)),
     }
 }
@@ -288,19 +278,12 @@ const WHYS: [Why; 9] = [
     Why::Invalid,
     Why::HandlerFailed,
     Why::Gone,
-    Why::RecordFailed(Position {
-        sequence: SequenceNumber::from_words([0, 0, 3]),
-        sub: 0,
-    }),
+    Why::RecordFailed(Position { sequence: SequenceNumber::from_words([0, 0, 3]), sub: 0 }),
 ];
 
 /// The handler failed.
 pub fn failed(why: Why) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: String::new(),
-    })
+    Outcome::Refused(Refusal { why, current: None, detail: String::new() })
 }
 
 /// Any outcome, whatever was asked.

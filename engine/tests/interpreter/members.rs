@@ -20,10 +20,7 @@ pub struct Members {
 /// The same options where leases are assigned by rank.
 pub fn ranked(config: Config) -> Config {
     let lease_duration = config.members().expiry();
-    config
-        .with_policies(Kinsumer.policies())
-        .with_lease_duration(lease_duration)
-        .with_max_leases(0)
+    config.with_policies(Kinsumer.policies()).with_lease_duration(lease_duration).with_max_leases(0)
 }
 
 impl Members {
@@ -37,10 +34,7 @@ impl Members {
             MembersOp::Describe(_) => Reply::Table(TableState::Usable),
             MembersOp::Create(_) => Reply::Done,
             MembersOp::List { .. } => {
-                let member = |(id, at): (&WorkerId, &u64)| Member {
-                    id: id.clone(),
-                    at: *at,
-                };
+                let member = |(id, at): (&WorkerId, &u64)| Member { id: id.clone(), at: *at };
                 let members = self.rows.iter().map(member).collect();
                 Reply::Members(MembersPage { members, next: None })
             }
@@ -88,18 +82,12 @@ pub fn reply(dice: &mut Dice<'_>) -> Option<Reply> {
     let id = |dice: &mut Dice<'_>| WorkerId::from(dice.pick(&OWNERS));
     Some(match dice.below(4) {
         1 => Reply::Members(MembersPage {
-            members: (0..dice.below(4))
-                .map(|_| Member {
-                    id: id(dice),
-                    at: dice.number(),
-                })
-                .collect(),
+            members: (0..dice.below(4)).map(|_| Member { id: id(dice), at: dice.number() }).collect(),
             next: dice.one_in(2).then(|| id(dice)),
         }),
-        2 => Reply::Leader(dice.one_in(2).then(|| Leader {
-            id: dice.one_in(2).then(|| id(dice)),
-            at: dice.number(),
-        })),
+        2 => Reply::Leader(
+            dice.one_in(2).then(|| Leader { id: dice.one_in(2).then(|| id(dice)), at: dice.number() }),
+        ),
         3 => Reply::Shared(dice.one_in(2).then(|| Shared {
             shards: (0..dice.below(4)).map(|_| dice.pick(&KEYS).into()).collect(),
             at: dice.number(),

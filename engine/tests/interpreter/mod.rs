@@ -127,10 +127,7 @@ impl Run {
                 self.tell(Body::Done { op, outcome });
             }
             226..229 => {
-                let op = OpId {
-                    life: dice.number(),
-                    n: dice.number(),
-                };
+                let op = OpId { life: dice.number(), n: dice.number() };
                 // One that happens to be outstanding is a plain answer.
                 self.outstanding.remove(&op);
                 let outcome = hostile::outcome(dice);
@@ -224,12 +221,7 @@ impl Run {
             (0 | 1, _) => Call::Checkpoint { lease, token },
             (2, _) => Call::Pause { lease },
             (3, _) => Call::Resume { lease },
-            (5, Some((lease, batch))) => Call::GivenBack {
-                lease,
-                token,
-                batch,
-                detail: String::new(),
-            },
+            (5, Some((lease, batch))) => Call::GivenBack { lease, token, batch, detail: String::new() },
             (4, Some((lease, batch))) => Call::Acknowledged { lease, token, batch },
             (4, None) => Call::AddStream(hostile::stream(dice)),
             (5, None) => Call::RemoveStream(hostile::stream(dice).id),
@@ -237,11 +229,7 @@ impl Run {
             (6, _) => Call::RuntimeBlocked(Span::from_secs(u64::from(dice.byte()))),
             _ => {
                 let through = self.world.position(&lease, dice);
-                Call::Processed {
-                    lease,
-                    token,
-                    through,
-                }
+                Call::Processed { lease, token, through }
             }
         };
         self.tell(Body::Call(call));
@@ -257,18 +245,11 @@ impl Run {
             }
             self.feed(Body::Tick);
         }
-        panic!(
-            "asks to be woken at {} at {}, for ever",
-            self.wake_at.0, self.at.0
-        );
+        panic!("asks to be woken at {} at {}, for ever", self.wake_at.0, self.at.0);
     }
 
     fn feed(&mut self, body: Body) {
-        let input = Input {
-            at: self.at,
-            wall: Wall((self.at.0 / 1_000) as i64),
-            body,
-        };
+        let input = Input { at: self.at, wall: Wall((self.at.0 / 1_000) as i64), body };
         let allowed = allowance(&input.body, self.world.leases());
         let over = self.engine.is_stopped();
         let (outputs, wake_at) = drain(&mut self.engine, input.clone());

@@ -48,10 +48,7 @@ impl World {
             id: KEYS[n].into(),
             parent: None,
             adjacent_parent: None,
-            range: HashRange {
-                start: HashKey(start),
-                end: HashKey(end),
-            },
+            range: HashRange { start: HashKey(start), end: HashKey(end) },
             starting: (n as u64).into(),
             ending: closed.then_some(1_000.into()),
         };
@@ -67,10 +64,7 @@ impl World {
         shards[4].parent = Some(KEYS[3].into());
         shards[4].adjacent_parent = Some(KEYS[1].into());
         let mut stream = Stream::of(0);
-        stream.shards = shards
-            .into_iter()
-            .map(|shard| (shard.id.clone(), shard))
-            .collect();
+        stream.shards = shards.into_iter().map(|shard| (shard.id.clone(), shard)).collect();
         let mut world = World {
             table: LeaseTable::empty(Items(Kcl)),
             members: Members::default(),
@@ -160,11 +154,9 @@ impl World {
 
     fn stream(&mut self, op: &StreamOp, dice: &mut Dice<'_>) -> Reply {
         match op {
-            StreamOp::Describe => Reply::Stream(StreamState {
-                readable: true,
-                created: Wall(1),
-                arn: "".into(),
-            }),
+            StreamOp::Describe => {
+                Reply::Stream(StreamState { readable: true, created: Wall(1), arn: "".into() })
+            }
             StreamOp::ListShards { filter, after } => {
                 let more = after.is_none() && dice.one_in(4);
                 let shards = self.stream.listed(*filter);
@@ -228,12 +220,7 @@ impl World {
             }
             3 => row.counter = dice.number(),
             4 => row.owner = me.cloned(),
-            _ => {
-                row = LeaseRow {
-                    key,
-                    ..hostile::lease(dice)
-                }
-            }
+            _ => row = LeaseRow { key, ..hostile::lease(dice) },
         }
         self.put(row);
     }

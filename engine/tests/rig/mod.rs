@@ -125,10 +125,7 @@ pub fn config() -> Config {
     policies.steal = Steal::Take;
     let config = asking();
     let interval = config.scan_interval();
-    config
-        .with_policies(policies)
-        .with_quick_scan_interval(interval)
-        .with_bootstrap_delay(Span::from_secs(3))
+    config.with_policies(policies).with_quick_scan_interval(interval).with_bootstrap_delay(Span::from_secs(3))
 }
 
 /// The defaults: owners hand over what they are asked for.
@@ -143,9 +140,7 @@ impl Rig {
         rig.table.keeping = Spelled(Some(format));
         rig.configure(|config| config.with_policies(format.policies()));
         let check = rig.config.lease_duration().per(5);
-        let members = MembersConfig::default()
-            .with_check_interval(check)
-            .with_lead_interval(check.times(2));
+        let members = MembersConfig::default().with_check_interval(check).with_lead_interval(check.times(2));
         rig.configure(|config| config.with_members(members));
         for _ in 0..workers {
             rig.join();
@@ -230,23 +225,14 @@ impl Rig {
     pub fn release(&mut self, worker: usize) {
         for command in std::mem::take(&mut self.workers[worker].hung) {
             let outcome = self.perform(worker, &command);
-            self.tell(
-                worker,
-                Body::Done {
-                    op: command.op,
-                    outcome,
-                },
-            );
+            self.tell(worker, Body::Done { op: command.op, outcome });
         }
     }
 
     fn execute(&mut self, worker: usize, command: Command) -> Option<Outcome> {
         let now = self.now;
         self.workers[worker].sent.push((now, command.effect.clone()));
-        let trick = self.workers[worker]
-            .trap
-            .as_mut()
-            .and_then(|trap| trap(&command.effect));
+        let trick = self.workers[worker].trap.as_mut().and_then(|trap| trap(&command.effect));
         match trick {
             None => Some(self.perform(worker, &command)),
             Some(Trick::Instead(outcome)) => Some(outcome),
@@ -353,18 +339,12 @@ impl Rig {
     }
 
     pub fn has_row(&self, n: u32) -> bool {
-        self.table
-            .rows
-            .as_ref()
-            .unwrap()
-            .contains_key(&Self::id(n).to_lease())
+        self.table.rows.as_ref().unwrap().contains_key(&Self::id(n).to_lease())
     }
 
     pub fn owner(&self, n: u32) -> Option<usize> {
         let owner = self.row(n).owner.as_ref()?;
-        self.workers
-            .iter()
-            .position(|worker| worker.engine().worker() == Some(owner))
+        self.workers.iter().position(|worker| worker.engine().worker() == Some(owner))
     }
 
     /// Every record was processed, by anybody.
@@ -388,12 +368,6 @@ impl Rig {
             .flat_map(|worker| worker.reading.processed.values())
             .map(|records| records.len())
             .sum();
-        processed
-            - self
-                .stream
-                .records
-                .values()
-                .map(|records| records.len())
-                .sum::<usize>()
+        processed - self.stream.records.values().map(|records| records.len()).sum::<usize>()
     }
 }

@@ -20,11 +20,7 @@ impl SideTables {
         let (side, spelled) = membership.spell(op);
         if spelled == ItemOp::Describe {
             let there = self.0.contains_key(&side);
-            let state = if there {
-                TableState::Usable
-            } else {
-                TableState::Missing
-            };
+            let state = if there { TableState::Usable } else { TableState::Missing };
             return Outcome::Applied(Reply::Table(state));
         }
         if spelled == ItemOp::Create {
@@ -125,9 +121,6 @@ pub fn beside(rig: &mut Rig, id: &str, secs: u64) {
 
 /// Another program shares out these shards.
 pub fn share(rig: &mut Rig, shards: std::ops::Range<u32>) {
-    let shared = Shared {
-        shards: shards.map(Rig::id).collect(),
-        at: stamp(rig),
-    };
+    let shared = Shared { shards: shards.map(Rig::id).collect(), at: stamp(rig) };
     rig.side.write(MembersChange::Share { shared, seen: None });
 }

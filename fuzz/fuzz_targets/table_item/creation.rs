@@ -9,10 +9,7 @@ use leasehold_engine::row::{Change, HandsOver, LeaseRow, RowRead};
 pub(super) fn check(format: Format, row: LeaseRow) {
     let create = |row: LeaseRow| {
         let mut fresh = None;
-        format
-            .encode(&Change::Create(Box::new(row)))
-            .carry_out(&mut fresh)
-            .expect("there is no such row");
+        format.encode(&Change::Create(Box::new(row))).carry_out(&mut fresh).expect("there is no such row");
         match fresh.map(|item| format.decode(&item)) {
             Some(RowRead::Lease(row)) => row,
             other => panic!("{format}: a creation made {other:?}"),

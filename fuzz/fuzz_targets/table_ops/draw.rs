@@ -33,19 +33,13 @@ fn set(u: Bytes<'_, '_>) -> Result<V> {
     Ok(if u.arbitrary()? {
         V::Ss((0..many).map(|_| text(u)).collect::<Result<_>>()?)
     } else {
-        V::Ns(
-            (0..many)
-                .map(|_| Ok(*u.choose(&TENTHS)?))
-                .collect::<Result<_>>()?,
-        )
+        V::Ns((0..many).map(|_| Ok(*u.choose(&TENTHS)?)).collect::<Result<_>>()?)
     })
 }
 
 fn list(u: Bytes<'_, '_>, depth: u8) -> Result<V> {
     let many = u.int_in_range(0..=3)?;
-    Ok(V::L(
-        (0..many).map(|_| value(u, depth + 1)).collect::<Result<_>>()?,
-    ))
+    Ok(V::L((0..many).map(|_| value(u, depth + 1)).collect::<Result<_>>()?))
 }
 
 pub fn value(u: Bytes<'_, '_>, depth: u8) -> Result<V> {
@@ -81,11 +75,7 @@ pub fn attributes(u: Bytes<'_, '_>) -> Result<Item> {
 /// A path. Those of keys have no steps: the service refuses such paths.
 fn path(u: Bytes<'_, '_>, heads: &[&'static str]) -> Result<Path> {
     let head = *u.choose(heads)?;
-    let steps = if matches!(head, "o" | "p" | "q") {
-        0
-    } else {
-        u.int_in_range(0..=2)?
-    };
+    let steps = if matches!(head, "o" | "p" | "q") { 0 } else { u.int_in_range(0..=2)? };
     let step = |_| {
         Ok(if u.arbitrary()? {
             Step::Index(u.int_in_range(0..=4)?)
@@ -94,10 +84,7 @@ fn path(u: Bytes<'_, '_>, heads: &[&'static str]) -> Result<Path> {
         })
     };
     let rest = (0..steps).map(step).collect::<Result<_>>()?;
-    Ok(Path {
-        head: head.to_owned(),
-        rest,
-    })
+    Ok(Path { head: head.to_owned(), rest })
 }
 
 /// Which attributes a condition may name: a filter of a query may not name the key.
@@ -134,11 +121,7 @@ pub fn condition(u: Bytes<'_, '_>, heads: &[&'static str], depth: u8) -> Result<
                 let (low, high) = (one.clone().min(other.clone()), one.max(other));
                 Condition::Between(Operand::At(at), Operand::Given(low), Operand::Given(high))
             } else {
-                Condition::Between(
-                    Operand::Size(at),
-                    Operand::Given(one),
-                    Operand::At(path(u, heads)?),
-                )
+                Condition::Between(Operand::Size(at), Operand::Given(one), Operand::At(path(u, heads)?))
             }
         }
         3 => {
@@ -159,14 +142,8 @@ pub fn condition(u: Bytes<'_, '_>, heads: &[&'static str], depth: u8) -> Result<
         8 => Condition::Not(Box::new(condition(u, heads, depth + 1)?)),
         n => {
             let many = u.int_in_range(2..=3)?;
-            let parts = (0..many)
-                .map(|_| condition(u, heads, depth + 1))
-                .collect::<Result<_>>()?;
-            if n == 9 {
-                Condition::And(parts)
-            } else {
-                Condition::Or(parts)
-            }
+            let parts = (0..many).map(|_| condition(u, heads, depth + 1)).collect::<Result<_>>()?;
+            if n == 9 { Condition::And(parts) } else { Condition::Or(parts) }
         }
     })
 }
@@ -200,19 +177,12 @@ pub fn changes(u: Bytes<'_, '_>) -> Result<Vec<Change>> {
     let mut taken: Vec<Path> = Vec::new();
     for _ in 0..u.int_in_range(0..=4)? {
         let at = path(u, &HEADS)?;
-        let whole = Path {
-            head: at.head.clone(),
-            rest: Vec::new(),
-        };
+        let whole = Path { head: at.head.clone(), rest: Vec::new() };
         let (at, change) = match u.int_in_range(0..=6)? {
             0..=2 => (at.clone(), Change::Set(at, expression(u, 0)?)),
             3 | 4 => (at.clone(), Change::Remove(at)),
             5 => {
-                let more = if u.arbitrary()? {
-                    set(u)?
-                } else {
-                    V::N(*u.choose(&TENTHS)?)
-                };
+                let more = if u.arbitrary()? { set(u)? } else { V::N(*u.choose(&TENTHS)?) };
                 (whole, Change::Add(at.head, more))
             }
             _ => (whole, Change::Delete(at.head, set(u)?)),
@@ -229,17 +199,11 @@ fn clash(one: &Path, other: &Path) -> bool {
     if one.head != other.head {
         return false;
     }
-    match one
-        .rest
-        .iter()
-        .zip(&other.rest)
-        .find(|(left, right)| left != right)
-    {
+    match one.rest.iter().zip(&other.rest).find(|(left, right)| left != right) {
         None => true,
-        Some((left, right)) => matches!(
-            (left, right),
-            (Step::Key(_), Step::Index(_)) | (Step::Index(_), Step::Key(_))
-        ),
+        Some((left, right)) => {
+            matches!((left, right), (Step::Key(_), Step::Index(_)) | (Step::Index(_), Step::Key(_)))
+        }
     }
 }
 
@@ -259,10 +223,7 @@ pub fn paths(u: Bytes<'_, '_>) -> Result<Vec<Path>> {
 pub fn key(u: Bytes<'_, '_>) -> Result<Item> {
     let partition = (*u.choose(&["a", "b"])?).to_owned();
     let sort = *u.choose(&[0, 10, 15, -10, 100, 90])?;
-    Ok(Item::from([
-        ("p".to_owned(), V::S(partition)),
-        ("q".to_owned(), V::N(sort)),
-    ]))
+    Ok(Item::from([("p".to_owned(), V::S(partition)), ("q".to_owned(), V::N(sort))]))
 }
 
 /// The attributes that changes name.
@@ -285,7 +246,5 @@ pub fn only_whole(changes: &[Change]) -> bool {
 /// Whether changes, and there are some, only take away.
 pub fn only_takes(changes: &[Change]) -> bool {
     !changes.is_empty()
-        && changes
-            .iter()
-            .all(|change| matches!(change, Change::Remove(_) | Change::Delete(..)))
+        && changes.iter().all(|change| matches!(change, Change::Remove(_) | Change::Delete(..)))
 }

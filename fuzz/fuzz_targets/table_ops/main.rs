@@ -49,11 +49,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let config = DynamoConfig {
-            create_ms: 0,
-            max_page_items: Some(3),
-            ..DynamoConfig::default()
-        };
+        let config = DynamoConfig { create_ms: 0, max_page_items: Some(3), ..DynamoConfig::default() };
         let mut dynamo = Dynamo::new(config);
         let attribute = |name, letter| json!({ "AttributeName": name, "AttributeType": letter });
         let key = |name, kind| json!({ "AttributeName": name, "KeyType": kind });
@@ -68,10 +64,7 @@ impl World {
         });
         dynamo.call(NOW_MS, "CreateTable", &table).expect("a good table");
         dynamo.advance(NOW_MS + 1);
-        Self {
-            dynamo,
-            rows: Rows::new(),
-        }
+        Self { dynamo, rows: Rows::new() }
     }
 
     fn call(&mut self, operation: &str, body: &Value) -> std::result::Result<Value, ApiError> {
@@ -88,11 +81,7 @@ impl World {
             Ok(new) => {
                 let answer = answer.unwrap_or_else(|error| panic!("{error:?} of {body} on {old:?}"));
                 let shown = answer.get("Attributes").cloned().map(sorted);
-                assert_eq!(
-                    shown,
-                    write.returned(old.as_ref(), new.as_ref()),
-                    "{body} on {old:?}"
-                );
+                assert_eq!(shown, write.returned(old.as_ref(), new.as_ref()), "{body} on {old:?}");
                 self.keep(at, new);
             }
             Err(expected) => {
@@ -113,9 +102,8 @@ impl World {
 
     /// All of them, or none.
     fn transact(&mut self, u: Bytes<'_, '_>) -> Result<()> {
-        let writes: Vec<Write> = (0..u.int_in_range(1..=3)?)
-            .map(|_| Write::draw(u, true))
-            .collect::<Result<_>>()?;
+        let writes: Vec<Write> =
+            (0..u.int_in_range(1..=3)?).map(|_| Write::draw(u, true)).collect::<Result<_>>()?;
         let actions: Vec<Value> = writes
             .iter()
             .map(|write| Ok(json!({ write.name(): write.body(u, false)? })))
@@ -132,17 +120,11 @@ impl World {
         let mut places: Vec<_> = writes.iter().map(Write::place).collect();
         places.sort();
         if places.windows(2).any(|two| two[0] == two[1]) {
-            assert_eq!(
-                answer.expect_err("an item twice").code,
-                "ValidationException",
-                "{body}"
-            );
+            assert_eq!(answer.expect_err("an item twice").code, "ValidationException", "{body}");
             return Ok(());
         }
-        let outcomes: Vec<_> = writes
-            .iter()
-            .map(|write| write.carried_out(self.rows.get(&write.place())))
-            .collect();
+        let outcomes: Vec<_> =
+            writes.iter().map(|write| write.carried_out(self.rows.get(&write.place()))).collect();
         if outcomes.iter().all(std::result::Result::is_ok) {
             answer.unwrap_or_else(|error| panic!("{error:?} of {body} on {:?}", self.rows));
             for (write, outcome) in writes.iter().zip(outcomes) {
@@ -151,11 +133,7 @@ impl World {
         } else {
             let error = answer.expect_err(&format!("{outcomes:?} of {body} on {:?}", self.rows));
             assert_eq!(error.code, "TransactionCanceledException", "{body}: {error:?}");
-            let codes: Vec<&str> = error
-                .cancellation_reasons
-                .iter()
-                .map(|reason| reason.code)
-                .collect();
+            let codes: Vec<&str> = error.cancellation_reasons.iter().map(|reason| reason.code).collect();
             let expected: Vec<&str> = outcomes
                 .iter()
                 .map(|outcome| match outcome {
@@ -186,16 +164,10 @@ impl World {
         let mut saying = Saying::new(0);
         let mut body = json!({ "TableName": "table", "Key": item_json(&key, 0), "ProjectionExpression": saying.paths(&paths) });
         saying.finish(&mut body);
-        let answer = self
-            .call("GetItem", &body)
-            .unwrap_or_else(|error| panic!("{error:?} of {body}"));
+        let answer = self.call("GetItem", &body).unwrap_or_else(|error| panic!("{error:?} of {body}"));
         let old = self.rows.get(&place(&key));
         let expected = old.map(|item| sorted(item_json(&projected(item, &paths), 0)));
-        assert_eq!(
-            answer.get("Item").cloned().map(sorted),
-            expected,
-            "{body} of {old:?}"
-        );
+        assert_eq!(answer.get("Item").cloned().map(sorted), expected, "{body} of {old:?}");
         Ok(())
     }
 
@@ -204,9 +176,8 @@ impl World {
         let (mut items, mut scanned) = (Vec::new(), 0);
         let most = body.get("Limit").and_then(Value::as_u64).unwrap_or(3).min(3);
         loop {
-            let page = self
-                .call(operation, &body)
-                .unwrap_or_else(|error| panic!("{error:?} of {operation} {body}"));
+            let page =
+                self.call(operation, &body).unwrap_or_else(|error| panic!("{error:?} of {operation} {body}"));
             let found = page["Items"].as_array().expect("a list");
             assert_eq!(page["Count"], json!(found.len()), "{body}");
             let looked = page["ScannedCount"].as_u64().expect("a number");
@@ -236,11 +207,8 @@ impl World {
         match operator {
             "" => {}
             "BETWEEN" => {
-                text += &format!(
-                    " AND q BETWEEN {} AND {}",
-                    saying.value(&V::N(low)),
-                    saying.value(&V::N(high))
-                );
+                text +=
+                    &format!(" AND q BETWEEN {} AND {}", saying.value(&V::N(low)), saying.value(&V::N(high)));
             }
             operator => text = format!("q {operator} {} AND {text}", saying.value(&V::N(low))),
         }
@@ -272,20 +240,11 @@ impl World {
 
     /// Runs a query or a scan, perhaps with a filter and a limit; answers with what was found and what should have been.
     fn found(
-        &mut self,
-        u: Bytes<'_, '_>,
-        operation: &str,
-        mut body: Value,
-        mut saying: Saying,
-        heads: &[&'static str],
-        expected: Vec<Item>,
+        &mut self, u: Bytes<'_, '_>, operation: &str, mut body: Value, mut saying: Saying,
+        heads: &[&'static str], expected: Vec<Item>,
     ) -> Result<(Vec<Value>, Vec<Value>)> {
         let looked_at = expected.len() as u64;
-        let filter = if u.arbitrary()? {
-            Some(draw::condition(u, heads, 1)?)
-        } else {
-            None
-        };
+        let filter = if u.arbitrary()? { Some(draw::condition(u, heads, 1)?) } else { None };
         if let Some(filter) = &filter {
             body["FilterExpression"] = json!(saying.condition(filter));
         }
@@ -295,9 +254,7 @@ impl World {
         saying.finish(&mut body);
         let (found, scanned) = self.pages(operation, body.clone());
         assert_eq!(scanned, looked_at, "{body}");
-        let expected = expected
-            .iter()
-            .filter(|item| filter.as_ref().is_none_or(|filter| filter.holds(item)));
+        let expected = expected.iter().filter(|item| filter.as_ref().is_none_or(|filter| filter.holds(item)));
         Ok((found, expected.map(|item| sorted(item_json(item, 0))).collect()))
     }
 
@@ -327,10 +284,7 @@ impl World {
                 body["TotalSegments"] = json!(3);
                 found.extend(self.pages(operation, body.clone()).0);
             }
-            self.same(
-                found,
-                expected.iter().map(|item| sorted(item_json(item, 0))).collect(),
-            );
+            self.same(found, expected.iter().map(|item| sorted(item_json(item, 0))).collect());
             return Ok(());
         }
         let (found, expected) = self.found(u, operation, body, saying, heads, expected)?;
@@ -367,12 +321,5 @@ fuzz_target!(|bytes: &[u8]| {
     // Bytes that end in the middle of a request end the run.
     let _ = world.run(&mut Unstructured::new(bytes));
     let (found, _) = world.pages("Scan", json!({ "TableName": "table" }));
-    world.same(
-        found,
-        world
-            .rows
-            .values()
-            .map(|item| sorted(item_json(item, 0)))
-            .collect(),
-    );
+    world.same(found, world.rows.values().map(|item| sorted(item_json(item, 0))).collect());
 });

@@ -120,9 +120,7 @@ impl V {
 
 /// An item as the protocol writes it.
 pub fn item_json(item: &Item, spelling: u8) -> Value {
-    let attributes = item
-        .iter()
-        .map(|(name, value)| (name.clone(), value.json(spelling)));
+    let attributes = item.iter().map(|(name, value)| (name.clone(), value.json(spelling)));
     Value::Object(attributes.collect::<Map<_, _>>())
 }
 
@@ -139,22 +137,12 @@ fn number(tenths: i128, spelling: u8) -> String {
 }
 
 fn base64(bytes: &[u8]) -> String {
-    let letters: Vec<char> = ('A'..='Z')
-        .chain('a'..='z')
-        .chain('0'..='9')
-        .chain(['+', '/'])
-        .collect();
+    let letters: Vec<char> = ('A'..='Z').chain('a'..='z').chain('0'..='9').chain(['+', '/']).collect();
     let mut text = String::new();
     for three in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |bits, n| {
-            bits << 8 | usize::from(three.get(n).copied().unwrap_or(0))
-        });
+        let bits = (0..3).fold(0, |bits, n| bits << 8 | usize::from(three.get(n).copied().unwrap_or(0)));
         for n in 0..4 {
-            text.push(if n <= three.len() {
-                letters[bits >> (18 - 6 * n) & 63]
-            } else {
-                '='
-            });
+            text.push(if n <= three.len() { letters[bits >> (18 - 6 * n) & 63] } else { '=' });
         }
     }
     text
@@ -162,9 +150,7 @@ fn base64(bytes: &[u8]) -> String {
 
 /// The value at a path.
 pub fn find<'a>(item: &'a Item, path: &Path) -> Option<&'a V> {
-    path.rest
-        .iter()
-        .try_fold(item.get(&path.head)?, |value, step| into(value, step))
+    path.rest.iter().try_fold(item.get(&path.head)?, |value, step| into(value, step))
 }
 
 fn into<'a>(value: &'a V, step: &Step) -> Option<&'a V> {
@@ -225,9 +211,9 @@ impl Condition {
                 compare(">=", middle.as_ref(), value(low).as_ref())
                     && compare("<=", middle.as_ref(), value(high).as_ref())
             }
-            Condition::In(one, list) => list
-                .iter()
-                .any(|other| compare("=", value(one).as_ref(), value(other).as_ref())),
+            Condition::In(one, list) => {
+                list.iter().any(|other| compare("=", value(one).as_ref(), value(other).as_ref()))
+            }
             Condition::Exists(path) => find(item, path).is_some(),
             Condition::NotExists(path) => find(item, path).is_none(),
             Condition::HasType(path, letters) => {
@@ -380,11 +366,8 @@ pub fn updated(old: &Item, changes: &[Change]) -> Result<Item, Refused> {
 /// The part of an item that lies at some paths. Elements of a list close up.
 pub fn projected(item: &Item, paths: &[Path]) -> Item {
     let part = |(name, value): (&String, &V)| {
-        let rests: Vec<&[Step]> = paths
-            .iter()
-            .filter(|path| path.head == *name)
-            .map(|path| &path.rest[..])
-            .collect();
+        let rests: Vec<&[Step]> =
+            paths.iter().filter(|path| path.head == *name).map(|path| &path.rest[..]).collect();
         Some((name.clone(), part_of(value, &rests)?))
     };
     item.iter().filter_map(part).collect()
@@ -396,11 +379,7 @@ fn part_of(value: &V, rests: &[&[Step]]) -> Option<V> {
     }
     let after = |wanted: &Step| -> Vec<&[Step]> {
         let next = |rest: &&'_ [Step]| rest.first() == Some(wanted);
-        rests
-            .iter()
-            .filter(|rest| next(rest))
-            .map(|rest| &rest[1..])
-            .collect()
+        rests.iter().filter(|rest| next(rest)).map(|rest| &rest[1..]).collect()
     };
     match value {
         V::M(map) => {
@@ -431,11 +410,9 @@ pub fn fits_index(item: &Item) -> bool {
 /// How many values lie within each other.
 pub fn depth(item: &Item) -> usize {
     let deepest = item.values().map(|value| match value {
-        V::L(list) => list
-            .iter()
-            .map(|inner| depth(&Item::from([(String::new(), inner.clone())])))
-            .max()
-            .unwrap_or(0),
+        V::L(list) => {
+            list.iter().map(|inner| depth(&Item::from([(String::new(), inner.clone())]))).max().unwrap_or(0)
+        }
         V::M(map) => depth(map),
         _ => 0,
     });

@@ -13,11 +13,7 @@ pub struct Saying {
 
 impl Saying {
     pub fn new(spelling: u8) -> Self {
-        Self {
-            names: Map::new(),
-            values: Map::new(),
-            spelling,
-        }
+        Self { names: Map::new(), values: Map::new(), spelling }
     }
 
     /// Puts what was used into the request.
@@ -97,9 +93,9 @@ impl Saying {
                 format!("contains({}, {})", self.path(path), self.operand(part))
             }
             // `NOT` binds tighter than `AND`, and that tighter than `OR`: parentheses stand only where they are needed.
-            Condition::And(parts) => self.joined(parts, " AND ", |part| {
-                matches!(part, Condition::And(_) | Condition::Or(_))
-            }),
+            Condition::And(parts) => {
+                self.joined(parts, " AND ", |part| matches!(part, Condition::And(_) | Condition::Or(_)))
+            }
             Condition::Or(parts) => self.joined(parts, " or ", |part| matches!(part, Condition::Or(_))),
             Condition::Not(inner) => match **inner {
                 Condition::And(_) | Condition::Or(_) => format!("NOT ({})", self.condition(inner)),
@@ -111,11 +107,7 @@ impl Saying {
     fn joined(&mut self, parts: &[Condition], word: &str, in_parentheses: fn(&Condition) -> bool) -> String {
         let said = |part| {
             let text = self.condition(part);
-            if in_parentheses(part) {
-                format!("({text})")
-            } else {
-                text
-            }
+            if in_parentheses(part) { format!("({text})") } else { text }
         };
         let texts: Vec<String> = parts.iter().map(said).collect();
         texts.join(word)

@@ -52,11 +52,8 @@ impl Write {
             _ => Action::Check(key),
         };
         let needed = matches!(action, Action::Check(_));
-        let condition = if needed || u.arbitrary()? {
-            Some(draw::condition(u, &draw::ALL, 0)?)
-        } else {
-            None
-        };
+        let condition =
+            if needed || u.arbitrary()? { Some(draw::condition(u, &draw::ALL, 0)?) } else { None };
         let choices: &[&str] = match &action {
             Action::Update(_, changes) if draw::only_whole(changes) => {
                 &["NONE", "ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW"]
@@ -64,12 +61,7 @@ impl Write {
             Action::Update(..) => &["NONE", "ALL_OLD", "ALL_NEW"],
             _ => &["NONE", "ALL_OLD"],
         };
-        Ok(Self {
-            action,
-            condition,
-            returns: u.choose(choices)?,
-            old_on_failure: u.arbitrary()?,
-        })
+        Ok(Self { action, condition, returns: u.choose(choices)?, old_on_failure: u.arbitrary()? })
     }
 
     pub fn place(&self) -> (String, i128) {
@@ -98,9 +90,7 @@ impl Write {
         if let Some(condition) = &self.condition
             && !condition.holds(old.unwrap_or(&Item::new()))
         {
-            let shown = old
-                .filter(|_| self.old_on_failure)
-                .map(|item| sorted(item_json(item, 0)));
+            let shown = old.filter(|_| self.old_on_failure).map(|item| sorted(item_json(item, 0)));
             return Err(Why::ConditionFailed(shown));
         }
         match &self.action {

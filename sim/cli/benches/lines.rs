@@ -10,9 +10,7 @@ fn lines(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("lines");
     for bytes in [100, 10 << 10] {
         // Text that needs an escape now and then, as JSON in JSON does.
-        let data: Vec<u8> = (0..bytes)
-            .map(|n| b"{\"n\":1234567,\"s\":\"abcdefgh\"}"[n % 29])
-            .collect();
+        let data: Vec<u8> = (0..bytes).map(|n| b"{\"n\":1234567,\"s\":\"abcdefgh\"}"[n % 29]).collect();
         let line = Line {
             shard: "shardId-000000000000",
             token: 17,

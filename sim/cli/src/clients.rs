@@ -18,10 +18,7 @@ pub(super) struct Clients {
 
 impl Clients {
     fn of(config: &SdkConfig) -> Self {
-        Self {
-            kinesis: kinesis::Client::new(config),
-            dynamodb: dynamodb::Client::new(config),
-        }
+        Self { kinesis: kinesis::Client::new(config), dynamodb: dynamodb::Client::new(config) }
     }
 
     /// Clients of an in-memory AWS on this machine. They belong to the runtime they are first used in.
@@ -42,8 +39,7 @@ impl Clients {
     /// Clients as every AWS tool makes them: from the environment, profile files, web identity, the container or the
     /// instance. A server on this machine gets by without credentials and region.
     pub(super) async fn from_environment(
-        endpoint: Option<&str>,
-        region: Option<String>,
+        endpoint: Option<&str>, region: Option<String>,
     ) -> Result<Self, Failure> {
         check_endpoints(endpoint)?;
         let here = endpoint.is_some_and(is_on_this_machine);
@@ -58,12 +54,9 @@ impl Clients {
         if let Some(region) = region {
             loader = loader.region(Region::new(region));
         } else if here {
-            let from_environment = ["AWS_REGION", "AWS_DEFAULT_REGION"]
-                .iter()
-                .find_map(|name| std::env::var(name).ok());
-            loader = loader.region(Region::new(
-                from_environment.unwrap_or_else(|| "us-east-1".to_owned()),
-            ));
+            let from_environment =
+                ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| std::env::var(name).ok());
+            loader = loader.region(Region::new(from_environment.unwrap_or_else(|| "us-east-1".to_owned())));
         }
         if here {
             loader = loader.credentials_provider(
@@ -90,11 +83,7 @@ fn check_endpoints(option: Option<&str>) -> Result<(), Failure> {
     if let Some(url) = option {
         check_endpoint("--endpoint-url", url)?;
     }
-    for name in [
-        "AWS_ENDPOINT_URL",
-        "AWS_ENDPOINT_URL_KINESIS",
-        "AWS_ENDPOINT_URL_DYNAMODB",
-    ] {
+    for name in ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_KINESIS", "AWS_ENDPOINT_URL_DYNAMODB"] {
         match std::env::var(name) {
             Ok(url) if !url.is_empty() => check_endpoint(name, &url)?,
             _ => {}
@@ -123,13 +112,7 @@ fn check_endpoint(setting: &str, url: &str) -> Result<(), Failure> {
 async fn check_credentials(config: &SdkConfig) -> Result<(), Failure> {
     let found = match config.credentials_provider() {
         Some(provider) => provider.provide_credentials().await,
-        None => {
-            DefaultCredentialsChain::builder()
-                .build()
-                .await
-                .provide_credentials()
-                .await
-        }
+        None => DefaultCredentialsChain::builder().build().await.provide_credentials().await,
     };
     match found {
         Ok(_) => Ok(()),
@@ -183,16 +166,7 @@ mod tests {
         ] {
             assert_eq!(check_endpoint("--endpoint-url", url), Ok(()), "{url}");
         }
-        for url in [
-            "foo",
-            "127.0.0.1:9",
-            "",
-            "http://",
-            "ftp://host",
-            "/path",
-            "http://a b",
-            ":9",
-        ] {
+        for url in ["foo", "127.0.0.1:9", "", "http://", "ftp://host", "/path", "http://a b", ":9"] {
             let told = check_endpoint("--endpoint-url", url).unwrap_err().to_string();
             let found = format!(
                 "expected --endpoint-url to be a URL with a scheme (http or https) and a host, found {url:?}"
@@ -200,10 +174,7 @@ mod tests {
             assert!(told.starts_with(&found), "{told}");
         }
         let told = check_endpoint("--endpoint-url", "127.0.0.1:9").unwrap_err();
-        assert!(
-            told.to_string().ends_with("write it as in http://127.0.0.1:9"),
-            "{told}"
-        );
+        assert!(told.to_string().ends_with("write it as in http://127.0.0.1:9"), "{told}");
     }
 
     #[test]
@@ -211,12 +182,7 @@ mod tests {
         for url in ["http://127.0.0.1:4567", "http://localhost", "http://[::1]:80/"] {
             assert!(is_on_this_machine(url), "{url}");
         }
-        for url in [
-            "https://kinesis.eu-west-1.amazonaws.com",
-            "http://10.0.0.1:1",
-            "127",
-            "",
-        ] {
+        for url in ["https://kinesis.eu-west-1.amazonaws.com", "http://10.0.0.1:1", "127", ""] {
             assert!(!is_on_this_machine(url), "{url}");
         }
     }

@@ -15,14 +15,8 @@ pub(super) struct Prepared {
 }
 
 /// How it is built, behind `cargo`. The copy has the lock file of the workspace.
-const BUILD: [&str; 6] = [
-    "build",
-    "--release",
-    "--locked",
-    "--package",
-    "leasehold-cli",
-    "--no-default-features",
-];
+const BUILD: [&str; 6] =
+    ["build", "--release", "--locked", "--package", "leasehold-cli", "--no-default-features"];
 
 impl Prepared {
     /// The command that builds it.
@@ -77,10 +71,7 @@ pub(super) fn hand_over() -> Result<Verdict, Failure> {
     let program = prepared.program();
     let ended = Command::new(&program).args(std::env::args_os().skip(1)).status();
     let ended = ended.map_err(|error| {
-        Failure::under_way(format!(
-            "expected a program that can be run as {}: {error}",
-            program.display()
-        ))
+        Failure::under_way(format!("expected a program that can be run as {}: {error}", program.display()))
     })?;
     match ended.code() {
         Some(0) => Ok(Verdict::Fine),

@@ -50,11 +50,7 @@ pub(super) struct DigestsArgs {
 /// Tells digests, a line for every world, or inputs, a line each.
 pub(super) fn digests(args: &DigestsArgs) -> Result<Verdict, Failure> {
     for seed in args.seeds.clone() {
-        let options = Options {
-            check_every: args.every,
-            trace: args.inputs.is_some(),
-            ..Options::default()
-        };
+        let options = Options { check_every: args.every, trace: args.inputs.is_some(), ..Options::default() };
         let found = run_seed(seed, &options).found;
         let mut text = String::new();
         match &args.inputs {
@@ -101,9 +97,7 @@ pub(super) fn run(args: &DeterminismArgs) -> Result<Verdict, Failure> {
         if args.json {
             exit::print_json(&json!({ "worlds": worlds, "difference": null }))?;
         } else {
-            exit::print(&format!(
-                "no difference: {worlds} worlds went the same way in both processes"
-            ))?;
+            exit::print(&format!("no difference: {worlds} worlds went the same way in both processes"))?;
         }
         return Ok(Verdict::Fine);
     };
@@ -145,17 +139,14 @@ fn both(own: &Path, other: &Path, arguments: &[&str]) -> Result<(String, String)
 }
 
 fn start(program: &Path, arguments: &[&str]) -> Result<Child, Failure> {
-    Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| {
+    Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(
+        |error| {
             Failure::unusable(format!(
                 "expected a build of this program at {}, which cannot be started: {error}",
                 program.display()
             ))
-        })
+        },
+    )
 }
 
 fn told(program: &Path, child: Child) -> Result<String, Failure> {
@@ -164,10 +155,7 @@ fn told(program: &Path, child: Child) -> Result<String, Failure> {
         .wait_with_output()
         .map_err(|error| Failure::under_way(format!("{name} cannot be listened to: {error}")))?;
     if !output.status.success() {
-        return Err(Failure::under_way(format!(
-            "expected {name} to end well, found {}",
-            output.status
-        )));
+        return Err(Failure::under_way(format!("expected {name} to end well, found {}", output.status)));
     }
     String::from_utf8(output.stdout)
         .map_err(|_| Failure::under_way(format!("expected text of {name}, found other bytes")))

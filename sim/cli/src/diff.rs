@@ -77,10 +77,7 @@ struct Steps {
 
 impl Steps {
     fn open(path: &Path) -> Result<Self, Failure> {
-        Ok(Self {
-            path: path.to_owned(),
-            reader: TraceReader::new(trace_file::open(path)?),
-        })
+        Ok(Self { path: path.to_owned(), reader: TraceReader::new(trace_file::open(path)?) })
     }
 }
 
@@ -102,14 +99,9 @@ impl Iterator for Steps {
 }
 
 fn compare(
-    mut a: impl Iterator<Item = Result<Step, Failure>>,
-    mut b: impl Iterator<Item = Result<Step, Failure>>,
+    mut a: impl Iterator<Item = Result<Step, Failure>>, mut b: impl Iterator<Item = Result<Step, Failure>>,
 ) -> Result<Comparison, Failure> {
-    let mut comparison = Comparison {
-        same: 0,
-        before: VecDeque::new(),
-        difference: None,
-    };
+    let mut comparison = Comparison { same: 0, before: VecDeque::new(), difference: None };
     loop {
         let difference = match (a.next().transpose()?, b.next().transpose()?) {
             (None, None) => return Ok(comparison),
@@ -134,27 +126,17 @@ fn compare(
 }
 
 fn line(step: &Step) -> String {
-    format!(
-        "{:>7}  {:>12}  {}",
-        step.n,
-        step.input.at,
-        describe_input(&step.input.body)
-    )
+    format!("{:>7}  {:>12}  {}", step.n, step.input.at, describe_input(&step.input.body))
 }
 
 fn digest(step: &Step) -> String {
-    step.out
-        .map_or_else(|| "not recorded".to_owned(), |out| out.to_string())
+    step.out.map_or_else(|| "not recorded".to_owned(), |out| out.to_string())
 }
 
 fn describe(comparison: &Comparison, args: &DiffArgs) -> Text {
     let mut text = Text::default();
     let Some(difference) = &comparison.difference else {
-        put!(
-            text,
-            "no difference: {} inputs and their answers agree",
-            comparison.same
-        );
+        put!(text, "no difference: {} inputs and their answers agree", comparison.same);
         return text;
     };
     for step in &comparison.before {
@@ -179,11 +161,7 @@ fn describe(comparison: &Comparison, args: &DiffArgs) -> Text {
             );
         }
     }
-    put!(
-        text,
-        "DIFFERENCE after {} inputs that agree (A: {a}, B: {b})",
-        comparison.same
-    );
+    put!(text, "DIFFERENCE after {} inputs that agree (A: {a}, B: {b})", comparison.same);
     text
 }
 
@@ -206,17 +184,9 @@ mod tests {
     use leasehold_engine::time::{Mono, Wall};
 
     fn step(n: u64, at: u64, out: Option<u64>) -> Step {
-        let input = Input {
-            at: Mono(at),
-            wall: Wall(0),
-            body: Body::Tick,
-        };
+        let input = Input { at: Mono(at), wall: Wall(0), body: Body::Tick };
         let out = out.map(|out| OutputDigest::of(&[], Mono(out)));
-        Step {
-            n,
-            input: Box::new(input),
-            out,
-        }
+        Step { n, input: Box::new(input), out }
     }
 
     fn compared(a: &[Step], b: &[Step]) -> Comparison {
@@ -243,10 +213,7 @@ mod tests {
         assert_eq!((comparison.same, before), (6, vec![1, 2, 3, 4, 5]));
         assert_eq!(
             comparison.difference,
-            Some(Difference::Input(
-                Some(step(6, 60, Some(6))),
-                Some(other[6].clone())
-            ))
+            Some(Difference::Input(Some(step(6, 60, Some(6))), Some(other[6].clone())))
         );
     }
 
@@ -264,9 +231,6 @@ mod tests {
     fn a_trace_that_ends_early_differs_there() {
         let comparison = compared(&eight(), &eight()[..5]);
         assert_eq!(comparison.same, 5);
-        assert!(matches!(
-            comparison.difference,
-            Some(Difference::Input(Some(_), None))
-        ));
+        assert!(matches!(comparison.difference, Some(Difference::Input(Some(_), None))));
     }
 }

@@ -94,20 +94,14 @@ pub(super) fn run(args: &ExhaustArgs) -> Result<Verdict, Failure> {
         ProgressStyle::with_template("{spinner} {pos} states, {per_sec}, {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner()),
     );
-    let report = exhaust(&scope, jobs.map_or(1, NonZeroUsize::get), &|states| {
-        bar.set_position(states)
-    });
+    let report = exhaust(&scope, jobs.map_or(1, NonZeroUsize::get), &|states| bar.set_position(states));
     bar.finish_and_clear();
     if args.json {
         exit::print_json(&report)?;
     } else {
         exit::print(&describe(&report))?;
     }
-    Ok(if report.violations.is_empty() {
-        Verdict::Fine
-    } else {
-        Verdict::Found
-    })
+    Ok(if report.violations.is_empty() { Verdict::Fine } else { Verdict::Found })
 }
 
 fn describe(report: &Report) -> String {

@@ -26,18 +26,12 @@ pub(super) struct Failure {
 impl Failure {
     /// Wrong usage, or input that cannot be used.
     pub(super) fn unusable(sentence: impl Into<String>) -> Self {
-        Self {
-            sentence: sentence.into(),
-            code: 2,
-        }
+        Self { sentence: sentence.into(), code: 2 }
     }
 
     /// Something went wrong under way.
     pub(super) fn under_way(sentence: impl Into<String>) -> Self {
-        Self {
-            sentence: sentence.into(),
-            code: 1,
-        }
+        Self { sentence: sentence.into(), code: 1 }
     }
 }
 

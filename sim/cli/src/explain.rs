@@ -142,12 +142,7 @@ impl Explanation {
             .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
             .collect();
         if !said.is_empty() {
-            put_line!(
-                self.text,
-                "{:>23}Meanwhile, without trouble: {}.",
-                "",
-                said.join(", ")
-            );
+            put_line!(self.text, "{:>23}Meanwhile, without trouble: {}.", "", said.join(", "));
         }
     }
 
@@ -244,10 +239,7 @@ impl Explanation {
             None => true,
         };
         if news {
-            let owner = now
-                .owner
-                .as_ref()
-                .map_or("no worker", |owner| words::worker(owner.as_str()));
+            let owner = now.owner.as_ref().map_or("no worker", |owner| words::worker(owner.as_str()));
             let sentence = format!(
                 "{how} showed its row: owner {owner}, counter {}, checkpoint {}.{}",
                 row.counter,
@@ -309,23 +301,16 @@ mod tests {
 
     /// The explanations of a shard by all lives of a world.
     fn told(seed: u64, shard: &str) -> String {
-        let options = Options {
-            trace: true,
-            ..Options::default()
-        };
+        let options = Options { trace: true, ..Options::default() };
         let mut lives: BTreeMap<u32, (Engine, Explanation, u64)> = BTreeMap::new();
         for (life, input) in run_seed(seed, &options).found.trace {
-            let (engine, explanation, n) = lives
-                .entry(life)
-                .or_insert_with(|| (Engine::new(), Explanation::of(shard), 0));
+            let (engine, explanation, n) =
+                lives.entry(life).or_insert_with(|| (Engine::new(), Explanation::of(shard), 0));
             let outputs: Vec<Output> = engine.handle(input.clone()).collect();
             explanation.add(*n, &input, &outputs);
             *n += 1;
         }
-        lives
-            .into_values()
-            .map(|(_, explanation, _)| String::from(&*explanation.finish()))
-            .collect()
+        lives.into_values().map(|(_, explanation, _)| String::from(&*explanation.finish())).collect()
     }
 
     #[test]
@@ -362,11 +347,7 @@ mod tests {
         let choice: Choice = serde_json::from_value(choice).unwrap();
         explanation.told(&Notice::Chose(Box::new(choice)));
         assert_eq!(
-            explanation
-                .finish()
-                .trim_start()
-                .split_once("  ")
-                .map(|(_, rest)| rest.trim_start()),
+            explanation.finish().trim_start().split_once("  ").map(|(_, rest)| rest.trim_start()),
             Some(
                 "0.000s  Leaves shard-3 to others for now: 4 unfinished leases and 4 live workers make 2 a fair share, and \
                  this worker has 1 (w1: 3, w0: 1, 2 more workers). Nothing is free, so it takes 1 of the 3 leases of w1, who \

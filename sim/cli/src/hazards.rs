@@ -16,9 +16,5 @@ pub(super) fn run(as_json: bool) -> Result<Verdict, Failure> {
     for hazard in &wrong {
         eprintln!("{}: {}", hazard.id, hazard.wrong.as_deref().unwrap_or_default());
     }
-    Ok(if wrong.is_empty() {
-        Verdict::Fine
-    } else {
-        Verdict::Found
-    })
+    Ok(if wrong.is_empty() { Verdict::Fine } else { Verdict::Found })
 }

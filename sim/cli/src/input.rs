@@ -93,11 +93,7 @@ pub(super) fn shards(path: &Path) -> Result<Vec<Shard>, Failure> {
     let entries = entries(path, "Shards", "ShardId")?;
     let shard = |(n, entry): (usize, Value)| {
         let refused = |detail: String| {
-            Failure::unusable(format!(
-                "{}: shard {} of the list: {detail}",
-                path.display(),
-                n + 1
-            ))
+            Failure::unusable(format!("{}: shard {} of the list: {detail}", path.display(), n + 1))
         };
         let text: ShardText = serde_json::from_value(entry).map_err(|error| refused(error.to_string()))?;
         let key = |key: &str| {
@@ -105,9 +101,7 @@ pub(super) fn shards(path: &Path) -> Result<Vec<Shard>, Failure> {
                 .map_err(|_| refused(format!("expected a hash key below 2^128, found {key:?}")))
         };
         let number = |number: &str| {
-            number
-                .parse()
-                .map_err(|_| refused(format!("expected a sequence number, found {number:?}")))
+            number.parse().map_err(|_| refused(format!("expected a sequence number, found {number:?}")))
         };
         Ok(Shard {
             id: text.shard_id.as_str().into(),
@@ -118,12 +112,7 @@ pub(super) fn shards(path: &Path) -> Result<Vec<Shard>, Failure> {
                 end: key(&text.hash_key_range.ending_hash_key)?,
             },
             starting: number(&text.sequence_number_range.starting_sequence_number)?,
-            ending: text
-                .sequence_number_range
-                .ending_sequence_number
-                .as_deref()
-                .map(number)
-                .transpose()?,
+            ending: text.sequence_number_range.ending_sequence_number.as_deref().map(number).transpose()?,
         })
     };
     entries.into_iter().enumerate().map(shard).collect()
@@ -134,11 +123,7 @@ pub(super) fn items(path: &Path, key_name: &str) -> Result<Vec<Item>, Failure> {
     let entries = entries(path, "Items", key_name)?;
     let item = |(n, entry): (usize, Value)| {
         let refused = |detail: String| {
-            Failure::unusable(format!(
-                "{}: item {} of the list: {detail}",
-                path.display(),
-                n + 1
-            ))
+            Failure::unusable(format!("{}: item {} of the list: {detail}", path.display(), n + 1))
         };
         let item = parse_item(&entry).map_err(|error| refused(error.message.into_owned()))?;
         if item.get(key_name).and_then(AttributeValue::as_s).is_none() {
@@ -172,11 +157,7 @@ pub(super) fn heartbeats(path: &Path) -> Result<Vec<Heartbeat>, Failure> {
     let mut found = Vec::new();
     for (n, entry) in entries.iter().enumerate() {
         let refused = |detail: String| {
-            Failure::unusable(format!(
-                "{}: item {} of the list: {detail}",
-                path.display(),
-                n + 1
-            ))
+            Failure::unusable(format!("{}: item {} of the list: {detail}", path.display(), n + 1))
         };
         let item = parse_item(entry).map_err(|error| refused(error.message.into_owned()))?;
         let kind = item.get("entityType").and_then(AttributeValue::as_s);
@@ -197,10 +178,7 @@ pub(super) fn heartbeats(path: &Path) -> Result<Vec<Heartbeat>, Failure> {
                     "expected the time of the last report of {worker} as the number {LAST_UPDATE}, in seconds since 1970"
                 ))
             })?;
-        found.push(Heartbeat {
-            worker: worker.into(),
-            at: Wall(seconds),
-        });
+        found.push(Heartbeat { worker: worker.into(), at: Wall(seconds) });
     }
     if found.is_empty() && !entries.is_empty() {
         return Err(Failure::unusable(format!(

@@ -160,9 +160,7 @@ fn refused(error: &clap::Error) -> ExitCode {
         error.exit();
     }
     // Without clap's own colours, escape codes in the message are of an argument.
-    let plain = Cli::command()
-        .styles(clap::builder::Styles::plain())
-        .try_get_matches();
+    let plain = Cli::command().styles(clap::builder::Styles::plain()).try_get_matches();
     let said = text::usage(plain.as_ref().err().unwrap_or(error));
     let _ = writeln!(io::stderr(), "{said}");
     ExitCode::from(2)

@@ -56,16 +56,10 @@ pub(super) struct LocalArgs {
 impl LocalArgs {
     fn options(&self) -> LocalOptions {
         let limits = self.strict && !self.no_limits;
-        let mut kinesis = KinesisConfig {
-            account_id: self.account.as_str().into(),
-            limits,
-            ..KinesisConfig::default()
-        };
-        let mut dynamo = DynamoConfig {
-            account_id: self.account.clone(),
-            throttle: limits,
-            ..DynamoConfig::default()
-        };
+        let mut kinesis =
+            KinesisConfig { account_id: self.account.as_str().into(), limits, ..KinesisConfig::default() };
+        let mut dynamo =
+            DynamoConfig { account_id: self.account.clone(), throttle: limits, ..DynamoConfig::default() };
         if let Some(region) = &self.region {
             kinesis.region = region.as_str().into();
             dynamo.region.clone_from(region);
@@ -120,14 +114,12 @@ fn warning(address: SocketAddr) -> Option<String> {
 }
 
 pub(super) async fn run(args: LocalArgs) -> Result<Verdict, Failure> {
-    let listener = TcpListener::bind((args.host.as_str(), args.port))
-        .await
-        .map_err(|error| {
-            Failure::unusable(format!(
-                "expected to be able to listen on {}:{}, but: {error}; choose another --host or --port (0: any)",
-                args.host, args.port
-            ))
-        })?;
+    let listener = TcpListener::bind((args.host.as_str(), args.port)).await.map_err(|error| {
+        Failure::unusable(format!(
+            "expected to be able to listen on {}:{}, but: {error}; choose another --host or --port (0: any)",
+            args.host, args.port
+        ))
+    })?;
     let address = listener
         .local_addr()
         .map_err(|error| Failure::under_way(format!("the address listened on is not known: {error}")))?;

@@ -94,9 +94,6 @@ mod tests {
         assert_eq!(text.matches(escaped).count(), 4, "{text:?}");
         assert!(text.contains("n=7"), "{text}");
         assert_eq!(text.find('\n'), Some(text.len() - 1), "{text:?}");
-        assert!(
-            !text.trim_end().chars().any(leasehold_engine::shown::is_hidden),
-            "{text:?}"
-        );
+        assert!(!text.trim_end().chars().any(leasehold_engine::shown::is_hidden), "{text:?}");
     }
 }

@@ -82,9 +82,7 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
             .map_err(|error| Failure::under_way(format!("there is no runtime to run on: {error}")))?,
     );
     let port = |name: &str, kind: Format| -> TablePort {
-        let config = Config::default()
-            .with_table(name.to_owned())
-            .with_policies(kind.policies());
+        let config = Config::default().with_table(name.to_owned()).with_policies(kind.policies());
         let table = DynamoTable::new(&clients.dynamodb, &runtime, &config);
         Arc::new(table.with_format(Arc::new(kind)))
     };
@@ -157,10 +155,7 @@ async fn listed(clients: &Clients, stream: &str) -> Result<Vec<(ShardId, Vec<Sha
 fn told(report: &Report, apply: bool) -> Text {
     let mut text = Text::default();
     if report.refused {
-        put_line!(
-            text,
-            "nothing was written: workers of the old table live; stop them, or say --force"
-        );
+        put_line!(text, "nothing was written: workers of the old table live; stop them, or say --force");
     } else if !apply {
         put_line!(text, "nothing was written; say --apply to do this:");
     }
@@ -186,18 +181,11 @@ fn told(report: &Report, apply: bool) -> Text {
     }
     if let Some(shards) = report.shared {
         put_line!(text, "");
-        put!(
-            text,
-            "{shards} unfinished shards in the list that members share out"
-        );
+        put!(text, "{shards} unfinished shards in the list that members share out");
     }
     if report.foreign > 0 {
         put_line!(text, "");
-        put!(
-            text,
-            "{} items are no leases and stay where they are",
-            report.foreign
-        );
+        put!(text, "{} items are no leases and stay where they are", report.foreign);
     }
     for (what, named) in [
         ("is owned by the living", &report.live),

@@ -111,11 +111,7 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
     } else {
         exit::print(&table(&hunts, &rare))?;
     }
-    Ok(if hunts.iter().all(|hunt| hunt.killed) {
-        Verdict::Fine
-    } else {
-        Verdict::Found
-    })
+    Ok(if hunts.iter().all(|hunt| hunt.killed) { Verdict::Fine } else { Verdict::Found })
 }
 
 fn only_prepare() -> Result<Verdict, Failure> {
@@ -179,22 +175,10 @@ fn row(hunt: &Hunt) -> String {
             )
         },
     );
-    format!(
-        "\n| `{}` | {} | {caught} | {} | {small} |",
-        hunt.id, hunt.description, hunt.seeds_to_kill
-    )
+    format!("\n| `{}` | {} | {caught} | {} | {small} |", hunt.id, hunt.description, hunt.seeds_to_kill)
 }
 
 fn rare_row(bug: Bug) -> String {
-    let meant: Vec<String> = bug
-        .properties()
-        .iter()
-        .map(|property| format!("`{property}`"))
-        .collect();
-    format!(
-        "\n| `{}` | {} | {} | rare, so not hunted | – |",
-        bug.id(),
-        bug.about(),
-        meant.join(", ")
-    )
+    let meant: Vec<String> = bug.properties().iter().map(|property| format!("`{property}`")).collect();
+    format!("\n| `{}` | {} | {} | rare, so not hunted | – |", bug.id(), bug.about(), meant.join(", "))
 }

@@ -12,9 +12,7 @@ pub(super) fn table(flag: &str, name: &str) -> Result<(), Failure> {
 /// The name of a stream, its ARN or its identifier.
 pub(super) fn stream(text: &str) -> Result<String, String> {
     let id = text.parse::<StreamId>();
-    let arn = text
-        .strip_prefix("arn:")
-        .and_then(|arn| arn.rsplit_once("stream/"));
+    let arn = text.strip_prefix("arn:").and_then(|arn| arn.rsplit_once("stream/"));
     let name = match (&id, arn) {
         (Ok(id), _) => id.name(),
         (_, Some((_, name))) => name,
@@ -39,13 +37,7 @@ mod tests {
         ] {
             assert_eq!(stream(good).as_deref(), Ok(good));
         }
-        for bad in [
-            "",
-            "or ders",
-            "orders\u{1b}[2J",
-            "arn:aws:kinesis:eu-west-1:1:stream/a\nb",
-            "1:a\nb:2",
-        ] {
+        for bad in ["", "or ders", "orders\u{1b}[2J", "arn:aws:kinesis:eu-west-1:1:stream/a\nb", "1:a\nb:2"] {
             let told = stream(bad).unwrap_err();
             assert!(told.contains("expected"), "{told}");
             assert!(!told.contains(['\n', '\u{1b}']), "{told:?}");

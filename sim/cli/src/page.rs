@@ -15,10 +15,7 @@ pub(super) fn title_of(file: &Path) -> String {
 
 /// What a page says of a trace that the engine answers otherwise.
 pub(super) fn describe_divergence(divergence: &Divergence) -> String {
-    format!(
-        "from input {} on, the engine answers otherwise than recorded",
-        divergence.input
-    )
+    format!("from input {} on, the engine answers otherwise than recorded", divergence.input)
 }
 
 /// Writes a timeline as a page.
@@ -28,9 +25,7 @@ pub(super) fn write_page(out: &Path, timeline: &Timeline) -> Result<(), Failure>
 
 /// Writes what is asked for of a world that was recorded.
 pub(super) fn write_world(
-    report: &WorldReport,
-    page: Option<&Path>,
-    diagram: Option<&Path>,
+    report: &WorldReport, page: Option<&Path>, diagram: Option<&Path>,
 ) -> Result<(), Failure> {
     if let Some(out) = page {
         write_page(out, &world::timeline(report))?;

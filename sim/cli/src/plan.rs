@@ -200,10 +200,8 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
         None => Vec::new(),
     };
     let rows: Vec<RowRead> = items.iter().map(|item| format.decode(item)).collect();
-    let incomplete = rows
-        .iter()
-        .zip(&items)
-        .filter_map(|(row, item)| incomplete(row.lease()?, &format.lacks(item)));
+    let incomplete =
+        rows.iter().zip(&items).filter_map(|(row, item)| incomplete(row.lease()?, &format.lacks(item)));
     let incomplete: Vec<Finding> = incomplete.collect();
     let now = args.now.unwrap_or_else(this_moment);
     let in_table = fleet::in_table(&rows, now);
@@ -234,11 +232,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
     } else {
         exit::print(&describe(&survey))?;
     }
-    Ok(if survey.hopeless {
-        Verdict::Found
-    } else {
-        Verdict::Fine
-    })
+    Ok(if survey.hopeless { Verdict::Found } else { Verdict::Fine })
 }
 
 impl Survey {
@@ -289,20 +283,11 @@ fn this_moment() -> Wall {
 fn describe(survey: &Survey) -> Text {
     let mut text = Text::default();
     for finding in &survey.findings {
-        let about = finding
-            .lease_key
-            .as_deref()
-            .map_or(String::new(), |key| format!(" {key}"));
+        let about = finding.lease_key.as_deref().map_or(String::new(), |key| format!(" {key}"));
         put_line!(text, "{}{about}: {}", finding.kind, finding.detail);
     }
     for creation in &survey.create {
-        put_line!(
-            text,
-            "create {} at {}: {}",
-            creation.lease_key,
-            creation.checkpoint,
-            creation.reason
-        );
+        put_line!(text, "create {} at {}: {}", creation.lease_key, creation.checkpoint, creation.reason);
     }
     for wait in &survey.wait {
         put_line!(text, "wait {}: {}", wait.lease_key, wait.reason);

@@ -36,11 +36,7 @@ mod tests {
     fn positions_are_words_or_times() {
         assert_eq!(parse_position("latest"), Ok(InitialPosition::Latest));
         assert_eq!(parse_position("trim-horizon"), Ok(InitialPosition::TrimHorizon));
-        for text in [
-            "2025-01-31T12:00:00Z",
-            "2025-01-31T12:00:00.000Z",
-            "2025-01-31T14:00:00+02:00",
-        ] {
+        for text in ["2025-01-31T12:00:00Z", "2025-01-31T12:00:00.000Z", "2025-01-31T14:00:00+02:00"] {
             assert_eq!(
                 parse_position(text),
                 Ok(InitialPosition::AtTimestamp(Wall(1_738_324_800_000))),

@@ -87,9 +87,7 @@ pub(super) struct Replayed {
 /// Replays a trace up to its end, its first divergence or its first gap; refuses one that is not whole, unless `partial` says that a
 /// part will do. `path` is a file, or a folder of segments.
 pub(super) fn replay_file(
-    path: &Path,
-    partial: bool,
-    each: impl FnMut(u64, &Input, &[Output]),
+    path: &Path, partial: bool, each: impl FnMut(u64, &Input, &[Output]),
 ) -> Result<Replayed, Failure> {
     let name = path.display();
     let refused = |error: leasehold::internals::TraceError| Failure::unusable(format!("{name}: {error}"));
@@ -106,11 +104,7 @@ pub(super) fn replay_file(
             report.inputs.saturating_sub(1),
         )));
     }
-    Ok(Replayed {
-        report,
-        left_out: seen.left_out(),
-        lines: seen.lines(),
-    })
+    Ok(Replayed { report, left_out: seen.left_out(), lines: seen.lines() })
 }
 
 fn is_cut_off(report: &ReplayReport) -> bool {
@@ -157,11 +151,7 @@ fn describe(replayed: &Replayed) -> Text {
             for output in &divergence.outputs {
                 put_line!(text, "  now: {}", describe_output(output));
             }
-            put!(
-                text,
-                "the first {} inputs were answered as recorded",
-                divergence.input
-            );
+            put!(text, "the first {} inputs were answered as recorded", divergence.input);
         }
         None => {
             put!(
@@ -174,10 +164,7 @@ fn describe(replayed: &Replayed) -> Text {
     }
     if let Some(gap) = report.gap {
         put_line!(text, "");
-        put!(
-            text,
-            "from input {gap} on, inputs were not recorded; what follows cannot be replayed"
-        );
+        put!(text, "from input {gap} on, inputs were not recorded; what follows cannot be replayed");
     } else if let Some(limit) = report.limit {
         put_line!(text, "");
         put!(
@@ -186,10 +173,7 @@ fn describe(replayed: &Replayed) -> Text {
         );
     } else if is_cut_off(report) {
         put_line!(text, "");
-        put!(
-            text,
-            "the trace has no end: its process was killed, or the file was cut off"
-        );
+        put!(text, "the trace has no end: its process was killed, or the file was cut off");
         if replayed.left_out > 0 {
             put!(
                 text,
@@ -211,11 +195,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn new(args: &'a ReplayArgs) -> Self {
-        Self {
-            args,
-            explanation: args.explain.as_deref().map(Explanation::of),
-            text: Text::default(),
-        }
+        Self { args, explanation: args.explain.as_deref().map(Explanation::of), text: Text::default() }
     }
 
     fn finish(self) -> Text {
@@ -238,12 +218,7 @@ impl<'a> Shown<'a> {
         {
             return;
         }
-        put_line!(
-            self.text,
-            "{n:>7}  {:>12}  {}",
-            input.at,
-            describe_input(&input.body)
-        );
+        put_line!(self.text, "{n:>7}  {:>12}  {}", input.at, describe_input(&input.body));
         for output in outputs {
             put_line!(self.text, "{:>23}  {}", "", describe_output(output));
         }
@@ -269,12 +244,9 @@ pub(super) fn describe_input(body: &Body) -> String {
 
 pub(super) fn describe_output(output: &Output) -> String {
     match output {
-        Output::Do(command) => format!(
-            "-> {} until {}: {}",
-            command.op,
-            command.give_up,
-            compact(&command.effect)
-        ),
+        Output::Do(command) => {
+            format!("-> {} until {}: {}", command.op, command.give_up, compact(&command.effect))
+        }
         Output::Tell(notice) => format!(" * {}", story::tell(notice)),
     }
 }

@@ -24,8 +24,7 @@ pub(super) fn read(path: &Path) -> Result<Scenario, Failure> {
             error.utf8_error().valid_up_to()
         ))
     })?;
-    text.parse()
-        .map_err(|error| Failure::unusable(format!("{name}: {error}")))
+    text.parse().map_err(|error| Failure::unusable(format!("{name}: {error}")))
 }
 
 /// Runs the world of a scenario file and shows it.
@@ -41,11 +40,7 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
         log: !as_json,
         bug: has_bug,
         // What else another's program violates does not end its world.
-        only: scenario
-            .violates
-            .filter(|_| scenario.plan.has_others())
-            .into_iter()
-            .collect(),
+        only: scenario.violates.filter(|_| scenario.plan.has_others()).into_iter().collect(),
         ..Options::default()
     };
     let found = run_plan(scenario.plan.clone(), &options)
@@ -81,20 +76,14 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
             Ok(()) => "as the scenario says".to_owned(),
             Err(difference) => difference.clone(),
         };
-        let _ = write!(
-            text,
-            "\n\n{verdict}; {} inputs, digest {:016x}",
-            found.inputs, found.digest
-        );
+        let _ = write!(text, "\n\n{verdict}; {} inputs, digest {:016x}", found.inputs, found.digest);
         exit::print(&text)?;
     }
-    Ok(
-        if found.violations.iter().all(|violation| violation.of_others) && judged.is_ok() {
-            Verdict::Fine
-        } else {
-            Verdict::Found
-        },
-    )
+    Ok(if found.violations.iter().all(|violation| violation.of_others) && judged.is_ok() {
+        Verdict::Fine
+    } else {
+        Verdict::Found
+    })
 }
 
 /// A failure that was shrunk and written down.
@@ -115,22 +104,14 @@ pub(super) struct Kept {
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.display();
-        let Size {
-            workers,
-            shards,
-            events,
-        } = self.size;
+        let Size { workers, shards, events } = self.size;
         writeln!(
             f,
             "shrunk to {workers} workers, {shards} shards and {events} events in {} runs: {}",
             self.runs, self.about
         )?;
         writeln!(f, "  again: {}", self.again)?;
-        writeln!(
-            f,
-            "  its column log: {}",
-            self.file.with_extension("log").display()
-        )?;
+        writeln!(f, "  its column log: {}", self.file.with_extension("log").display())?;
         write!(f, "  keep it as a regression test: cp {file} sim/scenarios/")
     }
 }
@@ -151,11 +132,7 @@ pub(super) fn keep(plan: &Plan, folder: &Path, cancel: &Cancel) -> Result<Option
 pub(super) fn write(shrunk: &Shrunk, name: &str, folder: &Path) -> Result<Kept, Failure> {
     let scenario = &shrunk.scenario;
     let file = folder.join(format!("{name}.toml"));
-    let options = Options {
-        log: true,
-        bug: scenario.bug,
-        ..Options::default()
-    };
+    let options = Options { log: true, bug: scenario.bug, ..Options::default() };
     let log = run_plan(scenario.plan.clone(), &options)
         .map_or_else(|panic| format!("a panic: {panic}"), |found| found.log.join("\n"));
     let failed = |error: std::io::Error| {

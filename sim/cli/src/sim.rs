@@ -155,11 +155,7 @@ fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
         start: Arc::new(start),
         format,
         from: args.from,
-        flags: format!(
-            " --shards {} --leases {}{from}",
-            shards.display(),
-            leases.display()
-        ),
+        flags: format!(" --shards {} --leases {}{from}", shards.display(), leases.display()),
     }))
 }
 
@@ -204,11 +200,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
     }
     exit::print(&describe_world(&report, options.given.as_ref()))?;
     page::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
-    Ok(if report.found.violations.is_empty() {
-        Verdict::Fine
-    } else {
-        Verdict::Found
-    })
+    Ok(if report.found.violations.is_empty() { Verdict::Fine } else { Verdict::Found })
 }
 
 fn describe_world(report: &WorldReport, given: Option<&Given>) -> String {
@@ -229,10 +221,7 @@ fn describe_world(report: &WorldReport, given: Option<&Given>) -> String {
     }
     let verdict = match (&found.ending, found.violations.is_empty()) {
         (Ending::Settled { after_us, .. }, true) => {
-            format!(
-                "all is well, {:.1} s after the last fault",
-                *after_us as f64 / 1e6
-            )
+            format!("all is well, {:.1} s after the last fault", *after_us as f64 / 1e6)
         }
         (Ending::Excused(why), true) => format!("no violation; excused from coming right: {why}"),
         (_, true) => "no violation".to_owned(),
@@ -283,10 +272,7 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
         );
     }
     if args.json {
-        exit::print_json(&WithShrunk {
-            summary: &summary,
-            shrunk: kept.as_ref(),
-        })?;
+        exit::print_json(&WithShrunk { summary: &summary, shrunk: kept.as_ref() })?;
     } else {
         let mut text = describe_summary(&summary);
         if args.table {
@@ -316,11 +302,7 @@ struct WithShrunk<'a> {
 }
 
 fn verdict(violations: &[SeedViolation]) -> Verdict {
-    if violations.is_empty() {
-        Verdict::Fine
-    } else {
-        Verdict::Found
-    }
+    if violations.is_empty() { Verdict::Fine } else { Verdict::Found }
 }
 
 /// The most violations shown to people.
@@ -340,11 +322,7 @@ fn describe_summary(summary: &Summary) -> String {
         );
     }
     if summary.violations.len() > SHOWN {
-        let _ = writeln!(
-            text,
-            "… and {} more; --json has all of them",
-            summary.violations.len() - SHOWN
-        );
+        let _ = writeln!(text, "… and {} more; --json has all of them", summary.violations.len() - SHOWN);
     }
     let _ = writeln!(text, "{:<34}{:>12}", "in how many worlds", "");
     for (mark, count) in &summary.marks {
@@ -359,11 +337,7 @@ fn describe_summary(summary: &Summary) -> String {
         looking.canaries_heard, looking.canaries, looking.new_states
     );
     for spot in &looking.blind_spots {
-        let _ = writeln!(
-            text,
-            "blind spot: {} was never seen beside {}",
-            spot.mark, spot.fault
-        );
+        let _ = writeln!(text, "blind spot: {} was never seen beside {}", spot.mark, spot.fault);
     }
     let _ = write!(
         text,
@@ -409,11 +383,7 @@ struct Life {
 impl Default for Life {
     fn default() -> Self {
         let lines = MemorySink::default();
-        Self {
-            engine: Engine::new(),
-            recorder: Recorder::new(Some(Box::new(lines.clone())), None),
-            lines,
-        }
+        Self { engine: Engine::new(), recorder: Recorder::new(Some(Box::new(lines.clone())), None), lines }
     }
 }
 
@@ -421,9 +391,7 @@ impl Life {
     fn feed(&mut self, input: &Input) {
         self.recorder.begin(input);
         let mut outputs = Vec::new();
-        let wake_at = self
-            .engine
-            .feed(input.clone(), &mut |output| outputs.push(output));
+        let wake_at = self.engine.feed(input.clone(), &mut |output| outputs.push(output));
         self.recorder.end(OutputDigest::of(&outputs, wake_at));
     }
 }

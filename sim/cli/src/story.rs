@@ -48,10 +48,7 @@ pub(super) fn is_a_turn(notice: &Notice) -> bool {
             | Notice::Chose(_)
             | Notice::Trouble { .. }
             | Notice::Opened { .. }
-            | Notice::Closed {
-                reason: EndReason::ShardEnded | EndReason::LeaseLost,
-                ..
-            }
+            | Notice::Closed { reason: EndReason::ShardEnded | EndReason::LeaseLost, .. }
             | Notice::Stopped(_)
     )
 }
@@ -110,33 +107,14 @@ mod tests {
     fn every_name_in_a_sentence_is_shortened() {
         let ended = Notice::Ended {
             lease: "shardId-000000000003".into(),
-            children: ["shardId-000000000004", "orders", "shardId-000000000120"]
-                .map(Into::into)
-                .to_vec(),
+            children: ["shardId-000000000004", "orders", "shardId-000000000120"].map(Into::into).to_vec(),
         };
-        assert_eq!(
-            tell(&ended),
-            "finished shard-3, whose children are shard-4, orders and shard-120"
-        );
-        let missed = |owner: &str| Notice::MissedTake {
-            lease: "shardId-0".into(),
-            owner: Some(owner.into()),
-        };
-        assert_eq!(
-            tell(&missed("w:00c0ffee00c0ffee")),
-            "did not get shard-0: its row names w"
-        );
-        assert_eq!(
-            tell(&missed("w:8080")),
-            "did not get shard-0: its row names w:8080"
-        );
-        let lost = Notice::Lost {
-            lease: "shardId-".into(),
-            why: LossReason::RowGone,
-        };
-        assert_eq!(
-            tell(&lost),
-            "lost shardId-: its row was removed, and could not be put back"
-        );
+        assert_eq!(tell(&ended), "finished shard-3, whose children are shard-4, orders and shard-120");
+        let missed =
+            |owner: &str| Notice::MissedTake { lease: "shardId-0".into(), owner: Some(owner.into()) };
+        assert_eq!(tell(&missed("w:00c0ffee00c0ffee")), "did not get shard-0: its row names w");
+        assert_eq!(tell(&missed("w:8080")), "did not get shard-0: its row names w:8080");
+        let lost = Notice::Lost { lease: "shardId-".into(), why: LossReason::RowGone };
+        assert_eq!(tell(&lost), "lost shardId-: its row was removed, and could not be put back");
     }
 }

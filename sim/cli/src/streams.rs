@@ -23,10 +23,7 @@ pub(super) async fn find(kinesis: &Client, given: &[String]) -> Result<Vec<Strea
         .collect();
     let mut found = Vec::new();
     for look in looks {
-        found.push(
-            look.await
-                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?,
-        );
+        found.push(look.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?);
     }
     Ok(found)
 }
@@ -36,9 +33,7 @@ pub(super) async fn find_one(kinesis: &Client, given: &str) -> Result<StreamRef,
     match given.parse::<StreamId>() {
         Ok(id) => Ok(StreamRef::new(id)),
         Err(_) => StreamRef::find(kinesis, given).await.map_err(|error| {
-            Failure::unusable(format!(
-                "{error}; correct --stream, which takes names, ARNs and identifiers"
-            ))
+            Failure::unusable(format!("{error}; correct --stream, which takes names, ARNs and identifiers"))
         }),
     }
 }
@@ -47,9 +42,7 @@ pub(super) async fn find_one(kinesis: &Client, given: &str) -> Result<StreamRef,
 pub(super) fn known(sources: &[StreamSource], found: Vec<StreamRef>) -> Option<Vec<StreamRef>> {
     let streams = sources.iter().map(|source| {
         let known = found.iter().find(|stream| *stream.id() == source.id);
-        known
-            .cloned()
-            .unwrap_or_else(|| StreamRef::new(source.id.clone()))
+        known.cloned().unwrap_or_else(|| StreamRef::new(source.id.clone()))
     });
     (!sources.is_empty()).then(|| streams.collect())
 }

@@ -150,16 +150,10 @@ mod tests {
             vec![evil.to_owned()],
         ] {
             let args = std::iter::once("leasehold".to_owned()).chain(args.clone());
-            let error = command
-                .clone()
-                .try_get_matches_from(args)
-                .expect_err("wrong usage");
+            let error = command.clone().try_get_matches_from(args).expect_err("wrong usage");
             let said = usage(&error);
             assert!(said.chars().all(|c| c == '\n' || !is_hidden(c)), "{said:?}");
-            assert!(
-                said.lines().skip(1).all(|line| !line.starts_with("error")),
-                "{said:?}"
-            );
+            assert!(said.lines().skip(1).all(|line| !line.starts_with("error")), "{said:?}");
             assert!(said.contains("RED\\u{1b}[0m\\nerror: forged"), "{said}");
         }
     }

@@ -50,13 +50,7 @@ impl Seen {
 
 impl<R: BufRead> Lines<R> {
     pub(super) fn of(text: R, whole_only: bool) -> Self {
-        Self {
-            text,
-            line: Vec::new(),
-            at: 0,
-            whole_only,
-            seen: Seen::default(),
-        }
+        Self { text, line: Vec::new(), at: 0, whole_only, seen: Seen::default() }
     }
 
     pub(super) fn seen(&self) -> Seen {

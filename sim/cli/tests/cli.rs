@@ -28,16 +28,7 @@ fn demo() -> &'static (Value, PathBuf) {
     DEMO.get_or_init(|| {
         let traces = directory("demo");
         let path = traces.to_str().expect("a path of text");
-        let args = [
-            "demo",
-            "--seconds",
-            "8",
-            "--records",
-            "2000",
-            "--json",
-            "--trace",
-            path,
-        ];
+        let args = ["demo", "--seconds", "8", "--records", "2000", "--json", "--trace", path];
         let output = run(&args);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         (json_of(&output), traces)
@@ -80,40 +71,13 @@ fn wrong_usage_is_exit_code_2_and_a_sentence_on_stderr() {
         (&["sim", "--seeds", "9..3"], "the first below the second"),
         (&["sim", "--seed", "1", "--seeds", "1..2"], "cannot be used with"),
         (&["consume", "--stream", "s"], "--application"),
+        (&["consume", "--stream", "s", "--application", "abc", "--from", "yesterday"], "trim-horizon"),
         (
-            &[
-                "consume",
-                "--stream",
-                "s",
-                "--application",
-                "abc",
-                "--from",
-                "yesterday",
-            ],
-            "trim-horizon",
-        ),
-        (
-            &[
-                "consume",
-                "--stream",
-                "s",
-                "--application",
-                "abc",
-                "--endpoint-url",
-                "foo",
-            ],
+            &["consume", "--stream", "s", "--application", "abc", "--endpoint-url", "foo"],
             "expected --endpoint-url to be a URL with a scheme (http or https) and a host, found \"foo\"",
         ),
         (
-            &[
-                "consume",
-                "--stream",
-                "s",
-                "--application",
-                "abc",
-                "--endpoint-url",
-                "127.0.0.1:9",
-            ],
+            &["consume", "--stream", "s", "--application", "abc", "--endpoint-url", "127.0.0.1:9"],
             "write it as in http://127.0.0.1:9",
         ),
         (
@@ -132,14 +96,8 @@ fn wrong_usage_is_exit_code_2_and_a_sentence_on_stderr() {
         ),
         (&["local", "--host", "256.0.0.1", "--port", "0"], "256.0.0.1"),
         (&["replay", "/nowhere/trace.jsonl"], "/nowhere/trace.jsonl"),
-        (
-            &["show", "/nowhere/trace.jsonl", "--html", "x.html"],
-            "/nowhere/trace.jsonl",
-        ),
-        (
-            &["diff", "/nowhere/a.jsonl", "/nowhere/b.jsonl"],
-            "/nowhere/a.jsonl",
-        ),
+        (&["show", "/nowhere/trace.jsonl", "--html", "x.html"], "/nowhere/trace.jsonl"),
+        (&["diff", "/nowhere/a.jsonl", "/nowhere/b.jsonl"], "/nowhere/a.jsonl"),
     ];
     for (args, part) in cases {
         let output = run(args);
@@ -168,10 +126,7 @@ fn the_demo_loses_nothing_and_keeps_order() {
         assert!(results[field].is_number(), "{field} in {results}");
     }
     for worker in 1..=4 {
-        assert!(
-            traces.join(format!("worker-{worker}.jsonl")).is_file(),
-            "worker {worker}"
-        );
+        assert!(traces.join(format!("worker-{worker}.jsonl")).is_file(), "worker {worker}");
     }
 }
 
@@ -207,10 +162,7 @@ fn a_replay_shows_what_is_asked_for() {
         })
         .collect();
     let told = told.concat();
-    assert!(
-        told.contains("took shard-1") && told.contains("started processing shard-1 from"),
-        "{told}"
-    );
+    assert!(told.contains("took shard-1") && told.contains("started processing shard-1 from"), "{told}");
     assert!(!told.contains("took shard-0"), "{told}");
     let none = stdout(&replay(&path, &["--explain", "shard-99"]));
     assert!(none.starts_with("no divergence"), "{none}");
@@ -243,10 +195,7 @@ fn a_flipped_outcome_is_the_first_divergence() {
     assert_eq!(divergence["input"], flipped_at, "{divergence}");
     assert_ne!(divergence["expected"], divergence["found"]);
     let text = stdout(&replay(&path, &[]));
-    assert!(
-        text.contains(&format!("DIVERGENCE at input {flipped_at}: expected ")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("DIVERGENCE at input {flipped_at}: expected ")), "{text}");
 }
 
 #[test]
@@ -280,13 +229,7 @@ fn a_damaged_trace_is_refused_with_the_number_of_the_line() {
     ];
     for (path, line) in cases {
         let output = replay(path, &["--json"]);
-        assert_eq!(
-            output.status.code(),
-            Some(2),
-            "{}: {}",
-            path.display(),
-            stdout(&output)
-        );
+        assert_eq!(output.status.code(), Some(2), "{}: {}", path.display(), stdout(&output));
         assert!(stderr(&output).contains(line), "{}", stderr(&output));
         assert_eq!(stdout(&output), "");
     }
@@ -307,11 +250,7 @@ fn expected_code(found_something: bool) -> Option<i32> {
 fn one_world_has_a_log_and_a_verdict() {
     let output = run(&["sim", "--seed", "42"]);
     let text = stdout(&output);
-    assert_eq!(
-        output.status.code(),
-        expected_code(text.contains("VIOLATION")),
-        "{text}"
-    );
+    assert_eq!(output.status.code(), expected_code(text.contains("VIOLATION")), "{text}");
     assert!(text.contains("| event") && text.contains("seed 42: "), "{text}");
     let json = json_of(&run(&["sim", "--seed", "42", "--json"]));
     assert_eq!(json["seeds"], 1);
@@ -323,14 +262,8 @@ fn many_worlds_have_a_digest_that_does_not_depend_on_jobs() {
     let many = |jobs: &str| {
         let output = run(&["sim", "--seeds", "0..6", "--jobs", jobs, "--json"]);
         let json = json_of(&output);
-        let found = json["violations"]
-            .as_array()
-            .map(|violations| !violations.is_empty());
-        assert_eq!(
-            output.status.code(),
-            expected_code(found.expect("a list")),
-            "{json}"
-        );
+        let found = json["violations"].as_array().map(|violations| !violations.is_empty());
+        assert_eq!(output.status.code(), expected_code(found.expect("a list")), "{json}");
         json
     };
     let (one, two) = (many("1"), many("2"));
@@ -349,11 +282,7 @@ fn many_worlds_have_a_digest_that_does_not_depend_on_jobs() {
 fn a_simulated_life_is_a_trace_too() {
     let path = directory("sim-trace").join("out.jsonl");
     let output = run(&["sim", "--seed", "3", "--trace", path.to_str().expect("text")]);
-    assert!(
-        output.status.code().is_some_and(|code| code < 2),
-        "{}",
-        stderr(&output)
-    );
+    assert!(output.status.code().is_some_and(|code| code < 2), "{}", stderr(&output));
     let output = replay(&path.with_file_name("out.0.jsonl"), &["--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(json_of(&output)["complete"], true);
@@ -412,10 +341,7 @@ fn a_script_that_never_waits_works_with_local() {
     };
     for n in 0..20 {
         let stream = format!("s{n}");
-        call(
-            "Kinesis_20131202.CreateStream",
-            json!({ "StreamName": stream, "ShardCount": 1 }),
-        );
+        call("Kinesis_20131202.CreateStream", json!({ "StreamName": stream, "ShardCount": 1 }));
         let record = json!({ "StreamName": stream, "PartitionKey": "k", "Data": "MA==" });
         call("Kinesis_20131202.PutRecord", record);
         call("Kinesis_20131202.DescribeStream", json!({ "StreamName": stream }));
@@ -442,10 +368,8 @@ fn strict_local_is_as_slow_and_as_narrow_as_aws() {
     let states = |local: &Local, n: u32| {
         let stream = json!({ "StreamName": format!("s{n}"), "ShardCount": 1 });
         let (_, answer) = local.call("Kinesis_20131202.CreateStream", &stream);
-        let (_, shown) = local.call(
-            "Kinesis_20131202.DescribeStreamSummary",
-            &json!({ "StreamName": format!("s{n}") }),
-        );
+        let (_, shown) =
+            local.call("Kinesis_20131202.DescribeStreamSummary", &json!({ "StreamName": format!("s{n}") }));
         let name = format!("tab{n}");
         local.call("DynamoDB_20120810.CreateTable", &table(&name));
         let (_, described) = local.call("DynamoDB_20120810.DescribeTable", &json!({ "TableName": name }));
@@ -458,11 +382,7 @@ fn strict_local_is_as_slow_and_as_narrow_as_aws() {
         let local = Local::start_with(options);
         let all: Vec<_> = (0..50).map(|n| states(&local, n)).collect();
         let has = |at: usize, what: &str| all.iter().any(|states| states[at] == what);
-        (
-            has(0, "LimitExceededException"),
-            has(1, "CREATING"),
-            has(2, "CREATING"),
-        )
+        (has(0, "LimitExceededException"), has(1, "CREATING"), has(2, "CREATING"))
     };
     assert_eq!(seen(&[]), (false, false, false));
     assert_eq!(seen(&["--strict", "--no-limits"]), (false, true, true));
@@ -475,19 +395,13 @@ fn local_has_the_account_and_region_it_is_told() {
     let local = Local::start_with(&["--account", "123456789012", "--region", "eu-north-1"]);
     let stream = json!({ "StreamName": "s", "ShardCount": 1 });
     local.call("Kinesis_20131202.CreateStream", &stream);
-    let (_, shown) = local.call(
-        "Kinesis_20131202.DescribeStreamSummary",
-        &json!({ "StreamName": "s" }),
-    );
+    let (_, shown) = local.call("Kinesis_20131202.DescribeStreamSummary", &json!({ "StreamName": "s" }));
     assert_eq!(
         shown["StreamDescriptionSummary"]["StreamARN"],
         "arn:aws:kinesis:eu-north-1:123456789012:stream/s"
     );
     let (_, made) = local.call("DynamoDB_20120810.CreateTable", &table("tab"));
-    assert_eq!(
-        made["TableDescription"]["TableArn"],
-        "arn:aws:dynamodb:eu-north-1:123456789012:table/tab"
-    );
+    assert_eq!(made["TableDescription"]["TableArn"], "arn:aws:dynamodb:eu-north-1:123456789012:table/tab");
     for (option, bad) in [("--account", "12"), ("--region", "Europe")] {
         let output = run(&["local", option, bad]);
         assert_eq!(output.status.code(), Some(2), "{option}");
@@ -499,15 +413,7 @@ fn local_has_the_account_and_region_it_is_told() {
 fn a_stream_that_does_not_exist_is_told_in_a_sentence() {
     let local = Local::start();
     let url = format!("http://{}", local.address);
-    let output = run(&[
-        "consume",
-        "--stream",
-        "nothing",
-        "--application",
-        "billing",
-        "--endpoint-url",
-        &url,
-    ]);
+    let output = run(&["consume", "--stream", "nothing", "--application", "billing", "--endpoint-url", &url]);
     assert_eq!(output.status.code(), Some(2));
     let text = stderr(&output);
     assert!(text.contains("expected a stream \"nothing\""), "{text}");

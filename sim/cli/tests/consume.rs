@@ -18,10 +18,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     let local = Local::start();
-    local.call(
-        "Kinesis_20131202.CreateStream",
-        &json!({ "StreamName": "orders", "ShardCount": 1 }),
-    );
+    local.call("Kinesis_20131202.CreateStream", &json!({ "StreamName": "orders", "ShardCount": 1 }));
     let put = |numbers: std::ops::Range<u32>| {
         for n in numbers {
             // "one", "two", … in base64 would be no easier to read: the text is `n` itself.
@@ -33,30 +30,18 @@ fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     };
     put(0..5);
     let url = format!("http://{}", local.address);
-    let base = [
-        "consume",
-        "--stream",
-        "orders",
-        "--application",
-        "billing",
-        "--endpoint-url",
-        &url,
-    ];
+    let base = ["consume", "--stream", "orders", "--application", "billing", "--endpoint-url", &url];
     let with = |more: &[&str]| {
         let args: Vec<&str> = base.iter().copied().chain(more.iter().copied()).collect();
         leasehold(&args)
     };
     let lines = |output: &Output| -> Vec<Value> {
         let text = stdout(output);
-        text.lines()
-            .map(|line| serde_json::from_str(line).expect("a JSON line"))
-            .collect()
+        text.lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
     };
 
     // Three of the five, in the middle of a batch.
-    let output = with(&["--max-records", "3"])
-        .output()
-        .expect("the command starts");
+    let output = with(&["--max-records", "3"]).output().expect("the command starts");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let first = lines(&output);
     let data: Vec<&Value> = first.iter().map(|line| &line["data"]).collect();
@@ -67,19 +52,10 @@ fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     assert_eq!(first[0]["sub_sequence"], 0);
     assert_eq!(first[0]["partition_key"], "k");
     assert!(first[0]["sequence"].as_str() < first[1]["sequence"].as_str());
-    assert!(
-        first[0]["arrival"]
-            .as_str()
-            .is_some_and(|time| time.ends_with('Z')),
-        "{}",
-        first[0]
-    );
+    assert!(first[0]["arrival"].as_str().is_some_and(|time| time.ends_with('Z')), "{}", first[0]);
 
     // The next one goes on behind them, and ends on Ctrl-C.
-    let mut child = with(&["--text"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the command starts");
+    let mut child = with(&["--text"]).stdout(Stdio::piped()).spawn().expect("the command starts");
     let mut out = BufReader::new(child.stdout.take().expect("its stdout")).lines();
     let mut child = Running(child);
     let mut next = || -> Value {
@@ -107,9 +83,7 @@ fn line(text: &str) -> Value {
 }
 
 fn text<'a>(line: &'a Value, field: &str) -> &'a str {
-    line[field]
-        .as_str()
-        .unwrap_or_else(|| panic!("no {field} in {line}"))
+    line[field].as_str().unwrap_or_else(|| panic!("no {field} in {line}"))
 }
 
 /// A stream of four shards, and consumers of it. The first read of a shard brings all records of the shard, and these are more than a pipe holds.
@@ -142,14 +116,9 @@ impl Orders {
                 json!({ "PartitionKey": format!("k{n}"), "ExplicitHashKey": hash.to_string(), "Data": data })
             })
             .collect();
-        let (status, body) = local.call(
-            "Kinesis_20131202.PutRecords",
-            &json!({ "StreamName": "orders", "Records": records }),
-        );
-        assert_eq!(
-            (status.as_str(), &body["FailedRecordCount"]),
-            ("HTTP/1.1 200 OK", &json!(0))
-        );
+        let (status, body) =
+            local.call("Kinesis_20131202.PutRecords", &json!({ "StreamName": "orders", "Records": records }));
+        assert_eq!((status.as_str(), &body["FailedRecordCount"]), ("HTTP/1.1 200 OK", &json!(0)));
         Self { local, logs }
     }
 
@@ -174,18 +143,12 @@ impl Orders {
         let out = child.stdout.take().expect("its stdout");
         #[cfg(target_os = "linux")]
         rustix::pipe::fcntl_setpipe_size(&out, Self::PIPE).expect("a smaller pipe");
-        Consumer {
-            process: Running(child),
-            out,
-            log,
-        }
+        Consumer { process: Running(child), out, log }
     }
 
     /// The rows of the lease table by shard.
     fn rows(&self, application: &str) -> BTreeMap<String, Value> {
-        let (_, body) = self
-            .local
-            .call("DynamoDB_20120810.Scan", &json!({ "TableName": application }));
+        let (_, body) = self.local.call("DynamoDB_20120810.Scan", &json!({ "TableName": application }));
         let items = body["Items"].as_array().cloned().unwrap_or_default();
         items
             .into_iter()
@@ -267,15 +230,8 @@ fn a_stdout_that_nobody_reads_costs_no_lease_and_does_not_outlast_a_stop() {
     assert_eq!(code, Some(1), "{log}");
     let said = "error: stdout took no more lines until the worker had to end: ";
     let (_, sentence) = log.split_once(said).unwrap_or_else(|| panic!("{log}"));
-    let left: usize = sentence
-        .split(' ')
-        .next()
-        .and_then(|count| count.parse().ok())
-        .expect("a count");
-    assert!(
-        sentence.contains(" records of 4 shards were not written and so not acknowledged"),
-        "{sentence}"
-    );
+    let left: usize = sentence.split(' ').next().and_then(|count| count.parse().ok()).expect("a count");
+    assert!(sentence.contains(" records of 4 shards were not written and so not acknowledged"), "{sentence}");
 
     // What was written was acknowledged, and nothing else.
     let mut printed = String::new();
@@ -299,9 +255,7 @@ fn a_second_signal_ends_a_consumer_at_once_although_stdout_takes_nothing() {
         let mut consumer = orders.consumer(name);
         consumer.until_stdout_is_full();
         signal(&consumer.process, name);
-        until("it shuts down", Duration::from_secs(10), || {
-            consumer.has_said("shutting down with")
-        });
+        until("it shuts down", Duration::from_secs(10), || consumer.has_said("shutting down with"));
         signal(&consumer.process, name);
         let ended = ended(&mut consumer.process, Duration::from_secs(5));
         assert_eq!(ended, Some(code), "{}", consumer.log());
@@ -316,12 +270,7 @@ fn no_line_is_written_under_a_token_that_was_lost_while_stdout_took_nothing() {
     let shards: Vec<String> = orders.rows("lost").into_keys().collect();
     for shard in &shards {
         let thief = json!({ ":thief": { "S": "thief" }, ":one": { "N": "1" } });
-        orders.update(
-            "lost",
-            shard,
-            "SET leaseOwner = :thief ADD leaseCounter :one",
-            &thief,
-        );
+        orders.update("lost", shard, "SET leaseOwner = :thief ADD leaseCounter :one", &thief);
     }
     until("all leases are known to be lost", Duration::from_secs(30), || {
         let log = consumer.log();
@@ -361,17 +310,10 @@ fn a_reader_that_has_gone_has_seen_enough() {
     let orders = Orders::new("head");
     let mut consumer = orders.consumer("head");
     let mut first = String::new();
-    BufReader::new(consumer.out)
-        .read_line(&mut first)
-        .expect("a line");
+    BufReader::new(consumer.out).read_line(&mut first).expect("a line");
     assert_eq!(line(&first)["token"].as_u64().map(|token| token > 0), Some(true));
     let code = ended(&mut consumer.process, Duration::from_secs(60));
-    assert_eq!(
-        code,
-        Some(0),
-        "{}",
-        std::fs::read_to_string(&consumer.log).expect("a log")
-    );
+    assert_eq!(code, Some(0), "{}", std::fs::read_to_string(&consumer.log).expect("a log"));
 }
 
 #[test]
@@ -379,11 +321,7 @@ fn a_reader_that_has_gone_has_seen_enough() {
 fn a_stdout_that_cannot_be_written_is_told_with_the_reason() {
     let orders = Orders::new("device");
     let full = File::options().write(true).open("/dev/full").expect("a device");
-    let output = orders
-        .command("device")
-        .stdout(full)
-        .output()
-        .expect("the command starts");
+    let output = orders.command("device").stdout(full).output().expect("the command starts");
     let log = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{log}");
     assert!(
@@ -412,11 +350,7 @@ fn an_initial_position_that_moves_no_lease_is_told() {
         let lines = log.lines().filter(|line| line.contains("the initial position"));
         lines.map(str::to_owned).collect()
     };
-    assert_eq!(
-        told(&consume("2020-01-01T00:00:00Z")),
-        [] as [String; 0],
-        "it fills the table"
-    );
+    assert_eq!(told(&consume("2020-01-01T00:00:00Z")), [] as [String; 0], "it fills the table");
     let log = consume("2020-01-01T00:00:00Z");
     let [said] = &told(&log)[..] else { panic!("{log}") };
     assert!(

@@ -12,24 +12,15 @@ fn options_come_from_flags_variables_and_a_file() {
     let folder = std::env::temp_dir().join(format!("leasehold-options-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("worker.toml");
-    std::fs::write(
-        &file,
-        "application = \"billing\"\nlease_duration = \"30 s\"\nmax_steals = 3\n",
-    )
-    .expect("a file");
+    std::fs::write(&file, "application = \"billing\"\nlease_duration = \"30 s\"\nmax_steals = 3\n")
+        .expect("a file");
     let path = file.display().to_string();
     let consume = |more: &[&str], variable: (&str, &str)| {
         let base = ["consume", "--config", path.as_str(), "--stream", "orders"];
         let args: Vec<&str> = base.iter().chain(more).copied().collect();
-        leasehold(&args)
-            .env(variable.0, variable.1)
-            .output()
-            .expect("the command starts")
+        leasehold(&args).env(variable.0, variable.1).output().expect("the command starts")
     };
-    let printed = consume(
-        &["--print-config", "--lease-duration", "40 s"],
-        ("LEASEHOLD_MAX_STEALS", "5"),
-    );
+    let printed = consume(&["--print-config", "--lease-duration", "40 s"], ("LEASEHOLD_MAX_STEALS", "5"));
     assert_eq!(printed.status.code(), Some(0), "{}", stderr(&printed));
     let text = stdout(&printed);
     for (value, source) in [
@@ -42,21 +33,9 @@ fn options_come_from_flags_variables_and_a_file() {
         assert!(text.lines().any(told), "{value} of {source} in\n{text}");
     }
     for (more, variable, part) in [
-        (
-            &["--lease-duration", "40"][..],
-            ("NOTHING", ""),
-            "expected a time with its unit",
-        ),
-        (
-            &[],
-            ("LEASEHOLD_LEASE_DURATON", "1 s"),
-            "write LEASEHOLD_LEASE_DURATION",
-        ),
-        (
-            &["--renew-interval", "20 s"],
-            ("NOTHING", ""),
-            "(--renew-interval)",
-        ),
+        (&["--lease-duration", "40"][..], ("NOTHING", ""), "expected a time with its unit"),
+        (&[], ("LEASEHOLD_LEASE_DURATON", "1 s"), "write LEASEHOLD_LEASE_DURATION"),
+        (&["--renew-interval", "20 s"], ("NOTHING", ""), "(--renew-interval)"),
     ] {
         let refused = consume(more, variable);
         assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
@@ -64,11 +43,7 @@ fn options_come_from_flags_variables_and_a_file() {
         assert_eq!(stdout(&refused), "");
     }
     let help = stdout(&run(&["consume", "--help"]));
-    for part in [
-        "--lease-duration <TIME>",
-        "--reader-max-records <VALUE>",
-        "Range: 100 ms to 24 h",
-    ] {
+    for part in ["--lease-duration <TIME>", "--reader-max-records <VALUE>", "Range: 100 ms to 24 h"] {
         assert!(help.contains(part), "{part} in\n{help}");
     }
     std::fs::remove_dir_all(&folder).expect("its folder goes");
@@ -89,10 +64,7 @@ fn consume_ends_when_it_has_caught_up() {
             kinesis("PutRecord", &record);
         }
     };
-    kinesis(
-        "CreateStream",
-        &json!({ "StreamName": "orders", "ShardCount": 2 }),
-    );
+    kinesis("CreateStream", &json!({ "StreamName": "orders", "ShardCount": 2 }));
     put();
     let split =
         json!({ "StreamName": "orders", "ShardToSplit": "shardId-000000000000", "NewStartingHashKey": "7" });
@@ -127,10 +99,7 @@ fn consume_ends_when_it_has_caught_up() {
 #[test]
 fn a_trace_goes_into_files_of_a_folder_that_replay_reads_as_one() {
     let local = Local::start();
-    local.call(
-        "Kinesis_20131202.CreateStream",
-        &json!({ "StreamName": "orders", "ShardCount": 2 }),
-    );
+    local.call("Kinesis_20131202.CreateStream", &json!({ "StreamName": "orders", "ShardCount": 2 }));
     for n in 0..3 {
         let record = json!({ "StreamName": "orders", "PartitionKey": n.to_string(), "Data": "MA==" });
         local.call("Kinesis_20131202.PutRecord", &record);
@@ -141,18 +110,13 @@ fn a_trace_goes_into_files_of_a_folder_that_replay_reads_as_one() {
     let path = folder.to_str().expect("a path of text");
     let consume = |more: &[&str]| {
         let mut command = leasehold(&["consume", "--stream", "orders", "--application", "billing"]);
-        command
-            .args(["--endpoint-url", &url, "--trace-dir", path])
-            .args(more);
+        command.args(["--endpoint-url", &url, "--trace-dir", path]).args(more);
         command.output().expect("the command starts")
     };
     let refused = consume(&["--trace-limit", "100KiB"]);
     assert_eq!(refused.status.code(), Some(2));
     let told = stderr(&refused);
-    assert!(
-        told.contains("expected --trace-segment") && !folder.exists(),
-        "{told}"
-    );
+    assert!(told.contains("expected --trace-segment") && !folder.exists(), "{told}");
 
     for _ in 0..2 {
         let done = consume(&["--trace-segment", "4KiB", "--until-caught-up"]);
@@ -171,10 +135,8 @@ fn a_trace_goes_into_files_of_a_folder_that_replay_reads_as_one() {
     }
 
     // A crash in the midst of a line.
-    let mut files: Vec<_> = std::fs::read_dir(&first)
-        .expect("the folder")
-        .map(|entry| entry.expect("a file").path())
-        .collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(&first).expect("the folder").map(|entry| entry.expect("a file").path()).collect();
     files.sort();
     let last = files.last().expect("a segment");
     let text = std::fs::read_to_string(last).expect("a text");
@@ -185,8 +147,5 @@ fn a_trace_goes_into_files_of_a_folder_that_replay_reads_as_one() {
     let output = replay(&first, &["--partial"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let told = stdout(&output);
-    assert!(
-        told.contains("no divergence") && told.contains("is not whole, and its"),
-        "{told}"
-    );
+    assert!(told.contains("no divergence") && told.contains("is not whole, and its"), "{told}");
 }

@@ -33,10 +33,7 @@ impl Hostile {
         let local = Local::start();
         let url = format!("http://{}", local.address);
         let hostile = Self { local, url };
-        hostile.ask(
-            "Kinesis_20131202.CreateStream",
-            &json!({ "StreamName": "orders", "ShardCount": 1 }),
-        );
+        hostile.ask("Kinesis_20131202.CreateStream", &json!({ "StreamName": "orders", "ShardCount": 1 }));
         hostile.ask(
             "DynamoDB_20120810.CreateTable",
             &json!({
@@ -59,24 +56,10 @@ impl Hostile {
         handed["checkpointOwner"] = json!({ "S": format!("x{HOSTILE}") });
         handed["parentShardId"] = json!({ "SS": [HOSTILE] });
         let foreign = json!({ "leaseKey": { "S": format!("f{HOSTILE}") }, "entityType": { "S": HOSTILE } });
-        let several = lease(
-            &format!("1:{HOSTILE}:1700000000:{SHARD}"),
-            HOSTILE,
-            "TRIM_HORIZON",
-        );
+        let several = lease(&format!("1:{HOSTILE}:1700000000:{SHARD}"), HOSTILE, "TRIM_HORIZON");
         let taken = lease(SHARD, HOSTILE, "TRIM_HORIZON");
-        for item in [
-            lease(HOSTILE, HOSTILE, "LATEST"),
-            unreadable,
-            handed,
-            foreign,
-            several,
-            taken,
-        ] {
-            hostile.ask(
-                "DynamoDB_20120810.PutItem",
-                &json!({ "TableName": "billing", "Item": item }),
-            );
+        for item in [lease(HOSTILE, HOSTILE, "LATEST"), unreadable, handed, foreign, several, taken] {
+            hostile.ask("DynamoDB_20120810.PutItem", &json!({ "TableName": "billing", "Item": item }));
         }
         hostile
     }
@@ -120,15 +103,7 @@ fn admin_shows_what_a_table_says_as_escapes() {
         &["admin", "doctor", "--stream", "orders", "--json"],
         &["admin", "release", "--shard", HOSTILE],
         &["admin", "release", "--shard", SHARD, "--shard", HOSTILE],
-        &[
-            "admin",
-            "rewind",
-            "--stream",
-            "orders",
-            "--all",
-            "--to",
-            "trim-horizon",
-        ],
+        &["admin", "rewind", "--stream", "orders", "--all", "--to", "trim-horizon"],
     ] {
         let args: Vec<&str> = command.iter().chain(&table).copied().collect();
         let output = hostile.run(&args);
@@ -179,23 +154,9 @@ fn plan_shows_what_its_files_say_as_escapes() {
 
 /// Runs a worker until it has a record, and writes its trace.
 fn consume(hostile: &Hostile, trace: &str) -> Output {
-    let mut command = leasehold(&[
-        "-vv",
-        "consume",
-        "--stream",
-        "orders",
-        "--application",
-        "billing",
-        "--text",
-    ]);
-    command.args([
-        "--endpoint-url",
-        &hostile.url,
-        "--lease-duration",
-        "2 s",
-        "--renew-interval",
-        "400 ms",
-    ]);
+    let mut command =
+        leasehold(&["-vv", "consume", "--stream", "orders", "--application", "billing", "--text"]);
+    command.args(["--endpoint-url", &hostile.url, "--lease-duration", "2 s", "--renew-interval", "400 ms"]);
     command.args([
         "--table-timeout",
         "800 ms",
@@ -222,15 +183,9 @@ fn consume_and_its_trace_show_what_a_table_says_as_escapes() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let log = stderr(&output);
     assert_plain("the log", &log);
-    assert!(
-        log.contains("a\\nERROR forged\\u{1b}[2J\\u{9b}2J\\u{202e}\\u{2028}\\r"),
-        "{log}"
-    );
+    assert!(log.contains("a\\nERROR forged\\u{1b}[2J\\u{9b}2J\\u{202e}\\u{2028}\\r"), "{log}");
     let line: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
-    assert_eq!(
-        (&line["partition_key"], &line["data"]),
-        (&json!(HOSTILE), &json!("a\n\u{1b}[2J\u{9b}"))
-    );
+    assert_eq!((&line["partition_key"], &line["data"]), (&json!(HOSTILE), &json!("a\n\u{1b}[2J\u{9b}")));
     assert_plain("a record", &stdout(&output));
 
     use std::os::unix::fs::PermissionsExt as _;
@@ -262,64 +217,25 @@ fn names_on_a_command_line_are_checked_before_anything_is_asked() {
     let nowhere = ["--endpoint-url", "http://127.0.0.1:1"];
     for (args, told) in [
         (
-            &[
-                "consume",
-                "--stream",
-                "orders",
-                "--application",
-                "billing",
-                "--worker-id",
-                HOSTILE,
-            ][..],
+            &["consume", "--stream", "orders", "--application", "billing", "--worker-id", HOSTILE][..],
             "option `worker_id`: expected a name of 1 to 1,024 bytes without control characters, found \"a\\nERROR",
         ),
         (
-            &[
-                "consume",
-                "--stream",
-                "orders",
-                "--application",
-                "billing",
-                "--worker-id",
-                "",
-            ],
+            &["consume", "--stream", "orders", "--application", "billing", "--worker-id", ""],
             "option `worker_id`: expected a name of 1 to 1,024 bytes without control characters, found none",
         ),
+        (&["consume", "--stream", HOSTILE, "--application", "billing"], "option `stream`: expected "),
         (
-            &["consume", "--stream", HOSTILE, "--application", "billing"],
-            "option `stream`: expected ",
-        ),
-        (
-            &[
-                "admin",
-                "release",
-                "--application",
-                "billing",
-                "--worker",
-                "w\u{1b}[2J",
-            ],
+            &["admin", "release", "--application", "billing", "--worker", "w\u{1b}[2J"],
             "without control characters, found \"w\\u{1b}[2J\"",
         ),
+        (&["admin", "status", "--table", "bill\u{1b}ing"], "option `table`: expected "),
         (
-            &["admin", "status", "--table", "bill\u{1b}ing"],
-            "option `table`: expected ",
-        ),
-        (
-            &[
-                "admin",
-                "doctor",
-                "--table",
-                "billing",
-                "--stream",
-                "or\u{9b}ders",
-            ],
+            &["admin", "doctor", "--table", "billing", "--stream", "or\u{9b}ders"],
             "option `stream`: expected ",
         ),
     ] {
-        let output = leasehold(args)
-            .args(nowhere)
-            .output()
-            .expect("the command starts");
+        let output = leasehold(args).args(nowhere).output().expect("the command starts");
         let error = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
         assert!(error.contains(told), "{args:?}: {error}");
@@ -331,10 +247,7 @@ fn local_serves_although_hundreds_say_nothing_and_refuses_other_hosts() {
     // As few sockets as macOS gives a process.
     let mut child = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_leasehold");
-    child.args([
-        "-c",
-        &format!("ulimit -n 256; exec '{program}' local --port 0 --allow-host leasehold"),
-    ]);
+    child.args(["-c", &format!("ulimit -n 256; exec '{program}' local --port 0 --allow-host leasehold")]);
     let mut child = child.stdout(Stdio::piped()).spawn().expect("the command starts");
     let out = child.stdout.take().expect("its stdout");
     let process = Running(child);
@@ -342,9 +255,8 @@ fn local_serves_although_hundreds_say_nothing_and_refuses_other_hosts() {
     std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("a line");
     let address = line.trim().trim_start_matches("listening on http://").to_owned();
     let local = Local { process, address };
-    let silent: Vec<_> = (0..500)
-        .map(|_| TcpStream::connect(&local.address).expect("a connection"))
-        .collect();
+    let silent: Vec<_> =
+        (0..500).map(|_| TcpStream::connect(&local.address).expect("a connection")).collect();
     let began = Instant::now();
     for _ in 0..5 {
         let (status, _) = local.call("Kinesis_20131202.ListStreams", &json!({}));
@@ -356,11 +268,7 @@ fn local_serves_although_hundreds_say_nothing_and_refuses_other_hosts() {
     let asked = |host: &str| {
         use std::io::{Read as _, Write as _};
         let mut socket = TcpStream::connect(&local.address).expect("a connection");
-        write!(
-            socket,
-            "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-        )
-        .expect("a request");
+        write!(socket, "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").expect("a request");
         let mut reply = String::new();
         socket.read_to_string(&mut reply).expect("a reply");
         reply
@@ -368,10 +276,7 @@ fn local_serves_although_hundreds_say_nothing_and_refuses_other_hosts() {
     assert!(asked("leasehold:4567").starts_with("HTTP/1.1 200"));
     let refused = asked("evil.example");
     assert!(refused.starts_with("HTTP/1.1 421"), "{refused}");
-    assert!(
-        refused.contains("start it with --allow-host evil.example"),
-        "{refused}"
-    );
+    assert!(refused.contains("start it with --allow-host evil.example"), "{refused}");
 }
 
 /// A few kilobytes that are hundreds of megabytes, of one line that never ends.
@@ -395,19 +300,11 @@ fn a_trace_that_is_a_bomb_is_refused_at_the_limit_of_a_line() {
         // Two lines of the limit, and what the process needs besides.
         let mut limited = Command::new("sh");
         let program = env!("CARGO_BIN_EXE_leasehold");
-        limited.args([
-            "-c",
-            &format!(
-                "ulimit -v 800000; exec '{program}' replay '{path}' {}",
-                more.join(" ")
-            ),
-        ]);
+        limited
+            .args(["-c", &format!("ulimit -v 800000; exec '{program}' replay '{path}' {}", more.join(" "))]);
         let output = limited.output().expect("the command starts");
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         let error = stderr(&output);
-        assert!(
-            error.contains("line 2 of the trace: expected a line of at most 67108864 bytes"),
-            "{error}"
-        );
+        assert!(error.contains("line 2 of the trace: expected a line of at most 67108864 bytes"), "{error}");
     }
 }

@@ -15,9 +15,7 @@ fn interrupted(signal: &str, args: &[&str]) -> Output {
         .spawn()
         .expect("the command starts");
     std::thread::sleep(Duration::from_secs(3));
-    let sent = Command::new("kill")
-        .args([signal, &child.id().to_string()])
-        .status();
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
     assert!(sent.expect("kill is there").success());
     child.wait_with_output().expect("it ends")
 }
@@ -30,18 +28,12 @@ fn summary(output: &Output) -> serde_json::Value {
 
 #[test]
 fn an_interrupted_run_sums_up_what_it_did() {
-    let output = interrupted(
-        "-INT",
-        &["--seeds", "0..100000000", "--jobs", "2", "--json", "--no-shrink"],
-    );
+    let output = interrupted("-INT", &["--seeds", "0..100000000", "--jobs", "2", "--json", "--no-shrink"]);
     let (said, summary) = (String::from_utf8_lossy(&output.stderr), summary(&output));
     let found = !summary["violations"].as_array().expect("a list").is_empty();
     assert_eq!(output.status.code(), Some(i32::from(found)), "{said}");
     let worlds = &summary["seeds"];
-    assert!(
-        said.contains(&format!("interrupted after {worlds} worlds")),
-        "{said}"
-    );
+    assert!(said.contains(&format!("interrupted after {worlds} worlds")), "{said}");
 }
 
 /// A stream of so many shards that its world lasts much longer than three seconds.
@@ -49,11 +41,7 @@ fn wide_stream(folder: &std::path::Path) -> [String; 2] {
     const SHARDS: u128 = 4_000;
     let width = u128::MAX / SHARDS;
     let shard = |n: u128| {
-        let last = if n + 1 == SHARDS {
-            u128::MAX
-        } else {
-            width * (n + 1) - 1
-        };
+        let last = if n + 1 == SHARDS { u128::MAX } else { width * (n + 1) - 1 };
         serde_json::json!({
             "ShardId": format!("shardId-{n:012}"),
             "HashKeyRange": {"StartingHashKey": (width * n).to_string(), "EndingHashKey": last.to_string()},
@@ -80,9 +68,7 @@ fn a_long_world_is_given_up_and_not_counted() {
     for signal in ["-TERM", "-INT"] {
         let output = interrupted(
             signal,
-            &[
-                "--shards", &shards, "--leases", &leases, "--seeds", "0..100", "--jobs", "1", "--json",
-            ],
+            &["--shards", &shards, "--leases", &leases, "--seeds", "0..100", "--jobs", "1", "--json"],
         );
         let (said, summary) = (String::from_utf8_lossy(&output.stderr), summary(&output));
         assert_eq!(output.status.code(), Some(0), "{signal}: {said}");

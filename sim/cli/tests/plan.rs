@@ -63,14 +63,10 @@ fn an_empty_table_is_filled_with_what_was_open_at_a_time() {
         }
         shard
     };
-    const HALF: [&str; 2] = [
-        "170141183460469231731687303715884105727",
-        "170141183460469231731687303715884105728",
-    ];
-    const QUARTER: [&str; 2] = [
-        "85070591730234615865843651857942052863",
-        "85070591730234615865843651857942052864",
-    ];
+    const HALF: [&str; 2] =
+        ["170141183460469231731687303715884105727", "170141183460469231731687303715884105728"];
+    const QUARTER: [&str; 2] =
+        ["85070591730234615865843651857942052863", "85070591730234615865843651857942052864"];
     const LAST: &str = "340282366920938463463374607431768211455";
     // 2025-10-09T08:00:00Z
     let eight = 1_759_996_800;
@@ -150,11 +146,7 @@ fn the_dead_are_told_by_their_heartbeats() {
     let soon = json_of(&plan(&["--workers", &leases, "--now", "2025-10-09T08:54:00Z"]));
     let stale = findings(&soon, "stale-worker");
     assert_eq!(stale.len(), 1, "{stale:?}");
-    assert!(
-        stale[0]["detail"]
-            .as_str()
-            .is_some_and(|detail| detail.starts_with("w2 reported last"))
-    );
+    assert!(stale[0]["detail"].as_str().is_some_and(|detail| detail.starts_with("w2 reported last")));
     assert_eq!(soon["assign"][0]["to"], "w1");
     // By this machine's clock, nobody has reported for long.
     let late = json_of(&plan(&["--workers", &leases]));
@@ -182,15 +174,8 @@ fn rows_of_another_stream_are_told() {
     let shards = file("shards.json");
     let run = |stream: &str| {
         let leases = path.to_str().expect("a path of text");
-        let args = [
-            "plan", "--shards", &shards, "--leases", leases, "--json", "--stream", stream,
-        ];
-        json_of(
-            &Command::new(env!("CARGO_BIN_EXE_leasehold"))
-                .args(args)
-                .output()
-                .expect("it starts"),
-        )
+        let args = ["plan", "--shards", &shards, "--leases", leases, "--json", "--stream", stream];
+        json_of(&Command::new(env!("CARGO_BIN_EXE_leasehold")).args(args).output().expect("it starts"))
     };
     assert_eq!(findings(&run("orders"), "other-stream").len(), 2);
     assert_eq!(findings(&run("bills"), "other-stream").len(), 0);
@@ -222,9 +207,7 @@ fn rows_without_what_guards_them_are_told() {
     ] {
         let leases = written(&format!("{format}-incomplete.json"), rows);
         let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
-            .args([
-                "plan", "--json", "--format", format, "--shards", &shards, "--leases",
-            ])
+            .args(["plan", "--json", "--format", format, "--shards", &shards, "--leases"])
             .arg(leases)
             .output();
         let plan = json_of(&output.expect("it starts"));
@@ -247,9 +230,7 @@ fn tables_of_other_formats_are_compared_too() {
     let run = |format: &str, rows: &str| {
         let leases = written(&format!("{format}.json"), rows);
         let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
-            .args([
-                "plan", "--json", "--format", format, "--shards", &shards, "--leases",
-            ])
+            .args(["plan", "--json", "--format", format, "--shards", &shards, "--leases"])
             .arg(leases)
             .output();
         json_of(&output.expect("it starts"))
@@ -257,11 +238,7 @@ fn tables_of_other_formats_are_compared_too() {
     let created = |plan: &Value| {
         let all = plan["create"].as_array().expect("a list").iter();
         all.map(|lease| lease["lease_key"].to_string())
-            .map(|key| {
-                key.trim_matches('"')
-                    .trim_start_matches("shardId-0000000000")
-                    .to_owned()
-            })
+            .map(|key| key.trim_matches('"').trim_start_matches("shardId-0000000000").to_owned())
             .collect::<Vec<_>>()
     };
     let go = run(
@@ -307,39 +284,19 @@ fn what_cannot_be_used_is_refused_with_a_sentence() {
             "expected kcl or vmware-go-kcl or kcl-rb or kinsumer, found \"klc\"",
         ),
         (
-            vec![
-                "--format".into(),
-                "kinsumer".into(),
-                "--stream".into(),
-                "orders".into(),
-            ],
+            vec!["--format".into(), "kinsumer".into(), "--stream".into(), "orders".into()],
             "expected --workers and --stream with --format kcl only",
         ),
         (
             vec!["--format".into(), "vmware-go-kcl".into()],
             "expected a row with the string ShardID as its key",
         ),
-        (
-            vec!["--stream".into(), "two words".into()],
-            "expected the name of a stream",
-        ),
-        (
-            vec!["--workers".into(), "nowhere.json".into()],
-            "expected a readable text file",
-        ),
-        (
-            vec!["--workers".into(), text(&no_time)],
-            "expected the time of the last report of w1",
-        ),
-        (
-            vec!["--workers".into(), text(&no_name)],
-            "expected a worker's name",
-        ),
+        (vec!["--stream".into(), "two words".into()], "expected the name of a stream"),
+        (vec!["--workers".into(), "nowhere.json".into()], "expected a readable text file"),
+        (vec!["--workers".into(), text(&no_time)], "expected the time of the last report of w1"),
+        (vec!["--workers".into(), text(&no_name)], "expected a worker's name"),
         (vec!["--workers".into(), text(&other)], "expected worker metrics"),
-        (
-            vec!["--workers".into(), file("shards.json")],
-            "expected an object with a list \"Items\"",
-        ),
+        (vec!["--workers".into(), file("shards.json")], "expected an object with a list \"Items\""),
     ];
     for (args, expected) in cases {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
@@ -355,15 +312,7 @@ fn worlds(leases: &str, more: &[&str]) -> Output {
     let shards = file("shards.json");
     let failures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("what-if-failures");
     Command::new(env!("CARGO_BIN_EXE_leasehold"))
-        .args([
-            "sim",
-            "--shards",
-            &shards,
-            "--leases",
-            leases,
-            "--json",
-            "--no-shrink",
-        ])
+        .args(["sim", "--shards", &shards, "--leases", leases, "--json", "--no-shrink"])
         .arg("--failures")
         .arg(failures)
         .args(more)
@@ -387,12 +336,7 @@ fn what_keeps_a_table_from_coming_right_is_named_as_in_the_files() {
     table["Items"][1]["leaseCounter"] = json!({"S": "many"});
     let broken = written("unreadable.json", &table.to_string());
     let output = worlds(broken.to_str().expect("a path of text"), &["--seed", "3"]);
-    assert_eq!(
-        output.status.code(),
-        Some(1),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     let summary: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     let violation = &summary["violations"][0];
     assert_eq!(violation["property"], "hash-space-covered");
@@ -405,10 +349,8 @@ fn what_keeps_a_table_from_coming_right_is_named_as_in_the_files() {
 
 #[test]
 fn worlds_cannot_begin_with_what_is_no_table() {
-    let format = written(
-        "other-format.json",
-        r#"{"Items": [{"shard_id": {"S": "a"}, "owner": {"S": "b"}}]}"#,
-    );
+    let format =
+        written("other-format.json", r#"{"Items": [{"shard_id": {"S": "a"}, "owner": {"S": "b"}}]}"#);
     let cases = [
         (
             format.to_str().expect("a path of text").to_owned(),

@@ -65,22 +65,14 @@ fn a_leader_assigns_by_load_and_by_count_if_that_is_asked_for() {
         line("rule leader: w2 assigns leases by load, as CLIENT_VERSION_3X says, and w2 holds the lock");
     assert!(rule.is_some(), "{said}");
     assert!(line("move shardId-0000000000").is_some(), "{said}");
-    assert!(
-        said.lines()
-            .last()
-            .is_some_and(|line| line.ends_with(", 0 to assign, 3 to move")),
-        "{said}"
-    );
+    assert!(said.lines().last().is_some_and(|line| line.ends_with(", 0 to assign, 3 to move")), "{said}");
     // A minute later, nobody reports any more: no leader assigns leases.
     let later = json_of(&at(a_minute_later, &["--json"]));
     assert_eq!(later["rule"]["by"], "count");
     let refused = at(a_minute_later, &["--assign", "load"]);
     assert_eq!(refused.status.code(), Some(2));
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(
-        said.contains("expected --assign for a table whose leases a leader assigns"),
-        "{said}"
-    );
+    assert!(said.contains("expected --assign for a table whose leases a leader assigns"), "{said}");
 }
 
 #[test]
@@ -99,14 +91,7 @@ fn leases_are_followed_until_nothing_moves() {
     let shards = file("shards.json");
     let run = |more: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_leasehold"))
-            .args([
-                "plan",
-                "--now",
-                "2025-10-09T08:53:30Z",
-                "--shards",
-                &shards,
-                "--leases",
-            ])
+            .args(["plan", "--now", "2025-10-09T08:53:30Z", "--shards", &shards, "--leases"])
             .arg(&leases)
             .arg("--workers")
             .arg(&workers)
@@ -121,9 +106,7 @@ fn leases_are_followed_until_nothing_moves() {
     assert_eq!(plan["next_rounds"].as_array().map(Vec::len), Some(2));
     assert_eq!(findings(&plan, "unbalanced").len(), 1);
     let said = String::from_utf8(run(&[]).stdout).expect("text");
-    let third = said
-        .lines()
-        .find(|line| line.starts_with("round 3: move shardId-"));
+    let third = said.lines().find(|line| line.starts_with("round 3: move shardId-"));
     assert!(
         third
             .is_some_and(|line| line.contains(" from w1 to w2: w1 has 4 leases and w2 2, 3 would be fair; ")),
@@ -155,10 +138,7 @@ fn plan_of(name: &str, owners: &[(&str, Option<&str>)]) -> Value {
 
 #[test]
 fn a_worker_is_not_compared_with_itself() {
-    let plan = plan_of(
-        "promised.json",
-        &[("w1", None), ("gone", Some("w1")), ("w1", None), ("w1", None)],
-    );
+    let plan = plan_of("promised.json", &[("w1", None), ("gone", Some("w1")), ("w1", None), ("w1", None)]);
     assert_eq!(findings(&plan, "unbalanced").len(), 0, "{plan}");
     assert_eq!(findings(&plan, "stuck-handoff").len(), 1, "{plan}");
 }
@@ -188,16 +168,10 @@ fn leases_of_many_streams_are_told_in_a_line_for_each_stream() {
         })
         .collect();
     let leases = written("many-streams.json", &json!({"Items": rows}).to_string());
-    let (shards, leases) = (
-        file("shards.json"),
-        leases.to_str().expect("a path of text").to_owned(),
-    );
+    let (shards, leases) = (file("shards.json"), leases.to_str().expect("a path of text").to_owned());
     let run = |more: &[&str]| {
         let args = ["plan", "--json", "--shards", &shards, "--leases", &leases];
-        let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
-            .args(args)
-            .args(more)
-            .output();
+        let output = Command::new(env!("CARGO_BIN_EXE_leasehold")).args(args).args(more).output();
         json_of(&output.expect("it starts"))
     };
     let all = run(&[]);
@@ -205,11 +179,7 @@ fn leases_of_many_streams_are_told_in_a_line_for_each_stream() {
     assert_eq!(findings(&all, "multi-stream").len(), 2, "{all}");
     let one = run(&["--stream", "orders"]);
     let other = findings(&one, "other-stream");
-    assert_eq!(
-        (other.len(), findings(&one, "multi-stream").len()),
-        (1, 1),
-        "{one}"
-    );
+    assert_eq!((other.len(), findings(&one, "multi-stream").len()), (1, 1), "{one}");
     let detail = other[0]["detail"].as_str().expect("a sentence");
     assert!(
         detail.starts_with("3 leases (3 unfinished) of the stream 123456789012:bills:1700000000"),
@@ -243,9 +213,7 @@ fn several_streams_are_planned_together() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
         command.args(["plan", "--json", "--leases"]).arg(&leases);
         for stream in streams {
-            command
-                .arg("--shards")
-                .arg(format!("{stream}{}", shards.display()));
+            command.arg("--shards").arg(format!("{stream}{}", shards.display()));
         }
         command.output().expect("it starts")
     };
@@ -256,10 +224,7 @@ fn several_streams_are_planned_together() {
     assert_eq!(findings(&plan, "hole").len(), 1, "{plan}");
     let other = findings(&plan, "other-stream");
     let detail = other[0]["detail"].as_str().expect("a sentence");
-    assert!(
-        detail.starts_with("1 lease (1 unfinished) of the stream 1:bills:4"),
-        "{detail}"
-    );
+    assert!(detail.starts_with("1 lease (1 unfinished) of the stream 1:bills:4"), "{detail}");
     assert!(detail.ends_with("--shards 1:bills:4=FILE"), "{detail}");
     assert_eq!(findings(&plan, "foreign-row").len(), 1, "{plan}");
 

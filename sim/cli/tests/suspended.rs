@@ -38,10 +38,7 @@ impl Consumer {
                 }
             }
         });
-        Self {
-            process: Running(child),
-            lines,
-        }
+        Self { process: Running(child), lines }
     }
 
     /// The data and the token of the next line, which comes within so many seconds.
@@ -94,9 +91,6 @@ fn a_worker_that_was_stopped_hands_nothing_over_under_its_old_token() {
         assert!(read == data && token >= new, "{read:?} under token {token}");
     }
     while let Some((data, token)) = sleeper.next(5) {
-        assert!(
-            token > old,
-            "{data:?} was handed over under the old token {token}"
-        );
+        assert!(token > old, "{data:?} was handed over under the old token {token}");
     }
 }

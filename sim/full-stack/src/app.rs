@@ -53,9 +53,7 @@ impl App {
         let mut scene = self.stage.scene();
         for record in records {
             let shard = shard_of(record.shard.as_str());
-            scene
-                .ledger
-                .processes(&self.client, shard, record.position, &record.data);
+            scene.ledger.processes(&self.client, shard, record.position, &record.data);
         }
     }
 
@@ -86,9 +84,7 @@ impl Handler for App {
         let mut scene = self.stage.scene();
         let scene = &mut *scene;
         let shard = shard_of(info.shard.as_str());
-        scene
-            .ledger
-            .opens(scene.cloud.stream(), &self.client, shard, info.from);
+        scene.ledger.opens(scene.cloud.stream(), &self.client, shard, info.from);
         Ok(())
     }
 
@@ -97,10 +93,7 @@ impl Handler for App {
         let shard = shard_of(batch.shard().shard.as_str());
         let records = batch.records();
         let positions: Vec<_> = records.iter().map(|record| record.position).collect();
-        self.stage
-            .scene()
-            .ledger
-            .hands_over(&self.client, shard, &positions, batch.fence());
+        self.stage.scene().ledger.hands_over(&self.client, shard, &positions, batch.fence());
         // The first half is done and acknowledged before the rest; a failure may come in between.
         let (first, rest) = records.split_at(roll.below(records.len() as u64 + 1) as usize);
         let work = Span::from_millis(roll.magnitude(1, self.work_ms) / 2);
@@ -129,8 +122,6 @@ impl Handler for App {
         let scene = &mut *scene;
         let shard = shard_of(info.shard.as_str());
         let ended = reason == EndReason::ShardEnded;
-        scene
-            .ledger
-            .closes(scene.cloud.stream(), &self.client, shard, ended);
+        scene.ledger.closes(scene.cloud.stream(), &self.client, shard, ended);
     }
 }

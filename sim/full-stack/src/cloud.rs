@@ -25,10 +25,7 @@ pub struct Answer {
 impl Answer {
     /// A refusal of this code.
     pub fn error(status: u16, code: &str) -> Self {
-        Self {
-            status,
-            body: json!({ "__type": code, "message": "so the simulation wills it" }),
-        }
+        Self { status, body: json!({ "__type": code, "message": "so the simulation wills it" }) }
     }
 
     /// As on the wire.
@@ -78,17 +75,11 @@ impl Cloud {
         let answer = match target.split('.').next().unwrap_or_default() {
             "DynamoDB_20120810" => match self.dynamo.call(now_ms, operation, &request) {
                 Ok(body) => Answer { status: 200, body },
-                Err(error) => Answer {
-                    status: error.http_status,
-                    body: error.to_json(),
-                },
+                Err(error) => Answer { status: error.http_status, body: error.to_json() },
             },
             "Kinesis_20131202" => match self.kinesis.call(now_ms, operation, request) {
                 Ok(body) => Answer { status: 200, body },
-                Err(error) => Answer {
-                    status: error.http_status,
-                    body: error.to_json(),
-                },
+                Err(error) => Answer { status: error.http_status, body: error.to_json() },
             },
             _ => Answer::error(400, "UnknownOperationException"),
         };
@@ -138,9 +129,7 @@ fn absorb_canonical(digest: &mut Digest, value: &Value) {
         }
         Value::Array(elements) => {
             digest.absorb(&("array", elements.len()));
-            elements
-                .iter()
-                .for_each(|element| absorb_canonical(digest, element));
+            elements.iter().for_each(|element| absorb_canonical(digest, element));
         }
         scalar => digest.absorb(scalar),
     }

@@ -98,9 +98,7 @@ fn respond(carried: Carried, content_type: String) -> Result<HttpResponse, Conne
         }
         Carried::Refused => Err(failure(ErrorKind::ConnectionRefused)),
         Carried::Reset => Err(failure(ErrorKind::ConnectionReset)),
-        Carried::ReadTimeout => Err(ConnectorError::timeout(Box::new(io::Error::from(
-            ErrorKind::TimedOut,
-        )))),
+        Carried::ReadTimeout => Err(ConnectorError::timeout(Box::new(io::Error::from(ErrorKind::TimedOut)))),
     }
 }
 
@@ -122,16 +120,10 @@ mod tests {
 
     #[test]
     fn an_answer_repeats_the_content_type_and_has_no_date() {
-        let answer = Carried::Answer {
-            status: 400,
-            body: b"{}".to_vec(),
-        };
+        let answer = Carried::Answer { status: 400, body: b"{}".to_vec() };
         let response = respond(answer, "application/x-amz-json-1.1".to_owned()).expect("an answer");
         assert_eq!(response.status().as_u16(), 400);
-        assert_eq!(
-            response.headers().get("content-type"),
-            Some("application/x-amz-json-1.1")
-        );
+        assert_eq!(response.headers().get("content-type"), Some("application/x-amz-json-1.1"));
         assert_eq!(response.headers().get("date"), None);
     }
 }

@@ -56,9 +56,8 @@ pub fn check(scene: &mut Scene) {
         };
         let done = scene.ledger.done(index);
         if covered != done {
-            wrong.push(format!(
-                "{index} was checkpointed at record {covered} of {done} in the last shutdown"
-            ));
+            wrong
+                .push(format!("{index} was checkpointed at record {covered} of {done} in the last shutdown"));
         }
     }
     scene.ledger.violations.extend(wrong);

@@ -67,10 +67,7 @@ pub enum Spell {
 impl Fates {
     /// The fates of a world.
     pub fn new(seed: u64, weather: Weather) -> Self {
-        Self {
-            draws: Draws::new(seed),
-            weather,
-        }
+        Self { draws: Draws::new(seed), weather }
     }
 
     /// The fate of a client's `n`-th request.
@@ -78,11 +75,7 @@ impl Fates {
         let mut roll = self.draws.roll(&format!("fate {client} {operation}"), n);
         let there = roll.between(200, 12_000);
         let back = roll.between(200, 12_000);
-        let fair = Fate {
-            family: "fair",
-            lands: Some(there),
-            seen: Seen::Answer(back),
-        };
+        let fair = Fate { family: "fair", lands: Some(there), seen: Seen::Answer(back) };
         match spell {
             Spell::Fair => fair,
             Spell::Cut => cut_off(&mut roll, there),
@@ -120,10 +113,7 @@ impl Fates {
                 "read-timeout" => (landed, Seen::ReadTimeout(long)),
                 "slow" if executed => (Some(long), Seen::Answer(back)),
                 "slow" => (Some(there), Seen::Answer(long)),
-                "throttled" => (
-                    None,
-                    Seen::Error(there + back, 400, throttle_of(operation, executed)),
-                ),
+                "throttled" => (None, Seen::Error(there + back, 400, throttle_of(operation, executed))),
                 "server-error" if long.is_multiple_of(3) => {
                     (landed, Seen::Error(there + back, 503, "ServiceUnavailable"))
                 }
@@ -145,11 +135,7 @@ fn cut_off(roll: &mut Roll, there: u64) -> Fate {
         2 => (Some(there), Seen::Reset(there)),
         _ => (None, Seen::Reset(there)),
     };
-    Fate {
-        family: "cut",
-        lands,
-        seen,
-    }
+    Fate { family: "cut", lands, seen }
 }
 
 fn throttle_of(operation: &str, other: bool) -> &'static str {
@@ -182,9 +168,8 @@ mod tests {
     #[test]
     fn every_family_strikes_and_fair_weather_is_fair() {
         let fates = Fates::new(1, stormy());
-        let families: BTreeSet<_> = (0..2_000)
-            .map(|n| fates.of("w", "GetItem", n, Spell::Faulty).family)
-            .collect();
+        let families: BTreeSet<_> =
+            (0..2_000).map(|n| fates.of("w", "GetItem", n, Spell::Faulty).family).collect();
         for family in FAMILIES {
             assert!(families.contains(family) != (family == "cut"), "{family}");
         }

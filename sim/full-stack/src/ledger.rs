@@ -56,10 +56,7 @@ pub fn index_of(position: Position) -> Option<u64> {
 impl Ledger {
     /// An empty one. If `exclusive`, two workers must never hold one shard.
     pub fn new(exclusive: bool) -> Self {
-        Self {
-            exclusive,
-            ..Self::default()
-        }
+        Self { exclusive, ..Self::default() }
     }
 
     fn violated(&mut self, what: String) {
@@ -83,10 +80,7 @@ impl Ledger {
     pub fn has_ended(&self, shard: ShardIndex) -> bool {
         let key = LeaseKey::from(shard.to_string());
         self.removed.contains(&key)
-            || self
-                .rows
-                .get(&key)
-                .is_some_and(|row| row.checkpoint == Checkpoint::ShardEnd)
+            || self.rows.get(&key).is_some_and(|row| row.checkpoint == Checkpoint::ShardEnd)
     }
 
     fn is_done(&self, stream: &Stream, shard: ShardIndex) -> bool {
@@ -97,9 +91,7 @@ impl Ledger {
 
     /// A handler opens a shard.
     pub fn opens(&mut self, stream: &Stream, client: &str, shard: ShardIndex, from: Checkpoint) {
-        let parents = stream
-            .shard(shard)
-            .map(|truth| truth.parents().collect::<Vec<_>>());
+        let parents = stream.shard(shard).map(|truth| truth.parents().collect::<Vec<_>>());
         for parent in parents.unwrap_or_default() {
             if !self.is_done(stream, parent) {
                 let done = self.done(parent);
@@ -128,22 +120,16 @@ impl Ledger {
         let indexes: Vec<u64> = batch.iter().copied().filter_map(index_of).collect();
         let in_order = indexes.len() == batch.len() && indexes.windows(2).all(|pair| pair[1] == pair[0] + 1);
         if !in_order {
-            self.violated(format!(
-                "{client} got records of {shard} out of order: {indexes:?}"
-            ));
+            self.violated(format!("{client} got records of {shard} out of order: {indexes:?}"));
         }
         let Some(session) = self.sessions.get_mut(&(shard, client.to_owned())) else {
-            self.violated(format!(
-                "{client} got records of {shard}, which it had not opened"
-            ));
+            self.violated(format!("{client} got records of {shard}, which it had not opened"));
             return;
         };
         session.fence = Some(fence.clone());
         let (done, first) = (session.done, indexes.first().copied().unwrap_or(0));
         if first > done + 1 {
-            self.violated(format!(
-                "{client} got record {first} of {shard} next after record {done}"
-            ));
+            self.violated(format!("{client} got record {first} of {shard} next after record {done}"));
         }
         if !self.exclusive || !fence.is_valid() {
             return;
@@ -157,9 +143,7 @@ impl Ledger {
             .map(|((_, name), _)| name.clone())
             .collect();
         for other in others {
-            self.violated(format!(
-                "{client} and {other} held {shard} at one time by their fences"
-            ));
+            self.violated(format!("{client} and {other} held {shard} at one time by their fences"));
         }
     }
 
@@ -175,27 +159,20 @@ impl Ledger {
             return;
         }
         if index > done + 1 {
-            self.violated(format!(
-                "{client} processed record {index} of {shard} after record {done}"
-            ));
+            self.violated(format!("{client} processed record {index} of {shard} after record {done}"));
         }
         self.done.insert(shard, index);
         self.processed += 1;
         let text = String::from_utf8_lossy(data);
-        let Some((key, number)) = text
-            .split_once('/')
-            .and_then(|(key, n)| Some((key, n.parse::<u64>().ok()?)))
+        let Some((key, number)) =
+            text.split_once('/').and_then(|(key, n)| Some((key, n.parse::<u64>().ok()?)))
         else {
-            self.violated(format!(
-                "{client} got a record of {shard} that nobody wrote: {text:?}"
-            ));
+            self.violated(format!("{client} got a record of {shard} that nobody wrote: {text:?}"));
             return;
         };
         let before = self.keys.insert(key.to_owned(), number).unwrap_or(0);
         if number != before + 1 {
-            self.violated(format!(
-                "{client} processed record {number} of key {key} after record {before}"
-            ));
+            self.violated(format!("{client} processed record {number} of key {key} after record {before}"));
         }
     }
 
@@ -223,10 +200,8 @@ impl Ledger {
                 Some(row) if row.checkpoint == Checkpoint::ShardEnd => {
                     self.removed.insert(key.clone());
                 }
-                Some(row) => self.violated(format!(
-                    "{client} removed the lease {key} at checkpoint {}",
-                    row.checkpoint
-                )),
+                Some(row) => self
+                    .violated(format!("{client} removed the lease {key} at checkpoint {}", row.checkpoint)),
                 None => {}
             }
             return;
@@ -280,17 +255,13 @@ impl Ledger {
             }
             Checkpoint::ShardEnd => {
                 if !self.is_done(stream, shard) {
-                    self.violated(format!(
-                        "{client} ended {key} when only {done} records were processed"
-                    ));
+                    self.violated(format!("{client} ended {key} when only {done} records were processed"));
                 }
                 let children = stream.shard(shard).map(|truth| truth.children().to_vec());
                 for child in children.unwrap_or_default() {
                     let key = LeaseKey::from(child.to_string());
                     if !self.rows.contains_key(&key) && !self.removed.contains(&key) {
-                        self.violated(format!(
-                            "{client} ended {shard} before its child {child} had a lease"
-                        ));
+                        self.violated(format!("{client} ended {shard} before its child {child} had a lease"));
                     }
                 }
             }

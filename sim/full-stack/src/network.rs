@@ -34,9 +34,7 @@ pub(crate) struct SimNetwork {
 
 impl fmt::Debug for SimNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimNetwork")
-            .field("client", &self.client)
-            .finish_non_exhaustive()
+        f.debug_struct("SimNetwork").field("client", &self.client).finish_non_exhaustive()
     }
 }
 
@@ -62,9 +60,7 @@ impl Network for SimNetwork {
             let fate = self.fates.of(&self.client, request.operation(), n, spell);
             *scene.families.entry(fate.family).or_default() += 1;
             let now_us = elapsed_us(&self.time);
-            scene
-                .cloud
-                .note(&(now_us, &self.client, request.operation(), fate.family));
+            scene.cloud.note(&(now_us, &self.client, request.operation(), fate.family));
             fate
         };
         let (answer, answered) = oneshot::channel();
@@ -84,19 +80,13 @@ impl Network for SimNetwork {
                 Seen::Answer(back) => match answered.await {
                     Ok(answer) => {
                         wait(back).await;
-                        Carried::Answer {
-                            status: answer.status,
-                            body: answer.bytes(),
-                        }
+                        Carried::Answer { status: answer.status, body: answer.bytes() }
                     }
                     Err(_) => Carried::Reset,
                 },
                 Seen::Error(after, status, code) => {
                     wait(after).await;
-                    Carried::Answer {
-                        status,
-                        body: crate::cloud::Answer::error(status, code).bytes(),
-                    }
+                    Carried::Answer { status, body: crate::cloud::Answer::error(status, code).bytes() }
                 }
                 Seen::Reset(after) => {
                     wait(after).await;

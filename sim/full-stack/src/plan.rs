@@ -137,9 +137,7 @@ fn config(draws: Draws) -> Config {
         .with_renew_interval(Span::from_millis(lease_ms / draws.between("renew", 0, 3, 5)))
         .with_scan_interval(ms("scan", 500, 4_000))
         .with_scan_page_limit([0, 1, 3][draws.below("page", 0, 3) as usize])
-        .with_table_timeout(Span::from_millis(
-            lease_ms / draws.between("table-timeout", 0, 2, 6),
-        ))
+        .with_table_timeout(Span::from_millis(lease_ms / draws.between("table-timeout", 0, 2, 6)))
         .with_stream_lag(ms("scan", 500, 4_000))
         .with_stream_timeout(ms("stream-timeout", 1_000, 5_000))
         .with_retry_min(ms("retry-min", 10, 200))
@@ -167,10 +165,7 @@ fn events(draws: Draws, workers: u32, heal_ms: u64, lease: Span) -> Vec<(u64, Ev
     }
     for n in 0..draws.between("blows", 0, 1, 6) {
         let worker = draws.below("struck", n, u64::from(workers)) as u32;
-        let (from, lasts) = (
-            at("blow-at", n),
-            draws.magnitude("blow-lasts", n, 50, 3 * lease_ms),
-        );
+        let (from, lasts) = (at("blow-at", n), draws.magnitude("blow-lasts", n, 50, 3 * lease_ms));
         let (begin, end) = match draws.below("blow", n, 5) {
             0 | 1 => (Event::Kill(worker), Event::Start(worker)),
             2 => (Event::Pause(worker), Event::Resume(worker)),

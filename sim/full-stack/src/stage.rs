@@ -104,10 +104,7 @@ impl Scene {
             partition_key: key.as_str().into(),
             explicit_hash_key: None,
         };
-        let put = self
-            .cloud
-            .kinesis
-            .put_record(wall_ms(now_us), STREAM, record, None);
+        let put = self.cloud.kinesis.put_record(wall_ms(now_us), STREAM, record, None);
         if put.is_ok() {
             self.written.insert(key, number);
         }
@@ -121,10 +118,7 @@ impl Scene {
 
     /// The life of a worker that has not ended.
     pub fn living(&mut self, worker: u32) -> Option<&mut Life> {
-        self.lives
-            .iter_mut()
-            .rev()
-            .find(|life| life.worker == worker && life.end.is_none())
+        self.lives.iter_mut().rev().find(|life| life.worker == worker && life.end.is_none())
     }
 
     /// A life ends.

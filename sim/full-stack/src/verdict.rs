@@ -42,10 +42,7 @@ impl Verdict {
             scene.cloud.note(&(&life.client, life.trace.text()));
         }
         let owned = |counts: &BTreeMap<&'static str, u64>| {
-            counts
-                .iter()
-                .map(|(name, count)| ((*name).to_owned(), *count))
-                .collect()
+            counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
         };
         Self {
             seed,
@@ -55,11 +52,7 @@ impl Verdict {
             lost: scene.records().saturating_sub(scene.ledger.processed),
             repeated: scene.ledger.repeated,
             lives: scene.lives.len() as u64,
-            killed: scene
-                .lives
-                .iter()
-                .filter(|life| life.end == Some(End::Killed))
-                .count() as u64,
+            killed: scene.lives.iter().filter(|life| life.end == Some(End::Killed)).count() as u64,
             inputs,
             calls: scene.cloud.calls.values().sum(),
             events: owned(&scene.events),

@@ -94,11 +94,7 @@ async fn live(plan: Plan) -> World {
     let inputs = ending::replay_all(&mut scene);
     World {
         verdict: Verdict::on(ground.plan.seed, &mut scene, lasted_ms, inputs),
-        traces: scene
-            .lives
-            .iter()
-            .map(|life| (life.client.clone(), life.trace.text()))
-            .collect(),
+        traces: scene.lives.iter().map(|life| (life.client.clone(), life.trace.text())).collect(),
     }
 }
 
@@ -117,25 +113,10 @@ impl Ground {
 
 /// One life of a worker.
 async fn live_as(ground: Ground, worker: u32) {
-    let Ground {
-        plan,
-        stage,
-        time,
-        server,
-    } = ground;
-    let before = stage
-        .scene()
-        .lives
-        .iter()
-        .filter(|life| life.worker == worker)
-        .count();
+    let Ground { plan, stage, time, server } = ground;
+    let before = stage.scene().lives.iter().filter(|life| life.worker == worker).count();
     let client = format!("worker-{worker}#{before}");
-    let runtime = SimRuntime::new(
-        time.clone(),
-        plan.seed,
-        &client,
-        plan.config.clock_rate_error_ppm(),
-    );
+    let runtime = SimRuntime::new(time.clone(), plan.seed, &client, plan.config.clock_rate_error_ppm());
     let runtime: Arc<dyn leasehold::runtime::Runtime> = Arc::new(runtime);
     let connector = Connector::new(Arc::new(SimNetwork {
         stage: stage.clone(),
@@ -149,13 +130,7 @@ async fn live_as(ground: Ground, worker: u32) {
     let kinesis = kinesis::Config::builder()
         .behavior_version(kinesis::config::BehaviorVersion::latest())
         .region(kinesis::config::Region::new("us-east-1"))
-        .credentials_provider(kinesis::config::Credentials::new(
-            "AK",
-            "SK",
-            None,
-            None,
-            "simulated",
-        ))
+        .credentials_provider(kinesis::config::Credentials::new("AK", "SK", None, None, "simulated"))
         .http_client(connector.clone())
         .sleep_impl(SdkSleep(runtime.clone()))
         .time_source(SdkTime(runtime.clone()))
@@ -163,13 +138,7 @@ async fn live_as(ground: Ground, worker: u32) {
     let dynamodb = dynamodb::Config::builder()
         .behavior_version(dynamodb::config::BehaviorVersion::latest())
         .region(dynamodb::config::Region::new("us-east-1"))
-        .credentials_provider(dynamodb::config::Credentials::new(
-            "AK",
-            "SK",
-            None,
-            None,
-            "simulated",
-        ))
+        .credentials_provider(dynamodb::config::Credentials::new("AK", "SK", None, None, "simulated"))
         .http_client(connector)
         .sleep_impl(SdkSleep(runtime.clone()))
         .time_source(SdkTime(runtime.clone()))
@@ -223,10 +192,7 @@ async fn produce(ground: Ground) {
     loop {
         let mut roll = draws.roll("produce", n);
         n += 1;
-        ground
-            .time
-            .sleep(Duration::from_millis(roll.magnitude(20, 600)))
-            .await;
+        ground.time.sleep(Duration::from_millis(roll.magnitude(20, 600))).await;
         if ground.now_ms() >= ground.plan.last_record_ms {
             return;
         }
@@ -326,9 +292,7 @@ fn heal(ground: &Ground, handle: &Handle, workers: &[NodeHandle]) {
     let dead: Vec<usize> = {
         let mut scene = ground.stage.scene();
         scene.healed = true;
-        (0..workers.len())
-            .filter(|worker| scene.living(*worker as u32).is_none())
-            .collect()
+        (0..workers.len()).filter(|worker| scene.living(*worker as u32).is_none()).collect()
     };
     for (worker, node) in workers.iter().enumerate() {
         handle.resume(node.id());

@@ -30,8 +30,5 @@ fn rustflags_that_replace_the_cfg_are_named() {
     let output = stack(Some("-D warnings"));
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        told.contains(r#"RUSTFLAGS is set in the environment ("-D warnings")"#),
-        "{told}"
-    );
+    assert!(told.contains(r#"RUSTFLAGS is set in the environment ("-D warnings")"#), "{told}");
 }

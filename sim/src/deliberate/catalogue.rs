@@ -308,10 +308,7 @@ mod tests {
         for (text, expected) in [
             ("about = ''\nproperties = []\nedits = []\n", "found none"),
             ("about = ''\nproperties = ['no-such']\nedits = []\n", "no-such"),
-            (
-                "about = ''\nproperties = ['every-record-delivered']\nedits = []\ncolour = 'red'\n",
-                "colour",
-            ),
+            ("about = ''\nproperties = ['every-record-delivered']\nedits = []\ncolour = 'red'\n", "colour"),
             (&format!("{EDIT}replace = 'BUGS'"), "`BUG`"),
         ] {
             let sentence = refused(text);

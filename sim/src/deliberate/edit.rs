@@ -49,10 +49,7 @@ pub fn apply(text: &str, changes: &[Change<'_>]) -> Result<String, Vec<String>> 
     let mut wrong = Vec::new();
     for change in changes {
         match locate(text, change.edit) {
-            Ok(range) => places.push(Place {
-                range,
-                change: *change,
-            }),
+            Ok(range) => places.push(Place { range, change: *change }),
             Err(sentence) => wrong.push(format!("sim/mutants/{}.toml: {sentence}", change.id)),
         }
     }
@@ -62,11 +59,7 @@ pub fn apply(text: &str, changes: &[Change<'_>]) -> Result<String, Vec<String>> 
         (start, usize::MAX - end, u16::MAX - place.change.number)
     });
     wrong.extend(collisions(&places));
-    if wrong.is_empty() {
-        Ok(assemble(text, 0..text.len(), &places))
-    } else {
-        Err(wrong)
-    }
+    if wrong.is_empty() { Ok(assemble(text, 0..text.len(), &places)) } else { Err(wrong) }
 }
 
 /// Changes that get in each other's way.
@@ -74,9 +67,7 @@ fn collisions(places: &[Place<'_>]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (n, outer) in places.iter().enumerate() {
         let (id, edit) = (outer.change.id, outer.change.edit);
-        let overlapping = places[n + 1..]
-            .iter()
-            .take_while(|place| place.range.start < outer.range.end);
+        let overlapping = places[n + 1..].iter().take_while(|place| place.range.start < outer.range.end);
         for inner in overlapping {
             let other = inner.change.id;
             if inner.range.end > outer.range.end {
@@ -103,9 +94,7 @@ fn assemble(text: &str, part: Range<usize>, places: &[Place<'_>]) -> String {
     let mut at = part.start;
     let mut rest = places;
     while let [outer, others @ ..] = rest {
-        let inside = others
-            .iter()
-            .take_while(|place| place.range.start < outer.range.end);
+        let inside = others.iter().take_while(|place| place.range.start < outer.range.end);
         let (inner, after) = others.split_at(inside.count());
         whole.push_str(&text[at..outer.range.start]);
         let found = assemble(text, outer.range.clone(), inner);
@@ -156,24 +145,14 @@ fn locate(text: &str, edit: &Edit) -> Result<Range<usize>, String> {
     let whole = 0..text.len();
     let Some(within) = &edit.within else {
         return once(text, whole, &edit.find).map_err(|found| {
-            format!(
-                "expected `find` once in {}, found it {found}: {:?}",
-                edit.file, edit.find
-            )
+            format!("expected `find` once in {}, found it {found}: {:?}", edit.file, edit.find)
         });
     };
-    let beginning = once(text, whole, within).map_err(|found| {
-        format!(
-            "expected `within` once in {}, found it {found}: {within:?}",
-            edit.file
-        )
-    })?;
+    let beginning = once(text, whole, within)
+        .map_err(|found| format!("expected `within` once in {}, found it {found}: {within:?}", edit.file))?;
     let item = beginning.start..end_of_item(text, beginning.start);
     once(text, item, &edit.find).map_err(|found| {
-        format!(
-            "expected `find` once within {within:?} of {}, found it {found}: {:?}",
-            edit.file, edit.find
-        )
+        format!("expected `find` once within {within:?} of {}, found it {found}: {:?}", edit.file, edit.find)
     })
 }
 
@@ -182,9 +161,7 @@ fn end_of_item(text: &str, begin: usize) -> usize {
     let line = text[..begin].rfind('\n').map_or(0, |newline| newline + 1);
     let indentation = text[line..].len() - text[line..].trim_start_matches(' ').len();
     let close = format!("\n{}}}\n", " ".repeat(indentation));
-    text[begin..]
-        .find(&close)
-        .map_or(text.len(), |at| begin + at + close.len())
+    text[begin..].find(&close).map_or(text.len(), |at| begin + at + close.len())
 }
 
 /// Where a text occurs in a part of another one, if it does once; else where it was found, in words.
@@ -215,10 +192,7 @@ fn once(text: &str, part: Range<usize>, find: &str) -> Result<Range<usize>, Stri
             text[longest.1..].lines().next().unwrap_or_default().trim()
         )),
         places => {
-            let lines: Vec<String> = places
-                .iter()
-                .map(|place| line(place.start + 1).to_string())
-                .collect();
+            let lines: Vec<String> = places.iter().map(|place| line(place.start + 1).to_string()).collect();
             Err(format!("{} times, in lines {}", lines.len(), lines.join(", ")))
         }
     }
@@ -305,10 +279,7 @@ fn give(&self) {
         let edits = [edit(Some("fn give("), "most > 0", "(FOUND || BUG)")];
         let text = applied(&edits).expect("an edit that fits");
         assert_eq!(text.matches("most > 0").count(), 2);
-        assert!(
-            text.contains(&format!("fn give(&self) {{\n    if (most > 0 || {ON}(0)) {{")),
-            "{text}"
-        );
+        assert!(text.contains(&format!("fn give(&self) {{\n    if (most > 0 || {ON}(0)) {{")), "{text}");
     }
 
     #[test]
@@ -355,22 +326,14 @@ fn give(&self) {
 
     #[test]
     fn bugs_that_get_in_each_others_way_are_named() {
-        let overlap = [
-            edit(None, "most > 0 && self.ready", "(FOUND || BUG)"),
-            edit(None, "self.ready {", "BUG {"),
-        ];
+        let overlap =
+            [edit(None, "most > 0 && self.ready", "(FOUND || BUG)"), edit(None, "self.ready {", "BUG {")];
         let wrong = applied(&overlap).expect_err("places that overlap");
         assert!(wrong.starts_with("`a` and `b`: expected places"), "{wrong}");
-        let lost = [
-            edit(None, "most > 0 && self.ready", "BUG"),
-            edit(None, "self.ready", "(FOUND || BUG)"),
-        ];
+        let lost = [edit(None, "most > 0 && self.ready", "BUG"), edit(None, "self.ready", "(FOUND || BUG)")];
         let wrong = applied(&lost).expect_err("an edit that leaves another one out");
         assert!(wrong.starts_with("`a` and `b`: expected `FOUND`"), "{wrong}");
-        let same = [
-            edit(None, "self.ready", "(FOUND || BUG)"),
-            edit(None, "self.ready", "!BUG"),
-        ];
+        let same = [edit(None, "self.ready", "(FOUND || BUG)"), edit(None, "self.ready", "!BUG")];
         let wrong = applied(&same).expect_err("a later bug that leaves an earlier one out");
         assert!(wrong.starts_with("`b` and `a`: expected `FOUND`"), "{wrong}");
     }

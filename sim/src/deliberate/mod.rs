@@ -34,10 +34,7 @@ impl Bug {
     /// If a file of the catalogue cannot be read, as a sentence.
     pub fn all() -> Result<Vec<Self>, String> {
         let files = FILES.iter().zip(entries()?);
-        Ok((0..)
-            .zip(files)
-            .map(|(number, ((id, _), entry))| Self { id, number, entry })
-            .collect())
+        Ok((0..).zip(files).map(|(number, ((id, _), entry))| Self { id, number, entry }).collect())
     }
 
     /// The bug of this name.

@@ -24,10 +24,7 @@ pub fn on(number: u16) -> bool {
 
 /// Turns the bug of this number on in this thread, or turns all of them off, until the answer is dropped.
 pub fn switch(number: Option<u16>) -> Switched {
-    Switched {
-        before: ON.replace(number.unwrap_or(NONE)),
-        this_thread: PhantomData,
-    }
+    Switched { before: ON.replace(number.unwrap_or(NONE)), this_thread: PhantomData }
 }
 
 /// Turns the switch back to where it was.

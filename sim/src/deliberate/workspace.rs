@@ -54,10 +54,8 @@ impl Sources {
     /// Whether the files of the catalogue are those that this program was built with.
     fn compare_catalogue(&self) -> Result<(), String> {
         let there = read_folder(&self.root, Path::new("sim/mutants"))?;
-        let mut built: BTreeMap<PathBuf, &str> = FILES
-            .iter()
-            .map(|(id, text)| (PathBuf::from(format!("sim/mutants/{id}.toml")), *text))
-            .collect();
+        let mut built: BTreeMap<PathBuf, &str> =
+            FILES.iter().map(|(id, text)| (PathBuf::from(format!("sim/mutants/{id}.toml")), *text)).collect();
         let mut differ = |path: &Path, text: &[u8]| built.remove(path).map(str::as_bytes) != Some(text);
         if let Some((path, _)) = there.iter().find(|(path, text)| differ(path, text)) {
             return Err(format!(
@@ -100,11 +98,7 @@ impl Sources {
                 Err(sentences) => wrong.extend(sentences),
             }
         }
-        if wrong.is_empty() {
-            Ok(files)
-        } else {
-            Err(wrong.join("\n"))
-        }
+        if wrong.is_empty() { Ok(files) } else { Err(wrong.join("\n")) }
     }
 
     /// The files in the root, and those of the members.
@@ -134,12 +128,8 @@ impl Sources {
 
 /// Makes the switch a module of the engine. Unused code is no concern of the copy.
 fn move_switch(files: &mut Files) -> Result<(), String> {
-    let switch = replace_once(
-        files,
-        SWITCH,
-        "const HAS_BUGS: bool = false;",
-        "const HAS_BUGS: bool = true;",
-    )?;
+    let switch =
+        replace_once(files, SWITCH, "const HAS_BUGS: bool = false;", "const HAS_BUGS: bool = true;")?;
     let engine = text_of(files, "engine/src/lib.rs")?;
     let lints = "[workspace.lints.rust]\n";
     let allowed = format!("{lints}unused = {{ level = \"allow\", priority = -1 }}\n");
@@ -166,16 +156,12 @@ fn replace_once(files: &Files, file: &str, find: &str, replace: &str) -> Result<
     let text = text_of(files, file)?;
     match text.matches(find).count() {
         1 => Ok(text.replace(find, replace)),
-        count => Err(format!(
-            "expected {find:?} once in {file}, found it {count} times"
-        )),
+        count => Err(format!("expected {find:?} once in {file}, found it {count} times")),
     }
 }
 
 fn text_of(files: &Files, file: &str) -> Result<String, String> {
-    let bytes = files
-        .get(Path::new(file))
-        .ok_or_else(|| format!("expected the file {file}, found none"))?;
+    let bytes = files.get(Path::new(file)).ok_or_else(|| format!("expected the file {file}, found none"))?;
     String::from_utf8(bytes.clone())
         .map_err(|_| format!("expected a text in UTF-8 in {file}, found other bytes"))
 }
@@ -187,10 +173,7 @@ fn text_of(files: &Files, file: &str) -> Result<String, String> {
 /// If the folder or a file cannot be written, as a sentence.
 pub fn write(files: &Files, folder: &Path) -> Result<usize, String> {
     let failed = |path: &Path, error: io::Error| {
-        format!(
-            "{}: expected a file that can be written: {error}",
-            folder.join(path).display()
-        )
+        format!("{}: expected a file that can be written: {error}", folder.join(path).display())
     };
     std::fs::create_dir_all(folder).map_err(|error| failed(Path::new(""), error))?;
     let there = read_folder(folder, Path::new(""))?;
@@ -216,10 +199,7 @@ pub fn write(files: &Files, folder: &Path) -> Result<usize, String> {
 /// What is in a folder, without what is hidden and what was built.
 fn list(root: &Path, folder: &Path) -> Result<Vec<(PathBuf, std::fs::FileType)>, String> {
     let failed = |error: io::Error| {
-        format!(
-            "{}: expected a folder that can be read: {error}",
-            root.join(folder).display()
-        )
+        format!("{}: expected a folder that can be read: {error}", root.join(folder).display())
     };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(root.join(folder)).map_err(failed)? {

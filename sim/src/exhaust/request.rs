@@ -44,12 +44,7 @@ pub(super) enum What {
     /// A request for rows.
     Rows(TableOp),
     /// A handler is given a batch: records from the first to the last.
-    Handle {
-        shard: ShardNo,
-        token: FencingToken,
-        first: u64,
-        last: u64,
-    },
+    Handle { shard: ShardNo, token: FencingToken, first: u64, last: u64 },
 }
 
 /// The request itself follows from the engine's state.
@@ -80,9 +75,9 @@ impl Flight {
             What::Rows(TableOp::Write(change)) => format!("{} {}", change.verb(), shard_name(change.key())),
             What::Rows(TableOp::Read { key }) => format!("read {}", shard_name(key)),
             What::Rows(_) => "scan".into(),
-            What::Handle {
-                shard, first, last, ..
-            } => format!("handle records {first} to {last} of shard {shard}"),
+            What::Handle { shard, first, last, .. } => {
+                format!("handle records {first} to {last} of shard {shard}")
+            }
         }
     }
 
@@ -131,16 +126,7 @@ impl World {
         let at = self
             .flights
             .partition_point(|flight| (flight.worker, flight.life, flight.op.n) < (w, life, op.n));
-        let flight = Flight {
-            worker: w,
-            life,
-            op,
-            what,
-            give_up,
-            slow: false,
-            orphan: false,
-            outcome: None,
-        };
+        let flight = Flight { worker: w, life, op, what, give_up, slow: false, orphan: false, outcome: None };
         self.flights.insert(at, Arc::new(flight));
     }
 
@@ -148,15 +134,7 @@ impl World {
         let (ask, about, guard, leaves) = table_ask(table_op);
         let worker = &self.workers[w];
         let (life, local) = (worker.life, worker.clock.mono(self.now));
-        self.fact(&Fact::Asked {
-            life,
-            ask,
-            about,
-            op: op.n,
-            guard,
-            leaves,
-            local,
-        });
+        self.fact(&Fact::Asked { life, ask, about, op: op.n, guard, leaves, local });
     }
 
     fn answered(&mut self, w: usize, op: OpId, (ask, about): (Ask, Option<ShardNo>), outcome: &Outcome) {
@@ -168,13 +146,7 @@ impl World {
             Outcome::NotSent(_) => How::NotSent,
             Outcome::Unknown(_) => How::Unknown,
         };
-        self.fact(&Fact::Answered {
-            life,
-            ask,
-            about,
-            op: op.n,
-            how,
-        });
+        self.fact(&Fact::Answered { life, ask, about, op: op.n, how });
         if let Outcome::Applied(Reply::Page(page)) = outcome
             && page.next.is_none()
         {
@@ -187,21 +159,14 @@ impl World {
         let rows: &[RowRead] = match outcome {
             Outcome::Applied(Reply::Page(page)) => &page.rows,
             Outcome::Applied(Reply::Row(Some(row))) => std::slice::from_ref(&**row),
-            Outcome::Refused(Refusal {
-                current: Some(row), ..
-            }) => std::slice::from_ref(&**row),
+            Outcome::Refused(Refusal { current: Some(row), .. }) => std::slice::from_ref(&**row),
             _ => return,
         };
         let scanned = matches!(outcome, Outcome::Applied(Reply::Page(_)));
         for row in rows.iter().filter_map(RowRead::lease) {
             if let Some(shard) = shard_of(&row.key) {
                 let row = self.truth.names.row(row);
-                self.fact(&Fact::Shown {
-                    life,
-                    shard,
-                    row,
-                    scanned,
-                });
+                self.fact(&Fact::Shown { life, shard, row, scanned });
             }
         }
     }
@@ -221,15 +186,7 @@ impl World {
                 request.answer(source, now, false, names, sight)
             },
         );
-        self.fact(&Fact::Asked {
-            life,
-            ask,
-            about,
-            op: op.n,
-            guard: None,
-            leaves: None,
-            local,
-        });
+        self.fact(&Fact::Asked { life, ask, about, op: op.n, guard: None, leaves: None, local });
         if let Some(fact) = carry.fetched(life, &outcome) {
             self.fact(&fact);
         }
@@ -239,12 +196,7 @@ impl World {
     }
 
     fn consume(
-        &mut self,
-        w: usize,
-        op: OpId,
-        give_up: Time,
-        consumer_op: ConsumerOp,
-        bodies: &mut VecDeque<Body>,
+        &mut self, w: usize, op: OpId, give_up: Time, consumer_op: ConsumerOp, bodies: &mut VecDeque<Body>,
     ) -> Option<Outcome> {
         let worker = &self.workers[w];
         let (life, local) = (worker.life, worker.clock.mono(self.now));
@@ -254,41 +206,14 @@ impl World {
                 self.fact(&Fact::OpenBegun { life, shard, token });
                 self.fact(&Fact::OpenDone { life, shard, token });
             }
-            ConsumerOp::Deliver {
-                lease,
-                token,
-                batch,
-                after,
-                valid_until,
-                ..
-            } => {
+            ConsumerOp::Deliver { lease, token, batch, after, valid_until, .. } => {
                 let shard = shard_of(&lease)?;
                 let Some((first, last)) = worker.adapter.batch(shard, batch.n) else {
                     return Some(gone());
                 };
-                let first = after
-                    .and_then(record_of)
-                    .map_or(first, |done| first.max(done + 1));
-                self.fact(&Fact::Delivered {
-                    life,
-                    shard,
-                    token: token.0,
-                    first,
-                    last,
-                    local,
-                    valid_until,
-                });
-                self.send(
-                    w,
-                    op,
-                    give_up,
-                    What::Handle {
-                        shard,
-                        token,
-                        first,
-                        last,
-                    },
-                );
+                let first = after.and_then(record_of).map_or(first, |done| first.max(done + 1));
+                self.fact(&Fact::Delivered { life, shard, token: token.0, first, last, local, valid_until });
+                self.send(w, op, give_up, What::Handle { shard, token, first, last });
                 return None;
             }
             // Nothing is kept here, and nothing fails so often.
@@ -297,37 +222,21 @@ impl World {
             ConsumerOp::TimeOut { .. } => {}
             ConsumerOp::Abort { lease, token } => {
                 let shard = shard_of(&lease)?;
-                self.fact(&Fact::Aborted {
-                    life,
-                    shard,
-                    token: token.0,
-                });
+                self.fact(&Fact::Aborted { life, shard, token: token.0 });
                 let running = self.flights.iter().position(|flight| {
                     flight.life == life
                         && matches!(flight.what, What::Handle { shard: of, token: by, .. } if (of, by) == (shard, token))
                 });
                 if let Some(index) = running {
                     let flight = self.flights.remove(index);
-                    self.fact(&Fact::HandlerEnded {
-                        life,
-                        shard,
-                        token: token.0,
-                    });
-                    bodies.push_back(Body::Done {
-                        op: flight.op,
-                        outcome: Outcome::Unknown(Cause::Cancelled),
-                    });
+                    self.fact(&Fact::HandlerEnded { life, shard, token: token.0 });
+                    bodies
+                        .push_back(Body::Done { op: flight.op, outcome: Outcome::Unknown(Cause::Cancelled) });
                 }
             }
             ConsumerOp::Close { lease, token, reason } => {
                 let shard = shard_of(&lease)?;
-                self.fact(&Fact::Closed {
-                    life,
-                    shard,
-                    token: token.0,
-                    reason,
-                    local,
-                });
+                self.fact(&Fact::Closed { life, shard, token: token.0, reason, local });
                 Arc::make_mut(&mut self.workers[w]).adapter.forget(shard);
             }
         }
@@ -360,16 +269,9 @@ impl World {
         let flight = self.flights.remove(index);
         let (w, op) = (flight.worker, flight.op);
         let outcome = match flight.what {
-            What::Handle {
-                shard, token, last, ..
-            } => {
+            What::Handle { shard, token, last, .. } => {
                 let (life, token) = (flight.life, token.0);
-                self.fact(&Fact::Processed {
-                    life,
-                    shard,
-                    token,
-                    through: last,
-                });
+                self.fact(&Fact::Processed { life, shard, token, through: last });
                 self.fact(&Fact::HandlerEnded { life, shard, token });
                 Outcome::Applied(Reply::Processed)
             }
@@ -379,13 +281,7 @@ impl World {
                 outcome
             }
         };
-        self.tell(|_| {
-            format!(
-                "w{w} is told of its request to {}: {}",
-                flight.describe(),
-                brief(&outcome)
-            )
-        });
+        self.tell(|_| format!("w{w} is told of its request to {}: {}", flight.describe(), brief(&outcome)));
         self.feed(w, Body::Done { op, outcome });
     }
 
@@ -424,11 +320,7 @@ impl World {
 
 /// The adapter does not have what was referred to.
 fn gone() -> Outcome {
-    Outcome::Refused(Refusal {
-        why: Why::Gone,
-        current: None,
-        detail: String::new(),
-    })
+    Outcome::Refused(Refusal { why: Why::Gone, current: None, detail: String::new() })
 }
 
 fn brief(outcome: &Outcome) -> &'static str {

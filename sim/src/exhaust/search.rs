@@ -71,14 +71,8 @@ pub fn exhaust(scope: &Scope, jobs: usize, progress: &(dyn Fn(u64) + Sync)) -> R
         violations: Vec::new(),
         wall_seconds: 0.0,
     };
-    for faults in 0..=scope
-        .faults
-        .min(scope.slow + scope.pauses + scope.crashes + scope.stops)
-    {
-        let scope = Arc::new(Scope {
-            faults,
-            ..scope.clone()
-        });
+    for faults in 0..=scope.faults.min(scope.slow + scope.pauses + scope.crashes + scope.stops) {
+        let scope = Arc::new(Scope { faults, ..scope.clone() });
         let search = Search::new(progress);
         let found = search.run(&scope, jobs.max(1));
         // What takes fewer faults is part of what takes more.
@@ -97,10 +91,7 @@ pub fn exhaust(scope: &Scope, jobs: usize, progress: &(dyn Fn(u64) + Sync)) -> R
 
 type Path = Vec<Step>;
 
-#[expect(
-    clippy::disallowed_types,
-    reason = "the hasher is fixed, and the set is never iterated over"
-)]
+#[expect(clippy::disallowed_types, reason = "the hasher is fixed, and the set is never iterated over")]
 type Fingerprints = std::collections::HashSet<u64, BuildHasherDefault<Identity>>;
 
 struct Search<'a> {

@@ -72,23 +72,14 @@ impl World {
             let records = shard.next_position() - 1;
             let done = self.truth.oracles.processed(number);
             if done < records {
-                return Some(format!(
-                    "{done} of the {records} records of shard {number} are processed"
-                ));
+                return Some(format!("{done} of the {records} records of shard {number} are processed"));
             }
-            let row = self
-                .truth
-                .rows
-                .get(number as usize)
-                .and_then(|row| row.now.as_ref());
+            let row = self.truth.rows.get(number as usize).and_then(|row| row.now.as_ref());
             let ended = row.is_some_and(|row| row.checkpoint == Checkpoint::ShardEnd);
             if !shard.is_open() && !ended {
                 return Some(format!("the end of shard {number} is not durable"));
             }
-            let held = self
-                .workers
-                .iter()
-                .any(|worker| worker.runs() && worker.processes(number, self.now));
+            let held = self.workers.iter().any(|worker| worker.runs() && worker.processes(number, self.now));
             if shard.is_open() && !held {
                 return Some(format!("no worker processes shard {number}"));
             }

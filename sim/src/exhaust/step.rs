@@ -112,9 +112,7 @@ impl World {
         if !self.workers[w].runs() {
             return None;
         }
-        self.flights
-            .iter()
-            .position(|flight| flight.worker == w && !flight.slow && !flight.orphan)
+        self.flights.iter().position(|flight| flight.worker == w && !flight.slow && !flight.orphan)
     }
 
     /// The next deadline.
@@ -221,10 +219,8 @@ impl World {
         self.spent.split = true;
         let now_ms = wall_ms(self.now);
         let source = Arc::make_mut(&mut self.source);
-        let range = source
-            .truth(0)
-            .and_then(|stream| stream.shard(ShardIndex(0)))
-            .map(|shard| shard.hash_range());
+        let range =
+            source.truth(0).and_then(|stream| stream.shard(ShardIndex(0))).map(|shard| shard.hash_range());
         let Some(range) = range else { return };
         let middle = range.start + (range.end - range.start) / 2 + 1;
         let done = source.split(now_ms, 0, middle);
@@ -278,10 +274,9 @@ impl World {
             Step::Execute(index) => format!("{} is executed, late", of(index)),
             Step::Answer(index) => format!("the answer to {} arrives, late", of(index)),
             Step::StandBeforeAnswer(w) => match self.oldest(w) {
-                Some(index) => format!(
-                    "FAULT: {} is executed, and w{w} stands still before the answer",
-                    of(index)
-                ),
+                Some(index) => {
+                    format!("FAULT: {} is executed, and w{w} stands still before the answer", of(index))
+                }
                 None => format!("FAULT: w{w} stands still"),
             },
             Step::Stand(w) => format!("FAULT: w{w} stands still"),
@@ -294,11 +289,7 @@ impl World {
             Step::Split => "shard 0 is split".into(),
             Step::Wait => {
                 let next = self.next_moment();
-                format!(
-                    "time passes until {}.{:03}",
-                    next / 1_000_000,
-                    next / 1_000 % 1_000
-                )
+                format!("time passes until {}.{:03}", next / 1_000_000, next / 1_000 % 1_000)
             }
         }
     }

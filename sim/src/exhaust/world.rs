@@ -117,16 +117,8 @@ pub(super) struct Row {
 impl World {
     /// The beginning: every worker has just been started.
     pub(super) fn new(scope: Arc<Scope>, story: bool) -> Self {
-        let load = Load {
-            before: 0,
-            every_us: 1,
-            burst: 0,
-            bytes: 1,
-        };
-        let stream_faults = StreamFaults {
-            update_ms: 0,
-            ..StreamFaults::default()
-        };
+        let load = Load { before: 0, every_us: 1, burst: 0, bytes: 1 };
+        let stream_faults = StreamFaults { update_ms: 0, ..StreamFaults::default() };
         let mut source = Source::new(Streams::default(), scope.shards, &load, &stream_faults)
             .unwrap_or_else(|error| panic!("the stream of a scope was refused: {error}"));
         for shard in 0..u128::from(scope.shards) {
@@ -216,11 +208,7 @@ impl World {
         let now = self.now;
         let worker = Arc::make_mut(&mut self.workers[w]);
         let boots = matches!(body, Body::Boot(_));
-        let input = Input {
-            at: worker.clock.mono(now),
-            wall: worker.clock.wall(now),
-            body,
-        };
+        let input = Input { at: worker.clock.mono(now), wall: worker.clock.wall(now), body };
         let outbox = worker.engine.handle(input);
         worker.wanted = worker.clock.when(outbox.wake_at());
         let mut commands = Vec::new();
@@ -233,11 +221,7 @@ impl World {
             }
         }
         if boots {
-            let name = worker
-                .engine
-                .worker()
-                .cloned()
-                .unwrap_or_else(|| WorkerId::from(""));
+            let name = worker.engine.worker().cloned().unwrap_or_else(|| WorkerId::from(""));
             let life = Arc::make_mut(&mut self.truth).names.begin_life(w as u16, &name);
             worker.life = life;
             let worker = w as u32;
@@ -306,10 +290,7 @@ impl World {
         let closed = &mut Arc::make_mut(&mut self.truth).closed;
         for shard in stream.shards().skip(closed.len()) {
             let mut parents = shard.parents().map(|parent| parent.0);
-            facts.push(Fact::ShardBorn {
-                shard: shard.index().0,
-                parents: [parents.next(), parents.next()],
-            });
+            facts.push(Fact::ShardBorn { shard: shard.index().0, parents: [parents.next(), parents.next()] });
         }
         closed.resize(stream.shards().len(), false);
         for (shard, closed) in stream.shards().zip(closed) {

@@ -65,13 +65,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 impl Default for AggregateFaults {
     /// All records are plain.
     fn default() -> Self {
-        Self {
-            aggregated: 0,
-            parts: PARTS,
-            map_us: MAP_US,
-            made_by: MadeBy::Kpl,
-            misplaced: Misplaced::Drop,
-        }
+        Self { aggregated: 0, parts: PARTS, map_us: MAP_US, made_by: MadeBy::Kpl, misplaced: Misplaced::Drop }
     }
 }
 

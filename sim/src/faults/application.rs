@@ -128,9 +128,7 @@ impl ApplicationFaults {
     /// Whether the shard of a batch is paused. Its draws are its own, so that it shifts nothing else.
     pub fn chance_of_pause(&self, mut apart: Roll) -> Option<Chance> {
         let for_us = apart.magnitude(1_000, self.pause_us);
-        apart
-            .happens(self.pauses)
-            .then_some(Chance::ShardPaused { for_us })
+        apart.happens(self.pauses).then_some(Chance::ShardPaused { for_us })
     }
 }
 

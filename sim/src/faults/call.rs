@@ -64,11 +64,7 @@ impl Default for CallFaults {
 
 impl CallFaults {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
-        let most = if draws.below("call-storm", 0, 4) == 0 {
-            300
-        } else {
-            40
-        };
+        let most = if draws.below("call-storm", 0, 4) == 0 { 300 } else { 40 };
         Self {
             latency_us: draws.magnitude("latency", 0, 500, 20_000),
             slow: rate(draws, "slow", most),
@@ -114,13 +110,7 @@ impl CallFaults {
             (self.late, Chance::Late { by_us, broken }),
             (self.throttled, Chance::Throttled),
             (self.server_error, Chance::ServerError { executed }),
-            (
-                self.twice,
-                Chance::Twice {
-                    after_us: extra,
-                    second: executed,
-                },
-            ),
+            (self.twice, Chance::Twice { after_us: extra, second: executed }),
             (self.not_sent, Chance::NotSent),
             (self.garbled, Chance::Garbled),
             // The request may be slow, or the answer.
@@ -132,9 +122,7 @@ impl CallFaults {
                 },
             ),
         ];
-        families
-            .into_iter()
-            .find_map(|(per_mille, chance)| roll.happens(per_mille).then_some(chance))
+        families.into_iter().find_map(|(per_mille, chance)| roll.happens(per_mille).then_some(chance))
     }
 }
 
@@ -165,10 +153,7 @@ mod tests {
         let (there, back) = faults.plain(roll, now);
         let chance = faults.chance(roll);
         let fate = chance.and_then(|chance| Fate::by(chance, there, back, give_up));
-        (
-            chance.map_or("none", Chance::family),
-            fate.unwrap_or_else(|| Fate::plain(there, back)),
-        )
+        (chance.map_or("none", Chance::family), fate.unwrap_or_else(|| Fate::plain(there, back)))
     }
 
     #[test]
@@ -198,11 +183,7 @@ mod tests {
 
     #[test]
     fn a_late_request_lands_after_the_caller_gave_up() {
-        let faults = CallFaults {
-            late: 1_000,
-            late_us: 10_000,
-            ..CallFaults::default()
-        };
+        let faults = CallFaults { late: 1_000, late_us: 10_000, ..CallFaults::default() };
         for n in 0..100 {
             let (_, fate) = fate(&faults, &mut Draws::new(2).roll("t", n), 0, 700_000);
             assert!(matches!(fate.reach, Reach::Once(at) if at > 700_000), "{fate:?}");

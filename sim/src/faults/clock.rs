@@ -39,20 +39,13 @@ impl ClockFaults {
         let mut faults = Self::default();
         if draws.coin("clock-rate", 0) {
             faults.beyond = draws.below("clock-rate", 1, 10) == 0;
-            let most = if faults.beyond {
-                (setting.rate_ppm * 4).clamp(20_000, 200_000)
-            } else {
-                setting.rate_ppm
-            };
+            let most =
+                if faults.beyond { (setting.rate_ppm * 4).clamp(20_000, 200_000) } else { setting.rate_ppm };
             // The extremes matter most, and a worker at either end is the usual case here.
             faults.rate_ppm = (0..setting.workers)
                 .map(|worker| {
                     let mut roll = draws.roll("clock-rate-of", worker);
-                    let size = if roll.below(2) == 0 {
-                        most
-                    } else {
-                        roll.below(most + 1)
-                    } as i64;
+                    let size = if roll.below(2) == 0 { most } else { roll.below(most + 1) } as i64;
                     if roll.below(2) == 0 { size } else { -size }
                 })
                 .collect();

@@ -49,21 +49,12 @@ pub struct Fate {
 impl Fate {
     /// There and back at these times.
     pub fn plain(there: u64, back: u64) -> Self {
-        Self {
-            reach: Reach::Once(there),
-            landing: Landing::Answer {
-                at: back,
-                second: false,
-            },
-        }
+        Self { reach: Reach::Once(there), landing: Landing::Answer { at: back, second: false } }
     }
 
     /// Nobody ever hears of it.
     pub fn silent(reach: Reach) -> Self {
-        Self {
-            reach,
-            landing: Landing::Silence,
-        }
+        Self { reach, landing: Landing::Silence }
     }
 
     /// What chance makes of a way that would lead there and back at these times; its sender gives up at `give_up`.
@@ -71,37 +62,22 @@ impl Fate {
     pub fn by(chance: Chance, there: u64, back: u64, give_up: u64) -> Option<Self> {
         let fate = |reach, landing| Some(Self { reach, landing });
         let reach = |executed| {
-            if executed {
-                Reach::Once(there)
-            } else {
-                Reach::Never
-            }
+            if executed { Reach::Once(there) } else { Reach::Never }
         };
         let silence = |broken| {
-            if broken {
-                Landing::Broken(back)
-            } else {
-                Landing::Silence
-            }
+            if broken { Landing::Broken(back) } else { Landing::Silence }
         };
         match chance {
-            Chance::Slow {
-                request_us,
-                answer_us,
-            } => {
+            Chance::Slow { request_us, answer_us } => {
                 let late = there.saturating_add(request_us);
                 let way = back - there;
-                Some(Self::plain(
-                    late,
-                    late.saturating_add(way).saturating_add(answer_us),
-                ))
+                Some(Self::plain(late, late.saturating_add(way).saturating_add(answer_us)))
             }
             Chance::LostRequest { broken } => fate(Reach::Never, silence(broken)),
             Chance::LostAnswer { broken } => fate(Reach::Once(there), silence(broken)),
-            Chance::Late { by_us, broken } => fate(
-                Reach::Once(give_up.max(there).saturating_add(by_us.max(1))),
-                silence(broken),
-            ),
+            Chance::Late { by_us, broken } => {
+                fate(Reach::Once(give_up.max(there).saturating_add(by_us.max(1))), silence(broken))
+            }
             Chance::Throttled => fate(Reach::Never, Landing::Throttled(back)),
             Chance::ServerError { executed } => fate(reach(executed), Landing::ServerError(back)),
             Chance::Twice { after_us, second } => {

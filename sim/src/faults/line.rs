@@ -48,10 +48,7 @@ impl LineFaults {
         }
         let held = draws.coin("line", 1);
         let least = traffic.least(held);
-        Self {
-            bytes_per_second: draws.magnitude("line", 2, least, least.saturating_mul(4)),
-            held,
-        }
+        Self { bytes_per_second: draws.magnitude("line", 2, least, least.saturating_mul(4)), held }
     }
 
     pub(crate) fn is_none(&self) -> bool {
@@ -117,18 +114,12 @@ mod tests {
             held += u32::from(line.held);
             assert!(line.is_none() || line.bytes_per_second >= 80_000, "{line:?}");
         }
-        assert!(
-            (70..130).contains(&narrow) && (30..80).contains(&held),
-            "{narrow} {held}"
-        );
+        assert!((70..130).contains(&narrow) && (30..80).contains(&held), "{narrow} {held}");
     }
 
     #[test]
     fn bytes_take_their_time() {
-        let line = LineFaults {
-            bytes_per_second: 3,
-            held: false,
-        };
+        let line = LineFaults { bytes_per_second: 3, held: false };
         assert_eq!(line.takes(1), 333_334);
         assert_eq!(LineFaults::default().takes(u64::MAX), 0);
     }

@@ -46,10 +46,7 @@ impl Misread {
 
     /// Whether the answer is about the children of a shard.
     pub(crate) fn is_of_children(self) -> bool {
-        matches!(
-            self,
-            Misread::ChildMisnamed | Misread::ChildTwice | Misread::ChildAgain
-        )
+        matches!(self, Misread::ChildMisnamed | Misread::ChildTwice | Misread::ChildAgain)
     }
 
     /// The wrong answer that takes the place of the right one. An iterator is not an outcome: see the network.
@@ -87,9 +84,7 @@ pub(crate) const MOST_SHARDS: u32 = HUNDREDS * 100;
 fn misname(child: &mut ChildShard) {
     let name = child.id.as_str();
     let (front, last) = name.split_at(name.len() - 2);
-    child.id = format!("{}{HUNDREDS}{last}", &front[..front.len() - 1])
-        .as_str()
-        .into();
+    child.id = format!("{}{HUNDREDS}{last}", &front[..front.len() - 1]).as_str().into();
 }
 
 /// Moves the border between two open shards up, by a quarter of the upper one.
@@ -130,9 +125,7 @@ fn is_zero(rate: &u32) -> bool {
 
 impl MisreadFaults {
     pub(super) fn draw(draws: Draws, _: Setting) -> Self {
-        Self {
-            wrong: rate(draws, "misread", 100),
-        }
+        Self { wrong: rate(draws, "misread", 100) }
     }
 
     /// Whether no answer is wrong.
@@ -175,10 +168,7 @@ mod tests {
     use leasehold_engine::shard::HashRange;
 
     fn range(start: u128, end: u128) -> HashRange {
-        HashRange {
-            start: HashKey(start),
-            end: HashKey(end),
-        }
+        HashRange { start: HashKey(start), end: HashKey(end) }
     }
 
     #[test]
@@ -199,19 +189,12 @@ mod tests {
         ];
         move_border(&mut shards);
         let ranges = shards.map(|shard| shard.range);
-        assert_eq!(
-            ranges,
-            [range(0, 99), range(0, 13), range(14, 29), range(30, u128::MAX)]
-        );
+        assert_eq!(ranges, [range(0, 99), range(0, 13), range(14, 29), range(30, u128::MAX)]);
     }
 
     #[test]
     fn a_child_is_named_twice_in_place_of_the_other_one_or_beside_it() {
-        let child = |id: &str| ChildShard {
-            id: id.into(),
-            parents: vec![],
-            range: HashRange::ALL,
-        };
+        let child = |id: &str| ChildShard { id: id.into(), parents: vec![], range: HashRange::ALL };
         let named = |misread: Misread, ids: &[&str]| {
             let mut outcome = Outcome::Applied(Reply::Records(Fetched {
                 count: 0,
@@ -251,19 +234,13 @@ mod tests {
             Misread::NumberLow.instead_of(&mut outcome);
             matches!(outcome, Outcome::Applied(Reply::Records(answer)) if answer.unordered)
         };
-        assert_eq!(
-            [0, 1, 2, 3, 9].map(is_unordered),
-            [false, false, false, true, true]
-        );
+        assert_eq!([0, 1, 2, 3, 9].map(is_unordered), [false, false, false, true, true]);
     }
 
     #[test]
     fn a_misnamed_child_keeps_the_form_of_its_name() {
-        let mut child = ChildShard {
-            id: "shardId-000000000012".into(),
-            parents: vec![],
-            range: HashRange::ALL,
-        };
+        let mut child =
+            ChildShard { id: "shardId-000000000012".into(), parents: vec![], range: HashRange::ALL };
         misname(&mut child);
         assert_eq!(child.id.as_str(), "shardId-000000000912");
     }

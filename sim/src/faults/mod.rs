@@ -203,11 +203,7 @@ impl Faults {
     pub fn longest_shard_pause(&self) -> u64 {
         let Some(request_faults) = &self.request_faults else {
             let application = &self.application;
-            return if application.pauses > 0 {
-                application.pause_us
-            } else {
-                0
-            };
+            return if application.pauses > 0 { application.pause_us } else { 0 };
         };
         let spans = request_faults.iter().map(|fault| match fault.fault {
             Chance::ShardPaused { for_us } => for_us,
@@ -225,9 +221,5 @@ pub(crate) fn churns(draws: Draws) -> bool {
 
 /// A probability in one of a thousand, if the family is on: log-uniform up to `most`.
 pub(crate) fn rate(draws: Draws, family: &str, most: u64) -> u32 {
-    if draws.coin(family, 0) {
-        draws.magnitude(family, 1, 1, most) as u32
-    } else {
-        0
-    }
+    if draws.coin(family, 0) { draws.magnitude(family, 1, 1, most) as u32 } else { 0 }
 }

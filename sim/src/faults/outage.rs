@@ -60,15 +60,9 @@ impl OutageFaults {
         };
         if churns(draws) {
             faults.now = draws.between("outage-now", 3, 20, 200) as u32;
-            faults.now_us = setting
-                .lease_us
-                .saturating_mul(draws.between("outage-now", 4, 4, 40));
+            faults.now_us = setting.lease_us.saturating_mul(draws.between("outage-now", 4, 4, 40));
         }
-        let count = if draws.coin("outage", 0) {
-            draws.magnitude("outage", 1, 1, 12)
-        } else {
-            0
-        };
+        let count = if draws.coin("outage", 0) { draws.magnitude("outage", 1, 1, 12) } else { 0 };
         let mut outages: Vec<Outage> = (0..count)
             .map(|n| {
                 let mut roll = draws.roll("outage-each", n);
@@ -81,11 +75,7 @@ impl OutageFaults {
                     worker: roll.below(setting.workers) as u32,
                     table: what != 0,
                     stream: what < 2,
-                    direction: if roll.below(3) == 0 {
-                        Direction::Answers
-                    } else {
-                        Direction::Requests
-                    },
+                    direction: if roll.below(3) == 0 { Direction::Answers } else { Direction::Requests },
                     fast: roll.below(2) == 0,
                 }
             })
@@ -160,23 +150,14 @@ mod tests {
         for seed in 0..50 {
             let outages = swizzle(Draws::new(seed), setting);
             let workers: BTreeSet<u32> = outages.iter().map(|outage| outage.worker).collect();
-            assert!(
-                workers.len() == outages.len() && outages.len() >= 2,
-                "{outages:?}"
-            );
+            assert!(workers.len() == outages.len() && outages.len() >= 2, "{outages:?}");
             assert!(outages.is_sorted_by(|one, next| one.from < next.from));
             let last = outages.iter().map(|outage| outage.from).max();
-            assert!(
-                outages.iter().all(|outage| Some(outage.until) > last),
-                "{outages:?}"
-            );
+            assert!(outages.iter().all(|outage| Some(outage.until) > last), "{outages:?}");
             let ends: BTreeSet<u64> = outages.iter().map(|outage| outage.until).collect();
             assert_eq!(ends.len(), outages.len());
             reordered += u32::from(!outages.is_sorted_by_key(|outage| outage.until));
         }
-        assert!(
-            reordered > 20,
-            "only {reordered} of 50 came back in another order"
-        );
+        assert!(reordered > 20, "only {reordered} of 50 came back in another order");
     }
 }

@@ -33,17 +33,9 @@ impl PeerFaults {
     pub(crate) fn draw(draws: Draws, lease_us: u64) -> Self {
         let on = |part: u64| draws.coin("peers", part);
         Self {
-            other_moves: if on(0) {
-                draws.magnitude("peers", 1, 50, 1_000) as u32
-            } else {
-                0
-            },
+            other_moves: if on(0) { draws.magnitude("peers", 1, 50, 1_000) as u32 } else { 0 },
             gap_us: draws.magnitude("peers", 2, 10_000, lease_us.max(10_000)),
-            other_dawdles: if on(3) {
-                draws.magnitude("peers", 4, 1, 50) as u32
-            } else {
-                0
-            },
+            other_dawdles: if on(3) { draws.magnitude("peers", 4, 1, 50) as u32 } else { 0 },
             dawdle_us: draws.magnitude("peers", 5, 10_000, (lease_us / 10).max(10_000)),
             spared: true,
         }
@@ -91,36 +83,17 @@ mod tests {
         };
         let chance = |deed, ours| faults.chance(deed, ours, &mut Draws::new(7).roll("peers", 1));
         for deed in [Deed::End, Deed::Release, Deed::HandOver] {
-            assert!(matches!(
-                chance(deed, true),
-                Some(Chance::OtherMoves {
-                    gap_us: 10_000..=20_000,
-                    ..
-                })
-            ));
+            assert!(matches!(chance(deed, true), Some(Chance::OtherMoves { gap_us: 10_000..=20_000, .. })));
             assert_eq!(chance(deed, false), None);
         }
-        assert!(matches!(
-            chance(Deed::Read, false),
-            Some(Chance::OtherDawdles {
-                for_us: 1_000..=20_000
-            })
-        ));
-        assert_eq!(
-            (chance(Deed::Read, true), chance(Deed::Renew, true)),
-            (None, None)
-        );
+        assert!(matches!(chance(Deed::Read, false), Some(Chance::OtherDawdles { for_us: 1_000..=20_000 })));
+        assert_eq!((chance(Deed::Read, true), chance(Deed::Renew, true)), (None, None));
     }
 
     #[test]
     fn each_part_is_on_in_about_half_of_the_mixed_worlds() {
-        let drawn: Vec<_> = (0..400)
-            .map(|seed| PeerFaults::draw(Draws::new(seed), 5_000_000))
-            .collect();
-        for of in [
-            |faults: &PeerFaults| faults.other_moves,
-            |faults: &PeerFaults| faults.other_dawdles,
-        ] {
+        let drawn: Vec<_> = (0..400).map(|seed| PeerFaults::draw(Draws::new(seed), 5_000_000)).collect();
+        for of in [|faults: &PeerFaults| faults.other_moves, |faults: &PeerFaults| faults.other_dawdles] {
             let on = drawn.iter().filter(|faults| of(faults) > 0).count();
             assert!((150..250).contains(&on), "{on} of 400");
         }

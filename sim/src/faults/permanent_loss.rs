@@ -67,10 +67,7 @@ impl LossKind {
 
     /// Whether it is there before the first moment.
     pub(crate) fn is_given(self) -> bool {
-        matches!(
-            self,
-            LossKind::TableOfAnother | LossKind::RowsNameAnother | LossKind::StrangeCheckpoints
-        )
+        matches!(self, LossKind::TableOfAnother | LossKind::RowsNameAnother | LossKind::StrangeCheckpoints)
     }
 
     /// Whether it comes when it is due, and not when something else happens.

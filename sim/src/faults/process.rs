@@ -91,13 +91,10 @@ fn blocks(draws: Draws, setting: Setting) -> Vec<Interruption> {
 impl ProcessFaults {
     /// How often handlers block every thread of their runtime, and for how long at most, in µs.
     pub fn blocks(&self) -> (u32, u64) {
-        let spans = self
-            .interruptions
-            .iter()
-            .filter_map(|interruption| match interruption.kind {
-                InterruptionKind::Block { us } => Some(us),
-                _ => None,
-            });
+        let spans = self.interruptions.iter().filter_map(|interruption| match interruption.kind {
+            InterruptionKind::Block { us } => Some(us),
+            _ => None,
+        });
         let spans: Vec<u64> = spans.collect();
         (spans.len() as u32, spans.into_iter().max().unwrap_or(0))
     }
@@ -116,10 +113,8 @@ impl ProcessFaults {
     /// Whether chance has a worker told to stop soon after it takes a lease, which lasts so long, in µs.
     pub fn chance_of_stop(&self, roll: &mut Roll, lease_us: u64) -> Option<Chance> {
         let happens = roll.happens(self.stop_on_take);
-        let chance = Chance::Stop {
-            after_us: roll.below(lease_us),
-            gap_us: roll.magnitude(10_000, lease_us * 3),
-        };
+        let chance =
+            Chance::Stop { after_us: roll.below(lease_us), gap_us: roll.magnitude(10_000, lease_us * 3) };
         happens.then_some(chance)
     }
 
@@ -141,11 +136,7 @@ impl ProcessFaults {
                 let at = roll.below(setting.length_us);
                 let worker = roll.below(setting.workers) as u32;
                 let length = roll.magnitude(10_000, setting.lease_us.saturating_mul(3));
-                interruptions.push(Interruption {
-                    at,
-                    worker,
-                    kind: kind(length, roll.below(4) == 0),
-                });
+                interruptions.push(Interruption { at, worker, kind: kind(length, roll.below(4) == 0) });
             }
         };
         add("crash", 10, &|length, again| InterruptionKind::Crash {
@@ -163,18 +154,10 @@ impl ProcessFaults {
         Self {
             interruptions,
             blocked_for_ever,
-            crash_on_write: if crash {
-                draws.magnitude("crash-on-write", 1, 1, 20) as u32
-            } else {
-                0
-            },
+            crash_on_write: if crash { draws.magnitude("crash-on-write", 1, 1, 20) as u32 } else { 0 },
             crash_on_write_most: draws.magnitude("crash-on-write", 2, 1, 8) as u32,
             stop_on_take: rate(draws, "stop-on-take", 400),
-            pause_on_answer: if pause {
-                draws.magnitude("pause-on-answer", 1, 1, 10) as u32
-            } else {
-                0
-            },
+            pause_on_answer: if pause { draws.magnitude("pause-on-answer", 1, 1, 10) as u32 } else { 0 },
             pause_us: draws.magnitude("pause-on-answer", 2, 10_000, setting.lease_us.saturating_mul(2)),
         }
     }

@@ -116,11 +116,7 @@ impl ReplicaFaults {
 
     /// What chance does to a read of a shard. `turns`: the shard began or ended lately. `most_us`: for how long a replica may be wrong.
     pub(crate) fn chance_of_not_found(
-        &self,
-        site: Site,
-        turns: bool,
-        most_us: u64,
-        roll: &mut Roll,
+        &self, site: Site, turns: bool, most_us: u64, roll: &mut Roll,
     ) -> Option<Chance> {
         let per_mille = match site.deed {
             Deed::Iterator => self.not_found,
@@ -151,10 +147,7 @@ impl ReplicaFaults {
     /// What chance does to a listing of a stream with a shard that has ended. Few worlds have such a shard before the table is filled. So in a
     /// world with replicas that are behind, a quarter of these listings come from such a replica.
     pub(crate) fn chance_of_partial_list(
-        &self,
-        shard: ShardNo,
-        most_us: u64,
-        roll: &mut Roll,
+        &self, shard: ShardNo, most_us: u64, roll: &mut Roll,
     ) -> Option<Chance> {
         if self.not_found == 0 || roll.below(4) > 0 {
             return None;
@@ -165,10 +158,7 @@ impl ReplicaFaults {
 
     /// What chance makes of an answer about a shard. `most_us`: for how long a replica may be wrong.
     pub(crate) fn chance_of_claimed_end(
-        &self,
-        has_ended: bool,
-        most_us: u64,
-        roll: &mut Roll,
+        &self, has_ended: bool, most_us: u64, roll: &mut Roll,
     ) -> Option<Chance> {
         // Few reads are of a shard that has ended.
         let per_mille = self.end_claimed.saturating_mul(if has_ended { 3 } else { 1 });
@@ -204,22 +194,12 @@ mod tests {
     use super::*;
 
     fn site(deed: Deed) -> Site {
-        Site {
-            worker: 0,
-            life: 0,
-            deed,
-            shard: Some(0),
-            nth: 0,
-        }
+        Site { worker: 0, life: 0, deed, shard: Some(0), nth: 0 }
     }
 
     #[test]
     fn only_reads_do_not_find_a_shard_and_no_replica_is_wrong_for_longer_than_it_may() {
-        let faults = ReplicaFaults {
-            not_found: 500,
-            wrong: 0,
-            end_claimed: 0,
-        };
+        let faults = ReplicaFaults { not_found: 500, wrong: 0, end_claimed: 0 };
         let mut kinds = std::collections::BTreeSet::new();
         for n in 0..500 {
             let mut roll = Draws::new(1).roll("t", n);
@@ -230,21 +210,14 @@ mod tests {
                 kinds.insert((None, Some(says)));
             }
             let mut roll = Draws::new(1).roll("t", n);
-            assert_eq!(
-                faults.chance_of_not_found(site(Deed::List), true, 9, &mut roll),
-                None
-            );
+            assert_eq!(faults.chance_of_not_found(site(Deed::List), true, 9, &mut roll), None);
         }
         assert_eq!(kinds.len(), 5 + 4, "{kinds:?}");
     }
 
     #[test]
     fn a_first_answer_says_nothing_of_another_stream() {
-        let faults = ReplicaFaults {
-            not_found: 0,
-            wrong: 1_000,
-            end_claimed: 0,
-        };
+        let faults = ReplicaFaults { not_found: 0, wrong: 1_000, end_claimed: 0 };
         let another = Some(Chance::Wrong { says: Says::Another });
         let of = |first, n| faults.chance_of_wrong(first, &mut Draws::new(2).roll("t", n));
         assert!((0..200).all(|n| of(true, n) != another));

@@ -125,13 +125,7 @@ impl FromStr for Site {
                 next = words.next()?;
             }
             let nth = next.strip_prefix('#')?.parse().ok()?;
-            let site = Site {
-                worker: worker.parse().ok()?,
-                life: life.parse().ok()?,
-                deed,
-                shard,
-                nth,
-            };
+            let site = Site { worker: worker.parse().ok()?, life: life.parse().ok()?, deed, shard, nth };
             words.next().is_none().then_some(site)
         };
         parse().ok_or_else(|| {
@@ -154,9 +148,7 @@ impl Serialize for Site {
 
 impl<'de> Deserialize<'de> for Site {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -463,13 +455,7 @@ mod tests {
             for (deed, _) in Deed::ALL {
                 for shard in [None, Some(0), Some(1), Some(2)] {
                     for nth in 0..20 {
-                        let site = Site {
-                            worker,
-                            life: 1,
-                            deed,
-                            shard,
-                            nth,
-                        };
+                        let site = Site { worker, life: 1, deed, shard, nth };
                         assert!(keys.insert(site.key()), "{site}");
                     }
                 }

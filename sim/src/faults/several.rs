@@ -160,15 +160,9 @@ impl Trouble {
     /// answers.
     pub(crate) fn fate(&self, there: u64, back: u64) -> Option<Fate> {
         Some(match self.kind {
-            TroubleKind::Throttled => Fate {
-                reach: Reach::Never,
-                landing: Landing::Throttled(back),
-            },
+            TroubleKind::Throttled => Fate { reach: Reach::Never, landing: Landing::Throttled(back) },
             TroubleKind::Silent => Fate::silent(Reach::Once(there)),
-            TroubleKind::ServerError => Fate {
-                reach: Reach::Never,
-                landing: Landing::ServerError(back),
-            },
+            TroubleKind::ServerError => Fate { reach: Reach::Never, landing: Landing::ServerError(back) },
             TroubleKind::Deleted => return None,
         })
     }
@@ -180,22 +174,12 @@ mod tests {
 
     #[test]
     fn trouble_is_of_one_stream_and_ends_unless_it_lasts() {
-        let trouble = |stream, lasts| Trouble {
-            from: 10,
-            until: 20,
-            stream,
-            kind: TroubleKind::Throttled,
-            lasts,
-        };
-        let faults = SeveralFaults {
-            absences: Vec::new(),
-            troubles: vec![trouble(0, false), trouble(1, true)],
-        };
+        let trouble =
+            |stream, lasts| Trouble { from: 10, until: 20, stream, kind: TroubleKind::Throttled, lasts };
+        let faults =
+            SeveralFaults { absences: Vec::new(), troubles: vec![trouble(0, false), trouble(1, true)] };
         let now = |stream, at, healed| faults.trouble(stream, at, healed).is_some();
-        assert_eq!(
-            [9, 10, 19, 20].map(|at| now(0, at, false)),
-            [false, true, true, false]
-        );
+        assert_eq!([9, 10, 19, 20].map(|at| now(0, at, false)), [false, true, true, false]);
         assert!(!now(0, 15, true) && now(1, 15, true) && now(1, 99, true) && !now(2, 15, false));
         assert!(faults.lasts(1) && !faults.lasts(0) && faults.any_lasts());
     }

@@ -35,9 +35,7 @@ pub struct StartFaults {
 impl StartFaults {
     /// Whether producers put nothing now.
     pub fn is_silent(&self, now: u64) -> bool {
-        self.silences
-            .iter()
-            .any(|silence| silence.from <= now && now < silence.until)
+        self.silences.iter().any(|silence| silence.from <= now && now < silence.until)
     }
 }
 
@@ -53,31 +51,18 @@ pub(super) fn add(faults: &mut Faults, draws: Draws, setting: Setting) {
     let mut roll = draws.roll("start", 2);
     for n in 0..1 + roll.below(3) {
         let near = until.saturating_sub(roll.below(lease.saturating_mul(2)));
-        let at = if n == 0 {
-            near
-        } else {
-            roll.below(setting.length_us)
-        };
+        let at = if n == 0 { near } else { roll.below(setting.length_us) };
         let kills = roll.below(2) == 0;
         let away = roll.magnitude(10_000, lease.saturating_mul(4));
         for worker in 0..setting.workers as u32 {
             let kind = match kills {
-                true => InterruptionKind::Crash {
-                    down_us: away,
-                    loops: 0,
-                },
+                true => InterruptionKind::Crash { down_us: away, loops: 0 },
                 false => InterruptionKind::Replace { gap_us: away },
             };
-            faults
-                .process
-                .interruptions
-                .push(Interruption { at, worker, kind });
+            faults.process.interruptions.push(Interruption { at, worker, kind });
         }
     }
-    faults
-        .process
-        .interruptions
-        .sort_by_key(|interruption| interruption.at);
+    faults.process.interruptions.sort_by_key(|interruption| interruption.at);
     faults.start.bare_rows = roll.below(4) == 0;
     if roll.below(2) == 0 {
         let steps = (0..setting.workers as u32).map(|worker| {
@@ -86,22 +71,13 @@ pub(super) fn add(faults: &mut Faults, draws: Draws, setting: Setting) {
                 0 => roll.magnitude(200, (setting.length_us / 1_000).max(201)),
                 _ => roll.magnitude(1, 7_200_000),
             } as i64;
-            WallStep {
-                at: 0,
-                worker,
-                by_ms: if roll.below(2) == 0 { by } else { -by },
-                freeze: false,
-            }
+            WallStep { at: 0, worker, by_ms: if roll.below(2) == 0 { by } else { -by }, freeze: false }
         });
         faults.clock.steps.extend(steps);
         faults.clock.steps.sort_by_key(|step| step.at);
     }
     if roll.below(2) == 0 {
-        let kind = if roll.below(2) == 0 {
-            ReshardKind::Split
-        } else {
-            ReshardKind::Merge
-        };
+        let kind = if roll.below(2) == 0 { ReshardKind::Split } else { ReshardKind::Merge };
         // Before the table is filled, or a while after.
         let within = [300_000, 5_000_000][roll.below(2) as usize];
         let at = roll.below(setting.length_us.min(within));

@@ -52,11 +52,7 @@ impl StormFaults {
             faults.storms.push(Storm {
                 from,
                 until: from + length,
-                service: if roll.below(3) == 0 {
-                    Service::Stream
-                } else {
-                    Service::Table
-                },
+                service: if roll.below(3) == 0 { Service::Stream } else { Service::Table },
                 throttled: roll.between(600, 1_000) as u32,
             });
         }
@@ -81,12 +77,7 @@ mod tests {
 
     #[test]
     fn the_worst_storm_of_a_service_counts_while_it_lasts() {
-        let storm = |from, until, service, throttled| Storm {
-            from,
-            until,
-            service,
-            throttled,
-        };
+        let storm = |from, until, service, throttled| Storm { from, until, service, throttled };
         let faults = StormFaults {
             storms: vec![
                 storm(10, 20, Service::Table, 700),

@@ -115,9 +115,7 @@ impl StreamFaults {
                     0..3 => ReshardKind::Split,
                     3..6 => ReshardKind::Merge,
                     6 => ReshardKind::SplitTwice,
-                    _ if setting.shards <= 32 => ReshardKind::Mass {
-                        grow: roll.below(2) == 0,
-                    },
+                    _ if setting.shards <= 32 => ReshardKind::Mass { grow: roll.below(2) == 0 },
                     _ => ReshardKind::Merge,
                 };
                 reshards.push(Reshard {
@@ -144,11 +142,7 @@ impl StreamFaults {
             reshards,
             trims,
             update_ms: draws.magnitude("update", 0, 10, 5_000) as i64,
-            list_lag_ms: if short("list-lag") {
-                draws.magnitude("list-lag", 1, 50, 5_000) as i64
-            } else {
-                0
-            },
+            list_lag_ms: if short("list-lag") { draws.magnitude("list-lag", 1, 50, 5_000) as i64 } else { 0 },
             iterator_expiry_ms: if short("iterator-expiry") {
                 draws.magnitude("iterator-expiry", 1, 1_000, 20_000) as i64
             } else {
@@ -159,11 +153,7 @@ impl StreamFaults {
             } else {
                 300_000
             },
-            list_page: if short("list-page") {
-                draws.magnitude("list-page", 1, 1, 8) as u32
-            } else {
-                0
-            },
+            list_page: if short("list-page") { draws.magnitude("list-page", 1, 1, 8) as u32 } else { 0 },
             limits: short("limits"),
             read_throttled: rate(draws, "read-throttled", 200),
             end_with_records: short("end-with-records"),

@@ -95,9 +95,7 @@ impl SuspensionFaults {
 fn wall_after(roll: &mut Roll, lease_us: u64) -> WallAfter {
     match roll.below(4) {
         0 => WallAfter::Wrong,
-        1 => WallAfter::Late {
-            us: roll.magnitude(10_000, lease_us),
-        },
+        1 => WallAfter::Late { us: roll.magnitude(10_000, lease_us) },
         _ => WallAfter::Right,
     }
 }

@@ -157,11 +157,7 @@ impl TableFaults {
 
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
         let tiny = draws.coin("tiny-page", 0);
-        let tiny_page = if tiny {
-            draws.magnitude("tiny-page", 1, 1, 5)
-        } else {
-            0
-        };
+        let tiny_page = if tiny { draws.magnitude("tiny-page", 1, 1, 5) } else { 0 };
         // Much takes longer then, so it is rarer. No answer may be given up: the way there and back takes time too.
         let slow = draws.below("slow-page", 0, 6) == 0;
         let slow_page_us = if slow {

@@ -56,9 +56,7 @@ impl UpgradeFaults {
 
     /// Whether the processes of a worker that start at `now` are upgraded.
     pub fn reached(&self, worker: u32, now: u64) -> bool {
-        self.turns
-            .iter()
-            .any(|turn| turn.worker == worker && turn.at <= now)
+        self.turns.iter().any(|turn| turn.worker == worker && turn.at <= now)
     }
 }
 
@@ -68,11 +66,7 @@ mod tests {
 
     #[test]
     fn a_worker_is_upgraded_from_its_turn_on() {
-        let turn = Upgrade {
-            at: 10,
-            worker: 1,
-            gap_us: 5,
-        };
+        let turn = Upgrade { at: 10, worker: 1, gap_us: 5 };
         let faults = UpgradeFaults { turns: vec![turn] };
         assert_eq!([9, 10, 99].map(|now| faults.reached(1, now)), [false, true, true]);
         assert!(!faults.reached(0, 99));

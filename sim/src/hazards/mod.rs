@@ -56,10 +56,7 @@ impl Hazard {
     /// # Errors
     /// If it is none, names no property, or its first worker is ours, as a sentence.
     pub fn scenario(&self) -> Result<(Scenario, Property, Program), String> {
-        let scenario: Scenario = self
-            .text
-            .parse()
-            .map_err(|error| format!("{}: {error}", self.id))?;
+        let scenario: Scenario = self.text.parse().map_err(|error| format!("{}: {error}", self.id))?;
         let program = scenario.plan.fleet.program(0);
         match scenario.violates {
             Some(property) if program != Program::Leasehold => Ok((scenario, property, program)),
@@ -92,71 +89,36 @@ impl Hazard {
 
 /// What the program does: what was found, and whether it is what it should be.
 fn with_original(scenario: &Scenario, property: Property) -> (String, Result<(), String>) {
-    let options = Options {
-        stop: true,
-        only: vec![property],
-        ..Options::default()
-    };
+    let options = Options { stop: true, only: vec![property], ..Options::default() };
     let found = match run_plan(scenario.plan.clone(), &options) {
         Ok(found) => found,
         Err(panic) => return (String::new(), Err(format!("the world ended in a panic: {panic}"))),
     };
-    let violation = found
-        .violations
-        .iter()
-        .find(|violation| violation.property == property);
+    let violation = found.violations.iter().find(|violation| violation.property == property);
     let sentence = violation.map_or_else(String::new, |violation| violation.summary.clone());
     let judged = scenario.judge(&found, false);
-    (
-        sentence,
-        judged.map_err(|difference| format!("with the program: {difference}")),
-    )
+    (sentence, judged.map_err(|difference| format!("with the program: {difference}")))
 }
 
 /// What ours does, which must be nothing wrong.
 fn with_ours(scenario: &Scenario) -> Result<(), String> {
-    let ours = Scenario {
-        violates: None,
-        plan: of_ours(&scenario.plan),
-        ..scenario.clone()
-    };
+    let ours = Scenario { violates: None, plan: of_ours(&scenario.plan), ..scenario.clone() };
     let found = run_plan(ours.plan.clone(), &Options::default())
         .map_err(|panic| format!("with Leasehold: the world ended in a panic: {panic}"))?;
-    ours.judge(&found, false)
-        .map_err(|difference| format!("with Leasehold: {difference}"))
+    ours.judge(&found, false).map_err(|difference| format!("with Leasehold: {difference}"))
 }
 
 /// The same world with our workers in the place of others'.
 pub fn of_ours(plan: &Plan) -> Plan {
-    Plan {
-        fleet: Fleet {
-            programs: Vec::new(),
-            ..plan.fleet.clone()
-        },
-        ..plan.clone()
-    }
+    Plan { fleet: Fleet { programs: Vec::new(), ..plan.fleet.clone() }, ..plan.clone() }
 }
 
 /// The catalogue as a table in Markdown.
 pub fn table<'a>(shown: impl IntoIterator<Item = &'a Shown>) -> String {
     let mut text = "| hazard | what happens | violates | Leasehold |\n|---|---|---|---|".to_owned();
-    for Shown {
-        id,
-        hazard,
-        reported,
-        property,
-        leasehold,
-        ..
-    } in shown
-    {
-        let reported = if reported.is_empty() {
-            String::new()
-        } else {
-            format!(" ({reported})")
-        };
-        text.push_str(&format!(
-            "\n| `{id}` | {hazard}{reported} | `{property}` | {leasehold} |"
-        ));
+    for Shown { id, hazard, reported, property, leasehold, .. } in shown {
+        let reported = if reported.is_empty() { String::new() } else { format!(" ({reported})") };
+        text.push_str(&format!("\n| `{id}` | {hazard}{reported} | `{property}` | {leasehold} |"));
     }
     text
 }

@@ -29,13 +29,7 @@ impl Again {
     /// `trespass`: another program wrote to a row that is not its own.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, trespass: bool, verdict: &mut Verdict) {
         match *fact {
-            Fact::RowChanged {
-                shard,
-                verb,
-                before,
-                after,
-                ..
-            } => {
+            Fact::RowChanged { shard, verb, before, after, .. } => {
                 if trespass || verb.is_none_or(|verb| verb == Verb::Delete) {
                     self.edited.insert(shard);
                 }
@@ -52,39 +46,17 @@ impl Again {
             }
             Fact::OpenBegun { life, shard, token } => {
                 let before = self.taken.get(&(life, shard)).copied().unwrap_or(0);
-                let begun = Ownership {
-                    token,
-                    through: 0,
-                    before,
-                };
+                let begun = Ownership { token, through: 0, before };
                 self.owners.insert((life, shard), begun);
             }
-            Fact::Processed {
-                life,
-                shard,
-                token,
-                through,
-            } => {
-                if let Some(owner) = self
-                    .owners
-                    .get_mut(&(life, shard))
-                    .filter(|owner| owner.token == token)
+            Fact::Processed { life, shard, token, through } => {
+                if let Some(owner) = self.owners.get_mut(&(life, shard)).filter(|owner| owner.token == token)
                 {
                     owner.through = through.max(owner.through);
                 }
             }
-            Fact::Delivered {
-                life,
-                shard,
-                token,
-                first,
-                ..
-            } => {
-                let Some(owner) = self
-                    .owners
-                    .get(&(life, shard))
-                    .filter(|owner| owner.token == token)
-                else {
+            Fact::Delivered { life, shard, token, first, .. } => {
+                let Some(owner) = self.owners.get(&(life, shard)).filter(|owner| owner.token == token) else {
                     return;
                 };
                 let (through, before) = (owner.through, owner.before);
@@ -124,19 +96,11 @@ mod tests {
     }
 
     fn opened() -> Fact {
-        Fact::OpenBegun {
-            life: 0,
-            shard: 0,
-            token: 1,
-        }
+        Fact::OpenBegun { life: 0, shard: 0, token: 1 }
     }
 
     fn judged(facts: impl IntoIterator<Item = Fact>) -> usize {
-        judge_only(
-            Property::EveryRecordDelivered,
-            facts.into_iter().map(|fact| (1, fact)),
-        )
-        .len()
+        judge_only(Property::EveryRecordDelivered, facts.into_iter().map(|fact| (1, fact))).len()
     }
 
     #[test]
@@ -148,32 +112,16 @@ mod tests {
         // The oracle of repeats tells it, too.
         assert_eq!((begin(6), begin(5), begin(1)), (0, 2, 2));
         let removed = changed(0, None, Verb::Delete, Some(row(None, 5, Mark::At(5))), None);
-        let anew = [
-            processed(9, 0, 5),
-            removed,
-            at(5, Verb::Take),
-            opened(),
-            delivered(0, 0, 1, 9),
-        ];
+        let anew = [processed(9, 0, 5), removed, at(5, Verb::Take), opened(), delivered(0, 0, 1, 9)];
         assert_eq!(judged(anew), 0);
     }
 
     #[test]
     fn what_was_processed_does_not_come_again() {
-        let again = |first| {
-            judged([
-                opened(),
-                delivered(0, 0, 1, 9),
-                processed(0, 0, 5),
-                delivered(0, 0, first, 9),
-            ])
-        };
+        let again =
+            |first| judged([opened(), delivered(0, 0, 1, 9), processed(0, 0, 5), delivered(0, 0, first, 9)]);
         assert_eq!((again(6), again(5)), (0, 1));
-        let anew = Fact::OpenBegun {
-            life: 0,
-            shard: 0,
-            token: 2,
-        };
+        let anew = Fact::OpenBegun { life: 0, shard: 0, token: 2 };
         let later = Fact::Delivered {
             life: 0,
             shard: 0,

@@ -14,10 +14,7 @@ impl Balance {
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool) {
-        if let Fact::RowChanged {
-            verb, before, after, ..
-        } = fact
-        {
+        if let Fact::RowChanged { verb, before, after, .. } = fact {
             // A leader of version 3 of the Java KCL assigns leases that have ended, too, again and again to a worker of ours, which
             // does not renew them.
             if of_others && before.is_some_and(|row| row.checkpoint == Mark::End) {
@@ -39,12 +36,7 @@ mod tests {
     #[test]
     fn a_move_is_a_change_of_owner() {
         let mut balance = Balance::default();
-        let rows = |a, b| {
-            (
-                Some(row(a, 1, Mark::TrimHorizon)),
-                Some(row(b, 2, Mark::TrimHorizon)),
-            )
-        };
+        let rows = |a, b| (Some(row(a, 1, Mark::TrimHorizon)), Some(row(b, 2, Mark::TrimHorizon)));
         for (at, verb, (before, after), last) in [
             (5, Verb::Take, rows(None, Some(0)), 5),
             (6, Verb::Renew, rows(Some(0), Some(0)), 5),

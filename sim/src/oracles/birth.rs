@@ -65,11 +65,7 @@ impl Birth {
     fn bereft_of(&self, life: LifeNo, shard: ShardNo, at: Time) -> Option<ShardNo> {
         let of = self.shards.get(shard as usize)?;
         let parents = || of.parents.into_iter().flatten();
-        let believed = |parent| {
-            self.beliefs
-                .get(&(life, parent))
-                .is_some_and(|&until| until >= at)
-        };
+        let believed = |parent| self.beliefs.get(&(life, parent)).is_some_and(|&until| until >= at);
         if parents().any(believed) {
             return None;
         }
@@ -86,19 +82,12 @@ impl Birth {
         }
         match *fact {
             Fact::ShardBorn { shard, parents } => self.shard(shard).parents = parents,
-            Fact::Holds {
-                life, shard, until, ..
-            } => drop(self.beliefs.insert((life, shard), until)),
+            Fact::Holds { life, shard, until, .. } => drop(self.beliefs.insert((life, shard), until)),
             Fact::HoldsNoMore { life, shard } => drop(self.beliefs.remove(&(life, shard))),
             Fact::Died { life } | Fact::Stopped { life, .. } => {
                 self.beliefs.retain(|(of, _), _| *of != life);
             }
-            Fact::Asked {
-                life,
-                ask: Ask::Write(Verb::Create),
-                about: Some(shard),
-                ..
-            } => {
+            Fact::Asked { life, ask: Ask::Write(Verb::Create), about: Some(shard), .. } => {
                 // What it says that it holds by now may be older than this request, or newer: either may be what it relies on.
                 let bereft = self.bereft_of(life, shard, now).is_some();
                 let unsure = !self.believes(life, shard, now);
@@ -117,18 +106,11 @@ impl Birth {
                     };
                 }
             }
-            Fact::RowChanged {
-                shard,
-                by,
-                verb,
-                after,
-                ..
-            } => {
+            Fact::RowChanged { shard, by, verb, after, .. } => {
                 let known = self.shard(shard);
                 known.edited |= verb.is_none();
-                known.unfinished = after
-                    .filter(|row| row.checkpoint != Mark::End)
-                    .map(|_| known.unfinished.unwrap_or(now));
+                known.unfinished =
+                    after.filter(|row| row.checkpoint != Mark::End).map(|_| known.unfinished.unwrap_or(now));
                 let (Some(life), Some(Verb::Create)) = (by, verb) else {
                     return;
                 };
@@ -166,10 +148,7 @@ mod tests {
     const DAY: Time = 86_400_000_000;
 
     fn judged(until: Option<Time>, parent_at: Time) -> usize {
-        let born = |shard, parent| Fact::ShardBorn {
-            shard,
-            parents: [parent, None],
-        };
+        let born = |shard, parent| Fact::ShardBorn { shard, parents: [parent, None] };
         let holds = |until| Fact::Holds {
             life: 0,
             shard: 0,
@@ -178,11 +157,7 @@ mod tests {
             open: false,
             until,
         };
-        let early = [
-            (1, born(0, None)),
-            (1, born(1, Some(0))),
-            (parent_at, created(0, Mark::TrimHorizon)),
-        ];
+        let early = [(1, born(0, None)), (1, born(1, Some(0))), (parent_at, created(0, Mark::TrimHorizon))];
         let held = until.map(|until| (DAY, holds(until)));
         let late = [
             (DAY, asked(0, Ask::Write(Verb::Create), 1, 7, 0, 0)),
@@ -223,10 +198,7 @@ mod tests {
                 ]
             };
             // It waits for its parent, and is no child to be created.
-            let born = |shard, parent| Fact::ShardBorn {
-                shard,
-                parents: [parent, None],
-            };
+            let born = |shard, parent| Fact::ShardBorn { shard, parents: [parent, None] };
             let before = [born(1, None), born(0, Some(1)), created(1, Mark::TrimHorizon)];
             let found = |owner| {
                 let before = before.clone().map(|fact| (1, fact));

@@ -38,11 +38,7 @@ impl Calls {
             let at_least = terms.at_least(least).saturating_sub(2);
             (at_least, terms.at_most(most) + SLACK_US)
         });
-        Self {
-            limits,
-            running: BTreeMap::new(),
-            unblocked: BTreeMap::new(),
-        }
+        Self { limits, running: BTreeMap::new(), unblocked: BTreeMap::new() }
     }
 
     fn of_life(&mut self, life: LifeNo) -> impl Iterator<Item = &mut Call> {
@@ -54,12 +50,7 @@ impl Calls {
         let Some((least, _)) = self.limits else { return };
         match *fact {
             Fact::Delivered { life, shard, .. } => {
-                let call = Call {
-                    began: now,
-                    seen: now,
-                    told: false,
-                    stands: false,
-                };
+                let call = Call { began: now, seen: now, told: false, stands: false };
                 self.running.insert((life, shard), call);
             }
             Fact::TimedOut { life, shard, .. } => {
@@ -170,11 +161,7 @@ mod tests {
         assert_eq!(judged(&[told(5), ended(6)]), 1, "it had more time");
         let (life, shard, token) = (0, 1, 1);
         let aborted = Fact::Aborted { life, shard, token };
-        assert_eq!(
-            judged(&[(5 * SECOND, aborted)]),
-            0,
-            "it was told for another reason"
-        );
+        assert_eq!(judged(&[(5 * SECOND, aborted)]), 0, "it was told for another reason");
     }
 
     #[test]

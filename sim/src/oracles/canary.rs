@@ -35,10 +35,7 @@ mod tests {
     #[test]
     fn it_fires_once_and_only_where_it_should() {
         for fires in [false, true] {
-            let terms = Terms {
-                canary: fires,
-                ..Terms::plain(config())
-            };
+            let terms = Terms { canary: fires, ..Terms::plain(config()) };
             let (mut canary, mut verdict) = (Canary::new(&terms), Verdict::default());
             for now in 0..3 {
                 canary.look(now, &mut verdict);

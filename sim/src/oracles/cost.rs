@@ -70,9 +70,7 @@ impl Cost {
         let window = terms.at_most(Span(WINDOW_US)) + 1_000_000;
         let times = |every: u64| window / every.max(1) + 1;
         let retries = |config: &Config| {
-            let growth = (config.retry_max().0 / config.retry_min().0.max(1))
-                .max(1)
-                .ilog2();
+            let growth = (config.retry_max().0 / config.retry_min().0.max(1)).max(1).ilog2();
             2 * (u64::from(growth) + times(config.retry_max().0)) + 4
         };
         let renewals = |config: &Config| {
@@ -131,18 +129,9 @@ impl Cost {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
-            Fact::RowChanged {
-                before: None,
-                after: Some(_),
-                ..
-            }
-            | Fact::ShardBorn { .. } => self.rows += 1,
+            Fact::RowChanged { before: None, after: Some(_), .. } | Fact::ShardBorn { .. } => self.rows += 1,
             Fact::Booted { .. } => self.lives += 1,
-            Fact::Spins {
-                life,
-                inputs,
-                within_us,
-            } => verdict.report(Property::RequestsBounded, now, || {
+            Fact::Spins { life, inputs, within_us } => verdict.report(Property::RequestsBounded, now, || {
                 format!(
                     "life {life} took {inputs} inputs within {} ms, and asks to be woken at once again",
                     within_us / 1_000
@@ -179,11 +168,7 @@ impl Cost {
                 let allowed = self.allowed(kind);
                 let count = self.counts.entry((life, kind)).or_default();
                 if now >= count.since + WINDOW_US || count.requests == 0 {
-                    *count = Count {
-                        since: now,
-                        requests: 0,
-                        allowed_more: 0,
-                    };
+                    *count = Count { since: now, requests: 0, allowed_more: 0 };
                 }
                 count.requests += 1;
                 if count.requests > allowed + count.allowed_more {
@@ -216,10 +201,7 @@ mod tests {
             [ask, answered(0, Ask::GetRecords, 1, n, How::Applied)].map(|fact| (n * every_us, fact))
         };
         let facts = (0..200u64).flat_map(read);
-        judge(facts)
-            .into_iter()
-            .filter(|&found| found == Property::RequestsBounded)
-            .count()
+        judge(facts).into_iter().filter(|&found| found == Property::RequestsBounded).count()
     }
 
     #[test]
@@ -230,11 +212,7 @@ mod tests {
 
     #[test]
     fn who_is_woken_all_the_time_is_found() {
-        let spins = Fact::Spins {
-            life: 0,
-            inputs: 10_000,
-            within_us: 10,
-        };
+        let spins = Fact::Spins { life: 0, inputs: 10_000, within_us: 10 };
         assert_eq!(judge([(7, spins)]), [Property::RequestsBounded]);
     }
 }

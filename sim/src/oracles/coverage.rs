@@ -31,11 +31,7 @@ pub fn uncovered(shards: &[Coverage]) -> Option<ShardNo> {
             }
         };
     }
-    shards
-        .iter()
-        .zip(covered)
-        .find(|(shard, covered)| shard.open && !covered)
-        .map(|(shard, _)| shard.shard)
+    shards.iter().zip(covered).find(|(shard, covered)| shard.open && !covered).map(|(shard, _)| shard.shard)
 }
 
 #[cfg(test)]
@@ -43,12 +39,7 @@ mod tests {
     use super::*;
 
     fn shard(shard: u32, parents: [Option<u32>; 2], open: bool, lease: Option<Mark>) -> Coverage {
-        Coverage {
-            shard,
-            parents,
-            open,
-            lease,
-        }
+        Coverage { shard, parents, open, lease }
     }
 
     #[test]
@@ -67,10 +58,7 @@ mod tests {
 
     #[test]
     fn an_open_shard_that_is_said_to_have_ended_is_a_hole() {
-        assert_eq!(
-            uncovered(&[shard(0, [None, None], true, Some(Mark::End))]),
-            Some(0)
-        );
+        assert_eq!(uncovered(&[shard(0, [None, None], true, Some(Mark::End))]), Some(0));
         assert_eq!(uncovered(&[]), None);
     }
 }

@@ -60,9 +60,7 @@ impl Delivery {
     }
 
     pub(super) fn processed(&self, shard: ShardNo) -> u64 {
-        self.shards
-            .get(shard as usize)
-            .map_or(0, |progress| progress.done)
+        self.shards.get(shard as usize).map_or(0, |progress| progress.done)
     }
 
     /// The record up to which a checkpoint must cover what was processed; what is gone needs none.
@@ -89,14 +87,7 @@ impl Delivery {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
-            Fact::RowChanged {
-                shard,
-                verb,
-                before,
-                after,
-                from_record,
-                ..
-            } => {
+            Fact::RowChanged { shard, verb, before, after, from_record, .. } => {
                 let progress = self.shard(shard);
                 if rewrites(verb, before, after)
                     || (verb == Some(Verb::Delete) && before.is_some_and(|row| row.checkpoint != Mark::End))
@@ -141,9 +132,7 @@ impl Delivery {
                     Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest => {}
                 }
             }
-            Fact::Placed {
-                shard, from, born, ..
-            } if !of_others => {
+            Fact::Placed { shard, from, born, .. } if !of_others => {
                 let progress = self.shard(shard);
                 if std::mem::take(&mut progress.loose) {
                     // No owner is promised the records that arrived before the row was there.
@@ -156,13 +145,7 @@ impl Delivery {
                 progress.done = progress.done.max(progress.trimmed);
             }
             Fact::Given { shard, through, .. } => self.shard(shard).done = through,
-            Fact::Delivered {
-                life,
-                shard,
-                first,
-                last,
-                ..
-            } => {
+            Fact::Delivered { life, shard, first, last, .. } => {
                 let progress = self.shard(shard);
                 let kept = progress.kept.get(&life).copied().unwrap_or(0);
                 if first > progress.done.max(kept) + 1 && !progress.tampered {
@@ -182,13 +165,7 @@ impl Delivery {
                 progress.delivered = progress.delivered.max(last);
                 self.duplicates += repeated;
             }
-            Fact::Kept {
-                life,
-                shard,
-                first,
-                last,
-                ..
-            } => {
+            Fact::Kept { life, shard, first, last, .. } => {
                 let progress = self.shard(shard);
                 let kept = progress.kept.get(&life).copied().unwrap_or(0);
                 // A gap was reported when the batch was handed over.
@@ -215,13 +192,7 @@ mod tests {
 
     fn checkpointed(record: u64) -> Fact {
         let before = row(Some(0), 1, Mark::TrimHorizon);
-        changed(
-            0,
-            Some(0),
-            Verb::Checkpoint,
-            Some(before),
-            Some(row(Some(0), 2, Mark::At(record))),
-        )
+        changed(0, Some(0), Verb::Checkpoint, Some(before), Some(row(Some(0), 2, Mark::At(record))))
     }
 
     #[test]
@@ -233,10 +204,7 @@ mod tests {
             checkpointed(10),
             delivered(1, 0, 5, 12),
         ];
-        assert_eq!(
-            judge_only(Property::EveryRecordDelivered, good.map(|fact| (1, fact))),
-            []
-        );
+        assert_eq!(judge_only(Property::EveryRecordDelivered, good.map(|fact| (1, fact))), []);
     }
 
     #[test]
@@ -255,12 +223,8 @@ mod tests {
 
     #[test]
     fn a_checkpoint_ahead_of_the_handler_is_found() {
-        let bad = [
-            created(0, Mark::TrimHorizon),
-            delivered(0, 0, 1, 10),
-            processed(0, 0, 7),
-            checkpointed(8),
-        ];
+        let bad =
+            [created(0, Mark::TrimHorizon), delivered(0, 0, 1, 10), processed(0, 0, 7), checkpointed(8)];
         assert_eq!(
             judge_only(Property::EveryRecordDelivered, bad.map(|fact| (1, fact))),
             [Property::EveryRecordDelivered]
@@ -280,33 +244,18 @@ mod tests {
 
     #[test]
     fn what_was_processed_before_the_world_is_not_missed() {
-        let given = Fact::Given {
-            shard: 0,
-            through: 10,
-            ended: false,
-        };
+        let given = Fact::Given { shard: 0, through: 10, ended: false };
         let history = [created(0, Mark::At(10)), delivered(0, 0, 11, 12)];
         let told = [given].into_iter().chain(history.clone());
-        assert_eq!(
-            judge_only(Property::EveryRecordDelivered, told.map(|fact| (1, fact))),
-            []
-        );
-        assert_eq!(
-            judge_only(Property::EveryRecordDelivered, history.map(|fact| (1, fact))).len(),
-            2
-        );
+        assert_eq!(judge_only(Property::EveryRecordDelivered, told.map(|fact| (1, fact))), []);
+        assert_eq!(judge_only(Property::EveryRecordDelivered, history.map(|fact| (1, fact))).len(), 2);
     }
 
     #[test]
     fn a_start_at_latest_of_others_is_loose_until_its_first_checkpoint() {
         let before = row(Some(0), 1, Mark::Latest);
-        let checkpoint = changed(
-            0,
-            Some(0),
-            Verb::Checkpoint,
-            Some(before),
-            Some(row(Some(0), 2, Mark::At(120))),
-        );
+        let checkpoint =
+            changed(0, Some(0), Verb::Checkpoint, Some(before), Some(row(Some(0), 2, Mark::At(120))));
         let start = [
             created(0, Mark::Latest),
             delivered(0, 0, 100, 105),
@@ -314,13 +263,7 @@ mod tests {
             processed(1, 0, 120),
             checkpoint,
         ];
-        assert_eq!(
-            judge_only(
-                Property::EveryRecordDelivered,
-                start.clone().map(|fact| (1, fact))
-            ),
-            []
-        );
+        assert_eq!(judge_only(Property::EveryRecordDelivered, start.clone().map(|fact| (1, fact))), []);
         let skipping = start.into_iter().chain([delivered(0, 0, 122, 130)]);
         assert_eq!(
             judge_only(Property::EveryRecordDelivered, skipping.map(|fact| (1, fact))),
@@ -330,30 +273,10 @@ mod tests {
 
     #[test]
     fn a_start_at_latest_is_loose_until_the_service_has_given_a_place() {
-        let placed = |life| Fact::Placed {
-            life,
-            shard: 0,
-            from: 100,
-            due: 100,
-            floor: 1,
-            born: 100,
-        };
-        let good = [
-            created(0, Mark::Latest),
-            placed(0),
-            placed(1),
-            delivered(1, 0, 100, 105),
-        ];
-        assert_eq!(
-            judge_only(Property::EveryRecordDelivered, good.map(|fact| (1, fact))),
-            []
-        );
-        let bad = [
-            created(0, Mark::Latest),
-            placed(0),
-            placed(1),
-            delivered(1, 0, 105, 110),
-        ];
+        let placed = |life| Fact::Placed { life, shard: 0, from: 100, due: 100, floor: 1, born: 100 };
+        let good = [created(0, Mark::Latest), placed(0), placed(1), delivered(1, 0, 100, 105)];
+        assert_eq!(judge_only(Property::EveryRecordDelivered, good.map(|fact| (1, fact))), []);
+        let bad = [created(0, Mark::Latest), placed(0), placed(1), delivered(1, 0, 105, 110)];
         assert_eq!(
             judge_only(Property::EveryRecordDelivered, bad.map(|fact| (1, fact))),
             [Property::EveryRecordDelivered]
@@ -373,10 +296,8 @@ mod tests {
     #[test]
     fn a_checkpoint_that_another_program_wrote_back_over_its_own_is_not_missed_until_the_lease_moves() {
         let written = |owner, counter, before, after, verb| {
-            let (before, after) = (
-                row(Some(0), counter, Mark::At(before)),
-                row(Some(owner), counter + 1, Mark::At(after)),
-            );
+            let (before, after) =
+                (row(Some(0), counter, Mark::At(before)), row(Some(owner), counter + 1, Mark::At(after)));
             changed(0, Some(owner), verb, Some(before), Some(after))
         };
         let read = [

@@ -27,12 +27,9 @@ impl Ends {
             Fact::Died { life } | Fact::Stopped { life, .. } => {
                 self.permitted.retain(|(of, _), _| *of != life);
             }
-            Fact::Asked {
-                life,
-                ask: Ask::Write(Verb::End),
-                about: Some(shard),
-                ..
-            } if self.permitted.get(&(life, shard)) == Some(&false) => {
+            Fact::Asked { life, ask: Ask::Write(Verb::End), about: Some(shard), .. }
+                if self.permitted.get(&(life, shard)) == Some(&false) =>
+            {
                 verdict.report(Property::EndsPermitted, now, || {
                     format!(
                         "life {life} asked for the end of shard {shard} to be written, which its application has not permitted"
@@ -56,26 +53,10 @@ mod tests {
     use super::*;
     use leasehold_engine::time::Mono;
 
-    const OPENS: Fact = Fact::OpenBegun {
-        life: 0,
-        shard: 1,
-        token: 1,
-    };
-    const CONFIRMS: Fact = Fact::ConfirmsEnd {
-        life: 0,
-        shard: 1,
-        token: 1,
-    };
-    const PERMITS: Fact = Fact::EndPermitted {
-        life: 0,
-        shard: 1,
-        token: 1,
-    };
-    const GIVEN_BACK: Fact = Fact::GivenBack {
-        life: 0,
-        shard: 1,
-        token: 1,
-    };
+    const OPENS: Fact = Fact::OpenBegun { life: 0, shard: 1, token: 1 };
+    const CONFIRMS: Fact = Fact::ConfirmsEnd { life: 0, shard: 1, token: 1 };
+    const PERMITS: Fact = Fact::EndPermitted { life: 0, shard: 1, token: 1 };
+    const GIVEN_BACK: Fact = Fact::GivenBack { life: 0, shard: 1, token: 1 };
     const DELIVERED: Fact = Fact::Delivered {
         life: 0,
         shard: 1,

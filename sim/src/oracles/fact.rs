@@ -65,11 +65,7 @@ pub enum Fact {
     /// A worker found that it cannot go on, and lets go of everything.
     GivesUp { life: LifeNo },
     /// A worker was at work so often in so short a time that it does nothing else any more.
-    Spins {
-        life: LifeNo,
-        inputs: u32,
-        within_us: u64,
-    },
+    Spins { life: LifeNo, inputs: u32, within_us: u64 },
     /// A worker stands still from now on.
     Paused { life: LifeNo },
     /// A worker stood still, and goes on.
@@ -85,26 +81,13 @@ pub enum Fact {
     /// A worker has looked at its clocks, and they show the time for which its machine was suspended.
     ClockRight { life: LifeNo },
     /// A handler asked its fence. `adrift`: no clock of the machine shows that it was suspended.
-    FenceAsked {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-        valid: bool,
-        adrift: bool,
-    },
+    FenceAsked { life: LifeNo, shard: ShardNo, token: u64, valid: bool, adrift: bool },
     /// A worker reaches no service any more.
     CutOff { life: LifeNo },
     /// A shard began to exist.
-    ShardBorn {
-        shard: ShardNo,
-        parents: [Option<ShardNo>; 2],
-    },
+    ShardBorn { shard: ShardNo, parents: [Option<ShardNo>; 2] },
     /// A shard takes no more records; it has this many, and these children.
-    ShardClosed {
-        shard: ShardNo,
-        records: u64,
-        children: Vec<ShardNo>,
-    },
+    ShardClosed { shard: ShardNo, records: u64, children: Vec<ShardNo> },
 
     /// Parts of aggregated records that went to a shard. Their producer counts these as stored, and does not send them again.
     Stored { shard: ShardNo, parts: Vec<u64> },
@@ -117,30 +100,14 @@ pub enum Fact {
     /// From now on the table is not of the stream.
     Foreign,
     /// A worker took a lease, or made its row: whose the row said that it was, and says now.
-    Named {
-        life: LifeNo,
-        shard: ShardNo,
-        before: Whose,
-        after: Whose,
-    },
+    Named { life: LifeNo, shard: ShardNo, before: Whose, after: Whose },
     /// What went before the world: records up to this one were processed. `ended`: its lease has no end to come, or lies below the trim horizon.
-    Given {
-        shard: ShardNo,
-        through: u64,
-        ended: bool,
-    },
+    Given { shard: ShardNo, through: u64, ended: bool },
 
     /// At LATEST or a timestamp, the service gave a worker of ours a place in a shard. `from`: the record there. `due`: what arrived since the
     /// application began there is from this one on. `floor`: what is before this one had arrived long before the start.
     /// `born`: what is before this one had arrived when the row was created or first taken.
-    Placed {
-        life: LifeNo,
-        shard: ShardNo,
-        from: u64,
-        due: u64,
-        floor: u64,
-        born: u64,
-    },
+    Placed { life: LifeNo, shard: ShardNo, from: u64, due: u64, floor: u64, born: u64 },
 
     /// A row changed in the table. `from_record`: the record at which the timestamp of the row begins.
     RowChanged {
@@ -167,32 +134,15 @@ pub enum Fact {
         local: Mono,
     },
     /// A worker was told how a request ended.
-    Answered {
-        life: LifeNo,
-        ask: Ask,
-        about: Option<ShardNo>,
-        op: u64,
-        how: How,
-    },
+    Answered { life: LifeNo, ask: Ask, about: Option<ShardNo>, op: u64, how: How },
     /// An answer to a read is on its way to a worker, over a narrow line, with so many bytes of records.
     OnItsWay { life: LifeNo, op: u64, bytes: u64 },
     /// An answer brought records, and they are kept: from the first to the last, so many bytes.
-    Fetched {
-        life: LifeNo,
-        shard: ShardNo,
-        first: u64,
-        last: u64,
-        bytes: u64,
-    },
+    Fetched { life: LifeNo, shard: ShardNo, first: u64, last: u64, bytes: u64 },
     /// An answer claimed the end of a shard, and named no children.
     EndClaimed { life: LifeNo, shard: ShardNo },
     /// An answer showed a row to a worker. `scanned`: a page of a scan did.
-    Shown {
-        life: LifeNo,
-        shard: ShardNo,
-        row: Row,
-        scanned: bool,
-    },
+    Shown { life: LifeNo, shard: ShardNo, row: Row, scanned: bool },
 
     /// A program that others wrote reads a row: the table shows it as it is now.
     Looked { life: LifeNo, shard: ShardNo },
@@ -201,23 +151,11 @@ pub enum Fact {
     ScanEnded { life: LifeNo },
 
     /// A worker was told to begin with a shard.
-    OpenBegun {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    OpenBegun { life: LifeNo, shard: ShardNo, token: u64 },
     /// The application is ready for it.
-    OpenDone {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    OpenDone { life: LifeNo, shard: ShardNo, token: u64 },
     /// The application was stopped before it was ready, or could not be.
-    OpenFailed {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    OpenFailed { life: LifeNo, shard: ShardNo, token: u64 },
     /// Records were handed to a handler: from the first to the last, nothing left out between them.
     Delivered {
         life: LifeNo,
@@ -229,122 +167,41 @@ pub enum Fact {
         valid_until: Mono,
     },
     /// These are in a batch that was handed over, and the handler is not given them: they belong to other shards.
-    LeftOut {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-        parts: Vec<u64>,
-    },
+    LeftOut { life: LifeNo, shard: ShardNo, token: u64, parts: Vec<u64> },
     /// A handler is done with everything up to and including this record, and has told the worker.
-    Processed {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-        through: u64,
-    },
+    Processed { life: LifeNo, shard: ShardNo, token: u64, through: u64 },
     /// A handler keeps a batch, to acknowledge it later: from the first record to the last.
-    Kept {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-        first: u64,
-        last: u64,
-    },
+    Kept { life: LifeNo, shard: ShardNo, token: u64, first: u64, last: u64 },
     /// A handler gave a kept batch back: nothing that it keeps counts any more.
-    GivenBack {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    GivenBack { life: LifeNo, shard: ShardNo, token: u64 },
     /// A handler was told to acknowledge what it keeps.
-    FlushBegun {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    FlushBegun { life: LifeNo, shard: ShardNo, token: u64 },
     /// It returned.
-    FlushEnded {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    FlushEnded { life: LifeNo, shard: ShardNo, token: u64 },
     /// The application has opened a shard, and wants to permit its end before that is written.
-    ConfirmsEnd {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    ConfirmsEnd { life: LifeNo, shard: ShardNo, token: u64 },
     /// It has answered that the end may be written.
-    EndPermitted {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    EndPermitted { life: LifeNo, shard: ShardNo, token: u64 },
     /// A handler was given this record alone, and failed.
-    RecordFailed {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-        record: u64,
-    },
+    RecordFailed { life: LifeNo, shard: ShardNo, token: u64, record: u64 },
     /// A record is to be given to where the application keeps those that no handler can process.
-    SetAsideBegun {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-        record: u64,
-    },
+    SetAsideBegun { life: LifeNo, shard: ShardNo, token: u64, record: u64 },
     /// It is safe there.
-    SetAside {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-        record: u64,
-    },
+    SetAside { life: LifeNo, shard: ShardNo, token: u64, record: u64 },
     /// That ended, one way or another.
-    SetAsideEnded {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    SetAsideEnded { life: LifeNo, shard: ShardNo, token: u64 },
     /// A worker hands nothing more of a shard over because of this record, until the application resumes the shard.
-    ShardStopped {
-        life: LifeNo,
-        shard: ShardNo,
-        record: u64,
-    },
+    ShardStopped { life: LifeNo, shard: ShardNo, record: u64 },
     /// A handler asked for what was processed to be made durable.
-    CheckpointAsked {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    CheckpointAsked { life: LifeNo, shard: ShardNo, token: u64 },
     /// A handler returned, one way or another.
-    HandlerEnded {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    HandlerEnded { life: LifeNo, shard: ShardNo, token: u64 },
     /// A worker asked a handler to stop.
-    Aborted {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    Aborted { life: LifeNo, shard: ShardNo, token: u64 },
     /// A worker told a call of a handler that it has taken too long.
-    TimedOut {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-    },
+    TimedOut { life: LifeNo, shard: ShardNo, token: u64 },
     /// A worker ended a shard.
-    Closed {
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-        reason: EndReason,
-        local: Mono,
-    },
+    Closed { life: LifeNo, shard: ShardNo, token: u64, reason: EndReason, local: Mono },
 
     /// The application of a life wants nothing more of a shard.
     PauseAsked { life: LifeNo, shard: ShardNo },
@@ -361,20 +218,9 @@ pub enum Fact {
 
     /// What a worker says that it holds, when it says so first or says something else than before; compared with the
     /// truth. `until`: the end of its belief in true time.
-    Holds {
-        life: LifeNo,
-        shard: ShardNo,
-        counter: u64,
-        checkpoint: Mark,
-        open: bool,
-        until: Time,
-    },
+    Holds { life: LifeNo, shard: ShardNo, counter: u64, checkpoint: Mark, open: bool, until: Time },
     /// A worker got the description of a stream. `right`: the description names the stream whose leases the table holds.
-    Described {
-        life: LifeNo,
-        stream: StreamNo,
-        right: bool,
-    },
+    Described { life: LifeNo, stream: StreamNo, right: bool },
     /// A worker of several streams was shown the last page of a stream's shards.
     ShardsListed { life: LifeNo, stream: StreamNo },
     /// A stream of several was deleted, and does not come back.
@@ -382,11 +228,7 @@ pub enum Fact {
     /// The application takes a stream away from a worker of several.
     StreamTakenAway { life: LifeNo, stream: StreamNo },
     /// A worker reads a stream of several no more. `lost`: not because its application took it away.
-    StreamLeft {
-        life: LifeNo,
-        stream: StreamNo,
-        lost: bool,
-    },
+    StreamLeft { life: LifeNo, stream: StreamNo, lost: bool },
     /// A worker reads a stream again that it read no more.
     StreamBack { life: LifeNo, stream: StreamNo },
 

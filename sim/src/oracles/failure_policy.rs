@@ -38,55 +38,36 @@ impl FailurePolicy {
     pub(super) fn new(terms: &Terms) -> Self {
         // One that never gives up has more patience than any other.
         let least = terms.least(|config| config.failure_attempts().wrapping_sub(1));
-        Self {
-            attempts: least.wrapping_add(1),
-            owned: BTreeMap::new(),
-        }
+        Self { attempts: least.wrapping_add(1), owned: BTreeMap::new() }
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
             Fact::OpenBegun { life, shard, token } => {
-                let owned = Owned {
-                    token,
-                    ..Owned::default()
-                };
+                let owned = Owned { token, ..Owned::default() };
                 self.owned.insert((life, shard), owned);
             }
             Fact::Closed { life, shard, .. } => {
                 self.owned.remove(&(life, shard));
             }
             Fact::Died { life } | Fact::Stopped { life, .. } => self.owned.retain(|(of, _), _| *of != life),
-            Fact::RecordFailed {
-                life,
-                shard,
-                token,
-                record,
-            } => {
+            Fact::RecordFailed { life, shard, token, record } => {
                 let owned = self.owned.get_mut(&(life, shard));
                 if let Some(owned) = owned.filter(|known| known.token == token) {
                     owned.fail(record);
                 }
             }
-            Fact::Processed {
-                life, shard, through, ..
-            } => {
+            Fact::Processed { life, shard, through, .. } => {
                 let owned = self.owned.get_mut(&(life, shard));
                 if let Some(owned) = owned.filter(|owned| owned.record <= through) {
                     (owned.record, owned.failed) = (0, 0);
                 }
             }
-            Fact::SetAsideBegun {
-                life, shard, record, ..
-            } => self.judge(now, (life, shard), record, "set aside", verdict),
+            Fact::SetAsideBegun { life, shard, record, .. } => {
+                self.judge(now, (life, shard), record, "set aside", verdict)
+            }
             Fact::ShardStopped { life, shard, record } => {
-                self.judge(
-                    now,
-                    (life, shard),
-                    record,
-                    "given as the reason of a stop",
-                    verdict,
-                );
+                self.judge(now, (life, shard), record, "given as the reason of a stop", verdict);
                 if let Some(owned) = self.owned.get_mut(&(life, shard)) {
                     owned.stopped = true;
                 }
@@ -96,13 +77,9 @@ impl FailurePolicy {
                     (owned.stopped, owned.record, owned.failed) = (false, 0, 0);
                 }
             }
-            Fact::Delivered {
-                life,
-                shard,
-                first,
-                last,
-                ..
-            } if self.owned.get(&(life, shard)).is_some_and(|owned| owned.stopped) => {
+            Fact::Delivered { life, shard, first, last, .. }
+                if self.owned.get(&(life, shard)).is_some_and(|owned| owned.stopped) =>
+            {
                 verdict.report(Property::SetAsideAfterAttempts, now, || {
                     format!(
                         "life {life} handed over records {first} to {last} of shard {shard}, which is stopped because of a record"
@@ -137,37 +114,18 @@ mod tests {
     use super::*;
     use leasehold_engine::time::Mono;
 
-    const OPENED: Fact = Fact::OpenBegun {
-        life: 0,
-        shard: 1,
-        token: 1,
-    };
+    const OPENED: Fact = Fact::OpenBegun { life: 0, shard: 1, token: 1 };
 
     fn failed(record: u64) -> Fact {
-        Fact::RecordFailed {
-            life: 0,
-            shard: 1,
-            token: 1,
-            record,
-        }
+        Fact::RecordFailed { life: 0, shard: 1, token: 1, record }
     }
 
     fn set_aside(record: u64) -> Fact {
-        Fact::SetAsideBegun {
-            life: 0,
-            shard: 1,
-            token: 1,
-            record,
-        }
+        Fact::SetAsideBegun { life: 0, shard: 1, token: 1, record }
     }
 
     fn processed(through: u64) -> Fact {
-        Fact::Processed {
-            life: 0,
-            shard: 1,
-            token: 1,
-            through,
-        }
+        Fact::Processed { life: 0, shard: 1, token: 1, through }
     }
 
     fn judged_with(attempts: u32, facts: &[Fact]) -> usize {
@@ -186,16 +144,8 @@ mod tests {
     fn a_record_is_set_aside_when_it_failed_so_often_in_a_row_alone() {
         assert_eq!(judged(&[OPENED, failed(3), failed(3), set_aside(3)]), 0);
         assert_eq!(judged(&[OPENED, failed(3), set_aside(3)]), 1);
-        assert_eq!(
-            judged(&[OPENED, failed(3), failed(4), set_aside(4)]),
-            1,
-            "another one"
-        );
-        assert_eq!(
-            judged(&[OPENED, failed(3), failed(3), set_aside(4)]),
-            1,
-            "the next one"
-        );
+        assert_eq!(judged(&[OPENED, failed(3), failed(4), set_aside(4)]), 1, "another one");
+        assert_eq!(judged(&[OPENED, failed(3), failed(3), set_aside(4)]), 1, "the next one");
         assert_eq!(judged(&[OPENED, failed(3), failed(3), OPENED, set_aside(3)]), 1);
     }
 
@@ -214,11 +164,7 @@ mod tests {
 
     #[test]
     fn a_stopped_shard_is_handed_nothing_until_it_is_resumed() {
-        let stopped = Fact::ShardStopped {
-            life: 0,
-            shard: 1,
-            record: 3,
-        };
+        let stopped = Fact::ShardStopped { life: 0, shard: 1, record: 3 };
         let delivered = Fact::Delivered {
             life: 0,
             shard: 1,

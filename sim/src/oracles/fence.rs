@@ -43,9 +43,7 @@ impl Fences {
             Fact::OpenBegun { life, shard, token } => {
                 self.begun.insert(shard, (life, token, now));
             }
-            Fact::RowChanged {
-                shard, verb, after, ..
-            } => {
+            Fact::RowChanged { shard, verb, after, .. } => {
                 if verb.is_none() && after.is_none() {
                     self.trespassed(shard);
                 }
@@ -54,13 +52,9 @@ impl Fences {
                     _ => drop(self.named.remove(&shard)),
                 }
             }
-            Fact::FenceAsked {
-                life,
-                shard,
-                token,
-                valid: true,
-                adrift: false,
-            } if self.binding && !self.spoiled.contains(&shard) => {
+            Fact::FenceAsked { life, shard, token, valid: true, adrift: false }
+                if self.binding && !self.spoiled.contains(&shard) =>
+            {
                 if let Some(&(next, theirs, at)) = self.begun.get(&shard)
                     && next != life
                 {
@@ -85,21 +79,11 @@ mod tests {
     use super::*;
 
     fn begins(life: LifeNo, token: u64) -> Fact {
-        Fact::OpenBegun {
-            life,
-            shard: 0,
-            token,
-        }
+        Fact::OpenBegun { life, shard: 0, token }
     }
 
     fn asks(valid: bool, adrift: bool) -> Fact {
-        Fact::FenceAsked {
-            life: 0,
-            shard: 0,
-            token: 1,
-            valid,
-            adrift,
-        }
+        Fact::FenceAsked { life: 0, shard: 0, token: 1, valid, adrift }
     }
 
     fn judged(terms: &Terms, facts: &[Fact]) -> bool {
@@ -123,15 +107,7 @@ mod tests {
     #[test]
     fn who_begins_when_the_row_names_another_life_ends_no_belief() {
         let terms = Terms::plain(config());
-        let names = |life| {
-            changed(
-                0,
-                None,
-                Verb::Take,
-                None,
-                Some(row(Some(life), 5, Mark::TrimHorizon)),
-            )
-        };
+        let names = |life| changed(0, None, Verb::Take, None, Some(row(Some(life), 5, Mark::TrimHorizon)));
         let late = |named| [begins(0, 1), names(named), begins(1, 5), asks(true, false)];
         assert!(!judged(&terms, &late(0)));
         assert!(judged(&terms, &late(1)));
@@ -141,10 +117,7 @@ mod tests {
     fn what_no_clock_shows_is_not_promised() {
         let terms = Terms::plain(config());
         assert!(!judged(&terms, &[begins(0, 1), begins(1, 5), asks(true, true)]));
-        let beyond = Terms {
-            clocks_beyond: true,
-            ..Terms::plain(config())
-        };
+        let beyond = Terms { clocks_beyond: true, ..Terms::plain(config()) };
         assert!(!judged(&beyond, &[begins(0, 1), begins(1, 5), asks(true, false)]));
     }
 }

@@ -15,11 +15,7 @@ pub(super) struct Former {
 
 impl Former {
     pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            unique_names: terms.most(Config::unique_names),
-            last: BTreeMap::new(),
-            ended: BTreeSet::new(),
-        }
+        Self { unique_names: terms.most(Config::unique_names), last: BTreeMap::new(), ended: BTreeSet::new() }
     }
 
     pub(super) fn observe(&mut self, fact: &Fact) {

@@ -39,14 +39,7 @@ impl Given {
     }
 
     pub(super) fn observe(&mut self, fact: &Fact) {
-        let Fact::RowChanged {
-            shard,
-            verb,
-            before,
-            after,
-            ..
-        } = *fact
-        else {
+        let Fact::RowChanged { shard, verb, before, after, .. } = *fact else {
             return;
         };
         // Hash keys or the name of the stream are written beside what owners say.
@@ -61,8 +54,7 @@ impl Given {
             Some(Verb::HandOver | Verb::Release) if owner.is_some() => {
                 if self.asked.remove(&shard) == owner {
                     self.given.insert(shard);
-                    self.rows
-                        .extend(owner.zip(after).map(|(owner, row)| (shard, (owner, row.counter))));
+                    self.rows.extend(owner.zip(after).map(|(owner, row)| (shard, (owner, row.counter))));
                 }
             }
             // The next owner asks for it, or an operator does in its place.
@@ -109,24 +101,9 @@ mod tests {
     fn what_is_handed_over_stays_given_though_another_next_owner_is_named() {
         let owned = |owner, counter| row(Some(owner), counter, Mark::TrimHorizon);
         let mut given = Given::new(&Terms::plain(crate::swarm::named(true)));
-        let claimed = Row {
-            next: Some(Owner::Life(1)),
-            ..owned(0, 3)
-        };
-        let (handed, named) = (
-            owned(1, 4),
-            Row {
-                next: Some(Owner::Life(2)),
-                ..owned(1, 4)
-            },
-        );
-        given.observe(&changed(
-            0,
-            Some(1),
-            Verb::Claim,
-            Some(owned(0, 3)),
-            Some(claimed),
-        ));
+        let claimed = Row { next: Some(Owner::Life(1)), ..owned(0, 3) };
+        let (handed, named) = (owned(1, 4), Row { next: Some(Owner::Life(2)), ..owned(1, 4) });
+        given.observe(&changed(0, Some(1), Verb::Claim, Some(owned(0, 3)), Some(claimed)));
         assert!(!given.is(0, claimed));
         given.observe(&changed(0, Some(0), Verb::HandOver, Some(claimed), Some(handed)));
         assert!(given.is(0, handed));

@@ -23,13 +23,7 @@ pub(super) struct HandOvers {
 impl HandOvers {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
-            Fact::RowChanged {
-                shard,
-                verb,
-                before,
-                after,
-                ..
-            } => {
+            Fact::RowChanged { shard, verb, before, after, .. } => {
                 if verb.is_none() {
                     self.removed.insert(shard);
                 }
@@ -45,15 +39,13 @@ impl HandOvers {
                     self.gone.remove(&(shard, life));
                 }
             }
-            Fact::Processed {
-                life, shard, through, ..
-            } => {
+            Fact::Processed { life, shard, through, .. } => {
                 let done = self.done.entry((shard, life)).or_default();
                 *done = through.max(*done);
             }
-            Fact::Delivered {
-                life, shard, first, ..
-            } if self.gone.contains(&(shard, life)) && !self.removed.contains(&shard) => {
+            Fact::Delivered { life, shard, first, .. }
+                if self.gone.contains(&(shard, life)) && !self.removed.contains(&shard) =>
+            {
                 verdict.report(Property::HandOverCompletes, now, || {
                     format!("life {life} handed over shard {shard}, and gave record {first} of it to its handler after that")
                 });
@@ -103,10 +95,7 @@ mod tests {
     use super::*;
 
     fn handing_over(counter: u64, checkpoint: Mark) -> Row {
-        Row {
-            next: Some(Owner::Life(1)),
-            ..row(Some(0), counter, checkpoint)
-        }
+        Row { next: Some(Owner::Life(1)), ..row(Some(0), counter, checkpoint) }
     }
 
     /// Life 0 takes the shard and processes ten records; then somebody begins to hand it over to life 1.
@@ -137,11 +126,7 @@ mod tests {
         assert_eq!(judged([done(Mark::At(9), 1)]), 1);
         assert_eq!(judged([done(Mark::TrimHorizon, 1)]), 1);
         let stopping = Fact::ShutdownAsked { life: 0 };
-        assert_eq!(
-            judged([stopping, done(Mark::At(9), 1)]),
-            0,
-            "there was no time for more"
-        );
+        assert_eq!(judged([stopping, done(Mark::At(9), 1)]), 0, "there was no time for more");
     }
 
     #[test]

@@ -26,10 +26,7 @@ const SLACK_US: u64 = 50_000;
 
 impl Heed {
     pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            binding: !terms.clocks_beyond,
-            beliefs: BTreeMap::new(),
-        }
+        Self { binding: !terms.clocks_beyond, beliefs: BTreeMap::new() }
     }
 
     fn of_life(&mut self, life: LifeNo) -> impl Iterator<Item = &mut Belief> {
@@ -39,17 +36,15 @@ impl Heed {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
-            Fact::Holds {
-                life, shard, until, ..
-            } => self.beliefs.entry((life, shard)).or_default().until = until,
+            Fact::Holds { life, shard, until, .. } => {
+                self.beliefs.entry((life, shard)).or_default().until = until
+            }
             Fact::HoldsNoMore { life, shard } => {
                 if let Some(belief) = self.beliefs.get_mut(&(life, shard)) {
                     belief.until = belief.until.min(now);
                 }
             }
-            Fact::Delivered {
-                life, shard, token, ..
-            } => {
+            Fact::Delivered { life, shard, token, .. } => {
                 if let Some(belief) = self.beliefs.get_mut(&(life, shard)) {
                     belief.handling = Some(token);
                     belief.told = false;
@@ -114,20 +109,12 @@ mod tests {
     }
 
     fn ended(at: u64) -> (u64, Fact) {
-        let ended = Fact::HandlerEnded {
-            life: 0,
-            shard: 0,
-            token: 1,
-        };
+        let ended = Fact::HandlerEnded { life: 0, shard: 0, token: 1 };
         (at, ended)
     }
 
     fn aborted(at: u64) -> (u64, Fact) {
-        let aborted = Fact::Aborted {
-            life: 0,
-            shard: 0,
-            token: 1,
-        };
+        let aborted = Fact::Aborted { life: 0, shard: 0, token: 1 };
         (at, aborted)
     }
 
@@ -140,26 +127,16 @@ mod tests {
         assert_eq!(judged(vec![ended(4 * SECOND)]), 0, "done before");
         assert_eq!(judged(vec![aborted(5 * SECOND), ended(9 * SECOND)]), 0, "told");
         assert_eq!(judged(vec![ended(9 * SECOND)]), 1, "it ran out");
-        assert_eq!(
-            judged(vec![lost(2 * SECOND), ended(4 * SECOND)]),
-            1,
-            "it was lost"
-        );
+        assert_eq!(judged(vec![lost(2 * SECOND), ended(4 * SECOND)]), 1, "it was lost");
         let told = vec![lost(2 * SECOND), aborted(2 * SECOND), ended(4 * SECOND)];
         assert_eq!(judged(told), 0);
     }
 
     #[test]
     fn who_stood_still_or_has_a_bad_clock_is_excused() {
-        let resumed = Fact::Resumed {
-            life: 0,
-            stood: 4 * SECOND,
-        };
+        let resumed = Fact::Resumed { life: 0, stood: 4 * SECOND };
         assert_eq!(judged(vec![(9 * SECOND, resumed), ended(9 * SECOND)]), 0);
-        let terms = Terms {
-            clocks_beyond: true,
-            ..Terms::plain(super::super::history::config())
-        };
+        let terms = Terms { clocks_beyond: true, ..Terms::plain(super::super::history::config()) };
         let found = judge_under(&terms, history(vec![ended(9 * SECOND)]));
         assert!(!found.contains(&Property::DoubleProcessingBounded));
     }

@@ -11,10 +11,7 @@ pub(super) fn config() -> Config {
 
 /// What one oracle has to say; the histories of its tests are too short for the others.
 pub(super) fn judge_only(property: Property, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
-    judge(facts)
-        .into_iter()
-        .filter(|&found| found == property)
-        .collect()
+    judge(facts).into_iter().filter(|&found| found == property).collect()
 }
 
 pub(super) fn judge(facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
@@ -37,38 +34,17 @@ fn judge_by(mut oracles: Oracles, facts: impl IntoIterator<Item = (u64, Fact)>) 
         oracles.observe(at, &fact);
         oracles.look(at);
     }
-    oracles
-        .verdict
-        .violations()
-        .iter()
-        .map(|violation| violation.property)
-        .collect()
+    oracles.verdict.violations().iter().map(|violation| violation.property).collect()
 }
 
 pub(super) fn row(owner: Option<u32>, counter: u64, checkpoint: Mark) -> Row {
-    Row {
-        owner: owner.map(Owner::Life),
-        next: None,
-        counter,
-        checkpoint,
-    }
+    Row { owner: owner.map(Owner::Life), next: None, counter, checkpoint }
 }
 
 pub(super) fn changed(
-    shard: u32,
-    by: Option<u32>,
-    verb: Verb,
-    before: Option<Row>,
-    after: Option<Row>,
+    shard: u32, by: Option<u32>, verb: Verb, before: Option<Row>, after: Option<Row>,
 ) -> Fact {
-    Fact::RowChanged {
-        shard,
-        by,
-        verb: Some(verb),
-        before,
-        after,
-        from_record: 1,
-    }
+    Fact::RowChanged { shard, by, verb: Some(verb), before, after, from_record: 1 }
 }
 
 pub(super) fn created(shard: u32, checkpoint: Mark) -> Fact {
@@ -76,24 +52,11 @@ pub(super) fn created(shard: u32, checkpoint: Mark) -> Fact {
 }
 
 pub(super) fn delivered(life: u32, shard: u32, first: u64, last: u64) -> Fact {
-    Fact::Delivered {
-        life,
-        shard,
-        token: 1,
-        first,
-        last,
-        local: Mono(0),
-        valid_until: Mono(1),
-    }
+    Fact::Delivered { life, shard, token: 1, first, last, local: Mono(0), valid_until: Mono(1) }
 }
 
 pub(super) fn processed(life: u32, shard: u32, through: u64) -> Fact {
-    Fact::Processed {
-        life,
-        shard,
-        token: 1,
-        through,
-    }
+    Fact::Processed { life, shard, token: 1, through }
 }
 
 pub(super) fn asked(life: u32, ask: Ask, shard: u32, op: u64, guard: u64, local: u64) -> Fact {
@@ -109,11 +72,5 @@ pub(super) fn asked(life: u32, ask: Ask, shard: u32, op: u64, guard: u64, local:
 }
 
 pub(super) fn answered(life: u32, ask: Ask, shard: u32, op: u64, how: How) -> Fact {
-    Fact::Answered {
-        life,
-        ask,
-        about: Some(shard),
-        op,
-        how,
-    }
+    Fact::Answered { life, ask, about: Some(shard), op, how }
 }

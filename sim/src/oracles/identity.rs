@@ -20,10 +20,7 @@ pub(super) struct Identity {
 
 impl Identity {
     pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            streams: Streams::new(terms.streams),
-            ..Self::default()
-        }
+        Self { streams: Streams::new(terms.streams), ..Self::default() }
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
@@ -89,23 +86,14 @@ mod tests {
     use super::*;
 
     fn judged(facts: Vec<Fact>) -> usize {
-        judge_only(
-            Property::ForeignTablesRefused,
-            facts.into_iter().map(|fact| (1, fact)),
-        )
-        .len()
+        judge_only(Property::ForeignTablesRefused, facts.into_iter().map(|fact| (1, fact))).len()
     }
 
     #[test]
     fn what_is_taken_names_this_stream_from_then_on_and_named_no_other_before() {
         let named = |before, after| {
             let (life, shard) = (0, 0);
-            judged(vec![Fact::Named {
-                life,
-                shard,
-                before,
-                after,
-            }])
+            judged(vec![Fact::Named { life, shard, before, after }])
         };
         for before in [Whose::Nobody, Whose::This] {
             assert_eq!(named(before, Whose::This), 0);
@@ -123,35 +111,18 @@ mod tests {
         assert_eq!(judged(vec![told(true), take()]), 0);
         assert_eq!(judged(vec![told(true), told(false), take()]), 1);
         assert_eq!(judged(vec![told(true), told(false), told(true), take()]), 0);
-        assert_eq!(
-            judged(vec![told(false), take()]),
-            0,
-            "it has not found its stream"
-        );
+        assert_eq!(judged(vec![told(false), take()]), 0, "it has not found its stream");
     }
 
     #[test]
     fn a_worker_that_begins_with_a_table_of_another_stream_must_leave_it_alone() {
         let boot = Fact::Booted { life: 0, worker: 0 };
         let before = row(None, 1, Mark::At(5));
-        let take = changed(
-            0,
-            Some(0),
-            Verb::Take,
-            Some(before),
-            Some(row(Some(0), 2, Mark::At(5))),
-        );
+        let take = changed(0, Some(0), Verb::Take, Some(before), Some(row(Some(0), 2, Mark::At(5))));
         assert_eq!(judged(vec![Fact::Foreign, boot.clone(), take.clone()]), 1);
-        assert_eq!(
-            judged(vec![Fact::Foreign, boot.clone(), delivered(0, 0, 6, 7)]),
-            1
-        );
+        assert_eq!(judged(vec![Fact::Foreign, boot.clone(), delivered(0, 0, 6, 7)]), 1);
         assert_eq!(judged(vec![Fact::Foreign, boot.clone()]), 0);
         assert_eq!(judged(vec![boot.clone(), take.clone()]), 0);
-        assert_eq!(
-            judged(vec![boot, Fact::Foreign, take]),
-            0,
-            "what it began before, it may end"
-        );
+        assert_eq!(judged(vec![boot, Fact::Foreign, take]), 0, "what it began before, it may end");
     }
 }

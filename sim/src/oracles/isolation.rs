@@ -129,10 +129,7 @@ impl Progress {
 
     /// When a checkpoint must have been sent.
     fn due(&self, now: Time, lane: &Lane, bounds: &Bounds) -> Time {
-        let Some(owed) = self
-            .owed
-            .filter(|_| lane.used && lane.open.is_empty() && now < self.until)
-        else {
+        let Some(owed) = self.owed.filter(|_| lane.used && lane.open.is_empty() && now < self.until) else {
             return Time::MAX;
         };
         let after = lane.last.saturating_add(bounds.pause(lane.failures));
@@ -167,13 +164,7 @@ impl Isolation {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         self.throttling.observe(now, fact);
         match *fact {
-            Fact::Asked {
-                life,
-                about: Some(shard),
-                op,
-                ask,
-                ..
-            } if is_of_lease(ask) => {
+            Fact::Asked { life, about: Some(shard), op, ask, .. } if is_of_lease(ask) => {
                 self.compare_lease(now, life, shard, verdict);
                 let (lane, progress) = self.lease(life, shard);
                 lane.asked(now, op);
@@ -181,66 +172,31 @@ impl Isolation {
                     progress.put_off(now);
                 }
             }
-            Fact::Answered {
-                life,
-                about: Some(shard),
-                op,
-                ask,
-                how,
-                ..
-            } if is_of_lease(ask) => {
+            Fact::Answered { life, about: Some(shard), op, ask, how, .. } if is_of_lease(ask) => {
                 if let Some((lane, _)) = self.life(life).leases.get_mut(&shard) {
                     lane.answered(now, op, ask, how);
                 }
             }
-            Fact::Asked {
-                life,
-                ask: Ask::ScanPage,
-                op,
-                ..
-            } => {
+            Fact::Asked { life, ask: Ask::ScanPage, op, .. } => {
                 self.compare_scans(now, life, verdict);
                 let scans = &mut self.life(life).scans;
                 scans.used = true;
                 scans.asked(now, op);
             }
-            Fact::Answered {
-                life,
-                ask: ask @ Ask::ScanPage,
-                op,
-                how,
-                ..
-            } => self.life(life).scans.answered(now, op, ask, how),
-            Fact::Asked {
-                life,
-                ask: Ask::ListShards,
-                ..
-            } => self.life(life).listed = true,
+            Fact::Answered { life, ask: ask @ Ask::ScanPage, op, how, .. } => {
+                self.life(life).scans.answered(now, op, ask, how)
+            }
+            Fact::Asked { life, ask: Ask::ListShards, .. } => self.life(life).listed = true,
             // A rest is counted from the end of the listing, and what failed before waits for it, too.
-            Fact::Answered {
-                life,
-                ask: Ask::ListShards | Ask::ListMore,
-                ..
-            } => self.life(life).rest(now),
-            Fact::Asked {
-                life,
-                ask: ask @ (Ask::Setup | Ask::DescribeStream(_)),
-                op,
-                ..
-            } => {
+            Fact::Answered { life, ask: Ask::ListShards | Ask::ListMore, .. } => self.life(life).rest(now),
+            Fact::Asked { life, ask: ask @ (Ask::Setup | Ask::DescribeStream(_)), op, .. } => {
                 self.compare_setups(now, life, verdict);
                 self.life(life).setup(ask).asked(now, op);
             }
-            Fact::Answered {
-                life,
-                ask: ask @ (Ask::Setup | Ask::DescribeStream(_)),
-                op,
-                how,
-                ..
-            } => self.life(life).set_up(now, op, ask, how),
-            Fact::Holds {
-                life, shard, until, ..
-            } => {
+            Fact::Answered { life, ask: ask @ (Ask::Setup | Ask::DescribeStream(_)), op, how, .. } => {
+                self.life(life).set_up(now, op, ask, how)
+            }
+            Fact::Holds { life, shard, until, .. } => {
                 let (lane, progress) = self.lease(life, shard);
                 if !lane.used {
                     (lane.used, lane.last, lane.failures) = (true, now, 0);
@@ -260,20 +216,9 @@ impl Isolation {
                 let leaving = self.life(life).stopping;
                 let closed = self.closed.contains(&shard);
                 let until = self.lease(life, shard).1.until;
-                self.lease(life, shard).1 = Progress {
-                    token,
-                    until,
-                    leaving,
-                    closed,
-                    ..Progress::default()
-                };
+                self.lease(life, shard).1 = Progress { token, until, leaving, closed, ..Progress::default() };
             }
-            Fact::Processed {
-                life,
-                shard,
-                token,
-                through,
-            } => {
+            Fact::Processed { life, shard, token, through } => {
                 let durable = self.durable.get(shard as usize).copied().flatten();
                 let (_, progress) = self.lease(life, shard);
                 if progress.token == token && through > progress.through {
@@ -293,12 +238,9 @@ impl Isolation {
                 let (_, progress) = self.lease(life, shard);
                 (progress.owed, progress.asked) = (None, None);
             }
-            Fact::RowChanged {
-                shard,
-                before,
-                after: Some(row),
-                ..
-            } if before.is_none_or(|before| before.checkpoint != row.checkpoint) => {
+            Fact::RowChanged { shard, before, after: Some(row), .. }
+                if before.is_none_or(|before| before.checkpoint != row.checkpoint) =>
+            {
                 let index = shard as usize;
                 if self.durable.len() <= index {
                     self.durable.resize(index + 1, None);
@@ -383,10 +325,8 @@ impl Isolation {
 
     fn compare_lease(&mut self, now: Time, life: LifeNo, shard: ShardNo, verdict: &mut Verdict) {
         let bounds = &self.bounds;
-        let Some((lane, progress)) = self
-            .lives
-            .get_mut(life as usize)
-            .and_then(|life| life.leases.get_mut(&shard))
+        let Some((lane, progress)) =
+            self.lives.get_mut(life as usize).and_then(|life| life.leases.get_mut(&shard))
         else {
             return;
         };

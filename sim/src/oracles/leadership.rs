@@ -13,10 +13,7 @@ pub(super) struct Leadership {
 
 impl Leadership {
     pub(super) fn listers(&self, since: Time) -> impl Iterator<Item = LifeNo> {
-        self.listed
-            .iter()
-            .filter(move |(_, at)| **at >= since)
-            .map(|(life, _)| *life)
+        self.listed.iter().filter(move |(_, at)| **at >= since).map(|(life, _)| *life)
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
@@ -24,19 +21,10 @@ impl Leadership {
             Fact::ShutdownAsked { life } => {
                 self.stopping.insert(life);
             }
-            Fact::Asked {
-                life,
-                ask: Ask::ListShards,
-                ..
-            } => {
+            Fact::Asked { life, ask: Ask::ListShards, .. } => {
                 self.listed.insert(life, now);
             }
-            Fact::Asked {
-                life,
-                ask: Ask::Write(Verb::Take),
-                about,
-                ..
-            } if self.stopping.contains(&life) => {
+            Fact::Asked { life, ask: Ask::Write(Verb::Take), about, .. } if self.stopping.contains(&life) => {
                 verdict.report(Property::OneLeader, now, || {
                     format!("life {life} was told to stop, and tried to take shard {about:?} after that")
                 });

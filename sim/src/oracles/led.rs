@@ -133,24 +133,13 @@ impl Led {
     }
 
     pub(super) fn observe(
-        &mut self,
-        now: Time,
-        fact: &Fact,
-        others: &BTreeSet<LifeNo>,
-        verdict: &mut Verdict,
+        &mut self, now: Time, fact: &Fact, others: &BTreeSet<LifeNo>, verdict: &mut Verdict,
     ) {
         if !self.is_on {
             return;
         }
         match *fact {
-            Fact::RowChanged {
-                shard,
-                by,
-                verb,
-                before,
-                after,
-                ..
-            } => {
+            Fact::RowChanged { shard, by, verb, before, after, .. } => {
                 let ours = by.filter(|life| self.is_followed(now) && !others.contains(life));
                 if let (Some(life), Some(verb)) = (ours, verb) {
                     self.judge(now, (life, shard, verb), (before, after), others, verdict);
@@ -207,12 +196,7 @@ impl Led {
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 self.lives.entry(life).or_default().stopping = true;
             }
-            Fact::Answered {
-                life,
-                ask,
-                how: How::NotSent | How::Unknown,
-                ..
-            } => {
+            Fact::Answered { life, ask, how: How::NotSent | How::Unknown, .. } => {
                 let known = self.lives.entry(life).or_default();
                 match ask {
                     Ask::Members => (known.unheard, known.hindered) = (Some(now), Some(now)),
@@ -233,12 +217,7 @@ impl Led {
         let names = |row: Option<Row>| row.map(|row| (row.owner, row.next));
         if names(truth.row) != names(after) {
             (truth.named, truth.assigned) = (now, None);
-            if let Some(Row {
-                owner: Some(Owner::Life(owner)),
-                next: None,
-                ..
-            }) = after.filter(is_open)
-            {
+            if let Some(Row { owner: Some(Owner::Life(owner)), next: None, .. }) = after.filter(is_open) {
                 truth.assigned = Some(owner).filter(|owner| by != Some(*owner));
             }
         }
@@ -288,11 +267,7 @@ impl Led {
             reports.is_none_or(|(_, last)| last + WORKER_EXPIRY.0 + self.doubt < now)
         };
         let renews = |truth: &&Truth| now < truth.renewed + self.lease && truth.named + self.doubt < now;
-        let owners = self
-            .rows
-            .iter()
-            .filter(renews)
-            .filter_map(|truth| truth.row?.owner);
+        let owners = self.rows.iter().filter(renews).filter_map(|truth| truth.row?.owner);
         for owner in owners {
             if let Owner::Life(owner) = owner
                 && silent(owner)
@@ -307,9 +282,7 @@ impl Led {
     /// Whether every worker has known for a while that some other program's worker lives, so that a leader assigns.
     fn is_led(&self, now: Time, others: &BTreeSet<LifeNo>) -> bool {
         let unsure = self.doubt + REPORT_INTERVAL.0;
-        let known = others
-            .iter()
-            .filter_map(|life| Some((*life, self.lives.get(life)?)));
+        let known = others.iter().filter_map(|life| Some((*life, self.lives.get(life)?)));
         // Where clocks are set, a report tells nothing certain of who lives.
         let mut known = known.filter(|(life, _)| !self.wall_steps || self.owns(now, *life));
         known.any(|(_, life)| {
@@ -326,9 +299,7 @@ impl Led {
     fn owns(&self, now: Time, life: LifeNo) -> bool {
         let is_of = |row: Row| is_open(&row) && row.owner == Some(Owner::Life(life));
         let lately = |truth: &Truth| now < truth.renewed.max(truth.named) + self.silence;
-        self.rows
-            .iter()
-            .any(|truth| truth.row.is_some_and(is_of) && lately(truth))
+        self.rows.iter().any(|truth| truth.row.is_some_and(is_of) && lately(truth))
     }
 
     /// Whether a life has the lock, or had it when it decided what it does now.
@@ -380,16 +351,11 @@ impl Led {
 impl Led {
     fn look_for_silent(&mut self, now: Time, others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
         let (led, period) = (self.is_led(now, others), REPORT_INTERVAL.0 + self.doubt);
-        let ours = self
-            .lives
-            .iter_mut()
-            .filter(|(life, _)| led && !others.contains(life));
+        let ours = self.lives.iter_mut().filter(|(life, _)| led && !others.contains(life));
         for (life, known) in ours {
             let lives = known.over.is_none() && !known.stopping && !known.stands && !known.blocked;
-            let last = known
-                .reports
-                .map_or(known.since, |(_, last)| last.max(known.since))
-                .max(known.reported);
+            let last =
+                known.reports.map_or(known.since, |(_, last)| last.max(known.since)).max(known.reported);
             let hindered = known.hindered.is_some_and(|at| last + period <= at + self.doubt);
             if lives && !hindered && last + period < known.scanned {
                 known.reports = known.reports.map(|(since, _)| (since, now));

@@ -44,12 +44,11 @@ impl Memory {
     fn observe(&mut self, now: Time, fact: &Fact) {
         match *fact {
             Fact::StreamLeft { life, .. } => drop(self.left_stream.insert(life, now)),
-            Fact::RowChanged {
-                shard,
-                before: Some(before),
-                after: Some(after),
-                ..
-            } if after.counter < before.counter => drop(self.set_back.insert(shard, now)),
+            Fact::RowChanged { shard, before: Some(before), after: Some(after), .. }
+                if after.counter < before.counter =>
+            {
+                let _ = self.set_back.insert(shard, now);
+            }
             _ => {}
         }
     }
@@ -104,10 +103,7 @@ impl Lifecycle {
             edited: BTreeSet::new(),
             anew: Default::default(),
             blocked: BTreeSet::new(),
-            memory: Memory {
-                tells_time: terms.config.policies().life.tells_time(),
-                ..Memory::default()
-            },
+            memory: Memory { tells_time: terms.config.policies().life.tells_time(), ..Memory::default() },
             ended: BTreeSet::new(),
             ends: BTreeSet::new(),
         }
@@ -135,11 +131,7 @@ impl Lifecycle {
     }
 
     fn forget(&mut self, life: LifeNo) {
-        let keys: Vec<_> = self
-            .stages
-            .range((life, 0)..=(life, ShardNo::MAX))
-            .map(|(key, _)| *key)
-            .collect();
+        let keys: Vec<_> = self.stages.range((life, 0)..=(life, ShardNo::MAX)).map(|(key, _)| *key).collect();
         for key in keys {
             self.stages.remove(&key);
         }
@@ -167,12 +159,7 @@ impl Lifecycle {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         self.memory.observe(now, fact);
         match *fact {
-            Fact::Processed {
-                life,
-                shard,
-                token,
-                through,
-            } => {
+            Fact::Processed { life, shard, token, through } => {
                 if matches!(self.stages.get(&(life, shard)), Some((open, _)) if *open == token) {
                     let known = self.through.entry((life, shard)).or_default();
                     *known = through.max(*known);
@@ -197,9 +184,7 @@ impl Lifecycle {
             Fact::OpenDone { life, shard, token } => {
                 self.step(now, life, shard, token, Stage::Opening, Stage::Open, verdict)
             }
-            Fact::Delivered {
-                life, shard, token, ..
-            } => {
+            Fact::Delivered { life, shard, token, .. } => {
                 self.step(now, life, shard, token, Stage::Open, Stage::Handling, verdict);
             }
             Fact::OpenFailed { life, shard, token } => {
@@ -219,19 +204,10 @@ impl Lifecycle {
                     entry.1 = Stage::Open;
                 }
             }
-            Fact::Asked {
-                life,
-                ask: Ask::Write(Verb::End),
-                about: Some(shard),
-                ..
-            } => drop(self.ends.insert((life, shard))),
-            Fact::Closed {
-                life,
-                shard,
-                token,
-                reason,
-                ..
-            } => {
+            Fact::Asked { life, ask: Ask::Write(Verb::End), about: Some(shard), .. } => {
+                let _ = self.ends.insert((life, shard));
+            }
+            Fact::Closed { life, shard, token, reason, .. } => {
                 // If the row is gone after that, the write may have been applied, and the row cleaned up.
                 let removed = self.anew.contains(&shard) && self.ends.contains(&(life, shard));
                 if reason == EndReason::ShardEnded && !removed && !self.ended.contains(&shard) {
@@ -257,13 +233,7 @@ impl Lifecycle {
                     });
                 }
             }
-            Fact::RowChanged {
-                shard,
-                after,
-                verb,
-                by,
-                ..
-            } => {
+            Fact::RowChanged { shard, after, verb, by, .. } => {
                 if let Some(row) = after {
                     let durable = self.durable.entry(shard).or_insert(row.checkpoint);
                     *durable = row.checkpoint.max(*durable);
@@ -322,12 +292,7 @@ impl Lifecycle {
                     shutdown.troubled = true;
                 }
             }
-            Fact::Answered {
-                life,
-                ask: Ask::Write(_) | Ask::Read,
-                how,
-                ..
-            } if how != How::Applied => {
+            Fact::Answered { life, ask: Ask::Write(_) | Ask::Read, how, .. } if how != How::Applied => {
                 if let Some(shutdown) = self.shutdowns.get_mut(&life) {
                     shutdown.troubled = true;
                 }
@@ -368,13 +333,7 @@ impl Lifecycle {
 
     #[allow(clippy::too_many_arguments, reason = "it takes a fact apart")]
     fn step(
-        &mut self,
-        now: Time,
-        life: LifeNo,
-        shard: ShardNo,
-        token: u64,
-        from: Stage,
-        to: Stage,
+        &mut self, now: Time, life: LifeNo, shard: ShardNo, token: u64, from: Stage, to: Stage,
         verdict: &mut Verdict,
     ) {
         let entry = self.stages.insert((life, shard), (token, to));

@@ -58,11 +58,7 @@ impl Lineage {
             Some(ended) => !ended,
             None if state.had_row => !state.ended,
             None if state.forgotten => false,
-            None => state
-                .parents
-                .into_iter()
-                .flatten()
-                .any(|parent| self.was_leased(parent)),
+            None => state.parents.into_iter().flatten().any(|parent| self.was_leased(parent)),
         }
     }
 
@@ -135,23 +131,12 @@ impl Lineage {
             }
             Fact::Forgotten { shard } => self.shard(shard).forgotten = true,
             Fact::ChildrenMisread { shard } => self.shard(shard).misread = true,
-            Fact::ShardClosed {
-                shard, ref children, ..
-            } => self.shard(shard).children = children.clone(),
-            Fact::Given {
-                shard, ended: true, ..
-            } => {
+            Fact::ShardClosed { shard, ref children, .. } => self.shard(shard).children = children.clone(),
+            Fact::Given { shard, ended: true, .. } => {
                 let state = self.shard(shard);
                 (state.had_row, state.ended) = (true, true);
             }
-            Fact::RowChanged {
-                shard,
-                by,
-                verb,
-                before,
-                after,
-                ..
-            } => {
+            Fact::RowChanged { shard, by, verb, before, after, .. } => {
                 let state = self.shard(shard);
                 state.row = after.map(|row| row.checkpoint == Mark::End);
                 state.had_row |= after.is_some();
@@ -211,9 +196,7 @@ impl Lineage {
                     }
                 }
             }
-            Fact::Delivered {
-                life, shard, first, ..
-            } => {
+            Fact::Delivered { life, shard, first, .. } => {
                 for parent in self.shard(shard).parents.into_iter().flatten() {
                     if self.is_unfinished(parent) {
                         verdict.report(Property::ParentsFirst, now, || {
@@ -237,21 +220,11 @@ mod tests {
 
     fn family() -> Vec<Fact> {
         let mut facts = vec![
-            Fact::ShardBorn {
-                shard: 0,
-                parents: [None, None],
-            },
+            Fact::ShardBorn { shard: 0, parents: [None, None] },
             created(0, Mark::TrimHorizon),
-            Fact::ShardClosed {
-                shard: 0,
-                records: 0,
-                children: vec![1, 2],
-            },
+            Fact::ShardClosed { shard: 0, records: 0, children: vec![1, 2] },
         ];
-        facts.extend([1, 2].map(|shard| Fact::ShardBorn {
-            shard,
-            parents: [Some(0), None],
-        }));
+        facts.extend([1, 2].map(|shard| Fact::ShardBorn { shard, parents: [Some(0), None] }));
         facts
     }
 
@@ -261,10 +234,7 @@ mod tests {
     }
 
     fn judged(more: impl IntoIterator<Item = Fact>) -> Vec<Property> {
-        judge_only(
-            Property::ParentsFirst,
-            family().into_iter().chain(more).map(|fact| (1, fact)),
-        )
+        judge_only(Property::ParentsFirst, family().into_iter().chain(more).map(|fact| (1, fact)))
     }
 
     #[test]
@@ -277,15 +247,8 @@ mod tests {
     #[test]
     fn a_child_between_two_beginnings_at_the_tip_needs_no_lease() {
         let grandchild = [
-            Fact::ShardClosed {
-                shard: 2,
-                records: 0,
-                children: vec![3],
-            },
-            Fact::ShardBorn {
-                shard: 3,
-                parents: [Some(2), None],
-            },
+            Fact::ShardClosed { shard: 2, records: 0, children: vec![3] },
+            Fact::ShardBorn { shard: 3, parents: [Some(2), None] },
         ];
         let close = [created(1, Mark::TrimHorizon), end()];
         let at = |start| {
@@ -301,14 +264,8 @@ mod tests {
     fn below_a_changed_row_nothing_is_known_of_those_without_a_lease() {
         let judged = |verb: Option<Verb>| {
             let between = [
-                Fact::ShardBorn {
-                    shard: 3,
-                    parents: [Some(1), None],
-                },
-                Fact::ShardBorn {
-                    shard: 4,
-                    parents: [Some(3), None],
-                },
+                Fact::ShardBorn { shard: 3, parents: [Some(1), None] },
+                Fact::ShardBorn { shard: 4, parents: [Some(3), None] },
             ];
             let change = Fact::RowChanged {
                 shard: 0,
@@ -403,94 +360,50 @@ mod tests {
 
     #[test]
     fn children_after_the_end_are_in_order() {
-        let good = [
-            created(1, Mark::TrimHorizon),
-            created(2, Mark::TrimHorizon),
-            end(),
-            delivered(0, 1, 1, 1),
-        ];
+        let good =
+            [created(1, Mark::TrimHorizon), created(2, Mark::TrimHorizon), end(), delivered(0, 1, 1, 1)];
         assert_eq!(judged(good), []);
     }
 
     #[test]
     fn a_child_before_its_parents_end_is_found() {
-        assert_eq!(
-            judged([created(1, Mark::TrimHorizon), delivered(0, 1, 1, 1)]),
-            [Property::ParentsFirst]
-        );
+        assert_eq!(judged([created(1, Mark::TrimHorizon), delivered(0, 1, 1, 1)]), [Property::ParentsFirst]);
     }
 
     #[test]
     fn an_end_without_both_children_is_found() {
-        assert_eq!(
-            judged([created(1, Mark::TrimHorizon), end()]),
-            [Property::ParentsFirst]
-        );
+        assert_eq!(judged([created(1, Mark::TrimHorizon), end()]), [Property::ParentsFirst]);
     }
 
     #[test]
     fn an_end_of_an_open_shard_is_found() {
-        let bad = [
-            Fact::ShardBorn {
-                shard: 0,
-                parents: [None, None],
-            },
-            created(0, Mark::TrimHorizon),
-            end(),
-        ];
-        assert_eq!(
-            judge_only(Property::ParentsFirst, bad.map(|fact| (1, fact))),
-            [Property::ParentsFirst]
-        );
+        let bad = [Fact::ShardBorn { shard: 0, parents: [None, None] }, created(0, Mark::TrimHorizon), end()];
+        assert_eq!(judge_only(Property::ParentsFirst, bad.map(|fact| (1, fact))), [Property::ParentsFirst]);
     }
 
     #[test]
     fn a_merged_child_waits_for_the_parent_whose_own_turn_has_not_come() {
         let facts = [
-            Fact::ShardBorn {
-                shard: 0,
-                parents: [None, None],
-            },
-            Fact::ShardBorn {
-                shard: 1,
-                parents: [None, None],
-            },
-            Fact::ShardBorn {
-                shard: 2,
-                parents: [Some(0), None],
-            },
-            Fact::ShardBorn {
-                shard: 3,
-                parents: [Some(1), Some(2)],
-            },
+            Fact::ShardBorn { shard: 0, parents: [None, None] },
+            Fact::ShardBorn { shard: 1, parents: [None, None] },
+            Fact::ShardBorn { shard: 2, parents: [Some(0), None] },
+            Fact::ShardBorn { shard: 3, parents: [Some(1), Some(2)] },
             created(0, Mark::TrimHorizon),
             created(1, Mark::End),
             created(3, Mark::TrimHorizon),
             delivered(0, 3, 1, 1),
         ];
-        assert_eq!(
-            judge_only(Property::ParentsFirst, facts.map(|fact| (1, fact))),
-            [Property::ParentsFirst]
-        );
+        assert_eq!(judge_only(Property::ParentsFirst, facts.map(|fact| (1, fact))), [Property::ParentsFirst]);
     }
 
     #[test]
     fn a_parent_that_was_never_leased_holds_nobody_up() {
         let facts = [
-            Fact::ShardBorn {
-                shard: 0,
-                parents: [None, None],
-            },
-            Fact::ShardBorn {
-                shard: 1,
-                parents: [Some(0), None],
-            },
+            Fact::ShardBorn { shard: 0, parents: [None, None] },
+            Fact::ShardBorn { shard: 1, parents: [Some(0), None] },
             created(1, Mark::Latest),
             delivered(0, 1, 1, 1),
         ];
-        assert_eq!(
-            judge_only(Property::ParentsFirst, facts.map(|fact| (1, fact))),
-            []
-        );
+        assert_eq!(judge_only(Property::ParentsFirst, facts.map(|fact| (1, fact))), []);
     }
 }

@@ -54,29 +54,17 @@ impl Memory {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
-            Fact::Fetched {
-                life,
-                shard,
-                first,
-                last,
-                bytes,
-            } => self.brought = Some((life, shard, [first, last, bytes])),
+            Fact::Fetched { life, shard, first, last, bytes } => {
+                self.brought = Some((life, shard, [first, last, bytes]))
+            }
             Fact::OnItsWay { life, op, bytes } => {
                 self.on_its_way.insert((life, op), bytes);
                 self.judge_worker(now, life, verdict);
             }
-            Fact::Answered {
-                life,
-                ask: Ask::GetRecords,
-                about: Some(shard),
-                op,
-                ..
-            } => {
+            Fact::Answered { life, ask: Ask::GetRecords, about: Some(shard), op, .. } => {
                 self.on_its_way.remove(&(life, op));
-                let Some((_, _, [first, last, bytes])) = self
-                    .brought
-                    .take()
-                    .filter(|(of, about, _)| (*of, *about) == (life, shard))
+                let Some((_, _, [first, last, bytes])) =
+                    self.brought.take().filter(|(of, about, _)| (*of, *about) == (life, shard))
                 else {
                     return;
                 };
@@ -97,21 +85,11 @@ impl Memory {
                 self.done.insert(shard, through);
             }
             // A program of others checkpoints what it did not process: the next owner keeps nothing of it.
-            Fact::RowChanged {
-                shard,
-                after:
-                    Some(Row {
-                        checkpoint: Mark::At(through),
-                        ..
-                    }),
-                ..
-            } => {
+            Fact::RowChanged { shard, after: Some(Row { checkpoint: Mark::At(through), .. }), .. } => {
                 let done = self.done.entry(shard).or_default();
                 *done = through.max(*done);
             }
-            Fact::Processed {
-                life, shard, through, ..
-            } => {
+            Fact::Processed { life, shard, through, .. } => {
                 let done = self.done.entry(shard).or_default();
                 *done = through.max(*done);
                 if let Some(kept) = self.kept.get_mut(&(life, shard)) {
@@ -125,9 +103,7 @@ impl Memory {
                     }
                 }
             }
-            Fact::Kept {
-                life, shard, last, ..
-            } => {
+            Fact::Kept { life, shard, last, .. } => {
                 let waiting = self.waiting.entry((life, shard)).or_default();
                 let kept = self.kept.entry((life, shard)).or_default();
                 while let Some(batch) = waiting.pop_front_if(|(of, _)| *of <= last) {
@@ -152,18 +128,9 @@ impl Memory {
                 self.reading.retain(|(of, _), _| *of != life);
                 self.on_its_way.retain(|(of, _), _| *of != life);
             }
-            Fact::Asked {
-                life,
-                ask: Ask::GetRecords,
-                about: Some(shard),
-                op,
-                ..
-            } => {
+            Fact::Asked { life, ask: Ask::GetRecords, about: Some(shard), op, .. } => {
                 self.reading.insert((life, shard), op);
-                let Some(waiting) = self
-                    .waiting
-                    .get(&(life, shard))
-                    .filter(|waiting| !waiting.is_empty())
+                let Some(waiting) = self.waiting.get(&(life, shard)).filter(|waiting| !waiting.is_empty())
                 else {
                     return;
                 };
@@ -188,10 +155,7 @@ impl Memory {
     fn judge_worker(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
         let Some(budget) = self.budget else { return };
         let of_life = self.waiting.range((life, 0)..=(life, ShardNo::MAX));
-        let waiting: u64 = of_life
-            .flat_map(|(_, waiting)| waiting)
-            .map(|(_, bytes)| bytes)
-            .sum();
+        let waiting: u64 = of_life.flat_map(|(_, waiting)| waiting).map(|(_, bytes)| bytes).sum();
         let of_life = self.on_its_way.range((life, 0)..=(life, u64::MAX));
         let on_its_way: u64 = of_life.map(|(_, bytes)| bytes).sum();
         if waiting + on_its_way > budget + budget / 10 {
@@ -231,13 +195,7 @@ mod tests {
 
     /// An answer with records.
     fn answer(op: u64, first: u64, last: u64, bytes: u64) -> Vec<Fact> {
-        let fetched = Fact::Fetched {
-            life: 0,
-            shard: 0,
-            first,
-            last,
-            bytes,
-        };
+        let fetched = Fact::Fetched { life: 0, shard: 0, first, last, bytes };
         vec![fetched, answered(0, Ask::GetRecords, 0, op, How::Applied)]
     }
 
@@ -253,9 +211,7 @@ mod tests {
     }
 
     fn judged(facts: impl IntoIterator<Item = Vec<Fact>>) -> usize {
-        let reader = ReaderConfig::default()
-            .with_buffer_batches(2)
-            .with_buffer_bytes(1_000);
+        let reader = ReaderConfig::default().with_buffer_batches(2).with_buffer_bytes(1_000);
         let config = config().with_reader(reader);
         let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
         facts.push(asked(0, Ask::GetRecords, 0, 99, 0, 0));
@@ -271,26 +227,16 @@ mod tests {
         assert_eq!(judged([fetched(1, 5, 900)]), 0);
         assert_eq!(judged([fetched(1, 5, 900), fetched(6, 9, 900), done(5)]), 0);
         assert_eq!(judged([fetched(1, 5, 5_000), done(5)]), 0);
-        assert_eq!(
-            judged([fetched(1, 5, 900), fetched(1, 5, 900)]),
-            0,
-            "fetched again"
-        );
+        assert_eq!(judged([fetched(1, 5, 900), fetched(1, 5, 900)]), 0, "fetched again");
     }
 
     #[test]
     fn what_all_shards_have_and_what_is_on_its_way_stays_within_the_budget_of_the_worker() {
         let on_its_way = |op, bytes| Fact::OnItsWay { life: 0, op, bytes };
         let found = |even, facts: Vec<Fact>| {
-            let terms = Terms {
-                even,
-                ..Terms::plain(config().with_memory_budget(2 << 20))
-            };
+            let terms = Terms { even, ..Terms::plain(config().with_memory_budget(2 << 20)) };
             let found = judge_under(&terms, facts.into_iter().map(|fact| (1, fact)));
-            found
-                .into_iter()
-                .filter(|&found| found == Property::MemoryBounded)
-                .count()
+            found.into_iter().filter(|&found| found == Property::MemoryBounded).count()
         };
         let mut facts = fetched(1, 5, 1 << 20);
         facts.push(on_its_way(7, 1 << 20));
@@ -331,11 +277,7 @@ mod tests {
     #[test]
     fn beyond_it_that_is_found() {
         assert_eq!(judged([fetched(1, 5, 1_000)]), 1, "too many bytes");
-        assert_eq!(
-            judged([fetched(1, 5, 1), fetched(6, 9, 1)]),
-            1,
-            "too many batches"
-        );
+        assert_eq!(judged([fetched(1, 5, 1), fetched(6, 9, 1)]), 1, "too many batches");
         assert_eq!(
             judged([fetched(1, 5, 1), fetched(6, 9, 1), done(4)]),
             1,

@@ -132,9 +132,7 @@ impl Terms {
 
     /// A span of any worker's clock, in true time, from above.
     pub fn at_most(&self, span: Span) -> u64 {
-        span.scaled(1_000_000, 1_000_000 - self.rate_error())
-            .0
-            .saturating_add(1)
+        span.scaled(1_000_000, 1_000_000 - self.rate_error()).0.saturating_add(1)
     }
 
     /// A span of any worker's clock, in true time, from below.
@@ -261,13 +259,10 @@ impl Oracles {
 
     /// Shows a fact to everybody whom it may concern.
     pub fn observe(&mut self, now: Time, fact: &Fact) {
-        let of_others = fact
-            .life()
-            .is_some_and(|life| self.lives_of_others.contains(&life));
+        let of_others = fact.life().is_some_and(|life| self.lives_of_others.contains(&life));
         self.verdict.of_others = of_others;
         self.moves.observe(now, fact);
-        self.led
-            .observe(now, fact, &self.lives_of_others, &mut self.verdict);
+        self.led.observe(now, fact, &self.lives_of_others, &mut self.verdict);
         let verdict = &mut self.verdict;
         match fact {
             Fact::Holds { .. } => {

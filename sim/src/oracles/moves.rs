@@ -94,19 +94,10 @@ impl Moves {
             return;
         }
         match *fact {
-            Fact::RowChanged {
-                shard,
-                by,
-                verb,
-                before,
-                after,
-                ..
-            } => self.changed(now, shard, by, verb, (before, after)),
-            Fact::Asked {
-                life,
-                ask: Ask::ScanPage,
-                ..
-            } => drop(self.scans.entry(life).or_insert(now)),
+            Fact::RowChanged { shard, by, verb, before, after, .. } => {
+                self.changed(now, shard, by, verb, (before, after))
+            }
+            Fact::Asked { life, ask: Ask::ScanPage, .. } => drop(self.scans.entry(life).or_insert(now)),
             Fact::ScanEnded { life } => {
                 if let Some(began) = self.scans.remove(&life) {
                     self.longest_scan = self.longest_scan.max(now - began);
@@ -139,11 +130,7 @@ impl Moves {
     }
 
     fn changed(
-        &mut self,
-        now: Time,
-        shard: ShardNo,
-        by: Option<LifeNo>,
-        verb: Option<Verb>,
+        &mut self, now: Time, shard: ShardNo, by: Option<LifeNo>, verb: Option<Verb>,
         (before, after): (Option<Row>, Option<Row>),
     ) {
         let is_strange =
@@ -167,8 +154,7 @@ impl Moves {
             Some(Verb::HandOver) => {
                 let asked = self.asked.remove(&shard);
                 let moved = owner(before) != owner(after);
-                self.made
-                    .extend(asked.filter(|_| moved).map(|asked| Move { shard, asked }));
+                self.made.extend(asked.filter(|_| moved).map(|asked| Move { shard, asked }));
             }
             Some(Verb::Take | Verb::Release | Verb::Delete | Verb::End) | None => {
                 self.asked.remove(&shard);
@@ -264,25 +250,13 @@ mod tests {
 
     /// The lease of a shard goes from one life to the other, as it was asked for then.
     fn moves(at: Time, shard: u32, from: u32, to: u32) -> Vec<(Time, Fact)> {
-        let (had, has) = (
-            row(Some(from), 1, Mark::TrimHorizon),
-            row(Some(to), 2, Mark::TrimHorizon),
-        );
-        let asked = Row {
-            next: Some(Owner::Life(to)),
-            ..had
-        };
+        let (had, has) = (row(Some(from), 1, Mark::TrimHorizon), row(Some(to), 2, Mark::TrimHorizon));
+        let asked = Row { next: Some(Owner::Life(to)), ..had };
         let taken = Row { counter: 3, ..has };
         vec![
             (at, changed(shard, Some(to), Verb::Claim, Some(had), Some(asked))),
-            (
-                at + 1,
-                changed(shard, Some(from), Verb::HandOver, Some(asked), Some(has)),
-            ),
-            (
-                at + 2,
-                changed(shard, Some(to), Verb::Take, Some(has), Some(taken)),
-            ),
+            (at + 1, changed(shard, Some(from), Verb::HandOver, Some(asked), Some(has))),
+            (at + 2, changed(shard, Some(to), Verb::Take, Some(has), Some(taken))),
         ]
     }
 
@@ -306,11 +280,7 @@ mod tests {
         let most = MOST_MOVES as u32;
         assert_eq!(judged(to_and_fro(CALM, most)), 0);
         assert_eq!(judged(to_and_fro(CALM, most + 1)), 1);
-        assert_eq!(
-            judged(to_and_fro(SECOND, most + 1)),
-            0,
-            "not everybody has scanned"
-        );
+        assert_eq!(judged(to_and_fro(SECOND, most + 1)), 0, "not everybody has scanned");
     }
 
     #[test]
@@ -339,22 +309,13 @@ mod tests {
         assert_eq!(with(changed(3, Some(1), Verb::End, Some(had), Some(ended))), 0);
         let taken = row(Some(0), 2, Mark::TrimHorizon);
         assert_eq!(with(changed(3, Some(0), Verb::Take, Some(had), Some(taken))), 0);
-        let another = changed(
-            3,
-            Some(1),
-            Verb::Renew,
-            Some(had),
-            Some(Row { counter: 2, ..had }),
-        );
+        let another = changed(3, Some(1), Verb::Renew, Some(had), Some(Row { counter: 2, ..had }));
         assert_eq!(with(another), 1);
     }
 
     #[test]
     fn beside_another_program_nothing_is_said() {
-        let stranger = Row {
-            owner: Some(Owner::Stranger),
-            ..row(None, 1, Mark::TrimHorizon)
-        };
+        let stranger = Row { owner: Some(Owner::Stranger), ..row(None, 1, Mark::TrimHorizon) };
         let strange = changed(3, None, Verb::Take, None, Some(stranger));
         let facts = [(1, strange)].into_iter().chain(to_and_fro(CALM, 9));
         assert_eq!(judged(facts), 0);

@@ -51,24 +51,15 @@ impl Overlap {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
-            Fact::Holds {
-                life,
-                shard,
-                open,
-                until,
-                ..
-            } => self.believe(now, life, shard, open, until, verdict),
+            Fact::Holds { life, shard, open, until, .. } => {
+                self.believe(now, life, shard, open, until, verdict)
+            }
             Fact::HoldsNoMore { life, shard } => {
                 if let Some(beliefs) = self.shards.get_mut(shard as usize) {
                     beliefs.retain(|belief| belief.life != life);
                 }
             }
-            Fact::RowChanged {
-                shard,
-                verb: None,
-                after: None,
-                ..
-            } => {
+            Fact::RowChanged { shard, verb: None, after: None, .. } => {
                 self.removed.insert(shard);
             }
             Fact::ClockStands { life } => drop(self.adrift.insert(life)),
@@ -96,26 +87,14 @@ impl Overlap {
         self.adrift.remove(&life);
         for shard in 0..self.shards.len() {
             let known = self.shards[shard].iter().find(|belief| belief.life == life);
-            if let Some(Belief {
-                until,
-                robbed: None,
-                open: true,
-                ..
-            }) = known.copied()
-            {
+            if let Some(Belief { until, robbed: None, open: true, .. }) = known.copied() {
                 self.believe(now, life, shard as ShardNo, true, until, verdict);
             }
         }
     }
 
     fn believe(
-        &mut self,
-        now: Time,
-        life: LifeNo,
-        shard: ShardNo,
-        open: bool,
-        until: Time,
-        verdict: &mut Verdict,
+        &mut self, now: Time, life: LifeNo, shard: ShardNo, open: bool, until: Time, verdict: &mut Verdict,
     ) {
         let index = shard as usize;
         if self.shards.len() <= index {
@@ -123,9 +102,7 @@ impl Overlap {
         }
         let beliefs = &mut self.shards[index];
         let before = beliefs.iter().find(|belief| belief.life == life);
-        let robbed = before
-            .and_then(|before| before.robbed)
-            .filter(|last| until <= *last);
+        let robbed = before.and_then(|before| before.robbed).filter(|last| until <= *last);
         beliefs.retain(|belief| belief.until > now && belief.life != life);
         if until <= now {
             return;
@@ -148,12 +125,7 @@ impl Overlap {
                 )
             });
         }
-        beliefs.push(Belief {
-            life,
-            until,
-            open,
-            robbed,
-        });
+        beliefs.push(Belief { life, until, open, robbed });
     }
 }
 
@@ -164,22 +136,12 @@ mod tests {
     use super::*;
 
     fn holds(at: u64, life: u32, open: bool, until: u64) -> [(u64, Fact); 1] {
-        let fact = Fact::Holds {
-            life,
-            shard: 0,
-            counter: 0,
-            checkpoint: Mark::TrimHorizon,
-            open,
-            until,
-        };
+        let fact = Fact::Holds { life, shard: 0, counter: 0, checkpoint: Mark::TrimHorizon, open, until };
         [(at, fact)]
     }
 
     fn p14(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
-        judge(facts)
-            .into_iter()
-            .filter(|&found| found == Property::ExclusiveOwnership)
-            .count()
+        judge(facts).into_iter().filter(|&found| found == Property::ExclusiveOwnership).count()
     }
 
     /// Lives 0 and 1 believe; before the second does, somebody else writes over the row.
@@ -230,30 +192,12 @@ mod tests {
 
     #[test]
     fn one_after_the_other_is_fine() {
-        assert_eq!(
-            p14(holds(1, 0, true, 10).into_iter().chain(holds(10, 1, true, 20))),
-            0
-        );
-        assert_eq!(
-            p14(holds(1, 0, true, 10).into_iter().chain(holds(5, 1, false, 20))),
-            0
-        );
+        assert_eq!(p14(holds(1, 0, true, 10).into_iter().chain(holds(10, 1, true, 20))), 0);
+        assert_eq!(p14(holds(1, 0, true, 10).into_iter().chain(holds(5, 1, false, 20))), 0);
         let gone = [(3, Fact::Died { life: 0 })];
-        assert_eq!(
-            p14(holds(1, 0, true, 10)
-                .into_iter()
-                .chain(gone)
-                .chain(holds(5, 1, true, 20))),
-            0
-        );
+        assert_eq!(p14(holds(1, 0, true, 10).into_iter().chain(gone).chain(holds(5, 1, true, 20))), 0);
         let dropped = [(3, Fact::HoldsNoMore { life: 0, shard: 0 })];
-        assert_eq!(
-            p14(holds(1, 0, true, 10)
-                .into_iter()
-                .chain(dropped)
-                .chain(holds(5, 1, true, 20))),
-            0
-        );
+        assert_eq!(p14(holds(1, 0, true, 10).into_iter().chain(dropped).chain(holds(5, 1, true, 20))), 0);
     }
 
     #[test]
@@ -275,10 +219,7 @@ mod tests {
     fn two_at_a_time_are_found_unless_clocks_are_worse_than_promised() {
         let both = || holds(1, 0, true, 10).into_iter().chain(holds(9, 1, true, 20));
         assert_eq!(p14(both()), 1);
-        let terms = Terms {
-            clocks_beyond: true,
-            ..Terms::plain(config())
-        };
+        let terms = Terms { clocks_beyond: true, ..Terms::plain(config()) };
         assert!(!judge_under(&terms, both()).contains(&Property::ExclusiveOwnership));
     }
 }

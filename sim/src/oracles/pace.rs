@@ -19,10 +19,7 @@ struct Attempt {
 
 impl Attempt {
     fn under(token: u64) -> Self {
-        Self {
-            token,
-            ..Self::default()
-        }
+        Self { token, ..Self::default() }
     }
 }
 
@@ -52,18 +49,10 @@ impl Pace {
         match *fact {
             Fact::OpenBegun { life, shard, token } => {
                 let before = self.attempts.insert((life, shard), Attempt::under(token));
-                let failed = before
-                    .filter(|before| before.token == token)
-                    .and_then(|before| before.failed);
+                let failed = before.filter(|before| before.token == token).and_then(|before| before.failed);
                 self.judge(now, life, shard, failed, "be opened", verdict);
             }
-            Fact::Delivered {
-                life,
-                shard,
-                token,
-                last,
-                ..
-            } => {
+            Fact::Delivered { life, shard, token, last, .. } => {
                 let Some(attempt) = self.of(life, shard, token) else {
                     return;
                 };
@@ -71,20 +60,13 @@ impl Pace {
                 (attempt.last, attempt.told) = (last, false);
                 self.judge(now, life, shard, failed, "process a batch", verdict);
             }
-            Fact::Processed {
-                life,
-                shard,
-                token,
-                through,
-            } => {
+            Fact::Processed { life, shard, token, through } => {
                 if let Some(attempt) = self.of(life, shard, token) {
                     attempt.through = through.max(attempt.through);
                 }
             }
             // What is kept or stopped has not failed, and what is given back is read again first.
-            Fact::Kept {
-                life, shard, token, ..
-            }
+            Fact::Kept { life, shard, token, .. }
             | Fact::GivenBack { life, shard, token }
             | Fact::Aborted { life, shard, token } => {
                 if let Some(attempt) = self.of(life, shard, token) {
@@ -116,18 +98,11 @@ impl Pace {
     }
 
     fn of(&mut self, life: LifeNo, shard: ShardNo, token: u64) -> Option<&mut Attempt> {
-        self.attempts
-            .get_mut(&(life, shard))
-            .filter(|attempt| attempt.token == token)
+        self.attempts.get_mut(&(life, shard)).filter(|attempt| attempt.token == token)
     }
 
     fn judge(
-        &self,
-        now: Time,
-        life: LifeNo,
-        shard: ShardNo,
-        failed: Option<Time>,
-        what: &str,
+        &self, now: Time, life: LifeNo, shard: ShardNo, failed: Option<Time>, what: &str,
         verdict: &mut Verdict,
     ) {
         if let Some(failed) = failed
@@ -150,20 +125,12 @@ mod tests {
     use super::*;
 
     fn ended(at: u64) -> (u64, Fact) {
-        let ended = Fact::HandlerEnded {
-            life: 0,
-            shard: 0,
-            token: 1,
-        };
+        let ended = Fact::HandlerEnded { life: 0, shard: 0, token: 1 };
         (at, ended)
     }
 
     fn judged(then: Vec<(u64, Fact)>) -> usize {
-        let opened = Fact::OpenBegun {
-            life: 0,
-            shard: 0,
-            token: 1,
-        };
+        let opened = Fact::OpenBegun { life: 0, shard: 0, token: 1 };
         let begun = [(0, opened), (1, delivered(0, 0, 1, 5))];
         judge_only(Property::RequestsBounded, begun.into_iter().chain(then)).len()
     }
@@ -174,11 +141,7 @@ mod tests {
         assert_eq!((again(600_000), again(100_000)), (0, 1));
         let done = vec![(10, processed(0, 0, 5)), ended(10), (11, delivered(0, 0, 6, 9))];
         assert_eq!(judged(done), 0, "it did not fail");
-        let told = Fact::Aborted {
-            life: 0,
-            shard: 0,
-            token: 1,
-        };
+        let told = Fact::Aborted { life: 0, shard: 0, token: 1 };
         let told = vec![(9, told), ended(10), (11, delivered(0, 0, 1, 5))];
         assert_eq!(judged(told), 0, "it was told to stop");
     }

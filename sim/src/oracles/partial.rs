@@ -51,11 +51,7 @@ mod tests {
         let (life, mut partial) = (3, Partial::default());
         let stream = 1;
         assert!(!partial.has(life));
-        partial.observe(&Fact::StreamLeft {
-            life,
-            stream,
-            lost: false,
-        });
+        partial.observe(&Fact::StreamLeft { life, stream, lost: false });
         for _ in 0..5 {
             partial.observe(&Fact::ScanEnded { life });
             assert!(partial.has(life), "it lacks the stream");

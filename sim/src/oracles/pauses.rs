@@ -18,13 +18,7 @@ impl Pauses {
                 self.paused.remove(&(life, shard));
             }
             Fact::Died { life } => self.paused.retain(|(of, _)| *of != life),
-            Fact::Delivered {
-                life,
-                shard,
-                first,
-                last,
-                ..
-            } if self.paused.contains(&(life, shard)) => {
+            Fact::Delivered { life, shard, first, last, .. } if self.paused.contains(&(life, shard)) => {
                 verdict.report(Property::PausesKept, now, || {
                     format!(
                         "life {life} handed over records {first} to {last} of shard {shard}, which is paused"
@@ -44,15 +38,7 @@ mod tests {
     use leasehold_engine::time::Mono;
 
     fn delivered(shard: ShardNo) -> Fact {
-        Fact::Delivered {
-            life: 0,
-            shard,
-            token: 1,
-            first: 1,
-            last: 5,
-            local: Mono(1),
-            valid_until: Mono(9),
-        }
+        Fact::Delivered { life: 0, shard, token: 1, first: 1, last: 5, local: Mono(1), valid_until: Mono(9) }
     }
 
     #[test]
@@ -61,17 +47,8 @@ mod tests {
             judge_only(Property::PausesKept, facts.iter().cloned().map(|fact| (1, fact))).len()
         };
         let (life, shard) = (0, 1);
-        let (pause, resume) = (
-            Fact::PauseAsked { life, shard },
-            Fact::ResumeAsked { life, shard },
-        );
-        let closed = Fact::Closed {
-            life,
-            shard,
-            token: 1,
-            reason: EndReason::LeaseLost,
-            local: Mono(1),
-        };
+        let (pause, resume) = (Fact::PauseAsked { life, shard }, Fact::ResumeAsked { life, shard });
+        let closed = Fact::Closed { life, shard, token: 1, reason: EndReason::LeaseLost, local: Mono(1) };
         let bad = [pause.clone(), delivered(1)];
         assert_eq!(judged(&bad), 1);
         assert_eq!(judged(&[delivered(1), pause.clone(), delivered(2)]), 0);

@@ -29,15 +29,7 @@ impl Progress {
 
     /// `trespass`: another program wrote to a row that is not its own.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, trespass: bool, verdict: &mut Verdict) {
-        let Fact::RowChanged {
-            shard,
-            by,
-            verb,
-            before,
-            after,
-            ..
-        } = *fact
-        else {
+        let Fact::RowChanged { shard, by, verb, before, after, .. } = *fact else {
             return;
         };
         self.removed |= verb.is_none() && after.is_none();
@@ -97,13 +89,7 @@ mod tests {
     use super::*;
 
     fn to(before: Mark, after: Mark) -> Fact {
-        changed(
-            0,
-            Some(0),
-            Verb::Renew,
-            Some(row(Some(0), 1, before)),
-            Some(row(Some(0), 2, after)),
-        )
+        changed(0, Some(0), Verb::Renew, Some(row(Some(0), 1, before)), Some(row(Some(0), 2, after)))
     }
 
     #[test]
@@ -123,14 +109,7 @@ mod tests {
 
     fn removed(before: Mark, verb: Option<Verb>) -> Fact {
         let before: Option<Row> = Some(row(None, 1, before));
-        Fact::RowChanged {
-            shard: 0,
-            by: None,
-            verb,
-            before,
-            after: None,
-            from_record: 1,
-        }
+        Fact::RowChanged { shard: 0, by: None, verb, before, after: None, from_record: 1 }
     }
 
     fn judged(facts: &[Fact]) -> Vec<Property> {

@@ -28,14 +28,7 @@ impl Proof {
             Fact::Forgotten { shard } => drop(self.forgotten.insert(shard)),
             Fact::Given { shard, .. } => drop(self.excused.insert(shard)),
             Fact::LostForGood | Fact::Foreign | Fact::StreamGone { .. } => self.lost_for_good = true,
-            Fact::RowChanged {
-                shard,
-                by,
-                verb,
-                before,
-                after: Some(after),
-                ..
-            } => {
+            Fact::RowChanged { shard, by, verb, before, after: Some(after), .. } => {
                 if rewrites(verb, before, Some(after)) {
                     self.excused.insert(shard);
                 }
@@ -69,20 +62,10 @@ mod tests {
     use super::super::history::{changed, judge, row};
     use super::*;
 
-    const CLOSED: Fact = Fact::ShardClosed {
-        shard: 0,
-        records: 5,
-        children: Vec::new(),
-    };
+    const CLOSED: Fact = Fact::ShardClosed { shard: 0, records: 5, children: Vec::new() };
 
     fn created() -> Fact {
-        changed(
-            0,
-            Some(0),
-            Verb::Create,
-            None,
-            Some(row(Some(0), 1, Mark::TrimHorizon)),
-        )
+        changed(0, Some(0), Verb::Create, None, Some(row(Some(0), 1, Mark::TrimHorizon)))
     }
 
     fn ends() -> Fact {
@@ -91,20 +74,12 @@ mod tests {
     }
 
     fn processed() -> Fact {
-        Fact::Processed {
-            life: 0,
-            shard: 0,
-            token: 1,
-            through: 5,
-        }
+        Fact::Processed { life: 0, shard: 0, token: 1, through: 5 }
     }
 
     fn judged(facts: Vec<Fact>) -> usize {
         let found = judge(facts.into_iter().map(|fact| (1, fact)));
-        found
-            .into_iter()
-            .filter(|found| *found == Property::FinalActsProven)
-            .count()
+        found.into_iter().filter(|found| *found == Property::FinalActsProven).count()
     }
 
     #[test]
@@ -117,10 +92,7 @@ mod tests {
 
     #[test]
     fn a_shard_that_the_stream_has_forgotten_is_ended() {
-        assert_eq!(
-            judged(vec![created(), CLOSED, Fact::Forgotten { shard: 0 }, ends()]),
-            0
-        );
+        assert_eq!(judged(vec![created(), CLOSED, Fact::Forgotten { shard: 0 }, ends()]), 0);
         assert_eq!(judged(vec![Fact::LostForGood, created(), ends()]), 0);
     }
 }

@@ -48,10 +48,7 @@ pub(super) struct Quota {
 
 impl Quota {
     pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            most: terms.most(|config| config.max_leases()),
-            lives: BTreeMap::new(),
-        }
+        Self { most: terms.most(|config| config.max_leases()), lives: BTreeMap::new() }
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
@@ -59,13 +56,7 @@ impl Quota {
             return;
         }
         match *fact {
-            Fact::Asked {
-                life,
-                ask: Ask::Write(Verb::Take),
-                about: Some(shard),
-                guard,
-                ..
-            } => {
+            Fact::Asked { life, ask: Ask::Write(Verb::Take), about: Some(shard), guard, .. } => {
                 let claims = self.lives.entry(life).or_default();
                 let owners = claims.shown.get(&shard).copied().unwrap_or_default();
                 claims.fresh |= claims.tried.insert(shard, (owners, guard)).is_none();
@@ -73,12 +64,7 @@ impl Quota {
             Fact::Shown { life, shard, row, .. } => {
                 self.lives.entry(life).or_default().shown(life, shard, row)
             }
-            Fact::Answered {
-                life,
-                ask: Ask::Write(Verb::Take),
-                about: Some(shard),
-                ..
-            } => {
+            Fact::Answered { life, ask: Ask::Write(Verb::Take), about: Some(shard), .. } => {
                 if let Some(claims) = self.lives.get_mut(&life) {
                     claims.tried.remove(&shard);
                 }
@@ -134,23 +120,13 @@ mod tests {
     const TAKE: Ask = Ask::Write(Verb::Take);
 
     fn holds(shard: ShardNo) -> Fact {
-        Fact::Holds {
-            life: 0,
-            shard,
-            counter: 1,
-            checkpoint: Mark::TrimHorizon,
-            open: false,
-            until: 1,
-        }
+        Fact::Holds { life: 0, shard, counter: 1, checkpoint: Mark::TrimHorizon, open: false, until: 1 }
     }
 
     fn found(most: u32, facts: Vec<Fact>) -> usize {
         let terms = Terms::plain(config().with_max_leases(most));
         let found = judge_under(&terms, facts.into_iter().map(|fact| (1, fact)));
-        found
-            .into_iter()
-            .filter(|&found| found == Property::FairShares)
-            .count()
+        found.into_iter().filter(|&found| found == Property::FairShares).count()
     }
 
     /// Takes one lease after another.
@@ -177,11 +153,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_counts_until_its_answer() {
-        let two = vec![
-            asked(0, TAKE, 0, 1, 1, 0),
-            asked(0, TAKE, 1, 2, 1, 0),
-            Fact::Said { life: 0 },
-        ];
+        let two = vec![asked(0, TAKE, 0, 1, 1, 0), asked(0, TAKE, 1, 2, 1, 0), Fact::Said { life: 0 }];
         assert_eq!(found(1, two), 1);
         let one_refused = vec![
             asked(0, TAKE, 0, 1, 1, 0),
@@ -215,17 +187,9 @@ mod tests {
         assert_eq!(found(1, then(Some(1))), 1);
         assert_eq!(found(1, then(None)), 1);
         let handed_over = |next| {
-            let row = super::super::fact::Row {
-                next,
-                ..row(Some(1), 1, Mark::TrimHorizon)
-            };
+            let row = super::super::fact::Row { next, ..row(Some(1), 1, Mark::TrimHorizon) };
             let mut facts = then(Some(1));
-            facts[3] = Fact::Shown {
-                life: 0,
-                shard: 0,
-                row,
-                scanned: true,
-            };
+            facts[3] = Fact::Shown { life: 0, shard: 0, row, scanned: true };
             facts
         };
         assert_eq!(found(1, handed_over(Some(Owner::Life(2)))), 0);
@@ -236,12 +200,7 @@ mod tests {
     fn what_was_given_is_nobodys_fault_and_what_was_given_up_does_not_count() {
         let given = [vec![holds(7)], takes(0..1)].concat();
         assert_eq!(found(1, given), 0);
-        let moved = [
-            takes(0..1),
-            vec![Fact::HoldsNoMore { life: 0, shard: 0 }],
-            takes(1..2),
-        ]
-        .concat();
+        let moved = [takes(0..1), vec![Fact::HoldsNoMore { life: 0, shard: 0 }], takes(1..2)].concat();
         assert_eq!(found(1, moved), 0);
     }
 }

@@ -24,10 +24,7 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            streams: Streams::new(terms.streams),
-            ..Self::default()
-        }
+        Self { streams: Streams::new(terms.streams), ..Self::default() }
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
@@ -78,15 +75,10 @@ mod tests {
 
     #[test]
     fn a_lease_of_a_stream_that_was_not_listed_is_left_alone() {
-        let terms = Terms {
-            streams: 2,
-            ..Terms::plain(Config::default())
-        };
+        let terms = Terms { streams: 2, ..Terms::plain(Config::default()) };
         let found = |facts: &[Fact]| {
             let (mut reading, mut verdict) = (Reading::new(&terms), Verdict::default());
-            facts
-                .iter()
-                .for_each(|fact| reading.observe(1, fact, &mut verdict));
+            facts.iter().for_each(|fact| reading.observe(1, fact, &mut verdict));
             verdict.violations().len()
         };
         let life = 0;
@@ -95,11 +87,7 @@ mod tests {
         assert_eq!(found(&[listed(1), take(3)]), 0);
         assert_eq!(found(&[listed(1), take(2)]), 1, "it is of the other stream");
         let stream = 1;
-        let left = Fact::StreamLeft {
-            life,
-            stream,
-            lost: false,
-        };
+        let left = Fact::StreamLeft { life, stream, lost: false };
         let away = Fact::StreamTakenAway { life, stream };
         assert_eq!(found(&[listed(1), away, left, take(3)]), 1);
     }

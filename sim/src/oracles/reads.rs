@@ -12,10 +12,7 @@ pub(super) struct Reads {
 
 impl Reads {
     pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            most: terms.most(|config| config.max_reads()),
-            under_way: BTreeMap::new(),
-        }
+        Self { most: terms.most(|config| config.max_reads()), under_way: BTreeMap::new() }
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
@@ -54,10 +51,7 @@ mod tests {
             let terms = Terms::plain(config().with_max_reads(2));
             let facts = facts.iter().cloned().map(|fact| (1, fact));
             let found = judge_under(&terms, facts);
-            found
-                .into_iter()
-                .filter(|&found| found == Property::RequestsBounded)
-                .count()
+            found.into_iter().filter(|&found| found == Property::RequestsBounded).count()
         };
         let ask = |life, op| asked(life, Ask::GetRecords, 0, op, 0, 0);
         let iterator = asked(0, Ask::GetIterator, 1, 2, 0, 0);

@@ -112,21 +112,9 @@ impl Repeats {
         self.parent_rows.observe(now, fact, of_others, verdict);
         match *fact {
             Fact::ShardBorn { shard, parents } => self.shard(shard).parents = parents,
-            Fact::RowChanged {
-                shard,
-                by,
-                verb,
-                before,
-                after,
-                ..
-            } => self.row_changed(
-                shard,
-                by.filter(|_| verb.is_some()),
-                of_others,
-                before,
-                after,
-                verb,
-            ),
+            Fact::RowChanged { shard, by, verb, before, after, .. } => {
+                self.row_changed(shard, by.filter(|_| verb.is_some()), of_others, before, after, verb)
+            }
             // Where it begins is decided by what the row says now.
             Fact::Looked { life, shard } => {
                 let covered = self.shard(shard).covered;
@@ -142,19 +130,11 @@ impl Repeats {
                 self.owners.insert((life, shard), Ownership { token, floor });
                 self.processed.remove(&(life, shard));
             }
-            Fact::Processed {
-                life, shard, through, ..
-            } => {
+            Fact::Processed { life, shard, through, .. } => {
                 let done = self.processed.entry((life, shard)).or_default();
                 *done = through.max(*done);
             }
-            Fact::Delivered {
-                life,
-                shard,
-                token,
-                first,
-                ..
-            } => {
+            Fact::Delivered { life, shard, token, first, .. } => {
                 self.delivered(now, (life, shard, token), first, verdict);
                 let parents = self.shard(shard).parents;
                 self.passed.extend(parents.into_iter().flatten());
@@ -173,13 +153,8 @@ impl Repeats {
 
     /// `by`: absent for a person.
     fn row_changed(
-        &mut self,
-        shard: ShardNo,
-        by: Option<LifeNo>,
-        of_others: bool,
-        before: Option<Row>,
-        after: Option<Row>,
-        verb: Option<Verb>,
+        &mut self, shard: ShardNo, by: Option<LifeNo>, of_others: bool, before: Option<Row>,
+        after: Option<Row>, verb: Option<Verb>,
     ) {
         let owner = |row: Option<Row>| row.and_then(|row| row.owner);
         let goes_back = before.map_or(0, covers) > after.map_or(0, covers) && after.is_some();
@@ -259,20 +234,10 @@ impl Repeats {
     }
 
     fn delivered(
-        &mut self,
-        now: Time,
-        (life, shard, token): (LifeNo, ShardNo, u64),
-        first: u64,
-        verdict: &mut Verdict,
+        &mut self, now: Time, (life, shard, token): (LifeNo, ShardNo, u64), first: u64, verdict: &mut Verdict,
     ) {
-        let owner = self
-            .owners
-            .get(&(life, shard))
-            .filter(|owner| owner.token == token);
-        let Some(floor) = owner
-            .map(|owner| owner.floor)
-            .filter(|floor| first <= *floor && !self.lost)
-        else {
+        let owner = self.owners.get(&(life, shard)).filter(|owner| owner.token == token);
+        let Some(floor) = owner.map(|owner| owner.floor).filter(|floor| first <= *floor && !self.lost) else {
             return;
         };
         if floor == ALL {

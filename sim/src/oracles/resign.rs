@@ -54,15 +54,9 @@ mod tests {
     use super::*;
 
     fn judged(facts: &[Fact]) -> usize {
-        let terms = Terms {
-            streams: 2,
-            ..Terms::plain(config())
-        };
+        let terms = Terms { streams: 2, ..Terms::plain(config()) };
         let found = judge_under(&terms, facts.iter().cloned().map(|fact| (1, fact)));
-        found
-            .iter()
-            .filter(|found| **found == Property::LeasesOwned)
-            .count()
+        found.iter().filter(|found| **found == Property::LeasesOwned).count()
     }
 
     const UP: Fact = Fact::GivesUp { life: 0 };
@@ -83,11 +77,7 @@ mod tests {
         let gone = |stream| Fact::StreamGone { stream };
         let [asked, left] = away(1);
         assert_eq!(judged(&[asked.clone(), left.clone(), gone(0), UP]), 0);
-        assert_eq!(
-            judged(&[asked.clone(), left.clone(), gone(1), UP]),
-            1,
-            "it reads another one"
-        );
+        assert_eq!(judged(&[asked.clone(), left.clone(), gone(1), UP]), 1, "it reads another one");
         assert_eq!(judged(&[gone(0), UP]), 1, "it has another one");
         let back = Fact::StreamBack { life, stream: 1 };
         assert_eq!(judged(&[asked, left, back, gone(0), UP]), 1, "it has that again");

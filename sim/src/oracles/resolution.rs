@@ -46,11 +46,7 @@ const MOST_OPEN: usize = 64;
 
 impl Resolution {
     pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            hold: terms.config.hold(),
-            proofs: BTreeMap::new(),
-            truth: Vec::new(),
-        }
+        Self { hold: terms.config.hold(), proofs: BTreeMap::new(), truth: Vec::new() }
     }
 
     fn truth(&mut self, shard: ShardNo) -> &mut Truth {
@@ -63,9 +59,7 @@ impl Resolution {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
-            Fact::RowChanged {
-                shard, verb, after, ..
-            } => {
+            Fact::RowChanged { shard, verb, after, .. } => {
                 let truth = self.truth(shard);
                 truth.tampered |= verb.is_none();
                 let owner = |row: Option<Row>| row.and_then(|row| row.owner);
@@ -74,15 +68,7 @@ impl Resolution {
                 }
                 truth.row = after;
             }
-            Fact::Asked {
-                life,
-                ask: Ask::Write(verb),
-                about: Some(shard),
-                op,
-                guard,
-                leaves,
-                local,
-            } => {
+            Fact::Asked { life, ask: Ask::Write(verb), about: Some(shard), op, guard, leaves, local } => {
                 let tampered = self.truth(shard).tampered;
                 let proof = self.proofs.entry((life, shard)).or_default();
                 if let Some(guard) = guard
@@ -101,20 +87,10 @@ impl Resolution {
                     if proof.open.len() >= MOST_OPEN {
                         proof.open.remove(0);
                     }
-                    proof.open.push(Write {
-                        op,
-                        leaves,
-                        emitted: local,
-                    });
+                    proof.open.push(Write { op, leaves, emitted: local });
                 }
             }
-            Fact::Answered {
-                life,
-                ask: Ask::Write(_),
-                about: Some(shard),
-                op,
-                how,
-            } => {
+            Fact::Answered { life, ask: Ask::Write(_), about: Some(shard), op, how } => {
                 let Some(proof) = self.proofs.get_mut(&(life, shard)) else {
                     return;
                 };
@@ -139,13 +115,7 @@ impl Resolution {
                     proof.emitted = proof.emitted.max(proven.map(|write| write.emitted).max());
                 }
             }
-            Fact::Delivered {
-                life,
-                shard,
-                local,
-                valid_until,
-                ..
-            } => {
+            Fact::Delivered { life, shard, local, valid_until, .. } => {
                 let hold = self.hold;
                 let proven = self.proofs.get(&(life, shard)).and_then(|proof| proof.emitted);
                 let end = proven.map(|emitted| emitted + hold);
@@ -166,13 +136,7 @@ impl Resolution {
                     });
                 }
             }
-            Fact::Closed {
-                life,
-                shard,
-                token,
-                reason: EndReason::LeaseLost,
-                local,
-            } => {
+            Fact::Closed { life, shard, token, reason: EndReason::LeaseLost, local } => {
                 let hold = self.hold;
                 let truth = *self.truth(shard);
                 let ours =
@@ -188,11 +152,8 @@ impl Resolution {
                 }
             }
             Fact::Died { life } | Fact::Stopped { life, .. } => {
-                let keys: Vec<_> = self
-                    .proofs
-                    .range((life, 0)..=(life, ShardNo::MAX))
-                    .map(|(key, _)| *key)
-                    .collect();
+                let keys: Vec<_> =
+                    self.proofs.range((life, 0)..=(life, ShardNo::MAX)).map(|(key, _)| *key).collect();
                 for key in keys {
                     self.proofs.remove(&key);
                 }
@@ -211,31 +172,15 @@ mod tests {
     const RENEW: Ask = Ask::Write(Verb::Renew);
 
     fn shown(counter: u64) -> Fact {
-        Fact::Shown {
-            life: 0,
-            shard: 0,
-            row: row(Some(0), counter, Mark::TrimHorizon),
-            scanned: true,
-        }
+        Fact::Shown { life: 0, shard: 0, row: row(Some(0), counter, Mark::TrimHorizon), scanned: true }
     }
 
     fn handed(local: u64, valid_until: Mono) -> Fact {
-        Fact::Delivered {
-            life: 0,
-            shard: 0,
-            token: 1,
-            first: 1,
-            last: 1,
-            local: Mono(local),
-            valid_until,
-        }
+        Fact::Delivered { life: 0, shard: 0, token: 1, first: 1, last: 1, local: Mono(local), valid_until }
     }
 
     fn judged(facts: Vec<Fact>, property: Property) -> usize {
-        judge(facts.into_iter().map(|fact| (1, fact)))
-            .into_iter()
-            .filter(|&found| found == property)
-            .count()
+        judge(facts.into_iter().map(|fact| (1, fact))).into_iter().filter(|&found| found == property).count()
     }
 
     #[test]
@@ -267,21 +212,11 @@ mod tests {
     #[test]
     fn validity_counts_from_emission() {
         let hold = config().hold();
-        let start = [
-            shown(4),
-            asked(0, RENEW, 0, 1, 4, 10),
-            answered(0, RENEW, 0, 1, How::Applied),
-        ];
+        let start = [shown(4), asked(0, RENEW, 0, 1, 4, 10), answered(0, RENEW, 0, 1, How::Applied)];
         let with = |fact| start.iter().cloned().chain([fact]).collect::<Vec<_>>();
-        assert_eq!(
-            judged(with(handed(30, Mono(10) + hold)), Property::ExclusiveOwnership),
-            0
-        );
+        assert_eq!(judged(with(handed(30, Mono(10) + hold)), Property::ExclusiveOwnership), 0);
         // Stamped when the answer came, at 20.
-        assert_eq!(
-            judged(with(handed(30, Mono(20) + hold)), Property::ExclusiveOwnership),
-            1
-        );
+        assert_eq!(judged(with(handed(30, Mono(20) + hold)), Property::ExclusiveOwnership), 1);
         let end = Mono(10) + hold;
         assert_eq!(judged(with(handed(end.0, end)), Property::ExclusiveOwnership), 1);
     }
@@ -304,34 +239,13 @@ mod tests {
 
     #[test]
     fn our_own_write_taken_for_a_loss_is_found() {
-        let take = |owner| {
-            changed(
-                0,
-                Some(owner),
-                Verb::Take,
-                None,
-                Some(row(Some(owner), 5, Mark::TrimHorizon)),
-            )
-        };
-        let lost = Fact::Closed {
-            life: 0,
-            shard: 0,
-            token: 5,
-            reason: EndReason::LeaseLost,
-            local: Mono(50),
-        };
-        let acknowledged = [
-            shown(4),
-            asked(0, RENEW, 0, 1, 4, 10),
-            answered(0, RENEW, 0, 1, How::Applied),
-        ];
-        let history = |owner| {
-            [take(owner)]
-                .into_iter()
-                .chain(acknowledged.clone())
-                .chain([lost.clone()])
-                .collect()
-        };
+        let take =
+            |owner| changed(0, Some(owner), Verb::Take, None, Some(row(Some(owner), 5, Mark::TrimHorizon)));
+        let lost =
+            Fact::Closed { life: 0, shard: 0, token: 5, reason: EndReason::LeaseLost, local: Mono(50) };
+        let acknowledged = [shown(4), asked(0, RENEW, 0, 1, 4, 10), answered(0, RENEW, 0, 1, How::Applied)];
+        let history =
+            |owner| [take(owner)].into_iter().chain(acknowledged.clone()).chain([lost.clone()]).collect();
         assert_eq!(judged(history(0), Property::OwnWritesRecognised), 1);
         assert_eq!(judged(history(1), Property::OwnWritesRecognised), 0);
     }

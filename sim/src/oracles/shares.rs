@@ -179,12 +179,7 @@ impl Shares {
                     self.shown(now, life, shard, row, true);
                 }
             }
-            Fact::Shown {
-                life,
-                shard,
-                row,
-                scanned,
-            } => {
+            Fact::Shown { life, shard, row, scanned } => {
                 let me = Some(Owner::Life(life));
                 if !scanned && row.owner == me {
                     self.stake(life, shard).gives = row.next.is_some_and(|next| Some(next) != me);
@@ -246,10 +241,7 @@ impl Shares {
             self.stake(life, shard).claimed = false;
         }
         if after.is_none() {
-            let stakes = self
-                .lives
-                .iter_mut()
-                .filter_map(|life| life.get_mut(shard as usize));
+            let stakes = self.lives.iter_mut().filter_map(|life| life.get_mut(shard as usize));
             for seen in stakes.filter_map(|stake| stake.seen.as_mut()) {
                 seen.disputed = true;
             }
@@ -351,9 +343,7 @@ impl Shares {
             (stake.since, stake.chosen) = (now, false);
         }
         stake.asked = Some(now);
-        stake.asked_of = stake
-            .seen
-            .map_or((None, None), |seen| (seen.row.owner, seen.row.next));
+        stake.asked_of = stake.seen.map_or((None, None), |seen| (seen.row.owner, seen.row.next));
         match verb {
             Verb::Claim => stake.claims += 1,
             _ => stake.takes += 1,
@@ -456,10 +446,7 @@ impl Shares {
             let renewed = lately(seen.counter_since)
                 && (seen.counter_since + self.doubt <= now || seen.gap < self.alive)
                 && seen.owner_since + self.doubt <= now;
-            let owner = seen
-                .row
-                .owner
-                .filter(|_| renewed && !seen.disputed && is_open(seen.row));
+            let owner = seen.row.owner.filter(|_| renewed && !seen.disputed && is_open(seen.row));
             let lies =
                 self.given.is(shard as ShardNo, seen.row) && seen.counter_since + self.given.least() <= now;
             let owner = owner

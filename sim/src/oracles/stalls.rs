@@ -33,10 +33,8 @@ pub(super) struct Stalls {
 
 impl Stalls {
     pub(super) fn new(terms: &Terms) -> Self {
-        let (least, most) = (
-            terms.least(|config| config.stall_after()),
-            terms.most(|config| config.stall_after()),
-        );
+        let (least, most) =
+            (terms.least(|config| config.stall_after()), terms.most(|config| config.stall_after()));
         let bound_us = match least {
             Span::ZERO => Time::MAX,
             _ => terms.at_most(most.times(2)) + SLACK_US,
@@ -89,9 +87,7 @@ impl Stalls {
                 self.moves(life, shard);
             }
             // A further batch says that the handler is done with the one before, though it may keep an earlier one.
-            Fact::Delivered {
-                life, shard, last, ..
-            } => {
+            Fact::Delivered { life, shard, last, .. } => {
                 let before = self.given.insert((life, shard), last);
                 if before.is_some_and(|before| before < last) {
                     self.moves(life, shard);
@@ -142,10 +138,7 @@ mod tests {
         facts.extend(others.iter().cloned());
         facts.sort_by_key(|(at, _)| *at);
         let found = judge_under(&terms, facts);
-        found
-            .into_iter()
-            .filter(|&property| property == Property::StallsReported)
-            .count()
+        found.into_iter().filter(|&property| property == Property::StallsReported).count()
     }
 
     #[test]
@@ -171,11 +164,7 @@ mod tests {
             ]),
             0
         );
-        assert_eq!(
-            minute(&[(15 * SECOND, stood)]),
-            1,
-            "it stands still afterwards as well"
-        );
+        assert_eq!(minute(&[(15 * SECOND, stood)]), 1, "it stands still afterwards as well");
         assert_eq!(minute(&[(5 * SECOND, Fact::ShutdownAsked { life: 0 })]), 0);
     }
 

@@ -47,11 +47,7 @@ impl Standstill {
             let after = terms.at_most(looks) + terms.at_most(lease) + terms.at_most(requests) + SLACK_US;
             (kept, terms.at_most(most), after)
         });
-        Self {
-            limits,
-            lives: BTreeMap::new(),
-            troubled: BTreeSet::new(),
-        }
+        Self { limits, lives: BTreeMap::new(), troubled: BTreeSet::new() }
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
@@ -73,13 +69,7 @@ impl Standstill {
             }
             Fact::Died { life } | Fact::Stopped { life, .. } => drop(self.lives.remove(&life)),
             Fact::LetsGo { life } => self.judge_early(now, life, verdict),
-            Fact::Answered {
-                life,
-                ask: Ask::Write(_) | Ask::Read,
-                about: Some(shard),
-                how,
-                ..
-            } => {
+            Fact::Answered { life, ask: Ask::Write(_) | Ask::Read, about: Some(shard), how, .. } => {
                 match how {
                     How::Applied => self.troubled.remove(&(life, shard)),
                     _ => self.troubled.insert((life, shard)),
@@ -171,11 +161,7 @@ mod tests {
     #[test]
     fn leases_are_let_go_of_within_the_bound_and_none_is_taken() {
         assert_eq!(judged(&[write(15, Verb::Renew), lets_go(22)]), 0);
-        assert_eq!(
-            judged(&[lets_go(22), write(30, Verb::Renew)]),
-            0,
-            "it was stolen before"
-        );
+        assert_eq!(judged(&[lets_go(22), write(30, Verb::Renew)]), 0, "it was stolen before");
         for verb in [Verb::Renew, Verb::Take, Verb::Claim] {
             assert_eq!(judged(&[write(100, verb), write(101, verb)]), 1, "{verb:?}");
         }
@@ -189,11 +175,7 @@ mod tests {
         assert_eq!(judged(&[lets_go(22), runs.clone(), write(100, Verb::Take)]), 0);
         let again = (40 * SECOND, Fact::Blocked { life: 0 });
         let [twice, late] = [write(95, Verb::Renew), write(130, Verb::Renew)];
-        assert_eq!(
-            judged(&[runs.clone(), again.clone(), twice]),
-            0,
-            "it waits for twice as long"
-        );
+        assert_eq!(judged(&[runs.clone(), again.clone(), twice]), 0, "it waits for twice as long");
         assert_eq!(judged(&[runs, again, late]), 1);
     }
 

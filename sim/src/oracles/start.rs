@@ -29,13 +29,7 @@ pub(super) struct Start {
 impl Start {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
-            Fact::RowChanged {
-                shard,
-                verb,
-                before,
-                after,
-                ..
-            } => {
+            Fact::RowChanged { shard, verb, before, after, .. } => {
                 let moves =
                     after.is_some_and(|row| !matches!(row.checkpoint, Mark::Latest | Mark::AtTimestamp));
                 let by_hand = rewrites(verb, before, after) || verb == Some(Verb::Delete);
@@ -45,14 +39,7 @@ impl Start {
                 let from = &mut self.shards.entry(shard).or_default().from;
                 *from = from.map(|from| from.max(before));
             }
-            Fact::Placed {
-                life,
-                shard,
-                from,
-                due,
-                floor,
-                born,
-            } => {
+            Fact::Placed { life, shard, from, due, floor, born } => {
                 let begun = self.shards.entry(shard).or_default();
                 if begun.moved {
                     return;
@@ -93,14 +80,7 @@ mod tests {
     use super::*;
 
     fn placed(life: u32, from: u64) -> Fact {
-        Fact::Placed {
-            life,
-            shard: 0,
-            from,
-            due: 10,
-            floor: 5,
-            born: 0,
-        }
+        Fact::Placed { life, shard: 0, from, due: 10, floor: 5, born: 0 }
     }
 
     fn judged(facts: &[Fact]) -> usize {
@@ -109,13 +89,7 @@ mod tests {
 
     #[test]
     fn every_owner_begins_where_the_first_one_did_or_before() {
-        let good = [
-            created(0, Mark::Latest),
-            placed(0, 9),
-            placed(0, 9),
-            placed(1, 9),
-            placed(2, 7),
-        ];
+        let good = [created(0, Mark::Latest), placed(0, 9), placed(0, 9), placed(1, 9), placed(2, 7)];
         assert_eq!(judged(&good), 0);
         let bad = [created(0, Mark::Latest), placed(0, 9), placed(1, 10)];
         assert_eq!(judged(&bad), 1);
@@ -125,14 +99,7 @@ mod tests {
 
     #[test]
     fn what_arrived_before_the_row_was_there_is_nobodys() {
-        let placed = |life, from, born| Fact::Placed {
-            life,
-            shard: 0,
-            from,
-            due: 10,
-            floor: 5,
-            born,
-        };
+        let placed = |life, from, born| Fact::Placed { life, shard: 0, from, due: 10, floor: 5, born };
         let good = [created(0, Mark::Latest), placed(1, 7, 9), placed(0, 9, 9)];
         assert_eq!(judged(&good), 0);
         let bad = [created(0, Mark::Latest), placed(1, 7, 9), placed(0, 10, 9)];

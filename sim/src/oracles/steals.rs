@@ -102,25 +102,13 @@ impl Steals {
         self.former.observe(fact);
         self.note_counter(fact);
         match *fact {
-            Fact::RowChanged {
-                shard, before, after, ..
-            } => self.note_row(now, shard, before, after),
-            Fact::Asked {
-                life,
-                ask: Ask::ScanPage,
-                ..
-            } => {
+            Fact::RowChanged { shard, before, after, .. } => self.note_row(now, shard, before, after),
+            Fact::Asked { life, ask: Ask::ScanPage, .. } => {
                 if let Some(robber) = self.lives.get_mut(&life) {
                     robber.now.clear();
                 }
             }
-            Fact::Asked {
-                life,
-                ask: Ask::Write(Verb::Take),
-                about: Some(shard),
-                guard,
-                ..
-            } => {
+            Fact::Asked { life, ask: Ask::Write(Verb::Take), about: Some(shard), guard, .. } => {
                 let Some((row, since)) = self.rows.get(&shard) else {
                     return;
                 };
@@ -167,14 +155,8 @@ impl Steals {
 impl Steals {
     fn note_counter(&mut self, fact: &Fact) {
         match *fact {
-            Fact::RowChanged {
-                shard, after: None, ..
-            } => drop(self.highest.remove(&shard)),
-            Fact::RowChanged {
-                shard,
-                after: Some(row),
-                ..
-            } => {
+            Fact::RowChanged { shard, after: None, .. } => drop(self.highest.remove(&shard)),
+            Fact::RowChanged { shard, after: Some(row), .. } => {
                 let (highest, set_back) = self.highest.entry(shard).or_default();
                 *set_back = row.counter < *highest || (*set_back && row.counter == *highest);
                 *highest = row.counter.max(*highest);
@@ -189,13 +171,7 @@ impl Steals {
     }
 
     fn note_promise(&mut self, now: Time, fact: &Fact) {
-        let Fact::RowChanged {
-            shard,
-            after: row,
-            verb,
-            ..
-        } = *fact
-        else {
+        let Fact::RowChanged { shard, after: row, verb, .. } = *fact else {
             return;
         };
         let by_leader = verb == Some(Verb::BeginHandOver);
@@ -229,10 +205,7 @@ mod tests {
 
     fn renewed(shard: u32, at: u64, counter: u64) -> (u64, Fact) {
         let row = |counter| Some(row(Some(1), counter, Mark::TrimHorizon));
-        (
-            at,
-            changed(shard, Some(1), Verb::Renew, row(counter - 1), row(counter)),
-        )
+        (at, changed(shard, Some(1), Verb::Renew, row(counter - 1), row(counter)))
     }
 
     fn steal(shard: u32, at: u64, counter: u64) -> (u64, Fact) {
@@ -279,10 +252,7 @@ mod tests {
         let most = super::super::history::config().max_steals();
         let late = steal(most, 10, 4);
         let more = (0..most).map(|shard| steal(shard, 30, 5));
-        let facts = [late, scan(20)]
-            .into_iter()
-            .chain(more)
-            .chain([steal(most, 40, 5)]);
+        let facts = [late, scan(20)].into_iter().chain(more).chain([steal(most, 40, 5)]);
         assert_eq!(judged(facts.collect()), 0);
     }
 

@@ -24,9 +24,7 @@ impl Stored {
                     self.counted.insert((*shard, *part));
                 }
             }
-            Fact::LeftOut {
-                life, shard, parts, ..
-            } => {
+            Fact::LeftOut { life, shard, parts, .. } => {
                 for part in parts {
                     if self.counted.contains(&(*shard, *part)) {
                         lost(now, Some(*life), (*shard, *part), verdict);
@@ -54,19 +52,11 @@ mod tests {
     use super::*;
 
     fn stored(parts: &[u64]) -> Fact {
-        Fact::Stored {
-            shard: 1,
-            parts: parts.to_vec(),
-        }
+        Fact::Stored { shard: 1, parts: parts.to_vec() }
     }
 
     fn left_out(parts: &[u64]) -> Fact {
-        Fact::LeftOut {
-            life: 0,
-            shard: 1,
-            token: 1,
-            parts: parts.to_vec(),
-        }
+        Fact::LeftOut { life: 0, shard: 1, token: 1, parts: parts.to_vec() }
     }
 
     fn judged(facts: [Fact; 2]) -> usize {
@@ -77,10 +67,7 @@ mod tests {
     #[test]
     fn a_part_that_is_sent_again_may_be_left_out() {
         assert_eq!(judged([stored(&[1, 3]), left_out(&[2, 4])]), 0);
-        let elsewhere = Fact::Stored {
-            shard: 2,
-            parts: vec![2],
-        };
+        let elsewhere = Fact::Stored { shard: 2, parts: vec![2] };
         assert_eq!(judged([elsewhere, left_out(&[2])]), 0);
     }
 

@@ -190,13 +190,7 @@ impl Takeover {
                 let truth = at(&mut self.rows, shard);
                 (truth.born, truth.has_parents) = (now, parents[0].is_some());
             }
-            Fact::RowChanged {
-                shard,
-                by,
-                verb,
-                after,
-                ..
-            } => {
+            Fact::RowChanged { shard, by, verb, after, .. } => {
                 let truth = at(&mut self.rows, shard);
                 truth.edited |= verb.is_none();
                 truth.mute_until = match verb {
@@ -210,12 +204,7 @@ impl Takeover {
                     self.stake(life, shard).shown(now, row, false);
                 }
             }
-            Fact::Shown {
-                life,
-                shard,
-                row,
-                scanned,
-            } => {
+            Fact::Shown { life, shard, row, scanned } => {
                 let stake = self.stake(life, shard);
                 stake.promised = row.next == Some(Owner::Life(life));
                 stake.shown(now, row, scanned);
@@ -247,19 +236,10 @@ impl Takeover {
                 let stake = self.stake(life, shard);
                 (stake.open, stake.quiet) = (false, now);
             }
-            Fact::Asked {
-                life,
-                ask: Ask::ScanPage,
-                ..
-            } => {
+            Fact::Asked { life, ask: Ask::ScanPage, .. } => {
                 self.lives.entry(life).or_default().scan.get_or_insert(now);
             }
-            Fact::Asked {
-                life,
-                ask: ask @ (Ask::Write(_) | Ask::Read),
-                about: Some(shard),
-                ..
-            } => {
+            Fact::Asked { life, ask: ask @ (Ask::Write(_) | Ask::Read), about: Some(shard), .. } => {
                 self.stake(life, shard).asked += 1;
                 let streams = self.streams;
                 if ask == Ask::Write(Verb::Take) {
@@ -268,12 +248,7 @@ impl Takeover {
                     life.takes += 1;
                 }
             }
-            Fact::Answered {
-                life,
-                ask: Ask::Write(_) | Ask::Read,
-                about: Some(shard),
-                ..
-            } => {
+            Fact::Answered { life, ask: Ask::Write(_) | Ask::Read, about: Some(shard), .. } => {
                 let stake = self.stake(life, shard);
                 (stake.asked, stake.quiet) = (stake.asked.saturating_sub(1), now);
             }
@@ -325,10 +300,7 @@ impl Takeover {
 
     /// How many leases a life must ask for as its scan ends, at least. Absent: it need not know what is free.
     fn due(&self, now: Time, no: LifeNo) -> Option<usize> {
-        let life = self
-            .lives
-            .get(&no)
-            .filter(|life| !life.stopping && !life.blocked)?;
+        let life = self.lives.get(&no).filter(|life| !life.stopping && !life.blocked)?;
         // A worker that a throttling table makes slow leaves leases to owners that could not renew them either.
         let spares = self.throttling.slows(now, no);
         if spares || self.partial.has(no) || self.denials.has_any(no) || life.first.is_empty() {
@@ -449,13 +421,7 @@ impl Stake {
     }
 
     fn shown(&mut self, now: Time, row: Row, scanned: bool) {
-        let anew = Seen {
-            row,
-            since: now,
-            last: now,
-            beside: None,
-            older: 0,
-        };
+        let anew = Seen { row, since: now, last: now, beside: None, older: 0 };
         if !scanned {
             self.known = row.counter;
         }

@@ -28,12 +28,9 @@ pub(super) struct Throttling {
 impl Throttling {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact) {
         match *fact {
-            Fact::Answered {
-                life,
-                ask: Ask::Write(_) | Ask::Read,
-                how: How::NotSent,
-                ..
-            } => self.lives.entry(life).or_default().add(now),
+            Fact::Answered { life, ask: Ask::Write(_) | Ask::Read, how: How::NotSent, .. } => {
+                self.lives.entry(life).or_default().add(now)
+            }
             // By its own clock, perhaps no time has passed.
             Fact::Resumed { life, stood } => {
                 if let Some(refusals) = self.lives.get_mut(&life).filter(|refusals| refusals.until > 0) {

@@ -69,9 +69,7 @@ impl Tidy {
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
             Fact::ShardBorn { shard, parents } => self.row(shard).parents = parents,
-            Fact::ShardClosed {
-                shard, ref children, ..
-            } => self.row(shard).children.clone_from(children),
+            Fact::ShardClosed { shard, ref children, .. } => self.row(shard).children.clone_from(children),
             // Who has no row then was not there from the beginning, or is not told of.
             Fact::Forgotten { shard } => drop(self.edited.insert(shard)),
             // The row may name a child that does not exist, and never begins. The row of that child names the other parent, too.
@@ -79,9 +77,7 @@ impl Tidy {
                 let children = self.row(shard).children.clone();
                 self.edited.extend(children.into_iter().chain([shard]));
             }
-            Fact::RowChanged {
-                shard, verb, after, ..
-            } => {
+            Fact::RowChanged { shard, verb, after, .. } => {
                 match verb {
                     None => drop(self.edited.insert(shard)),
                     Some(Verb::Delete) => self.removed_at = now,
@@ -132,16 +128,12 @@ impl Tidy {
             if !finished || self.is_touched(shard) || self.waiting(shard).is_some() {
                 continue;
             }
-            let parents: Vec<&Row> = (row.parents.iter().flatten())
-                .filter_map(|parent| self.rows.get(*parent as usize))
-                .collect();
+            let parents: Vec<&Row> =
+                (row.parents.iter().flatten()).filter_map(|parent| self.rows.get(*parent as usize)).collect();
             if parents.iter().any(|parent| parent.checkpoint.is_some()) {
                 continue;
             }
-            let children = row
-                .children
-                .iter()
-                .filter_map(|child| self.rows.get(*child as usize));
+            let children = row.children.iter().filter_map(|child| self.rows.get(*child as usize));
             let family = parents.into_iter().chain(children).chain([row]);
             let free = family.map(|row| row.since).max().unwrap_or(0);
             let free = free.max(since).max(self.removed_at);
@@ -171,15 +163,8 @@ mod tests {
 
     /// Shard 0 was split into 1 and 2, and read to its end.
     fn split() -> Vec<(u64, Fact)> {
-        let born = |shard, parent| Fact::ShardBorn {
-            shard,
-            parents: [parent, None],
-        };
-        let closed = Fact::ShardClosed {
-            shard: 0,
-            records: 0,
-            children: vec![1, 2],
-        };
+        let born = |shard, parent| Fact::ShardBorn { shard, parents: [parent, None] };
+        let closed = Fact::ShardClosed { shard: 0, records: 0, children: vec![1, 2] };
         let ended = changed(
             0,
             Some(0),
@@ -203,22 +188,12 @@ mod tests {
     fn begins(shard: ShardNo) -> (u64, Fact) {
         let row = |mark| Some(row(Some(0), 1, mark));
         let to = row(Mark::Latest);
-        (
-            2,
-            changed(shard, Some(0), Verb::Checkpoint, row(Mark::TrimHorizon), to),
-        )
+        (2, changed(shard, Some(0), Verb::Checkpoint, row(Mark::TrimHorizon), to))
     }
 
     fn removed(verb: Option<Verb>) -> (u64, Fact) {
         let before: Option<fact::Row> = Some(row(None, 2, Mark::End));
-        let fact = Fact::RowChanged {
-            shard: 0,
-            by: Some(0),
-            verb,
-            before,
-            after: None,
-            from_record: 1,
-        };
+        let fact = Fact::RowChanged { shard: 0, by: Some(0), verb, before, after: None, from_record: 1 };
         (3, fact)
     }
 
@@ -238,10 +213,7 @@ mod tests {
     fn a_row_may_wait_for_its_turn_to_go() {
         let (mut tidy, mut verdict) = (Tidy::new(&terms()), Verdict::default());
         let day = 86_400_000_000;
-        let other = (
-            day,
-            changed(7, Some(0), Verb::Delete, Some(row(None, 2, Mark::End)), None),
-        );
+        let other = (day, changed(7, Some(0), Verb::Delete, Some(row(None, 2, Mark::End)), None));
         for (at, fact) in split().into_iter().chain([begins(1), begins(2), other]) {
             tidy.observe(at, &fact, &mut verdict);
         }
@@ -276,9 +248,6 @@ mod tests {
         assert!(stays(vec![begins(1), begins(2)], day));
         assert!(!stays(vec![begins(1), begins(2)], 60_000_000), "not yet");
         assert!(!stays(vec![begins(1)], day), "needed");
-        assert!(!stays(
-            vec![begins(1), begins(2), removed(Some(Verb::Delete))],
-            day
-        ));
+        assert!(!stays(vec![begins(1), begins(2), removed(Some(Verb::Delete))], day));
     }
 }

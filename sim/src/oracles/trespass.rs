@@ -26,12 +26,9 @@ pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
 pub(super) fn disowns(told: &Fact) -> bool {
     let owner = |row: &Option<Row>| row.and_then(|row| row.owner);
     match told {
-        Fact::RowChanged {
-            verb: None,
-            before,
-            after: after @ Some(_),
-            ..
-        } => owner(before).is_some() && owner(after) != owner(before),
+        Fact::RowChanged { verb: None, before, after: after @ Some(_), .. } => {
+            owner(before).is_some() && owner(after) != owner(before)
+        }
         _ => false,
     }
 }

@@ -56,12 +56,7 @@ impl Verdict {
             .filter(|known| known.property == property && known.of_others == of_others)
             .count();
         if of_its_kind < 3 && self.violations.len() < MOST_VIOLATIONS {
-            self.violations.push(Violation {
-                property,
-                at,
-                summary: summary(),
-                of_others,
-            });
+            self.violations.push(Violation { property, at, summary: summary(), of_others });
         }
     }
 
@@ -82,8 +77,7 @@ impl Verdict {
     /// What is wrong, and whether the canary was heard.
     pub fn into_parts(mut self) -> (Vec<Violation>, bool) {
         let all = self.violations.len();
-        self.violations
-            .retain(|violation| violation.property != Property::Canary);
+        self.violations.retain(|violation| violation.property != Property::Canary);
         let heard = self.violations.len() < all;
         (self.violations, heard)
     }

@@ -29,9 +29,7 @@ impl View {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
         match *fact {
-            Fact::RowChanged {
-                shard, verb, after, ..
-            } => {
+            Fact::RowChanged { shard, verb, after, .. } => {
                 let past = self.shard(shard);
                 past.tampered |= verb.is_none();
                 if let Some(row) = after {
@@ -41,13 +39,7 @@ impl View {
                     past.states.push_back(row);
                 }
             }
-            Fact::Holds {
-                life,
-                shard,
-                counter,
-                checkpoint,
-                ..
-            } => {
+            Fact::Holds { life, shard, counter, checkpoint, .. } => {
                 let past = self.shard(shard);
                 if past.tampered {
                     return;
@@ -91,38 +83,13 @@ mod tests {
     use super::*;
 
     fn holds(counter: u64, checkpoint: Mark) -> Fact {
-        Fact::Holds {
-            life: 0,
-            shard: 0,
-            counter,
-            checkpoint,
-            open: false,
-            until: 9,
-        }
+        Fact::Holds { life: 0, shard: 0, counter, checkpoint, open: false, until: 9 }
     }
 
     fn p12(held: Fact) -> usize {
-        let taken = changed(
-            0,
-            Some(0),
-            Verb::Take,
-            None,
-            Some(row(Some(0), 3, Mark::TrimHorizon)),
-        );
-        let renewed = changed(
-            0,
-            Some(0),
-            Verb::Renew,
-            None,
-            Some(row(Some(0), 4, Mark::TrimHorizon)),
-        );
-        let lost = changed(
-            0,
-            Some(1),
-            Verb::Take,
-            None,
-            Some(row(Some(1), 5, Mark::TrimHorizon)),
-        );
+        let taken = changed(0, Some(0), Verb::Take, None, Some(row(Some(0), 3, Mark::TrimHorizon)));
+        let renewed = changed(0, Some(0), Verb::Renew, None, Some(row(Some(0), 4, Mark::TrimHorizon)));
+        let lost = changed(0, Some(1), Verb::Take, None, Some(row(Some(1), 5, Mark::TrimHorizon)));
         judge([taken, renewed, lost, held].map(|fact| (1, fact)))
             .into_iter()
             .filter(|&found| found == Property::ViewMatchesTable)

@@ -82,12 +82,9 @@ impl Waiting {
     pub(super) fn new(terms: &Terms) -> Self {
         let at_most = |span: Span| terms.at_most(span);
         Self {
-            read_pause: at_most(terms.most(|config| {
-                config
-                    .reader()
-                    .idle_interval()
-                    .max(config.reader().min_interval())
-            })),
+            read_pause: at_most(
+                terms.most(|config| config.reader().idle_interval().max(config.reader().min_interval())),
+            ),
             handler_pause: at_most(terms.most(|config| config.handler_backoff())),
             claim_pause: at_most(terms.most(|config| config.stream_lag())),
             pauses: (0..20)
@@ -126,11 +123,7 @@ impl Waiting {
             Fact::OpenBegun { life, shard, .. } => {
                 let leaving = self.stopping.contains(&life) || self.promised.contains(&shard);
                 let until = self.shards.get(&(shard, life)).map_or(0, |known| known.until);
-                let begun = Shard {
-                    leaving,
-                    until,
-                    ..Shard::default()
-                };
+                let begun = Shard { leaving, until, ..Shard::default() };
                 self.shards.insert((shard, life), begun);
             }
             Fact::Closed { life, shard, .. } => drop(self.shards.remove(&(shard, life))),
@@ -187,9 +180,7 @@ impl Waiting {
                     known.leaving |= !after.is_some_and(ours);
                 }
             }
-            Fact::Processed {
-                life, shard, through, ..
-            } => {
+            Fact::Processed { life, shard, through, .. } => {
                 let done = self.done.entry(shard).or_default();
                 *done = through.max(*done);
                 if let Some(known) = self.shards.get_mut(&(shard, life)) {
@@ -238,12 +229,7 @@ impl Waiting {
             }
             Fact::OpenDone { life, shard, .. }
             | Fact::Holds { life, shard, .. }
-            | Fact::Asked {
-                life,
-                ask: Ask::GetRecords | Ask::GetIterator,
-                about: Some(shard),
-                ..
-            }
+            | Fact::Asked { life, ask: Ask::GetRecords | Ask::GetIterator, about: Some(shard), .. }
             | Fact::Fetched { life, shard, .. }
             | Fact::Delivered { life, shard, .. }
             | Fact::PauseAsked { life, shard }
@@ -417,9 +403,7 @@ impl Shard {
                 }
                 (self.brought, self.void) = (None, false);
             }
-            Fact::Fetched {
-                first, last, bytes, ..
-            } => self.brought = Some((first, last, bytes)),
+            Fact::Fetched { first, last, bytes, .. } => self.brought = Some((first, last, bytes)),
             Fact::Delivered { last, .. } => self.handling = Some(last),
             Fact::PauseAsked { .. } | Fact::ShardStopped { .. } => self.paused = true,
             Fact::ResumeAsked { .. } if self.paused => {

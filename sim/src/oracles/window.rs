@@ -118,11 +118,7 @@ impl Window {
 
     /// `by_other`: the life of another program that wrote it.
     fn row_changed(
-        &mut self,
-        now: Time,
-        shard: ShardNo,
-        verb: Option<Verb>,
-        owner: Option<Owner>,
+        &mut self, now: Time, shard: ShardNo, verb: Option<Verb>, owner: Option<Owner>,
         by_other: Option<LifeNo>,
     ) {
         let index = shard as usize;
@@ -157,9 +153,7 @@ impl Window {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
-            Fact::Delivered {
-                life, shard, token, ..
-            } => {
+            Fact::Delivered { life, shard, token, .. } => {
                 let index = shard as usize;
                 if of_others && self.owners.get(index).copied().flatten() != Some(Owner::Life(life)) {
                     self.trespassed.insert(shard);
@@ -172,13 +166,7 @@ impl Window {
                 for other in runs.iter_mut().filter(|run| run.life != life && !adrift) {
                     other.met.get_or_insert(now);
                 }
-                runs.push(Run {
-                    life,
-                    token,
-                    met: None,
-                    stands: adrift,
-                    of_others,
-                });
+                runs.push(Run { life, token, met: None, stands: adrift, of_others });
             }
             Fact::HandlerEnded { life, shard, token } => {
                 self.end(now, shard, verdict, |run| run.life == life && run.token == token);
@@ -190,13 +178,7 @@ impl Window {
                     self.end(now, shard, verdict, |run| run.life == life);
                 }
             }
-            Fact::RowChanged {
-                shard,
-                verb,
-                after,
-                by,
-                ..
-            } => {
+            Fact::RowChanged { shard, verb, after, by, .. } => {
                 if verb.is_none() && after.is_none() {
                     self.removed.insert(shard);
                 }
@@ -233,10 +215,7 @@ mod tests {
     const OTHER: LifeNo = 9;
 
     fn measure(facts: &[(u64, Fact)]) -> (Windows, usize) {
-        let mut window = Window::new(&Terms {
-            abort_us: 100_000,
-            ..Terms::plain(config())
-        });
+        let mut window = Window::new(&Terms { abort_us: 100_000, ..Terms::plain(config()) });
         let mut verdict = Verdict::default();
         for (at, fact) in facts {
             let of_others = fact.life() == Some(OTHER);
@@ -246,41 +225,25 @@ mod tests {
     }
 
     fn ended(life: u32) -> Fact {
-        Fact::HandlerEnded {
-            life,
-            shard: 0,
-            token: 1,
-        }
+        Fact::HandlerEnded { life, shard: 0, token: 1 }
     }
 
     #[test]
     fn the_window_is_measured_and_bounded() {
-        let (windows, found) = measure(&[
-            (0, delivered(0, 0, 1, 1)),
-            (500, ended(0)),
-            (600, delivered(1, 0, 1, 1)),
-        ]);
+        let (windows, found) =
+            measure(&[(0, delivered(0, 0, 1, 1)), (500, ended(0)), (600, delivered(1, 0, 1, 1))]);
         assert_eq!((windows.count, found), (0, 0));
-        let (windows, found) = measure(&[
-            (0, delivered(0, 0, 1, 1)),
-            (500, delivered(1, 0, 1, 1)),
-            (90_500, ended(0)),
-        ]);
+        let (windows, found) =
+            measure(&[(0, delivered(0, 0, 1, 1)), (500, delivered(1, 0, 1, 1)), (90_500, ended(0))]);
         assert_eq!((windows.longest_us, found), (90_000, 0));
-        let (_, found) = measure(&[
-            (0, delivered(0, 0, 1, 1)),
-            (500, delivered(1, 0, 1, 1)),
-            (900_500, ended(0)),
-        ]);
+        let (_, found) =
+            measure(&[(0, delivered(0, 0, 1, 1)), (500, delivered(1, 0, 1, 1)), (900_500, ended(0))]);
         assert_eq!(found, 1);
     }
 
     #[test]
     fn a_process_that_stands_still_runs_nothing() {
-        let resumed = Fact::Resumed {
-            life: 0,
-            stood: 800_000,
-        };
+        let resumed = Fact::Resumed { life: 0, stood: 800_000 };
         let (windows, found) = measure(&[
             (0, delivered(0, 0, 1, 1)),
             (500, delivered(1, 0, 1, 1)),
@@ -295,10 +258,7 @@ mod tests {
         let owned = |owner: Option<LifeNo>| owner.map(|owner| row(Some(owner), 1, Mark::TrimHorizon));
         let belief = 2 * config().lease_duration().0;
         for (taken, blamed) in [(10, 0), (10 + belief, 1)] {
-            let mut window = Window::new(&Terms {
-                abort_us: 100_000,
-                ..Terms::plain(config())
-            });
+            let mut window = Window::new(&Terms { abort_us: 100_000, ..Terms::plain(config()) });
             let mut verdict = Verdict::default();
             window.written_over(5, 0);
             let take = changed(0, Some(1), Verb::Take, owned(None), owned(Some(1)));
@@ -319,11 +279,7 @@ mod tests {
         let owned = |owner| Some(row(Some(owner), 1, Mark::TrimHorizon));
         let take = |from, to| changed(0, Some(to), Verb::Take, owned(from), owned(to));
         let meets = |other: LifeNo| {
-            [
-                (10, delivered(0, 0, 1, 1)),
-                (500, delivered(other, 0, 1, 1)),
-                (900_500, ended(0)),
-            ]
+            [(10, delivered(0, 0, 1, 1)), (500, delivered(other, 0, 1, 1)), (900_500, ended(0))]
         };
         let judged = |facts: Vec<(u64, Fact)>| measure(&facts);
         let (windows, found) = judged([(5, take(OTHER, 0))].into_iter().chain(meets(OTHER)).collect());

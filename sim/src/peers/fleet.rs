@@ -184,10 +184,7 @@ mod tests {
 
     #[test]
     fn programs_are_dealt_out_in_turn() {
-        let fleet = Fleet {
-            programs: vec![Program::VmwareGoKcl, Program::Leasehold],
-            ..Fleet::default()
-        };
+        let fleet = Fleet { programs: vec![Program::VmwareGoKcl, Program::Leasehold], ..Fleet::default() };
         let dealt: Vec<_> = (0..3).map(|worker| fleet.program(worker).name()).collect();
         assert_eq!(dealt, ["vmware-go-kcl", "leasehold", "vmware-go-kcl"]);
         assert!(fleet.has_others(1) && !Fleet::default().has_others(9));
@@ -205,11 +202,9 @@ mod tests {
         assert!(mixed.check(Format::Kinsumer).is_err());
         let members = fleet(&[Program::Kinsumer, Program::Leasehold], None);
         assert_eq!(members.check(Format::Kinsumer), Ok(()));
-        for (wrong, word) in [
-            (mixed, "vmware-go-kcl"),
-            (members, "kinsumer"),
-            (fleet(&[], Some("")), "1 to 100"),
-        ] {
+        for (wrong, word) in
+            [(mixed, "vmware-go-kcl"), (members, "kinsumer"), (fleet(&[], Some("")), "1 to 100")]
+        {
             let error = wrong.check(Format::Kcl).unwrap_err();
             assert!(error.contains(word), "{error}");
         }

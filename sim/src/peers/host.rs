@@ -200,9 +200,7 @@ impl Host {
     /// The checkpoints that the application made of a shard in the middle of a batch.
     pub(super) fn take_noted(&self, shard: &str) -> Vec<String> {
         let mut inner = self.0.borrow_mut();
-        let (here, others) = std::mem::take(&mut inner.noted)
-            .into_iter()
-            .partition(|(of, _)| of == shard);
+        let (here, others) = std::mem::take(&mut inner.noted).into_iter().partition(|(of, _)| of == shard);
         inner.noted = others;
         let here: Vec<(String, String)> = here;
         here.into_iter().map(|(_, sequence)| sequence).collect()

@@ -60,12 +60,7 @@ struct Worker {
 
 /// The program, from its start until it has stopped.
 pub(super) async fn run(host: Host, me: String, config: Config) {
-    let sdk = |attempts| Sdk {
-        host: host.clone(),
-        attempts,
-        pause_us: 100_000,
-        table: super::sdk::LEASES,
-    };
+    let sdk = |attempts| Sdk { host: host.clone(), attempts, pause_us: 100_000, table: super::sdk::LEASES };
     let worker = Rc::new(Worker {
         dynamo: sdk(11),
         kinesis: sdk(4),
@@ -151,11 +146,7 @@ impl Worker {
     }
 
     async fn sync_shards(&self) -> Result<(), Raised> {
-        let mut listed = self
-            .kinesis
-            .list_shards()
-            .await
-            .map_err(raised("describe_stream"))?;
+        let mut listed = self.kinesis.list_shards().await.map_err(raised("describe_stream"))?;
         listed.truncate(PAGE);
         for shard in &listed {
             if self.live.borrow_mut().insert(shard.id.clone()) {
@@ -214,9 +205,7 @@ impl Worker {
                 if owner == self.me {
                     verb = Verb::Renew;
                 }
-                is(KEY, shard.id.as_str())
-                    .and(is(OWNER, owner))
-                    .and(is(TIMEOUT, timeout))
+                is(KEY, shard.id.as_str()).and(is(OWNER, owner)).and(is(TIMEOUT, timeout))
             }
             _ => Condition::not_exists(OWNER),
         };
@@ -242,20 +231,13 @@ impl Worker {
         item.insert(OWNER.into(), nullable(shard.assigned_to.borrow().as_deref()));
         let timeout = shard.timeout.get().map_or_else(String::new, time::ruby);
         item.insert(TIMEOUT.into(), s(&timeout));
-        let verb = if checkpoint == SHARD_END {
-            Verb::End
-        } else {
-            Verb::Checkpoint
-        };
+        let verb = if checkpoint == SHARD_END { Verb::End } else { Verb::Checkpoint };
         unless_missing(self.dynamo.put(verb, item, None).await, "put_item").map(|_| ())
     }
 
     async fn remove_lease_owner(&self, shard: &Info) -> Result<(), Raised> {
         let update = Update::new().remove(OWNER);
-        let removed = self
-            .dynamo
-            .update(Verb::Release, key(&shard.id), update, None)
-            .await;
+        let removed = self.dynamo.update(Verb::Release, key(&shard.id), update, None).await;
         if unless_missing(removed, "update_item")?.is_some() {
             shard.assigned_to.replace(None);
         }
@@ -268,9 +250,7 @@ impl Worker {
         let from = match shard.checkpoint.borrow().as_deref() {
             None => IteratorFrom::TrimHorizon,
             Some(sequence) => IteratorFrom::After(Position::of(
-                sequence
-                    .parse()
-                    .map_err(|_| format!("no such position: {sequence}"))?,
+                sequence.parse().map_err(|_| format!("no such position: {sequence}"))?,
             )),
         };
         let place = self.kinesis.iterator(&shard.id, from).await;

@@ -58,10 +58,7 @@ impl Process {
             run.await;
             end.exit(Exit::Returned);
         };
-        Self {
-            host,
-            tasks: vec![Box::pin(main)],
-        }
+        Self { host, tasks: vec![Box::pin(main)] }
     }
 
     /// Runs until every task waits; what was asked for is then to be carried out. Times are in µs of the monotonic clock and
@@ -84,12 +81,7 @@ impl Process {
 
     /// Something asked for is done.
     pub(crate) fn answer(&self, n: u64, outcome: Outcome, items: Vec<Arc<Item>>, next: Option<Item>) {
-        let reply = Reply {
-            n,
-            outcome,
-            items,
-            next,
-        };
+        let reply = Reply { n, outcome, items, next };
         self.host.answer(n, reply);
     }
 
@@ -128,15 +120,8 @@ mod tests {
 
     fn scan() -> Ask {
         let (table, after) = ("app", None);
-        let op = ItemOp::Scan {
-            consistent: true,
-            after,
-        };
-        Ask::Item(Request {
-            table,
-            verb: None,
-            op,
-        })
+        let op = ItemOp::Scan { consistent: true, after };
+        Ask::Item(Request { table, verb: None, op })
     }
 
     #[test]

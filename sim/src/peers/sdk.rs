@@ -85,10 +85,7 @@ impl Sdk {
 
     /// The same with another table.
     pub(super) fn on(&self, table: &'static str) -> Self {
-        Self {
-            table,
-            ..self.clone()
-        }
+        Self { table, ..self.clone() }
     }
 
     async fn item(&self, verb: Option<Verb>, op: ItemOp) -> Result<Reply, Failure> {
@@ -102,27 +99,16 @@ impl Sdk {
     }
 
     pub(super) async fn put(
-        &self,
-        verb: Verb,
-        item: Item,
-        condition: Option<Condition>,
+        &self, verb: Verb, item: Item, condition: Option<Condition>,
     ) -> Result<(), Failure> {
         let op = ItemOp::Put { item, condition };
         self.item(Some(verb), op).await.map(|_| ())
     }
 
     pub(super) async fn update(
-        &self,
-        verb: Verb,
-        key: Item,
-        update: Update,
-        condition: Option<Condition>,
+        &self, verb: Verb, key: Item, update: Update, condition: Option<Condition>,
     ) -> Result<(), Failure> {
-        let op = ItemOp::Update {
-            key,
-            update,
-            condition,
-        };
+        let op = ItemOp::Update { key, update, condition };
         self.item(Some(verb), op).await.map(|_| ())
     }
 
@@ -133,9 +119,7 @@ impl Sdk {
 
     /// One page.
     pub(super) async fn scan(
-        &self,
-        consistent: bool,
-        after: Option<Item>,
+        &self, consistent: bool, after: Option<Item>,
     ) -> Result<(Vec<Arc<Item>>, Option<Item>), Failure> {
         let reply = self.item(None, ItemOp::Scan { consistent, after }).await?;
         Ok((reply.items, reply.next))
@@ -161,23 +145,14 @@ impl Sdk {
 
     /// Of a row that is no lease.
     pub(super) async fn update_plain(
-        &self,
-        key: Item,
-        update: Update,
-        condition: Option<Condition>,
+        &self, key: Item, update: Update, condition: Option<Condition>,
     ) -> Result<(), Failure> {
-        let op = ItemOp::Update {
-            key,
-            update,
-            condition,
-        };
+        let op = ItemOp::Update { key, update, condition };
         self.item(None, op).await.map(|_| ())
     }
 
     pub(super) async fn table(&self) -> Result<TableState, Failure> {
-        let reply = self
-            .request(Ask::Effect(Effect::Table(TableOp::Describe)))
-            .await?;
+        let reply = self.request(Ask::Effect(Effect::Table(TableOp::Describe))).await?;
         match reply.outcome {
             Outcome::Applied(Answer::Table(state)) => Ok(state),
             _ => Err(Failure::Other),
@@ -191,9 +166,7 @@ impl Sdk {
 
     /// Whether that can be used.
     pub(super) async fn has_owner_index(&self) -> Result<bool, Failure> {
-        let reply = self
-            .request(Ask::Effect(Effect::Table(TableOp::OwnerIndex)))
-            .await?;
+        let reply = self.request(Ask::Effect(Effect::Table(TableOp::OwnerIndex))).await?;
         match reply.outcome {
             Outcome::Applied(Answer::OwnerIndex(active)) => Ok(active),
             _ => Err(Failure::Other),
@@ -214,12 +187,8 @@ impl Sdk {
     pub(super) async fn list_shards_of(&self, filter: ShardFilter) -> Result<Vec<Shard>, Failure> {
         let (mut shards, mut after) = (Vec::new(), None);
         loop {
-            let reply = self
-                .request(Ask::Effect(Effect::Stream(StreamOp::ListShards {
-                    filter,
-                    after,
-                })))
-                .await?;
+            let reply =
+                self.request(Ask::Effect(Effect::Stream(StreamOp::ListShards { filter, after }))).await?;
             let Outcome::Applied(Answer::Shards(page)) = reply.outcome else {
                 return Err(Failure::Other);
             };
@@ -243,10 +212,7 @@ impl Sdk {
         let ask = Ask::Effect(Effect::Stream(StreamOp::GetRecords { shard, via, limit }));
         let reply = self.request(ask).await?;
         match reply.outcome {
-            Outcome::Applied(Answer::Records(fetched)) => Ok(Batch {
-                op: op(reply.n),
-                fetched,
-            }),
+            Outcome::Applied(Answer::Records(fetched)) => Ok(Batch { op: op(reply.n), fetched }),
             _ => Err(Failure::Other),
         }
     }
@@ -284,12 +250,7 @@ impl Sdk {
 
     /// Tells the application that a shard has ended, or that it is to let go of it.
     pub(super) async fn close(&self, shard: &ShardId, token: u64, reason: EndReason) {
-        self.consumer(ConsumerOp::Close {
-            lease: lease(shard),
-            token: FencingToken(token),
-            reason,
-        })
-        .await;
+        self.consumer(ConsumerOp::Close { lease: lease(shard), token: FencingToken(token), reason }).await;
     }
 
     async fn consumer(&self, consumer_op: ConsumerOp) -> Reply {

@@ -16,11 +16,7 @@ pub(super) fn go(ns: u64) -> String {
 
 /// As Ruby spells a `Time` in UTC: seconds.
 pub(super) fn ruby(ns: u64) -> String {
-    format!(
-        "{} {} UTC",
-        date(ns / SECOND / 86_400),
-        clock(ns / SECOND % 86_400)
-    )
+    format!("{} {} UTC", date(ns / SECOND / 86_400), clock(ns / SECOND % 86_400))
 }
 
 /// What either of them reads out of such a text.
@@ -31,10 +27,7 @@ pub(super) fn parse(text: &str) -> Option<u64> {
         + (1..month).map(|month| length(year, month)).sum::<u64>()
         + day.checked_sub(1)?;
     let seconds = days * 86_400 + number(11, 2)? * 3_600 + number(14, 2)? * 60 + number(17, 2)?;
-    let digits = text
-        .get(19..)?
-        .strip_prefix('.')
-        .and_then(|rest| rest.strip_suffix('Z'));
+    let digits = text.get(19..)?.strip_prefix('.').and_then(|rest| rest.strip_suffix('Z'));
     let fraction = match digits {
         Some(digits) => format!("{digits:0<9}").parse().ok()?,
         None => 0,

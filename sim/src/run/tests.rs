@@ -5,10 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 fn traced() -> Options {
-    Options {
-        trace: true,
-        ..Options::default()
-    }
+    Options { trace: true, ..Options::default() }
 }
 
 #[test]
@@ -22,10 +19,7 @@ fn a_seed_fixes_everything() {
 
 #[test]
 fn what_chance_did_can_be_done_again_from_a_list() {
-    let recorded = Options {
-        request_faults: true,
-        ..Options::default()
-    };
+    let recorded = Options { request_faults: true, ..Options::default() };
     let mut struck = 0;
     // Worlds that are not large.
     for seed in (16..24).chain(26..31) {
@@ -42,14 +36,8 @@ fn what_chance_did_can_be_done_again_from_a_list() {
 #[test]
 fn the_summary_does_not_depend_on_the_number_of_threads() {
     let options = Options::default();
-    let (one, three) = (
-        run_seeds(16..24, 1, &options, &|_| {}),
-        run_seeds(16..24, 3, &options, &|_| {}),
-    );
-    assert_eq!(
-        (one.digest, one.inputs, one.marks),
-        (three.digest, three.inputs, three.marks)
-    );
+    let (one, three) = (run_seeds(16..24, 1, &options, &|_| {}), run_seeds(16..24, 3, &options, &|_| {}));
+    assert_eq!((one.digest, one.inputs, one.marks), (three.digest, three.inputs, three.marks));
     assert_eq!(one.seeds, 8);
 }
 
@@ -57,10 +45,7 @@ fn the_summary_does_not_depend_on_the_number_of_threads() {
 fn what_is_stopped_sums_up_the_first_worlds() {
     let stopped_after_five = |jobs| {
         let asked = Arc::new(AtomicBool::new(false));
-        let options = Options {
-            cancel: Cancel::when(asked.clone()),
-            ..Options::default()
-        };
+        let options = Options { cancel: Cancel::when(asked.clone()), ..Options::default() };
         run_seeds(16..10_000, jobs, &options, &|done| {
             asked.store(done >= 5, Ordering::Relaxed);
         })
@@ -81,18 +66,10 @@ fn what_is_stopped_sums_up_the_first_worlds() {
 #[test]
 fn a_world_that_is_given_up_is_neither_well_nor_broken() {
     let whole = run_seed(36, &Options::default()).found;
-    let options = Options {
-        cancel: Cancel::when(Arc::new(AtomicBool::new(true))),
-        ..Options::default()
-    };
+    let options = Options { cancel: Cancel::when(Arc::new(AtomicBool::new(true))), ..Options::default() };
     let found = run_seed(36, &options).found;
     assert_eq!((found.ending, found.violations.len()), (Ending::Cancelled, 0));
-    assert!(
-        found.inputs < whole.inputs / 2,
-        "{} of {}",
-        found.inputs,
-        whole.inputs
-    );
+    assert!(found.inputs < whole.inputs / 2, "{} of {}", found.inputs, whole.inputs);
 }
 
 #[test]
@@ -100,18 +77,9 @@ fn a_life_can_be_lived_again_from_its_inputs() {
     for seed in [1, 5, 9] {
         let trace = run_seed(seed, &traced()).found.trace;
         let lives = trace.iter().map(|(life, _)| *life).max().unwrap_or(0);
-        assert!(
-            trace.len() > 100,
-            "seed {seed} tells nothing: {} inputs",
-            trace.len()
-        );
+        assert!(trace.len() > 100, "seed {seed} tells nothing: {} inputs", trace.len());
         for life in 0..=lives {
-            let inputs = || {
-                trace
-                    .iter()
-                    .filter(|(of, _)| *of == life)
-                    .map(|(_, input)| input.clone())
-            };
+            let inputs = || trace.iter().filter(|(of, _)| *of == life).map(|(_, input)| input.clone());
             assert_eq!(live(inputs()), live(inputs()), "seed {seed} life {life}");
         }
     }
@@ -133,19 +101,9 @@ fn live(inputs: impl Iterator<Item = Input>) -> (u64, usize) {
 
 #[test]
 fn nothing_goes_wrong_where_nothing_is_made_to() {
-    let calm = Options {
-        no_faults: true,
-        ..Options::default()
-    };
+    let calm = Options { no_faults: true, ..Options::default() };
     let summary = run_seeds(0..12, 2, &calm, &|_| {});
-    assert_eq!(
-        summary.violations.iter().map(|v| &v.summary).collect::<Vec<_>>(),
-        Vec::<&String>::new()
-    );
+    assert_eq!(summary.violations.iter().map(|v| &v.summary).collect::<Vec<_>>(), Vec::<&String>::new());
     assert_eq!(summary.excused, 0);
-    assert!(
-        summary.marks.contains_key("engine/took-unowned"),
-        "{:?}",
-        summary.marks
-    );
+    assert!(summary.marks.contains_key("engine/took-unowned"), "{:?}", summary.marks);
 }

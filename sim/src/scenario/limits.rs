@@ -16,9 +16,7 @@ fn aggregates(plan: &Plan) -> Result<(), String> {
         ("map_kept (in us)", aggregates.map_us, 1_000, DAY_US),
     ] {
         if !(low..=high).contains(&value) {
-            return Err(format!(
-                "`{name}.{option}`: expected {low} to {high}, found {value}"
-            ));
+            return Err(format!("`{name}.{option}`: expected {low} to {high}, found {value}"));
         }
     }
     if aggregates.misplaced == Misplaced::DeadLetter {
@@ -77,21 +75,15 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     }
     plan.fleet.check(plan.format)?;
     if let Some(start) = &plan.start {
-        start
-            .check(plan.format)
-            .map_err(|error| format!("`start`: {error}"))?;
+        start.check(plan.format).map_err(|error| format!("`start`: {error}"))?;
         let shards = start.shards.len() as u64;
         within("shards", plan.shards.into(), shards, shards)?;
     }
     span("faults_last", plan.fault_us)?;
-    plan.config
-        .check()
-        .map_err(|error| format!("in `config`: {error}"))?;
+    plan.config.check().map_err(|error| format!("in `config`: {error}"))?;
 
     if let Some(upgraded) = &plan.upgraded {
-        upgraded
-            .check()
-            .map_err(|error| format!("in `upgraded`: {error}"))?;
+        upgraded.check().map_err(|error| format!("in `upgraded`: {error}"))?;
         if let Some(option) = plan.config.disagreement(upgraded) {
             return Err(format!(
                 "`upgraded.{option}`: expected what `config` says, since a fleet promises it each other, found something else"
@@ -195,12 +187,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     rate("faults.peers.other_dawdles", peers.other_dawdles)?;
     span("faults.peers.gap", peers.gap_us.max(peers.dawdle_us))?;
     let clock = &plan.faults.clock;
-    within(
-        "how many faults.clock.rate_ppm",
-        clock.rate_ppm.len() as u64,
-        0,
-        100,
-    )?;
+    within("how many faults.clock.rate_ppm", clock.rate_ppm.len() as u64, 0, 100)?;
     for ppm in &clock.rate_ppm {
         within("faults.clock.rate_ppm (its size)", ppm.unsigned_abs(), 0, 500_000)?;
     }
@@ -279,10 +266,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     }
     for fault in plan.faults.request_faults.iter().flatten() {
         let us = match fault.fault {
-            Chance::Slow {
-                request_us,
-                answer_us,
-            } => request_us.max(answer_us),
+            Chance::Slow { request_us, answer_us } => request_us.max(answer_us),
             Chance::Late { by_us, .. } | Chance::Stale { by_us } | Chance::HandlerSlow { by_us } => by_us,
             Chance::Twice { after_us, .. } => after_us,
             Chance::Pause { for_us }

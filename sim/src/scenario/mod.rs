@@ -35,12 +35,7 @@ impl Scenario {
     pub fn judge(&self, found: &Found, has_bug: bool) -> Result<(), String> {
         // A bug that was found and mended leaves a scenario in which nothing goes wrong any more.
         let expected = self.violates.filter(|_| has_bug || self.bug.is_none());
-        let violated = |property| {
-            found
-                .violations
-                .iter()
-                .find(|violation| violation.property == property)
-        };
+        let violated = |property| found.violations.iter().find(|violation| violation.property == property);
         // What programs of others are known to do beside ours says nothing against the world.
         let first = match expected {
             Some(_) => found.violations.first(),

@@ -62,10 +62,7 @@ const UNSAID: [&str; 2] = ["stream_cleanup_delay", "handler_timeout"];
 /// The same of groups of options.
 const GROUP_SPANS: [(&str, &[&str]); 2] = [
     ("reader", &["min_interval", "idle_interval"]),
-    (
-        "fleet",
-        &["report_interval", "migration_wait", "discovery_interval"],
-    ),
+    ("fleet", &["report_interval", "migration_wait", "discovery_interval"]),
 ];
 
 #[derive(Serialize, Deserialize)]
@@ -162,12 +159,7 @@ impl FromStr for Scenario {
         limits::check(&plan).map_err(BadScenario)?;
         let bug = text.mutant.as_deref().map(Bug::named).transpose();
         let bug = bug.map_err(|sentence| BadScenario(format!("`mutant`: {sentence}")))?;
-        Ok(Scenario {
-            about: text.about,
-            violates: text.violates,
-            bug,
-            plan,
-        })
+        Ok(Scenario { about: text.about, violates: text.violates, bug, plan })
     }
 }
 
@@ -313,10 +305,7 @@ fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Erro
     for name in SPANS {
         to_text(&mut given, name);
     }
-    given.extend(
-        off.into_iter()
-            .map(|name| (name.to_owned(), Value::String(span::show(0)))),
-    );
+    given.extend(off.into_iter().map(|name| (name.to_owned(), Value::String(span::show(0)))));
     for (group, names) in GROUP_SPANS {
         if let Some(Value::Table(group)) = given.get_mut(group) {
             for name in names {
@@ -358,11 +347,7 @@ fn section(page: &mut String, path: &str, table: &Table) -> fmt::Result {
     }
     for (name, value) in table {
         if let Value::Table(inner) = value {
-            let path = if path.is_empty() {
-                name.clone()
-            } else {
-                format!("{path}.{name}")
-            };
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
             section(page, &path, inner)?;
         }
     }
@@ -377,12 +362,7 @@ mod tests {
 
     fn of_seed(seed: u64) -> Scenario {
         let plan = Plan::draw(seed);
-        Scenario {
-            about: format!("the world of seed {seed}"),
-            violates: None,
-            bug: None,
-            plan,
-        }
+        Scenario { about: format!("the world of seed {seed}"), violates: None, bug: None, plan }
     }
 
     proptest! {
@@ -448,10 +428,7 @@ mod tests {
     fn mistakes_are_told_with_their_place() {
         let cases = [
             ("workers = 2", "missing field `version`"),
-            (
-                "version = 2\nworkers = 2\nshards = 1\nfaults_last = \"1 s\"",
-                "`version`: expected 1",
-            ),
+            ("version = 2\nworkers = 2\nshards = 1\nfaults_last = \"1 s\"", "`version`: expected 1"),
             (
                 "version = 1\nworkers = 0\nshards = 1\nfaults_last = \"1 s\"",
                 "`workers`: expected 1 to 100, found 0",
@@ -475,10 +452,7 @@ mod tests {
         ];
         for (text, expected) in cases {
             let error = text.parse::<Scenario>().map_err(|error| error.to_string());
-            assert!(
-                error.as_ref().is_err_and(|error| error.contains(expected)),
-                "{error:?} for {text}"
-            );
+            assert!(error.as_ref().is_err_and(|error| error.contains(expected)), "{error:?} for {text}");
         }
     }
 }

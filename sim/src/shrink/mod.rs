@@ -51,14 +51,8 @@ const CANDIDATES: usize = 4;
 /// # Panics
 /// If a bug is named, and this program does not have the bugs in it.
 pub fn shrink(plan: &Plan, bug: Option<Bug>, cancel: &Cancel) -> Option<Shrunk> {
-    let mut search = Search {
-        property: None,
-        of_others: false,
-        bug,
-        inputs: 0,
-        runs: 0,
-        cancel: cancel.clone(),
-    };
+    let mut search =
+        Search { property: None, of_others: false, bug, inputs: 0, runs: 0, cancel: cancel.clone() };
     let mut best = search.fix(plan)?;
     for smaller in search.reseed(plan) {
         if smaller.burden() < best.burden() {
@@ -146,12 +140,7 @@ impl Search {
             .find(|violation| self.is_wanted(violation.property) && violation.of_others <= self.of_others)?;
         let mut plan = plan.clone();
         plan.faults.request_faults = Some(found.request_faults);
-        Some(Case {
-            summary: violation.summary.clone(),
-            at: violation.at,
-            events: found.changes,
-            plan,
-        })
+        Some(Case { summary: violation.summary.clone(), at: violation.at, events: found.changes, plan })
     }
 
     fn is_wanted(&self, property: Property) -> bool {
@@ -160,12 +149,8 @@ impl Search {
 
     /// The world as it is, with the first property it violates as what is looked for from now on.
     fn fix(&mut self, plan: &Plan) -> Option<Case> {
-        let options = Options {
-            stop: true,
-            bug: self.bug,
-            cancel: self.cancel.clone(),
-            ..Options::default()
-        };
+        let options =
+            Options { stop: true, bug: self.bug, cancel: self.cancel.clone(), ..Options::default() };
         self.property = Some(match run_plan(plan.clone(), &options) {
             Ok(found) => {
                 let counts = |violation: &&Violation| !violation.of_others;
@@ -304,18 +289,10 @@ impl Search {
     fn result(&self, case: Case) -> Shrunk {
         let property = self.property.unwrap_or(Property::World);
         Shrunk {
-            size: Size {
-                workers: case.plan.workers,
-                shards: case.plan.shards,
-                events: case.events,
-            },
+            size: Size { workers: case.plan.workers, shards: case.plan.shards, events: case.events },
             runs: self.runs,
             scenario: Scenario {
-                about: format!(
-                    "{property} is violated after {} ms: {}",
-                    case.at / 1_000,
-                    case.summary
-                ),
+                about: format!("{property} is violated after {} ms: {}", case.at / 1_000, case.summary),
                 violates: Some(property),
                 bug: self.bug,
                 plan: case.plan,

@@ -36,28 +36,14 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
     let suspensions = faults.suspension.suspensions.iter();
     parts.extend(suspensions.copied().map(Part::Suspension));
     parts.extend(faults.table.edits.iter().cloned().map(Part::Edit));
-    parts.extend(
-        faults
-            .process
-            .interruptions
-            .iter()
-            .cloned()
-            .map(Part::Interruption),
-    );
+    parts.extend(faults.process.interruptions.iter().cloned().map(Part::Interruption));
     parts.extend(faults.stream.reshards.iter().cloned().map(Part::Reshard));
     parts.extend(faults.stream.trims.iter().cloned().map(Part::Trim));
     parts.extend(faults.several.troubles.iter().cloned().map(Part::Trouble));
     parts.extend(faults.several.absences.iter().cloned().map(Part::Absence));
     parts.extend(faults.start.silences.iter().cloned().map(Part::Silence));
     parts.extend(faults.permanent_loss.iter().cloned().map(Part::PermanentLoss));
-    parts.extend(
-        faults
-            .request_faults
-            .iter()
-            .flatten()
-            .copied()
-            .map(Part::RequestFault),
-    );
+    parts.extend(faults.request_faults.iter().flatten().copied().map(Part::RequestFault));
     parts
 }
 
@@ -110,10 +96,7 @@ pub(super) fn until(plan: &mut Plan, end: u64) {
     faults.clock.steps.retain(|step| step.at < end);
     faults.suspension.suspensions.retain(|one| one.at < end);
     faults.table.edits.retain(|edit| edit.at < end);
-    faults
-        .process
-        .interruptions
-        .retain(|interruption| interruption.at < end);
+    faults.process.interruptions.retain(|interruption| interruption.at < end);
     faults.stream.reshards.retain(|reshard| reshard.at < end);
     faults.stream.trims.retain(|trim| trim.at < end);
     faults.several.absences.retain(|absence| absence.at < end);
@@ -136,16 +119,9 @@ pub(super) fn keep_possible(plan: &mut Plan) {
     faults.suspension.suspensions.retain(|one| one.worker < workers);
     faults.clock.rate_ppm.truncate(workers as usize);
     let (several, streams) = (&mut faults.several, plan.streams);
-    several
-        .absences
-        .retain(|absence| absence.worker < workers && absence.stream < streams && streams > 1);
-    several
-        .troubles
-        .retain(|trouble| trouble.stream < streams && streams > 1);
-    faults
-        .process
-        .interruptions
-        .retain(|interruption| interruption.worker < workers);
+    several.absences.retain(|absence| absence.worker < workers && absence.stream < streams && streams > 1);
+    several.troubles.retain(|trouble| trouble.stream < streams && streams > 1);
+    faults.process.interruptions.retain(|interruption| interruption.worker < workers);
     if let Some(request_faults) = &mut faults.request_faults {
         request_faults.retain(|fault| u32::from(fault.on.worker) < workers);
     }
@@ -155,11 +131,7 @@ pub(super) fn keep_possible(plan: &mut Plan) {
 pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
     let sooner = |at: &mut u64| {
         let exact = (u128::from(*at) * u128::from(numerator) / u128::from(denominator.max(1))) as u64;
-        *at = if exact > 10_000 {
-            exact / 1_000 * 1_000
-        } else {
-            exact
-        };
+        *at = if exact > 10_000 { exact / 1_000 * 1_000 } else { exact };
     };
     sooner(&mut plan.fault_us);
     let faults = &mut plan.faults;

@@ -68,11 +68,7 @@ fn no_rates(plan: &mut Plan) {
     (application.deaf, application.deaf_us, application.says_again) = (0, 0, 0);
     (application.pauses, application.pause_us) = (0, 0);
     (application.keeps, application.keep_us, application.gives_back) = (0, 0, 0);
-    (
-        application.partial,
-        application.checkpoint,
-        application.stale_call,
-    ) = (0, 0, 0);
+    (application.partial, application.checkpoint, application.stale_call) = (0, 0, 0);
 }
 
 /// An option of a scenario that is not as it is ordinarily, by its path.
@@ -116,12 +112,7 @@ pub(super) fn without(plan: &Plan, option: &Path) -> Option<Plan> {
 }
 
 fn table_of(plan: &Plan) -> Option<Table> {
-    let scenario = Scenario {
-        about: String::new(),
-        violates: None,
-        bug: None,
-        plan: plan.clone(),
-    };
+    let scenario = Scenario { about: String::new(), violates: None, bug: None, plan: plan.clone() };
     scenario.to_string().parse().ok()
 }
 
@@ -144,10 +135,7 @@ mod tests {
     #[test]
     fn without_rates_a_world_with_a_list_is_the_same() {
         use crate::run::{Options, run_plan, run_seed};
-        let recorded = Options {
-            request_faults: true,
-            ..Options::default()
-        };
+        let recorded = Options { request_faults: true, ..Options::default() };
         for seed in 2..6 {
             let drawn = run_seed(seed, &recorded).found;
             let mut plan = Plan::draw(seed);

@@ -89,9 +89,7 @@ impl Plan {
             let worker = roll.below(u64::from(self.workers)) as u32;
             let (down_us, still) = (roll.magnitude(1_000_000, LED_US), roll.below(2) == 0);
             let kind = match self.is_ours(worker) && still {
-                true => InterruptionKind::Pause {
-                    us: STILL_US + down_us,
-                },
+                true => InterruptionKind::Pause { us: STILL_US + down_us },
                 false => InterruptionKind::Crash { down_us, loops: 0 },
             };
             Interruption { at, worker, kind }
@@ -115,14 +113,11 @@ impl Plan {
                 },
             })
             .collect();
-        interruptions.extend(
-            ours.get(roll.below(ours.len() as u64) as usize)
-                .map(|worker| Interruption {
-                    at: roll.between(2 * LED_US, OURS_LEAD_US - STILL_US),
-                    worker: *worker,
-                    kind: InterruptionKind::Pause { us: STILL_US },
-                }),
-        );
+        interruptions.extend(ours.get(roll.below(ours.len() as u64) as usize).map(|worker| Interruption {
+            at: roll.between(2 * LED_US, OURS_LEAD_US - STILL_US),
+            worker: *worker,
+            kind: InterruptionKind::Pause { us: STILL_US },
+        }));
         interruptions
     }
 

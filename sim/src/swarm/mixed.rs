@@ -115,16 +115,10 @@ fn set_right(clock: &mut ClockFaults, plan: &Plan) {
     const MOST_US: u64 = 120_000_000;
     let end = |step: &WallStep| {
         let mut roll = Draws::new(plan.seed).roll("set-right", step.at);
-        step.at
-            .saturating_add(roll.magnitude(1_000_000, MOST_US))
-            .min(plan.fault_us)
+        step.at.saturating_add(roll.magnitude(1_000_000, MOST_US)).min(plan.fault_us)
     };
-    let back = |step: &WallStep| WallStep {
-        at: end(step),
-        worker: step.worker,
-        by_ms: -step.by_ms,
-        freeze: false,
-    };
+    let back =
+        |step: &WallStep| WallStep { at: end(step), worker: step.worker, by_ms: -step.by_ms, freeze: false };
     clock.steps.retain(|step| !step.freeze);
     let backs: Vec<WallStep> = clock.steps.iter().map(back).collect();
     clock.steps.extend(backs);
@@ -209,10 +203,7 @@ mod tests {
         assert!((13..18).contains(&share), "{share} % of {}", led.len());
         for plan in migrating {
             let wait = plan.config.fleet().migration_wait();
-            assert!(
-                Span::from_secs(30) <= wait && wait.times(3) < Span(plan.fault_us),
-                "{wait}"
-            );
+            assert!(Span::from_secs(30) <= wait && wait.times(3) < Span(plan.fault_us), "{wait}");
         }
     }
 
@@ -234,11 +225,7 @@ mod tests {
                 plan.faults.process.interruptions = Vec::new();
                 let found = run_plan(plan, &Options::default()).expect("expected no panic");
                 let name = program.name();
-                assert!(
-                    found.violations.is_empty(),
-                    "{name}, seed {seed}: {:?}",
-                    found.violations
-                );
+                assert!(found.violations.is_empty(), "{name}, seed {seed}: {:?}", found.violations);
             }
         }
     }

@@ -57,11 +57,7 @@ mod tests {
             counts[plan.streams as usize] += 1;
             assert!(plan.shards.is_multiple_of(plan.streams), "seed {seed}");
             let read = plan.config.streams().len() as u32;
-            assert_eq!(
-                read,
-                if plan.streams == 1 { 0 } else { plan.streams },
-                "seed {seed}"
-            );
+            assert_eq!(read, if plan.streams == 1 { 0 } else { plan.streams }, "seed {seed}");
         }
         assert!(counts[2] > 90 && counts[4] > 40 && counts[1] > 750, "{counts:?}");
     }

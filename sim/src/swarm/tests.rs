@@ -26,9 +26,7 @@ fn every_format_accepts_what_is_drawn() {
 
 #[test]
 fn now_and_then_a_world_has_more_shards_than_a_page() {
-    let wide: Vec<u64> = (0..15_000)
-        .filter(|&seed| Plan::draw(seed).shards == WIDE)
-        .collect();
+    let wide: Vec<u64> = (0..15_000).filter(|&seed| Plan::draw(seed).shards == WIDE).collect();
     assert!((3..25).contains(&wide.len()), "{wide:?}");
 }
 
@@ -71,9 +69,7 @@ fn every_family_is_on_in_about_half_of_the_worlds() {
         ("storm", &|f| !f.storm.storms.is_empty()),
         ("stale", &|f| f.table.stale > 0),
         // Worlds whose stream changes while the table is filled come on top.
-        ("reshard", &|f| {
-            f.stream.reshards.iter().any(|reshard| reshard.at >= 5_000_000)
-        }),
+        ("reshard", &|f| f.stream.reshards.iter().any(|reshard| reshard.at >= 5_000_000)),
         ("interruptions on write", &|f| f.process.crash_on_write > 0),
         ("rate", &|f| !f.clock.rate_ppm.is_empty()),
         ("handler fails", &|f| f.application.fails > 0),

@@ -97,13 +97,7 @@ impl Builder {
     pub fn down(&mut self, at: Time, worker: LaneNo) {
         if let Some((from, text)) = self.up.remove(&worker) {
             let kind = SpanKind::Up;
-            self.spans.push(Span {
-                worker,
-                from,
-                to: at,
-                kind,
-                text,
-            });
+            self.spans.push(Span { worker, from, to: at, kind, text });
         }
         let ends = |key: &(LaneNo, ShardIx, BarKind)| key.0 == worker;
         let ended: Vec<_> = self.under_way.keys().copied().filter(ends).collect();
@@ -115,28 +109,14 @@ impl Builder {
     /// A worker stood still.
     pub fn paused(&mut self, from: Time, to: Time, worker: LaneNo, text: String) {
         let kind = SpanKind::Paused;
-        self.spans.push(Span {
-            worker,
-            from,
-            to,
-            kind,
-            text,
-        });
+        self.spans.push(Span { worker, from, to, kind, text });
     }
 
     /// The row of a shard names somebody else from now on, or nobody.
     pub fn owner(&mut self, at: Time, shard: ShardIx, owner: Option<(LaneNo, String)>) {
         if let Some((worker, from, text)) = self.owners.remove(&shard) {
             let (to, row, kind) = (at, 0, BarKind::Owned);
-            self.bars.push(Bar {
-                worker,
-                shard,
-                row,
-                from,
-                to,
-                kind,
-                text,
-            });
+            self.bars.push(Bar { worker, shard, row, from, to, kind, text });
         }
         if let Some((worker, text)) = owner {
             self.owners.insert(shard, (worker, at, text));
@@ -158,36 +138,16 @@ impl Builder {
     pub fn end(&mut self, at: Time, worker: LaneNo, shard: ShardIx, kind: BarKind, text: Option<String>) {
         if let Some((from, said)) = self.under_way.remove(&(worker, shard, kind)) {
             let (to, row, text) = (at, 0, text.unwrap_or(said));
-            self.bars.push(Bar {
-                worker,
-                shard,
-                row,
-                from,
-                to,
-                kind,
-                text,
-            });
+            self.bars.push(Bar { worker, shard, row, from, to, kind, text });
         }
     }
 
     /// Something happened.
     pub fn mark(
-        &mut self,
-        at: Time,
-        kind: MarkKind,
-        worker: Option<LaneNo>,
-        shard: Option<ShardIx>,
-        text: String,
+        &mut self, at: Time, kind: MarkKind, worker: Option<LaneNo>, shard: Option<ShardIx>, text: String,
     ) {
         let row = None;
-        self.marks.push(Mark {
-            at,
-            kind,
-            worker,
-            shard,
-            row,
-            text,
-        });
+        self.marks.push(Mark { at, kind, worker, shard, row, text });
     }
 
     /// Something happened that should not have.
@@ -209,8 +169,7 @@ impl Builder {
         for bar in &mut self.bars {
             bar.row = stays.row(bar.worker, bar.shard, bar.from).unwrap_or(0);
         }
-        self.bars
-            .sort_by_key(|bar| (bar.worker, bar.row, bar.kind, bar.from));
+        self.bars.sort_by_key(|bar| (bar.worker, bar.row, bar.kind, bar.from));
         self.marks.sort_by_key(|mark| mark.at);
         for mark in &mut self.marks {
             if let (Some(worker), Some(shard)) = (mark.worker, mark.shard) {
@@ -247,9 +206,7 @@ fn thin(marks: &mut Vec<Mark>) -> u64 {
     let is_checkpoint = |mark: &Mark| mark.kind == MarkKind::Checkpoint;
     let checkpoints = marks.iter().filter(|mark| is_checkpoint(mark)).count();
     let room = MOST_MARKS.saturating_sub(all - checkpoints);
-    let every = checkpoints
-        .checked_div(room)
-        .map_or(usize::MAX, |every| every + 1);
+    let every = checkpoints.checked_div(room).map_or(usize::MAX, |every| every + 1);
     let (mut seen, mut others) = (0usize, 0usize);
     marks.retain(|mark| {
         if is_checkpoint(mark) {
@@ -267,11 +224,7 @@ mod tests {
     use super::*;
 
     fn rows(timeline: &Timeline) -> Vec<(ShardIx, u32, BarKind)> {
-        timeline
-            .bars
-            .iter()
-            .map(|bar| (bar.shard, bar.row, bar.kind))
-            .collect()
+        timeline.bars.iter().map(|bar| (bar.shard, bar.row, bar.kind)).collect()
     }
 
     fn two_shards() -> (Builder, LaneNo, ShardIx, ShardIx) {
@@ -293,11 +246,7 @@ mod tests {
         let timeline = builder.finish(100);
         assert_eq!(
             rows(&timeline),
-            [
-                (one, 0, BarKind::Owned),
-                (one, 0, BarKind::Processing),
-                (other, 1, BarKind::Owned)
-            ]
+            [(one, 0, BarKind::Owned), (one, 0, BarKind::Processing), (other, 1, BarKind::Owned)]
         );
         assert_eq!(timeline.workers[0].rows, 2);
         assert_eq!(timeline.bars[2].to, 100);
@@ -373,9 +322,6 @@ mod tests {
         let faults = timeline.marks.iter().filter(|mark| mark.kind == MarkKind::Fault);
         assert_eq!(faults.count(), 100);
         assert!(timeline.marks.len() <= MOST_MARKS);
-        assert_eq!(
-            timeline.left_out + timeline.marks.len() as u64,
-            MOST_MARKS as u64 + 5_100
-        );
+        assert_eq!(timeline.left_out + timeline.marks.len() as u64, MOST_MARKS as u64 + 5_100);
     }
 }

@@ -82,11 +82,7 @@ fn summary(timeline: &Timeline) -> String {
     let mut text = format!(
         "<p class=\"verdict {}\">{}</p>\n<p class=\"sub\">{}</p>\n<p class=\"sub\">{}, {}, {} \
          over {}",
-        if timeline.violations.is_empty() {
-            "fine"
-        } else {
-            "bad"
-        },
+        if timeline.violations.is_empty() { "fine" } else { "bad" },
         escape(&timeline.verdict),
         escape(&timeline.subtitle),
         count(timeline.workers.len(), "worker"),
@@ -95,11 +91,7 @@ fn summary(timeline: &Timeline) -> String {
         words::seconds(timeline.end),
     );
     if timeline.left_out > 0 {
-        let _ = write!(
-            text,
-            "; {} more were left out, checkpoints first",
-            timeline.left_out
-        );
+        let _ = write!(text, "; {} more were left out, checkpoints first", timeline.left_out);
     }
     text.push_str(".</p>");
     text
@@ -121,9 +113,7 @@ fn table(timeline: &Timeline) -> String {
     picked.sort_unstable();
     let mut text = String::new();
     for mark in picked.iter().map(|n| &timeline.marks[*n]) {
-        let worker = mark
-            .worker
-            .and_then(|worker| timeline.workers.get(worker as usize));
+        let worker = mark.worker.and_then(|worker| timeline.workers.get(worker as usize));
         let shard = mark.shard.and_then(|shard| timeline.shards.get(shard as usize));
         let _ = writeln!(
             text,
@@ -171,10 +161,7 @@ mod tests {
     fn a_hostile_name_stays_a_name() {
         let page = page(&hostile());
         assert_eq!(page.matches("<script>document.body").count(), 0);
-        assert_eq!(
-            page.matches("</script>").count(),
-            TEMPLATE.matches("</script>").count()
-        );
+        assert_eq!(page.matches("</script>").count(), TEMPLATE.matches("</script>").count());
         assert_eq!(page.matches("<b>").count(), 0);
         assert!(!page.contains('\u{0}'));
     }
@@ -195,10 +182,7 @@ mod tests {
 
     #[test]
     fn what_turns_the_direction_of_writing_is_shown() {
-        let page = page(&Timeline {
-            title: "a\u{202e}b\u{9b}".to_owned(),
-            ..Builder::default().finish(0)
-        });
+        let page = page(&Timeline { title: "a\u{202e}b\u{9b}".to_owned(), ..Builder::default().finish(0) });
         let hidden = |c: &char| is_hidden(*c) && *c != '\n';
         assert_eq!(page.chars().find(hidden), None);
         assert!(page.contains("<title>a\\u{202e}b\\u{9b}"), "{}", &page[..400]);
@@ -208,11 +192,7 @@ mod tests {
     #[test]
     fn every_place_of_the_template_is_filled_in() {
         let page = page(&Builder::default().finish(0));
-        assert!(
-            !page.contains("{{"),
-            "{}",
-            &page[page.find("{{").unwrap_or(0)..][..40]
-        );
+        assert!(!page.contains("{{"), "{}", &page[page.find("{{").unwrap_or(0)..][..40]);
         for network in ["http://", "https://", "//cdn", "@import", "url("] {
             assert!(!page.contains(network), "{network}");
         }

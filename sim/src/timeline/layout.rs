@@ -15,9 +15,7 @@ impl Rows {
     /// A row that is free from a time on: the `wanted` one if possible, else the highest.
     fn take(&mut self, from: Time, to: Time, wanted: Option<u32>) -> u32 {
         let is_free = |row: &u32| self.0.get(*row as usize).is_some_and(|until| *until <= from);
-        let free = wanted
-            .filter(is_free)
-            .or_else(|| (0..self.0.len() as u32).find(is_free));
+        let free = wanted.filter(is_free).or_else(|| (0..self.0.len() as u32).find(is_free));
         let row = free.unwrap_or(self.0.len() as u32);
         match self.0.get_mut(row as usize) {
             Some(until) => *until = to,
@@ -83,10 +81,7 @@ pub(super) fn lay_out_stream(shards: &mut [Shard], end: Time) -> u32 {
     let mut rows = Rows::default();
     for n in order {
         // A child follows its parent where it can.
-        let wanted = shards[n]
-            .parents
-            .first()
-            .map(|parent| shards[*parent as usize].row);
+        let wanted = shards[n].parents.first().map(|parent| shards[*parent as usize].row);
         let to = shards[n].closed.unwrap_or(end);
         shards[n].row = rows.take(shards[n].born.unwrap_or(0), to, wanted);
     }

@@ -49,9 +49,7 @@ pub fn diagram(recording: &Recording, violations: &[Violation]) -> Result<String
     }
     violations.for_each(|violation| diagram.violation(violation));
     if diagram.messages > MOST_MESSAGES {
-        return Err(TooMany {
-            messages: diagram.messages,
-        });
+        return Err(TooMany { messages: diagram.messages });
     }
     Ok(diagram.finish())
 }
@@ -97,13 +95,7 @@ impl Diagram {
         let mut struck = BTreeSet::new();
         for (_, event) in recording.iter() {
             match event {
-                Event::Fact(Fact::Answered {
-                    life,
-                    ask,
-                    op,
-                    how: How::Applied,
-                    ..
-                }) if is_read(*ask) => {
+                Event::Fact(Fact::Answered { life, ask, op, how: How::Applied, .. }) if is_read(*ask) => {
                     quiet.insert((*life, *op));
                 }
                 Event::Fault(fault) => struck.extend(fault.request.map(|(life, op, _)| (life, op))),
@@ -185,29 +177,13 @@ impl Diagram {
                 let text = format!("goes on after {}", words::seconds(*stood));
                 self.note(&self.who(*life), at, &text);
             }
-            Fact::Asked {
-                life,
-                ask,
-                about,
-                op,
-                guard,
-                ..
-            } if !self.quiet.contains(&(*life, *op)) => {
+            Fact::Asked { life, ask, about, op, guard, .. } if !self.quiet.contains(&(*life, *op)) => {
                 let (what, service) = name(*ask);
                 let shard = about.map(|shard| format!(" shard-{shard}")).unwrap_or_default();
-                let guard = guard
-                    .map(|guard| format!(" if counter {guard}"))
-                    .unwrap_or_default();
-                self.message(
-                    &self.who(*life),
-                    "->>",
-                    service,
-                    &format!("{op} {what}{shard}{guard}"),
-                );
+                let guard = guard.map(|guard| format!(" if counter {guard}")).unwrap_or_default();
+                self.message(&self.who(*life), "->>", service, &format!("{op} {what}{shard}{guard}"));
             }
-            Fact::Answered {
-                life, ask, op, how, ..
-            } if !self.quiet.contains(&(*life, *op)) => {
+            Fact::Answered { life, ask, op, how, .. } if !self.quiet.contains(&(*life, *op)) => {
                 let (arrow, answer) = match how {
                     How::Applied => ("-->>", "applied"),
                     How::Refused => ("-->>", "refused"),
@@ -235,22 +211,12 @@ impl Diagram {
             Fact::OpenBegun { life, shard, .. } => {
                 self.note(&self.who(*life), at, &format!("processes shard-{shard}"));
             }
-            Fact::Closed {
-                life, shard, reason, ..
-            } => {
-                self.note(
-                    &self.who(*life),
-                    at,
-                    &format!("is done with shard-{shard} ({reason:?})"),
-                );
+            Fact::Closed { life, shard, reason, .. } => {
+                self.note(&self.who(*life), at, &format!("is done with shard-{shard} ({reason:?})"));
             }
             Fact::ShardClosed { shard, children, .. } => {
                 let children: Vec<String> = children.iter().map(|child| format!("shard-{child}")).collect();
-                self.note(
-                    "stream",
-                    at,
-                    &format!("shard-{shard} becomes {}", children.join(" and ")),
-                );
+                self.note("stream", at, &format!("shard-{shard} becomes {}", children.join(" and ")));
             }
             _ => {}
         }
@@ -288,26 +254,12 @@ mod tests {
 
     fn asked(op: u64, ask: Ask) -> Fact {
         let (life, about, guard, leaves, local) = (0, Some(3), Some(4), None, Mono(0));
-        Fact::Asked {
-            life,
-            ask,
-            about,
-            op,
-            guard,
-            leaves,
-            local,
-        }
+        Fact::Asked { life, ask, about, op, guard, leaves, local }
     }
 
     fn answered(op: u64, ask: Ask, how: How) -> Fact {
         let (life, about) = (0, Some(3));
-        Fact::Answered {
-            life,
-            ask,
-            about,
-            op,
-            how,
-        }
+        Fact::Answered { life, ask, about, op, how }
     }
 
     #[test]
@@ -348,10 +300,7 @@ mod tests {
         while let Some(at) = rest.find(['#', ';']) {
             let code = rest[at..].strip_prefix('#').expect("a code begins with #");
             let end = code.find(';').expect("and ends with ;");
-            assert!(
-                code[..end].bytes().all(|b| b.is_ascii_digit()) && end > 0,
-                "{escaped}"
-            );
+            assert!(code[..end].bytes().all(|b| b.is_ascii_digit()) && end > 0, "{escaped}");
             rest = &code[end + 1..];
         }
     }

@@ -76,19 +76,12 @@ impl TraceTimeline {
     /// Says that from here on the engine answers otherwise than it was recorded.
     pub fn diverged(&mut self, summary: String) {
         let (property, at) = (Property::World, self.now);
-        self.builder.violation(Violation {
-            property,
-            at,
-            summary,
-            of_others: false,
-        });
+        self.builder.violation(Violation { property, at, summary, of_others: false });
     }
 
     /// The timeline, called `title`.
     pub fn finish(self, title: String) -> Timeline {
-        let worker = self
-            .name
-            .map_or_else(|| "a worker".to_owned(), |name| name.to_string());
+        let worker = self.name.map_or_else(|| "a worker".to_owned(), |name| name.to_string());
         let verdict = match self.builder.violations() {
             [] => format!("{} inputs over {}", self.inputs, words::seconds(self.now)),
             [first, ..] => first.summary.clone(),
@@ -117,19 +110,14 @@ impl TraceTimeline {
                 if let Some(row) = &refusal.current {
                     self.seen(row);
                 }
-                (
-                    MarkKind::Trouble,
-                    format!("refused ({:?}) {}", refusal.why, refusal.detail),
-                )
+                (MarkKind::Trouble, format!("refused ({:?}) {}", refusal.why, refusal.detail))
             }
             Outcome::NotSent(cause) => (MarkKind::Fault, format!("not sent ({cause:?})")),
             Outcome::Unknown(cause) => (MarkKind::Fault, format!("of unknown outcome ({cause:?})")),
         };
         let (what, about) = asked.unwrap_or(("an unknown request", None));
         let shard = about.as_ref().map(|name| self.builder.shard(name));
-        let name = about
-            .map(|name| format!(" {}", words::shorten(&name)))
-            .unwrap_or_default();
+        let name = about.map(|name| format!(" {}", words::shorten(&name))).unwrap_or_default();
         let text = format!("request {op} to {what}{name} was {}", how.trim_end());
         self.builder.mark(self.now, kind, Some(self.me), shard, text);
     }
@@ -137,9 +125,7 @@ impl TraceTimeline {
     /// A row, as an answer showed it.
     fn seen(&mut self, row: &RowRead) {
         let RowRead::Lease(row) = row else { return };
-        let owner = row
-            .actual_owner()
-            .filter(|owner| Some(*owner) != self.name.as_ref());
+        let owner = row.actual_owner().filter(|owner| Some(*owner) != self.name.as_ref());
         // What this worker holds it knows better than a scan.
         if self.held.contains(row.key.as_str()) || (owner.is_none() && row.actual_owner().is_some()) {
             return;
@@ -150,10 +136,8 @@ impl TraceTimeline {
 
     fn owned_by(&mut self, lease: &str, owner: Option<&WorkerId>) {
         let shard = self.builder.shard(lease);
-        let owner = owner.map(|owner| {
-            self.builder
-                .worker(&format!("{} (seen)", words::worker(owner.as_str())))
-        });
+        let owner =
+            owner.map(|owner| self.builder.worker(&format!("{} (seen)", words::worker(owner.as_str()))));
         if owner != self.builder.owner_of(shard) {
             let name = words::shorten(lease);
             let text = owner.map(|owner| format!("{name} with {}", self.builder.name(owner)));
@@ -182,11 +166,7 @@ impl TraceTimeline {
                     if self.held.remove(lease.as_str()) {
                         self.builder.owner(at, shard, None);
                     }
-                    if let Notice::Lost {
-                        why: LossReason::Taken { by: Some(by), .. },
-                        ..
-                    } = notice
-                    {
+                    if let Notice::Lost { why: LossReason::Taken { by: Some(by), .. }, .. } = notice {
                         self.owned_by(lease.as_str(), Some(by));
                     }
                 }
@@ -212,17 +192,9 @@ mod tests {
 
     /// The timeline of one life of a world.
     fn of_life(seed: u64, life: u32) -> Timeline {
-        let options = Options {
-            trace: true,
-            ..Options::default()
-        };
+        let options = Options { trace: true, ..Options::default() };
         let (mut engine, mut timeline) = (Engine::new(), TraceTimeline::default());
-        for (_, input) in run_seed(seed, &options)
-            .found
-            .trace
-            .into_iter()
-            .filter(|(of, _)| *of == life)
-        {
+        for (_, input) in run_seed(seed, &options).found.trace.into_iter().filter(|(of, _)| *of == life) {
             let outputs: Vec<Output> = engine.handle(input.clone()).collect();
             timeline.add(&input, &outputs);
         }
@@ -240,16 +212,8 @@ mod tests {
         let Some(timeline) = timeline else {
             panic!("no first life owned anything");
         };
-        assert_ne!(
-            timeline.workers[0].name, "this worker",
-            "its name is in the trace"
-        );
-        assert!(
-            timeline
-                .bars
-                .iter()
-                .any(|bar| bar.worker == 0 && bar.kind == BarKind::Processing)
-        );
+        assert_ne!(timeline.workers[0].name, "this worker", "its name is in the trace");
+        assert!(timeline.bars.iter().any(|bar| bar.worker == 0 && bar.kind == BarKind::Processing));
         assert_eq!(timeline.stream_rows, 0, "a trace does not show the stream itself");
         assert!(timeline.epoch_ms.is_some());
     }
@@ -257,9 +221,6 @@ mod tests {
     #[test]
     fn a_trace_of_nothing_is_a_timeline_of_nothing() {
         let timeline = TraceTimeline::default().finish("nothing".to_owned());
-        assert_eq!(
-            (timeline.end, timeline.marks.len(), timeline.bars.len()),
-            (0, 0, 0)
-        );
+        assert_eq!((timeline.end, timeline.marks.len(), timeline.bars.len()), (0, 0, 0));
     }
 }

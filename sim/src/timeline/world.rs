@@ -74,11 +74,7 @@ impl Feed {
         for worker in 0..booted.max().unwrap_or(0) {
             builder.worker(&format!("w{worker}"));
         }
-        Self {
-            builder,
-            lives: Vec::new(),
-            handed: BTreeMap::new(),
-        }
+        Self { builder, lives: Vec::new(), handed: BTreeMap::new() }
     }
 
     fn add(&mut self, at: Time, event: &Event) {
@@ -120,11 +116,7 @@ impl Feed {
             }
             Fact::ShutdownAsked { life } => self.about(at, MarkKind::Worker, *life, "is told to stop"),
             Fact::Stopped { life, fatal } => {
-                let text = if *fatal {
-                    "stops, as it cannot go on"
-                } else {
-                    "has stopped"
-                };
+                let text = if *fatal { "stops, as it cannot go on" } else { "has stopped" };
                 self.about(at, MarkKind::Worker, *life, text);
                 self.builder.down(at, self.lane(*life));
             }
@@ -136,11 +128,7 @@ impl Feed {
                 self.about(at, MarkKind::Worker, *life, &text);
             }
             Fact::ShardBorn { shard, parents } => self.born(at, *shard, parents),
-            Fact::ShardClosed {
-                shard,
-                records,
-                children,
-            } => {
+            Fact::ShardClosed { shard, records, children } => {
                 let ix = self.shard(*shard);
                 self.builder.closed(at, ix);
                 let children: Vec<String> = children.iter().map(|child| format!("shard-{child}")).collect();
@@ -150,31 +138,17 @@ impl Feed {
                 );
                 self.builder.mark(at, MarkKind::Stream, None, Some(ix), text);
             }
-            Fact::RowChanged {
-                shard,
-                by,
-                verb,
-                before,
-                after,
-                ..
-            } => {
+            Fact::RowChanged { shard, by, verb, before, after, .. } => {
                 self.row(at, *shard, *by, *verb, before.as_ref(), after.as_ref());
             }
             Fact::OpenBegun { life, shard, token } => {
                 let (lane, ix) = (self.lane(*life), self.shard(*shard));
                 self.handed.insert((*life, *shard), Handed::default());
                 let text = format!("{} processes shard-{shard} (token {token})", self.who(*life));
-                self.builder
-                    .mark(at, MarkKind::Processing, Some(lane), Some(ix), text.clone());
+                self.builder.mark(at, MarkKind::Processing, Some(lane), Some(ix), text.clone());
                 self.builder.begin(at, lane, ix, BarKind::Processing, text);
             }
-            Fact::Delivered {
-                life,
-                shard,
-                first,
-                last,
-                ..
-            } if first <= last => {
+            Fact::Delivered { life, shard, first, last, .. } if first <= last => {
                 let handed = self.handed.entry((*life, *shard)).or_default();
                 if handed.batches == 0 {
                     handed.first = *first;
@@ -183,17 +157,14 @@ impl Feed {
                 handed.last = *last;
             }
             Fact::OpenFailed { life, shard, .. } => self.no_more(at, *life, *shard, "could not begin with"),
-            Fact::Closed {
-                life, shard, reason, ..
-            } => {
+            Fact::Closed { life, shard, reason, .. } => {
                 let why = format!("ends ({reason:?})");
                 self.no_more(at, *life, *shard, &why);
             }
             Fact::Aborted { life, shard, .. } | Fact::TimedOut { life, shard, .. } => {
                 let (lane, ix) = (self.lane(*life), self.shard(*shard));
                 let text = format!("{} asks the handler of shard-{shard} to stop", self.who(*life));
-                self.builder
-                    .mark(at, MarkKind::Processing, Some(lane), Some(ix), text);
+                self.builder.mark(at, MarkKind::Processing, Some(lane), Some(ix), text);
             }
             _ => {}
         }
@@ -201,16 +172,8 @@ impl Feed {
 
     fn born(&mut self, at: Time, shard: ShardNo, parents: &[Option<ShardNo>; 2]) {
         let ix = self.shard(shard);
-        let names: Vec<String> = parents
-            .iter()
-            .flatten()
-            .map(|parent| format!("shard-{parent}"))
-            .collect();
-        let parents = parents
-            .iter()
-            .flatten()
-            .map(|parent| self.shard(*parent))
-            .collect();
+        let names: Vec<String> = parents.iter().flatten().map(|parent| format!("shard-{parent}")).collect();
+        let parents = parents.iter().flatten().map(|parent| self.shard(*parent)).collect();
         self.builder.born(at, ix, parents);
         if !names.is_empty() {
             let text = format!("shard-{shard} is born of {}", names.join(" and "));
@@ -219,12 +182,7 @@ impl Feed {
     }
 
     fn row(
-        &mut self,
-        at: Time,
-        shard: ShardNo,
-        by: Option<LifeNo>,
-        verb: Option<Verb>,
-        before: Option<&Row>,
+        &mut self, at: Time, shard: ShardNo, by: Option<LifeNo>, verb: Option<Verb>, before: Option<&Row>,
         after: Option<&Row>,
     ) {
         let ix = self.shard(shard);
@@ -273,8 +231,7 @@ impl Feed {
         let text = format!("{} processes shard-{shard}: {records}", self.who(life));
         self.builder.end(at, lane, ix, BarKind::Processing, Some(text));
         let text = format!("{}: shard-{shard} {how} after {records}", self.who(life));
-        self.builder
-            .mark(at, MarkKind::Processing, Some(lane), Some(ix), text);
+        self.builder.mark(at, MarkKind::Processing, Some(lane), Some(ix), text);
     }
 
     fn told(&mut self, at: Time, worker: u32, notice: &Notice) {
@@ -283,9 +240,7 @@ impl Feed {
     }
 
     fn fault(&mut self, at: Time, fault: &Fault) {
-        let worker = fault
-            .worker
-            .map(|worker| self.builder.worker(&format!("w{worker}")));
+        let worker = fault.worker.map(|worker| self.builder.worker(&format!("w{worker}")));
         let shard = fault.request.and_then(|(_, _, about)| about);
         let ix = shard.map(|shard| self.shard(shard));
         let mut text = fault.name.replace('-', " ");
@@ -310,10 +265,7 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
         Notice::Checkpointed { .. } | Notice::Opened { .. } | Notice::Closed { .. } if seen => return,
         Notice::Checkpointed { .. } => MarkKind::Checkpoint,
         Notice::Opened { .. } | Notice::Closed { .. } | Notice::Blocked { .. } => MarkKind::Processing,
-        Notice::Took {
-            why: TakeReason::Stolen { .. },
-            ..
-        } => MarkKind::Steal,
+        Notice::Took { why: TakeReason::Stolen { .. }, .. } => MarkKind::Steal,
         Notice::Claimed { .. } => MarkKind::Steal,
         Notice::Took { .. } => MarkKind::Take,
         Notice::Released { .. } | Notice::Yields { .. } => MarkKind::Release,
@@ -333,9 +285,7 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
         _ => MarkKind::Notice,
     };
     // What cannot be read need not be a shard's.
-    let lease = notice
-        .lease()
-        .filter(|_| !matches!(notice, Notice::Unreadable { .. }));
+    let lease = notice.lease().filter(|_| !matches!(notice, Notice::Unreadable { .. }));
     let shard = lease.map(|lease| builder.shard(lease.as_str()));
     if let Some(shard) = shard {
         match notice {
@@ -360,10 +310,7 @@ mod tests {
 
     #[test]
     fn a_world_is_shown_with_all_its_workers_and_shards() {
-        let options = Options {
-            record: true,
-            ..Options::default()
-        };
+        let options = Options { record: true, ..Options::default() };
         // The first is lost for good: nothing is processed there.
         for seed in 1..6 {
             let report = run_seed(seed, &options);
@@ -376,14 +323,8 @@ mod tests {
                 .collect();
             assert!(!timeline.workers.is_empty() && !born.is_empty(), "seed {seed}");
             for bar in &timeline.bars {
-                assert!(
-                    bar.from <= bar.to && bar.to <= timeline.end,
-                    "seed {seed}: {bar:?}"
-                );
-                assert!(
-                    bar.row < timeline.workers[bar.worker as usize].rows,
-                    "seed {seed}: {bar:?}"
-                );
+                assert!(bar.from <= bar.to && bar.to <= timeline.end, "seed {seed}: {bar:?}");
+                assert!(bar.row < timeline.workers[bar.worker as usize].rows, "seed {seed}: {bar:?}");
             }
             let processed = timeline.bars.iter().any(|bar| bar.kind == BarKind::Processing);
             let held = timeline.bars.iter().any(|bar| bar.kind == BarKind::Owned);
@@ -394,10 +335,7 @@ mod tests {
 
     #[test]
     fn recording_changes_nothing() {
-        let recorded = Options {
-            record: true,
-            ..Options::default()
-        };
+        let recorded = Options { record: true, ..Options::default() };
         for seed in [2, 7] {
             let (with, without) = (run_seed(seed, &recorded), run_seed(seed, &Options::default()));
             assert_eq!(with.found.digest, without.found.digest);

@@ -37,9 +37,7 @@ impl Given {
         let drawn = Plan::draw(seed).with_format(self.format);
         let (workers, fault_us) = (drawn.workers, drawn.fault_us);
         // A given table is of one stream.
-        let mut plan = drawn
-            .of_streams(1)
-            .resized(workers, self.start.shards.len() as u32, fault_us);
+        let mut plan = drawn.of_streams(1).resized(workers, self.start.shards.len() as u32, fault_us);
         let from = match self.from {
             InitialPosition::AtTimestamp(_) => {
                 let age_ms = Draws::new(seed).below("given-from", 0, STREAM_AGE_MS as u64);

@@ -34,14 +34,8 @@ impl Start {
     /// If the listing is inconsistent or not whole, or the rows are not those of one table of this format.
     pub fn of(format: Format, listing: &[Shard], items: Vec<Item>) -> Result<Self, Unusable> {
         let lineage = Lineage::new(listing);
-        lineage
-            .check()
-            .map_err(|error| Unusable::Shards(error.to_string()))?;
-        let open: Vec<Shard> = lineage
-            .shards()
-            .filter(|shard| shard.is_open())
-            .cloned()
-            .collect();
+        lineage.check().map_err(|error| Unusable::Shards(error.to_string()))?;
+        let open: Vec<Shard> = lineage.shards().filter(|shard| shard.is_open()).cloned().collect();
         Lineage::new(&open)
             .check_coverage()
             .map_err(|error| Unusable::Shards(format!("of the open shards: {error}")))?;
@@ -74,25 +68,12 @@ impl Start {
                 name: shard.id.to_string(),
                 parents,
                 range: shard.range,
-                state: if shard.is_open() {
-                    ShardState::Open
-                } else {
-                    ShardState::Closed
-                },
+                state: if shard.is_open() { ShardState::Open } else { ShardState::Closed },
             });
         }
-        let renaming = Renaming {
-            format,
-            lineage: &lineage,
-            numbers,
-        };
-        let start = Self {
-            rows: rows
-                .into_iter()
-                .map(|(item, read)| renaming.row(item, &read))
-                .collect(),
-            shards,
-        };
+        let renaming = Renaming { format, lineage: &lineage, numbers };
+        let start =
+            Self { rows: rows.into_iter().map(|(item, read)| renaming.row(item, &read)).collect(), shards };
         start.check_rows(format).map_err(Unusable::Table)?;
         start.check(format).map_err(Unusable::Shards)?;
         Ok(start)
@@ -110,11 +91,7 @@ fn keyed(format: Format, items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusa
                 "item {} of the list: expected a row of a lease table of {format}, with the key {}, found the attributes {}",
                 n + 1,
                 format.key_name(),
-                item.keys()
-                    .take(5)
-                    .map(AsRef::as_ref)
-                    .collect::<Vec<&str>>()
-                    .join(", ")
+                item.keys().take(5).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ")
             )));
         };
         if !keys.insert(key.to_owned()) {
@@ -143,13 +120,7 @@ fn trimmed(lineage: &Lineage<'_>, rows: &[(Item, RowRead)]) -> BTreeMap<ShardId,
     }
     for (_, read) in rows {
         let key = ShardId::from(read.key().as_str());
-        if let RowRead::Lease(LeaseRow {
-            parents,
-            children,
-            range,
-            ..
-        }) = read
-        {
+        if let RowRead::Lease(LeaseRow { parents, children, range, .. }) = read {
             for named in parents.iter().chain(children) {
                 found.entry(named.clone()).or_default();
             }
@@ -172,9 +143,7 @@ struct Renaming<'a> {
 
 impl Renaming<'_> {
     fn name(&self, id: &str) -> String {
-        self.numbers
-            .get(id)
-            .map_or_else(|| id.to_owned(), |n| ShardIndex(*n).to_string())
+        self.numbers.get(id).map_or_else(|| id.to_owned(), |n| ShardIndex(*n).to_string())
     }
 
     fn row(&self, mut item: Item, read: &RowRead) -> GivenRow {
@@ -204,12 +173,7 @@ impl Renaming<'_> {
             // Whatever it was, it is gone.
             None => Some(500),
         };
-        set_checkpoint(
-            self.format,
-            &mut item,
-            row,
-            Checkpoint::At(Position::of(NOWHERE.into())),
-        );
+        set_checkpoint(self.format, &mut item, row, Checkpoint::At(Position::of(NOWHERE.into())));
         GivenRow { item, through }
     }
 }

@@ -26,10 +26,7 @@ fn shard(n: u64, parents: &[u64], closed: bool, range: (u128, u128)) -> Shard {
         id: id(n).into(),
         parent: named.next(),
         adjacent_parent: named.next(),
-        range: HashRange {
-            start: HashKey(range.0),
-            end: HashKey(range.1),
-        },
+        range: HashRange { start: HashKey(range.0), end: HashKey(range.1) },
         starting: (1_000 * n).into(),
         ending: closed.then(|| (1_000 * n + 999).into()),
     }
@@ -102,20 +99,11 @@ fn violations(items: Vec<Item>, worlds: u64) -> Vec<(Property, String)> {
 }
 
 fn violations_of(given: Given, worlds: u64) -> Vec<(Property, String)> {
-    let options = Options {
-        formats: vec![given.format],
-        given: Some(given),
-        ..Options::default()
-    };
+    let options = Options { formats: vec![given.format], given: Some(given), ..Options::default() };
     let summary = run_seeds(0..worlds, 1, &options, &|_| {});
     let found = summary.violations.into_iter();
     found
-        .map(|violation| {
-            (
-                violation.property,
-                format!("{}: {}", violation.scenario, violation.summary),
-            )
-        })
+        .map(|violation| (violation.property, format!("{}: {}", violation.scenario, violation.summary)))
         .collect()
 }
 
@@ -123,10 +111,7 @@ fn violations_of(given: Given, worlds: u64) -> Vec<(Property, String)> {
 fn shards_are_numbered_densely_and_rows_renamed() {
     let start = given(table()).start;
     let names: Vec<&str> = start.shards.iter().map(|shard| &*shard.name).collect();
-    assert_eq!(
-        names,
-        [700_000, 800_001, 800_002, 900_000, 900_001, 900_002].map(id)
-    );
+    assert_eq!(names, [700_000, 800_001, 800_002, 900_000, 900_001, 900_002].map(id));
     let parents: Vec<&[u32]> = start.shards.iter().map(|shard| &*shard.parents).collect();
     assert_eq!(parents, [&[][..], &[0], &[0], &[1, 2], &[3], &[3]]);
     assert_eq!(start.shards[0].state, ShardState::Trimmed);
@@ -134,16 +119,10 @@ fn shards_are_numbered_densely_and_rows_renamed() {
     let keys: Vec<&str> = start.rows.iter().map(|row| row.key(Format::Kcl)).collect();
     assert_eq!(keys, [&*id(3), &id(4), &id(5), "w1", "what"]);
     let read = Format::Kcl.decode(&start.rows[0].item);
-    assert_eq!(
-        read.lease().map(|row| row.parents.clone()),
-        Some(vec![id(1).into(), id(2).into()])
-    );
+    assert_eq!(read.lease().map(|row| row.parents.clone()), Some(vec![id(1).into(), id(2).into()]));
     let through: Vec<Option<u32>> = start.rows.iter().map(|row| row.through).collect();
     assert_eq!(through, [None, Some(500), Some(500), None, None]);
-    assert_eq!(
-        start.passed(Format::Kcl, TRIM),
-        [true, true, true, false, false, false]
-    );
+    assert_eq!(start.passed(Format::Kcl, TRIM), [true, true, true, false, false, false]);
 }
 
 #[test]
@@ -154,14 +133,8 @@ fn a_sound_table_comes_right_in_every_world() {
 /// The numbers of shards are close to those they get, so that names may be taken twice over.
 #[test]
 fn new_names_are_not_renamed_again() {
-    let listing = [
-        shard(1, &[], false, (0, HALF - 1)),
-        shard(2, &[], false, (HALF, u128::MAX)),
-    ];
-    let rows = vec![
-        lease(1, Some("w1"), at(1, 7), &[]),
-        lease(2, Some("shardId"), at(2, 7), &[]),
-    ];
+    let listing = [shard(1, &[], false, (0, HALF - 1)), shard(2, &[], false, (HALF, u128::MAX))];
+    let rows = vec![lease(1, Some("w1"), at(1, 7), &[]), lease(2, Some("shardId"), at(2, 7), &[])];
     let start = Start::of(Format::Kcl, &listing, rows).unwrap_or_else(|error| panic!("{error:?}"));
     let keys: Vec<&str> = start.rows.iter().map(|row| row.key(Format::Kcl)).collect();
     assert_eq!(keys, [id(0), id(1)]);
@@ -184,11 +157,7 @@ fn worlds_begin_with_tables_of_every_format() {
         let through: Vec<Option<u32>> = given.start.rows.iter().map(|row| row.through).collect();
         assert_eq!(through[..3], [None, Some(500), Some(500)], "{format}");
         let said = |row: &GivenRow| format.decode(&row.item).lease().map(|row| row.checkpoint);
-        assert_eq!(
-            said(&given.start.rows[1]),
-            Some(Checkpoint::At(Position::of(0.into()))),
-            "{format}"
-        );
+        assert_eq!(said(&given.start.rows[1]), Some(Checkpoint::At(Position::of(0.into()))), "{format}");
         assert_eq!(violations_of(given, 10), [], "{format}");
         // Without the row of an open shard.
         rows.remove(2);
@@ -207,19 +176,10 @@ fn another_checkpoint_is_all_that_changes_of_an_item() {
             item.extend(dated);
         }
         let row = format.decode(&item).lease().cloned().expect("a lease");
-        for checkpoint in [
-            at(5, 71),
-            Checkpoint::ShardEnd,
-            Checkpoint::TrimHorizon,
-            at(5, 70),
-        ] {
+        for checkpoint in [at(5, 71), Checkpoint::ShardEnd, Checkpoint::TrimHorizon, at(5, 70)] {
             let now = format.decode(&item).lease().cloned().expect("a lease");
             set_checkpoint(format, &mut item, &now, checkpoint);
-            let expected = LeaseRow {
-                checkpoint,
-                began: None,
-                ..row.clone()
-            };
+            let expected = LeaseRow { checkpoint, began: None, ..row.clone() };
             assert_eq!(format.decode(&item).lease(), Some(&expected), "{format}");
             assert_eq!(item["theirs"], AttributeValue::s("kept"));
         }
@@ -253,18 +213,9 @@ fn a_row_that_cannot_be_read_is_what_keeps_a_shard_uncovered() {
     assert_eq!(found.len(), 1, "{found:?}");
     for (property, sentence) in found {
         // The child of a merge with the sound neighbour has a lease, and waits for ever.
-        assert!(
-            matches!(property, Property::HashSpaceCovered | Property::LeasesOwned),
-            "{property:?}"
-        );
-        assert!(
-            sentence.contains("since the row of shard 5 cannot be read: leaseCounter"),
-            "{sentence}"
-        );
-        assert!(
-            sentence.ends_with("; shard 5 is shardId-000000900002"),
-            "{sentence}"
-        );
+        assert!(matches!(property, Property::HashSpaceCovered | Property::LeasesOwned), "{property:?}");
+        assert!(sentence.contains("since the row of shard 5 cannot be read: leaseCounter"), "{sentence}");
+        assert!(sentence.ends_with("; shard 5 is shardId-000000900002"), "{sentence}");
         assert!(sentence.contains(" --shards s --leases l "), "{sentence}");
     }
 }
@@ -286,19 +237,12 @@ fn a_checkpoint_of_another_stream_is_told() {
 #[test]
 fn a_fleet_that_is_upgraded_agrees_on_where_to_start() {
     let upgraded = |from| {
-        let given = Given {
-            from,
-            ..given(table())
-        };
+        let given = Given { from, ..given(table()) };
         let plans = (0..100).map(move |seed| given.plan(seed));
         plans.filter_map(|plan| Some((plan.upgraded?, plan.config)))
     };
     let mut seen = 0;
-    for from in [
-        TRIM,
-        InitialPosition::Latest,
-        InitialPosition::AtTimestamp(Wall(0)),
-    ] {
+    for from in [TRIM, InitialPosition::Latest, InitialPosition::AtTimestamp(Wall(0))] {
         for (upgraded, config) in upgraded(from) {
             assert_eq!(config.disagreement(&upgraded), None);
             seen += 1;
@@ -312,17 +256,10 @@ fn other_positions_to_start_from_come_right_too() {
     for from in [InitialPosition::Latest, InitialPosition::AtTimestamp(Wall(0))] {
         let mut holed = table();
         holed.remove(2);
-        let options = Options {
-            given: Some(Given { from, ..given(holed) }),
-            ..Options::default()
-        };
+        let options = Options { given: Some(Given { from, ..given(holed) }), ..Options::default() };
         let summary = run_seeds(0..5, 1, &options, &|_| {});
         assert_eq!(
-            summary
-                .violations
-                .iter()
-                .map(|found| &found.summary)
-                .collect::<Vec<_>>(),
+            summary.violations.iter().map(|found| &found.summary).collect::<Vec<_>>(),
             Vec::<&String>::new()
         );
     }
@@ -337,10 +274,7 @@ fn a_world_is_written_as_a_scenario_with_its_beginning_and_shrunk_with_it() {
     let scenario = &shrunk.scenario;
     assert_eq!(scenario.violates, Some(Property::HashSpaceCovered));
     assert_eq!(scenario.plan.start, plan.start);
-    let again: Scenario = scenario
-        .to_string()
-        .parse()
-        .unwrap_or_else(|error| panic!("{error}"));
+    let again: Scenario = scenario.to_string().parse().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(&again, scenario);
     let found = run_plan(again.plan, &Options::default()).unwrap_or_else(|panic| panic!("{panic}"));
     assert_eq!(found.ending, Ending::Broken);

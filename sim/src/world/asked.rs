@@ -7,19 +7,11 @@ use leasehold_engine::input::Call;
 /// What oracles are told of something that an application says.
 pub(super) fn asked(call: &Call, life: LifeNo) -> Option<Fact> {
     Some(match call {
-        Call::Checkpoint { lease, token } => Fact::CheckpointAsked {
-            life,
-            shard: shard_of(lease)?,
-            token: token.0,
-        },
-        Call::Pause { lease } => Fact::PauseAsked {
-            life,
-            shard: shard_of(lease)?,
-        },
-        Call::Resume { lease } => Fact::ResumeAsked {
-            life,
-            shard: shard_of(lease)?,
-        },
+        Call::Checkpoint { lease, token } => {
+            Fact::CheckpointAsked { life, shard: shard_of(lease)?, token: token.0 }
+        }
+        Call::Pause { lease } => Fact::PauseAsked { life, shard: shard_of(lease)? },
+        Call::Resume { lease } => Fact::ResumeAsked { life, shard: shard_of(lease)? },
         _ => return None,
     })
 }

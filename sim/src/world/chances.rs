@@ -140,12 +140,7 @@ impl Chances {
 
     /// What chance does to a request that ordinarily takes so long, in µs.
     pub(super) fn of_call(
-        &mut self,
-        cx: &mut Context,
-        site: Site,
-        roll: &mut Roll,
-        way_us: u64,
-        about: About,
+        &mut self, cx: &mut Context, site: Site, roll: &mut Roll, way_us: u64, about: About,
     ) -> Vec<Chance> {
         let found = match &self.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
@@ -168,21 +163,14 @@ impl Chances {
     }
 
     fn draw_call(
-        &mut self,
-        cx: &mut Context,
-        site: Site,
-        roll: &mut Roll,
-        way_us: u64,
-        owned: bool,
+        &mut self, cx: &mut Context, site: Site, roll: &mut Roll, way_us: u64, owned: bool,
     ) -> Vec<Chance> {
         let (mut found, mut stormy) = (Vec::new(), false);
         let faults = &cx.plan().faults;
         let deed = site.deed;
         let of_lease = |lease| deed.is_write() && site.shard.is_some() && site.shard == lease;
         if of_lease(faults.table.hung_lease) {
-            found.push(Chance::Hung {
-                executed: roll.below(2) == 0,
-            });
+            found.push(Chance::Hung { executed: roll.below(2) == 0 });
         } else if deed != Deed::Create && of_lease(faults.table.refused_lease) {
             found.push(Chance::Refused);
         } else if deed == Deed::Fetch && site.shard.is_some() && site.shard == faults.stream.dry_shard {
@@ -204,20 +192,14 @@ impl Chances {
             found.push(Chance::WrongFirstLook);
         }
         if deed == Deed::Take {
-            found.extend(
-                faults
-                    .process
-                    .chance_of_stop(roll, cx.plan().config.lease_duration().0),
-            );
+            found.extend(faults.process.chance_of_stop(roll, cx.plan().config.lease_duration().0));
         }
         if matches!(deed, Deed::Take | Deed::Create | Deed::End) {
             found.extend(faults.outage.chance(roll));
         }
         if deed.is_write()
             && let Some(crash) =
-                faults
-                    .process
-                    .chance_of_crash(roll, way_us, cx.plan().config.lease_duration().0)
+                faults.process.chance_of_crash(roll, way_us, cx.plan().config.lease_duration().0)
             && self.crashes_on_write < faults.process.crash_on_write_most
         {
             self.crashes_on_write += 1;
@@ -272,11 +254,7 @@ pub(super) fn is_spared(cx: &Context, w: usize) -> bool {
 
 /// Whether a request is turned away because everybody is.
 fn is_stormy(cx: &Context, site: Site) -> bool {
-    let service = if site.deed.is_of_table() {
-        Service::Table
-    } else {
-        Service::Stream
-    };
+    let service = if site.deed.is_of_table() { Service::Table } else { Service::Stream };
     let rate = cx.plan().faults.storm.rate(service, cx.now());
     rate > 0 && site.deed != Deed::Setup && cx.draws().roll("storm", site.key()).happens(rate)
 }
@@ -325,13 +303,7 @@ mod tests {
     #[test]
     fn a_batch_that_is_listed_is_hit_and_cuts_its_worker_off() {
         let plan = Plan::draw(3).without_faults();
-        let on = Site {
-            worker: 0,
-            life: 0,
-            deed: Deed::Batch,
-            shard: Some(0),
-            nth: 0,
-        };
+        let on = Site { worker: 0, life: 0, deed: Deed::Batch, shard: Some(0), nth: 0 };
         let fault = Chance::Cut { for_us: 7 };
         let mut chances = Chances::new(Some(&[RequestFault { on, fault }]), true, plan.workers);
         let mut cx = Context::new(plan, &Options::default());

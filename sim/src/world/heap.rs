@@ -16,69 +16,29 @@ pub(super) enum What {
     /// A worker learns how a request ended.
     Answer { flight: u32 },
     /// A handler has come to the next step of what it does.
-    Handler {
-        worker: u16,
-        generation: u32,
-        shard: u32,
-        run: u32,
-    },
+    Handler { worker: u16, generation: u32, shard: u32, run: u32 },
     /// The application lets a shard that it paused go on.
-    PauseEnds {
-        worker: u16,
-        generation: u32,
-        shard: u32,
-    },
+    PauseEnds { worker: u16, generation: u32, shard: u32 },
     /// The application has processed a batch that it kept, or gives it back.
-    Kept {
-        worker: u16,
-        generation: u32,
-        shard: u32,
-        batch: u64,
-    },
+    Kept { worker: u16, generation: u32, shard: u32, batch: u64 },
     /// The application took note of a close or an abort.
     Noted { worker: u16, generation: u32, op: u64 },
     /// A worker looks whether the runtime of its handlers runs anything.
-    Beat {
-        worker: u16,
-        generation: u32,
-        block: u32,
-    },
+    Beat { worker: u16, generation: u32, block: u32 },
     /// The handlers of a worker no longer block every thread of their runtime.
-    Unblock {
-        worker: u16,
-        generation: u32,
-        block: u32,
-    },
+    Unblock { worker: u16, generation: u32, block: u32 },
     /// A worker that stood still goes on.
     Resume { worker: u16, pause: u32 },
     /// The wall clock of a machine that was suspended is set right.
     WallRight { worker: u16 },
     /// A worker dies.
-    Crash {
-        worker: u16,
-        generation: u32,
-        down_us: u64,
-        loops: u32,
-    },
+    Crash { worker: u16, generation: u32, down_us: u64, loops: u32 },
     /// A worker is told to stop.
-    Stop {
-        worker: u16,
-        generation: u32,
-        gap_us: u64,
-    },
+    Stop { worker: u16, generation: u32, gap_us: u64 },
     /// A worker is started again.
-    Start {
-        worker: u16,
-        generation: u32,
-        loops: u32,
-    },
+    Start { worker: u16, generation: u32, loops: u32 },
     /// The application takes a stream away from a worker, or gives it back.
-    ReadStream {
-        worker: u16,
-        generation: u32,
-        stream: u32,
-        reads: bool,
-    },
+    ReadStream { worker: u16, generation: u32, stream: u32, reads: bool },
     /// Records are put.
     Produce,
     /// The next entry of the script.

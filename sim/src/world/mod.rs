@@ -161,31 +161,17 @@ impl World {
                     self.handle(w, Body::Tick);
                 }
             }
-            What::Handler {
-                worker,
-                generation,
-                shard,
-                run,
-            } => {
+            What::Handler { worker, generation, shard, run } => {
                 if let Some(w) = self.fleet.awake(worker, generation, what) {
                     self.fleet.step_handler(cx, services, w, shard, run);
                 }
             }
-            What::PauseEnds {
-                worker,
-                generation,
-                shard,
-            } => {
+            What::PauseEnds { worker, generation, shard } => {
                 if let Some(w) = self.fleet.awake(worker, generation, what) {
                     self.fleet.end_shard_pause(cx, w, shard);
                 }
             }
-            What::Kept {
-                worker,
-                generation,
-                shard,
-                batch,
-            } => {
+            What::Kept { worker, generation, shard, batch } => {
                 if let Some(w) = self.fleet.awake(worker, generation, what) {
                     self.fleet.finish_kept(cx, w, shard, batch);
                 }
@@ -213,11 +199,7 @@ impl World {
     fn on_told(&mut self, what: What) {
         let cx = &mut self.cx;
         match what {
-            What::Noted {
-                worker,
-                generation,
-                op,
-            } => {
+            What::Noted { worker, generation, op } => {
                 if let Some(w) = self.fleet.awake(worker, generation, what) {
                     let life = self.fleet.incarnation(cx, w);
                     let outcome = Outcome::Applied(Reply::Done);
@@ -225,12 +207,7 @@ impl World {
                     self.handle(w, Body::Done { op, outcome });
                 }
             }
-            What::ReadStream {
-                worker,
-                generation,
-                stream,
-                reads,
-            } => {
+            What::ReadStream { worker, generation, stream, reads } => {
                 if let Some(w) = self.fleet.awake(worker, generation, what)
                     && let Some(call) = self.fleet.read_stream(cx, w, stream, reads)
                 {
@@ -247,32 +224,19 @@ impl World {
         let healed = self.cx.is_healed();
         match what {
             What::Resume { worker, pause } => self.resume(usize::from(worker), pause),
-            What::Crash {
-                worker,
-                generation,
-                down_us,
-                loops,
-            } => {
+            What::Crash { worker, generation, down_us, loops } => {
                 let w = usize::from(worker);
                 if self.fleet.worker(w).generation() == generation && !healed {
                     self.fleet.crash(&mut self.cx, w, down_us, loops);
                 }
             }
-            What::Stop {
-                worker,
-                generation,
-                gap_us,
-            } => {
+            What::Stop { worker, generation, gap_us } => {
                 let w = usize::from(worker);
                 if self.fleet.worker(w).generation() == generation && !healed {
                     self.ask_to_stop(w, gap_us);
                 }
             }
-            What::Start {
-                worker,
-                generation,
-                loops,
-            } => {
+            What::Start { worker, generation, loops } => {
                 let w = usize::from(worker);
                 let known = self.fleet.worker(w);
                 if known.generation() == generation && !known.lives() {
@@ -352,10 +316,7 @@ impl World {
             match what {
                 // It has waited; it does not make the worker stand still once more.
                 What::Answer { flight }
-                    if self
-                        .net
-                        .addressee(&self.fleet, flight)
-                        .is_some_and(|(_, lives)| lives) =>
+                    if self.net.addressee(&self.fleet, flight).is_some_and(|(_, lives)| lives) =>
                 {
                     self.answer(flight);
                 }

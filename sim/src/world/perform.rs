@@ -28,11 +28,7 @@ impl World {
             Entry::Interrupt(w, InterruptionKind::Block { us }) => self.fleet.block(cx, w, Some(us)),
             Entry::Interrupt(w, InterruptionKind::Replace { gap_us }) => self.ask_to_stop(w, gap_us),
             Entry::Suspend(suspension) => self.fleet.suspend(cx, suspension),
-            Entry::StepWall {
-                worker,
-                by_ms,
-                freeze,
-            } => self.fleet.step_wall(cx, worker, by_ms, freeze),
+            Entry::StepWall { worker, by_ms, freeze } => self.fleet.step_wall(cx, worker, by_ms, freeze),
             Entry::Reshard(reshard) => {
                 let kind = services::reshard_kind(reshard.kind);
                 services.reshard(cx, kind, u64::from(reshard.pick), 0);
@@ -81,22 +77,14 @@ impl World {
     /// A worker looks whether the runtime of its handlers runs anything, or that runtime runs again.
     pub(super) fn on_standstill(&mut self, what: What) {
         match what {
-            What::Beat {
-                worker,
-                generation,
-                block,
-            } => {
+            What::Beat { worker, generation, block } => {
                 if let Some(w) = self.fleet.awake(worker, generation, what)
                     && let Some(call) = self.fleet.beat(&mut self.cx, w, block)
                 {
                     self.handle(w, Body::Call(call));
                 }
             }
-            What::Unblock {
-                worker,
-                generation,
-                block,
-            } => {
+            What::Unblock { worker, generation, block } => {
                 if let Some(w) = self.fleet.awake(worker, generation, what) {
                     self.unblock(w, block);
                 }

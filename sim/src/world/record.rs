@@ -79,11 +79,7 @@ impl Record {
 
     /// Something was made to go wrong, for a worker or for one of its requests.
     pub(super) fn fault(
-        &mut self,
-        now: Time,
-        name: &'static str,
-        worker: Option<usize>,
-        request: Option<RequestNo>,
+        &mut self, now: Time, name: &'static str, worker: Option<usize>, request: Option<RequestNo>,
     ) {
         self.marks.set(name);
         if let Some(recording) = &mut self.recording {
@@ -129,11 +125,7 @@ impl Record {
 
 impl Log {
     fn new(workers: usize) -> Self {
-        Self {
-            lines: ColumnLog::new(workers),
-            up: vec![false; workers],
-            owners: Vec::new(),
-        }
+        Self { lines: ColumnLog::new(workers), up: vec![false; workers], owners: Vec::new() }
     }
 
     fn fact(&mut self, names: &Names, fact: &Fact) {

@@ -22,11 +22,7 @@ pub(super) enum Request {
     /// Tell a worker how a command to its application ended.
     Done { w: usize, op: OpId, outcome: Outcome },
     /// Give a worker what its application says to it, one after the other, if that life still goes on.
-    Calls {
-        w: usize,
-        life: LifeNo,
-        calls: Vec<Call>,
-    },
+    Calls { w: usize, life: LifeNo, calls: Vec<Call> },
 }
 
 /// What is known where a row has changed, for kinds of states.
@@ -43,14 +39,7 @@ pub(super) struct RowChange {
 
 impl RowChange {
     pub(super) fn new(shard: ShardNo, verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> Self {
-        Self {
-            shard,
-            verb,
-            rows: [before, after],
-            closed: false,
-            parents: 0,
-            unfinished: false,
-        }
+        Self { shard, verb, rows: [before, after], closed: false, parents: 0, unfinished: false }
     }
 
     /// Whether the shard is closed, how many parents it has, and whether one of them has a lease that has not ended.

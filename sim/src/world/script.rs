@@ -34,11 +34,7 @@ impl Script {
         let faults = &cx.plan().faults;
         let mut script: Vec<(Time, Entry)> = Vec::new();
         script.extend(
-            faults
-                .process
-                .interruptions
-                .iter()
-                .map(|i| (i.at, Entry::Interrupt(i.worker as usize, i.kind))),
+            faults.process.interruptions.iter().map(|i| (i.at, Entry::Interrupt(i.worker as usize, i.kind))),
         );
         let upgrades = faults.upgrade.turns.iter();
         script.extend(upgrades.map(|turn| {
@@ -48,36 +44,16 @@ impl Script {
         script.extend(faults.clock.steps.iter().map(|step| {
             (
                 step.at,
-                Entry::StepWall {
-                    worker: step.worker as usize,
-                    by_ms: step.by_ms,
-                    freeze: step.freeze,
-                },
+                Entry::StepWall { worker: step.worker as usize, by_ms: step.by_ms, freeze: step.freeze },
             )
         }));
         let suspensions = faults.suspension.suspensions.iter();
         script.extend(suspensions.map(|suspension| (suspension.at, Entry::Suspend(*suspension))));
         script.extend(
-            faults
-                .stream
-                .reshards
-                .iter()
-                .map(|reshard| (reshard.at, Entry::Reshard(reshard.clone()))),
+            faults.stream.reshards.iter().map(|reshard| (reshard.at, Entry::Reshard(reshard.clone()))),
         );
-        script.extend(
-            faults
-                .table
-                .edits
-                .iter()
-                .map(|edit| (edit.at, Entry::Edit(edit.clone()))),
-        );
-        script.extend(
-            faults
-                .stream
-                .trims
-                .iter()
-                .map(|trim| (trim.at, Entry::Trim(trim.clone()))),
-        );
+        script.extend(faults.table.edits.iter().map(|edit| (edit.at, Entry::Edit(edit.clone()))));
+        script.extend(faults.stream.trims.iter().map(|trim| (trim.at, Entry::Trim(trim.clone()))));
         let loss = faults.permanent_loss.iter();
         script.extend(
             loss.filter(|loss| loss.kind.has_its_time())

@@ -103,10 +103,7 @@ impl RecordBuilder {
     }
 
     fn in_shard(self, shard: &ShardId, next: SequenceNumber) -> Record {
-        let position = Position {
-            sequence: self.sequence.unwrap_or(next),
-            sub: self.sub,
-        };
+        let position = Position { sequence: self.sequence.unwrap_or(next), sub: self.sub };
         let mut record = Record::new(shard.clone(), position, self.partition_key, self.data);
         record.explicit_hash_key = self.explicit_hash_key;
         record.arrival = self.arrival;
@@ -167,10 +164,7 @@ impl TestLease {
             Checkpoint::At(position) => position.sequence,
             _ => 0.into(),
         };
-        let lease = Self(Arc::new(Inner {
-            clock,
-            state: Mutex::new(State { shard, last }),
-        }));
+        let lease = Self(Arc::new(Inner { clock, state: Mutex::new(State { shard, last }) }));
         lease.renew(LEASE);
         lease
     }

@@ -56,12 +56,7 @@ impl LocalAws {
     pub async fn start() -> Self {
         Self::start_with(LocalOptions {
             kinesis: KinesisConfig::instant(),
-            dynamo: DynamoConfig {
-                create_ms: 0,
-                backfill_ms: 0,
-                delete_ms: 0,
-                ..DynamoConfig::default()
-            },
+            dynamo: DynamoConfig { create_ms: 0, backfill_ms: 0, delete_ms: 0, ..DynamoConfig::default() },
             ..LocalOptions::default()
         })
         .await
@@ -134,14 +129,10 @@ impl LocalAws {
     /// If there is no such stream, or the key or the record is longer than the stream allows.
     #[track_caller]
     pub fn put(&self, stream: &str, partition_key: &str, data: impl Into<Bytes>) -> ShardId {
-        let record = NewRecord {
-            data: data.into(),
-            partition_key: partition_key.into(),
-            explicit_hash_key: None,
-        };
-        let written = self.change("write to", stream, |kinesis, now_ms| {
-            kinesis.put_record(now_ms, stream, record, None)
-        });
+        let record =
+            NewRecord { data: data.into(), partition_key: partition_key.into(), explicit_hash_key: None };
+        let written = self
+            .change("write to", stream, |kinesis, now_ms| kinesis.put_record(now_ms, stream, record, None));
         written.shard.to_string().into()
     }
 
@@ -188,10 +179,7 @@ impl LocalAws {
         });
         match self.children(stream, shard)[..] {
             [first, second] => [first, second].map(|child| child.to_string().into()),
-            ref other => panic!(
-                "expected a split to be done at once, found {} children",
-                other.len()
-            ),
+            ref other => panic!("expected a split to be done at once, found {} children", other.len()),
         }
     }
 
@@ -207,10 +195,7 @@ impl LocalAws {
         });
         match self.children(stream, left)[..] {
             [child] => child.to_string().into(),
-            ref other => panic!(
-                "expected a merge to be done at once, found {} children",
-                other.len()
-            ),
+            ref other => panic!("expected a merge to be done at once, found {} children", other.len()),
         }
     }
 
@@ -228,10 +213,7 @@ impl LocalAws {
 
     #[track_caller]
     fn change<T>(
-        &self,
-        what: &str,
-        stream: &str,
-        change: impl FnOnce(&mut Kinesis, i64) -> Result<T, ApiError>,
+        &self, what: &str, stream: &str, change: impl FnOnce(&mut Kinesis, i64) -> Result<T, ApiError>,
     ) -> T {
         let done = change(&mut self.server.aws().lock().kinesis, wall_clock()());
         match done {

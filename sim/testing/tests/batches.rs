@@ -20,10 +20,7 @@ impl Handler for Writer {
                 return Err(std::io::Error::other("the lease is over"));
             }
             let text = String::from_utf8_lossy(&record.data);
-            self.0
-                .lock()
-                .expect("no panic")
-                .push(format!("{}={text}", record.partition_key));
+            self.0.lock().expect("no panic").push(format!("{}={text}", record.partition_key));
             batch.ack(record);
         }
         Ok(Ack::All)
@@ -50,11 +47,7 @@ async fn nothing_is_written_after_the_fence() {
 fn a_lease_runs_out_by_its_own_clock_and_is_renewed() {
     let lease = TestLease::of("shardId-000000000007", 3, Checkpoint::At(Position::of(40.into())));
     let batch = lease
-        .batch([
-            record("a").sequence(41).part(0),
-            record("b").sequence(41).part(1),
-            record("c"),
-        ])
+        .batch([record("a").sequence(41).part(0), record("b").sequence(41).part(1), record("c")])
         .attempt(2)
         .behind(Duration::from_millis(1_500))
         .build();
@@ -75,10 +68,7 @@ fn a_lease_runs_out_by_its_own_clock_and_is_renewed() {
 #[test]
 fn a_record_has_what_it_was_given() {
     let record = record("a").arrival(Wall(7)).build();
-    assert_eq!(
-        (record.arrival, record.position),
-        (Some(Wall(7)), Position::of(1.into()))
-    );
+    assert_eq!((record.arrival, record.position), (Some(Wall(7)), Position::of(1.into())));
     assert_eq!(record.shard.as_str(), "shardId-000000000000");
 }
 

@@ -47,9 +47,7 @@ impl Sink {
             nth if nth < *written => {}
             _ => {
                 let written = *written;
-                books
-                    .wrong
-                    .push(format!("{text} was written after {written} of its key"));
+                books.wrong.push(format!("{text} was written after {written} of its key"));
             }
         }
     }
@@ -94,12 +92,7 @@ impl Writer {
                 left.fetch_sub(1, Ordering::Relaxed);
             }
         });
-        Self {
-            way,
-            sink,
-            queue,
-            queued,
-        }
+        Self { way, sink, queue, queued }
     }
 }
 
@@ -192,9 +185,7 @@ fn told(text: &str) -> (String, String) {
 /// Runs the script of a step of the workflow in a folder, as GitHub does. `cargo` is what stands for cargo.
 fn step(folder: &Path, name: &str, cargo: &str) -> Output {
     let workflow = include_str!("../examples/github-workflow.yml");
-    let (_, step) = workflow
-        .split_once(&format!("- name: {name}\n"))
-        .expect("the step");
+    let (_, step) = workflow.split_once(&format!("- name: {name}\n")).expect("the step");
     let (_, script) = step.split_once("run: |\n").expect("its script");
     let lines = script.lines().take_while(|line| line.starts_with("          "));
     let script: Vec<&str> = lines.map(str::trim_start).collect();
@@ -218,10 +209,7 @@ fn the_workflow_tells_the_line_that_repeats_a_failure() {
     let passed = step(&folder, search, "echo \"$@ $LEASEHOLD_CHAOS_SEEDS\"");
     assert!(passed.status.success(), "{passed:?}");
     let printed = String::from_utf8_lossy(&passed.stdout);
-    assert!(
-        printed.contains("test --release --locked --test chaos 350000..400000\n"),
-        "{printed}"
-    );
+    assert!(printed.contains("test --release --locked --test chaos 350000..400000\n"), "{printed}");
 
     let text = failing("a_writer_that_ignores_its_fence", 2, None);
     std::fs::write(folder.join("printed"), &text).expect("a file");
@@ -229,10 +217,7 @@ fn the_workflow_tells_the_line_that_repeats_a_failure() {
     assert!(!failed.status.success(), "a failure ends the step: {failed:?}");
     let told = step(&folder, "The line that repeats a failure", "exit 1");
     assert!(told.status.success(), "{told:?}");
-    let line = text
-        .lines()
-        .find(|line| line.starts_with("to repeat it: "))
-        .expect("a line");
+    let line = text.lines().find(|line| line.starts_with("to repeat it: ")).expect("a line");
     let printed = String::from_utf8_lossy(&told.stdout);
     assert_eq!(printed, format!("::error title=A world fails::{line}\n"));
     let summary = std::fs::read_to_string(folder.join("summary.md")).expect("a page");
@@ -253,10 +238,7 @@ fn is_found_and_repeated(test: &str, property: &str) {
     let needs = text.split("it needs ").nth(1).expect("how many faults it needs");
     let drawn = needs.split(' ').nth(3).expect("of how many");
     let drawn: usize = drawn.parse().expect("a number");
-    assert!(
-        numbers * 4 <= drawn,
-        "expected a quarter of the faults at most, found {seed} of {drawn}"
-    );
+    assert!(numbers * 4 <= drawn, "expected a quarter of the faults at most, found {seed} of {drawn}");
     // With one thread, too.
     let again = failing(test, 1, Some(&seed));
     assert!(again.contains(&line), "{again}");
@@ -300,9 +282,7 @@ fn a_handler_that_never_succeeds_is_told() {
 #[test]
 #[should_panic(expected = "call it from a plain #[test]")]
 fn a_runtime_around_it_is_refused() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
         worlds(0..1, Way::Sound);
     });

@@ -108,11 +108,7 @@ fn worlds(seeds: std::ops::Range<u64>, when: When) -> Summary {
         let disk = Disk::default();
         let shared = disk.clone();
         world.handler(move |_life| {
-            let collector = Collector {
-                when,
-                disk: shared.clone(),
-                shards: Arc::default(),
-            };
+            let collector = Collector { when, disk: shared.clone(), shards: Arc::default() };
             // It ends with the process.
             tokio::spawn(collector.clone().write_in_time());
             collector
@@ -143,16 +139,11 @@ fn a_collector_that_acknowledges_too_early() {
 fn a_collector_that_acknowledges_too_early_is_found() {
     let test = "a_collector_that_acknowledges_too_early";
     let mut command = Command::new(std::env::current_exe().expect("this test"));
-    command
-        .args(["--exact", "--ignored", test])
-        .env_remove("LEASEHOLD_CHAOS_SEED");
+    command.args(["--exact", "--ignored", test]).env_remove("LEASEHOLD_CHAOS_SEED");
     let output = command.output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}");
     assert!(!output.status.success(), "the bug is found");
     assert!(text.contains("is in no file"), "by the check of the files");
-    assert!(
-        text.contains("to repeat it: LEASEHOLD_CHAOS_SEED="),
-        "and repeated"
-    );
+    assert!(text.contains("to repeat it: LEASEHOLD_CHAOS_SEED="), "and repeated");
 }

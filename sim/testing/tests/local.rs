@@ -1,9 +1,6 @@
 //! The in-memory AWS under a real worker and the real SDK.
 #![cfg(feature = "local")]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "these tests run by the clock of the machine"
-)]
+#![expect(clippy::disallowed_methods, reason = "these tests run by the clock of the machine")]
 
 use leasehold::Batch;
 use leasehold_testing::LocalAws;
@@ -29,20 +26,14 @@ async fn a_worker_follows_a_split_and_a_merge() {
     }));
     let mut put = BTreeMap::new();
     for n in 0..8 {
-        put.insert(
-            n.to_string(),
-            aws.put("orders", &format!("key-{n}"), n.to_string()),
-        );
+        put.insert(n.to_string(), aws.put("orders", &format!("key-{n}"), n.to_string()));
     }
     let open = aws.open_shards("orders");
     let [_, right] = aws.split("orders", open[0].clone());
     let child = aws.merge("orders", right, open[1].clone());
     assert!(aws.open_shards("orders").contains(&child));
     for n in 8..16 {
-        put.insert(
-            n.to_string(),
-            aws.put("orders", &format!("key-{n}"), n.to_string()),
-        );
+        put.insert(n.to_string(), aws.put("orders", &format!("key-{n}"), n.to_string()));
     }
     let mut seen = BTreeMap::new();
     while seen.len() < put.len() {

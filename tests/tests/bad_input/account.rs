@@ -23,15 +23,8 @@ pub(super) struct Account {
 impl Account {
     pub(super) async fn empty() -> Self {
         let local = Local::start(instant()).await;
-        let (kinesis, dynamodb) = (
-            clients::kinesis(&local.endpoint),
-            clients::dynamodb(&local.endpoint),
-        );
-        Self {
-            local,
-            kinesis,
-            dynamodb,
-        }
+        let (kinesis, dynamodb) = (clients::kinesis(&local.endpoint), clients::dynamodb(&local.endpoint));
+        Self { local, kinesis, dynamodb }
     }
 
     pub(super) async fn with_stream() -> Self {
@@ -48,26 +41,17 @@ impl Account {
     /// Puts records of these numbers, by turns into both shards.
     pub(super) async fn put(&self, numbers: std::ops::Range<u32>) {
         for number in numbers {
-            let hash_key = if number % 2 == 0 {
-                "0"
-            } else {
-                "340282366920938463463374607431768211455"
-            };
+            let hash_key = if number % 2 == 0 { "0" } else { "340282366920938463463374607431768211455" };
             let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
-            let put = put
-                .explicit_hash_key(hash_key)
-                .data(payload(number).into_bytes().into());
+            let put = put.explicit_hash_key(hash_key).data(payload(number).into_bytes().into());
             put.send().await.expect("a record");
         }
     }
 
     pub(super) async fn create_table(&self, key: &str) {
-        let attribute = AttributeDefinition::builder()
-            .attribute_name(key)
-            .attribute_type(ScalarAttributeType::S);
-        let element = KeySchemaElement::builder()
-            .attribute_name(key)
-            .key_type(KeyType::Hash);
+        let attribute =
+            AttributeDefinition::builder().attribute_name(key).attribute_type(ScalarAttributeType::S);
+        let element = KeySchemaElement::builder().attribute_name(key).key_type(KeyType::Hash);
         let create = self.dynamodb.create_table().table_name(TABLE);
         let create = create
             .attribute_definitions(attribute.build().expect("an attribute"))
@@ -77,28 +61,15 @@ impl Account {
     }
 
     pub(super) async fn put_row(&self, row: &[(&str, AttributeValue)]) {
-        let item = row
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone()));
-        let put = self
-            .dynamodb
-            .put_item()
-            .table_name(TABLE)
-            .set_item(Some(item.collect()));
+        let item = row.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let put = self.dynamodb.put_item().table_name(TABLE).set_item(Some(item.collect()));
         put.send().await.expect("a row");
     }
 
     pub(super) async fn rows(&self) -> HashMap<String, HashMap<String, AttributeValue>> {
-        let answer = self
-            .dynamodb
-            .scan()
-            .table_name(TABLE)
-            .send()
-            .await
-            .expect("the rows");
+        let answer = self.dynamodb.scan().table_name(TABLE).send().await.expect("the rows");
         let rows = answer.items.unwrap_or_default().into_iter();
-        rows.map(|row| (row["leaseKey"].as_s().cloned().expect("a string key"), row))
-            .collect()
+        rows.map(|row| (row["leaseKey"].as_s().cloned().expect("a string key"), row)).collect()
     }
 
     pub(super) fn probe(&self) -> Probe {

@@ -21,9 +21,7 @@ const OLD: Refusal = Refusal {
 async fn a_refusal_is_told_in_the_words_of_the_service_and_so_is_the_shard_that_stands_still() {
     let account = Account::with_stream().await;
     account.put(0..10).await;
-    account
-        .local
-        .refuse(|target| target.ends_with(".GetShardIterator").then_some(ELSEWHERE));
+    account.local.refuse(|target| target.ends_with(".GetShardIterator").then_some(ELSEWHERE));
     let builder = Worker::builder()
         .kinesis(account.kinesis.clone())
         .dynamodb(account.dynamodb.clone())
@@ -42,13 +40,7 @@ async fn a_refusal_is_told_in_the_words_of_the_service_and_so_is_the_shard_that_
         .told("the words of the service in what stands still", |notice| {
             let told = notice.to_string();
             assert!(!told.contains(['\n', '\u{1b}']), "{told:?}");
-            let reads = matches!(
-                notice,
-                Notice::Stalled {
-                    why: Stall::ReadsFail { .. },
-                    ..
-                }
-            );
+            let reads = matches!(notice, Notice::Stalled { why: Stall::ReadsFail { .. }, .. });
             reads && told.contains(words) && told.contains("\\nERROR forged\\u{1b}[2J")
         })
         .await;
@@ -74,10 +66,7 @@ async fn a_wrong_clock_at_the_start_is_named_as_such_and_ends_the_worker() {
         let account = Account::with_stream().await;
         account.local.refuse(move |_| Some(refusal));
         let error = account.probe().failed().await;
-        assert!(
-            matches!(error, Error::Fatal(Fatal::WrongClock { .. })),
-            "{error:?}"
-        );
+        assert!(matches!(error, Error::Fatal(Fatal::WrongClock { .. })), "{error:?}");
         assert_says(
             &error,
             &[
@@ -100,9 +89,7 @@ async fn a_clock_that_is_wrong_for_a_while_costs_nothing() {
     let mut probe = account.probe();
     probe.processed(10).await;
     // The producer has a clock of its own.
-    account
-        .local
-        .refuse(|target| (!target.ends_with(".PutRecord")).then_some(OLD));
+    account.local.refuse(|target| (!target.ends_with(".PutRecord")).then_some(OLD));
     account.put(10..20).await;
     probe
         .told("the clock to be named", |notice| {

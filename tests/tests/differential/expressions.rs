@@ -240,27 +240,15 @@ const UPDATES: &[&str] = &[
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions() {
     let mut cases = tables();
-    cases.push(case(
-        "the item",
-        "PutItem",
-        json!({ "TableName": TABLE, "Item": sample() }),
-    ));
+    cases.push(case("the item", "PutItem", json!({ "TableName": TABLE, "Item": sample() })));
     for text in CONDITIONS {
         let body = json!({
             "TableName": TABLE, "Item": sample(), "ConditionExpression": text,
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         });
-        cases.push(case(
-            format!("condition {text:?}"),
-            "PutItem",
-            with_placeholders(body, text),
-        ));
+        cases.push(case(format!("condition {text:?}"), "PutItem", with_placeholders(body, text)));
         let filter = json!({ "TableName": TABLE, "FilterExpression": text });
-        cases.push(case(
-            format!("filter {text:?}"),
-            "Scan",
-            with_placeholders(filter, text),
-        ));
+        cases.push(case(format!("filter {text:?}"), "Scan", with_placeholders(filter, text)));
     }
     compare(cases).await;
 }

@@ -22,11 +22,7 @@ fn wire(value: &AttributeValue) -> Value {
 }
 
 fn wire_item(item: &Item) -> Value {
-    Value::Object(
-        item.iter()
-            .map(|(name, value)| (name.to_string(), wire(value)))
-            .collect(),
-    )
+    Value::Object(item.iter().map(|(name, value)| (name.to_string(), wire(value))).collect())
 }
 
 /// The request that the worker sends for a change.
@@ -43,11 +39,8 @@ fn write(name: &str, change: &Change) -> Case {
         body.insert("ExpressionAttributeNames".into(), json!(text.names));
     }
     if !text.values.is_empty() {
-        let values: Map<String, Value> = text
-            .values
-            .iter()
-            .map(|(name, value)| (name.clone(), wire(value)))
-            .collect();
+        let values: Map<String, Value> =
+            text.values.iter().map(|(name, value)| (name.clone(), wire(value))).collect();
         body.insert("ExpressionAttributeValues".into(), Value::Object(values));
     }
     let operation = match &write.action {
@@ -65,20 +58,11 @@ fn write(name: &str, change: &Change) -> Case {
             "DeleteItem"
         }
     };
-    case(
-        format!("{name}: {}", change.verb()),
-        operation,
-        Value::Object(body),
-    )
+    case(format!("{name}: {}", change.verb()), operation, Value::Object(body))
 }
 
 fn guard(counter: u64, holder: &str, next: Option<&str>) -> Guard {
-    Guard {
-        counter,
-        next: counter + 1,
-        holder: holder.into(),
-        next_owner: next.map(WorkerId::from),
-    }
+    Guard { counter, next: counter + 1, holder: holder.into(), next_owner: next.map(WorkerId::from) }
 }
 
 /// The lease of `w1` is set to the newest.
@@ -118,55 +102,24 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
         named: None,
         stream: None,
     };
-    let position = Position {
-        sequence: 4_962_000_000_000_000_000_u64.into(),
-        sub: 3,
-    };
+    let position = Position { sequence: 4_962_000_000_000_000_000_u64.into(), sub: 3 };
     vec![
         Change::Create(Box::new(LeaseRow::new(key(), Checkpoint::TrimHorizon))),
         take(None),
         take(Some("w1")),
-        Change::Renew {
-            key: key(),
-            guard: guard(counter, "w1", None),
-            began: None,
-        },
-        Change::Renew {
-            key: key(),
-            guard: guard(counter, "w1", Some("w2")),
-            began: None,
-        },
-        Change::Checkpoint {
-            key: key(),
-            guard: guard(counter, "w1", None),
-            position,
-        },
+        Change::Renew { key: key(), guard: guard(counter, "w1", None), began: None },
+        Change::Renew { key: key(), guard: guard(counter, "w1", Some("w2")), began: None },
+        Change::Checkpoint { key: key(), guard: guard(counter, "w1", None), position },
         Change::End {
             key: key(),
             guard: guard(counter, "w1", None),
             children: vec!["shardId-000000000007".into(), "shardId-000000000008".into()],
             last: Some(Position::of(9.into())),
         },
-        Change::Release {
-            key: key(),
-            guard: guard(counter, "w1", None),
-        },
-        Change::Release {
-            key: key(),
-            guard: guard(counter, "w1", Some("w2")),
-        },
-        Change::HandOver {
-            key: key(),
-            guard: guard(counter, "w1", Some("w2")),
-        },
-        Change::SetRange {
-            key: key(),
-            was: None,
-            range: HashRange {
-                start: HashKey(0),
-                end: HashKey::MAX,
-            },
-        },
+        Change::Release { key: key(), guard: guard(counter, "w1", None) },
+        Change::Release { key: key(), guard: guard(counter, "w1", Some("w2")) },
+        Change::HandOver { key: key(), guard: guard(counter, "w1", Some("w2")) },
+        Change::SetRange { key: key(), was: None, range: HashRange { start: HashKey(0), end: HashKey::MAX } },
         reset(key(), counter),
         renaming(key(), counter),
         Change::Delete { key: key(), counter },
@@ -194,18 +147,9 @@ fn row(key: &str, more: Value) -> Option<Value> {
 fn odd_states(key: &str) -> Vec<(&'static str, Option<Value>)> {
     let row = |more: Value| row(key, more);
     vec![
-        (
-            "nobody's, by NULL",
-            row(json!({ "leaseOwner": { "NULL": true } })),
-        ),
-        (
-            "nobody's, by a number",
-            row(json!({ "leaseOwner": { "N": "1" } })),
-        ),
-        (
-            "of an owner without a name",
-            row(json!({ "leaseOwner": { "S": "" } })),
-        ),
+        ("nobody's, by NULL", row(json!({ "leaseOwner": { "NULL": true } }))),
+        ("nobody's, by a number", row(json!({ "leaseOwner": { "N": "1" } }))),
+        ("of an owner without a name", row(json!({ "leaseOwner": { "S": "" } }))),
         (
             "ours, handed over by NULL",
             row(json!({ "leaseOwner": { "S": "w1" }, "checkpointOwner": { "NULL": true } })),
@@ -218,10 +162,7 @@ fn odd_states(key: &str) -> Vec<(&'static str, Option<Value>)> {
             "with a NULL and a text for hash keys",
             row(json!({ "startingHashKey": { "NULL": true }, "endingHashKey": { "S": "7" } })),
         ),
-        (
-            "with hash keys",
-            row(json!({ "startingHashKey": { "S": "0" }, "endingHashKey": { "S": "7" } })),
-        ),
+        ("with hash keys", row(json!({ "startingHashKey": { "S": "0" }, "endingHashKey": { "S": "7" } }))),
     ]
 }
 
@@ -233,10 +174,7 @@ fn states(key: &str) -> Vec<(&'static str, Option<Value>)> {
         ("nobody's", row(json!({}))),
         ("ours", row(json!({ "leaseOwner": { "S": "w1" } }))),
         ("another's", row(json!({ "leaseOwner": { "S": "w3" } }))),
-        (
-            "handed over",
-            row(json!({ "leaseOwner": { "S": "w2" }, "checkpointOwner": { "S": "w1" } })),
-        ),
+        ("handed over", row(json!({ "leaseOwner": { "S": "w2" }, "checkpointOwner": { "S": "w1" } }))),
         (
             "with a prepared checkpoint",
             row(json!({
@@ -247,14 +185,8 @@ fn states(key: &str) -> Vec<(&'static str, Option<Value>)> {
             })),
         ),
         ("ended", row(json!({ "checkpoint": { "S": "SHARD_END" } }))),
-        (
-            "without counters",
-            Some(json!({ "leaseKey": { "S": key }, "leaseOwner": { "S": "w1" } })),
-        ),
-        (
-            "with a text as counter",
-            row(json!({ "leaseCounter": { "S": "5" } })),
-        ),
+        ("without counters", Some(json!({ "leaseKey": { "S": key }, "leaseOwner": { "S": "w1" } }))),
+        ("with a text as counter", row(json!({ "leaseCounter": { "S": "5" } }))),
         (
             "with a text to add to",
             row(json!({ "leaseOwner": { "S": "w1" }, "ownerSwitchesSinceCheckpoint": { "S": "x" } })),

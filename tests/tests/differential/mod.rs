@@ -24,11 +24,7 @@ struct Case {
 }
 
 fn case(name: impl Into<String>, operation: &'static str, body: Value) -> Case {
-    Case {
-        name: name.into(),
-        operation,
-        body,
-    }
+    Case { name: name.into(), operation, body }
 }
 
 /// Runs the cases in their order on both, and reports every difference that is not known.
@@ -36,16 +32,8 @@ async fn compare(cases: Vec<Case>) {
     let ours = Caller::new(Local::start(instant()).await.endpoint);
     let theirs = Caller::new(dynoxide::start());
     let (mut report, mut met) = (String::new(), Vec::new());
-    for Case {
-        name,
-        operation,
-        body,
-    } in &cases
-    {
-        let (a, b) = (
-            ours.dynamodb(operation, body).await,
-            theirs.dynamodb(operation, body).await,
-        );
+    for Case { name, operation, body } in &cases {
+        let (a, b) = (ours.dynamodb(operation, body).await, theirs.dynamodb(operation, body).await);
         if essence(operation, &a) == essence(operation, &b) {
             continue;
         }
@@ -64,10 +52,7 @@ async fn compare(cases: Vec<Case>) {
     // What is equal by now must not stay on the list.
     for (known, _) in KNOWN {
         let asked = cases.iter().any(|case| case.name.contains(known));
-        assert!(
-            !asked || met.contains(known),
-            "{known:?} is listed as different, but is equal"
-        );
+        assert!(!asked || met.contains(known), "{known:?} is listed as different, but is equal");
     }
 }
 
@@ -77,16 +62,11 @@ fn essence(operation: &str, answer: &Answer) -> Value {
     if let Some(code) = answer.code() {
         let reasons = answer.body.get("CancellationReasons").and_then(Value::as_array);
         let reasons: Option<Vec<Value>> = reasons.map(|reasons| {
-            reasons
-                .iter()
-                .map(|reason| json!([reason.get("Code"), settled(reason.get("Item"))]))
-                .collect()
+            reasons.iter().map(|reason| json!([reason.get("Code"), settled(reason.get("Item"))])).collect()
         });
         // Some servers send an empty item for none.
-        let item = answer
-            .body
-            .get("Item")
-            .filter(|item| item.as_object().is_some_and(|item| !item.is_empty()));
+        let item =
+            answer.body.get("Item").filter(|item| item.as_object().is_some_and(|item| !item.is_empty()));
         return json!({ "code": code, "item": settled(item), "reasons": reasons });
     }
     if operation.ends_with("Table") {

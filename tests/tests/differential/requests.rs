@@ -12,33 +12,17 @@ async fn requests() {
         let body = json!({ "TableName": RANGED, "Item": at(number, kind) });
         cases.push(case(format!("event {number}"), "PutItem", body));
     }
-    cases.push(case(
-        "the item",
-        "PutItem",
-        json!({ "TableName": TABLE, "Item": sample() }),
-    ));
+    cases.push(case("the item", "PutItem", json!({ "TableName": TABLE, "Item": sample() })));
     let key = json!({ "leaseKey": { "S": "x" } });
     let five = json!({ ":five": { "N": "5" } });
     let app = json!({ ":x": { "S": "x" }, ":n": { "N": "9" } });
     let only_app = json!({ ":x": { "S": "x" } });
     let more: Vec<(&str, &'static str, Value)> = vec![
-        (
-            "no such table",
-            "GetItem",
-            json!({ "TableName": "nowhere", "Key": key }),
-        ),
+        ("no such table", "GetItem", json!({ "TableName": "nowhere", "Key": key })),
         ("no table name", "GetItem", json!({ "Key": key })),
         ("no key", "GetItem", json!({ "TableName": TABLE })),
-        (
-            "an empty key",
-            "GetItem",
-            json!({ "TableName": TABLE, "Key": {} }),
-        ),
-        (
-            "a key of another name",
-            "GetItem",
-            json!({ "TableName": TABLE, "Key": { "other": { "S": "x" } } }),
-        ),
+        ("an empty key", "GetItem", json!({ "TableName": TABLE, "Key": {} })),
+        ("a key of another name", "GetItem", json!({ "TableName": TABLE, "Key": { "other": { "S": "x" } } })),
         (
             "a key with too much",
             "GetItem",
@@ -89,11 +73,7 @@ async fn requests() {
             "PutItem",
             json!({ "TableName": TABLE, "Item": { "leaseKey": { "S": "n" }, "a": { "N": "005.0" }, "b": { "N": "1e3" }, "c": { "N": "-0" }, "d": { "N": "+7" }, "e": { "N": "0.10" } } }),
         ),
-        (
-            "and read so",
-            "GetItem",
-            json!({ "TableName": TABLE, "Key": { "leaseKey": { "S": "n" } } }),
-        ),
+        ("and read so", "GetItem", json!({ "TableName": TABLE, "Key": { "leaseKey": { "S": "n" } } })),
         (
             "gone again",
             "DeleteItem",
@@ -189,11 +169,7 @@ async fn requests() {
             "UpdateItem",
             json!({ "TableName": TABLE, "Key": key, "AttributeUpdates": { "number": { "Action": "ADD", "Value": { "N": "2" } }, "fresh": { "Value": { "S": "put" } }, "text": { "Action": "DELETE" } }, "ReturnValues": "UPDATED_NEW" }),
         ),
-        (
-            "after AttributeUpdates",
-            "GetItem",
-            json!({ "TableName": TABLE, "Key": key }),
-        ),
+        ("after AttributeUpdates", "GetItem", json!({ "TableName": TABLE, "Key": key })),
         (
             "a query in order",
             "Query",
@@ -239,31 +215,11 @@ async fn requests() {
             "Query",
             json!({ "TableName": RANGED, "IndexName": "none", "KeyConditionExpression": "kind = :k", "ExpressionAttributeValues": { ":k": { "S": "a" } } }),
         ),
-        (
-            "a scan with Limit 0",
-            "Scan",
-            json!({ "TableName": RANGED, "Limit": 0 }),
-        ),
-        (
-            "a scan in pages",
-            "Scan",
-            json!({ "TableName": RANGED, "Limit": 2 }),
-        ),
-        (
-            "a scan that counts",
-            "Scan",
-            json!({ "TableName": RANGED, "Select": "COUNT" }),
-        ),
-        (
-            "a segment without its total",
-            "Scan",
-            json!({ "TableName": RANGED, "Segment": 0 }),
-        ),
-        (
-            "a segment too far",
-            "Scan",
-            json!({ "TableName": RANGED, "Segment": 2, "TotalSegments": 2 }),
-        ),
+        ("a scan with Limit 0", "Scan", json!({ "TableName": RANGED, "Limit": 0 })),
+        ("a scan in pages", "Scan", json!({ "TableName": RANGED, "Limit": 2 })),
+        ("a scan that counts", "Scan", json!({ "TableName": RANGED, "Select": "COUNT" })),
+        ("a segment without its total", "Scan", json!({ "TableName": RANGED, "Segment": 0 })),
+        ("a segment too far", "Scan", json!({ "TableName": RANGED, "Segment": 2, "TotalSegments": 2 })),
         (
             "a batch of reads",
             "BatchGetItem",
@@ -293,11 +249,7 @@ async fn requests() {
             { "Put": { "TableName": TABLE, "Item": sample(), "ConditionExpression": "attribute_not_exists(leaseKey)", "ReturnValuesOnConditionCheckFailure": "ALL_OLD" } },
         ] }),
         ),
-        (
-            "it wrote nothing",
-            "GetItem",
-            json!({ "TableName": TABLE, "Key": { "leaseKey": { "S": "t1" } } }),
-        ),
+        ("it wrote nothing", "GetItem", json!({ "TableName": TABLE, "Key": { "leaseKey": { "S": "t1" } } })),
         (
             "an item twice in a transaction",
             "TransactWriteItems",
@@ -306,11 +258,7 @@ async fn requests() {
             { "Put": { "TableName": TABLE, "Item": sample() } },
         ] }),
         ),
-        (
-            "an empty transaction",
-            "TransactWriteItems",
-            json!({ "TransactItems": [] }),
-        ),
+        ("an empty transaction", "TransactWriteItems", json!({ "TransactItems": [] })),
         (
             "a transaction",
             "TransactWriteItems",
@@ -340,20 +288,9 @@ async fn requests() {
             "CreateTable",
             json!({ "TableName": "odd", "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{ "AttributeName": "a", "AttributeType": "S" }, { "AttributeName": "b", "AttributeType": "S" }], "KeySchema": [{ "AttributeName": "a", "KeyType": "HASH" }] }),
         ),
-        (
-            "no table to delete",
-            "DeleteTable",
-            json!({ "TableName": "nowhere" }),
-        ),
-        (
-            "no such operation",
-            "FrobnicateTable",
-            json!({ "TableName": TABLE }),
-        ),
+        ("no table to delete", "DeleteTable", json!({ "TableName": "nowhere" })),
+        ("no such operation", "FrobnicateTable", json!({ "TableName": TABLE })),
     ];
-    cases.extend(
-        more.into_iter()
-            .map(|(name, operation, body)| case(name, operation, body)),
-    );
+    cases.extend(more.into_iter().map(|(name, operation, body)| case(name, operation, body)));
     compare(cases).await;
 }

@@ -65,11 +65,7 @@ impl Fleet {
 
     pub(super) fn theirs(&self, program: &Program, name: &str, more: &[&str]) -> Worker {
         let member = program.start(&self.world.place, name, more);
-        let Member {
-            name,
-            process,
-            output,
-        } = member;
+        let Member { name, process, output } = member;
         self.watch.add(&name, &output);
         Worker { name, process }
     }
@@ -78,10 +74,7 @@ impl Fleet {
     pub(super) fn theirs_by_default(&self, program: &Program, name: &str) -> Worker {
         let member = program.start_by_default(&self.world.place, name, &["--idle-ms=200"]);
         self.watch.add(&member.name, &member.output);
-        Worker {
-            name: member.name,
-            process: member.process,
-        }
+        Worker { name: member.name, process: member.process }
     }
 
     pub(super) fn ours(&self, name: &str) -> Worker {
@@ -91,10 +84,7 @@ impl Fleet {
     pub(super) fn ours_with(&self, name: &str, options: &'static [&'static str]) -> Worker {
         let Consumer { process, output } = self.world.ours(name, "kcl", options);
         self.watch.add(name, &output);
-        Worker {
-            name: name.to_owned(),
-            process,
-        }
+        Worker { name: name.to_owned(), process }
     }
 
     /// Waits until these shards, and no others, are to be read, and each is read by its owner, who is one of these workers;
@@ -108,8 +98,7 @@ impl Fleet {
     pub(super) async fn until_owned_within(&self, what: &str, shards: &[u32], by: &[&str], within: Duration) {
         let by: BTreeSet<&str> = by.iter().copied().collect();
         let shards: BTreeSet<String> = shards.iter().map(|number| shard(*number)).collect();
-        self.until_named(what, &shards, within, |owners| *owners == by)
-            .await;
+        self.until_named(what, &shards, within, |owners| *owners == by).await;
     }
 
     /// The same of shards that are named as their leases are.
@@ -130,10 +119,7 @@ impl Fleet {
     }
 
     async fn until_named(
-        &self,
-        what: &str,
-        shards: &BTreeSet<String>,
-        within: Duration,
+        &self, what: &str, shards: &BTreeSet<String>, within: Duration,
         right_owners: impl Fn(&BTreeSet<&str>) -> bool,
     ) {
         let began = Instant::now();
@@ -141,9 +127,7 @@ impl Fleet {
             let (owners, readers) = self.owners_and_readers();
             let right = owners.keys().eq(shards)
                 && right_owners(&owners.values().map(String::as_str).collect())
-                && owners
-                    .iter()
-                    .all(|(shard, owner)| readers.get(shard) == Some(owner));
+                && owners.iter().all(|(shard, owner)| readers.get(shard) == Some(owner));
             if right {
                 return;
             }
@@ -162,10 +146,7 @@ impl Fleet {
         let open = ledger.now().into_iter().filter(|(_, entry)| !entry.finished());
         let owners = open.map(|(lease, entry)| (lease.to_owned(), entry.holder().to_owned()));
         let seen = self.watch.seen().into_iter();
-        (
-            owners.collect(),
-            seen.map(|seen| (seen.record.shard, seen.worker)).collect(),
-        )
+        (owners.collect(), seen.map(|seen| (seen.record.shard, seen.worker)).collect())
     }
 
     /// Asks a worker to leave and waits until it did.
@@ -201,12 +182,7 @@ impl Fleet {
     pub(super) fn left_without_repeats(&self, worker: &Worker) {
         let mut handovers = self.watch.handovers();
         handovers.retain(|handover| handover.from == worker.name && handover.cause == Cause::Left);
-        assert!(
-            !handovers.is_empty(),
-            "{}: {} left nothing",
-            self.test,
-            worker.name
-        );
+        assert!(!handovers.is_empty(), "{}: {} left nothing", self.test, worker.name);
         assert!(
             handovers.iter().all(|handover| handover.repeats == 0),
             "{}: expected no repeats when {} left, found\n{}",
@@ -225,10 +201,7 @@ impl Fleet {
     pub(super) async fn finish_with(self, put: Put, mut workers: Vec<Worker>) {
         let Self { test, watch, .. } = &self;
         let what = format!("{test}: every record to be printed");
-        until(&what, SOON, || async {
-            history::missing(&watch.seen(), &put).is_empty()
-        })
-        .await;
+        until(&what, SOON, || async { history::missing(&watch.seen(), &put).is_empty() }).await;
         let what = format!("{test}: the last records to be checkpointed");
         until(&what, SOON, || async { at_the_end(watch, &put) }).await;
         for worker in &mut workers {
@@ -249,7 +222,6 @@ fn at_the_end(watch: &Watch, put: &Put) -> bool {
     let now = ledger.now();
     put.iter().all(|(shard, records)| {
         let (last, _) = &records[records.len() - 1];
-        now.get(shard.as_str())
-            .is_some_and(|lease| lease.finished() || lease.checkpoint == *last)
+        now.get(shard.as_str()).is_some_and(|lease| lease.finished() || lease.checkpoint == *last)
     })
 }

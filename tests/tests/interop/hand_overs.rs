@@ -21,32 +21,21 @@ async fn workers_that_join_and_leave_repeat_nothing_and_a_crash_is_noticed_soon(
     let mut anna = fleet.ours_with("anna", OPTIONS);
     fleet.until_read("anna to read all", SHARDS, &["anna"]).await;
     let mut bert = fleet.ours_with("bert", OPTIONS);
-    fleet
-        .until_read("bert to get a share", SHARDS, &["anna", "bert"])
-        .await;
+    fleet.until_read("bert to get a share", SHARDS, &["anna", "bert"]).await;
     let carl = fleet.ours_with("carl", OPTIONS);
-    fleet
-        .until_read("carl to get a share", SHARDS, &["anna", "bert", "carl"])
-        .await;
+    fleet.until_read("carl to get a share", SHARDS, &["anna", "bert", "carl"]).await;
     fleet.leave(&mut anna).await;
-    fleet
-        .until_read("what anna read", SHARDS, &["bert", "carl"])
-        .await;
+    fleet.until_read("what anna read", SHARDS, &["bert", "carl"]).await;
     fleet.left_without_repeats(&anna);
     fleet.kill(&mut bert);
     fleet.until_read("what bert read", SHARDS, &["carl"]).await;
 
     let handovers = fleet.watch.handovers();
-    let planned: Vec<_> = because(&handovers, Cause::Taken)
-        .chain(because(&handovers, Cause::Left))
-        .collect();
+    let planned: Vec<_> = because(&handovers, Cause::Taken).chain(because(&handovers, Cause::Left)).collect();
     assert!(planned.len() >= 3, "{handovers:?}");
     assert!(planned.iter().all(|moved| moved.repeats == 0), "{planned:?}");
     let crashed: Vec<_> = because(&handovers, Cause::Killed).collect();
     assert!(!crashed.is_empty(), "{handovers:?}");
-    assert!(
-        crashed.iter().all(|moved| moved.standstill < NOTICED),
-        "{crashed:?}"
-    );
+    assert!(crashed.iter().all(|moved| moved.standstill < NOTICED), "{crashed:?}");
     fleet.finish(producer, vec![carl]).await;
 }

@@ -58,10 +58,7 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
     let world = World::start(TEST).await;
     let producer = Producer::start(world.kinesis.clone(), &world.place.stream);
     let anna = Member::start(LIBRARY, &program, &world.place, "anna", &["--create"]);
-    until("the first client", SOON, || async {
-        !Tables::read(&world).await.clients.is_empty()
-    })
-    .await;
+    until("the first client", SOON, || async { !Tables::read(&world).await.clients.is_empty() }).await;
     let bert = Member::start(LIBRARY, &program, &world.place, "bert", &[]);
     until("both to share the shards", SOON, || async {
         let tables = Tables::read(&world).await;
@@ -70,16 +67,12 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
     })
     .await;
     world.split_first().await;
-    until(
-        "the children to be shared, and the parent to be finished",
-        SOON,
-        || async {
-            let tables = Tables::read(&world).await;
-            let parent = tables.checkpoints.iter().find(|row| row.shard == shard(0));
-            let clients: Vec<&Client> = tables.clients.iter().collect();
-            tables.shared(&[1, 2, 3, 4], &clients) && parent.is_some_and(|parent| parent.finished)
-        },
-    )
+    until("the children to be shared, and the parent to be finished", SOON, || async {
+        let tables = Tables::read(&world).await;
+        let parent = tables.checkpoints.iter().find(|row| row.shard == shard(0));
+        let clients: Vec<&Client> = tables.clients.iter().collect();
+        tables.shared(&[1, 2, 3, 4], &clients) && parent.is_some_and(|parent| parent.finished)
+    })
     .await;
 
     producer.pause();
@@ -88,11 +81,7 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
     all_printed(&producer.so_far(), &[&anna, &bert]).await;
     let clients = Tables::read(&world).await.clients;
     let (leader, other) = (&clients[0], &clients[1]);
-    let (mut killed, mut left) = if leader.name == "anna" {
-        (anna, bert)
-    } else {
-        (bert, anna)
-    };
+    let (mut killed, mut left) = if leader.name == "anna" { (anna, bert) } else { (bert, anna) };
     assert_eq!((&killed.name, &left.name), (&leader.name, &other.name));
     killed.process.kill().expect("the leader to be alive until now");
     producer.resume();
@@ -103,11 +92,7 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
 
     let put = producer.finish().await;
     let shards: Vec<String> = (0..5).map(shard).collect();
-    assert!(
-        put.keys().eq(&shards),
-        "every shard got records: {:?}",
-        put.keys()
-    );
+    assert!(put.keys().eq(&shards), "every shard got records: {:?}", put.keys());
     all_printed(&put, &[&killed, &left]).await;
     leave(&mut left).await;
     for member in [&killed, &left] {
@@ -122,11 +107,7 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
     assert!(rows.into_iter().eq(&shards), "one row for each shard");
     for row in &tables.checkpoints {
         let (last, _) = put[&row.shard].last().expect("a record");
-        assert_eq!(
-            (&row.sequence, &row.owner),
-            (&Some(last.clone()), &None),
-            "{row:?}"
-        );
+        assert_eq!((&row.sequence, &row.owner), (&Some(last.clone()), &None), "{row:?}");
         assert_eq!(row.finished, row.shard == shard(0), "{row:?}");
     }
 }

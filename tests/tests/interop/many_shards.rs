@@ -35,10 +35,7 @@ fn is_even(fleet: &Fleet, workers: usize) -> bool {
 async fn seconds_until_even(fleet: &Fleet, workers: usize, within: u64) -> f64 {
     let began = Instant::now();
     let what = format!("{}: {workers} workers to have even shares", fleet.test);
-    until(&what, Duration::from_secs(within), || async {
-        is_even(fleet, workers)
-    })
-    .await;
+    until(&what, Duration::from_secs(within), || async { is_even(fleet, workers) }).await;
     began.elapsed().as_secs_f64()
 }
 
@@ -70,8 +67,5 @@ async fn two_hundred_shards_are_even_among_workers_that_start_or_join() {
     println!("| five start on a new table | {together:.1} s |");
     println!("| five join one | {joined:.1} s, {moved} moves, {repeats} records again |");
     assert_eq!(repeats, 0, "what is handed over does not come again");
-    assert!(
-        moved <= 2 * SHARDS as usize,
-        "expected no more than two moves for each shard, found {moved}"
-    );
+    assert!(moved <= 2 * SHARDS as usize, "expected no more than two moves for each shard, found {moved}");
 }

@@ -29,11 +29,7 @@ impl Fleet {
     async fn start(test: &str, steals: bool) -> Option<Self> {
         let program = Library::VmwareGoKcl.given(test)?;
         let world = World::start(test).await;
-        Some(Self {
-            world,
-            program,
-            steals,
-        })
+        Some(Self { world, program, steals })
     }
 
     fn theirs(&self, name: &str) -> Member {
@@ -41,13 +37,7 @@ impl Fleet {
         if self.steals {
             more.push("--steal");
         }
-        Member::start(
-            Library::VmwareGoKcl,
-            &self.program,
-            &self.world.place,
-            name,
-            &more,
-        )
+        Member::start(Library::VmwareGoKcl, &self.program, &self.world.place, name, &more)
     }
 
     fn ours(&self, name: &str) -> Consumer {
@@ -73,10 +63,8 @@ impl Fleet {
 
     /// Waits until these shards, and no others, are owned by these workers, by each of them some.
     async fn until_owned(&self, what: &str, shards: &[u32], by: &[&str]) {
-        let (shards, by): (BTreeSet<String>, BTreeSet<&str>) = (
-            shards.iter().map(|n| shard(*n)).collect(),
-            by.iter().copied().collect(),
-        );
+        let (shards, by): (BTreeSet<String>, BTreeSet<&str>) =
+            (shards.iter().map(|n| shard(*n)).collect(), by.iter().copied().collect());
         until(what, SOON, || async {
             let owners = self.owners().await;
             let found: BTreeSet<&str> = owners.values().map(String::as_str).collect();
@@ -99,9 +87,7 @@ async fn there_and_back(test: &str, steals: bool) {
     }
     let mut lea = fleet.ours("lea");
     if steals {
-        fleet
-            .until_owned("lea to get a share", &[0, 1, 2], &["anna", "lea"])
-            .await;
+        fleet.until_owned("lea to get a share", &[0, 1, 2], &["anna", "lea"]).await;
         producer.resume();
     }
     fleet.world.split_first().await;
@@ -112,21 +98,15 @@ async fn there_and_back(test: &str, steals: bool) {
     })
     .await;
     anna.process.kill().expect("anna to be alive until now");
-    fleet
-        .until_owned("lea to read all", &[1, 2, 3, 4], &["lea"])
-        .await;
+    fleet.until_owned("lea to read all", &[1, 2, 3, 4], &["lea"]).await;
     fleet.world.merge_others().await;
-    fleet
-        .until_owned("the child of the merge to be read", &[3, 4, 5], &["lea"])
-        .await;
+    fleet.until_owned("the child of the merge to be read", &[3, 4, 5], &["lea"]).await;
     if steals {
         producer.pause();
     }
     let mut bert = fleet.theirs("bert");
     if steals {
-        fleet
-            .until_owned("bert to get a share", &[3, 4, 5], &["bert", "lea"])
-            .await;
+        fleet.until_owned("bert to get a share", &[3, 4, 5], &["bert", "lea"]).await;
         producer.resume();
     }
     lea.process.interrupt().expect("a signal");

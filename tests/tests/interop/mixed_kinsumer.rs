@@ -55,11 +55,8 @@ impl Fleet {
     /// Who owns the shards that are not finished; nobody is an empty name.
     async fn owners(&self) -> BTreeMap<String, String> {
         let rows = self.rows("checkpoints").await;
-        let open = rows
-            .iter()
-            .filter(|row| !row.get("Finished").is_some_and(AttributeValue::is_n));
-        open.map(|row| (text(row, "Shard").unwrap_or_default(), name(row, "OwnerName")))
-            .collect()
+        let open = rows.iter().filter(|row| !row.get("Finished").is_some_and(AttributeValue::is_n));
+        open.map(|row| (text(row, "Shard").unwrap_or_default(), name(row, "OwnerName"))).collect()
     }
 
     /// Who leads, and which shards are shared out.
@@ -68,23 +65,16 @@ impl Fleet {
         let of = |key: &str| rows.iter().find(|row| text(row, "Key").as_deref() == Some(key));
         let leader = of("Leader").filter(|row| text(row, "ID").is_some());
         let shards = of("ShardCache").and_then(|row| row.get("ShardIDs")?.as_l().ok());
-        let shards = shards
-            .into_iter()
-            .flatten()
-            .filter_map(|id| id.as_s().ok().cloned());
-        (
-            leader.map(|row| name(row, "Name")).unwrap_or_default(),
-            shards.collect(),
-        )
+        let shards = shards.into_iter().flatten().filter_map(|id| id.as_s().ok().cloned());
+        (leader.map(|row| name(row, "Name")).unwrap_or_default(), shards.collect())
     }
 
     /// Waits until the members, in the order of their ids, share exactly these shards by turns, and the first of them leads.
     async fn until_shared(&self, what: &str, shards: &[u32], members: &[&str]) {
         let shards: Vec<String> = shards.iter().map(|number| shard(*number)).collect();
         let turns = shards.iter().zip(members.iter().cycle());
-        let expected: BTreeMap<String, String> = turns
-            .map(|(shard, member)| (shard.clone(), (*member).to_owned()))
-            .collect();
+        let expected: BTreeMap<String, String> =
+            turns.map(|(shard, member)| (shard.clone(), (*member).to_owned())).collect();
         until(what, SOON, || async {
             let (leader, shared) = self.led().await;
             leader == members[0] && shared == shards && self.owners().await == expected
@@ -113,13 +103,9 @@ async fn a_fleet_is_moved_over_and_back_and_the_lead_with_it() {
     let fleet = Fleet { world, program };
     let producer = Producer::start(fleet.world.kinesis.clone(), &fleet.world.place.stream);
     let mut anna = fleet.theirs("anna", &["--create"]);
-    fleet
-        .until_shared("anna to read all", &[0, 1, 2], &["anna"])
-        .await;
+    fleet.until_shared("anna to read all", &[0, 1, 2], &["anna"]).await;
     let mut lea = fleet.ours(LAST);
-    fleet
-        .until_shared("lea to get her turns", &[0, 1, 2], &["anna", LAST])
-        .await;
+    fleet.until_shared("lea to get her turns", &[0, 1, 2], &["anna", LAST]).await;
     fleet.world.split_first().await;
     fleet
         .until_shared(
@@ -129,56 +115,36 @@ async fn a_fleet_is_moved_over_and_back_and_the_lead_with_it() {
         )
         .await;
     let mut eva = fleet.ours(FIRST);
-    fleet
-        .until_shared("eva to lead", &[1, 2, 3, 4], &[FIRST, "anna", LAST])
-        .await;
+    fleet.until_shared("eva to lead", &[1, 2, 3, 4], &[FIRST, "anna", LAST]).await;
     fleet.world.merge_others().await;
-    fleet
-        .until_shared("the child of the merge", &[3, 4, 5], &[FIRST, "anna", LAST])
-        .await;
+    fleet.until_shared("the child of the merge", &[3, 4, 5], &[FIRST, "anna", LAST]).await;
 
     producer.pause();
     // A batch may be under way.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let so_far = producer.so_far();
     until("all so far to be printed", SOON, || async {
-        let ours = lea
-            .printed()
-            .into_iter()
-            .chain(eva.printed())
-            .map(|printed| printed.data);
+        let ours = lea.printed().into_iter().chain(eva.printed()).map(|printed| printed.data);
         let printed: BTreeSet<String> = ours.chain(anna.payloads()).collect();
         so_far.values().flatten().all(|(_, data)| printed.contains(data))
     })
     .await;
     anna.process.kill().expect("anna to be alive until now");
     producer.resume();
-    fleet
-        .until_shared("ours to read all", &[3, 4, 5], &[FIRST, LAST])
-        .await;
+    fleet.until_shared("ours to read all", &[3, 4, 5], &[FIRST, LAST]).await;
 
     let mut bert = fleet.theirs("bert", &[]);
-    fleet
-        .until_shared("bert to get his turns", &[3, 4, 5], &[FIRST, "bert", LAST])
-        .await;
+    fleet.until_shared("bert to get his turns", &[3, 4, 5], &[FIRST, "bert", LAST]).await;
     ends_well(&mut eva).await;
-    fleet
-        .until_shared("bert to lead", &[3, 4, 5], &["bert", LAST])
-        .await;
+    fleet.until_shared("bert to lead", &[3, 4, 5], &["bert", LAST]).await;
     ends_well(&mut lea).await;
-    fleet
-        .until_shared("bert to read all", &[3, 4, 5], &["bert"])
-        .await;
+    fleet.until_shared("bert to read all", &[3, 4, 5], &["bert"]).await;
 
     let put = producer.finish().await;
     let shards: Vec<String> = (0..6).map(shard).collect();
     assert!(put.keys().eq(&shards), "every shard got records");
     until("every record to be printed by somebody", SOON, || async {
-        let ours = lea
-            .printed()
-            .into_iter()
-            .chain(eva.printed())
-            .map(|printed| printed.data);
+        let ours = lea.printed().into_iter().chain(eva.printed()).map(|printed| printed.data);
         let printed: BTreeSet<String> = ours.chain(anna.payloads()).chain(bert.payloads()).collect();
         put.values().flatten().all(|(_, data)| printed.contains(data))
     })

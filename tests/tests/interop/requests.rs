@@ -85,20 +85,12 @@ async fn leases_of_vmware_go_kcl_are_taken_renewed_claimed_and_given_up() {
     let row = |owner: &str, deadline: &str| json!({ "ShardID": { "S": SHARD }, "AssignedTo": { "S": owner }, "LeaseTimeout": { "S": deadline } });
     let table = Table::create("billing", "ShardID", SHARD).await;
 
-    table
-        .put(&row("anna", FIRST), Some((FREE, Value::Null)), DONE)
-        .await;
-    table
-        .put(&row("bert", FIRST), Some((FREE, Value::Null)), REFUSED)
-        .await;
-    table
-        .put(&row("anna", SECOND), Some((HELD, held("anna", FIRST))), DONE)
-        .await;
+    table.put(&row("anna", FIRST), Some((FREE, Value::Null)), DONE).await;
+    table.put(&row("bert", FIRST), Some((FREE, Value::Null)), REFUSED).await;
+    table.put(&row("anna", SECOND), Some((HELD, held("anna", FIRST))), DONE).await;
     // The same moment, written otherwise.
     let other_form = held("anna", "2024-03-04T18:07:09.0Z");
-    table
-        .put(&row("bert", SECOND), Some((HELD, other_form)), REFUSED)
-        .await;
+    table.put(&row("bert", SECOND), Some((HELD, other_form)), REFUSED).await;
 
     let mut checkpointed = row("anna", SECOND);
     checkpointed["Checkpoint"] = json!({ "S": "5" });
@@ -112,12 +104,8 @@ async fn leases_of_vmware_go_kcl_are_taken_renewed_claimed_and_given_up() {
     table.holds(&claimed).await;
 
     let (remove, mine) = ("remove AssignedTo", "AssignedTo = :assigned_to");
-    table
-        .update(remove, mine, &json!({ ":assigned_to": { "S": "bert" } }), REFUSED)
-        .await;
-    table
-        .update(remove, mine, &json!({ ":assigned_to": { "S": "anna" } }), DONE)
-        .await;
+    table.update(remove, mine, &json!({ ":assigned_to": { "S": "bert" } }), REFUSED).await;
+    table.update(remove, mine, &json!({ ":assigned_to": { "S": "anna" } }), DONE).await;
     let given_up = json!({
         "ShardID": { "S": SHARD }, "LeaseTimeout": { "S": SECOND },
         "Checkpoint": { "S": "5" }, "ClaimRequest": { "S": "bert" },
@@ -127,9 +115,7 @@ async fn leases_of_vmware_go_kcl_are_taken_renewed_claimed_and_given_up() {
     let claimant = format!("{FREE} AND ClaimRequest = :claim_request");
     for (name, expected) in [("carl", REFUSED), ("bert", DONE)] {
         let values = json!({ ":claim_request": { "S": name } });
-        table
-            .put(&row(name, SECOND), Some((claimant.as_str(), values)), expected)
-            .await;
+        table.put(&row(name, SECOND), Some((claimant.as_str(), values)), expected).await;
     }
     table.holds(&row("bert", SECOND)).await;
     let projection = json!({
@@ -137,10 +123,7 @@ async fn leases_of_vmware_go_kcl_are_taken_renewed_claimed_and_given_up() {
         "Select": "SPECIFIC_ATTRIBUTES",
     });
     let listed = table.scan(projection).await;
-    assert_eq!(
-        listed,
-        json!([{ "ShardID": { "S": SHARD }, "AssignedTo": { "S": "bert" } }])
-    );
+    assert_eq!(listed, json!([{ "ShardID": { "S": SHARD }, "AssignedTo": { "S": "bert" } }]));
 }
 
 #[tokio::test]
@@ -161,21 +144,13 @@ async fn checkpoints_of_kinsumer_are_captured_committed_and_released() {
     let cutoff = |at: u64| json!({ ":cutoff": { "N": at.to_string() }, ":nullType": { "S": "NULL" } });
     let table = Table::create("billing_checkpoints", "Shard", SHARD).await;
 
-    table
-        .put(&row(&a, 1000), Some((CAPTURE, cutoff(700))), DONE)
-        .await;
-    table
-        .put(&row(&b, 1001), Some((CAPTURE, cutoff(999))), REFUSED)
-        .await;
-    table
-        .put(&row(&b, 1300), Some((CAPTURE, cutoff(1000))), DONE)
-        .await;
+    table.put(&row(&a, 1000), Some((CAPTURE, cutoff(700))), DONE).await;
+    table.put(&row(&b, 1001), Some((CAPTURE, cutoff(999))), REFUSED).await;
+    table.put(&row(&b, 1300), Some((CAPTURE, cutoff(1000))), DONE).await;
     let (commit, mine) = ("OwnerID = :ownerID", |owner: &Value| json!({ ":ownerID": owner }));
     table.put(&row(&a, 1301), Some((commit, mine(&a))), REFUSED).await;
     // An owner of type NULL is none.
-    table
-        .put(&row(&nobody, 1302), Some((commit, mine(&b))), DONE)
-        .await;
+    table.put(&row(&nobody, 1302), Some((commit, mine(&b))), DONE).await;
     table.put(&row(&a, 1303), Some((CAPTURE, cutoff(0))), DONE).await;
 
     let mut values = json!({
@@ -213,18 +188,10 @@ async fn one_client_of_kinsumer_leads() {
     };
     let lead = |id: &str, cutoff: u64| json!({ ":ID": { "S": id }, ":cutoff": { "N": cutoff.to_string() } });
     let table = Table::create("billing_metadata", "Key", "Leader").await;
-    table
-        .put(&row("b", 1000), Some((LEAD, lead("b", 700))), DONE)
-        .await;
-    table
-        .put(&row("a", 1001), Some((LEAD, lead("a", 999))), REFUSED)
-        .await;
-    table
-        .put(&row("b", 1100), Some((LEAD, lead("b", 800))), DONE)
-        .await;
-    table
-        .put(&row("a", 1400), Some((LEAD, lead("a", 1100))), DONE)
-        .await;
+    table.put(&row("b", 1000), Some((LEAD, lead("b", 700))), DONE).await;
+    table.put(&row("a", 1001), Some((LEAD, lead("a", 999))), REFUSED).await;
+    table.put(&row("b", 1100), Some((LEAD, lead("b", 800))), DONE).await;
+    table.put(&row("a", 1400), Some((LEAD, lead("a", 1100))), DONE).await;
     let down = |id: &str| json!({ ":ID": { "S": id }, ":lastUpdate": { "N": "1401" }, ":lastUpdateRFC": { "S": "" } });
     table.update(STAND_DOWN, "ID = :ID", &down("b"), REFUSED).await;
     table.update(STAND_DOWN, "ID = :ID", &down("a"), DONE).await;

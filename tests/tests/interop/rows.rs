@@ -22,21 +22,11 @@ pub(super) struct Lease {
 impl Lease {
     /// Its readers take every attribute for a text without looking, and panic at anything else.
     pub(super) fn read(row: &Row) -> Self {
-        let known = [
-            "ShardID",
-            "AssignedTo",
-            "LeaseTimeout",
-            "Checkpoint",
-            "ParentShardId",
-            "ClaimRequest",
-        ];
+        let known = ["ShardID", "AssignedTo", "LeaseTimeout", "Checkpoint", "ParentShardId", "ClaimRequest"];
         only(row, &known);
         let get = |name: &str| row.get(name).map(|value| text(row, name, value));
         let deadline = get("LeaseTimeout").unwrap_or_else(|| panic!("expected LeaseTimeout in {row:?}"));
-        assert!(
-            is_go_time(&deadline),
-            "LeaseTimeout is not of Go's RFC3339Nano in UTC: {row:?}"
-        );
+        assert!(is_go_time(&deadline), "LeaseTimeout is not of Go's RFC3339Nano in UTC: {row:?}");
         let lease = Self {
             shard: get("ShardID").unwrap_or_else(|| panic!("expected ShardID in {row:?}")),
             owner: get("AssignedTo"),
@@ -45,10 +35,7 @@ impl Lease {
             claimed_by: get("ClaimRequest"),
         };
         // An empty owner would be that of a checkpoint after the lease was given up, which fits no condition any more.
-        for name in [&lease.owner, &lease.parent, &lease.claimed_by]
-            .into_iter()
-            .flatten()
-        {
+        for name in [&lease.owner, &lease.parent, &lease.claimed_by].into_iter().flatten() {
             assert!(!name.is_empty(), "expected no empty name in {row:?}");
         }
         if let Some(at) = &lease.checkpoint {
@@ -130,19 +117,10 @@ impl Checkpoint {
         if let Some(time) = finished {
             assert!(is_nanos(time), "expected nanoseconds in Finished of {row:?}");
         }
-        assert_eq!(
-            finished.is_some(),
-            optional(row, "FinishedRFC").is_some(),
-            "{row:?}"
-        );
+        assert_eq!(finished.is_some(), optional(row, "FinishedRFC").is_some(), "{row:?}");
         let owner = optional(row, "OwnerID");
         assert_eq!(owner.is_some(), optional(row, "OwnerName").is_some(), "{row:?}");
-        Self {
-            shard: required(row, "Shard"),
-            sequence,
-            owner,
-            finished: finished.is_some(),
-        }
+        Self { shard: required(row, "Shard"), sequence, owner, finished: finished.is_some() }
     }
 }
 
@@ -162,14 +140,8 @@ impl Client {
         updated(row);
         let id = required(row, "ID");
         let hex = |byte: u8| byte == b'-' || byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        assert!(
-            id.len() == 36 && id.bytes().all(hex),
-            "expected a UUID in {row:?}"
-        );
-        Self {
-            id,
-            name: required(row, "Name"),
-        }
+        assert!(id.len() == 36 && id.bytes().all(hex), "expected a UUID in {row:?}");
+        Self { id, name: required(row, "Name") }
     }
 }
 
@@ -208,17 +180,13 @@ impl Metadata {
 }
 
 fn only(row: &Row, known: &[&str]) {
-    let unknown: Vec<&String> = row
-        .keys()
-        .filter(|name| !known.contains(&name.as_str()))
-        .collect();
+    let unknown: Vec<&String> = row.keys().filter(|name| !known.contains(&name.as_str())).collect();
     assert!(unknown.is_empty(), "expected no {unknown:?} in {row:?}");
 }
 
 fn text(row: &Row, name: &str, value: &AttributeValue) -> String {
     let text = value.as_s();
-    text.unwrap_or_else(|_| panic!("expected {name} to be a text in {row:?}"))
-        .clone()
+    text.unwrap_or_else(|_| panic!("expected {name} to be a text in {row:?}")).clone()
 }
 
 /// A text, or NULL, or nothing.
@@ -233,23 +201,15 @@ fn required(row: &Row, name: &str) -> String {
 
 /// kinsumer writes the time of every write, for itself and once more for people.
 fn updated(row: &Row) {
-    assert!(
-        row.get("LastUpdate").is_some_and(is_nanos),
-        "expected nanoseconds in LastUpdate of {row:?}"
-    );
+    assert!(row.get("LastUpdate").is_some_and(is_nanos), "expected nanoseconds in LastUpdate of {row:?}");
     // `Tue, 21 Nov 2023 00:34:00 +0000`
     let shown = required(row, "LastUpdateRFC");
-    assert!(
-        shown.len() == 31 && shown.ends_with(" +0000"),
-        "expected RFC 1123 in {row:?}"
-    );
+    assert!(shown.len() == 31 && shown.ends_with(" +0000"), "expected RFC 1123 in {row:?}");
 }
 
 /// Nanoseconds since 1970 have 19 digits from 2001 to 2286.
 fn is_nanos(value: &AttributeValue) -> bool {
-    value
-        .as_n()
-        .is_ok_and(|digits| digits.len() == 19 && is_decimal(digits))
+    value.as_n().is_ok_and(|digits| digits.len() == 19 && is_decimal(digits))
 }
 
 fn is_decimal(text: &str) -> bool {
@@ -261,10 +221,7 @@ mod tests {
     use super::*;
 
     fn row(attributes: &[(&str, AttributeValue)]) -> Row {
-        attributes
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), value.clone()))
-            .collect()
+        attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
     }
 
     fn s(text: &str) -> AttributeValue {
@@ -304,10 +261,7 @@ mod tests {
             ("ShardID", s("shardId-000000000003")),
             ("AssignedTo", s("anna")),
             ("LeaseTimeout", s("2026-11-22T00:45:33.143757726Z")),
-            (
-                "Checkpoint",
-                s("49680444723199734744604704450582199770528417310958420018"),
-            ),
+            ("Checkpoint", s("49680444723199734744604704450582199770528417310958420018")),
             ("ParentShardId", s("shardId-000000000000")),
         ];
         let lease = Lease::read(&row(&good));
@@ -317,10 +271,7 @@ mod tests {
             ("AssignedTo", s("")),
             ("AssignedTo", AttributeValue::Null(true)),
             ("LeaseTimeout", s("2026-11-22T00:45:33.143757726+00:00")),
-            (
-                "LeaseTimeout",
-                AttributeValue::N("1795308333143757726".to_owned()),
-            ),
+            ("LeaseTimeout", AttributeValue::N("1795308333143757726".to_owned())),
             ("Checkpoint", s("TRIM_HORIZON")),
             ("Checkpoint", s("")),
             ("leaseCounter", AttributeValue::N("1".to_owned())),
@@ -340,19 +291,13 @@ mod tests {
         let mut ended = row(&stamp);
         ended.extend(row(&[
             ("Shard", s("shardId-000000000000")),
-            (
-                "SequenceNumber",
-                s("49680444757743589057128639697051932206407130465477591042"),
-            ),
+            ("SequenceNumber", s("49680444757743589057128639697051932206407130465477591042")),
             ("OwnerID", AttributeValue::Null(true)),
             ("Finished", AttributeValue::N("1795308431248785089".to_owned())),
             ("FinishedRFC", s("Sun, 22 Nov 2026 00:47:11 +0000")),
         ]));
         let checkpoint = Checkpoint::read(&ended);
-        assert!(
-            checkpoint.finished && checkpoint.owner.is_none(),
-            "{checkpoint:?}"
-        );
+        assert!(checkpoint.finished && checkpoint.owner.is_none(), "{checkpoint:?}");
         for (name, value) in [
             ("Finished", AttributeValue::N("1795308431".to_owned())),
             ("Finished", AttributeValue::Null(true)),
@@ -364,10 +309,7 @@ mod tests {
         ] {
             let mut wrong = ended.clone();
             wrong.insert(name.to_owned(), value.clone());
-            assert!(
-                refused(move || drop(Checkpoint::read(&wrong))),
-                "{name}: {value:?}"
-            );
+            assert!(refused(move || drop(Checkpoint::read(&wrong))), "{name}: {value:?}");
         }
 
         let mut cache = row(&stamp);

@@ -51,8 +51,7 @@ impl Fleet {
     /// The first of a fleet is alone until there is a table: of two that create it, one ends with an error.
     async fn first(&self, name: &str, more: &[&str]) -> Member {
         let first = self.member(name, more);
-        self.until("the table, and a lease in it", |leases| !leases.is_empty())
-            .await;
+        self.until("the table, and a lease in it", |leases| !leases.is_empty()).await;
         first
     }
 }
@@ -67,14 +66,8 @@ fn owners(leases: &BTreeMap<String, Lease>) -> BTreeSet<&str> {
 fn shared_by(leases: &BTreeMap<String, Lease>, shards: &[u32], workers: &[&str]) -> bool {
     let open: Vec<&Lease> = leases.values().filter(|lease| !lease.finished()).collect();
     let found: BTreeSet<String> = open.iter().map(|lease| lease.shard.clone()).collect();
-    found
-        == shards
-            .iter()
-            .map(|number| shard(*number))
-            .collect::<BTreeSet<_>>()
-        && open
-            .iter()
-            .all(|lease| lease.in_progress() && lease.claimed_by.is_none())
+    found == shards.iter().map(|number| shard(*number)).collect::<BTreeSet<_>>()
+        && open.iter().all(|lease| lease.in_progress() && lease.claimed_by.is_none())
         && owners(leases).iter().all(|owner| workers.contains(owner))
 }
 
@@ -107,11 +100,7 @@ async fn a_fleet_that_steals_shares_its_leases_and_survives_the_same() {
     };
     let producer = Producer::start(fleet.world.kinesis.clone(), &fleet.world.place.stream);
     let anna = fleet.first("anna", &["--steal"]).await;
-    fleet
-        .until("anna to read all", |leases| {
-            shared_by(leases, &[0, 1, 2], &["anna"])
-        })
-        .await;
+    fleet.until("anna to read all", |leases| shared_by(leases, &[0, 1, 2], &["anna"])).await;
     producer.pause();
     let bert = fleet.member("bert", &["--steal"]);
     let claims = std::sync::Mutex::new(BTreeSet::new());
@@ -123,10 +112,7 @@ async fn a_fleet_that_steals_shares_its_leases_and_survives_the_same() {
         })
         .await;
     let claims = claims.into_inner().expect("no panic");
-    assert!(
-        claims.contains("bert"),
-        "expected to see a claim of bert, found {claims:?}"
-    );
+    assert!(claims.contains("bert"), "expected to see a claim of bert, found {claims:?}");
     producer.resume();
     let carl = fleet.member("carl", &["--steal"]);
     changes(&fleet, producer, [anna, bert, carl], &["--steal"]).await;
@@ -137,9 +123,7 @@ async fn changes(fleet: &Fleet, producer: Producer, [mut anna, mut bert, carl]: 
     fleet.world.split_first().await;
     let all = ["anna", "bert", "carl"];
     fleet
-        .until("the children of the split to be read", |leases| {
-            shared_by(leases, &[1, 2, 3, 4], &all)
-        })
+        .until("the children of the split to be read", |leases| shared_by(leases, &[1, 2, 3, 4], &all))
         .await;
     // Not while anybody waits for a parent: that wait does not end when the worker is asked to.
     leave(&mut bert).await;
@@ -159,25 +143,15 @@ async fn changes(fleet: &Fleet, producer: Producer, [mut anna, mut bert, carl]: 
         .await;
     fleet.world.merge_others().await;
     fleet
-        .until("the child of the merge to be read", |leases| {
-            shared_by(leases, &[3, 4, 5], &["carl", "dora"])
-        })
+        .until("the child of the merge to be read", |leases| shared_by(leases, &[3, 4, 5], &["carl", "dora"]))
         .await;
 
     let put = producer.finish().await;
     let mut members = [anna, bert, carl, dora];
     let shards: Vec<String> = (0..6).map(shard).collect();
-    assert!(
-        put.keys().eq(&shards),
-        "every shard got records: {:?}",
-        put.keys()
-    );
+    assert!(put.keys().eq(&shards), "every shard got records: {:?}", put.keys());
     all_printed(&put, &members.each_ref()).await;
-    fleet
-        .until("the last records to be checkpointed", |leases| {
-            at_the_end(leases, &put)
-        })
-        .await;
+    fleet.until("the last records to be checkpointed", |leases| at_the_end(leases, &put)).await;
     for member in &mut members[2..] {
         leave(member).await;
     }
@@ -194,9 +168,7 @@ async fn changes(fleet: &Fleet, producer: Producer, [mut anna, mut bert, carl]: 
 fn at_the_end(leases: &BTreeMap<String, Lease>, put: &Put) -> bool {
     put.iter().all(|(shard, records)| {
         let (last, _) = &records[records.len() - 1];
-        leases
-            .get(shard)
-            .is_some_and(|lease| lease.finished() || lease.checkpoint.as_ref() == Some(last))
+        leases.get(shard).is_some_and(|lease| lease.finished() || lease.checkpoint.as_ref() == Some(last))
     })
 }
 
@@ -205,17 +177,11 @@ fn runs(name: &str, printed: &[Printed], put: &Put) {
     let mut next: BTreeMap<u64, (&str, usize)> = BTreeMap::new();
     for record in printed {
         let of_shard = &put[&record.shard];
-        let found = of_shard
-            .iter()
-            .position(|(sequence, _)| *sequence == record.sequence);
+        let found = of_shard.iter().position(|(sequence, _)| *sequence == record.sequence);
         let place = found.unwrap_or_else(|| panic!("{name}: {record:?} was never put"));
         assert_eq!(of_shard[place].1, record.data, "{name}: {record:?}");
         if let Some((shard, expected)) = next.insert(record.session, (record.shard.as_str(), place + 1)) {
-            assert_eq!(
-                (shard, expected),
-                (record.shard.as_str(), place),
-                "{name}: {record:?}"
-            );
+            assert_eq!((shard, expected), (record.shard.as_str(), place), "{name}: {record:?}");
         }
     }
 }
@@ -226,10 +192,7 @@ async fn judge_rows(fleet: &Fleet, put: &Put) {
     assert!(at_the_end(&leases, put), "{leases:?}");
     let shards = fleet.world.shards().await;
     let listed: BTreeSet<&str> = shards.iter().map(Shard::shard_id).collect();
-    assert!(
-        leases.keys().map(String::as_str).eq(listed),
-        "one row for each shard: {leases:?}"
-    );
+    assert!(leases.keys().map(String::as_str).eq(listed), "one row for each shard: {leases:?}");
     for shard in &shards {
         let lease = &leases[shard.shard_id()];
         assert_eq!(lease.parent.as_deref(), shard.parent_shard_id(), "{lease:?}");
@@ -240,10 +203,7 @@ async fn judge_rows(fleet: &Fleet, put: &Put) {
     }
     // A renewal under way while its worker gives up the lease takes it once more, which about one lease in a hundred sees.
     let kept = leases.values().filter(|lease| lease.owner.is_some());
-    assert!(
-        kept.count() <= 2,
-        "expected leases to be given up, found {leases:?}"
-    );
+    assert!(kept.count() <= 2, "expected leases to be given up, found {leases:?}");
 }
 
 /// A worker that stood still for longer than its leases reads on where it was, and its first checkpoints, which have no
@@ -256,18 +216,10 @@ async fn a_worker_that_stood_still_goes_on_and_nothing_is_lost() {
     };
     let producer = Producer::start(fleet.world.kinesis.clone(), &fleet.world.place.stream);
     let anna = fleet.first("anna", &[]).await;
-    fleet
-        .until("anna to read all", |leases| {
-            shared_by(leases, &[0, 1, 2], &["anna"])
-        })
-        .await;
+    fleet.until("anna to read all", |leases| shared_by(leases, &[0, 1, 2], &["anna"])).await;
     anna.process.freeze().expect("a signal");
     let bert = fleet.member("bert", &[]);
-    fleet
-        .until("bert to read all", |leases| {
-            shared_by(leases, &[0, 1, 2], &["bert"])
-        })
-        .await;
+    fleet.until("bert to read all", |leases| shared_by(leases, &[0, 1, 2], &["bert"])).await;
     let before = anna.printed().len();
     anna.process.thaw().expect("a signal");
     until("anna to print what bert has printed", SOON, || async {
@@ -278,11 +230,7 @@ async fn a_worker_that_stood_still_goes_on_and_nothing_is_lost() {
     let put = producer.finish().await;
     let mut members = [anna, bert];
     all_printed(&put, &members.each_ref()).await;
-    fleet
-        .until("the last records to be checkpointed", |leases| {
-            at_the_end(leases, &put)
-        })
-        .await;
+    fleet.until("the last records to be checkpointed", |leases| at_the_end(leases, &put)).await;
     for member in &mut members {
         leave(member).await;
     }

@@ -56,10 +56,7 @@ async fn the_end_of_a_shard_waits_for_a_task_that_has_acknowledged_everything_be
     scene.put(3).await;
     scene.diary.until_processed(&scene.put).await;
     scene.split().await;
-    until("a second task at the end", SOON, || async {
-        scene.diary.ends_of_first("one") == 2
-    })
-    .await;
+    until("a second task at the end", SOON, || async { scene.diary.ends_of_first("one") == 2 }).await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(!scene.has_ended(SHARDS[0]).await, "no task has returned `Ok`");
     assert_eq!(scene.diary.begins("shardId-000000000002"), 0);
@@ -89,10 +86,7 @@ async fn after_a_crash_at_the_end_of_a_shard_the_task_of_another_worker_is_told_
     scene.put(3).await;
     scene.diary.until_processed(&scene.put).await;
     scene.split().await;
-    until("the end", SOON, || async {
-        scene.diary.ends_of_first("one") == 1
-    })
-    .await;
+    until("the end", SOON, || async { scene.diary.ends_of_first("one") == 1 }).await;
     one.run.abort();
     assert!(one.run.await.is_err_and(|error| error.is_cancelled()));
     assert!(!scene.has_ended(SHARDS[0]).await, "its task has not returned");

@@ -22,17 +22,9 @@ const STORY: &str = "one story, step by step, read from its beginning to its end
 const MOVED: &str = "not cut yet: it goes when its crate is put in order";
 
 const fn allow(
-    rule: &'static str,
-    path: &'static str,
-    subject: &'static str,
-    reason: &'static str,
+    rule: &'static str, path: &'static str, subject: &'static str, reason: &'static str,
 ) -> Exception {
-    Exception {
-        rule,
-        path,
-        subject,
-        reason,
-    }
+    Exception { rule, path, subject, reason }
 }
 
 /// All exceptions.
@@ -108,9 +100,7 @@ pub fn apply(sources: &[Source], rules: &[Rule], exceptions: &[Exception]) -> Ve
     }
     let idle = exceptions.iter().zip(needed).filter(|(_, needed)| !needed);
     lines.extend(idle.map(|(exception, _)| {
-        let Exception {
-            rule, path, subject, ..
-        } = exception;
+        let Exception { rule, path, subject, .. } = exception;
         format!("{path}: the exception from {rule} for {subject:?} is needed no more: remove its line")
     }));
     lines
@@ -127,21 +117,13 @@ mod tests {
     use super::*;
     use crate::rules::RULES;
 
-    const KNOWN: Exception = Exception {
-        rule: "unsafe",
-        path: "a.rs",
-        subject: "unsafe",
-        reason: "a test",
-    };
+    const KNOWN: Exception = Exception { rule: "unsafe", path: "a.rs", subject: "unsafe", reason: "a test" };
 
     #[test]
     fn a_finding_fails_unless_an_exception_names_it() {
         let sources = [Source::new("a.rs", "unsafe {}\n")];
         let lines = apply(&sources, RULES, &[]);
-        assert_eq!(
-            lines,
-            ["a.rs:1: found `unsafe` (unsafe: nothing in this project is worth it)"]
-        );
+        assert_eq!(lines, ["a.rs:1: found `unsafe` (unsafe: nothing in this project is worth it)"]);
         assert_eq!(apply(&sources, RULES, &[KNOWN]), [""; 0]);
     }
 

@@ -22,11 +22,7 @@ pub fn functions(source: &Source) -> Vec<Function> {
         let Some(name) = name(line) else { continue };
         let indent = line.len() - line.trim_start().len();
         if let Some(end) = end(&lines, at, indent) {
-            functions.push(Function {
-                name: name.to_owned(),
-                line: at + 1,
-                lines: end - at + 1,
-            });
+            functions.push(Function { name: name.to_owned(), line: at + 1, lines: end - at + 1 });
         }
     }
     functions
@@ -36,10 +32,8 @@ pub fn functions(source: &Source) -> Vec<Function> {
 fn name(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
     let is_qualifier = |word: &str| {
-        matches!(
-            word,
-            "pub" | "const" | "async" | "unsafe" | "extern" | "default" | "\""
-        ) || word.starts_with("pub(")
+        matches!(word, "pub" | "const" | "async" | "unsafe" | "extern" | "default" | "\"")
+            || word.starts_with("pub(")
             || word.starts_with('"')
             || matches!(word, "super)" | "crate)")
     };
@@ -82,8 +76,7 @@ mod tests {
     fn found(text: &str) -> Vec<(String, usize, usize)> {
         let source = Source::new("a.rs", text);
         let all = functions(&source).into_iter();
-        all.map(|function| (function.name, function.line, function.lines))
-            .collect()
+        all.map(|function| (function.name, function.line, function.lines)).collect()
     }
 
     #[test]

@@ -111,9 +111,7 @@ fn file_length(source: &Source) -> Vec<Finding> {
 }
 
 fn function_length(source: &Source) -> Vec<Finding> {
-    let long = functions(source)
-        .into_iter()
-        .filter(|function| function.lines > FUNCTION_LINES);
+    let long = functions(source).into_iter().filter(|function| function.lines > FUNCTION_LINES);
     long.map(|function| Finding {
         line: function.line,
         found: format!(
@@ -327,10 +325,7 @@ pub fn clippy_lists(text: &str) -> Vec<(String, String)> {
             list = name.to_owned();
         } else if let Some(rest) = line.strip_prefix("  { path = \"") {
             let (path, rest) = rest.split_once('"').expect("a path in quotes");
-            assert!(
-                rest.contains("reason = \""),
-                "{path} is forbidden without a reason"
-            );
+            assert!(rest.contains("reason = \""), "{path} is forbidden without a reason");
             paths.push((list.clone(), path.to_owned()));
         }
     }
@@ -344,10 +339,7 @@ mod tests {
     fn found_by(rule: &str, path: &str, text: &str) -> Vec<(usize, String)> {
         let rule = RULES.iter().find(|known| known.name == rule).unwrap();
         let findings = (rule.find)(&Source::new(path, text));
-        findings
-            .into_iter()
-            .map(|finding| (finding.line, finding.subject))
-            .collect()
+        findings.into_iter().map(|finding| (finding.line, finding.subject)).collect()
     }
 
     fn one(line: usize, subject: &str) -> Vec<(usize, String)> {
@@ -367,21 +359,12 @@ mod tests {
     #[test]
     fn a_room_names_no_other_room() {
         let text = "use crate::worker::lease::HeldLease;\nuse crate::worker::lease_table::Lease;\n";
-        assert_eq!(
-            found_by("rooms", "engine/src/worker/startup.rs", text),
-            one(1, "lease")
-        );
+        assert_eq!(found_by("rooms", "engine/src/worker/startup.rs", text), one(1, "lease"));
         assert_eq!(found_by("rooms", "engine/src/worker/lease/lane.rs", text), []);
-        assert_eq!(
-            found_by("rooms", "engine/src/worker/lease_table/mod.rs", text),
-            []
-        );
+        assert_eq!(found_by("rooms", "engine/src/worker/lease_table/mod.rs", text), []);
         let text = "use super::startup::Startup;\n";
         assert_eq!(found_by("rooms", "engine/src/worker/mod.rs", text), []);
-        assert_eq!(
-            found_by("rooms", "engine/src/worker/leadership.rs", text),
-            one(1, "startup")
-        );
+        assert_eq!(found_by("rooms", "engine/src/worker/leadership.rs", text), one(1, "startup"));
     }
 
     #[test]
@@ -394,10 +377,7 @@ mod tests {
         }
         let text = "use super::judge::Judge;\n";
         assert_eq!(found_by("rooms", "sim/src/world/mod.rs", text), []);
-        assert_eq!(
-            found_by("rooms", "sim/src/world/fleet/mod.rs", text),
-            one(1, "judge")
-        );
+        assert_eq!(found_by("rooms", "sim/src/world/fleet/mod.rs", text), one(1, "judge"));
     }
 
     #[test]
@@ -405,20 +385,14 @@ mod tests {
         let rule = "private-fields";
         let text = "    pub(super) now: Mono,\n    pub(super) fn a(&self) {}\n    b: u32,\n";
         assert_eq!(found_by(rule, "engine/src/worker/startup.rs", text).len(), 1);
-        assert_eq!(
-            found_by(rule, "engine/src/worker/shard_sync/mod.rs", text).len(),
-            1
-        );
+        assert_eq!(found_by(rule, "engine/src/worker/shard_sync/mod.rs", text).len(), 1);
         assert_eq!(found_by(rule, "engine/src/worker/lease/lane.rs", text), []);
         let text = "    pub(in crate::worker) now: Mono,\n";
         assert_eq!(found_by(rule, "engine/src/worker/lease/lane.rs", text).len(), 1);
         let text = "    pub(in crate::world) now: Time,\n    pub(super) at: Time,\n";
         assert_eq!(found_by(rule, "sim/src/world/fleet/worker.rs", text).len(), 1);
         assert_eq!(found_by(rule, "sim/src/world/context.rs", text).len(), 1);
-        assert_eq!(
-            found_by(rule, "sim/src/world/found.rs", "    pub now: Time,\n"),
-            []
-        );
+        assert_eq!(found_by(rule, "sim/src/world/found.rs", "    pub now: Time,\n"), []);
     }
 
     #[test]
@@ -427,10 +401,7 @@ mod tests {
         assert_eq!(found_by("router", "engine/src/worker/mod.rs", text), []);
         assert_eq!(found_by("router", "engine/src/worker/calls.rs", text), []);
         assert_eq!(found_by("router", "engine/src/worker/context.rs", text).len(), 1);
-        assert_eq!(
-            found_by("router", "engine/src/worker/lease/mod.rs", text).len(),
-            1
-        );
+        assert_eq!(found_by("router", "engine/src/worker/lease/mod.rs", text).len(), 1);
         let text = "impl World {\n}\n";
         assert_eq!(found_by("router", "sim/src/world/mod.rs", text), []);
         assert_eq!(found_by("router", "sim/src/world/judge/mod.rs", text).len(), 1);
@@ -439,15 +410,9 @@ mod tests {
 
     #[test]
     fn words_of_code_count_in_code_only() {
-        assert_eq!(
-            found_by("unsafe", "a.rs", "// unsafe\nunsafe { a() }"),
-            one(2, "unsafe")
-        );
+        assert_eq!(found_by("unsafe", "a.rs", "// unsafe\nunsafe { a() }"), one(2, "unsafe"));
         assert_eq!(found_by("unsafe", "a.rs", "#![forbid(unsafe_code)]"), []);
-        assert_eq!(
-            found_by("unfinished", "a.rs", "\"todo!\";\n    todo!()"),
-            one(2, "todo!")
-        );
+        assert_eq!(found_by("unfinished", "a.rs", "\"todo!\";\n    todo!()"), one(2, "todo!"));
         assert_eq!(found_by("unfinished", "a.rs", "dbg!(a)"), one(1, "dbg!"));
     }
 
@@ -463,10 +428,7 @@ mod tests {
         let text = "use crate::worker::Core;";
         let rule = "worker-behind-the-contract";
         assert_eq!(found_by(rule, "engine/src/worker/take.rs", text), []);
-        assert_eq!(
-            found_by(rule, "engine/src/rank.rs", text),
-            one(1, "crate::worker")
-        );
+        assert_eq!(found_by(rule, "engine/src/rank.rs", text), one(1, "crate::worker"));
         assert_eq!(found_by(rule, "engine/src/rank.rs", "// crate::worker"), []);
         assert_eq!(found_by(rule, "adapters/src/driver.rs", text), []);
     }
@@ -474,9 +436,6 @@ mod tests {
     #[test]
     fn lists_of_clippy_are_read() {
         let text = "# a\ndisallowed-methods = [\n  { path = \"a::b\", reason = \"c\" },\n]\n";
-        assert_eq!(
-            clippy_lists(text),
-            [("disallowed-methods".to_owned(), "a::b".to_owned())]
-        );
+        assert_eq!(clippy_lists(text), [("disallowed-methods".to_owned(), "a::b".to_owned())]);
     }
 }

@@ -20,11 +20,7 @@ impl Source {
     /// A file of this path and text.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         let (path, text) = (path.into(), text.into());
-        let code = if path.ends_with(".rs") {
-            code_of(&text)
-        } else {
-            String::new()
-        };
+        let code = if path.ends_with(".rs") { code_of(&text) } else { String::new() };
         Self { path, text, code }
     }
 
@@ -162,14 +158,10 @@ fn char_literal(rest: &str) -> usize {
 
 /// If a raw text begins here: the length of its beginning, and how many `#` it has.
 fn raw_text(rest: &str) -> Option<(usize, usize)> {
-    let prefix = ["r", "br", "cr"]
-        .into_iter()
-        .find(|prefix| rest.starts_with(prefix))?;
+    let prefix = ["r", "br", "cr"].into_iter().find(|prefix| rest.starts_with(prefix))?;
     let after = &rest[prefix.len()..];
     let hashes = after.len() - after.trim_start_matches('#').len();
-    after[hashes..]
-        .starts_with('"')
-        .then_some((prefix.len() + hashes + 1, hashes))
+    after[hashes..].starts_with('"').then_some((prefix.len() + hashes + 1, hashes))
 }
 
 fn ends_raw(rest: &str, hashes: usize) -> bool {
@@ -212,12 +204,7 @@ mod tests {
     #[test]
     fn every_kind_of_file_of_the_workspace_is_read() {
         let sources = workspace().unwrap();
-        for path in [
-            "Cargo.toml",
-            "README.md",
-            "engine/src/lib.rs",
-            "tests/tidy/src/source.rs",
-        ] {
+        for path in ["Cargo.toml", "README.md", "engine/src/lib.rs", "tests/tidy/src/source.rs"] {
             assert!(sources.iter().any(|source| source.path == path), "{path}");
         }
         assert!(sources.iter().all(|source| !source.path.starts_with("target/")));

@@ -39,10 +39,8 @@ impl Imports {
     fn of(root: &Path, sources: &str) -> Self {
         let mut files = Vec::new();
         collect(&root.join(sources).join("lib.rs"), &[], &mut files);
-        let tops: BTreeSet<&str> = files
-            .iter()
-            .filter_map(|file| Some(file.path.first()?.as_str()))
-            .collect();
+        let tops: BTreeSet<&str> =
+            files.iter().filter_map(|file| Some(file.path.first()?.as_str())).collect();
         let exported = exports(&files[0].lines, &tops);
         let mut imports = Self::default();
         for file in &files[1..] {
@@ -63,9 +61,7 @@ impl Imports {
     /// The shortest circle, as its modules in order, the first of them once more at the end.
     fn circle(&self) -> Option<Vec<String>> {
         let from: BTreeSet<&String> = self.0.keys().map(|(from, _)| from).collect();
-        from.into_iter()
-            .filter_map(|module| self.way(module, module))
-            .min_by_key(Vec::len)
+        from.into_iter().filter_map(|module| self.way(module, module)).min_by_key(Vec::len)
     }
 
     /// The shortest way along imports, of at least one.
@@ -131,11 +127,7 @@ struct File {
 impl File {
     fn read(file: &Path, path: &[String]) -> Self {
         let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        Self {
-            file: file.to_owned(),
-            path: path.to_vec(),
-            lines: code(&text),
-        }
+        Self { file: file.to_owned(), path: path.to_vec(), lines: code(&text) }
     }
 
     /// What it names right below the root of its crate, with the number of the line.
@@ -217,11 +209,7 @@ fn collect(file: &Path, path: &[String], files: &mut Vec<File>) {
     };
     for name in declared {
         let alone = folder.join(format!("{name}.rs"));
-        let file = if alone.exists() {
-            alone
-        } else {
-            folder.join(&name).join("mod.rs")
-        };
+        let file = if alone.exists() { alone } else { folder.join(&name).join("mod.rs") };
         collect(&file, &[path, &[name]].concat(), files);
     }
 }
@@ -239,11 +227,7 @@ fn exports<'a>(root: &[(usize, String)], tops: &BTreeSet<&'a str>) -> BTreeMap<S
         };
         if let Some(top) = tops.get(module) {
             let names = names.split(|c: char| !c.is_alphanumeric() && c != '_');
-            exported.extend(
-                names
-                    .filter(|name| !name.is_empty())
-                    .map(|name| (name.to_owned(), *top)),
-            );
+            exported.extend(names.filter(|name| !name.is_empty()).map(|name| (name.to_owned(), *top)));
         }
     }
     exported
@@ -251,12 +235,8 @@ fn exports<'a>(root: &[(usize, String)], tops: &BTreeSet<&'a str>) -> BTreeMap<S
 
 /// The first segments of a path: one, or those of a group in braces.
 fn firsts(path: &str) -> Vec<String> {
-    let word = |text: &str| {
-        text.trim()
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect::<String>()
-    };
+    let word =
+        |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
     let Some(group) = path.strip_prefix('{') else {
         return vec![word(path)];
     };
@@ -274,10 +254,7 @@ fn firsts(path: &str) -> Vec<String> {
             last.push(c);
         }
     }
-    members
-        .iter()
-        .map(|member| word(member.trim_start_matches(',')))
-        .collect()
+    members.iter().map(|member| word(member.trim_start_matches(','))).collect()
 }
 
 #[test]
@@ -351,11 +328,7 @@ mod more_tests {
     use crate::eleven;
 }
 ";
-    let file = File {
-        file: PathBuf::new(),
-        path: vec!["m".to_owned()],
-        lines: code(text),
-    };
+    let file = File { file: PathBuf::new(), path: vec!["m".to_owned()], lines: code(text) };
     let mut names: Vec<String> = file.names().into_iter().map(|(_, name)| name).collect();
     names.retain(|name| !name.is_empty());
     assert_eq!(names, ["one", "two", "three", "four", "six", "nine"]);

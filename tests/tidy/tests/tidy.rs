@@ -22,11 +22,7 @@ fn the_engine_forbids_all_that_the_workspace_forbids() {
     let sources = workspace().expect("the workspace can be read");
     let lists = |path: &str| {
         let source = sources.iter().find(|source| source.path == path);
-        clippy_lists(
-            &source
-                .unwrap_or_else(|| panic!("expected {path}, found none"))
-                .text,
-        )
+        clippy_lists(&source.unwrap_or_else(|| panic!("expected {path}, found none")).text)
     };
     let (all, engine) = (lists("clippy.toml"), lists("engine/clippy.toml"));
     let missing: Vec<_> = all.iter().filter(|entry| !engine.contains(entry)).collect();

@@ -100,9 +100,8 @@ fn checkpoint(table: &Columns, item: &Item) -> Result<Checkpoint, String> {
     if **text == *SHARD_END {
         return Ok(Checkpoint::ShardEnd);
     }
-    let sequence = text
-        .parse()
-        .map_err(|_| wrong(table.checkpoint, "a sequence number or SHARD_END", found))?;
+    let sequence =
+        text.parse().map_err(|_| wrong(table.checkpoint, "a sequence number or SHARD_END", found))?;
     let sub = number(table.sub, get(item, table.sub))?.unwrap_or(0);
     Ok(Checkpoint::At(Position { sequence, sub }))
 }

@@ -19,13 +19,7 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
     let key: &'static str = table.key;
     match change {
         Change::Create(_) => Condition::NotExists(key.into()),
-        Change::Take {
-            counter,
-            from,
-            checkpoint,
-            named: stream,
-            ..
-        } => {
+        Change::Take { counter, from, checkpoint, named: stream, .. } => {
             let mut all = vec![
                 // A row that nobody ever had is told from none at all by its key alone.
                 Condition::Exists(key.into()),
@@ -37,12 +31,7 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             all.extend(still_names(table.stream, stream.as_ref()));
             Condition::All(all)
         }
-        Change::Claim {
-            counter,
-            from,
-            checkpoint,
-            ..
-        } => Condition::All(vec![
+        Change::Claim { counter, from, checkpoint, .. } => Condition::All(vec![
             at(table, *counter),
             named(table.owner, from),
             empty(table.claim),
@@ -50,10 +39,7 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
         ]),
         // No leader assigns leases of these formats, and a table is of one stream: this never takes place.
         Change::Assign { .. } | Change::Offer { .. } | Change::Weigh { .. } | Change::Forget { .. } => {
-            Condition::All(vec![
-                Condition::Exists(key.into()),
-                Condition::NotExists(key.into()),
-            ])
+            Condition::All(vec![Condition::Exists(key.into()), Condition::NotExists(key.into())])
         }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
@@ -61,13 +47,7 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
         | Change::Release { guard, .. }
         | Change::HandOver { guard, .. } => held(table, guard),
         Change::SetRange { was, .. } => still_covers(table, *was),
-        Change::Reset {
-            counter,
-            owner,
-            handing_over,
-            checkpoint,
-            ..
-        } => Condition::All(vec![
+        Change::Reset { counter, owner, handing_over, checkpoint, .. } => Condition::All(vec![
             Condition::Exists(key.into()),
             at(table, *counter),
             had(table, owner.as_ref(), handing_over.as_ref()),
@@ -176,17 +156,8 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
         Change::Create(row) => return Action::Put(item(table, row)),
         Change::Delete { .. } => return Action::Delete,
         Change::Renew { guard, began, .. } => dated(table, until(guard.next), *began),
-        Change::Take {
-            next,
-            to,
-            checkpoint,
-            began,
-            stream,
-            ..
-        } => {
-            let update = until(*next)
-                .set(table.owner, AttributeValue::s(to.clone()))
-                .remove(table.claim);
+        Change::Take { next, to, checkpoint, began, stream, .. } => {
+            let update = until(*next).set(table.owner, AttributeValue::s(to.clone())).remove(table.claim);
             let update = match none_yet(table, *checkpoint) {
                 Some(none) => update.set(table.checkpoint, none),
                 None => update,
@@ -211,9 +182,9 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
         Change::Checkpoint { guard, position, .. } => {
             placed(table, until(guard.next), Checkpoint::At(*position))
         }
-        Change::Reset { next, to, .. } => placed(table, until(*next), *to)
-            .remove(table.owner)
-            .remove(table.claim),
+        Change::Reset { next, to, .. } => {
+            placed(table, until(*next), *to).remove(table.owner).remove(table.claim)
+        }
         Change::Name(renaming) => {
             Update::default().set(table.stream, AttributeValue::s(renaming.stream.text()))
         }
@@ -243,9 +214,7 @@ fn dated(table: &Columns, update: Update, began: Option<Wall>) -> Update {
 fn placed(table: &Columns, update: Update, to: Checkpoint) -> Update {
     let update = update.remove(table.began);
     let update = match spelled(to) {
-        Some(text) => update
-            .set(table.checkpoint, AttributeValue::s(text))
-            .remove(table.start),
+        Some(text) => update.set(table.checkpoint, AttributeValue::s(text)).remove(table.start),
         None => match none_yet(table, to) {
             Some(none) => update.set(table.checkpoint, none),
             None => update.remove(table.checkpoint),
@@ -306,28 +275,16 @@ fn item(table: &Columns, row: &LeaseRow) -> Item {
         (table.owner, worker(owner)),
         (table.claim, worker(claimant)),
         (table.timeout, text(deadline.map(table.spell))),
-        (
-            table.checkpoint,
-            text(spelled(row.checkpoint)).or_else(|| none_yet(table, row.checkpoint)),
-        ),
+        (table.checkpoint, text(spelled(row.checkpoint)).or_else(|| none_yet(table, row.checkpoint))),
         (table.start, text(start)),
         (table.began, row.began.map(|began| AttributeValue::n(began.0))),
         (table.sub, (sub > 0).then(|| AttributeValue::n(sub))),
         (table.parent, text(row.parents.first().map(ToString::to_string))),
         (table.parents, shard_set(&row.parents)),
         (table.children, shard_set(&row.children)),
-        (
-            table.range_start,
-            text(row.range.map(|range| range.start.to_string())),
-        ),
-        (
-            table.range_end,
-            text(row.range.map(|range| range.end.to_string())),
-        ),
-        (
-            table.stream,
-            row.stream.as_ref().map(|stream| AttributeValue::s(stream.text())),
-        ),
+        (table.range_start, text(row.range.map(|range| range.start.to_string()))),
+        (table.range_end, text(row.range.map(|range| range.end.to_string()))),
+        (table.stream, row.stream.as_ref().map(|stream| AttributeValue::s(stream.text()))),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.into(), value?)))

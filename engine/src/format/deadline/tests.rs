@@ -20,10 +20,8 @@ fn key() -> LeaseKey {
 }
 
 fn item(attributes: &[(&'static str, &str)]) -> Item {
-    let mut item: Item = attributes
-        .iter()
-        .map(|(name, text)| ((*name).into(), AttributeValue::s(*text)))
-        .collect();
+    let mut item: Item =
+        attributes.iter().map(|(name, text)| ((*name).into(), AttributeValue::s(*text))).collect();
     item.insert("ShardID".into(), AttributeValue::s(key()));
     item
 }
@@ -42,26 +40,16 @@ fn at(number: u64) -> Checkpoint {
 /// The rows that its workers leave behind, and how they are to be understood.
 #[test]
 fn rows_of_its_workers() {
-    let never = row(&item(&[
-        ("AssignedTo", "a"),
-        ("LeaseTimeout", "2023-11-14T22:13:20Z"),
-    ]));
+    let never = row(&item(&[("AssignedTo", "a"), ("LeaseTimeout", "2023-11-14T22:13:20Z")]));
     assert_eq!(never.owner, Some("a".into()));
     assert_eq!(never.counter, 1_700_000_000_000_000_000);
     assert_eq!(never.checkpoint, Checkpoint::TrimHorizon, "nothing may be lost");
-    let released = row(&item(&[
-        ("LeaseTimeout", "2023-11-14T22:13:20.5Z"),
-        ("Checkpoint", "77"),
-    ]));
+    let released = row(&item(&[("LeaseTimeout", "2023-11-14T22:13:20.5Z"), ("Checkpoint", "77")]));
     assert_eq!((released.owner, released.checkpoint), (None, at(77)));
     let child = row(&item(&[("ParentShardId", "p"), ("Checkpoint", "SHARD_END")]));
     assert_eq!((child.parents, child.counter), (vec!["p".into()], 0));
     assert!(child.checkpoint.is_end());
-    let claimed = row(&item(&[
-        ("AssignedTo", "a"),
-        ("ClaimRequest", "b"),
-        ("Checkpoint", ""),
-    ]));
+    let claimed = row(&item(&[("AssignedTo", "a"), ("ClaimRequest", "b"), ("Checkpoint", "")]));
     assert_eq!(claimed.owner, Some("b".into()));
     assert_eq!(claimed.handing_over, Some("a".into()));
     let waits = row(&item(&[("ClaimRequest", "b"), ("Checkpoint", "5")]));
@@ -88,15 +76,9 @@ fn rows_of_ruby() {
         ("checkpoint", AttributeValue::Null),
     ]);
     let row = read(&leased);
-    assert_eq!(
-        (row.owner.clone(), row.checkpoint),
-        (Some("a".into()), Checkpoint::TrimHorizon)
-    );
+    assert_eq!((row.owner.clone(), row.checkpoint), (Some("a".into()), Checkpoint::TrimHorizon));
     assert_eq!(row.counter, 1_700_000_000_000_000_000);
-    let poison = item(&[
-        ("assigned_to", AttributeValue::Null),
-        ("lease_timeout", AttributeValue::s("")),
-    ]);
+    let poison = item(&[("assigned_to", AttributeValue::Null), ("lease_timeout", AttributeValue::s(""))]);
     assert_eq!((read(&poison).owner, read(&poison).counter), (None, 0));
     // Both can be taken as they are, and not once they have changed.
     for mut before in [leased, poison].map(Some) {
@@ -122,21 +104,9 @@ fn rows_of_ruby() {
 #[test]
 fn what_is_no_row_says_what_was_expected() {
     for (name, value, expected) in [
-        (
-            "LeaseTimeout",
-            AttributeValue::s("yesterday"),
-            "LeaseTimeout: expected a time",
-        ),
-        (
-            "AssignedTo",
-            AttributeValue::n(1),
-            "AssignedTo: expected a string, found the number 1",
-        ),
-        (
-            "Checkpoint",
-            AttributeValue::s("TRIM_HORIZON"),
-            "Checkpoint: expected a sequence number",
-        ),
+        ("LeaseTimeout", AttributeValue::s("yesterday"), "LeaseTimeout: expected a time"),
+        ("AssignedTo", AttributeValue::n(1), "AssignedTo: expected a string, found the number 1"),
+        ("Checkpoint", AttributeValue::s("TRIM_HORIZON"), "Checkpoint: expected a sequence number"),
     ] {
         let mut item = item(&[]);
         item.insert(name.into(), value);
@@ -146,19 +116,12 @@ fn what_is_no_row_says_what_was_expected() {
         }
     }
     let of_kcl = Item::from([("leaseKey".into(), AttributeValue::s("a"))]);
-    assert!(matches!(
-        Format::VmwareGoKcl.decode(&of_kcl),
-        RowRead::Unreadable { .. }
-    ));
+    assert!(matches!(Format::VmwareGoKcl.decode(&of_kcl), RowRead::Unreadable { .. }));
 }
 
 fn told(change: &Change) -> String {
     let rendered = render(&Format::VmwareGoKcl.encode(change));
-    let mut text = format!(
-        "{} IF {}",
-        rendered.update.unwrap_or_default(),
-        rendered.condition
-    );
+    let mut text = format!("{} IF {}", rendered.update.unwrap_or_default(), rendered.condition);
     for (placeholder, name) in rendered.names.iter().rev() {
         text = text.replace(placeholder, name);
     }
@@ -194,45 +157,25 @@ fn changes_in_words() {
     };
     for (change, expected) in [
         (
-            Change::Renew {
-                key: key(),
-                guard: guard(None),
-                began: None,
-            },
+            Change::Renew { key: key(), guard: guard(None), began: None },
             format!("SET LeaseTimeout = {later} {held}"),
         ),
         (
-            Change::Renew {
-                key: key(),
-                guard: guard(None),
-                began: Some(Wall(7)),
-            },
+            Change::Renew { key: key(), guard: guard(None), began: Some(Wall(7)) },
             format!("SET LeaseTimeout = {later}, LeaseholdBegan = ? {held}"),
         ),
         (
-            Change::Checkpoint {
-                key: key(),
-                guard: guard(Some("w2")),
-                position: Position::of(7.into()),
-            },
+            Change::Checkpoint { key: key(), guard: guard(Some("w2")), position: Position::of(7.into()) },
             format!(
                 "SET LeaseTimeout = {later}, Checkpoint = 7 REMOVE LeaseholdBegan, LeaseholdStart, LeaseholdSubSequence {claimed}"
             ),
         ),
         (
-            Change::HandOver {
-                key: key(),
-                guard: guard(Some("w2")),
-            },
+            Change::HandOver { key: key(), guard: guard(Some("w2")) },
             format!("SET LeaseTimeout = {later} REMOVE AssignedTo {claimed}"),
         ),
         (
-            Change::End {
-                key: key(),
-                guard: guard(None),
-                children: vec![],
-                last: None,
-            },
+            Change::End { key: key(), guard: guard(None), children: vec![], last: None },
             format!(
                 "SET LeaseTimeout = {later}, Checkpoint = SHARD_END REMOVE LeaseholdStart, LeaseholdBegan, LeaseholdSubSequence, \
                  AssignedTo, ClaimRequest {held}"
@@ -266,10 +209,7 @@ fn changes_in_words() {
             ),
         ),
         (
-            Change::Delete {
-                key: key(),
-                counter: NOON,
-            },
+            Change::Delete { key: key(), counter: NOON },
             format!(" IF LeaseTimeout = {noon} AND Checkpoint = SHARD_END"),
         ),
     ] {

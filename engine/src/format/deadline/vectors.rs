@@ -20,20 +20,8 @@ fn key() -> LeaseKey {
 
 fn name(kind: Format, short: &str) -> &'static str {
     let names = match kind {
-        Format::KclRb => [
-            "assigned_to",
-            "lease_timeout",
-            "checkpoint",
-            "leasehold_claim",
-            "parent_shard_id",
-        ],
-        _ => [
-            "AssignedTo",
-            "LeaseTimeout",
-            "Checkpoint",
-            "ClaimRequest",
-            "ParentShardId",
-        ],
+        Format::KclRb => ["assigned_to", "lease_timeout", "checkpoint", "leasehold_claim", "parent_shard_id"],
+        _ => ["AssignedTo", "LeaseTimeout", "Checkpoint", "ClaimRequest", "ParentShardId"],
     };
     names["ATCRP".find(short).expect("one of the letters")]
 }
@@ -50,11 +38,7 @@ fn item(kind: Format, row: &str) -> Option<Item> {
             (_, "null") => AttributeValue::Null,
             (_, "empty") => AttributeValue::s(""),
             ("T", seconds) => {
-                let spell = if kind == Format::KclRb {
-                    spell_ruby
-                } else {
-                    spell_go
-                };
+                let spell = if kind == Format::KclRb { spell_ruby } else { spell_go };
                 AttributeValue::s(spell(seconds.parse::<u64>().expect("seconds") * SECOND))
             }
             (_, text) => AttributeValue::s(text),
@@ -79,10 +63,7 @@ fn told(kind: Format, item: Option<&Item>) -> String {
                     Format::KclRb => spell_ruby(**seconds * SECOND) == **text,
                     _ => spell_go(**seconds * SECOND) == **text || spell_go(**seconds * SECOND + 1) == **text,
                 };
-                times
-                    .iter()
-                    .find(spelled)
-                    .map_or_else(|| text.to_string(), ToString::to_string)
+                times.iter().find(spelled).map_or_else(|| text.to_string(), ToString::to_string)
             }
             Some(value) => value.as_s().unwrap_or("?").to_owned(),
         };
@@ -143,10 +124,7 @@ fn rows_of_vmware_go_kcl() {
         guard: guard(kind, seen, holder),
         position: Position::of(to.into()),
     };
-    let release = |seen, holder| Change::Release {
-        key: key(),
-        guard: guard(kind, seen, holder),
-    };
+    let release = |seen, holder| Change::Release { key: key(), guard: guard(kind, seen, holder) };
     let claim = |seen: &str, by: &str| {
         let row = row(kind, seen);
         Change::Claim {
@@ -177,67 +155,31 @@ fn rows_of_vmware_go_kcl() {
         ("T=105 C=50", rewind("T=105 C=50"), "T=110 C=empty"),
         ("C=5", take(kind, "C=5", "B"), "A=B T=110 C=5"),
         // An expired one, with the checkpoint as it is.
-        (
-            "A=A T=105 C=50",
-            take(kind, "A=A T=105 C=50", "B"),
-            "A=B T=110 C=50",
-        ),
+        ("A=A T=105 C=50", take(kind, "A=A T=105 C=50", "B"), "A=B T=110 C=50"),
         // Its owner wrote a checkpoint after it was read, which its programs do without moving the deadline.
         ("A=A T=105 C=60", take(kind, "A=A T=105 C=50", "B"), "refused"),
         ("A=A T=105 C=60", take(kind, "A=A T=105", "B"), "refused"),
-        (
-            "A=A T=105 C=SHARD_END",
-            take(kind, "A=A T=105 C=50", "B"),
-            "refused",
-        ),
+        ("A=A T=105 C=SHARD_END", take(kind, "A=A T=105 C=50", "B"), "refused"),
         // An owner without a deadline, which its programs never get hold of.
         ("A=A C=5", take(kind, "A=A C=5", "B"), "A=B T=110 C=5"),
         // An empty owner, as a checkpoint after a release leaves it.
-        (
-            "A=empty T=105 C=5",
-            take(kind, "A=empty T=105 C=5", "B"),
-            "A=B T=110 C=5",
-        ),
+        ("A=empty T=105 C=5", take(kind, "A=empty T=105 C=5", "B"), "A=B T=110 C=5"),
         // A former owner's late checkpoint.
-        (
-            "A=B T=111 C=200",
-            checkpoint("A=A T=105 C=150", "A", 160),
-            "refused",
-        ),
-        (
-            "A=A T=105 C=5",
-            checkpoint("A=A T=105 C=5", "A", 6),
-            "A=A T=110 C=6",
-        ),
+        ("A=B T=111 C=200", checkpoint("A=A T=105 C=150", "A", 160), "refused"),
+        ("A=A T=105 C=5", checkpoint("A=A T=105 C=5", "A", 6), "A=A T=110 C=6"),
         // A claim outlives a checkpoint and a release, and is what a take by the claimant ends.
-        (
-            "A=A T=105 C=5 R=X",
-            checkpoint("A=A T=105 C=5 R=X", "A", 6),
-            "A=A T=110 C=6 R=X",
-        ),
-        (
-            "A=A T=105 C=5 R=X",
-            release("A=A T=105 C=5 R=X", "A"),
-            "T=110 C=5 R=X",
-        ),
+        ("A=A T=105 C=5 R=X", checkpoint("A=A T=105 C=5 R=X", "A", 6), "A=A T=110 C=6 R=X"),
+        ("A=A T=105 C=5 R=X", release("A=A T=105 C=5 R=X", "A"), "T=110 C=5 R=X"),
         ("T=105 C=5 R=X", take(kind, "T=105 C=5 R=X", "X"), "A=X T=110 C=5"),
         // The claim came after the owner looked.
-        (
-            "A=A T=105 C=5 R=X",
-            checkpoint("A=A T=105 C=5", "A", 6),
-            "refused",
-        ),
+        ("A=A T=105 C=5 R=X", checkpoint("A=A T=105 C=5", "A", 6), "refused"),
         ("A=B T=105 C=5", release("A=A T=105 C=5", "A"), "refused"),
         ("A=A T=105 C=5", claim("A=A T=105 C=5", "X"), "A=A T=105 C=5 R=X"),
         // Never checkpointed: with an empty one, its programs can see whose it is.
         ("A=A T=105", claim("A=A T=105", "X"), "A=A T=105 C=empty R=X"),
         ("A=A T=105 R=X", claim("A=A T=105 R=X", "Y"), "refused"),
         // Parents are kept, whether a program of theirs or one of ours wrote them.
-        (
-            "A=A T=105 C=5 P=p",
-            take(kind, "A=A T=105 C=5 P=p", "B"),
-            "A=B T=110 C=5 P=p",
-        ),
+        ("A=A T=105 C=5 P=p", take(kind, "A=A T=105 C=5 P=p", "B"), "A=B T=110 C=5 P=p"),
     ] {
         assert_eq!(after(kind, before, &change), expected, "{before}: {change:?}");
     }
@@ -252,25 +194,14 @@ fn rows_of_kcl_rb() {
         children: vec![],
         last: None,
     };
-    let release = |seen, holder| Change::Release {
-        key: key(),
-        guard: guard(kind, seen, holder),
-    };
+    let release = |seen, holder| Change::Release { key: key(), guard: guard(kind, seen, holder) };
     for (before, change, expected) in [
         // Leased and never checkpointed.
-        (
-            "A=b T=105 C=null",
-            take(kind, "A=b T=105 C=null", "w"),
-            "A=w T=111 C=null",
-        ),
+        ("A=b T=105 C=null", take(kind, "A=b T=105 C=null", "w"), "A=w T=111 C=null"),
         // Released.
         ("T=105 C=90", take(kind, "T=105 C=90", "w"), "A=w T=111 C=90"),
         // The poison that an update without a lease leaves.
-        (
-            "A=null T=empty C=7",
-            take(kind, "A=null T=empty C=7", "w"),
-            "A=w T=111 C=7",
-        ),
+        ("A=null T=empty C=7", take(kind, "A=null T=empty C=7", "w"), "A=w T=111 C=7"),
         // It writes its cached checkpoint, without a guard.
         ("A=a T=105 C=90", take(kind, "A=a T=105 C=50", "w"), "refused"),
         // Somebody else's lease is neither ended nor released.
@@ -290,20 +221,9 @@ fn whole_seconds_hide_nothing_of_ours() {
     let mut mine = LeaseRow::new(key(), Checkpoint::TrimHorizon);
     mine.owner = Some("w".into());
     mine.counter = NEXT;
-    kind.encode(&Change::Create(Box::new(mine.clone())))
-        .carry_out(&mut table)
-        .expect("no row");
-    let guard = |counter| Guard {
-        counter,
-        next: NEXT + 2,
-        holder: "w".into(),
-        next_owner: None,
-    };
-    let renew = |counter| Change::Renew {
-        key: key(),
-        guard: guard(counter),
-        began: None,
-    };
+    kind.encode(&Change::Create(Box::new(mine.clone()))).carry_out(&mut table).expect("no row");
+    let guard = |counter| Guard { counter, next: NEXT + 2, holder: "w".into(), next_owner: None };
+    let renew = |counter| Change::Renew { key: key(), guard: guard(counter), began: None };
     let stale = kind.encode(&renew(NEXT - 1));
     assert!(stale.carry_out(&mut table).is_err());
     assert!(kind.encode(&renew(NEXT)).carry_out(&mut table).is_ok());

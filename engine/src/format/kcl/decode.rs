@@ -103,10 +103,7 @@ pub(super) fn decode_fleet(key_name: &'static str, item: &Item) -> RowRead {
     let key = match item.get(key_name) {
         Some(AttributeValue::S(key)) => LeaseKey::new(key.clone()),
         key => {
-            return RowRead::Unreadable {
-                key: LeaseKey::from(""),
-                detail: wrong(key_name, "a string", key),
-            };
+            return RowRead::Unreadable { key: LeaseKey::from(""), detail: wrong(key_name, "a string", key) };
         }
     };
     let named = item.get(name::ENTITY).and_then(AttributeValue::as_s);
@@ -117,9 +114,7 @@ pub(super) fn decode_fleet(key_name: &'static str, item: &Item) -> RowRead {
 
 /// What an item without `entityType` can only be.
 fn telltale(item: &Item) -> Option<&'static str> {
-    let told = TELLTALES
-        .iter()
-        .find(|(_, attribute)| item.contains_key(*attribute));
+    let told = TELLTALES.iter().find(|(_, attribute)| item.contains_key(*attribute));
     told.map(|(kind, _)| *kind)
 }
 
@@ -198,10 +193,7 @@ fn lease<'a>(key: LeaseKey, found: &Attributes<'a>) -> Result<LeaseRow, String> 
 /// The names of shards of a row of this stream, if the application has several: its attributes name them by their ids alone.
 fn relatives(stream: Option<&str>, ids: Vec<ShardId>) -> Vec<ShardId> {
     match stream {
-        Some(stream) => ids
-            .iter()
-            .map(|id| ShardId::from(format!("{stream}:{id}")))
-            .collect(),
+        Some(stream) => ids.iter().map(|id| ShardId::from(format!("{stream}:{id}"))).collect(),
         None => ids,
     }
 }
@@ -239,8 +231,5 @@ fn checkpoint(found: &Attributes<'_>) -> Result<Checkpoint, String> {
 /// The attributes that every lease of KCL's has, and without which KCL does not read one.
 pub(super) fn lacks(item: &Item) -> Vec<&'static str> {
     let needed = [name::COUNTER, name::SWITCHES];
-    needed
-        .into_iter()
-        .filter(|name| !item.contains_key(*name))
-        .collect()
+    needed.into_iter().filter(|name| !item.contains_key(*name)).collect()
 }

@@ -14,13 +14,7 @@ use crate::time::Wall;
 pub(super) fn condition(change: &Change) -> Condition {
     match change {
         Change::Create(_) => not_exists(name::KEY),
-        Change::Take {
-            counter,
-            from,
-            checkpoint,
-            named: stream,
-            ..
-        } => {
+        Change::Take { counter, from, checkpoint, named: stream, .. } => {
             let mut all = bare(*counter, from.as_ref(), *checkpoint);
             all.extend([counts(*counter), named(name::OWNER, from.as_ref())]);
             all.extend(still_names(name::IDENTITY, stream.as_ref()));
@@ -31,18 +25,8 @@ pub(super) fn condition(change: &Change) -> Condition {
             Condition::All(vec![owned_by(name::OWNER, from), nobody(name::OLD_OWNER)])
         }
         // KCL's leader checks the owners alone, and forgets without a condition. The counter is added: an owner that renewed since is not robbed.
-        Change::Assign {
-            counter,
-            from,
-            handing_over,
-            ..
-        }
-        | Change::Forget {
-            counter,
-            owner: from,
-            handing_over,
-            ..
-        } => Condition::All(vec![
+        Change::Assign { counter, from, handing_over, .. }
+        | Change::Forget { counter, owner: from, handing_over, .. } => Condition::All(vec![
             Condition::Exists(name::KEY.into()),
             counts(*counter),
             named(name::OWNER, from.as_ref()),
@@ -57,13 +41,9 @@ pub(super) fn condition(change: &Change) -> Condition {
         | Change::Release { guard, .. }
         | Change::HandOver { guard, .. } => held(guard),
         Change::SetRange { was, .. } => still_covers(*was),
-        Change::Reset {
-            counter,
-            owner,
-            handing_over,
-            checkpoint,
-            ..
-        } => reset(*counter, owner.as_ref(), handing_over.as_ref(), *checkpoint),
+        Change::Reset { counter, owner, handing_over, checkpoint, .. } => {
+            reset(*counter, owner.as_ref(), handing_over.as_ref(), *checkpoint)
+        }
         Change::Name(renaming) => still_named(renaming),
         Change::Delete { counter, .. } => Condition::All(vec![
             counts(*counter),
@@ -74,10 +54,7 @@ pub(super) fn condition(change: &Change) -> Condition {
 
 /// The row is as it was read.
 fn reset(
-    counter: u64,
-    owner: Option<&WorkerId>,
-    handing_over: Option<&WorkerId>,
-    checkpoint: Checkpoint,
+    counter: u64, owner: Option<&WorkerId>, handing_over: Option<&WorkerId>, checkpoint: Checkpoint,
 ) -> Condition {
     let mut all = vec![
         // A row without a counter and an owner is told from none at all by its key alone.
@@ -95,17 +72,10 @@ fn reset(
 fn still_covers(was: Option<HashRange>) -> Condition {
     Condition::All(match was {
         None => {
-            let lacks = |name: &'static str| {
-                [
-                    Condition::NoString(name.into()),
-                    equals(name, AttributeValue::s("")),
-                ]
-            };
+            let lacks =
+                |name: &'static str| [Condition::NoString(name.into()), equals(name, AttributeValue::s(""))];
             let bounds = [lacks(name::RANGE_START), lacks(name::RANGE_END)];
-            vec![
-                Condition::Exists(name::KEY.into()),
-                Condition::Any(bounds.into_iter().flatten().collect()),
-            ]
+            vec![Condition::Exists(name::KEY.into()), Condition::Any(bounds.into_iter().flatten().collect())]
         }
         Some(was) => vec![
             equals(name::RANGE_START, AttributeValue::s(was.start.to_string())),
@@ -117,10 +87,7 @@ fn still_covers(was: Option<HashRange>) -> Condition {
 fn still_named(renaming: &Renaming) -> Condition {
     let mut all = vec![
         counts(renaming.counter),
-        equals(
-            name::CHECKPOINT,
-            AttributeValue::s(spelled(renaming.checkpoint).0),
-        ),
+        equals(name::CHECKPOINT, AttributeValue::s(spelled(renaming.checkpoint).0)),
     ];
     all.extend(still_names(name::IDENTITY, Some(&renaming.named)));
     Condition::All(all)
@@ -145,16 +112,8 @@ fn bare(counter: u64, owner: Option<&WorkerId>, checkpoint: Checkpoint) -> Vec<C
 fn held(guard: &Guard) -> Condition {
     let counter = counts(guard.counter);
     Condition::All(match &guard.next_owner {
-        None => vec![
-            counter,
-            owned_by(name::OWNER, &guard.holder),
-            nobody(name::OLD_OWNER),
-        ],
-        Some(next) => vec![
-            counter,
-            owned_by(name::OWNER, next),
-            owned_by(name::OLD_OWNER, &guard.holder),
-        ],
+        None => vec![counter, owned_by(name::OWNER, &guard.holder), nobody(name::OLD_OWNER)],
+        Some(next) => vec![counter, owned_by(name::OWNER, next), owned_by(name::OLD_OWNER, &guard.holder)],
     })
 }
 
@@ -163,15 +122,7 @@ pub(super) fn action(change: &Change) -> Action {
         Change::Create(row) => return Action::Put(item(row)),
         Change::Delete { .. } | Change::Forget { .. } => return Action::Delete,
         Change::Renew { guard, began, .. } => dated(counted(guard.next), *began),
-        Change::Take {
-            next,
-            from,
-            to,
-            checkpoint,
-            began,
-            stream,
-            ..
-        } => {
+        Change::Take { next, from, to, checkpoint, began, stream, .. } => {
             let update = taken_from(counted(*next), *checkpoint, *began)
                 .set(name::OWNER, AttributeValue::s(to.clone()))
                 .set(name::HANDS_OVER, AttributeValue::s(to.clone()))
@@ -193,24 +144,18 @@ pub(super) fn action(change: &Change) -> Action {
             .set(name::OWNER, AttributeValue::s(by.clone()))
             .set(name::OLD_OWNER, AttributeValue::s(from.clone()))
             .set(name::NEXT_OWNER, AttributeValue::s(by.clone())),
-        Change::Assign {
-            next,
-            from,
-            handing_over,
-            to,
-            ..
-        } => assigned(counted(*next), from.as_ref(), handing_over.as_ref(), to),
+        Change::Assign { next, from, handing_over, to, .. } => {
+            assigned(counted(*next), from.as_ref(), handing_over.as_ref(), to)
+        }
         Change::Offer { from, to, .. } => Update::default()
             .set(name::OWNER, AttributeValue::s(to.clone()))
             .set(name::OLD_OWNER, AttributeValue::s(from.clone()))
             .remove(name::NEXT_OWNER),
         Change::Checkpoint { key, guard, position } => progress(key, guard.next, Checkpoint::At(*position)),
-        Change::Reset { key, next, to, .. } => progress(key, *next, *to)
-            .remove(name::OWNER)
-            .remove(name::OLD_OWNER),
-        Change::End {
-            key, guard, children, ..
-        } => ended(key, guard.next, children),
+        Change::Reset { key, next, to, .. } => {
+            progress(key, *next, *to).remove(name::OWNER).remove(name::OLD_OWNER)
+        }
+        Change::End { key, guard, children, .. } => ended(key, guard.next, children),
         // To give up a row that is being handed over is to complete the hand-over.
         Change::Release { guard, .. } if guard.next_owner.is_none() => {
             counted(guard.next).remove(name::OWNER)
@@ -230,10 +175,7 @@ pub(super) fn action(change: &Change) -> Action {
 
 /// The update that gives the lease to a worker, too.
 fn assigned(
-    update: Update,
-    from: Option<&WorkerId>,
-    handing_over: Option<&WorkerId>,
-    to: &WorkerId,
+    update: Update, from: Option<&WorkerId>, handing_over: Option<&WorkerId>, to: &WorkerId,
 ) -> Update {
     // KCL's rule.
     let switched = from.is_some_and(|from| from != to) || handing_over == Some(to);
@@ -247,9 +189,7 @@ fn assigned(
 
 /// Millionths of KiB/s, as KCL spells KiB/s.
 fn weight(throughput: u64) -> AttributeValue {
-    AttributeValue::n(super::fleet::decimal(
-        i64::try_from(throughput).unwrap_or(i64::MAX),
-    ))
+    AttributeValue::n(super::fleet::decimal(i64::try_from(throughput).unwrap_or(i64::MAX)))
 }
 
 /// The update that leaves this moment, too.
@@ -295,9 +235,7 @@ fn progress(key: &LeaseKey, next: u64, checkpoint: Checkpoint) -> Update {
 
 /// Everything was processed, nobody owns the lease, and these are the children, if they are known.
 fn ended(key: &LeaseKey, next: u64, children: &[ShardId]) -> Update {
-    let update = progress(key, next, Checkpoint::ShardEnd)
-        .remove(name::OWNER)
-        .remove(name::OLD_OWNER);
+    let update = progress(key, next, Checkpoint::ShardEnd).remove(name::OWNER).remove(name::OLD_OWNER);
     match shard_set(key, children) {
         Some(children) => update.set(name::CHILDREN, children),
         None => update,
@@ -358,10 +296,7 @@ fn item(row: &LeaseRow) -> Item {
         (name::ENTITY, Some(AttributeValue::s(LEASE))),
         (name::STREAM, part(stream)),
         (name::SHARD, part(shard)),
-        (
-            name::IDENTITY,
-            row.stream.as_ref().map(|stream| AttributeValue::s(stream.text())),
-        ),
+        (name::IDENTITY, row.stream.as_ref().map(|stream| AttributeValue::s(stream.text()))),
     ]
     .into_iter()
     .filter_map(|(name, value)| Some((name.into(), value?)))

@@ -117,10 +117,7 @@ pub(super) fn millionths(value: &AttributeValue) -> Option<i64> {
 /// Millionths as a decimal, without zeros at its end: as DynamoDB gives it back.
 pub(super) fn decimal(millionths: i64) -> String {
     let sign = if millionths < 0 { "-" } else { "" };
-    let (whole, part) = (
-        millionths.unsigned_abs() / 1_000_000,
-        millionths.unsigned_abs() % 1_000_000,
-    );
+    let (whole, part) = (millionths.unsigned_abs() / 1_000_000, millionths.unsigned_abs() % 1_000_000);
     match part {
         0 => format!("{sign}{whole}"),
         part => {
@@ -144,14 +141,11 @@ fn condition(key_name: &'static str, write: &FleetWrite) -> Condition {
     match write {
         FleetWrite::Report { .. } => Condition::All(Vec::new()),
         FleetWrite::Leave { .. } => Condition::Exists(REPORTED.into()),
-        FleetWrite::Forget { at, .. } => Condition::All(vec![
-            exists(),
-            Condition::Equals(REPORTED.into(), AttributeValue::n(at)),
-        ]),
+        FleetWrite::Forget { at, .. } => {
+            Condition::All(vec![exists(), Condition::Equals(REPORTED.into(), AttributeValue::n(at))])
+        }
         FleetWrite::Lead { seen: None, .. } => Condition::NotExists(key_name.into()),
-        FleetWrite::Lead {
-            seen: Some(version), ..
-        } => Condition::All(vec![exists(), shows(version)]),
+        FleetWrite::Lead { seen: Some(version), .. } => Condition::All(vec![exists(), shows(version)]),
         FleetWrite::Beat { worker, seen, .. } | FleetWrite::StepDown { worker, seen } => {
             Condition::All(vec![
                 exists(),
@@ -171,10 +165,7 @@ fn action(key_name: &'static str, write: &FleetWrite) -> Action {
     match write {
         FleetWrite::Report { worker, at, cpu, .. } => {
             let metric = |values: &[i64]| {
-                let values: Vec<_> = values
-                    .iter()
-                    .map(|value| AttributeValue::n(decimal(*value)))
-                    .collect();
+                let values: Vec<_> = values.iter().map(|value| AttributeValue::n(decimal(*value))).collect();
                 let named = (!values.is_empty()).then(|| (CPU.to_owned(), AttributeValue::L(values)));
                 AttributeValue::M(named.into_iter().collect())
             };
@@ -195,18 +186,12 @@ fn action(key_name: &'static str, write: &FleetWrite) -> Action {
             (key_name.into(), AttributeValue::s(LEADER_KEY)),
             (name::ENTITY.into(), AttributeValue::s(LEADER)),
             (LOCK_OWNER.into(), AttributeValue::s(worker.clone())),
-            (
-                LOCK_LEASE.into(),
-                AttributeValue::s((LEADER_LEASE.0 / 1_000).to_string()),
-            ),
+            (LOCK_LEASE.into(), AttributeValue::s((LEADER_LEASE.0 / 1_000).to_string())),
             (LOCK_VERSION.into(), AttributeValue::s(version.as_str())),
         ])),
         FleetWrite::Beat { version, .. } => Action::Update(
             Update::default()
-                .set(
-                    LOCK_LEASE,
-                    AttributeValue::s((LEADER_LEASE.0 / 1_000).to_string()),
-                )
+                .set(LOCK_LEASE, AttributeValue::s((LEADER_LEASE.0 / 1_000).to_string()))
                 .set(LOCK_VERSION, AttributeValue::s(version.as_str())),
         ),
         FleetWrite::Migrate { worker, at, seen } => Action::Update(state::migrated(worker, *at, seen)),

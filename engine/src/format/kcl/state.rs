@@ -21,11 +21,7 @@ pub(super) fn decode(item: &Item) -> Option<FleetState> {
         Some(AttributeValue::L(steps)) => steps.iter().filter_map(earlier).collect(),
         _ => Vec::new(),
     };
-    Some(FleetState {
-        version,
-        written,
-        before,
-    })
+    Some(FleetState { version, written, before })
 }
 
 fn earlier(value: &AttributeValue) -> Option<FleetStep> {
@@ -59,10 +55,7 @@ pub(super) fn shows(seen: &FleetState) -> Condition {
 pub(super) fn migrated(worker: &WorkerId, at: i64, seen: &FleetState) -> Update {
     let before: Vec<_> = seen.history().iter().map(spelled).collect();
     let update = Update::default()
-        .set(
-            VERSION,
-            AttributeValue::s(FleetVersion::Version3xWithRollback.as_str()),
-        )
+        .set(VERSION, AttributeValue::s(FleetVersion::Version3xWithRollback.as_str()))
         .set(BY, AttributeValue::s(worker.clone()))
         .set(AT, AttributeValue::n(at));
     match before.is_empty() {

@@ -15,24 +15,13 @@ mod writes;
 
 /// An item written as DynamoDB's JSON.
 fn item(json: Value) -> Item {
-    let Value::Object(attributes) = json else {
-        panic!("an item is an object")
-    };
-    attributes
-        .into_iter()
-        .map(|(name, value)| (name.into(), attribute(value)))
-        .collect()
+    let Value::Object(attributes) = json else { panic!("an item is an object") };
+    attributes.into_iter().map(|(name, value)| (name.into(), attribute(value))).collect()
 }
 
 fn attribute(json: Value) -> AttributeValue {
     let (kind, value) = json.as_object().unwrap().iter().next().unwrap();
-    let strings = || {
-        value
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|s| s.as_str().unwrap().to_string())
-    };
+    let strings = || value.as_array().unwrap().iter().map(|s| s.as_str().unwrap().to_string());
     match kind.as_str() {
         "S" => AttributeValue::s(value.as_str().unwrap()),
         "N" => AttributeValue::n(value.as_str().unwrap()),
@@ -43,12 +32,7 @@ fn attribute(json: Value) -> AttributeValue {
         "SS" => AttributeValue::Ss(strings().collect()),
         "L" => AttributeValue::L(value.as_array().unwrap().iter().cloned().map(attribute).collect()),
         "M" => AttributeValue::M(
-            value
-                .as_object()
-                .unwrap()
-                .iter()
-                .map(|(k, v)| (k.clone(), attribute(v.clone())))
-                .collect(),
+            value.as_object().unwrap().iter().map(|(k, v)| (k.clone(), attribute(v.clone()))).collect(),
         ),
         other => panic!("{other}"),
     }
@@ -95,10 +79,7 @@ fn steady_row() -> LeaseRow {
         checkpoint: Checkpoint::At(Position::of(SEQUENCE.parse().unwrap())),
         parents: vec![],
         children: vec![],
-        range: Some(HashRange {
-            start: HashKey(0),
-            end: HashKey((1 << 127) - 1),
-        }),
+        range: Some(HashRange { start: HashKey(0), end: HashKey((1 << 127) - 1) }),
         hands_over: HandsOver::No,
         throughput: Some(12_500_000),
         began: None,
@@ -120,12 +101,7 @@ fn a_row_says_which_stream_it_is_of() {
     let orders = named(json!({"S": text})).unwrap();
     assert_eq!(orders.as_str(), text);
     // Whatever else stands there says nothing, and spoils no lease.
-    for odd in [
-        json!({"S": "orders"}),
-        json!({"S": ""}),
-        json!({"N": "7"}),
-        json!({"B": "x"}),
-    ] {
+    for odd in [json!({"S": "orders"}), json!({"S": ""}), json!({"N": "7"}), json!({"B": "x"})] {
         assert_eq!(named(odd), None);
     }
 }
@@ -148,9 +124,7 @@ fn a_new_child_of_a_merge() {
 
 #[test]
 fn hand_over_end_and_prepared_checkpoint() {
-    let handing = lease(with(
-        json!({"leaseOwner": {"S": "w2"}, "checkpointOwner": {"S": "w1"}}),
-    ));
+    let handing = lease(with(json!({"leaseOwner": {"S": "w2"}, "checkpointOwner": {"S": "w1"}})));
     assert_eq!(handing.owner, Some("w2".into()));
     assert_eq!(handing.actual_owner(), Some(&"w1".into()));
     let ended = lease(with(json!({
@@ -200,18 +174,12 @@ fn a_hand_over_ends_when_another_program_takes_the_lease() {
 
 #[test]
 fn what_is_missing_or_empty_has_a_meaning() {
-    assert_eq!(
-        lease(with(json!({"checkpointSubSequenceNumber": null}))),
-        steady_row()
-    );
+    assert_eq!(lease(with(json!({"checkpointSubSequenceNumber": null}))), steady_row());
     // KCL skips such rows; a person's edit leaves them behind.
     let mut unguarded = steady_row();
     unguarded.counter = 0;
     assert_eq!(lease(with(json!({"leaseCounter": null}))), unguarded);
-    assert_eq!(
-        lease(with(json!({"ownerSwitchesSinceCheckpoint": null}))),
-        steady_row()
-    );
+    assert_eq!(lease(with(json!({"ownerSwitchesSinceCheckpoint": null}))), steady_row());
     let mut no_range = steady_row();
     no_range.range = None;
     for range in [
@@ -221,9 +189,7 @@ fn what_is_missing_or_empty_has_a_meaning() {
     ] {
         assert_eq!(lease(with(range)), no_range);
     }
-    let single = lease(with(
-        json!({"startingHashKey": {"S": "7"}, "endingHashKey": {"S": "7"}}),
-    ));
+    let single = lease(with(json!({"startingHashKey": {"S": "7"}, "endingHashKey": {"S": "7"}})));
     assert_eq!(single.range.unwrap().end, HashKey(7));
     for (text, checkpoint) in [
         ("TRIM_HORIZON", Checkpoint::TrimHorizon),
@@ -231,10 +197,7 @@ fn what_is_missing_or_empty_has_a_meaning() {
         ("AT_TIMESTAMP", Checkpoint::AtTimestamp),
         ("SHARD_END", Checkpoint::ShardEnd),
     ] {
-        assert_eq!(
-            lease(with(json!({"checkpoint": {"S": text}}))).checkpoint,
-            checkpoint
-        );
+        assert_eq!(lease(with(json!({"checkpoint": {"S": text}}))).checkpoint, checkpoint);
     }
 }
 
@@ -249,10 +212,7 @@ fn other_kinds_of_item_are_left_alone() {
                 "sts": {"M": {"C": {"L": [{"N": "41.2"}]}}}, "sup": {"N": "1"}
             }),
         ),
-        (
-            "WORKER_METRIC_STATS",
-            json!({"leaseKey": key, "lut": {"N": "1760000000"}, "sts": {"M": {}}}),
-        ),
+        ("WORKER_METRIC_STATS", json!({"leaseKey": key, "lut": {"N": "1760000000"}, "sts": {"M": {}}})),
         (
             "LEADER",
             json!({
@@ -260,31 +220,17 @@ fn other_kinds_of_item_are_left_alone() {
                 "leaseDuration": {"S": "120000"}, "recordVersionNumber": {"S": "x"}
             }),
         ),
-        (
-            "LEADER",
-            json!({"leaseKey": key, "ownerName": {"S": "w1"}, "recordVersionNumber": {"S": "x"}}),
-        ),
+        ("LEADER", json!({"leaseKey": key, "ownerName": {"S": "w1"}, "recordVersionNumber": {"S": "x"}})),
         (
             "CLIENT_VERSION_MIGRATION",
             json!({"leaseKey": key, "cv": {"S": "CLIENT_VERSION_3X"}, "mb": {"S": "w1"}}),
         ),
-        (
-            "TABLE_MIGRATION",
-            json!({"leaseKey": key, "tm": {"S": "TABLE_MIGRATION_STATUS_DEPLOYED"}}),
-        ),
-        (
-            "STREAM",
-            json!({"leaseKey": key, "entityType": {"S": "STREAM"}, "streamId": {"S": "x"}}),
-        ),
-        (
-            "WHATEVER",
-            with(json!({"leaseKey": key, "entityType": {"S": "WHATEVER"}})),
-        ),
+        ("TABLE_MIGRATION", json!({"leaseKey": key, "tm": {"S": "TABLE_MIGRATION_STATUS_DEPLOYED"}})),
+        ("STREAM", json!({"leaseKey": key, "entityType": {"S": "STREAM"}, "streamId": {"S": "x"}})),
+        ("WHATEVER", with(json!({"leaseKey": key, "entityType": {"S": "WHATEVER"}}))),
     ] {
         let read = Kcl.decode(&item(json));
-        let RowRead::Foreign { key, kind: found, .. } = &read else {
-            panic!("{read:?}")
-        };
+        let RowRead::Foreign { key, kind: found, .. } = &read else { panic!("{read:?}") };
         assert_eq!((key.as_str(), found.as_str()), ("w1", kind), "{read:?}");
     }
 }
@@ -294,34 +240,13 @@ fn what_is_malformed_is_said_in_a_sentence() {
     let number = "expected a whole number from 0 to 2^64 - 1, found";
     let start = "expected a sequence number, TRIM_HORIZON, LATEST, AT_TIMESTAMP or SHARD_END, found";
     for (changes, expected) in [
-        (
-            json!({"leaseKey": null}),
-            "leaseKey: expected a string, found nothing".to_string(),
-        ),
-        (
-            json!({"leaseKey": {"N": "5"}}),
-            "leaseKey: expected a string, found the number 5".into(),
-        ),
-        (
-            json!({"leaseCounter": {"N": "-1"}}),
-            format!("leaseCounter: {number} the number -1"),
-        ),
-        (
-            json!({"leaseCounter": {"S": "1"}}),
-            format!("leaseCounter: {number} the string \"1\""),
-        ),
-        (
-            json!({"checkpoint": null}),
-            format!("checkpoint: {start} nothing"),
-        ),
-        (
-            json!({"checkpoint": {"S": ""}}),
-            format!("checkpoint: {start} the string \"\""),
-        ),
-        (
-            json!({"checkpoint": {"S": "12x"}}),
-            format!("checkpoint: {start} the string \"12x\""),
-        ),
+        (json!({"leaseKey": null}), "leaseKey: expected a string, found nothing".to_string()),
+        (json!({"leaseKey": {"N": "5"}}), "leaseKey: expected a string, found the number 5".into()),
+        (json!({"leaseCounter": {"N": "-1"}}), format!("leaseCounter: {number} the number -1")),
+        (json!({"leaseCounter": {"S": "1"}}), format!("leaseCounter: {number} the string \"1\"")),
+        (json!({"checkpoint": null}), format!("checkpoint: {start} nothing")),
+        (json!({"checkpoint": {"S": ""}}), format!("checkpoint: {start} the string \"\"")),
+        (json!({"checkpoint": {"S": "12x"}}), format!("checkpoint: {start} the string \"12x\"")),
         (
             json!({"checkpointSubSequenceNumber": {"N": "1.5"}}),
             format!("checkpointSubSequenceNumber: {number} the number 1.5"),

@@ -118,9 +118,7 @@ fn checkpoint(item: &Item) -> Result<Checkpoint, String> {
         None => Ok(Checkpoint::TrimHorizon),
         Some(text) if **text == *LATEST => Ok(Checkpoint::Latest),
         Some(text) => {
-            let sequence = text
-                .parse()
-                .map_err(|_| wrong(SEQUENCE, "a sequence number or LATEST", found))?;
+            let sequence = text.parse().map_err(|_| wrong(SEQUENCE, "a sequence number or LATEST", found))?;
             let sub = number(SUB, get(item, SUB))?.unwrap_or(0);
             Ok(Checkpoint::At(Position { sequence, sub }))
         }
@@ -130,9 +128,7 @@ fn checkpoint(item: &Item) -> Result<Checkpoint, String> {
 pub(super) fn condition(change: &Change) -> Condition {
     match change {
         Change::Create(_) => Condition::NotExists(KEY.into()),
-        Change::Take {
-            counter, from, named, ..
-        } => {
+        Change::Take { counter, from, named, .. } => {
             let owner = match from {
                 Some(from) => is(OWNER, AttributeValue::s(from.clone())),
                 None => nothing(OWNER),
@@ -150,12 +146,7 @@ pub(super) fn condition(change: &Change) -> Condition {
         | Change::Checkpoint { guard, .. }
         | Change::End { guard, .. }
         | Change::Release { guard, .. } => held(guard),
-        Change::Reset {
-            counter,
-            owner,
-            checkpoint,
-            ..
-        } => Condition::All(vec![
+        Change::Reset { counter, owner, checkpoint, .. } => Condition::All(vec![
             Condition::Exists(KEY.into()),
             written_at(*counter),
             match owner {
@@ -180,10 +171,9 @@ pub(super) fn condition(change: &Change) -> Condition {
         | Change::Offer { .. }
         | Change::HandOver { .. }
         | Change::Weigh { .. }
-        | Change::SetRange { .. } => Condition::All(vec![
-            Condition::Exists(KEY.into()),
-            Condition::NotExists(KEY.into()),
-        ]),
+        | Change::SetRange { .. } => {
+            Condition::All(vec![Condition::Exists(KEY.into()), Condition::NotExists(KEY.into())])
+        }
     }
 }
 
@@ -235,14 +225,7 @@ pub(super) fn action(change: &Change) -> Action {
     Action::Update(match change {
         Change::Create(row) => return Action::Put(item(row)),
         Change::Delete { .. } => return Action::Delete,
-        Change::Take {
-            next,
-            to,
-            checkpoint,
-            began,
-            stream,
-            ..
-        } => {
+        Change::Take { next, to, checkpoint, began, stream, .. } => {
             let update = stamped(*next)
                 .set(OWNER, AttributeValue::s(to.clone()))
                 .set(OWNER_NAME, AttributeValue::s(to.clone()));
@@ -261,21 +244,18 @@ pub(super) fn action(change: &Change) -> Action {
         Change::Reset { next, to, .. } if to.is_end() => {
             stamped(*next).remove(OWNER).remove(OWNER_NAME).remove(BEGAN)
         }
-        Change::Reset { next, to, .. } => placed(stamped(*next), *to)
-            .remove(OWNER)
-            .remove(OWNER_NAME)
-            .remove(FINISHED)
-            .remove(FINISHED_RFC),
+        Change::Reset { next, to, .. } => {
+            placed(stamped(*next), *to).remove(OWNER).remove(OWNER_NAME).remove(FINISHED).remove(FINISHED_RFC)
+        }
         Change::Name(renaming) => Update::default().set(STREAM, AttributeValue::s(renaming.stream.text())),
         // Its programs read a finished shard, too, until the list of shards lacks the shard: from here on.
-        Change::End { guard, last, .. } => placed(
-            stamped(guard.next),
-            last.map_or(Checkpoint::ShardEnd, Checkpoint::At),
-        )
-        .set(FINISHED, AttributeValue::n(guard.next))
-        .set(FINISHED_RFC, AttributeValue::s(spell_rfc1123(guard.next)))
-        .remove(OWNER)
-        .remove(OWNER_NAME),
+        Change::End { guard, last, .. } => {
+            placed(stamped(guard.next), last.map_or(Checkpoint::ShardEnd, Checkpoint::At))
+                .set(FINISHED, AttributeValue::n(guard.next))
+                .set(FINISHED_RFC, AttributeValue::s(spell_rfc1123(guard.next)))
+                .remove(OWNER)
+                .remove(OWNER_NAME)
+        }
         Change::Release { guard, .. } => stamped(guard.next).remove(OWNER).remove(OWNER_NAME),
         Change::Forget { .. }
         | Change::Claim { .. }

@@ -82,10 +82,7 @@ impl Membership for Kinsumer {
             }
             (MembersOp::ReadLeader, SideRead::Item(item)) => Ok(Reply::Leader(item.map(leader).transpose()?)),
             (MembersOp::ReadShards, SideRead::Item(item)) => Ok(Reply::Shared(item.map(shared).transpose()?)),
-            (op, _) => Err(format!(
-                "expected what answers {:?}, found something else",
-                op.verb()
-            )),
+            (op, _) => Err(format!("expected what answers {:?}, found something else", op.verb())),
         }
     }
 }
@@ -97,20 +94,14 @@ fn at(item: &Item) -> Result<u64, String> {
 fn member(item: &Item) -> Result<Member, String> {
     let found = get(item, ID);
     match text(ID, found)? {
-        Some(id) => Ok(Member {
-            id: WorkerId::new(id.clone()),
-            at: at(item)?,
-        }),
+        Some(id) => Ok(Member { id: WorkerId::new(id.clone()), at: at(item)? }),
         None => Err(wrong(ID, "a string", found)),
     }
 }
 
 fn leader(item: &Item) -> Result<Leader, String> {
     let id = text(ID, get(item, ID))?;
-    Ok(Leader {
-        id: id.cloned().map(WorkerId::new),
-        at: at(item)?,
-    })
+    Ok(Leader { id: id.cloned().map(WorkerId::new), at: at(item)? })
 }
 
 fn shared(item: &Item) -> Result<Shared, String> {
@@ -125,10 +116,7 @@ fn shared(item: &Item) -> Result<Shared, String> {
             .collect::<Result<_, _>>()?,
         other => return Err(wrong(SHARDS, "a list of strings", other)),
     };
-    Ok(Shared {
-        shards,
-        at: at(item)?,
-    })
+    Ok(Shared { shards, at: at(item)? })
 }
 
 fn write(change: &MembersChange) -> (Side, ItemWrite) {
@@ -143,12 +131,9 @@ fn write(change: &MembersChange) -> (Side, ItemWrite) {
             (Side::Members, client(&me.id), always(), Action::Put(item))
         }
         MembersChange::Leave(me) => (Side::Members, client(me), always(), Action::Delete),
-        MembersChange::Reap(member) => (
-            Side::Members,
-            client(&member.id),
-            written_at(member.at),
-            Action::Delete,
-        ),
+        MembersChange::Reap(member) => {
+            (Side::Members, client(&member.id), written_at(member.at), Action::Delete)
+        }
         MembersChange::Lead { me, seen } => {
             let condition = match seen {
                 None => Condition::NotExists(KEY.into()),
@@ -181,10 +166,6 @@ fn write(change: &MembersChange) -> (Side, ItemWrite) {
             (Side::Fleet, metadata(SHARD_CACHE), condition, Action::Put(item))
         }
     };
-    let write = ItemWrite {
-        key,
-        condition,
-        action,
-    };
+    let write = ItemWrite { key, condition, action };
     (side, write)
 }

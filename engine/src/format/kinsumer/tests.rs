@@ -87,10 +87,7 @@ fn rows_that_are_no_leases_say_why() {
             item("Finished", AttributeValue::s("1")),
             "Finished: expected a whole number from 0 to 2^64 - 1, found the string \"1\"",
         ),
-        (
-            item("OwnerID", AttributeValue::n(1)),
-            "OwnerID: expected a string, found the number 1",
-        ),
+        (item("OwnerID", AttributeValue::n(1)), "OwnerID: expected a string, found the number 1"),
     ] {
         let detail = expected.to_owned();
         assert_eq!(Kinsumer.decode(&item), RowRead::Unreadable { key: key(), detail });
@@ -100,10 +97,7 @@ fn rows_that_are_no_leases_say_why() {
 }
 
 fn member(id: &str, seconds: u64) -> Member {
-    Member {
-        id: id.into(),
-        at: seconds * SECOND,
-    }
+    Member { id: id.into(), at: seconds * SECOND }
 }
 
 /// What a write makes of an item.
@@ -117,28 +111,19 @@ fn made(change: MembersChange, item: Option<Item>) -> Option<Option<Item>> {
 
 #[test]
 fn a_member_writes_what_its_programs_write() {
-    let me = Member {
-        id: "a".into(),
-        at: NOON,
-    };
+    let me = Member { id: "a".into(), at: NOON };
     let item = made(MembersChange::Register(me.clone()), None).flatten().unwrap();
     let expected = Item::from([
         ("ID".into(), AttributeValue::s("a")),
         ("LastUpdate".into(), AttributeValue::n(NOON)),
-        (
-            "LastUpdateRFC".into(),
-            AttributeValue::s("Tue, 21 Nov 2023 00:34:00 +0000"),
-        ),
+        ("LastUpdateRFC".into(), AttributeValue::s("Tue, 21 Nov 2023 00:34:00 +0000")),
         ("Name".into(), AttributeValue::s("a")),
     ]);
     assert_eq!(item, expected);
     let list = MembersOp::List { after: None };
     let stranger = Item::from([("ID".into(), AttributeValue::n(1))]);
     let items = [item.clone(), stranger];
-    let page = SideRead::Page {
-        items: &items,
-        last: Some(&items[0]),
-    };
+    let page = SideRead::Page { items: &items, last: Some(&items[0]) };
     match Kinsumer.read(&list, page) {
         Ok(Reply::Members(page)) => {
             assert_eq!((page.members, page.next), (vec![me], Some("a".into())));
@@ -165,32 +150,20 @@ fn leader(item: Option<&Item>) -> Option<Leader> {
 
 #[test]
 fn one_leads_at_a_time() {
-    let lead = |me: &str, at, seen: Option<&Item>| MembersChange::Lead {
-        me: member(me, at),
-        seen: leader(seen),
-    };
+    let lead =
+        |me: &str, at, seen: Option<&Item>| MembersChange::Lead { me: member(me, at), seen: leader(seen) };
     let first = made(lead("a", 10, None), None).flatten();
     let row = leader(first.as_ref()).unwrap();
     assert_eq!((row.id.clone(), row.at), (Some(WorkerId::from("a")), 10 * SECOND));
     // Two that found nobody: one comes first.
     assert_eq!(made(lead("b", 11, None), first.clone()), None);
     let again = made(lead("a", 20, first.as_ref()), first.clone()).flatten();
-    assert_eq!(
-        made(lead("b", 21, first.as_ref()), again.clone()),
-        None,
-        "it lived meanwhile"
-    );
+    assert_eq!(made(lead("b", 21, first.as_ref()), again.clone()), None, "it lived meanwhile");
     let other = made(lead("b", 400, again.as_ref()), again.clone()).flatten();
-    assert_eq!(
-        made(MembersChange::StepDown(member("a", 401)), other.clone()),
-        None
-    );
+    assert_eq!(made(MembersChange::StepDown(member("a", 401)), other.clone()), None);
     let nobody = made(MembersChange::StepDown(member("b", 401)), other).flatten();
     assert_eq!(leader(nobody.as_ref()).unwrap().id, None);
-    assert!(
-        nobody.as_ref().unwrap().contains_key("Name"),
-        "as its programs leave it"
-    );
+    assert!(nobody.as_ref().unwrap().contains_key("Name"), "as its programs leave it");
     assert!(made(lead("c", 402, nobody.as_ref()), nobody).is_some());
     // As programs of other versions spell nobody.
     for nothing in [AttributeValue::Null, AttributeValue::s("")] {
@@ -202,14 +175,8 @@ fn one_leads_at_a_time() {
 
 #[test]
 fn shards_are_shared_out_only_as_they_were_read() {
-    let shared = |at, ids: &[&str]| Shared {
-        shards: ids.iter().map(|id| (*id).into()).collect(),
-        at,
-    };
-    let share = |at, ids: &[&str], seen| MembersChange::Share {
-        shared: shared(at, ids),
-        seen,
-    };
+    let shared = |at, ids: &[&str]| Shared { shards: ids.iter().map(|id| (*id).into()).collect(), at };
+    let share = |at, ids: &[&str], seen| MembersChange::Share { shared: shared(at, ids), seen };
     let item = made(share(10, &["x", "y"], None), None).flatten();
     match Kinsumer.read(&MembersOp::ReadShards, SideRead::Item(item.as_ref())) {
         Ok(Reply::Shared(read)) => assert_eq!(read, Some(shared(10, &["x", "y"]))),
@@ -217,24 +184,14 @@ fn shards_are_shared_out_only_as_they_were_read() {
     }
     assert_eq!(made(share(11, &["z"], None), item.clone()), None);
     let newer = made(share(12, &["y", "z"], Some(10)), item).flatten();
-    assert_eq!(
-        made(share(13, &["x", "y"], Some(10)), newer),
-        None,
-        "an older list"
-    );
+    assert_eq!(made(share(13, &["x", "y"], Some(10)), newer), None, "an older list");
 }
 
 #[test]
 fn tables_are_named_after_the_application() {
     assert_eq!(Kinsumer.leases("app"), "app_checkpoints");
     let sides = Side::ALL.map(|side| (Kinsumer.side("app", side), Membership::key_name(&Kinsumer, side)));
-    assert_eq!(
-        sides,
-        [
-            ("app_clients".to_owned(), "ID"),
-            ("app_metadata".to_owned(), "Key")
-        ]
-    );
+    assert_eq!(sides, [("app_clients".to_owned(), "ID"), ("app_metadata".to_owned(), "Key")]);
 }
 
 /// What DynamoDB has no text for is left out.

@@ -12,12 +12,8 @@ use crate::table::{AttributeValue, Item};
 const SECOND: u64 = 1_000_000_000;
 /// The time of our writes.
 const NOW: u64 = 1_000 * SECOND;
-const NAMES: [(&str, &str); 4] = [
-    ("O", "OwnerID"),
-    ("T", "LastUpdate"),
-    ("S", "SequenceNumber"),
-    ("F", "Finished"),
-];
+const NAMES: [(&str, &str); 4] =
+    [("O", "OwnerID"), ("T", "LastUpdate"), ("S", "SequenceNumber"), ("F", "Finished")];
 
 fn key() -> LeaseKey {
     "shardId-000000000007".into()
@@ -31,10 +27,7 @@ fn item(row: &str) -> Option<Item> {
     let mut item = Format::Kinsumer.key(&key());
     for part in row.split_whitespace() {
         let (short, value) = part.split_once('=').expect("letter and value");
-        let (_, name) = NAMES
-            .into_iter()
-            .find(|(known, _)| *known == short)
-            .expect("one of the letters");
+        let (_, name) = NAMES.into_iter().find(|(known, _)| *known == short).expect("one of the letters");
         let value = match (short, value) {
             (_, "null") => AttributeValue::Null,
             (_, "empty") => AttributeValue::s(""),
@@ -84,29 +77,16 @@ fn take(seen: &str, to: &str) -> Change {
 }
 
 fn guard(seen: &str, holder: &str) -> Guard {
-    Guard {
-        counter: row(seen).counter,
-        next: NOW,
-        holder: holder.into(),
-        next_owner: None,
-    }
+    Guard { counter: row(seen).counter, next: NOW, holder: holder.into(), next_owner: None }
 }
 
 fn commit(seen: &str, holder: &str, to: u64) -> Change {
-    Change::Checkpoint {
-        key: key(),
-        guard: guard(seen, holder),
-        position: Position::of(to.into()),
-    }
+    Change::Checkpoint { key: key(), guard: guard(seen, holder), position: Position::of(to.into()) }
 }
 
 fn renew(seen: &str, holder: &str) -> Change {
     let guard = guard(seen, holder);
-    Change::Renew {
-        key: key(),
-        guard,
-        began: None,
-    }
+    Change::Renew { key: key(), guard, began: None }
 }
 
 fn release(seen: &str, holder: &str) -> Change {
@@ -151,16 +131,8 @@ fn rows_of_kinsumer() {
         ("O=A T=701 S=5", commit("O=A T=701 S=5", "A", 6), "O=A T=1000 S=6"),
         ("O=A T=701 S=6", release("O=A T=701 S=6", "A"), "T=1000 S=6"),
         // Nobody owns these.
-        (
-            "O=null T=999 S=5",
-            take("O=null T=999 S=5", "B"),
-            "O=B T=1000 S=5",
-        ),
-        (
-            "O=empty T=999 S=5",
-            take("O=empty T=999 S=5", "B"),
-            "O=B T=1000 S=5",
-        ),
+        ("O=null T=999 S=5", take("O=null T=999 S=5", "B"), "O=B T=1000 S=5"),
+        ("O=empty T=999 S=5", take("O=empty T=999 S=5", "B"), "O=B T=1000 S=5"),
         ("S=LATEST", take("S=LATEST", "B"), "O=B T=1000 S=LATEST"),
         // Our own row of before.
         ("O=A T=999", take("O=A T=999", "A"), "O=A T=1000"),
@@ -173,16 +145,8 @@ fn rows_of_kinsumer() {
         // An owner without anything to commit says that it lives.
         ("O=A T=600 S=5", renew("O=A T=600 S=5", "A"), "O=A T=1000 S=5"),
         // What is finished stays so, even if it is read again.
-        (
-            "O=A T=701 S=7 F=900",
-            commit("O=A T=701 S=7 F=900", "A", 8),
-            "O=A T=1000 S=8 F=900",
-        ),
-        (
-            "O=A T=701 S=null",
-            release("O=A T=701 S=null", "A"),
-            "T=1000 S=null",
-        ),
+        ("O=A T=701 S=7 F=900", commit("O=A T=701 S=7 F=900", "A", 8), "O=A T=1000 S=8 F=900"),
+        ("O=A T=701 S=null", release("O=A T=701 S=null", "A"), "T=1000 S=null"),
         // A commit that was late: another one of ours came between.
         ("O=A T=900 S=8", commit("O=A T=701 S=5", "A", 6), "refused"),
     ] {
@@ -195,28 +159,12 @@ fn rows_of_kinsumer() {
 fn ends_of_kinsumer() {
     let finished = Change::Create(Box::new(LeaseRow::new(key(), Checkpoint::ShardEnd)));
     for (before, change, expected) in [
-        (
-            "O=A T=701 S=9 F=null",
-            finish("O=A T=701 S=9 F=null", "A", Some(9)),
-            "T=1000 S=9 F=1000",
-        ),
+        ("O=A T=701 S=9 F=null", finish("O=A T=701 S=9 F=null", "A", Some(9)), "T=1000 S=9 F=1000"),
         // With the end comes what was read since the last commit: who takes the row before the leader drops the shard goes on after it.
-        (
-            "O=A T=701 S=5",
-            finish("O=A T=701 S=5", "A", Some(9)),
-            "T=1000 S=9 F=1000",
-        ),
-        (
-            "O=A T=701 S=null",
-            finish("O=A T=701 S=null", "A", Some(9)),
-            "T=1000 S=9 F=1000",
-        ),
+        ("O=A T=701 S=5", finish("O=A T=701 S=5", "A", Some(9)), "T=1000 S=9 F=1000"),
+        ("O=A T=701 S=null", finish("O=A T=701 S=null", "A", Some(9)), "T=1000 S=9 F=1000"),
         // Nothing was ever read: nothing follows on the tip of a closed shard.
-        (
-            "O=A T=701 S=null",
-            finish("O=A T=701 S=null", "A", None),
-            "T=1000 S=LATEST F=1000",
-        ),
+        ("O=A T=701 S=null", finish("O=A T=701 S=null", "A", None), "T=1000 S=LATEST F=1000"),
         ("-", finished, "T=0 S=LATEST F=0"),
     ] {
         assert_eq!(after(before, &change), expected, "{before}: {change:?}");
@@ -226,11 +174,7 @@ fn ends_of_kinsumer() {
 #[test]
 fn rows_say_how_far_a_shard_was_read() {
     for (text, owner, checkpoint) in [
-        (
-            "O=A T=1 S=5 F=null",
-            Some("A"),
-            Checkpoint::At(Position::of(5.into())),
-        ),
+        ("O=A T=1 S=5 F=null", Some("A"), Checkpoint::At(Position::of(5.into()))),
         ("T=1 S=null", None, Checkpoint::TrimHorizon),
         ("O=null T=1", None, Checkpoint::TrimHorizon),
         ("O=empty T=1 S=empty", None, Checkpoint::TrimHorizon),
@@ -238,10 +182,6 @@ fn rows_say_how_far_a_shard_was_read() {
         ("O=A T=1 S=5 F=1", Some("A"), Checkpoint::ShardEnd),
     ] {
         let row = row(text);
-        assert_eq!(
-            (row.owner, row.checkpoint),
-            (owner.map(Into::into), checkpoint),
-            "{text}"
-        );
+        assert_eq!((row.owner, row.checkpoint), (owner.map(Into::into), checkpoint), "{text}");
     }
 }

@@ -136,13 +136,7 @@ impl Reader {
             (Reason::Gap, None) => false,
             _ => enough(1),
         };
-        self.doubts.remember(Doubt {
-            reason,
-            since,
-            answers,
-            believed,
-            first,
-        });
+        self.doubts.remember(Doubt { reason, since, answers, believed, first });
         if believed {
             return None;
         }
@@ -181,18 +175,8 @@ impl Reader {
                 let first = Some(first);
                 Some((Reason::Gap, Doubtful::Gap { at, first }))
             }
-            Event::Disorder {
-                before,
-                first,
-                last,
-                inside,
-            } => {
-                let why = Doubtful::Disorder {
-                    before,
-                    first,
-                    last,
-                    inside,
-                };
+            Event::Disorder { before, first, last, inside } => {
+                let why = Doubtful::Disorder { before, first, last, inside };
                 Some((Reason::Disorder, why))
             }
             _ => None,

@@ -44,12 +44,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    pub(super) const NEW: Size = Size {
-        limit: FIRST,
-        failed: u32::MAX,
-        failing: false,
-        each: 0,
-    };
+    pub(super) const NEW: Size = Size { limit: FIRST, failed: u32::MAX, failing: false, each: 0 };
 
     pub(super) fn limit(&self, cfg: &ReaderConfig) -> u32 {
         let records = self.in_a_second(cfg);

@@ -20,25 +20,17 @@ pub(super) struct Case {
 }
 
 pub(super) fn cases() -> impl Strategy<Value = Case> {
-    let cfg = (
-        1u32..9,
-        200u64..400,
-        0u64..3_000,
-        100u64..20_000,
-        1u64..2_000,
-        1u32..5,
-    )
-        .prop_map(
-            |(max_records, min, idle, bytes_per_second, buffer_bytes, buffer_batches)| ReaderConfig {
-                max_records,
-                min_interval: Span::from_millis(min),
-                idle_interval: Span::from_millis(idle),
-                bytes_per_second,
-                buffer_bytes,
-                buffer_batches,
-                ..ReaderConfig::default()
-            },
-        );
+    let cfg = (1u32..9, 200u64..400, 0u64..3_000, 100u64..20_000, 1u64..2_000, 1u32..5).prop_map(
+        |(max_records, min, idle, bytes_per_second, buffer_bytes, buffer_batches)| ReaderConfig {
+            max_records,
+            min_interval: Span::from_millis(min),
+            idle_interval: Span::from_millis(idle),
+            bytes_per_second,
+            buffer_bytes,
+            buffer_batches,
+            ..ReaderConfig::default()
+        },
+    );
     let spacing = prop_oneof![Just(0u64), 1u64..3_000];
     let work = prop_oneof![Just(0u64), 1u64..2_000, Just(400_000u64)];
     (any::<u64>(), 0u64..150, 0u64..4, 0u64..400, spacing, work, cfg).prop_map(

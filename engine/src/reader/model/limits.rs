@@ -12,10 +12,7 @@ impl World {
         assert_eq!(self.reader.wake_at(&self.case.cfg), Mono::NEVER);
         let cfg = &self.case.cfg;
         for calls in self.iterator_calls.windows(2) {
-            assert!(
-                calls[1].since(calls[0]) >= cfg.min_interval,
-                "GetIterator too soon"
-            );
+            assert!(calls[1].since(calls[0]) >= cfg.min_interval, "GetIterator too soon");
         }
         for (n, (begin, _)) in self.record_calls.iter().enumerate() {
             let mut bytes = 0;

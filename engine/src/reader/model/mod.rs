@@ -75,11 +75,7 @@ struct World {
 }
 
 fn refused(why: Why) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: String::new(),
-    })
+    Outcome::Refused(Refusal { why, current: None, detail: String::new() })
 }
 
 impl World {
@@ -206,16 +202,11 @@ impl World {
         };
         assert!(!matches!(self.work, Work::Out { .. }), "two batches at a time");
         let payload = self.held[&front.batch];
-        let skipped = (payload.from..payload.to)
-            .take_while(|n| Some(self.parts[*n].at) <= front.after)
-            .count();
+        let skipped =
+            (payload.from..payload.to).take_while(|n| Some(self.parts[*n].at) <= front.after).count();
         let from = payload.from + skipped;
         assert!(from < payload.to, "nothing to hand over in {front:?}");
-        assert!(
-            from <= self.frontier,
-            "skips {:?}",
-            &self.parts[self.frontier..from]
-        );
+        assert!(from <= self.frontier, "skips {:?}", &self.parts[self.frontier..from]);
         assert!(from >= self.floor, "processed before reading began");
         assert_eq!(front.last, self.parts[payload.to - 1].at);
         self.frontier = self.frontier.max(payload.to);
@@ -306,10 +297,7 @@ impl World {
         self.now = next;
         if next == wake {
             let wanted = self.reader.next(next, &self.case.cfg).is_some();
-            assert!(
-                wanted || self.reader.wake_at(&self.case.cfg) > next,
-                "woken for nothing"
-            );
+            assert!(wanted || self.reader.wake_at(&self.case.cfg) > next, "woken for nothing");
         } else if next == answer {
             if let Some((op, want, _)) = self.flight.take() {
                 self.answer(op, want);
@@ -412,10 +400,7 @@ impl World {
         let place = self.index(|part| part.arrival.0 / 1_000 >= at as u64);
         if let Some(taken) = &mut self.since {
             let first = taken.is_none();
-            assert!(
-                taken.is_none_or(|taken| at <= taken),
-                "begins later than it began"
-            );
+            assert!(taken.is_none_or(|taken| at <= taken), "begins later than it began");
             *taken = Some(at);
             if first {
                 self.frontier = place;
@@ -464,11 +449,8 @@ impl World {
 
     /// The children that an answer names: none or one of two, now and then.
     fn children(&mut self) -> Vec<ChildShard> {
-        let child = |id: &str| ChildShard {
-            id: id.into(),
-            parents: vec!["shard".into()],
-            range: HashRange::ALL,
-        };
+        let child =
+            |id: &str| ChildShard { id: id.into(), parents: vec!["shard".into()], range: HashRange::ALL };
         match self.below(5) {
             0 => Vec::new(),
             1 => vec![child("one")],

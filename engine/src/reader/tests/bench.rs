@@ -61,26 +61,15 @@ pub(super) fn empty(behind_ms: u64) -> Fetched {
 
 /// An answer that claims the end of the shard, and brings nothing.
 pub(super) fn last_answer(children: &[ChildShard]) -> Fetched {
-    Fetched {
-        end: Some(children.to_vec()),
-        ..empty(0)
-    }
+    Fetched { end: Some(children.to_vec()), ..empty(0) }
 }
 
 pub(super) fn refused(why: Why) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: String::new(),
-    })
+    Outcome::Refused(Refusal { why, current: None, detail: String::new() })
 }
 
 pub(super) fn child(id: &str) -> ChildShard {
-    ChildShard {
-        id: id.into(),
-        parents: vec!["shard".into()],
-        range: HashRange::ALL,
-    }
+    ChildShard { id: id.into(), parents: vec!["shard".into()], range: HashRange::ALL }
 }
 
 impl Bench {

@@ -10,11 +10,7 @@ use crate::time::Span;
 
 /// A number as AWS gives it, of a record of this shard.
 fn number_of(shard: u64, n: u64) -> Position {
-    Position::of(SequenceNumber::from_words([
-        2 << 56 | (shard & 0xf) << 16,
-        n,
-        shard << 4 | 2,
-    ]))
+    Position::of(SequenceNumber::from_words([2 << 56 | (shard & 0xf) << 16, n, shard << 4 | 2]))
 }
 
 /// Answers that say the same, each from a new iterator at the same place: how many are refused, for how long, and what the last one is taken
@@ -46,60 +42,34 @@ fn records_from_before_the_place_are_not_taken_until_answers_have_said_the_same_
     };
     let (before, first, last) = (Some(pos(12)), Some(pos(2)), Some(pos(7)));
     let inside = false;
-    let why = Doubtful::Disorder {
-        before,
-        first,
-        last,
-        inside,
-    };
+    let why = Doubtful::Disorder { before, first, last, inside };
     let mut bench = ready();
     let answers = 1;
-    assert_eq!(
-        bench.answer(records(pos(2), pos(7), 10)),
-        Some(Event::Doubted { why, answers })
-    );
+    assert_eq!(bench.answer(records(pos(2), pos(7), 10)), Some(Event::Doubted { why, answers }));
     bench.asks_for(IteratorFrom::After(pos(12)));
     assert_eq!(bench.again(records(pos(13), pos(14), 10)), None);
     assert_eq!(bench.process_front().last, pos(14));
 
     let mut bench = ready();
     let (refused, waited, event) = believed(&mut bench, &records(pos(2), pos(7), 10));
-    let disorder = Event::Disorder {
-        before,
-        first,
-        last,
-        inside,
-    };
+    let disorder = Event::Disorder { before, first, last, inside };
     assert_eq!(event, Some(disorder));
     assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
-    assert_eq!(
-        bench.process_front().after,
-        None,
-        "what was processed is not told from what was not"
-    );
+    assert_eq!(bench.process_front().after, None, "what was processed is not told from what was not");
     assert_eq!(bench.reader.watermark(), Some(pos(12)), "never goes back");
     bench.wait();
     // It is known by now.
-    assert!(matches!(
-        bench.answer(records(pos(8), pos(8), 10)),
-        Some(Event::Disorder { .. })
-    ));
+    assert!(matches!(bench.answer(records(pos(8), pos(8), 10)), Some(Event::Disorder { .. })));
     assert!(bench.reader.front().is_some());
 }
 
 #[test]
 fn a_record_to_start_at_is_missing_when_answers_have_said_so_for_the_lag() {
     let (at, first) = (part(3, 1), pos(7));
-    let why = Doubtful::Gap {
-        at,
-        first: Some(first),
-    };
+    let why = Doubtful::Gap { at, first: Some(first) };
     let mut bench = Bench::ready(Start::At(at));
     let answers = 1;
-    assert_eq!(
-        bench.answer(records(pos(7), pos(9), 10)),
-        Some(Event::Doubted { why, answers })
-    );
+    assert_eq!(bench.answer(records(pos(7), pos(9), 10)), Some(Event::Doubted { why, answers }));
     bench.asks_for(IteratorFrom::At(at));
     assert_eq!(bench.again(records(pos(3), pos(9), 10)), None);
     assert_eq!(bench.process_front().after, Some(at));
@@ -127,10 +97,7 @@ fn the_tip_is_not_where_a_checkpoint_is() {
 
     let mut bench = Bench::ready(Start::At(at));
     let (refused, waited, event) = believed(&mut bench, &empty(0));
-    assert_eq!(
-        event, None,
-        "the stream has forgotten that record, and has no other"
-    );
+    assert_eq!(event, None, "the stream has forgotten that record, and has no other");
     assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
     bench.wait();
     assert!(matches!(bench.answer(later(7)), Some(Event::Doubted { .. })));
@@ -166,11 +133,7 @@ fn an_empty_answer_neither_confirms_nor_denies_that_a_later_record_comes_first()
     assert_eq!(taken_after(std::iter::repeat_n(gap.clone(), 9)), Some(6));
     assert_eq!(with(5, empty(0)), Some(7), "the sixth of these is empty");
     assert_eq!(with(5, last_answer(&[child("a")])), Some(7));
-    assert_eq!(
-        with(2, empty(0)),
-        Some(6),
-        "the answers before the empty one count"
-    );
+    assert_eq!(with(2, empty(0)), Some(6), "the answers before the empty one count");
     let turns = (0..20).map(|n| if n % 2 == 0 { gap.clone() } else { empty(0) });
     assert_eq!(taken_after(turns), Some(7));
 }
@@ -179,11 +142,7 @@ fn an_empty_answer_neither_confirms_nor_denies_that_a_later_record_comes_first()
 fn records_are_missing_before_a_record_with_which_two_answers_begin() {
     let answers = [7, 7, 7, 7, 7, 40, 7, 7].map(later);
     assert_eq!(taken_after(answers.into_iter()), Some(8), "40 stands alone");
-    assert_eq!(
-        taken_after((7..30).map(later)),
-        Some(11),
-        "the stream forgets all the time"
-    );
+    assert_eq!(taken_after((7..30).map(later)), Some(11), "the stream forgets all the time");
     assert_eq!(taken_after((7..30).rev().map(later)), None);
 }
 
@@ -197,16 +156,10 @@ fn a_gap_before_one_record_proves_no_gap_before_a_later_one() {
         bench
     };
     let mut bench = ready();
-    assert!(
-        matches!(bench.again(later(7)), Some(Event::Trimmed { .. })),
-        "as before"
-    );
+    assert!(matches!(bench.again(later(7)), Some(Event::Trimmed { .. })), "as before");
     let mut bench = ready();
     let event = bench.again(later(9));
-    assert!(
-        matches!(event, Some(Event::Doubted { answers: 1, .. })),
-        "{event:?}"
-    );
+    assert!(matches!(event, Some(Event::Doubted { answers: 1, .. })), "{event:?}");
 }
 
 #[test]
@@ -260,11 +213,7 @@ fn numbers_of_another_shard_are_not_taken_until_answers_have_had_such_numbers_fo
         bench.asks_for(IteratorFrom::TrimHorizon);
         bench.iterate(Outcome::Applied(Reply::Iterator));
     };
-    for wrong in [
-        records(theirs, theirs, 1),
-        records(ours, theirs, 1),
-        records(theirs, ours, 1),
-    ] {
+    for wrong in [records(theirs, theirs, 1), records(ours, theirs, 1), records(theirs, ours, 1)] {
         let mut bench = ready();
         refuses(&mut bench, wrong);
         assert_eq!(bench.answer(records(ours, ours, 1)), None);
@@ -281,10 +230,7 @@ fn numbers_of_another_shard_are_not_taken_until_answers_have_had_such_numbers_fo
 fn children_of_another_shard_are_no_end_of_this_one() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     let end = |parent: &str| Fetched {
-        end: Some(vec![ChildShard {
-            parents: vec![parent.into()],
-            ..child("c")
-        }]),
+        end: Some(vec![ChildShard { parents: vec![parent.into()], ..child("c") }]),
         ..empty(0)
     };
     let (why, answers) = (Doubtful::Foreign { of: None }, 1);

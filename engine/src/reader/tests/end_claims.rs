@@ -11,11 +11,7 @@ use crate::time::{Mono, Span};
 fn an_end_is_believed_when_a_second_answer_claims_it() {
     let children = [child("a"), child("b")];
     let mut bench = Bench::ready(Start::TrimHorizon);
-    let last = Fetched {
-        end: Some(children.to_vec()),
-        behind_ms: 0,
-        ..records(pos(1), pos(1), 1)
-    };
+    let last = Fetched { end: Some(children.to_vec()), behind_ms: 0, ..records(pos(1), pos(1), 1) };
     assert_eq!(bench.answer(last), None);
     let waited = bench.wait();
     assert!(waited <= bench.cfg.min_interval, "asked for at once: {waited:?}");
@@ -38,10 +34,7 @@ fn two_weak_claims_of_an_end_lie_apart() {
 fn claims_until_end(bench: &mut Bench) -> Mono {
     let pause = Span::from_secs(1);
     loop {
-        assert!(
-            bench.wait() <= pause,
-            "an open shard is asked often enough to deny the claim"
-        );
+        assert!(bench.wait() <= pause, "an open shard is asked often enough to deny the claim");
         let event = bench.again(last_answer(&[]));
         if event == Some(Event::EndOfShard) {
             return bench.now;
@@ -63,10 +56,7 @@ fn an_open_shard_denies_a_weak_claim_before_the_next_one() {
     }
     assert!(!bench.reader.is_end_claimed());
     bench.wait();
-    assert!(matches!(
-        bench.answer(last_answer(&[])),
-        Some(Event::WeakEnd { .. })
-    ));
+    assert!(matches!(bench.answer(last_answer(&[])), Some(Event::WeakEnd { .. })));
 }
 
 #[test]
@@ -84,11 +74,7 @@ fn records_take_the_claim_of_an_end_back_and_empty_answers_do_not() {
     let children = [child("a")];
     let mut bench = Bench::ready(Start::TrimHorizon);
     assert_eq!(bench.answer(last_answer(&children)), None);
-    assert_eq!(
-        bench.again(empty(9)),
-        None,
-        "the service looks for records on the way"
-    );
+    assert_eq!(bench.again(empty(9)), None, "the service looks for records on the way");
     bench.wait();
     assert_eq!(bench.answer(last_answer(&children)), Some(Event::EndOfShard));
 
@@ -161,10 +147,7 @@ fn ends_with(answers: &[&[&str]]) -> Option<Vec<ChildShard>> {
             0 => bench.answer(claim(ids)),
             _ => bench.again(claim(ids)),
         };
-        assert!(
-            matches!(event, None | Some(Event::WeakEnd { .. })),
-            "answer {n} of {answers:?}"
-        );
+        assert!(matches!(event, None | Some(Event::WeakEnd { .. })), "answer {n} of {answers:?}");
         assert_eq!(bench.reader.finished(), None, "answer {n} of {answers:?}");
         bench.wait();
     }
@@ -179,11 +162,7 @@ fn children_are_believed_when_two_answers_name_the_same_ones() {
     assert_eq!(ends_with(&[&["a", "b"], &["b", "a"]]).map(|it| it.len()), Some(2));
     for wrong in [&["a", "a"][..], &["x", "b"], &["a", "b", "x"], &[]] {
         let right = &["a", "b"][..];
-        assert_eq!(
-            ends_with(&[wrong, right]),
-            None,
-            "{wrong:?}, and nothing says it again"
-        );
+        assert_eq!(ends_with(&[wrong, right]), None, "{wrong:?}, and nothing says it again");
         assert_eq!(ends_with(&[wrong, right, right]), Some(both.clone()));
         if !wrong.is_empty() {
             assert_eq!(ends_with(&[right, wrong]), None);
@@ -191,42 +170,23 @@ fn children_are_believed_when_two_answers_name_the_same_ones() {
         }
     }
     let twice = ends_with(&[&["a", "b"], &["a", "a", "b"]]);
-    assert_eq!(
-        twice.map(|it| it.len()),
-        Some(3),
-        "the same children, one of them twice"
-    );
+    assert_eq!(twice.map(|it| it.len()), Some(3), "the same children, one of them twice");
 }
 
 #[test]
 fn a_listing_must_show_children_that_answers_do_not_name_or_not_all() {
     assert_eq!(ends_with(&[&["a"], &["a"]]), Some(vec![]), "one of two");
-    assert_eq!(
-        ends_with(&[&["a"], &["a", "a"]]),
-        Some(vec![]),
-        "one of two, twice"
-    );
+    assert_eq!(ends_with(&[&["a"], &["a", "a"]]), Some(vec![]), "one of two, twice");
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.answer(last_answer(&[]));
     assert_eq!(bench.again(last_answer(&[child("a")])), None);
     claims_until_end(&mut bench);
-    assert_eq!(
-        bench.reader.finished(),
-        Some(&[][..]),
-        "no second answer names a child"
-    );
-    let merged = ChildShard {
-        parents: vec!["shard".into(), "other".into()],
-        ..child("a")
-    };
+    assert_eq!(bench.reader.finished(), Some(&[][..]), "no second answer names a child");
+    let merged = ChildShard { parents: vec!["shard".into(), "other".into()], ..child("a") };
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.answer(last_answer(std::slice::from_ref(&merged)));
     bench.again(last_answer(std::slice::from_ref(&merged)));
-    assert_eq!(
-        bench.reader.finished(),
-        Some(&[merged][..]),
-        "the one it was merged into"
-    );
+    assert_eq!(bench.reader.finished(), Some(&[merged][..]), "the one it was merged into");
 }
 
 #[test]
@@ -256,8 +216,5 @@ fn a_rewind_forgets_a_claim_and_its_pause() {
     assert!(bench.wait() < STREAM_LAG);
     bench.again(records(pos(1), pos(1), 1));
     bench.wait();
-    assert!(matches!(
-        bench.answer(last_answer(&[])),
-        Some(Event::WeakEnd { .. })
-    ));
+    assert!(matches!(bench.answer(last_answer(&[])), Some(Event::WeakEnd { .. })));
 }

@@ -20,11 +20,7 @@ fn a_checkpoint_decides_where_reading_begins() {
     for (checkpoint, began, start) in [
         (Checkpoint::TrimHorizon, Some(time), Some(Start::TrimHorizon)),
         (Checkpoint::Latest, Some(time), Some(Start::Since(time))),
-        (
-            Checkpoint::AtTimestamp,
-            Some(time),
-            Some(Start::AtTimestamp(time)),
-        ),
+        (Checkpoint::AtTimestamp, Some(time), Some(Start::AtTimestamp(time))),
         (Checkpoint::AtTimestamp, None, Some(Start::TrimHorizon)),
         (Checkpoint::At(pos(3)), Some(time), Some(Start::At(pos(3)))),
         (Checkpoint::ShardEnd, Some(time), None),
@@ -37,11 +33,7 @@ fn a_checkpoint_decides_where_reading_begins() {
 fn an_iterator_is_used_by_the_command_that_brought_it() {
     let mut bench = Bench::new(Start::TrimHorizon);
     assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::TrimHorizon)));
-    assert_eq!(
-        bench.next(),
-        Some(Want::GetIterator(IteratorFrom::TrimHorizon)),
-        "until sent"
-    );
+    assert_eq!(bench.next(), Some(Want::GetIterator(IteratorFrom::TrimHorizon)), "until sent");
     bench.iterate(Outcome::Applied(Reply::Iterator));
     for via in 1..5 {
         bench.wait();
@@ -74,10 +66,7 @@ fn calls_are_paced_from_emission_by_interval_bytes_and_idleness() {
     bench.answer(records(pos(2), pos(2), 1_900_000));
     assert_eq!(bench.wait(), Span(1_050_001), "a large answer fills a second");
 
-    let at_tip = Fetched {
-        behind_ms: 0,
-        ..records(pos(3), pos(3), 10)
-    };
+    let at_tip = Fetched { behind_ms: 0, ..records(pos(3), pos(3), 10) };
     bench.answer(at_tip);
     assert_eq!(bench.wait(), Span::from_secs(1));
     bench.answer(empty(0));
@@ -112,10 +101,7 @@ fn fetching_stops_at_the_budget_of_bytes_but_a_batch_larger_than_it_is_no_deadlo
     bench.cfg.buffer_bytes = 0;
     bench.process_front();
     bench.wait();
-    assert!(
-        bench.next().is_some(),
-        "with nothing buffered there is always room"
-    );
+    assert!(bench.next().is_some(), "with nothing buffered there is always room");
 }
 
 #[test]
@@ -138,10 +124,7 @@ fn a_failed_call_is_repeated_with_the_same_iterator_after_a_growing_backoff() {
         pauses.push(again_in);
     }
     for (n, pause) in pauses.iter().enumerate().take(5) {
-        assert!(
-            *pause >= RETRY_MIN.times(1 << n) && *pause <= RETRY_MIN.times(2 << n),
-            "{pauses:?}"
-        );
+        assert!(*pause >= RETRY_MIN.times(1 << n) && *pause <= RETRY_MIN.times(2 << n), "{pauses:?}");
     }
     assert!(pauses[7] >= RETRY_MAX.per(2));
 
@@ -181,10 +164,7 @@ fn only_the_first_expiry_in_a_row_is_free() {
         bench.iterate(Outcome::Applied(Reply::Iterator));
         sum = sum + again_in(bench.fetch(refused(Why::Expired)));
     }
-    assert!(
-        sum >= Span::from_secs(10),
-        "an iterator that never works is no storm: {sum}"
-    );
+    assert!(sum >= Span::from_secs(10), "an iterator that never works is no storm: {sum}");
 }
 
 #[test]
@@ -218,10 +198,7 @@ fn a_moment_of_the_future_is_left_for_an_earlier_one_and_a_configured_time_is_wa
     for (tried, next) in [(0, 1_000), (1_000, 3_000), (3_000, 7_000)] {
         bench.asks_for(IteratorFrom::AtTimestamp(at(tried)));
         let event = bench.iterate(refused(Why::Invalid));
-        assert!(
-            matches!(event, Some(Event::Early { at: refused, .. }) if refused == at(tried)),
-            "{event:?}"
-        );
+        assert!(matches!(event, Some(Event::Early { at: refused, .. }) if refused == at(tried)), "{event:?}");
         assert_eq!(bench.reader.began_earlier(), Some(at(next)));
         bench.asks_for(IteratorFrom::AtTimestamp(at(next)));
     }
@@ -285,11 +262,7 @@ fn records_up_to_the_checkpoint_are_filtered_by_position() {
 
     let mut bench = Bench::ready(Start::At(part(3, 1)));
     bench.answer(records(pos(3), pos(5), 10));
-    assert_eq!(
-        bench.process_front().after,
-        Some(part(3, 1)),
-        "later parts of record 3 may be left"
-    );
+    assert_eq!(bench.process_front().after, Some(part(3, 1)), "later parts of record 3 may be left");
 }
 
 #[test]
@@ -307,25 +280,14 @@ fn the_watermark_follows_partial_acks_and_a_redelivery_begins_after_it() {
     assert_eq!(bench.reader.watermark(), Some(pos(3)));
     assert!(!bench.reader.processed(op(3)), "another batch is out");
     assert!(bench.reader.returned(op(2)));
-    assert_eq!(
-        bench.reader.front().map(|b| (b.batch, b.after)),
-        Some((op(2), Some(pos(3))))
-    );
+    assert_eq!(bench.reader.front().map(|b| (b.batch, b.after)), Some((op(2), Some(pos(3)))));
 
     bench.reader.delivered();
     bench.reader.processed_through(pos(8));
     assert_eq!(bench.reader.watermark(), Some(pos(5)), "8 was never handed over");
-    assert_eq!(
-        bench.reader.buffered_batches(),
-        2,
-        "the payload is in memory as long as it is out"
-    );
+    assert_eq!(bench.reader.buffered_batches(), 2, "the payload is in memory as long as it is out");
     assert!(bench.reader.returned(op(2)));
-    assert_eq!(
-        bench.process_front().batch,
-        op(3),
-        "nothing of the first batch is left"
-    );
+    assert_eq!(bench.process_front().batch, op(3), "nothing of the first batch is left");
     assert_eq!(bench.reader.watermark(), Some(pos(9)));
 }
 
@@ -334,11 +296,7 @@ fn a_shard_is_finished_when_its_end_was_fetched_and_all_was_processed() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     let children = vec![child("a"), child("b")];
     let end = Some(children.clone());
-    let event = bench.answer(Fetched {
-        end,
-        behind_ms: 0,
-        ..records(pos(1), pos(1), 1)
-    });
+    let event = bench.answer(Fetched { end, behind_ms: 0, ..records(pos(1), pos(1), 1) });
     assert_eq!(event, None, "one answer proves no end");
     assert_eq!(bench.again(last_answer(&children)), Some(Event::EndOfShard));
     assert_eq!(bench.reader.finished(), None);
@@ -349,22 +307,15 @@ fn a_shard_is_finished_when_its_end_was_fetched_and_all_was_processed() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.answer(last_answer(&children));
     bench.again(last_answer(&children));
-    assert_eq!(
-        bench.reader.finished(),
-        Some(&children[..]),
-        "two empty answers end a shard without records"
-    );
+    assert_eq!(bench.reader.finished(), Some(&children[..]), "two empty answers end a shard without records");
 }
 
 #[test]
 fn a_rewind_reads_the_unprocessed_again_and_forgets_the_end() {
     let mut bench = Bench::ready(Start::Since(Wall(5)));
     bench.answer(records(pos(1), pos(5), 10));
-    let event = bench.answer(Fetched {
-        end: Some(vec![child("a")]),
-        behind_ms: 0,
-        ..records(pos(6), pos(9), 10)
-    });
+    let event =
+        bench.answer(Fetched { end: Some(vec![child("a")]), behind_ms: 0, ..records(pos(6), pos(9), 10) });
     assert_eq!(event, None);
     let event = bench.again(last_answer(&[child("a")]));
     assert_eq!(event, Some(Event::EndOfShard));
@@ -380,13 +331,7 @@ fn a_rewind_reads_the_unprocessed_again_and_forgets_the_end() {
     let late = bench.send();
     bench.reader.rewind();
     assert_eq!(bench.next(), None, "the command in flight ends first");
-    assert_eq!(
-        bench.done(
-            late,
-            Outcome::Applied(Reply::Records(records(pos(6), pos(9), 10)))
-        ),
-        None
-    );
+    assert_eq!(bench.done(late, Outcome::Applied(Reply::Records(records(pos(6), pos(9), 10)))), None);
     assert_eq!(bench.reader.front(), None);
     bench.asks_for(IteratorFrom::At(pos(5)));
     bench.iterate(Outcome::Applied(Reply::Iterator));
@@ -407,18 +352,9 @@ fn an_answer_without_a_last_position_is_fetched_again() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.answer(records(pos(5), pos(9), 10));
     bench.process_front();
-    let unplaced = Fetched {
-        last: None,
-        ..records(pos(10), pos(10), 10)
-    };
-    assert!(matches!(
-        bench.answer(unplaced),
-        Some(Event::Disorder { last: None, .. })
-    ));
+    let unplaced = Fetched { last: None, ..records(pos(10), pos(10), 10) };
+    assert!(matches!(bench.answer(unplaced), Some(Event::Disorder { last: None, .. })));
     assert_eq!(bench.reader.front(), None);
     bench.wait();
-    assert!(
-        matches!(bench.next(), Some(Want::GetRecords { via, .. }) if via == op(2)),
-        "fetched again"
-    );
+    assert!(matches!(bench.next(), Some(Want::GetRecords { via, .. }) if via == op(2)), "fetched again");
 }

@@ -44,12 +44,7 @@ impl Application {
     fn of(seed: u64, behind: u32) -> Self {
         let mut bench = Bench::ready(Start::TrimHorizon);
         bench.seed = seed;
-        Self {
-            bench,
-            behind,
-            read: 0,
-            refused: 0,
-        }
+        Self { bench, behind, read: 0, refused: 0 }
     }
 
     fn due(&self) -> Mono {
@@ -116,14 +111,9 @@ fn applications_that_are_behind_take_turns() {
     for seed in 0..20 {
         let mut three = [1, 2, 3].map(|n| Application::of(seed * 3 + n, 10_000));
         let done = read_all(&mut three, 1_000);
-        let (first, last) = (
-            done.iter().copied().fold(f64::MAX, f64::min),
-            done.iter().copied().fold(0.0, f64::max),
-        );
-        assert!(
-            last < 24.0 && first > 0.45 * last,
-            "{done:?}, where 15 s are possible"
-        );
+        let (first, last) =
+            (done.iter().copied().fold(f64::MAX, f64::min), done.iter().copied().fold(0.0, f64::max));
+        assert!(last < 24.0 && first > 0.45 * last, "{done:?}, where 15 s are possible");
     }
 }
 
@@ -134,10 +124,7 @@ fn a_refusal_for_the_rate_is_asked_again_within_a_second_however_often() {
         let before = bench.now;
         bench.fetch(Outcome::NotSent(Cause::Throttled));
         let pause = bench.reader.wake_at(&bench.cfg).since(bench.now);
-        assert!(
-            (Span::from_millis(250)..=Span::from_secs(1)).contains(&pause),
-            "{pause}"
-        );
+        assert!((Span::from_millis(250)..=Span::from_secs(1)).contains(&pause), "{pause}");
         assert!(bench.now >= before);
     }
 }
@@ -149,24 +136,12 @@ fn after_ten_seconds_without_a_refusal_the_shard_is_ours() {
     bench.fetch(Outcome::NotSent(Cause::Throttled));
     let mut pauses = Vec::new();
     for n in 0..12 {
-        let answer = Fetched {
-            count: 1,
-            bytes: 1_000,
-            first: Some(pos(n)),
-            last: Some(pos(n)),
-            ..empty(1)
-        };
+        let answer = Fetched { count: 1, bytes: 1_000, first: Some(pos(n)), last: Some(pos(n)), ..empty(1) };
         bench.answer(answer);
         bench.process_front();
         pauses.push(bench.reader.wake_at(&bench.cfg).since(bench.now));
     }
     let second = Span::from_secs(1);
-    assert!(
-        pauses[..4].iter().all(|pause| *pause >= second + second.per(4)),
-        "{pauses:?}"
-    );
-    assert!(
-        pauses[9..].iter().all(|pause| *pause <= second + Span(1)),
-        "{pauses:?}"
-    );
+    assert!(pauses[..4].iter().all(|pause| *pause >= second + second.per(4)), "{pauses:?}");
+    assert!(pauses[9..].iter().all(|pause| *pause <= second + Span(1)), "{pauses:?}");
 }

@@ -27,11 +27,7 @@ struct Shard {
 
 impl Shard {
     fn of(each: u64) -> Self {
-        Self {
-            bench: Bench::ready(Start::TrimHorizon),
-            each,
-            n: 0,
-        }
+        Self { bench: Bench::ready(Start::TrimHorizon), each, n: 0 }
     }
 
     fn limit(&mut self) -> u32 {
@@ -55,9 +51,7 @@ impl Shard {
 
     /// A read is answered after so long with as many records as it asked for.
     fn read(&mut self, took: Span) -> u32 {
-        self.ends(took, |n, limit, each| {
-            Outcome::Applied(Reply::Records(of(n, limit, each)))
-        })
+        self.ends(took, |n, limit, each| Outcome::Applied(Reply::Records(of(n, limit, each))))
     }
 
     fn time_out(&mut self) -> u32 {
@@ -83,9 +77,7 @@ fn the_first_read_is_small_and_quick_full_answers_make_the_next_longer() {
 #[test]
 fn an_answer_that_is_shorter_than_asked_changes_nothing() {
     let mut shard = Shard::of(100);
-    shard.ends(QUICK, |n, _, each| {
-        Outcome::Applied(Reply::Records(of(n, 3, each)))
-    });
+    shard.ends(QUICK, |n, _, each| Outcome::Applied(Reply::Records(of(n, 3, each))));
     shard.ends(QUICK, |_, _, _| Outcome::Applied(Reply::Records(empty(0))));
     assert_eq!(shard.limit(), 10);
 }
@@ -98,11 +90,7 @@ fn an_answer_that_takes_long_is_not_asked_for_longer_unless_it_is_short() {
     assert_eq!(shard.read(Span::from_millis(2_500)), 20, "2.5 s are long");
     let mut shard = Shard::of(100);
     assert_eq!(shard.read(Span::from_secs(5)), 10);
-    assert_eq!(
-        shard.limit(),
-        40,
-        "a service that is slow for all answers is none of their length"
-    );
+    assert_eq!(shard.limit(), 40, "a service that is slow for all answers is none of their length");
 }
 
 #[test]
@@ -175,25 +163,15 @@ fn what_is_expected_follows_from_the_last_answers_and_a_record_not_seen_may_be_o
     assert!(one >= 1 << 20 && all >= 10 << 20);
     shard.read(QUICK);
     let expected = |shard: &Shard, limit| shard.bench.reader.expects(limit).1;
-    assert_eq!(
-        expected(&shard, 30),
-        30 * (1_256 + 419),
-        "a third more on its way"
-    );
+    assert_eq!(expected(&shard, 30), 30 * (1_256 + 419), "a third more on its way");
     shard.each = 100_000;
     shard.read(QUICK);
     assert_eq!(expected(&shard, 1), 100_256 + 33_419);
-    assert!(
-        expected(&shard, 10_000) < 20 << 20,
-        "no answer is longer than the service gives"
-    );
+    assert!(expected(&shard, 10_000) < 20 << 20, "no answer is longer than the service gives");
     shard.each = 0;
     let before = expected(&shard, 1);
     shard.read(QUICK);
-    assert!(
-        expected(&shard, 1) < before && expected(&shard, 1) > before / 2,
-        "small ones count slowly"
-    );
+    assert!(expected(&shard, 1) < before && expected(&shard, 1) > before / 2, "small ones count slowly");
 }
 
 #[test]
@@ -214,10 +192,7 @@ fn a_service_that_says_any_number_of_bytes_breaks_no_sum() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.cfg.buffer_bytes = u64::MAX;
     bench.cfg.bytes_per_second = u64::MAX;
-    let most = Fetched {
-        bytes: u64::MAX,
-        ..of(1, 1, 0)
-    };
+    let most = Fetched { bytes: u64::MAX, ..of(1, 1, 0) };
     bench.answer(most);
     assert_eq!(bench.reader.held_bytes(), 1 << 40);
     let (one, all) = bench.reader.expects(10_000);

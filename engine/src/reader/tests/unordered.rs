@@ -7,21 +7,14 @@ use crate::output::IteratorFrom;
 use crate::reader::{Doubtful, Event, Start};
 
 fn unordered(first: u64, last: u64) -> Fetched {
-    Fetched {
-        count: 4,
-        unordered: true,
-        ..records(pos(first), pos(last), 10)
-    }
+    Fetched { count: 4, unordered: true, ..records(pos(first), pos(last), 10) }
 }
 
 /// A reader that has taken records out of order: enough answers had the records in this order.
 fn taken(start: Start, answer: &Fetched) -> Bench {
     let mut bench = Bench::ready(start);
     let (refused, waited, event) = believed(&mut bench, answer);
-    assert!(
-        matches!(event, Some(Event::Disorder { inside: true, .. })),
-        "{event:?}"
-    );
+    assert!(matches!(event, Some(Event::Disorder { inside: true, .. })), "{event:?}");
     assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
     bench
 }
@@ -29,12 +22,7 @@ fn taken(start: Start, answer: &Fetched) -> Bench {
 #[test]
 fn an_answer_with_a_number_out_of_order_is_not_taken() {
     let mut bench = Bench::ready(Start::At(pos(9)));
-    let why = Doubtful::Disorder {
-        before: None,
-        first: Some(pos(9)),
-        last: Some(pos(15)),
-        inside: true,
-    };
+    let why = Doubtful::Disorder { before: None, first: Some(pos(9)), last: Some(pos(15)), inside: true };
     let doubted = Event::Doubted { why, answers: 1 };
     assert_eq!(bench.answer(unordered(9, 15)), Some(doubted));
     assert_eq!(bench.reader.front(), None);

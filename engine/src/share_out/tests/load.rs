@@ -5,11 +5,7 @@ use crate::share_out::measure::smoothed;
 
 #[test]
 fn a_metric_is_smoothed_over_what_was_captured() {
-    let metric = |recent: &[i64]| FleetMetric {
-        name: "C".into(),
-        recent: recent.to_vec(),
-        limit: 1,
-    };
+    let metric = |recent: &[i64]| FleetMetric { name: "C".into(), recent: recent.to_vec(), limit: 1 };
     assert_eq!(smoothed(&metric(&[10, 20, -1, 40])), 27.5);
     assert_eq!(smoothed(&metric(&[-1, 8])), 8.0);
     assert_eq!(smoothed(&metric(&[-1])), 0.0);
@@ -25,11 +21,7 @@ fn two(first: &[u64]) -> Vec<Portion> {
 
 fn moved(candidates: &[Candidate], leases: &[Portion]) -> usize {
     let moves = load_moves(candidates, leases, true, 7);
-    assert!(
-        moves
-            .iter()
-            .all(|step| step.to == 1 && step.lease < leases.len() - 4)
-    );
+    assert!(moves.iter().all(|step| step.to == 1 && step.lease < leases.len() - 4));
     moves.len()
 }
 
@@ -43,10 +35,7 @@ fn the_busy_worker_gives_sixty_percent_of_what_is_above_the_average() {
     assert_eq!(moved(&candidates, &two(&[1_499, 1_499, 2_000, 2_002])), 1);
     assert_eq!(moved(&candidates, &two(&[1_501, 1_501, 2_000, 1_998])), 0);
     // Unless this is not wanted.
-    let options = LoadOptions {
-        allow_overshoot: false,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions { allow_overshoot: false, ..LoadOptions::default() };
     let leases = two(&[1_499, 1_499, 2_000, 2_002]);
     assert_eq!(by_load(&candidates, &leases, &options, true, |_| 0), []);
     // 10 % off the average are borne: 60 and 50 are within, 61 and 49 are not.
@@ -73,21 +62,14 @@ fn the_metric_with_most_to_move_decides() {
     let with = |id: &str, values: [i64; 2]| {
         let mut candidate = busy(id, values[0], 100);
         let memory = busy(id, values[1], 100).metrics.remove(0);
-        candidate.metrics.push(FleetMetric {
-            name: "M".into(),
-            ..memory
-        });
+        candidate.metrics.push(FleetMetric { name: "M".into(), ..memory });
         candidate
     };
     let leases: Vec<Portion> = (0..100).map(|n| held(n % 2, 10 * ONE)).collect();
     // By C, the first gives; by M, the second gives more. Worker c gets it, as the others are above an average each.
     let candidates = [with("a", [60, 30]), with("b", [40, 60]), with("c", [40, 30])];
     let moves = load_moves(&candidates, &leases, true, 7);
-    assert!(
-        moves
-            .iter()
-            .all(|step| step.to == 2 && leases[step.lease].owner == Owner::Candidate(1))
-    );
+    assert!(moves.iter().all(|step| step.to == 2 && leases[step.lease].owner == Owner::Candidate(1)));
     assert!(!moves.is_empty());
 }
 
@@ -95,26 +77,17 @@ fn the_metric_with_most_to_move_decides() {
 fn the_least_busy_worker_gets_what_is_free() {
     let candidates = [busy("a", 70, 100), busy("b", 20, 100), busy("c", 60, 100)];
     let leases: Vec<Portion> = (0..6).map(|n| held(n % 3, ONE)).chain([free(ONE)]).collect();
-    assert_eq!(
-        load_moves(&candidates, &leases, false, 0),
-        [Move { lease: 6, to: 1 }]
-    );
+    assert_eq!(load_moves(&candidates, &leases, false, 0), [Move { lease: 6, to: 1 }]);
     // Of ten leases, a worker's share is 3.33: a lease adds 15 of the average of 50 %. After three, worker b is at 65 %.
     let leases: Vec<Portion> = leases.into_iter().chain(vec![free(ONE); 3]).collect();
-    let to: Vec<usize> = load_moves(&candidates, &leases, false, 0)
-        .iter()
-        .map(|step| step.to)
-        .collect();
+    let to: Vec<usize> = load_moves(&candidates, &leases, false, 0).iter().map(|step| step.to).collect();
     assert_eq!(to, [1, 1, 1, 2]);
 }
 
 #[test]
 fn an_idle_worker_comes_before_one_with_little() {
     let leases = [held(1, 2 * ONE), held(2, 10 * ONE), held(2, 10 * ONE), free(ONE)];
-    assert_eq!(
-        load_moves(&workers(3), &leases, false, 0),
-        [Move { lease: 3, to: 0 }]
-    );
+    assert_eq!(load_moves(&workers(3), &leases, false, 0), [Move { lease: 3, to: 0 }]);
 }
 
 #[test]
@@ -155,10 +128,7 @@ fn idle_leases_and_idle_hosts_are_shared_out_too() {
 #[test]
 fn a_fleet_that_starts_shares_by_throughput() {
     let leases = [free(6 * ONE), free(2 * ONE), free(2 * ONE), free(2 * ONE)];
-    let to: Vec<usize> = load_moves(&workers(2), &leases, true, 0)
-        .iter()
-        .map(|step| step.to)
-        .collect();
+    let to: Vec<usize> = load_moves(&workers(2), &leases, true, 0).iter().map(|step| step.to).collect();
     assert_eq!(to, [0, 1, 1, 1]);
 }
 
@@ -169,10 +139,7 @@ fn a_destination_that_refuses_is_asked_for_the_next_source() {
     leases.extend((0..16).map(|_| held(1, 5 * ONE)));
     leases.extend([held(2, 10 * ONE), held(2, 10 * ONE), held(3, 10 * ONE)]);
     let moves = load_moves(&workers(4), &leases, true, 3);
-    let moves: Vec<(Owner, usize)> = moves
-        .iter()
-        .map(|step| (leases[step.lease].owner, step.to))
-        .collect();
+    let moves: Vec<(Owner, usize)> = moves.iter().map(|step| (leases[step.lease].owner, step.to)).collect();
     // Once it has 20, the last worker has more leases than the third one.
     let expected = [3, 3, 2].map(|to| (Owner::Candidate(1), to));
     assert_eq!(moves, expected);

@@ -17,11 +17,7 @@ const ONE: u64 = 1_000_000;
 
 /// A worker that reports no metrics.
 fn plain(id: &str) -> Candidate {
-    Candidate {
-        id: id.into(),
-        metrics: Vec::new(),
-        most: None,
-    }
+    Candidate { id: id.into(), metrics: Vec::new(), most: None }
 }
 
 /// So many of them, named in order.
@@ -43,22 +39,12 @@ fn busy(id: &str, percent: i64, limit: i64) -> Candidate {
 
 /// A lease that a worker processes.
 fn held(owner: usize, throughput: impl Into<Option<u64>>) -> Portion {
-    Portion {
-        owner: Owner::Candidate(owner),
-        throughput: throughput.into(),
-        available: false,
-        movable: true,
-    }
+    Portion { owner: Owner::Candidate(owner), throughput: throughput.into(), available: false, movable: true }
 }
 
 /// A lease that nobody has.
 fn free(throughput: impl Into<Option<u64>>) -> Portion {
-    Portion {
-        owner: Owner::Nobody,
-        available: true,
-        movable: false,
-        ..held(0, throughput)
-    }
+    Portion { owner: Owner::Nobody, available: true, movable: false, ..held(0, throughput) }
 }
 
 /// The moves are carried out.
@@ -91,10 +77,7 @@ fn load_moves(candidates: &[Candidate], leases: &[Portion], balance: bool, seed:
 
 /// Both rules.
 fn both(candidates: &[Candidate], leases: &[Portion], balance: bool, seed: u64) -> [Vec<Move>; 2] {
-    [
-        by_count(candidates, leases, balance),
-        load_moves(candidates, leases, balance, seed),
-    ]
+    [by_count(candidates, leases, balance), load_moves(candidates, leases, balance, seed)]
 }
 
 /// Whether loads are even, by both rules.
@@ -111,9 +94,7 @@ fn are_even(candidates: &[Candidate], leases: &[Portion]) -> [bool; 2] {
     };
     let loads: Vec<Load> = leases.iter().map(load).collect();
     let light = |below| {
-        let known = leases
-            .iter()
-            .filter_map(move |lease| Some((owner(lease), lease.throughput?)));
+        let known = leases.iter().filter_map(move |lease| Some((owner(lease), lease.throughput?)));
         known.filter(move |(_, throughput)| *throughput < below)
     };
     [
@@ -142,11 +123,7 @@ fn fleet(most: usize) -> impl Strategy<Value = Vec<Candidate>> {
     let metrics = prop_oneof![Just(Vec::new()), prop::collection::vec(metric(), 0..3)];
     let one = (metrics, prop::option::weighted(0.3, 0..6u32));
     prop::collection::btree_map("[a-d]{1,3}", one, 0..=most).prop_map(|named| {
-        let candidate = |(id, (metrics, most)): (String, _)| Candidate {
-            id: id.into(),
-            metrics,
-            most,
-        };
+        let candidate = |(id, (metrics, most)): (String, _)| Candidate { id: id.into(), metrics, most };
         named.into_iter().map(candidate).collect()
     })
 }
@@ -159,14 +136,8 @@ fn portion(workers: usize) -> impl Strategy<Value = Portion> {
         1 => Just(Owner::Other),
     ];
     let throughput = prop::option::weighted(0.8, prop_oneof![1 => Just(0), 4 => 0..1_000 * ONE]);
-    (owner, throughput, any::<bool>(), any::<bool>()).prop_map(|(owner, throughput, available, movable)| {
-        Portion {
-            owner,
-            throughput,
-            available,
-            movable,
-        }
-    })
+    (owner, throughput, any::<bool>(), any::<bool>())
+        .prop_map(|(owner, throughput, available, movable)| Portion { owner, throughput, available, movable })
 }
 
 fn fleet_and_leases() -> impl Strategy<Value = (Vec<Candidate>, Vec<Portion>)> {
@@ -315,23 +286,13 @@ fn a_worker_that_is_listed_twice_counts_once() {
     let once = listed.clone();
     listed = vec![listed[0].clone(), again, listed[1].clone(), third];
     let leases: Vec<Portion> = (0..9).map(|n| free(n * ONE)).collect();
-    for (twice, once) in both(&listed, &leases, true, 0)
-        .into_iter()
-        .zip(both(&once, &leases, true, 0))
-    {
+    for (twice, once) in both(&listed, &leases, true, 0).into_iter().zip(both(&once, &leases, true, 0)) {
         let twice: Vec<usize> = twice.iter().map(|step| [0, 9, 1, 2][step.to]).collect();
         let once: Vec<usize> = once.iter().map(|step| step.to).collect();
         assert_eq!(twice, once);
     }
     // What the second entry has is the worker's, too.
-    let held = [
-        held(1, ONE),
-        held(0, ONE),
-        free(ONE),
-        free(ONE),
-        free(ONE),
-        free(ONE),
-    ];
+    let held = [held(1, ONE), held(0, ONE), free(ONE), free(ONE), free(ONE), free(ONE)];
     for moves in both(&listed, &held, true, 0) {
         assert_eq!(moves.iter().filter(|step| step.to < 2).count(), 0, "{moves:?}");
     }
@@ -339,10 +300,7 @@ fn a_worker_that_is_listed_twice_counts_once() {
 
 #[test]
 fn a_lease_goes_to_another_than_the_owner_that_failed() {
-    let failed = |throughput| Portion {
-        available: true,
-        ..held(0, throughput)
-    };
+    let failed = |throughput| Portion { available: true, ..held(0, throughput) };
     for throughput in [0, ONE] {
         // Worker 0 has nothing, so it would be the first.
         let leases = [failed(throughput), held(1, throughput), held(1, throughput)];

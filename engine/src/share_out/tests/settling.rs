@@ -28,9 +28,7 @@ const ROUNDS: u64 = 200;
 fn settle(candidates: &[Candidate], leases: &mut [Portion], options: &LoadOptions, seed: u64) -> u64 {
     let n = candidates.len();
     let run = |leases: &[Portion], round: u64| {
-        by_load(candidates, leases, options, true, |lease| {
-            draw(seed, "move", "", round << 32 | lease as u64)
-        })
+        by_load(candidates, leases, options, true, |lease| draw(seed, "move", "", round << 32 | lease as u64))
     };
     let first = run(leases, 0);
     apply(leases, &first);
@@ -60,14 +58,8 @@ fn leases_of(workers: usize) -> impl Strategy<Value = Vec<Portion>> {
     ];
     let owner = prop_oneof![6 => (0..workers).prop_map(Some), 1 => Just(None)];
     let lease = (throughput, owner, any::<u8>()).prop_map(|(throughput, owner, kind)| match (owner, kind) {
-        (Some(owner), 0..20) => Portion {
-            movable: false,
-            ..held(owner, throughput)
-        },
-        (Some(_), 20..60) => Portion {
-            owner: Owner::Other,
-            ..held(0, throughput)
-        },
+        (Some(owner), 0..20) => Portion { movable: false, ..held(owner, throughput) },
+        (Some(_), 20..60) => Portion { owner: Owner::Other, ..held(0, throughput) },
         (Some(owner), _) => held(owner, throughput),
         (None, _) => free(throughput),
     });
@@ -153,14 +145,8 @@ proptest! {
 #[test]
 fn leases_of_others_make_none_go_to_and_fro() {
     let mut leases: Vec<Portion> = (0..5).map(|n| held(usize::from(n > 2), 20 * ONE)).collect();
-    leases.push(Portion {
-        owner: Owner::Other,
-        ..held(0, 100 * ONE)
-    });
-    assert_eq!(
-        carried(2, &leases),
-        [60, 40].map(|weight| weight * u128::from(ONE))
-    );
+    leases.push(Portion { owner: Owner::Other, ..held(0, 100 * ONE) });
+    assert_eq!(carried(2, &leases), [60, 40].map(|weight| weight * u128::from(ONE)));
     assert_eq!(load_moves(&workers(2), &leases, true, 0), []);
 }
 
@@ -168,10 +154,7 @@ fn leases_of_others_make_none_go_to_and_fro() {
 #[test]
 fn a_threshold_of_nothing_swaps_no_leases() {
     let leases = [held(0, 3 * ONE), held(1, 6 * ONE)];
-    let options = LoadOptions {
-        rebalance_threshold_percent: 0,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions { rebalance_threshold_percent: 0, ..LoadOptions::default() };
     // The average is 3, and the third worker has nothing.
     assert_eq!(by_load(&workers(3), &leases, &options, true, |_| 0), []);
 }

@@ -28,9 +28,7 @@ fn shard(id: &str, parents: &[&str], open: bool) -> Shard {
 }
 
 fn leases(ids: &[(&str, Checkpoint)]) -> Leases {
-    ids.iter()
-        .map(|(id, checkpoint)| ((*id).into(), *checkpoint))
-        .collect()
+    ids.iter().map(|(id, checkpoint)| ((*id).into(), *checkpoint)).collect()
 }
 
 fn middle() -> Checkpoint {
@@ -39,19 +37,13 @@ fn middle() -> Checkpoint {
 
 /// A plan for a table whose rows can all be read.
 fn plan(
-    leases: &Leases,
-    shards: &[Shard],
-    initial: InitialPosition,
-    table_empty: bool,
+    leases: &Leases, shards: &[Shard], initial: InitialPosition, table_empty: bool,
 ) -> Result<Plan, BadListing> {
     super::plan(leases, &BTreeSet::new(), shards, initial, table_empty)
 }
 
 fn created(plan: &Plan) -> Vec<(String, Checkpoint)> {
-    plan.create
-        .iter()
-        .map(|lease| (lease.row.key.to_string(), lease.row.checkpoint))
-        .collect()
+    plan.create.iter().map(|lease| (lease.row.key.to_string(), lease.row.checkpoint)).collect()
 }
 
 fn planned_for(leases: &Leases, shards: &[Shard], initial: InitialPosition) -> Vec<(String, Checkpoint)> {
@@ -80,14 +72,8 @@ fn the_reference_example() {
     ];
     let leased = leases(&[("04", middle()), ("05", middle()), ("07", middle())]);
     let oldest = |start| vec![("00".to_string(), start), ("01".to_string(), start)];
-    assert_eq!(
-        planned_for(&leased, &shards, LATEST),
-        one("06", Checkpoint::Latest)
-    );
-    assert_eq!(
-        planned_for(&leased, &shards, TRIM),
-        oldest(Checkpoint::TrimHorizon)
-    );
+    assert_eq!(planned_for(&leased, &shards, LATEST), one("06", Checkpoint::Latest));
+    assert_eq!(planned_for(&leased, &shards, TRIM), oldest(Checkpoint::TrimHorizon));
     assert_eq!(planned_for(&leased, &shards, AT), oldest(Checkpoint::AtTimestamp));
 }
 
@@ -101,16 +87,10 @@ fn an_empty_table_gets_every_shard_of_the_filtered_listing() {
     let plan_of = |shards: &[Shard]| plan(&Leases::new(), shards, AT, true);
     let plan = plan_of(&shards).unwrap();
     let start = Checkpoint::AtTimestamp;
-    assert_eq!(
-        created(&plan),
-        [("b".to_string(), start), ("a".to_string(), start)]
-    );
+    assert_eq!(created(&plan), [("b".to_string(), start), ("a".to_string(), start)]);
     assert_eq!(plan.create[0].row.parents, ["old".into(), "older".into()]);
     assert_eq!(plan.create[0].row.range, Some(shards[1].range));
-    assert_eq!(
-        plan.create[0].reason,
-        "there are no leases yet, and the stream is read from AT_TIMESTAMP"
-    );
+    assert_eq!(plan.create[0].reason, "there are no leases yet, and the stream is read from AT_TIMESTAMP");
     assert!(matches!(plan_of(&shards[..1]), Err(BadListing::Gap { .. })));
     assert_eq!(plan_of(&[]), Err(BadListing::Empty));
 }
@@ -157,14 +137,8 @@ fn a_reason_claims_nothing_of_ancestors_that_have_a_lease() {
     let begun = "b, which comes before it, is from before the application began: the nearest leases below b are still at LATEST \
                  or AT_TIMESTAMP";
     let held = [("a", Checkpoint::ShardEnd), ("c", Checkpoint::Latest)];
-    assert_eq!(
-        reasons(&held, LATEST),
-        [format!("it is open and has no lease, and {begun}")]
-    );
-    assert_eq!(
-        reasons(&held, AT),
-        [format!("it is on the way to e, and {begun}")]
-    );
+    assert_eq!(reasons(&held, LATEST), [format!("it is open and has no lease, and {begun}")]);
+    assert_eq!(reasons(&held, AT), [format!("it is on the way to e, and {begun}")]);
     let beside = ("z", Checkpoint::ShardEnd);
     assert_eq!(
         reasons(&[beside, ("d", middle())], LATEST),
@@ -189,23 +163,14 @@ fn a_reason_says_how_the_other_parent_of_a_merge_stands() {
     };
     let of_p = |held: &[(&str, Checkpoint)], parents: &[&str]| {
         let plan = plan(&leases(held), &merge(parents), LATEST, false).unwrap();
-        let p = plan
-            .create
-            .into_iter()
-            .find(|lease| lease.row.key.as_str() == "p");
+        let p = plan.create.into_iter().find(|lease| lease.row.key.as_str() == "p");
         p.map(|lease| lease.reason).unwrap_or_default()
     };
     let merged = |state: &str| format!("it was merged into m, whose other parent {state}");
     assert_eq!(of_p(&[("q", middle())], &["p", "q"]), merged("q has a lease"));
     assert_eq!(of_p(&[("n", middle())], &["p", "q"]), merged("q was read before"));
-    assert_eq!(
-        of_p(&[("o", middle())], &["p", "q"]),
-        merged("q follows one that was or is being read")
-    );
-    assert_eq!(
-        of_p(&[("z", middle())], &["p", "lost"]),
-        merged("lost may still get a lease")
-    );
+    assert_eq!(of_p(&[("o", middle())], &["p", "q"]), merged("q follows one that was or is being read"));
+    assert_eq!(of_p(&[("z", middle())], &["p", "lost"]), merged("lost may still get a lease"));
 }
 
 #[test]
@@ -225,10 +190,7 @@ fn a_hole_below_an_ended_lease_is_filled_from_its_oldest_record() {
         );
         assert_eq!(
             plan.findings,
-            ["c", "d"].map(|id| Finding::Waits {
-                shard: id.into(),
-                behind: "b".into()
-            })
+            ["c", "d"].map(|id| Finding::Waits { shard: id.into(), behind: "b".into() })
         );
     }
 }
@@ -262,10 +224,7 @@ fn leases_where_the_application_began_show_no_holes_beside_them() {
     ];
     let plan = |checkpoint, initial| planned_for(&leases(&[("c", checkpoint)]), &shards, initial);
     assert_eq!(plan(Checkpoint::Latest, LATEST), one("d", Checkpoint::Latest));
-    assert_eq!(
-        plan(Checkpoint::AtTimestamp, AT),
-        one("b", Checkpoint::AtTimestamp)
-    );
+    assert_eq!(plan(Checkpoint::AtTimestamp, AT), one("b", Checkpoint::AtTimestamp));
     for read in [middle(), Checkpoint::TrimHorizon, Checkpoint::ShardEnd] {
         for initial in ALL_POSITIONS {
             assert_eq!(plan(read, initial), one("b", Checkpoint::TrimHorizon));
@@ -288,27 +247,14 @@ fn an_open_shard_beside_one_at_latest_waits_for_an_unfinished_ancestor() {
     };
     let waiting = plan(Checkpoint::Latest);
     assert_eq!(created(&waiting), []);
-    assert_eq!(
-        waiting.findings,
-        [Finding::Waits {
-            shard: "d".into(),
-            behind: "a".into()
-        }]
-    );
+    assert_eq!(waiting.findings, [Finding::Waits { shard: "d".into(), behind: "a".into() }]);
     // Nobody brings it any more, and what came after the end of the first shard is wanted.
-    assert_eq!(
-        created(&plan(Checkpoint::ShardEnd)),
-        one("d", Checkpoint::TrimHorizon)
-    );
+    assert_eq!(created(&plan(Checkpoint::ShardEnd)), one("d", Checkpoint::TrimHorizon));
 }
 
 #[test]
 fn a_merge_waits_for_both_of_its_parents() {
-    let shards = [
-        shard("a", &[], false),
-        shard("b", &[], false),
-        shard("c", &["a", "b"], true),
-    ];
+    let shards = [shard("a", &[], false), shard("b", &[], false), shard("c", &["a", "b"], true)];
     let half = leases(&[("a", Checkpoint::ShardEnd), ("b", middle())]);
     let ended = leases(&[("a", Checkpoint::ShardEnd), ("b", Checkpoint::ShardEnd)]);
     let missing = leases(&[("a", Checkpoint::ShardEnd)]);
@@ -318,18 +264,9 @@ fn a_merge_waits_for_both_of_its_parents() {
         let [Finding::Waits { .. }] = &waiting.findings[..] else {
             panic!("{:?}", waiting.findings);
         };
-        assert_eq!(
-            waiting.findings[0].to_string(),
-            "c waits until b has been processed"
-        );
-        assert_eq!(
-            planned_for(&ended, &shards, initial),
-            one("c", Checkpoint::TrimHorizon)
-        );
-        assert_eq!(
-            planned_for(&missing, &shards, initial),
-            one("b", sentinel(initial))
-        );
+        assert_eq!(waiting.findings[0].to_string(), "c waits until b has been processed");
+        assert_eq!(planned_for(&ended, &shards, initial), one("c", Checkpoint::TrimHorizon));
+        assert_eq!(planned_for(&missing, &shards, initial), one("b", sentinel(initial)));
     }
 }
 
@@ -362,10 +299,7 @@ fn a_trimmed_parent_counts_while_it_has_a_lease() {
         assert_eq!(
             unfinished.findings,
             [
-                Finding::Waits {
-                    shard: "b".into(),
-                    behind: "a".into()
-                },
+                Finding::Waits { shard: "b".into(), behind: "a".into() },
                 Finding::TrimmedUnfinished { lease: "a".into() }
             ]
         );
@@ -388,13 +322,7 @@ fn a_shard_of_one_key_gets_its_lease() {
 
 #[test]
 fn an_ended_lease_of_an_open_shard_is_reported() {
-    let plan = plan(
-        &leases(&[("a", Checkpoint::ShardEnd)]),
-        &[shard("a", &[], true)],
-        TRIM,
-        false,
-    )
-    .unwrap();
+    let plan = plan(&leases(&[("a", Checkpoint::ShardEnd)]), &[shard("a", &[], true)], TRIM, false).unwrap();
     assert_eq!(plan.findings, [Finding::EndedButOpen { shard: "a".into() }]);
 }
 
@@ -405,9 +333,7 @@ fn an_unread_shard_waits_for_a_forgotten_parent_that_may_come() {
     let found = |rows: &[(&str, Checkpoint)], unreadable: &[&str]| {
         let unreadable = unreadable.iter().map(|id| (*id).into()).collect();
         let plan = unread(&leases(rows), &unreadable, &listing, TRIM, &[]);
-        plan.iter()
-            .map(|lease| lease.row.key.to_string())
-            .collect::<Vec<_>>()
+        plan.iter().map(|lease| lease.row.key.to_string()).collect::<Vec<_>>()
     };
     let known = ("13", middle());
     assert_eq!(found(&[known], &[]), ["33"]);
@@ -436,15 +362,9 @@ fn a_shard_waits_for_a_forgotten_parent_that_may_come() {
     for initial in ALL_POSITIONS {
         assert_eq!(found(&[ended, forgotten], &[], initial), []);
         let at_once = found(&[ended], &[], initial);
-        assert!(
-            at_once.contains(&("33".into(), Checkpoint::TrimHorizon)),
-            "{at_once:?}"
-        );
+        assert!(at_once.contains(&("33".into(), Checkpoint::TrimHorizon)), "{at_once:?}");
         assert_eq!(at_once.len(), 2);
-        assert_eq!(
-            found(&[ended, ("29", Checkpoint::ShardEnd)], &[], initial),
-            at_once
-        );
+        assert_eq!(found(&[ended, ("29", Checkpoint::ShardEnd)], &[], initial), at_once);
         assert_eq!(found(&[ended, forgotten], &["29"], initial), at_once);
         // It has come.
         let come = found(&[ended, forgotten, ("32", Checkpoint::ShardEnd)], &[], initial);
@@ -472,11 +392,8 @@ fn a_very_deep_lineage_needs_no_stack() {
     let shards: Vec<Shard> = (0..depth)
         .map(|n| {
             let parents: Vec<String> = (n > 0).then(|| id(n - 1)).into_iter().collect();
-            let mut shard = shard(
-                &id(n),
-                &parents.iter().map(String::as_str).collect::<Vec<_>>(),
-                n + 1 == depth,
-            );
+            let mut shard =
+                shard(&id(n), &parents.iter().map(String::as_str).collect::<Vec<_>>(), n + 1 == depth);
             shard.starting = (n + 1).into();
             shard
         })

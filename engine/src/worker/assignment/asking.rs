@@ -34,12 +34,7 @@ impl ByCount {
     /// Asks for all that we lack: the busiest owners first, each for what it has above its share. Where no owner has more than its
     /// share and we lack several, one owner is asked for one. A worker that has just started asks for less: see `joining`.
     pub(super) fn ask(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        balance: &Balance,
-        need: u32,
-        asked: &[LeaseKey],
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32, asked: &[LeaseKey],
     ) {
         // What is asked for already, and not shown as promised yet.
         let pending = asked.iter().filter(|key| {
@@ -58,10 +53,7 @@ impl ByCount {
         let most = self.joining.most(cx, leases, counts_since, &leases_of);
         let most = most.saturating_sub(balance.of(cx.me()).saturating_add(pending));
         let me = cx.me().clone();
-        let counting = own_share::Counting {
-            me: &me,
-            ..leases.counting(cx)
-        };
+        let counting = own_share::Counting { me: &me, ..leases.counting(cx) };
         own_share::ask(&counting, balance, lacks, most, |owner, most| {
             let theirs = leases_of.get(owner).map_or(&[][..], Vec::as_slice);
             match lives(cx, leases, theirs) {
@@ -73,13 +65,8 @@ impl ByCount {
 
     /// Asks one owner for so many of `theirs`, the leases whose rows name it. Returns how many were asked for.
     fn ask_owner(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        balance: &Balance,
-        owner: &WorkerId,
-        theirs: &[LeaseIx],
-        most: u32,
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, owner: &WorkerId,
+        theirs: &[LeaseIx], most: u32,
     ) -> u32 {
         let theirs = theirs.iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
         let theirs = theirs.filter(|(_, lease)| {
@@ -129,10 +116,7 @@ fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: 
         true => patience + letting_go,
         false => patience,
     };
-    let promised = balance
-        .promised()
-        .iter()
-        .filter_map(|ix| Some((*ix, leases.get(*ix)?)));
+    let promised = balance.promised().iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
     let overdue: Vec<_> = promised
         .filter(|(_, lease)| lease.promised_for(cx.now()) >= patience(lease) && cx.may_take(lease.stream()))
         .filter_map(|(ix, lease)| Some((ix, lease.row()?.actual_owner()?.clone())))

@@ -25,11 +25,7 @@ pub(super) struct ByCount {
 impl ByCount {
     /// Takes what is our share of what is available, or steals a little from the busiest.
     pub(super) fn take_share(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        balance: &Balance,
-        asked: &[LeaseKey],
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, asked: &[LeaseKey],
     ) {
         if balance.unfinished() > 0 {
             self.shares_since.get_or_insert(cx.now());
@@ -54,15 +50,7 @@ impl ByCount {
         let row_of = |ix| leases.get(ix).and_then(Lease::row);
         let taking = own_share::take(&leases.counting(cx), balance, need, order, now < all_know, row_of);
         let most = taking.now as usize;
-        report_choice(
-            cx,
-            leases,
-            balance,
-            balance.of(cx.me()),
-            Way::Take,
-            &taking.order,
-            most,
-        );
+        report_choice(cx, leases, balance, balance.of(cx.me()), Way::Take, &taking.order, most);
         for ix in taking.order.into_iter().take(most) {
             let why = leases.reason_to_take(cx, ix);
             cx.request(Request::Take(ix, why));
@@ -74,12 +62,7 @@ impl ByCount {
 
     /// Steals a little from the most loaded worker, or asks it, as the format has it.
     fn steal(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        balance: &Balance,
-        need: u32,
-        asked: &[LeaseKey],
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32, asked: &[LeaseKey],
     ) {
         let policy = cx.config().policies.steal;
         let claimed = match policy {
@@ -100,19 +83,8 @@ impl ByCount {
         let from_victim =
             from_victim.filter(|(_, lease)| policy != Steal::Claim || self.claims.may_claim(cx, lease));
         let order = drawn(cx, leases, "steal", from_victim.map(|(ix, _)| ix));
-        report_choice(
-            cx,
-            leases,
-            balance,
-            stealing.ours,
-            Way::Steal(victim),
-            &order,
-            spare,
-        );
-        self.stolen = (
-            leases.scans().number(),
-            begun.saturating_add(spare.min(order.len()) as u32),
-        );
+        report_choice(cx, leases, balance, stealing.ours, Way::Steal(victim), &order, spare);
+        self.stolen = (leases.scans().number(), begun.saturating_add(spare.min(order.len()) as u32));
         for ix in order.into_iter().take(spare) {
             if policy == Steal::Claim {
                 self.claims.claim(cx, leases, ix);
@@ -155,18 +127,13 @@ fn look_again(cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
 
 /// Whether a lease is this worker's, nothing is going on with it, and its stream is known.
 pub(super) fn is_plainly_of(cx: &Context, lease: &Lease, owner: &WorkerId) -> bool {
-    let row = lease
-        .row()
-        .filter(|_| !lease.busy() && cx.may_take(lease.stream()));
+    let row = lease.row().filter(|_| !lease.busy() && cx.may_take(lease.stream()));
     row.is_some_and(|row| own_share::is_plainly_of(row, owner))
 }
 
 /// Leases in an order that is drawn anew after each scan.
 pub(super) fn drawn(
-    cx: &Context,
-    leases: &LeaseTable,
-    purpose: &str,
-    some: impl Iterator<Item = LeaseIx>,
+    cx: &Context, leases: &LeaseTable, purpose: &str, some: impl Iterator<Item = LeaseIx>,
 ) -> Vec<LeaseIx> {
     let number = leases.scans().number();
     own_share::drawn(some.filter_map(|ix| Some((cx.draw(purpose, leases.get(ix)?.key(), number), ix))))

@@ -128,9 +128,7 @@ fn end_hand_overs(cx: &mut Context, leases: &LeaseTable) {
     let live: BTreeMap<&WorkerId, bool> = leases.fleet().live(now).map(|it| (&it.id, it.ours)).collect();
     let mut overdue = Vec::new();
     for (ix, lease) in leases.not_plain() {
-        let row = lease
-            .unfinished_row()
-            .filter(|_| !lease.busy() && cx.may_take(lease.stream()));
+        let row = lease.unfinished_row().filter(|_| !lease.busy() && cx.may_take(lease.stream()));
         let Some((next, old)) = row.and_then(|row| Some((row.owner.as_ref()?, row.handing_over.as_ref()?)))
         else {
             continue;
@@ -180,22 +178,13 @@ fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate
 
 /// Makes the worker with the fewest leases the owner of one that we gave up.
 pub(super) fn pass_on(
-    cx: &mut Context,
-    leases: &LeaseTable,
-    ix: LeaseIx,
-    passed_on: &mut BTreeMap<WorkerId, u32>,
+    cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, passed_on: &mut BTreeMap<WorkerId, u32>,
 ) {
     let balance = leases.balance(cx);
-    let others = leases
-        .fleet()
-        .live(cx.now())
-        .filter(|worker| worker.id != *cx.me());
+    let others = leases.fleet().live(cx.now()).filter(|worker| worker.id != *cx.me());
     let count = |id: &WorkerId| balance.of(id) + passed_on.get(id).copied().unwrap_or(0);
     let next = others.map(|worker| &worker.id).min_by_key(|id| (count(id), *id));
-    let free = leases
-        .get(ix)
-        .and_then(Lease::unfinished_row)
-        .is_some_and(|row| row.owner.is_none());
+    let free = leases.get(ix).and_then(Lease::unfinished_row).is_some_and(|row| row.owner.is_none());
     let Some(next) = next.cloned().filter(|_| free) else {
         return;
     };
@@ -220,23 +209,10 @@ fn carry_out(cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, to: &WorkerId, 
             handing_over: row.handing_over.clone(),
             to: to.clone(),
         },
-        (false, Some(from)) => Change::Offer {
-            key: row.key.clone(),
-            from: from.clone(),
-            to: to.clone(),
-        },
+        (false, Some(from)) => Change::Offer { key: row.key.clone(), from: from.clone(), to: to.clone() },
         (false, None) => return,
     };
-    cx.notify(Notice::Assigned {
-        lease: row.key.clone(),
-        from: row.actual_owner().cloned(),
-        to: to.clone(),
-    });
+    cx.notify(Notice::Assigned { lease: row.key.clone(), from: row.actual_owner().cloned(), to: to.clone() });
     let expires = cx.now() + cx.config().table_timeout;
-    cx.write_row(
-        change,
-        "it is this worker's, as the leader decided".into(),
-        None,
-        expires,
-    );
+    cx.write_row(change, "it is this worker's, as the leader decided".into(), None, expires);
 }

@@ -40,15 +40,7 @@ impl Members {
             }
         }
         wanted.truncate(MAX_TAKES as usize);
-        report_choice(
-            cx,
-            leases,
-            balance,
-            balance.of(cx.me()),
-            Way::Take,
-            &wanted,
-            wanted.len(),
-        );
+        report_choice(cx, leases, balance, balance.of(cx.me()), Way::Take, &wanted, wanted.len());
         for ix in wanted {
             let why = leases.reason_to_take(cx, ix);
             cx.request(Request::Take(ix, why));
@@ -63,9 +55,6 @@ pub(super) fn ask_leases(cx: &mut Context, leases: &LeaseTable) {
     let ours = |shard: &str| turns.has(shard) == Some(true);
     let mut shards = turns.shards().iter().map(|shard| shard.as_str());
     if cx.absence_is_unread() && shards.any(|shard| ours(shard) && lacks(shard)) {
-        cx.request(Request::ListShards(
-            StreamIx::ONLY,
-            ListReason::SharedShardWithoutLease,
-        ));
+        cx.request(Request::ListShards(StreamIx::ONLY, ListReason::SharedShardWithoutLease));
     }
 }

@@ -71,11 +71,7 @@ impl Claims {
         let before = self.made.get(&row.key).filter(|made| made.from == from);
         let times = before.map_or(0, |made| made.times).saturating_add(1);
         let doublings = (times - 1).min(MAX_DOUBLINGS);
-        let made = Made {
-            from,
-            times,
-            again_at: now + cx.config().scan_interval.times(1 << doublings),
-        };
+        let made = Made { from, times, again_at: now + cx.config().scan_interval.times(1 << doublings) };
         self.made.insert(row.key.clone(), made);
         let expires = now + cx.config().table_timeout;
         cx.write_row(change, "its owner has more than its share".into(), None, expires);

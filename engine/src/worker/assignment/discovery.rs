@@ -114,10 +114,7 @@ impl Discovery {
         let next_at = cx.now() + cx.config().fleet.discovery_interval;
         let look = self.look.get_or_insert_with(|| {
             self.next_at = next_at;
-            Look {
-                page: Some(None),
-                keys: VecDeque::new(),
-            }
+            Look { page: Some(None), keys: VecDeque::new() }
         });
         let (asked, op) = match (look.keys.pop_front(), &look.page) {
             (Some(key), _) => (Asked::Row(key.clone()), TableOp::Read { key }),
@@ -135,11 +132,7 @@ impl Discovery {
 
     /// An answer has come. Returns whether there is a lease to be taken: its row says that it is ours.
     pub(super) fn on_outcome(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
     ) -> bool {
         let Some((_, asked)) = self.flight.take_if(|(expected, _)| *expected == op) else {
             debug_assert!(false, "an answer is to what is in flight");
@@ -160,11 +153,7 @@ impl Discovery {
                 false
             }
         };
-        if self
-            .look
-            .as_ref()
-            .is_some_and(|look| look.page.is_none() && look.keys.is_empty())
-        {
+        if self.look.as_ref().is_some_and(|look| look.page.is_none() && look.keys.is_empty()) {
             self.look = None;
         }
         found
@@ -187,9 +176,7 @@ impl Discovery {
             }
         }
         // A service that repeats a cursor would keep us in one look for ever.
-        let next = page
-            .next
-            .filter(|next| look.page.as_ref() != Some(&Some(next.clone())));
+        let next = page.next.filter(|next| look.page.as_ref() != Some(&Some(next.clone())));
         let is_full = look.keys.len() >= MAX_READS;
         look.page = next.filter(|_| !is_full).map(Some);
         found
@@ -224,13 +211,7 @@ impl Discovery {
                 self.backoff.failed(cx, "discovery", "")
             }
         };
-        cx.notify(Notice::Trouble {
-            op,
-            lease: None,
-            what,
-            how: describe(outcome),
-            again_in,
-        });
+        cx.notify(Notice::Trouble { op, lease: None, what, how: describe(outcome), again_in });
     }
 }
 

@@ -101,10 +101,8 @@ impl FleetMember {
 
     /// A leader must understand what it leads, and there is nothing to lead without other workers, or before they look for a leader.
     fn may_lead(&self, cx: &Context, fleet: &Fleet) -> bool {
-        let known = matches!(
-            fleet.version(),
-            Some(FleetVersion::Version3x | FleetVersion::Version3xWithRollback)
-        );
+        let known =
+            matches!(fleet.version(), Some(FleetVersion::Version3x | FleetVersion::Version3xWithRollback));
         fleet.is_led() && known && fleet.may_be_led_by_us(cx.now()) && !fleet.is_migrating(cx.now())
     }
 
@@ -271,10 +269,7 @@ impl FleetMember {
     fn withdraw(&mut self, cx: &Context) {
         let leaves = |placed: &Placed| matches!(placed.write, FleetWrite::Leave { .. });
         let under_way = self.flight.iter().map(|(_, placed)| placed).chain(&self.leaving);
-        let left: Vec<_> = under_way
-            .filter(|placed| leaves(placed))
-            .map(|placed| placed.table)
-            .collect();
+        let left: Vec<_> = under_way.filter(|placed| leaves(placed)).map(|placed| placed.table).collect();
         let more = self.reported.iter().filter(|table| !left.contains(table));
         let more: Vec<_> = more.map(|table| self.leave_table(cx, *table)).collect();
         self.leaving.extend(more);
@@ -291,9 +286,6 @@ impl FleetMember {
 
 /// Removes the report of a dead worker, unless the worker has reported since.
 fn forget((table, worker): (Option<FleetTable>, &FleetWorker)) -> Placed {
-    let write = FleetWrite::Forget {
-        worker: worker.id.clone(),
-        at: worker.at,
-    };
+    let write = FleetWrite::Forget { worker: worker.id.clone(), at: worker.at };
     Placed { table, write }
 }

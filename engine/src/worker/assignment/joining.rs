@@ -23,10 +23,7 @@ impl Joining {
     /// How many leases this worker may have, if it asks for some. `counts_since`: when it first counted leases. `leases_of`: by the owner that
     /// rows name.
     pub(super) fn most(
-        &self,
-        cx: &Context,
-        leases: &LeaseTable,
-        counts_since: Mono,
+        &self, cx: &Context, leases: &LeaseTable, counts_since: Mono,
         leases_of: &BTreeMap<&WorkerId, Vec<LeaseIx>>,
     ) -> u32 {
         let config = cx.config();
@@ -35,10 +32,7 @@ impl Joining {
             return u32::MAX;
         }
         let age = cx.now().since(self.since.unwrap_or(cx.now()));
-        let shown = config
-            .quick_scan_interval
-            .times(2)
-            .min(config.lease_duration.per(4));
+        let shown = config.quick_scan_interval.times(2).min(config.lease_duration.per(4));
         match age < shown || may_have_died(cx, leases, leases_of) {
             true => 1 << (age.0 / config.renew_interval.0.max(1)).min(20),
             false => u32::MAX,

@@ -18,11 +18,7 @@ const MAX_REAPED: usize = 25;
 impl Members {
     /// The leader's row was read: is it our turn?
     pub(super) fn on_leader_row(
-        &mut self,
-        cx: &Context,
-        leases: &LeaseTable,
-        emitted: Mono,
-        row: Option<Leader>,
+        &mut self, cx: &Context, leases: &LeaseTable, emitted: Mono, row: Option<Leader>,
     ) {
         let expiry = cx.config().members.lead_expiry();
         self.lead.see(row, cx.now());
@@ -41,9 +37,7 @@ impl Members {
         self.leads = true;
         self.lead_at = cx.now() + config.lead_interval;
         self.wants_listing = true;
-        let dead = self
-            .roster
-            .forgotten(cx.me(), self.asked, cx.wall(), config.expiry());
+        let dead = self.roster.forgotten(cx.me(), self.asked, cx.wall(), config.expiry());
         for member in dead.into_iter().take(MAX_REAPED) {
             debug_assert_ne!(&member.id, cx.me(), "a member does not remove its own row");
             self.last(Task::Reap(member));
@@ -79,10 +73,7 @@ impl Members {
         let next = share_out(self.shards(), all, finished);
         let at = shared.as_ref().map(|shared| shared.at);
         // Other programs' leaders do nothing before the time in the row, though it may be of a clock that was wrong.
-        let ahead = cx
-            .wall()
-            .0
-            .saturating_add(config.lead_interval.as_millis() as i64);
+        let ahead = cx.wall().0.saturating_add(config.lead_interval.as_millis() as i64);
         let ahead = Life::Stamp.next(0, Wall(ahead), Span::ZERO);
         let corrected = || {
             let shards = self.shards().to_vec();

@@ -83,10 +83,7 @@ impl LeaderLock {
         let held = self.held.take().map_or_else(Vec::new, |held| held.versions);
         let perhaps = self.perhaps.take().map(|(version, _)| version);
         let seen: Vec<String> = held.into_iter().chain(perhaps).collect();
-        (!seen.is_empty()).then(|| FleetWrite::StepDown {
-            worker: me.clone(),
-            seen,
-        })
+        (!seen.is_empty()).then(|| FleetWrite::StepDown { worker: me.clone(), seen })
     }
 
     /// The next write, if one is due. `scan`: the number of the last whole scan.
@@ -108,18 +105,12 @@ impl LeaderLock {
                 (stood > lock.lasts()).then(|| Some(lock.version.clone()))
             }
             other => {
-                let free = fleet
-                    .leaderless_since()
-                    .is_some_and(|since| now.since(since) >= COURTESY);
+                let free = fleet.leaderless_since().is_some_and(|since| now.since(since) >= COURTESY);
                 free.then(|| other.map(|(lock, _)| lock.version.clone()))
             }
         }?;
         self.tried_after = scan;
-        Some(FleetWrite::Lead {
-            worker: cx.me().clone(),
-            version: version(cx),
-            seen,
-        })
+        Some(FleetWrite::Lead { worker: cx.me().clone(), version: version(cx), seen })
     }
 
     /// A take of unknown outcome was applied after all, as a scan shows; or it was not.
@@ -181,13 +172,8 @@ impl LeaderLock {
 
 /// A version that no other write leaves, in the form of a random UUID.
 fn version(cx: &Context) -> String {
-    let half = |part: u64| {
-        cx.draw_below(
-            "leader version",
-            cx.now().0.wrapping_mul(2).wrapping_add(part),
-            u64::MAX,
-        )
-    };
+    let half =
+        |part: u64| cx.draw_below("leader version", cx.now().0.wrapping_mul(2).wrapping_add(part), u64::MAX);
     let (high, low) = (half(0), half(1));
     format!(
         "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",

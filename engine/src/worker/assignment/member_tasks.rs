@@ -33,10 +33,7 @@ impl Members {
         let stamp = Life::Stamp.next(self.stamp, cx.wall(), Span::ZERO);
         debug_assert!(stamp > self.stamp || stamp == u64::MAX, "our times grow");
         self.stamp = stamp;
-        Member {
-            id: cx.me().clone(),
-            at: stamp,
-        }
+        Member { id: cx.me().clone(), at: stamp }
     }
 
     /// The operation that does a task.
@@ -78,14 +75,8 @@ impl Members {
 
     #[expect(clippy::too_many_arguments, reason = "all of them say what the outcome is of")]
     pub(super) fn on_task_done(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        op: OpId,
-        emitted: Mono,
-        task: Task,
-        verb: &'static str,
-        reply: Reply,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, emitted: Mono, task: Task,
+        verb: &'static str, reply: Reply,
     ) {
         match (task, reply) {
             (Task::Look(side), Reply::Table(state)) => self.on_table_seen(cx, side, emitted, state),
@@ -107,12 +98,7 @@ impl Members {
     }
 
     pub(super) fn on_task_failed(
-        &mut self,
-        cx: &mut Context,
-        op: OpId,
-        task: Task,
-        verb: &'static str,
-        outcome: &Outcome,
+        &mut self, cx: &mut Context, op: OpId, task: Task, verb: &'static str, outcome: &Outcome,
     ) {
         let why = match outcome {
             Outcome::Refused(refusal) => Some(refusal.why),

@@ -75,11 +75,7 @@ impl Members {
         if !cx.ranks() || !cx.is_booted() || self.flight.is_some() {
             return Mono::NEVER;
         }
-        let round = if cx.wants_leases() {
-            self.round_at
-        } else {
-            Mono::NEVER
-        };
+        let round = if cx.wants_leases() { self.round_at } else { Mono::NEVER };
         match self.tasks.is_empty() {
             true => round,
             false => round.min(self.backoff.until()),
@@ -142,12 +138,7 @@ impl Members {
     }
 
     pub(super) fn on_outcome(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        op: OpId,
-        emitted: Mono,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, emitted: Mono, outcome: Outcome,
     ) {
         let Some((_, task, verb)) = self.flight.take_if(|(expected, ..)| *expected == op) else {
             debug_assert!(false, "an outcome is of what is in flight");
@@ -161,8 +152,7 @@ impl Members {
             other => self.on_task_failed(cx, op, task, verb, &other),
         }
         if !cx.wants_leases() {
-            self.tasks
-                .retain(|task| matches!(task, Task::Leave | Task::StepDown));
+            self.tasks.retain(|task| matches!(task, Task::Leave | Task::StepDown));
         }
     }
 
@@ -170,13 +160,7 @@ impl Members {
     pub(super) fn again(&mut self, cx: &mut Context, op: OpId, task: Task, verb: &str, outcome: &Outcome) {
         self.last(task);
         let again_in = self.backoff.failed(cx, "members", "");
-        cx.notify(Notice::Trouble {
-            op,
-            lease: None,
-            what: verb.into(),
-            how: describe(outcome),
-            again_in,
-        });
+        cx.notify(Notice::Trouble { op, lease: None, what: verb.into(), how: describe(outcome), again_in });
     }
 
     /// Waits for something that passes by itself.
@@ -211,11 +195,7 @@ impl Members {
     }
 
     pub(super) fn on_page(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        emitted: Mono,
-        page: MembersPage,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, emitted: Mono, page: MembersPage,
     ) {
         if self.after.is_none() {
             self.asked = emitted;
@@ -268,8 +248,7 @@ impl Members {
 
     /// Members may count on us again: what was left of our leaving is not to undo what follows.
     pub(super) fn come_back(&mut self) {
-        self.tasks
-            .retain(|task| !matches!(task, Task::Leave | Task::StepDown));
+        self.tasks.retain(|task| !matches!(task, Task::Leave | Task::StepDown));
         self.round_at = Mono(0);
     }
 

@@ -149,11 +149,8 @@ impl Migration {
     /// The write that ends the migration, if it is due.
     pub(super) fn due(&mut self, cx: &Context) -> Option<FleetWrite> {
         let state = self.state.as_ref().filter(|_| self.due)?;
-        let write = FleetWrite::Migrate {
-            worker: cx.me().clone(),
-            at: cx.wall().0,
-            seen: Box::new(state.clone()),
-        };
+        let write =
+            FleetWrite::Migrate { worker: cx.me().clone(), at: cx.wall().0, seen: Box::new(state.clone()) };
         self.due = false;
         Some(write)
     }

@@ -69,11 +69,7 @@ pub(super) struct Assignment {
 impl Assignment {
     /// Takes what is ours to take. `asked`: leases that live owners are being asked for.
     pub(super) fn take_share(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        balance: &Balance,
-        asked: &[LeaseKey],
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, asked: &[LeaseKey],
     ) {
         if !cx.wants_leases() {
         } else if cx.ranks() {
@@ -87,11 +83,7 @@ impl Assignment {
 
     /// A whole scan has ended. As the leader of a fleet, shares leases out; in a round, it moves leases, too.
     pub(super) fn on_scanned(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        balance: &Balance,
-        round: bool,
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, round: bool,
     ) {
         if cx.ranks() {
             return;
@@ -159,11 +151,7 @@ impl Assignment {
 
     /// A look in the index of owners was answered, or the read of a row that it named.
     pub(super) fn on_discovery(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
     ) {
         if self.discovery.on_outcome(cx, leases, op, outcome) {
             let balance = leases.balance(cx);
@@ -173,12 +161,7 @@ impl Assignment {
 
     /// An operation on the tables of members has ended.
     pub(super) fn on_members(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        op: OpId,
-        emitted: Mono,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, emitted: Mono, outcome: Outcome,
     ) {
         self.members.on_outcome(cx, leases, op, emitted, outcome);
     }
@@ -225,12 +208,7 @@ enum Way<'a> {
 
 /// Says what was weighed, the leases in the order drawn; the first `now` are taken or asked for.
 fn report_choice(
-    cx: &mut Context,
-    leases: &LeaseTable,
-    balance: &Balance,
-    ours: u32,
-    way: Way<'_>,
-    order: &[LeaseIx],
+    cx: &mut Context, leases: &LeaseTable, balance: &Balance, ours: u32, way: Way<'_>, order: &[LeaseIx],
     now: usize,
 ) {
     let (chosen, left) = order.split_at(now.min(order.len()));

@@ -10,10 +10,7 @@ fn workers_are_ranked_among_those_that_own_a_lease() {
     shows(&cx, &mut leases, row("a"));
     shows(&cx, &mut leases, owned("b", "me", 1));
     room.elect(&mut cx, &leases);
-    let told = [Notice::Rank {
-        rank: Some(0),
-        workers: 1,
-    }];
+    let told = [Notice::Rank { rank: Some(0), workers: 1 }];
     assert_eq!(cx.did().notices(), told);
     assert_eq!(room.deputy(), 0);
 }
@@ -49,10 +46,7 @@ fn members_are_ranked_by_their_names_whatever_they_own() {
     shows(&cx, &mut leases, owned("a", "me", 1));
     leases.set_turns(Turns::new(cx.me(), vec!["a".into(), "b".into()], vec![]));
     room.elect(&mut cx, &leases);
-    let told = [Notice::Rank {
-        rank: Some(2),
-        workers: 3,
-    }];
+    let told = [Notice::Rank { rank: Some(2), workers: 3 }];
     assert_eq!(cx.did().notices(), told);
     assert_eq!(room.deputy(), 2);
 }

@@ -122,9 +122,7 @@ impl Acquisition {
         debug_assert!(!self.is_in_flight(), "one attempt at a time");
         debug_assert!(!self.checkpoint.is_end(), "a finished lease is not taken");
         debug_assert!(
-            cx.streams()
-                .of_key(row.key.as_str())
-                .is_some_and(|stream| cx.streams().is_identified(stream)),
+            cx.streams().of_key(row.key.as_str()).is_some_and(|stream| cx.streams().is_identified(stream)),
             "a lease is taken when it is known which stream is read"
         );
         if self.failures == 0 {
@@ -137,10 +135,7 @@ impl Acquisition {
                 self.first = true;
             }
         }
-        debug_assert!(
-            self.next > self.counter || self.counter == u64::MAX,
-            "guards grow"
-        );
+        debug_assert!(self.next > self.counter || self.counter == u64::MAX, "guards grow");
         let change = Change::Take {
             key: row.key.clone(),
             counter: self.counter,
@@ -164,9 +159,7 @@ pub(in crate::worker) fn begin(cx: &mut Context, leases: &mut LeaseTable, ix: Le
 }
 
 fn chase(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason, chases: u32) {
-    let free = leases
-        .get(ix)
-        .filter(|lease| !lease.busy() && lease.may_be_taken(cx));
+    let free = leases.get(ix).filter(|lease| !lease.busy() && lease.may_be_taken(cx));
     let Some(row) = free.and_then(|lease| lease.unfinished_row()) else {
         return;
     };
@@ -213,9 +206,8 @@ fn is_of_another(cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> bool {
 /// share is full by now. An earlier write of it may have been applied: then a scan shows the row as ours.
 fn is_still_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bool {
     let news = leases.news();
-    let known = leases.with_acquisition(ix, |acquisition, _| {
-        std::mem::replace(&mut acquisition.weighed, news) == news
-    });
+    let known = leases
+        .with_acquisition(ix, |acquisition, _| std::mem::replace(&mut acquisition.weighed, news) == news);
     if known != Some(false) {
         return known.is_some();
     }
@@ -230,10 +222,7 @@ fn is_still_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bo
     // What was given to us counts as ours until we have it: no other worker takes it before it expires.
     let led = leases.fleet().is_led();
     let given = (cx.asks() || led)
-        && leases
-            .get(ix)
-            .and_then(|lease| lease.acquisition())
-            .is_some_and(Acquisition::is_of_ours);
+        && leases.get(ix).and_then(|lease| lease.acquisition()).is_some_and(Acquisition::is_of_ours);
     // What a leader takes for itself is its portion by load, not by count.
     let wanted = cx.ranks() || given || led || leases.has_room(cx, 0);
     if !wanted {
@@ -360,9 +349,7 @@ impl Acquisition {
 
 /// The row as it is now decides whether one of our attempts was applied.
 fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, row: Option<RowRead>) {
-    let Some((acquisition, lease)) = leases
-        .get(ix)
-        .and_then(|lease| Some((lease.acquisition()?, lease)))
+    let Some((acquisition, lease)) = leases.get(ix).and_then(|lease| Some((lease.acquisition()?, lease)))
     else {
         return;
     };
@@ -415,9 +402,7 @@ fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, row:
 /// The row is as the guard expects it, and the write was refused. It is tried again after a pause: a few times, if it is the first attempt
 /// that ends so.
 fn on_unexplained(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId) {
-    let known = leases
-        .get(ix)
-        .and_then(|lease| Some((lease, lease.acquisition()?)));
+    let known = leases.get(ix).and_then(|lease| Some((lease, lease.acquisition()?)));
     let Some((lease, acquisition)) = known else { return };
     let (key, times) = (lease.key().clone(), acquisition.failures);
     let ends = lease.was_refused() || times >= MAX_TRIES;
@@ -442,28 +427,19 @@ fn on_unexplained(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: Op
 
 /// The lease is ours from now on.
 fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
-    let Some((acquisition, lease)) = leases
-        .get(ix)
-        .and_then(|lease| Some((lease.acquisition()?, lease)))
+    let Some((acquisition, lease)) = leases.get(ix).and_then(|lease| Some((lease.acquisition()?, lease)))
     else {
         return;
     };
     let now = cx.now();
     let (counter, why) = (acquisition.next, acquisition.why.clone());
-    debug_assert!(
-        counter > acquisition.counter || counter == u64::MAX,
-        "a take lets the counter grow"
-    );
+    debug_assert!(counter > acquisition.counter || counter == u64::MAX, "a take lets the counter grow");
     debug_assert!(!acquisition.checkpoint.is_end(), "a finished lease is not taken");
     // A former owner that may live believes until its next write is refused, at the latest for a lease duration
     // after the take was applied: ours, or an earlier one that was given up and made the row ours all the same.
     let believed = acquisition.steals() || lease.prior_owner_may_believe() && acquisition.is_of_ours();
     let settles = believed && cx.config().steal_cooldown;
-    let open_after = if settles {
-        now + cx.config().lease_duration
-    } else {
-        now
-    };
+    let open_after = if settles { now + cx.config().lease_duration } else { now };
     // Renewals of leases taken together are spread out.
     let early = cx.draw("first renewal", lease.key(), counter) % (cx.config().renew_interval.0 / 4 + 1);
     let taken = Taken {

@@ -36,11 +36,7 @@ enum Phase {
     /// The first record that is left of the front batch, until this position is past.
     OneByOne { through: Position },
     /// This record is given to where such records are kept. That failed so often.
-    SettingAside {
-        poison: Poison,
-        detail: String,
-        failures: u32,
-    },
+    SettingAside { poison: Poison, detail: String, failures: u32 },
     /// Nothing, until the application resumes the shard.
     Stopped(Poison),
 }
@@ -80,13 +76,8 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    pub(super) const NEW: Failure = Failure {
-        attempts: 0,
-        not_before: Mono(0),
-        failed: 0,
-        alone: None,
-        phase: Phase::Whole,
-    };
+    pub(super) const NEW: Failure =
+        Failure { attempts: 0, not_before: Mono(0), failed: 0, alone: None, phase: Phase::Whole };
 
     pub(super) fn attempts(&self) -> u32 {
         self.attempts
@@ -154,28 +145,20 @@ impl Failure {
 
     /// An attempt failed. `at`: it was at this record alone. `last`: the last position of what failed.
     pub(super) fn fail(
-        &mut self,
-        config: &Config,
-        at: Option<Position>,
-        last: Option<Position>,
-        detail: &str,
+        &mut self, config: &Config, at: Option<Position>, last: Option<Position>, detail: &str,
     ) -> Verdict {
         self.failed = self.failed.saturating_add(1);
         self.alone = match (at, self.alone, &self.phase) {
-            (Some(at), Some(before), _) if before.at == at => Some(Poison {
-                at,
-                attempts: before.attempts.saturating_add(1),
-            }),
+            (Some(at), Some(before), _) if before.at == at => {
+                Some(Poison { at, attempts: before.attempts.saturating_add(1) })
+            }
             (Some(at), ..) => Some(Poison { at, attempts: 1 }),
             // Read again, the record is not in front yet.
             (None, before, Phase::OneByOne { .. }) => before,
             (None, ..) => None,
         };
         let enough = |attempts: u32| config.failure_attempts > 0 && attempts >= config.failure_attempts;
-        if let Some(poison) = self
-            .alone
-            .filter(|poison| at.is_some() && enough(poison.attempts))
-        {
+        if let Some(poison) = self.alone.filter(|poison| at.is_some() && enough(poison.attempts)) {
             return self.give_up_on(poison, config.failure_action, detail);
         }
         if let (Phase::Whole, None, Some(through)) = (&self.phase, self.alone, last)
@@ -195,11 +178,7 @@ impl Failure {
                 Verdict::Stop(poison)
             }
             FailureAction::SetAside => {
-                self.phase = Phase::SettingAside {
-                    poison,
-                    detail: detail.to_owned(),
-                    failures: 0,
-                };
+                self.phase = Phase::SettingAside { poison, detail: detail.to_owned(), failures: 0 };
                 Verdict::SetAside
             }
         }
@@ -250,14 +229,10 @@ impl Failure {
     pub(super) fn why(&self) -> Option<Stall> {
         match self.phase {
             Phase::Whole | Phase::OneByOne { .. } => None,
-            Phase::SettingAside { poison, failures, .. } => Some(Stall::SettingAside {
-                position: poison.at,
-                failures,
-            }),
-            Phase::Stopped(poison) => Some(Stall::Stopped {
-                position: poison.at,
-                attempts: poison.attempts,
-            }),
+            Phase::SettingAside { poison, failures, .. } => {
+                Some(Stall::SettingAside { position: poison.at, failures })
+            }
+            Phase::Stopped(poison) => Some(Stall::Stopped { position: poison.at, attempts: poison.attempts }),
         }
     }
 }
@@ -268,9 +243,7 @@ mod tests {
     use crate::worker::testing::at;
 
     fn policy(attempts: u32, action: FailureAction) -> Config {
-        Config::default()
-            .with_failure_attempts(attempts)
-            .with_failure_action(action)
+        Config::default().with_failure_attempts(attempts).with_failure_action(action)
     }
 
     /// What failed whole so often, up to record 9.
@@ -301,10 +274,7 @@ mod tests {
         let mut failure = failed_whole(&config, 100);
         assert_eq!(failure.next(), Next::Whole);
         for _ in 0..100 {
-            assert_eq!(
-                failure.fail(&config, Some(at(1)), Some(at(1)), "no"),
-                Verdict::Again
-            );
+            assert_eq!(failure.fail(&config, Some(at(1)), Some(at(1)), "no"), Verdict::Again);
         }
         assert_eq!(failure.next(), Next::Whole);
     }
@@ -336,10 +306,7 @@ mod tests {
         assert_eq!(fail(&mut failure, 3), Verdict::Again);
         assert_eq!(fail(&mut failure, 4), Verdict::Again, "another record");
         assert_eq!(fail(&mut failure, 4), Verdict::SetAside);
-        let poison = Poison {
-            at: at(4),
-            attempts: 2,
-        };
+        let poison = Poison { at: at(4), attempts: 2 };
         assert_eq!(failure.next(), Next::SetAside(poison, "bad".into()));
         failure.reached(Some(at(3)));
         assert_ne!(failure.next(), Next::Whole);
@@ -351,10 +318,7 @@ mod tests {
     fn a_batch_of_one_record_needs_no_second_phase() {
         let config = policy(2, FailureAction::Stop);
         let mut failure = Failure::NEW;
-        assert_eq!(
-            failure.fail(&config, Some(at(1)), Some(at(1)), "no"),
-            Verdict::Again
-        );
+        assert_eq!(failure.fail(&config, Some(at(1)), Some(at(1)), "no"), Verdict::Again);
         assert_eq!(failure.next(), Next::Whole);
         let stop = failure.fail(&config, Some(at(1)), Some(at(1)), "no");
         assert!(matches!(stop, Verdict::Stop(poison) if poison.attempts == 2));
@@ -378,10 +342,7 @@ mod tests {
         assert_eq!(failure.next(), Next::OneRecord);
         failure.reached(Some(at(3)));
         assert_eq!(failure.next(), Next::OneRecord);
-        assert_eq!(
-            failure.fail(&config, Some(at(4)), Some(at(9)), "no"),
-            Verdict::SetAside
-        );
+        assert_eq!(failure.fail(&config, Some(at(4)), Some(at(9)), "no"), Verdict::SetAside);
     }
 
     #[test]

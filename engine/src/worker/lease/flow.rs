@@ -21,11 +21,7 @@ pub(super) struct Flow {
 
 impl Flow {
     pub(super) fn new(now: Mono) -> Self {
-        Self {
-            bytes: 0,
-            since: now,
-            told: None,
-        }
+        Self { bytes: 0, since: now, told: None }
     }
 
     /// So many bytes more were read.
@@ -41,11 +37,7 @@ impl Flow {
         let latest = u128::from(self.bytes) * 1_000_000 * 1_000_000 / 1_024 / micros;
         let latest = u64::try_from(latest).unwrap_or(u64::MAX);
         let smoothed = self.told.map_or(latest, |told| told / 2 + latest / 2);
-        *self = Self {
-            bytes: 0,
-            since: now,
-            told: Some(smoothed),
-        };
+        *self = Self { bytes: 0, since: now, told: Some(smoothed) };
         smoothed
     }
 }
@@ -85,9 +77,6 @@ mod tests {
         assert_eq!(flow.measure(at(60)), 5_000_000, "nothing came");
         flow.read(u64::MAX);
         flow.read(1);
-        assert!(
-            flow.measure(at(60)) > 1_000_000_000_000,
-            "however much came in no time"
-        );
+        assert!(flow.measure(at(60)) > 1_000_000_000_000, "however much came in no time");
     }
 }

@@ -106,10 +106,7 @@ pub(super) struct Taken {
 impl HeldLease {
     pub(super) fn new(taken: Taken, now: Mono) -> Self {
         Self {
-            stage: Stage::Waiting(Box::new(Waiting {
-                parents: taken.parents,
-                ..Waiting::default()
-            })),
+            stage: Stage::Waiting(Box::new(Waiting { parents: taken.parents, ..Waiting::default() })),
             lane: taken.lane,
             app: None,
             aborted: false,
@@ -169,10 +166,7 @@ impl HeldLease {
             open: self.stage.is_open(),
             stalled: self.movement.is_stalled(),
             paused: self.paused,
-            stopped: self
-                .stage
-                .reading()
-                .is_some_and(|reading| reading.failure.is_stopped()),
+            stopped: self.stage.reading().is_some_and(|reading| reading.failure.is_stopped()),
             processed: self.lane.processed,
         }
     }
@@ -184,9 +178,7 @@ impl HeldLease {
         match self.stage {
             _ if under_way || unresolved => Left::Unanswered,
             Stage::Closed(_) if now < self.open_after => Left::Settling,
-            Stage::Closed(_) => Left::Failed {
-                times: self.lane.backoff.failures(),
-            },
+            Stage::Closed(_) => Left::Failed { times: self.lane.backoff.failures() },
             _ => Left::Busy,
         }
     }
@@ -232,10 +224,7 @@ impl HeldLease {
     /// What holds in every stage.
     fn check(&self) {
         let open = matches!(self.app, Some((_, AppCommand::Open)));
-        let deliver = matches!(
-            self.app,
-            Some((_, AppCommand::Deliver { .. } | AppCommand::SetAside { .. }))
-        );
+        let deliver = matches!(self.app, Some((_, AppCommand::Deliver { .. } | AppCommand::SetAside { .. })));
         let close = matches!(self.app, Some((_, AppCommand::Close)));
         let flush = matches!(self.app, Some((_, AppCommand::Flush(_))));
         let stage = &self.stage;
@@ -256,10 +245,7 @@ impl HeldLease {
             self.opened || !matches!(stage, Stage::Running(_) | Stage::Ending(_) | Stage::Closing(_)),
             "what is read, or was, had been opened"
         );
-        debug_assert!(
-            self.lane.processed.is_none() || self.opened,
-            "only an open shard is processed"
-        );
+        debug_assert!(self.lane.processed.is_none() || self.opened, "only an open shard is processed");
     }
 
     fn emit(&mut self, cx: &mut Context, leases: &LeaseTable, kind: WriteKind) {
@@ -273,9 +259,7 @@ impl HeldLease {
             // A stolen lease is kept until its former owner must know: a worker that finds it released, or its own, starts at
             // once.
             Stage::Closed(_) if now < self.open_after => Wish::KeepUntil(self.open_after),
-            Stage::Closed(reason) => Wish::GiveUp {
-                handed: *reason == EndReason::HandedOver,
-            },
+            Stage::Closed(reason) => Wish::GiveUp { handed: *reason == EndReason::HandedOver },
             Stage::Ending(ending) if ending.children_left == 0 => Wish::End,
             // The application cannot answer, so it is not waited for.
             Stage::Draining { .. } | Stage::Closing(_) if cx.standstill().lets_go() => Wish::LetGo,
@@ -370,12 +354,7 @@ impl HeldLease {
 
     /// The answer of an operation on the lane.
     pub(super) fn on_lane(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        op: OpId,
-        emitted: Mono,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, emitted: Mono, outcome: Outcome,
     ) {
         let Some(kind) = self.lane.settle(op) else {
             return cx.broken("an answer of the lane is of what is in flight");
@@ -384,11 +363,7 @@ impl HeldLease {
             return;
         }
         let key = self.key.clone();
-        let from = From {
-            key: &key,
-            kind,
-            emitted,
-        };
+        let from = From { key: &key, kind, emitted };
         match self.lane.on_answer(cx, &from, op, outcome) {
             Answer::Nothing => {}
             Answer::StillOurs => self.is_still_ours(cx, leases),
@@ -422,11 +397,7 @@ impl HeldLease {
 
     /// The lease is another worker's, or not to be had any more.
     fn on_lost(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        why: LossReason,
-        row: Option<Box<LeaseRow>>,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, why: LossReason, row: Option<Box<LeaseRow>>,
     ) {
         if self.lane.unresolved.is_some() {
             leases.may_have_had(self.ix, self.lane.next);
@@ -449,10 +420,7 @@ impl HeldLease {
         self.lane.durable = Checkpoint::ShardEnd;
         let children = self.children.clone();
         leases.ended(self.ix, self.lane.counter, &children, now);
-        cx.notify(Notice::Ended {
-            lease: self.key.clone(),
-            children: children.clone(),
-        });
+        cx.notify(Notice::Ended { lease: self.key.clone(), children: children.clone() });
         if matches!(self.stage, Stage::Ending(_)) {
             self.close(cx, EndReason::ShardEnded);
         }

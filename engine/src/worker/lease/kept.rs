@@ -32,12 +32,7 @@ pub(super) struct Flush {
 
 impl Flush {
     pub(super) fn new(confirms_end: bool) -> Self {
-        Self {
-            told: None,
-            until: None,
-            confirms_end,
-            end_permitted: false,
-        }
+        Self { told: None, until: None, confirms_end, end_permitted: false }
     }
 
     /// The application keeps a further batch, or gave one back.
@@ -84,11 +79,7 @@ impl HeldLease {
 
     /// The application will not process a batch that it keeps: reading begins anew after what was processed without a gap.
     pub(super) fn on_given_back(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        batch: OpId,
-        detail: String,
+        &mut self, cx: &mut Context, leases: &LeaseTable, batch: OpId, detail: String,
     ) {
         // What the application says may overtake the answer of its handler.
         if let Some((_, AppCommand::Deliver { given, given_back })) = &mut self.app
@@ -105,11 +96,7 @@ impl HeldLease {
         };
         reading.reader.rewind();
         reading.failure.read_again();
-        debug_assert_eq!(
-            reading.reader.kept_batches(),
-            0,
-            "reading begins anew with nothing kept"
-        );
+        debug_assert_eq!(reading.reader.kept_batches(), 0, "reading begins anew with nothing kept");
         reading.flush.kept_more();
         reading.failure.attempt();
         // A batch that is being processed comes again, too.
@@ -167,10 +154,7 @@ impl HeldLease {
 
     /// Says what is closed with batches that were not acknowledged.
     pub(super) fn tell_unacknowledged(&self, cx: &mut Context) {
-        let kept = self
-            .stage
-            .reading()
-            .map_or(0, |reading| reading.reader.kept_batches());
+        let kept = self.stage.reading().map_or(0, |reading| reading.reader.kept_batches());
         if kept > 0 {
             let (lease, batches) = (self.key.clone(), u32::try_from(kept).unwrap_or(u32::MAX));
             cx.notify(Notice::Unacknowledged { lease, batches });
@@ -182,22 +166,13 @@ impl HeldLease {
             return cx.broken("only a shard that is read keeps batches");
         };
         reading.flush.told = Some(why);
-        let op = ConsumerOp::Flush {
-            lease: self.key.clone(),
-            token: self.token,
-            why,
-            until,
-        };
+        let op = ConsumerOp::Flush { lease: self.key.clone(), token: self.token, why, until };
         self.ask_app(cx, op, AppCommand::Flush(why));
     }
 
     /// A flush has ended. Whether everything was acknowledged shows by itself.
     pub(super) fn on_flushed(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        why: FlushReason,
-        outcome: &Outcome,
+        &mut self, cx: &mut Context, leases: &LeaseTable, why: FlushReason, outcome: &Outcome,
     ) {
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("a flush ends while its shard is read, or let go of");

@@ -130,12 +130,7 @@ pub(super) struct Began {
 impl Lane {
     /// The lane of a lease that was just taken. `proven_at`: when the take that was applied may have been emitted first.
     pub(super) fn new(
-        cx: &Context,
-        counter: u64,
-        durable: Checkpoint,
-        began: Began,
-        proven_at: Mono,
-        early: Span,
+        cx: &Context, counter: u64, durable: Checkpoint, began: Began, proven_at: Mono, early: Span,
     ) -> Self {
         let config = cx.config();
         debug_assert!(proven_at <= cx.now(), "a take is emitted before its answer");
@@ -180,8 +175,7 @@ impl Lane {
 
     /// Whether everything the application processed is durable.
     pub(super) fn is_durable(&self) -> bool {
-        self.processed
-            .is_none_or(|position| self.durable.covers(position))
+        self.processed.is_none_or(|position| self.durable.covers(position))
     }
 
     /// Whether we may act as the owner now.
@@ -260,12 +254,7 @@ impl Lane {
 
     /// Emits a write, or the read that says how the row is.
     pub(super) fn emit(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        ix: LeaseIx,
-        kind: WriteKind,
-        children: &[ShardId],
+        &mut self, cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, kind: WriteKind, children: &[ShardId],
     ) {
         debug_assert!(self.flight.is_none(), "a lane has one operation in flight");
         debug_assert!(!self.lost, "nothing is written to a lease that was lost");
@@ -289,10 +278,7 @@ impl Lane {
     }
 
     fn change(&self, cx: &Context, key: LeaseKey, kind: WriteKind, children: &[ShardId]) -> Change {
-        debug_assert!(
-            self.next > self.counter || self.counter == u64::MAX,
-            "guards grow"
-        );
+        debug_assert!(self.next > self.counter || self.counter == u64::MAX, "guards grow");
         let guard = Guard {
             counter: self.counter,
             next: self.next,
@@ -315,28 +301,17 @@ impl Lane {
                     // What a former owner processed, if nothing followed.
                     AtEnd::Position => self.processed.max(self.durable.position()),
                 };
-                Change::End {
-                    key,
-                    guard,
-                    children,
-                    last,
-                }
+                Change::End { key, guard, children, last }
             }
             WriteKind::Release => Change::Release { key, guard },
             WriteKind::HandOver => {
                 debug_assert!(guard.next_owner.is_some(), "a lease is handed over to somebody");
                 Change::HandOver { key, guard }
             }
-            WriteKind::Begin(at) => Change::Renew {
-                key,
-                guard,
-                began: Some(at),
-            },
-            WriteKind::Renew | WriteKind::Restore | WriteKind::Read => Change::Renew {
-                key,
-                guard,
-                began: None,
-            },
+            WriteKind::Begin(at) => Change::Renew { key, guard, began: Some(at) },
+            WriteKind::Renew | WriteKind::Restore | WriteKind::Read => {
+                Change::Renew { key, guard, began: None }
+            }
         }
     }
 

@@ -48,11 +48,7 @@ impl Lane {
 
     /// What an answer means.
     pub(super) fn on_answer(
-        &mut self,
-        cx: &mut Context,
-        from: &From<'_>,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, from: &From<'_>, op: OpId, outcome: Outcome,
     ) -> Answer {
         debug_assert!(!self.lost, "answers to what was lost mean nothing");
         debug_assert!(from.emitted <= cx.now(), "an answer comes after the question");
@@ -115,15 +111,9 @@ impl Lane {
 
     /// Remembers that a write may have been applied.
     fn mark_unknown(&mut self, from: &From<'_>) {
-        debug_assert!(
-            from.kind != WriteKind::Read,
-            "a read leaves nothing unknown behind"
-        );
-        let before = self.unresolved.unwrap_or(Unresolved {
-            since: from.emitted,
-            end: false,
-            release: false,
-        });
+        debug_assert!(from.kind != WriteKind::Read, "a read leaves nothing unknown behind");
+        let before =
+            self.unresolved.unwrap_or(Unresolved { since: from.emitted, end: false, release: false });
         self.unresolved = Some(Unresolved {
             since: before.since.min(from.emitted),
             end: before.end || from.kind == WriteKind::End,
@@ -134,10 +124,7 @@ impl Lane {
     /// A write was acknowledged. With it, no earlier one of the same guard was or will be applied.
     fn on_applied(&mut self, cx: &mut Context, from: &From<'_>) -> Answer {
         debug_assert!(from.kind != WriteKind::Read, "a read changes no row");
-        debug_assert!(
-            self.next > self.counter || self.counter == u64::MAX,
-            "guards grow"
-        );
+        debug_assert!(self.next > self.counter || self.counter == u64::MAX, "guards grow");
         self.counter = self.next;
         if from.kind.gives_up() {
             // Nothing is believed about a lease that is nobody's, or another's, from here on.
@@ -224,26 +211,15 @@ impl Lane {
             return self.on_own_row(cx, from, row, next, bare);
         }
         let by = row.actual_owner().cloned();
-        let reason = LossReason::Taken {
-            by,
-            row: Box::new(row.clone()),
-        };
+        let reason = LossReason::Taken { by, row: Box::new(row.clone()) };
         Answer::Lost(reason, Some(Box::new(row)))
     }
 
     /// The row is ours, with our counter, or the one that we tried to leave, or without one.
     fn on_own_row(
-        &mut self,
-        cx: &mut Context,
-        from: &From<'_>,
-        row: LeaseRow,
-        next: bool,
-        bare: bool,
+        &mut self, cx: &mut Context, from: &From<'_>, row: LeaseRow, next: bool, bare: bool,
     ) -> Answer {
-        debug_assert!(
-            !(next && bare),
-            "a row without a counter is not what a write of ours leaves"
-        );
+        debug_assert!(!(next && bare), "a row without a counter is not what a write of ours leaves");
         debug_assert!(row.actual_owner() == Some(cx.me()), "a row of ours names us");
         let lease = from.key.clone();
         let mut answer = Answer::Nothing;
@@ -271,21 +247,13 @@ impl Lane {
 
     /// One of our own writes was applied after all. Which one, the row's checkpoint says.
     fn recognise_own_write(&mut self, cx: &mut Context, from: &From<'_>, row: &LeaseRow) {
-        let since = self
-            .unresolved
-            .map_or(from.emitted, |maybe| maybe.since.min(from.emitted));
-        debug_assert_eq!(
-            self.next, row.counter,
-            "our own write leaves the counter that it was given"
-        );
+        let since = self.unresolved.map_or(from.emitted, |maybe| maybe.since.min(from.emitted));
+        debug_assert_eq!(self.next, row.counter, "our own write leaves the counter that it was given");
         self.counter = row.counter;
         self.durable = self.durable.max(row.checkpoint);
         self.began = row.began.or(self.began);
         self.extend_validity(cx, from.key, since);
-        cx.notify(Notice::Adopted {
-            lease: from.key.clone(),
-            counter: row.counter,
-        });
+        cx.notify(Notice::Adopted { lease: from.key.clone(), counter: row.counter });
     }
 
     /// Whether a person's edit removed the counter of a row that is ours, and nothing else happened to it. No worker takes a lease

@@ -73,21 +73,14 @@ impl HeldLease {
         debug_assert!(self.opened, "only what was opened is closed");
         self.tell_unacknowledged(cx);
         self.stage.go(|_| Stage::Closing(reason));
-        let op = ConsumerOp::Close {
-            lease: self.key.clone(),
-            token: self.token,
-            reason,
-        };
+        let op = ConsumerOp::Close { lease: self.key.clone(), token: self.token, reason };
         self.ask_app(cx, op, AppCommand::Close);
     }
 
     /// We own the lease no more, by our own will.
     pub(super) fn on_given_up(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
         debug_assert!(
-            matches!(
-                self.stage,
-                Stage::Closed(_) | Stage::Closing(_) | Stage::Draining { .. }
-            ),
+            matches!(self.stage, Stage::Closed(_) | Stage::Closing(_) | Stage::Draining { .. }),
             "a lease is given up when its shard is let go of"
         );
         self.end_ownership(cx);

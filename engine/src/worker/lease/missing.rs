@@ -15,11 +15,7 @@ use crate::worker::stream_set::StreamIx;
 
 /// The shards of a stream were listed: resolves all of its held leases that wait for that. `asked`: when that was asked for.
 pub(in crate::worker) fn on_shards_listed(
-    cx: &mut Context,
-    leases: &mut LeaseTable,
-    stream: StreamIx,
-    asked: Mono,
-    shards: &[Shard],
+    cx: &mut Context, leases: &mut LeaseTable, stream: StreamIx, asked: Mono, shards: &[Shard],
 ) {
     for ix in missing(leases, stream) {
         let row = leases.get(ix).and_then(Lease::row);
@@ -27,25 +23,15 @@ pub(in crate::worker) fn on_shards_listed(
             continue;
         };
         let listed = shards.iter().find(|shard| shard.id.as_str() == key.as_str());
-        let by_name = Unlisted {
-            id: key.as_str(),
-            parents: &[],
-            range: None,
-        };
+        let by_name = Unlisted { id: key.as_str(), parents: &[], range: None };
         let against = match listed {
             Some(_) => None,
             None => sync::stands_against(row.map_or(by_name, Unlisted::of), shards),
         };
-        let view = View {
-            asked,
-            shards,
-            own: listed,
-            against,
-        };
+        let view = View { asked, shards, own: listed, against };
         let held = leases.get(ix).and_then(Lease::held);
-        let prospects = held
-            .is_some_and(HeldLease::awaits_other_parents)
-            .then(|| Prospects::new(leases, shards, ix));
+        let prospects =
+            held.is_some_and(HeldLease::awaits_other_parents).then(|| Prospects::new(leases, shards, ix));
         let follows = leases.with_held(ix, |held, _| held.on_shards_listed(cx, view, prospects.as_ref()));
         if follows == Some(true) {
             leases.wake(ix, cx.now());
@@ -94,10 +80,7 @@ impl HeldLease {
 
     /// Whether something follows. `prospects`: present if the lease awaits other parents.
     fn on_shards_listed(
-        &mut self,
-        cx: &mut Context,
-        view: View<'_>,
-        prospects: Option<&Prospects<'_>>,
+        &mut self, cx: &mut Context, view: View<'_>, prospects: Option<&Prospects<'_>>,
     ) -> bool {
         debug_assert!(self.missing, "a listing was waited for");
         if let Some(prospects) = prospects {
@@ -106,11 +89,7 @@ impl HeldLease {
             return true;
         }
         self.missing = false;
-        match self
-            .stage
-            .reading()
-            .map(|reading| reading.reader.finished().is_some())
-        {
+        match self.stage.reading().map(|reading| reading.reader.finished().is_some()) {
             Some(true) => self.resolve_children(cx, view),
             Some(false) => self.resolve_shard(cx, view),
             None => return false,

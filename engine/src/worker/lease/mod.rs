@@ -77,22 +77,14 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
 
 /// Others may have waited for what a lease does not need any more.
 pub(super) fn wake_waiting(cx: &Context, leases: &mut LeaseTable) {
-    for next in [cx.reads().next(), cx.turns().next(cx.now())]
-        .into_iter()
-        .flatten()
-    {
+    for next in [cx.reads().next(), cx.turns().next(cx.now())].into_iter().flatten() {
         leases.wake(next, cx.now());
     }
 }
 
 /// The outcome of a write or read on a lease's own lane.
 pub(super) fn on_lane(
-    cx: &mut Context,
-    leases: &mut LeaseTable,
-    ix: LeaseIx,
-    op: OpId,
-    emitted: Mono,
-    outcome: Outcome,
+    cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, emitted: Mono, outcome: Outcome,
 ) {
     if leases.get(ix).is_some_and(|lease| lease.held().is_none()) {
         acquisition::on_outcome(cx, leases, ix, op, outcome);
@@ -104,11 +96,7 @@ pub(super) fn on_lane(
 
 /// A consistent read of the row of a shard that a lease waits for.
 pub(super) fn on_relative(
-    cx: &mut Context,
-    leases: &mut LeaseTable,
-    ix: LeaseIx,
-    op: OpId,
-    outcome: Outcome,
+    cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: Outcome,
 ) {
     leases.with_held(ix, |held, leases| held.on_relative(cx, leases, op, outcome));
     step(cx, leases, ix);
@@ -138,11 +126,7 @@ pub(super) enum Said {
 
 /// The application says something of what it was given. What it says of another ownership is of no use.
 pub(super) fn on_said(
-    cx: &mut Context,
-    leases: &mut LeaseTable,
-    ix: LeaseIx,
-    token: FencingToken,
-    said: Said,
+    cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, token: FencingToken, said: Said,
 ) {
     let ours = leases.with_held(ix, |held, leases| {
         let ours = held.token() == token;
@@ -167,10 +151,7 @@ pub(super) fn on_said(
 
 /// The application asks, under this token, for a checkpoint of what was processed.
 pub(super) fn on_checkpoint_wanted(
-    cx: &mut Context,
-    leases: &mut LeaseTable,
-    ix: LeaseIx,
-    token: FencingToken,
+    cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, token: FencingToken,
 ) {
     let wanted = leases.with_held(ix, |held, _| held.token() == token && held.on_checkpoint_wanted());
     if wanted == Some(true) {

@@ -15,10 +15,7 @@ use crate::worker::lease_table::LeaseTable;
 
 /// The application wants a shard to be paused, or to go on.
 pub(in crate::worker) fn on_pause_wanted(
-    cx: &mut Context,
-    leases: &mut LeaseTable,
-    ix: LeaseIx,
-    paused: bool,
+    cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, paused: bool,
 ) {
     let changed = leases.with_held(ix, |held, _| held.on_pause_wanted(cx, paused));
     if changed == Some(true) {

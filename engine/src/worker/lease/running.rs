@@ -77,27 +77,10 @@ impl HeldLease {
         let (batch, after) = (front.batch, front.after);
         let (attempt, valid_until) = (reading.failure.attempt(), self.lane.valid_until);
         let op = match alone {
-            false => ConsumerOp::Deliver {
-                lease,
-                token,
-                batch,
-                after,
-                attempt,
-                valid_until,
-            },
-            true => ConsumerOp::DeliverOne {
-                lease,
-                token,
-                batch,
-                after,
-                attempt,
-                valid_until,
-            },
+            false => ConsumerOp::Deliver { lease, token, batch, after, attempt, valid_until },
+            true => ConsumerOp::DeliverOne { lease, token, batch, after, attempt, valid_until },
         };
-        let command = AppCommand::Deliver {
-            given: Given { batch, alone, after },
-            given_back: false,
-        };
+        let command = AppCommand::Deliver { given: Given { batch, alone, after }, given_back: false };
         reading.reader.delivered();
         reading.flush.gives_more();
         self.ask_app(cx, op, command);
@@ -219,10 +202,7 @@ impl HeldLease {
                     let front = reading.reader.front().filter(|front| !front.unordered);
                     let last = front.map(|front| front.last);
                     let at = match &other {
-                        Outcome::Refused(Refusal {
-                            why: Why::RecordFailed(at),
-                            ..
-                        }) => Some(*at),
+                        Outcome::Refused(Refusal { why: Why::RecordFailed(at), .. }) => Some(*at),
                         _ => None,
                     };
                     self.attempt_failed(cx, leases, at, last, describe(&other));
@@ -233,19 +213,13 @@ impl HeldLease {
 
     /// The handler failed: what it did not process comes again after a pause.
     pub(super) fn retry_later(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        attempt: u32,
-        detail: String,
+        &mut self, cx: &mut Context, leases: &LeaseTable, attempt: u32, detail: String,
     ) {
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("a handler fails at a shard that is read, or let go of");
         };
         debug_assert!(attempt > 0, "what failed was attempted");
-        let pause = cx
-            .pause("handler", self.key.as_str(), attempt)
-            .max(cx.config().handler_backoff);
+        let pause = cx.pause("handler", self.key.as_str(), attempt).max(cx.config().handler_backoff);
         reading.failure.pause_until(cx.now() + pause);
         let again = matches!(self.stage, Stage::Running(_)) && self.exit(cx, leases).is_none();
         cx.notify(Notice::HandlerFailed {
@@ -351,19 +325,12 @@ fn doubt(why: &Doubtful) -> String {
         Doubtful::Foreign { of: None } => {
             "expected an answer about this shard, found children of another shard".to_owned()
         }
-        Doubtful::Disorder {
-            first,
-            last,
-            inside: true,
-            ..
-        } => format!(
+        Doubtful::Disorder { first, last, inside: true, .. } => format!(
             "expected records in the order of their sequence numbers, found others between the first, {}, and the last, {}",
             position(*first),
             position(*last)
         ),
-        Doubtful::Disorder {
-            before, first, last, ..
-        } => format!(
+        Doubtful::Disorder { before, first, last, .. } => format!(
             "expected records after {}, found records from {} to {}",
             position(*before),
             position(*first),

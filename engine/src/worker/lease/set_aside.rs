@@ -24,11 +24,7 @@ pub(super) fn kept_alone() -> Outcome {
 impl HeldLease {
     /// An attempt at what is in front failed. `at`: it was at this record alone. `last`: the last position of what failed.
     pub(super) fn attempt_failed(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        at: Option<Position>,
-        last: Option<Position>,
+        &mut self, cx: &mut Context, leases: &LeaseTable, at: Option<Position>, last: Option<Position>,
         detail: String,
     ) {
         let goes_on = matches!(self.stage, Stage::Running(_)) && self.exit(cx, leases).is_none();
@@ -45,12 +41,9 @@ impl HeldLease {
             Verdict::Again => self.retry_later(cx, leases, attempt, detail),
             // What comes of that is told.
             Verdict::SetAside => {}
-            Verdict::Stop(Poison { at, attempts }) => cx.notify(Notice::ShardStopped {
-                lease: self.key.clone(),
-                position: at,
-                attempts,
-                detail,
-            }),
+            Verdict::Stop(Poison { at, attempts }) => {
+                cx.notify(Notice::ShardStopped { lease: self.key.clone(), position: at, attempts, detail })
+            }
         }
     }
 
@@ -79,22 +72,14 @@ impl HeldLease {
             detail,
             valid_until: self.lane.valid_until,
         };
-        let command = AppCommand::SetAside {
-            batch: front.batch,
-            poison,
-        };
+        let command = AppCommand::SetAside { batch: front.batch, poison };
         reading.reader.delivered();
         self.ask_app(cx, op, command);
     }
 
     /// The application has set a record aside, or could not.
     pub(super) fn on_set_aside(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        batch: OpId,
-        poison: Poison,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &LeaseTable, batch: OpId, poison: Poison, outcome: Outcome,
     ) {
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("a record is set aside while its shard is read, or let go of");
@@ -132,9 +117,7 @@ impl HeldLease {
             return cx.broken("a record is set aside while its shard is read, or let go of");
         };
         let attempt = reading.failure.set_aside_failed();
-        let pause = cx
-            .pause("set-aside", self.key.as_str(), attempt)
-            .max(cx.config().handler_backoff);
+        let pause = cx.pause("set-aside", self.key.as_str(), attempt).max(cx.config().handler_backoff);
         reading.failure.pause_until(cx.now() + pause);
         cx.notify(Notice::SetAsideFailed {
             lease: self.key.clone(),

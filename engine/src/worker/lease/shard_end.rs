@@ -27,13 +27,9 @@ pub(super) fn begin(lease: &LeaseKey, mut children: Vec<ChildShard>) -> Ending {
     // An answer may name a child twice.
     let mut named = BTreeSet::new();
     children.retain(|child| named.insert(child.id.clone()));
-    let parents: BTreeSet<ShardId> = children
-        .iter()
-        .flat_map(|child| child.parents.iter().cloned())
-        .collect();
-    let others = parents
-        .into_iter()
-        .filter(|parent| parent.as_str() != lease.as_str());
+    let parents: BTreeSet<ShardId> =
+        children.iter().flat_map(|child| child.parents.iter().cloned()).collect();
+    let others = parents.into_iter().filter(|parent| parent.as_str() != lease.as_str());
     Ending {
         // Until the leases are queued, this holds the end back.
         children_left: children.len() as u32,
@@ -92,11 +88,7 @@ impl<'a> Prospects<'a> {
             .filter(|(_, lease)| !children.all_shown(lease.key().as_str()))
             .filter_map(|(other, lease)| Some(unread((other, lease.row()?))))
             .collect();
-        Self {
-            shards,
-            leases: stream.map_or_else(BTreeMap::new, |stream| table.known(stream)),
-            unlisted,
-        }
+        Self { shards, leases: stream.map_or_else(BTreeMap::new, |stream| table.known(stream)), unlisted }
     }
 
     /// Leases that may bring anything: their rows do not tell the range of their forgotten shards.
@@ -136,9 +128,7 @@ impl HeldLease {
             return;
         }
         // A child that has a lease needs nothing more, whatever became of its other parent's.
-        ending
-            .pending_children
-            .retain(|child| leases.row(child.id.as_str()).is_none());
+        ending.pending_children.retain(|child| leases.row(child.id.as_str()).is_none());
         let pending = &ending.pending_children;
         ending.unresolved_parents.retain(|parent| {
             leases.row(parent.as_str()).is_none()
@@ -153,9 +143,7 @@ impl HeldLease {
             }
             let due = ending.reading.is_none() && cx.now() >= ending.look_at;
             if due && cx.takes_turn(self.ix, Turn::Begin) {
-                let op = TableOp::Read {
-                    key: parent.to_lease(),
-                };
+                let op = TableOp::Read { key: parent.to_lease() };
                 ending.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(self.ix), op));
             }
             return;
@@ -211,10 +199,7 @@ impl HeldLease {
     /// A list of all shards, asked for at that moment, says which of the other parents without a lease may still get one. `is_behind`: it is
     /// older than the end of our own shard.
     pub(super) fn judge_other_parents(
-        &mut self,
-        cx: &mut Context,
-        (asked, is_behind): (Mono, bool),
-        prospects: &Prospects<'_>,
+        &mut self, cx: &mut Context, (asked, is_behind): (Mono, bool), prospects: &Prospects<'_>,
     ) {
         let Some(ending) = self.stage.ending_mut() else {
             return cx.broken("other parents are judged while a shard ends");

@@ -187,9 +187,7 @@ impl Stage {
         let old = std::mem::replace(self, Stage::Closed(EndReason::LeaseLost));
         *self = next(old);
         debug_assert!(
-            TRANSITIONS
-                .iter()
-                .any(|(from, _, to)| *from == before && *to == self.name()),
+            TRANSITIONS.iter().any(|(from, _, to)| *from == before && *to == self.name()),
             "undeclared transition from {before} to {}",
             self.name()
         );
@@ -203,11 +201,7 @@ impl Stage {
             Stage::Draining { reading, ending, .. } => (reading, ending),
             Stage::Waiting(_) | Stage::Opening { .. } | Stage::Closing(_) | Stage::Closed(_) => (None, None),
         };
-        Stage::Draining {
-            reason,
-            reading,
-            ending,
-        }
+        Stage::Draining { reason, reading, ending }
     }
 
     /// Whether the application has been asked to open it and not yet let go.

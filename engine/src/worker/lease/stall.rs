@@ -28,12 +28,7 @@ pub(super) struct Movement {
 
 impl Movement {
     pub(super) fn new(now: Mono) -> Self {
-        Self {
-            since: now,
-            told: Span::ZERO,
-            back_after: None,
-            behind_ms: u64::MAX,
-        }
+        Self { since: now, told: Span::ZERO, back_after: None, behind_ms: u64::MAX }
     }
 
     pub(super) fn moved(&mut self, now: Mono) {
@@ -61,11 +56,7 @@ impl Movement {
 
     /// When it is to be told that nothing moves.
     fn due(&self, after: Span) -> Mono {
-        let next = if self.told == Span::ZERO {
-            after
-        } else {
-            self.told.times(2)
-        };
+        let next = if self.told == Span::ZERO { after } else { self.told.times(2) };
         self.since + next
     }
 }
@@ -94,36 +85,25 @@ impl HeldLease {
         let idle = now.since(self.movement.since);
         self.movement.told = idle;
         let (lease, why) = (self.key.clone(), self.why_stalled(now, leases));
-        cx.notify(Notice::Stalled {
-            lease,
-            idle,
-            why,
-            said: None,
-        });
+        cx.notify(Notice::Stalled { lease, idle, why, said: None });
     }
 
     pub(super) fn why_stalled(&self, now: Mono, leases: &LeaseTable) -> Stall {
-        let attempt = self
-            .stage
-            .reading()
-            .map_or(0, |reading| reading.failure.attempts());
+        let attempt = self.stage.reading().map_or(0, |reading| reading.failure.attempts());
         match (&self.stage, self.app) {
             (Stage::Waiting(_), _) if now < self.open_after => Stall::Settling,
             (Stage::Waiting(_), _) if !self.believes(now) => Stall::Fenced,
             (Stage::Waiting(waiting), _) if !waiting.parents.is_empty() => {
                 which_parents(leases, &waiting.parents)
             }
-            (Stage::Waiting(waiting), _) if waiting.failures > 0 => Stall::OpenFails {
-                attempts: waiting.failures,
-            },
+            (Stage::Waiting(waiting), _) if waiting.failures > 0 => {
+                Stall::OpenFails { attempts: waiting.failures }
+            }
             (Stage::Waiting(_) | Stage::Opening { .. }, _) => Stall::Opening,
             (_, Some((_, AppCommand::Deliver { .. }))) => Stall::Handler { attempt },
             (_, Some((_, AppCommand::SetAside { poison, .. }))) => {
                 let why = self.stage.reading().and_then(|reading| reading.failure.why());
-                why.unwrap_or(Stall::SettingAside {
-                    position: poison.at,
-                    failures: 0,
-                })
+                why.unwrap_or(Stall::SettingAside { position: poison.at, failures: 0 })
             }
             (_, Some((_, AppCommand::Flush(_)))) => self.stage.reading().map_or(Stall::Closing, why_flushed),
             (_, Some((_, AppCommand::Open))) => Stall::Opening,
@@ -136,9 +116,9 @@ impl HeldLease {
             (Stage::Ending(ending), None) if !ending.pending_children.is_empty() => {
                 Stall::CoParents(ending.unresolved_parents.clone())
             }
-            (Stage::Ending(ending), None) if ending.children_left > 0 => Stall::Children {
-                left: ending.children_left,
-            },
+            (Stage::Ending(ending), None) if ending.children_left > 0 => {
+                Stall::Children { left: ending.children_left }
+            }
             (Stage::Draining { .. }, None) if self.stage.reading().is_some_and(keeps) => {
                 why_kept(self.stage.reading())
             }
@@ -172,29 +152,20 @@ fn keeps(reading: &Reading) -> bool {
 
 fn why_flushed(reading: &Reading) -> Stall {
     match reading.awaits_permission() {
-        true => Stall::EndUnconfirmed {
-            failures: reading.failure.attempts(),
-        },
+        true => Stall::EndUnconfirmed { failures: reading.failure.attempts() },
         false => why_kept(Some(reading)),
     }
 }
 
 fn why_kept(reading: Option<&Reading>) -> Stall {
     let kept = reading.map_or(0, |reading| reading.reader.kept_batches());
-    Stall::Kept {
-        batches: u32::try_from(kept).unwrap_or(u32::MAX),
-    }
+    Stall::Kept { batches: u32::try_from(kept).unwrap_or(u32::MAX) }
 }
 
 fn why_missing(reading: &Reading) -> Stall {
     match reading.is_doubted() {
-        true => Stall::Unproven {
-            listings: reading.gone.answers(),
-            against: reading.against.clone(),
-        },
-        false if reading.denied.times > 0 => Stall::EndDenied {
-            times: reading.denied.times,
-        },
+        true => Stall::Unproven { listings: reading.gone.answers(), against: reading.against.clone() },
+        false if reading.denied.times > 0 => Stall::EndDenied { times: reading.denied.times },
         false => Stall::Missing,
     }
 }
@@ -211,9 +182,7 @@ fn why_not_read(reading: &Reading) -> Stall {
         return why_kept(Some(reading));
     }
     if reader.front().is_some() {
-        return Stall::HandlerFails {
-            attempts: reading.failure.attempts(),
-        };
+        return Stall::HandlerFails { attempts: reading.failure.attempts() };
     }
     match (reader.finished(), reader.failures()) {
         (Some(_), _) => why_missing(reading),
@@ -254,10 +223,7 @@ mod tests {
         movement.told = Span(100);
         assert_eq!(movement.due(Span(50)), Mono(300));
         movement.moved(Mono(250));
-        assert_eq!(
-            (movement.due(Span(50)), movement.back_after),
-            (Mono(300), Some(Span(150)))
-        );
+        assert_eq!((movement.due(Span(50)), movement.back_after), (Mono(300), Some(Span(150))));
         assert!(!movement.is_stalled());
     }
 

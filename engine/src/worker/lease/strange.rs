@@ -50,11 +50,7 @@ impl Strange {
 impl HeldLease {
     /// The service does not let the shard be read from this position. Whether the whole stream is another one than that of the table.
     pub(super) fn judge_strange(
-        &self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        at: Position,
-        outcome: &Outcome,
+        &self, cx: &mut Context, leases: &LeaseTable, at: Position, outcome: &Outcome,
     ) {
         let reading = self.stage.reading();
         if !reading.is_some_and(|reading| reading.strange.is_proof(cx.now())) {
@@ -100,25 +96,12 @@ mod tests {
         };
         assert_eq!(APART, seconds(2));
         assert!(!judged(&[(0, strange()), (100, strange())]), "two are few");
-        assert!(
-            !judged(&[(0, strange()), (5, strange()), (19, strange())]),
-            "of one moment"
-        );
+        assert!(!judged(&[(0, strange()), (5, strange()), (19, strange())]), "of one moment");
         assert!(judged(&[(0, strange()), (5, strange()), (20, strange())]));
         let lost = Outcome::Unknown(Cause::Timeout);
-        assert!(judged(&[
-            (0, strange()),
-            (5, strange()),
-            (10, lost),
-            (20, strange())
-        ]));
+        assert!(judged(&[(0, strange()), (5, strange()), (10, lost), (20, strange())]));
         for other in [Outcome::Applied(Reply::Iterator), refused(Why::Invalid)] {
-            assert!(!judged(&[
-                (0, strange()),
-                (5, strange()),
-                (10, other),
-                (20, strange())
-            ]));
+            assert!(!judged(&[(0, strange()), (5, strange()), (10, other), (20, strange())]));
         }
     }
 }

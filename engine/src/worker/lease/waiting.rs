@@ -49,9 +49,7 @@ impl HeldLease {
         if let Some(parent) = waiting.parents.first() {
             // The view may be stale or lack the row: only a consistent read shows that a parent's lease is gone.
             if cx.takes_turn(self.ix, Turn::Begin) {
-                let op = TableOp::Read {
-                    key: parent.to_lease(),
-                };
+                let op = TableOp::Read { key: parent.to_lease() };
                 waiting.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(self.ix), op));
             }
             return;
@@ -60,10 +58,7 @@ impl HeldLease {
     }
 
     fn open(&mut self, cx: &mut Context) {
-        debug_assert!(
-            self.believes(cx.now()),
-            "only an owner that believes opens a shard"
-        );
+        debug_assert!(self.believes(cx.now()), "only an owner that believes opens a shard");
         self.stage.go(|stage| Stage::Opening {
             failures: match stage {
                 Stage::Waiting(waiting) => waiting.failures,
@@ -88,12 +83,7 @@ impl HeldLease {
             self.opened = true;
             let (lease, token, from) = (self.key.clone(), self.token, self.lane.durable);
             let since = self.lane.begins;
-            cx.notify(Notice::Opened {
-                lease,
-                token,
-                from,
-                since,
-            });
+            cx.notify(Notice::Opened { lease, token, from, since });
         }
         let Stage::Opening { failures } = self.stage else {
             return;
@@ -105,30 +95,18 @@ impl HeldLease {
             // Too much rather than too little.
             let flush = Flush::new(matches!(outcome, Outcome::Applied(Reply::ConfirmsEnd)));
             let reader = Reader::new(start.unwrap_or(Start::TrimHorizon), now);
-            return self
-                .stage
-                .go(|_| Stage::Running(Box::new(Reading::new(reader, flush))));
+            return self.stage.go(|_| Stage::Running(Box::new(Reading::new(reader, flush))));
         }
         if let Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) = outcome {
             // The engine stopped the call, or the adapter never began it: the handler did not fail.
-            return self.stage.go(|_| {
-                Stage::Waiting(Box::new(Waiting {
-                    look_at: now,
-                    failures,
-                    ..Waiting::default()
-                }))
-            });
+            return self
+                .stage
+                .go(|_| Stage::Waiting(Box::new(Waiting { look_at: now, failures, ..Waiting::default() })));
         }
         let failures = failures.saturating_add(1);
-        let pause = cx
-            .pause("open", self.key.as_str(), failures)
-            .max(cx.config().handler_backoff);
+        let pause = cx.pause("open", self.key.as_str(), failures).max(cx.config().handler_backoff);
         self.stage.go(|_| {
-            Stage::Waiting(Box::new(Waiting {
-                look_at: now + pause,
-                failures,
-                ..Waiting::default()
-            }))
+            Stage::Waiting(Box::new(Waiting { look_at: now + pause, failures, ..Waiting::default() }))
         });
         let again = self.exit(cx, leases).is_none();
         cx.notify(Notice::HandlerFailed {
@@ -180,10 +158,7 @@ impl HeldLease {
         waiting.look_at = now + look_pause(cx, &mut waiting.looks);
         waiting.parents.rotate_left(1);
         if !std::mem::replace(&mut waiting.told, true) {
-            cx.notify(Notice::Blocked {
-                lease: self.key.clone(),
-                parents: waiting.parents.clone(),
-            });
+            cx.notify(Notice::Blocked { lease: self.key.clone(), parents: waiting.parents.clone() });
         }
     }
 

@@ -46,11 +46,7 @@ impl LeaseTable {
 
     /// Who counts, and how.
     pub(in crate::worker) fn counting<'a>(&self, cx: &'a Context) -> Counting<'a> {
-        Counting {
-            me: cx.me(),
-            asks: cx.asks() || self.fleet().is_led(),
-            max_leases: cx.config().max_leases,
-        }
+        Counting { me: cx.me(), asks: cx.asks() || self.fleet().is_led(), max_leases: cx.config().max_leases }
     }
 
     /// Looks at all leases but those that are known to be plain.
@@ -69,9 +65,7 @@ impl LeaseTable {
         if balance.has_other_programs() {
             let plain_speakers = plain.counts().filter(|(_, count)| count.silent < count.leases);
             balance.hear(plain_speakers.map(|(owner, _)| owner));
-            let rows = self
-                .not_among(plain)
-                .filter_map(|(_, lease)| lease.unfinished_row());
+            let rows = self.not_among(plain).filter_map(|(_, lease)| lease.unfinished_row());
             let speaking = rows.filter(|row| !row.hands_over.is_no());
             balance.hear(speaking.filter_map(LeaseRow::actual_owner));
         }
@@ -80,12 +74,7 @@ impl LeaseTable {
     }
 
     fn weigh(
-        &self,
-        cx: &Context,
-        counting: &Counting<'_>,
-        balance: &mut Balance,
-        ix: LeaseIx,
-        lease: &Lease,
+        &self, cx: &Context, counting: &Counting<'_>, balance: &mut Balance, ix: LeaseIx, lease: &Lease,
         row: &LeaseRow,
     ) {
         let me = counting.me;

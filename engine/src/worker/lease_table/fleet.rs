@@ -75,20 +75,13 @@ pub(super) struct Standing {
 impl Standing {
     /// Of leases that are plainly its own.
     pub(super) fn of_plain(takes: bool) -> Self {
-        Self {
-            owns: true,
-            takes,
-            silent: false,
-        }
+        Self { owns: true, takes, silent: false }
     }
 
     /// Of leases that have all expired.
     #[cfg(test)]
     pub(super) fn of_silent() -> Self {
-        Self {
-            silent: true,
-            ..Self::default()
-        }
+        Self { silent: true, ..Self::default() }
     }
 
     /// A row that names it. `renewed`: by it, as far as is known. `lately`: the row has changed.
@@ -144,12 +137,7 @@ impl Rows {
             FleetRow::Leader(row) => {
                 let same = self.leader.as_ref().filter(|seen| seen.row == row);
                 let since = same.map_or(cx.now(), |seen| seen.since);
-                self.leader = Some(SeenLeader {
-                    row,
-                    since,
-                    asked,
-                    seen_by: number,
-                });
+                self.leader = Some(SeenLeader { row, since, asked, seen_by: number });
             }
             FleetRow::Version(state) => self.state = Some((state, number)),
             FleetRow::Tables(migration) => self.migration = Some((migration, number)),
@@ -205,11 +193,7 @@ impl Fleet {
     /// Takes note of what the look of this number at the tables beside showed. Whether something is new of who leads, by which rules, or
     /// which workers live. `asked`: when it asked for them.
     pub(in crate::worker) fn looked(
-        &mut self,
-        cx: &Context,
-        look: u64,
-        asked: Mono,
-        rows: Vec<FleetRow>,
+        &mut self, cx: &Context, look: u64, asked: Mono, rows: Vec<FleetRow>,
     ) -> bool {
         let before = self.told(cx.now());
         self.looked_at = asked;
@@ -273,9 +257,7 @@ impl Fleet {
                 let takes_none = standing.is_some_and(|standing| !standing.takes);
                 let waits = seen.row.ours && id != cx.me() && takes_none;
                 seen.untaken_since = waits.then(|| seen.untaken_since.unwrap_or(now));
-                let waits_long = seen
-                    .untaken_since
-                    .is_some_and(|since| now.since(since) >= silence(cx));
+                let waits_long = seen.untaken_since.is_some_and(|since| now.since(since) >= silence(cx));
                 let silent = standing.is_some_and(|standing| standing.is_dead());
                 // Who renews again lives.
                 seen.dead = !seen.owns && (seen.dead || waits_long || silent);
@@ -325,8 +307,7 @@ impl Fleet {
     /// Whether a migration has ended just now: there may be workers of KCL that have not noticed it, and do not look for what a leader
     /// assigns to them.
     pub(in crate::worker) fn is_migrating(&self, now: Mono) -> bool {
-        self.migrated_at
-            .is_some_and(|at| now.since(at) < MIGRATION_NOTICED)
+        self.migrated_at.is_some_and(|at| now.since(at) < MIGRATION_NOTICED)
     }
 
     /// Takes note of the moment at which a migration is seen to have ended.

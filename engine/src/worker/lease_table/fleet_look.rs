@@ -135,11 +135,7 @@ impl FleetLook {
 
     /// An answer has come.
     pub(super) fn on_outcome(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
     ) {
         debug_assert!(self.in_flight, "an answer comes after the question");
         self.in_flight = false;

@@ -54,10 +54,7 @@ impl Family {
 
 impl Lineage {
     pub(super) fn new(completes_rows: bool) -> Self {
-        Self {
-            completes_rows,
-            ..Self::default()
-        }
+        Self { completes_rows, ..Self::default() }
     }
 
     /// The families that a list of all shards shows, and those that lists have lacked for long enough.
@@ -88,10 +85,7 @@ impl Lineage {
 impl LeaseTable {
     /// Keeps what a list of all shards, asked for at `listed_at`, says of them, and fills it in.
     pub(in crate::worker) fn learn_lineage(&mut self, cx: &Context, shards: &[Shard], listed_at: Mono) {
-        debug_assert!(
-            listed_at >= self.lineage.listed_at,
-            "lists are read in the order of time"
-        );
+        debug_assert!(listed_at >= self.lineage.listed_at, "lists are read in the order of time");
         if !cx.needs_listings() && cx.config().policies.finished == crate::policy::Finished::WhenRead {
             return;
         }
@@ -102,13 +96,9 @@ impl LeaseTable {
             let parents = lease.row().into_iter().flat_map(|row| row.parents.iter());
             std::iter::once(lease.key().clone()).chain(parents.map(ShardId::to_lease))
         });
-        let named = shards
-            .iter()
-            .flat_map(|shard| shard.parents().map(ShardId::to_lease));
-        let keys: BTreeSet<LeaseKey> = leased
-            .chain(named)
-            .filter(|key| !listed.contains(key.as_str()))
-            .collect();
+        let named = shards.iter().flat_map(|shard| shard.parents().map(ShardId::to_lease));
+        let keys: BTreeSet<LeaseKey> =
+            leased.chain(named).filter(|key| !listed.contains(key.as_str())).collect();
         let lacks = |key: LeaseKey| {
             let mut lacking = before.remove(&key).unwrap_or_default();
             lacking.forgotten |= lacking.lists.says(cx, listed_at, (), needed);
@@ -179,10 +169,7 @@ impl LeaseTable {
         let family = self.lineage.families.get(parent.as_str());
         let gone = family.is_some_and(|family| family.range.is_none());
         if !gone && cx.now().since(self.lineage.listed_at) >= cx.config().scan_interval {
-            cx.request(Request::ListShards(
-                StreamIx::ONLY,
-                ListReason::ParentWithoutLease,
-            ));
+            cx.request(Request::ListShards(StreamIx::ONLY, ListReason::ParentWithoutLease));
         }
         !gone
     }

@@ -137,10 +137,7 @@ impl Hash for LeaseTable {
 impl LeaseTable {
     /// An empty table. `completes_rows`: whether rows may lack what only a list of the shards says.
     pub(super) fn new(completes_rows: bool) -> Self {
-        Self {
-            lineage: Lineage::new(completes_rows),
-            ..Self::default()
-        }
+        Self { lineage: Lineage::new(completes_rows), ..Self::default() }
     }
 
     /// The number of a lease, new if need be.
@@ -196,10 +193,7 @@ impl LeaseTable {
     /// Forgets a lease with which nothing is going on.
     fn forget(&mut self, ix: LeaseIx) {
         let lease = self.slots.get_mut(ix.index()).and_then(Option::take);
-        debug_assert!(
-            lease.as_ref().is_some_and(|lease| !lease.busy()),
-            "only an idle lease is forgotten"
-        );
+        debug_assert!(lease.as_ref().is_some_and(|lease| !lease.busy()), "only an idle lease is forgotten");
         if let Some(lease) = lease {
             let known = self.by_key.remove(lease.key());
             debug_assert_eq!(known, Some(ix), "a key names the lease that has it");
@@ -334,10 +328,7 @@ impl LeaseTable {
             debug_assert!(false, "only a known lease is taken");
             return;
         };
-        debug_assert!(
-            !lease.busy(),
-            "one acquisition at a time, and none of a held lease"
-        );
+        debug_assert!(!lease.busy(), "one acquisition at a time, and none of a held lease");
         let given = acquisition.is_of_ours();
         lease.acquisition = Some(Box::new(acquisition));
         self.busy += 1;
@@ -346,9 +337,7 @@ impl LeaseTable {
 
     /// Changes an acquisition, if there is one.
     pub(super) fn with_acquisition<R>(
-        &mut self,
-        ix: LeaseIx,
-        change: impl FnOnce(&mut Acquisition, &Lease) -> R,
+        &mut self, ix: LeaseIx, change: impl FnOnce(&mut Acquisition, &Lease) -> R,
     ) -> Option<R> {
         let lease = self.get_mut(ix)?;
         let mut acquisition = lease.acquisition.take()?;
@@ -398,9 +387,7 @@ impl LeaseTable {
 
     /// Changes a held lease, and the rest of the table. Within, the lease does not count as held.
     pub(super) fn with_held<R>(
-        &mut self,
-        ix: LeaseIx,
-        change: impl FnOnce(&mut HeldLease, &mut LeaseTable) -> R,
+        &mut self, ix: LeaseIx, change: impl FnOnce(&mut HeldLease, &mut LeaseTable) -> R,
     ) -> Option<R> {
         let mut held = self.get_mut(ix)?.held.take()?;
         let result = change(&mut held, self);

@@ -18,11 +18,7 @@ pub(in crate::worker) struct Says {
 
 impl Says {
     pub(in crate::worker) fn new(counter: u64, checkpoint: Checkpoint, began: Option<Wall>) -> Self {
-        Self {
-            counter,
-            checkpoint,
-            began,
-        }
+        Self { counter, checkpoint, began }
     }
 
     /// How far the shard was processed.
@@ -120,11 +116,7 @@ impl LeaseTable {
 
     /// We gave the lease up, to the next owner if there is one.
     pub(in crate::worker) fn given_up(
-        &mut self,
-        ix: LeaseIx,
-        counter: u64,
-        next_owner: Option<WorkerId>,
-        now: Mono,
+        &mut self, ix: LeaseIx, counter: u64, next_owner: Option<WorkerId>, now: Mono,
     ) {
         let Some(lease) = self.get_mut(ix) else { return };
         (lease.observed_at, lease.moved) = (now, false);
@@ -142,10 +134,7 @@ impl LeaseTable {
     /// The row says how much we read of the shard.
     pub(in crate::worker) fn weighed(&mut self, key: &str, throughput: u64) {
         let lease = self.find(key).and_then(|ix| self.get_mut(ix));
-        if let Some(row) = lease
-            .filter(|lease| lease.is_ours())
-            .and_then(|lease| lease.row.as_mut())
-        {
+        if let Some(row) = lease.filter(|lease| lease.is_ours()).and_then(|lease| lease.row.as_mut()) {
             row.throughput = Some(throughput);
         }
     }

@@ -31,9 +31,7 @@ pub(super) fn is_quick(cx: &Context, balance: &Balance, led: bool) -> bool {
 pub(super) fn quick_pause(config: &Config, rows: u64, share: u64, failed: u32) -> Span {
     let halves = rows.saturating_mul(ROW_BYTES).div_ceil(READ_BYTES).max(1);
     let renewals = WRITE_PRICE.saturating_mul(share.max(1));
-    let affordable = config
-        .renew_interval
-        .scaled(halves.saturating_mul(PART), renewals);
+    let affordable = config.renew_interval.scaled(halves.saturating_mul(PART), renewals);
     let pause = config.quick_scan_interval.max(affordable);
     let doubled = pause.times(1 << failed.min(MAX_DOUBLINGS));
     doubled.min(config.scan_interval)
@@ -52,11 +50,7 @@ mod tests {
         // 200 rows are 20 half read units, and 40 renewals in 3.3 s are 400.
         assert_eq!(pause(200, 40), Span::from_millis(660));
         assert_eq!(pause(100_000, 100), config.scan_interval);
-        assert_eq!(
-            pause(10, 0),
-            pause(10, 1),
-            "a worker without leases is no reason for a long pause"
-        );
+        assert_eq!(pause(10, 0), pause(10, 1), "a worker without leases is no reason for a long pause");
         assert_eq!(quick_pause(&config, 10, 10, 2), Span::from_millis(2_000));
         assert_eq!(quick_pause(&config, 10, 10, 1_000), Span::from_millis(16_000));
     }

@@ -157,10 +157,7 @@ impl Loads<'_> {
             let owner = self.plain.get(at)?.owner as usize;
             Some((self.places[owner], throughput))
         });
-        let rest = self
-            .rest
-            .iter()
-            .filter_map(|(owner, throughput)| Some((*owner, (*throughput)?)));
+        let rest = self.rest.iter().filter_map(|(owner, throughput)| Some((*owner, (*throughput)?)));
         plain.chain(rest.filter(move |(_, throughput)| *throughput < below))
     }
 }
@@ -177,10 +174,7 @@ impl Lease {
             HandsOver::No => self.has_moved(),
         })?;
         let expired = self.idle() >= cx.config().lease_duration;
-        let owner = row
-            .owner
-            .as_ref()
-            .filter(|owner| *owner != cx.me() && !cx.is_former_life(owner))?;
+        let owner = row.owner.as_ref().filter(|owner| *owner != cx.me() && !cx.is_former_life(owner))?;
         (!expired && !self.busy()).then_some((row, owner))
     }
 }
@@ -188,10 +182,7 @@ impl Lease {
 impl LeaseTable {
     /// Takes note of a lease, after what `change` makes of it.
     pub(super) fn weigh_after<R>(
-        &mut self,
-        cx: &Context,
-        ix: LeaseIx,
-        change: impl FnOnce(&mut LeaseTable) -> R,
+        &mut self, cx: &Context, ix: LeaseIx, change: impl FnOnce(&mut LeaseTable) -> R,
     ) -> R {
         let before = self.plain.0.take(ix);
         let result = change(self);
@@ -232,9 +223,8 @@ impl LeaseTable {
             }
         }
         let numbers = plain.numbers.iter();
-        let mut by_owner: BTreeMap<_, _> = numbers
-            .map(|(name, number)| (name, std::mem::take(&mut by_number[*number as usize])))
-            .collect();
+        let mut by_owner: BTreeMap<_, _> =
+            numbers.map(|(name, number)| (name, std::mem::take(&mut by_number[*number as usize]))).collect();
         for (ix, lease) in self.not_plain() {
             if let Some(owner) = lease.row().and_then(|row| row.owner.as_ref()) {
                 by_owner.entry(owner).or_default().push(ix);
@@ -255,21 +245,14 @@ impl LeaseTable {
         });
         let rows = self.not_plain().filter_map(|(_, lease)| lease.unfinished_row());
         let place = |owner: &WorkerId| share_out::index_of(candidates, owner);
-        let rest: Vec<_> = rows
-            .map(|row| (row.owner.as_ref().and_then(place), row.throughput))
-            .collect();
+        let rest: Vec<_> = rows.map(|row| (row.owner.as_ref().and_then(place), row.throughput)).collect();
         let of_rest = rest.iter().map(|(owner, throughput)| Load {
             owner: *owner,
             leases: 1,
             known: u32::from(throughput.is_some()),
             throughput: throughput.unwrap_or(0).into(),
         });
-        Loads {
-            each: of_plain.chain(of_rest).collect(),
-            plain,
-            places,
-            rest,
-        }
+        Loads { each: of_plain.chain(of_rest).collect(), plain, places, rest }
     }
 
     /// The leases whose rows may name this owner: all that do are among them.
@@ -286,10 +269,7 @@ impl LeaseTable {
     pub(in crate::worker) fn owners(&self) -> BTreeSet<WorkerId> {
         let plain = self.plain.0.counts().map(|(owner, _)| owner.clone());
         let mut owners: BTreeSet<WorkerId> = plain.collect();
-        for owner in self
-            .not_plain()
-            .filter_map(|(_, lease)| lease.row()?.owner.as_ref())
-        {
+        for owner in self.not_plain().filter_map(|(_, lease)| lease.row()?.owner.as_ref()) {
             if !owners.contains(owner) {
                 owners.insert(owner.clone());
             }

@@ -32,20 +32,11 @@ impl Reports {
     /// A scan shows that something is wrong with a row. If that is to be told: for how long it has been so. The second report comes
     /// `pause` after the first, and each later one after twice as long, up to an hour.
     pub(in crate::worker) fn seen(
-        &mut self,
-        key: &LeaseKey,
-        scan: u64,
-        now: Mono,
-        pause: Span,
+        &mut self, key: &LeaseKey, scan: u64, now: Mono, pause: Span,
     ) -> Option<Span> {
         let pause = pause.max(LEAST).min(MOST);
         let Some(row) = self.rows.get_mut(key) else {
-            let row = Row {
-                scan,
-                since: now,
-                again_at: now + pause,
-                pause,
-            };
+            let row = Row { scan, since: now, again_at: now + pause, pause };
             self.rows.insert(key.clone(), row);
             return Some(Span::ZERO);
         };
@@ -88,10 +79,8 @@ mod tests {
             rows.scanned(scan);
         }
         let hours = (1..=4).map(|hour| 5_100 + 3_600 * hour);
-        let expected: Vec<u64> = [0, 20, 60, 140, 300, 620, 1_260, 2_540, 5_100]
-            .into_iter()
-            .chain(hours)
-            .collect();
+        let expected: Vec<u64> =
+            [0, 20, 60, 140, 300, 620, 1_260, 2_540, 5_100].into_iter().chain(hours).collect();
         assert_eq!(told, expected);
     }
 
@@ -99,12 +88,7 @@ mod tests {
     fn what_was_mended_in_between_is_news_again() {
         let mut rows = Reports::default();
         let mut seen = |key: &str, scan, at| {
-            let told = rows.seen(
-                &key.into(),
-                scan,
-                Mono(0) + Span::from_secs(at),
-                Span::from_secs(20),
-            );
+            let told = rows.seen(&key.into(), scan, Mono(0) + Span::from_secs(at), Span::from_secs(20));
             rows.scanned(scan);
             (told.is_some(), rows.contains("a"))
         };

@@ -105,10 +105,7 @@ pub(in crate::worker) struct Scanned {
 impl Scanned {
     /// What the last scan has shown, once more.
     pub(in crate::worker) fn again(cx: &Context, leases: &LeaseTable) -> Self {
-        Self {
-            balance: leases.balance(cx),
-            round: true,
-        }
+        Self { balance: leases.balance(cx), round: true }
     }
 
     /// How the leases lie.
@@ -199,29 +196,18 @@ impl Scan {
 
     /// The tables beside the lease table were looked at.
     pub(in crate::worker) fn on_look(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
     ) {
         self.look.on_outcome(cx, leases, op, outcome);
     }
 
     /// A page came, or did not. Returns what a whole scan has shown when it has ended.
     pub(in crate::worker) fn on_page(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
     ) -> Option<Scanned> {
         debug_assert!(self.in_flight, "a page was asked for");
         debug_assert!(self.within, "a page is of a scan that is under way");
-        debug_assert!(
-            self.asked_at >= self.began_at,
-            "pages are asked for within their scan"
-        );
+        debug_assert!(self.asked_at >= self.began_at, "pages are asked for within their scan");
         self.in_flight = false;
         if !cx.is_running() {
             self.within = false;
@@ -266,9 +252,7 @@ impl Scan {
     }
 
     fn take_rows(&mut self, cx: &mut Context, leases: &mut LeaseTable, page: ScanPage) {
-        let source = Source::Scan {
-            asked_at: self.asked_at,
-        };
+        let source = Source::Scan { asked_at: self.asked_at };
         for row in page.rows {
             match row {
                 RowRead::Lease(row) => match leases.is_read(cx, &row) {
@@ -313,13 +297,9 @@ impl Scan {
         let balance = leases.balance(cx);
         leases.judge_fleet(cx, &balance);
         let decides = self.round || !balance.available().is_empty();
-        self.look
-            .on_scanned(cx, leases, balance.has_other_programs(), decides);
+        self.look.on_scanned(cx, leases, balance.has_other_programs(), decides);
         leases.plain.0.forget_names(balance.workers() as usize);
-        debug_assert!(
-            balance.unfinished() <= rows,
-            "only a row stands for an unfinished lease"
-        );
+        debug_assert!(balance.unfinished() <= rows, "only a row stands for an unfinished lease");
         self.rest(cx, leases, rows, &balance);
         self.tell(cx, rows, &balance);
         let round = self.round;
@@ -349,10 +329,7 @@ impl Scan {
         {
             self.next_at = self.next_at.min(at.max(now + cx.config().quick_scan_interval));
         }
-        debug_assert!(
-            self.next_at > now && pause <= interval,
-            "a scan is followed by a pause"
-        );
+        debug_assert!(self.next_at > now && pause <= interval, "a scan is followed by a pause");
     }
 
     /// Says what the scan showed: of every round, and of a quick scan what is new.
@@ -362,14 +339,7 @@ impl Scan {
         let shown = [leases, unfinished, foreign, unreadable, pages, workers];
         if self.round || self.told != shown {
             self.told = shown;
-            cx.notify(Notice::Scanned {
-                leases,
-                unfinished,
-                foreign,
-                unreadable,
-                pages,
-                workers,
-            });
+            cx.notify(Notice::Scanned { leases, unfinished, foreign, unreadable, pages, workers });
         }
     }
 }
@@ -377,11 +347,7 @@ impl Scan {
 fn report_unreadable(cx: &mut Context, leases: &mut LeaseTable, key: &LeaseKey, detail: String) {
     let (scan, pause) = (leases.scans.number, cx.config().scan_interval);
     if let Some(lasting) = leases.scans.unreadable.seen(key, scan, cx.now(), pause) {
-        cx.notify(Notice::Unreadable {
-            key: key.clone(),
-            detail,
-            lasting,
-        });
+        cx.notify(Notice::Unreadable { key: key.clone(), detail, lasting });
     }
 }
 
@@ -406,9 +372,7 @@ impl LeaseTable {
     fn next_expiry(&self, cx: &Context) -> Option<Mono> {
         let lasts = cx.config().lease_duration;
         let stands = |lease: &Lease| {
-            let owned = lease
-                .unfinished_row()
-                .is_some_and(|row| row.actual_owner().is_some());
+            let owned = lease.unfinished_row().is_some_and(|row| row.actual_owner().is_some());
             owned && !lease.is_ours() && lasts.per(2) <= lease.idle() && lease.idle() < lasts
         };
         let standing = self.unordered().filter(|lease| stands(lease));
@@ -432,17 +396,11 @@ impl LeaseTable {
             plain.map(|(owner, count)| (owner.clone(), Standing::of_plain(count.silent < count.leases)));
         let mut standings: BTreeMap<WorkerId, Standing> = plain.collect();
         for (_, lease) in self.not_among(&self.plain.0) {
-            let owned = lease
-                .unfinished_row()
-                .and_then(|row| Some((row, row.actual_owner()?)));
+            let owned = lease.unfinished_row().and_then(|row| Some((row, row.actual_owner()?)));
             if let Some((row, owner)) = owned {
                 let first = lease.observed_at() <= self.scans.first_ended;
                 let standing = standings.entry(owner.clone()).or_default();
-                standing.add(
-                    row,
-                    first || lease.has_moved(),
-                    lease.idle() < silence_of(cx, row),
-                );
+                standing.add(row, first || lease.has_moved(), lease.idle() < silence_of(cx, row));
             }
         }
         standings
@@ -454,17 +412,13 @@ impl LeaseTable {
         if self.scans.shown.0 == self.len() {
             debug_assert!(
                 self.len() > 64
-                    || self
-                        .unordered()
-                        .all(|lease| lease.seen_by == number && lease.row().is_some()),
+                    || self.unordered().all(|lease| lease.seen_by == number && lease.row().is_some()),
                 "shown leases are counted"
             );
             return;
         }
         for ix in self.all() {
-            let unseen = self
-                .get(ix)
-                .is_some_and(|lease| lease.seen_by < number && !lease.busy());
+            let unseen = self.get(ix).is_some_and(|lease| lease.seen_by < number && !lease.busy());
             if unseen {
                 self.forget(ix);
             }

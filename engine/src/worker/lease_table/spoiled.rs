@@ -15,15 +15,8 @@ pub(super) struct Progress(BTreeSet<StreamIx>);
 impl LeaseTable {
     /// A listing was compared with the rows of a stream: it says which of them are spoiled.
     pub(in crate::worker) fn set_spoiled(&mut self, stream: StreamIx, compared: &Comparison) {
-        let spoiled: BTreeSet<&str> = compared
-            .misplaced()
-            .map(|(misfit, _)| misfit.lease.as_str())
-            .collect();
-        let of_stream = self
-            .slots
-            .iter_mut()
-            .flatten()
-            .filter(|lease| lease.stream == stream);
+        let spoiled: BTreeSet<&str> = compared.misplaced().map(|(misfit, _)| misfit.lease.as_str()).collect();
+        let of_stream = self.slots.iter_mut().flatten().filter(|lease| lease.stream == stream);
         for lease in of_stream {
             lease.spoiled = spoiled.contains(lease.key.as_str());
         }

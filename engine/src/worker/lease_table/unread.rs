@@ -124,9 +124,7 @@ impl Unread {
         let of_streams = self.streams.iter().filter(|(id, _)| !id.is_empty());
         let of_streams = of_streams.filter(|(_, stream)| !stream.rows.keys().next().is_some_and(lost));
         let still = |stream: &UnreadStream| stream.rows.values().all(|row| now.since(row.since) >= delay);
-        let streams = of_streams
-            .map(|(_, stream)| stream)
-            .filter(|stream| still(stream));
+        let streams = of_streams.map(|(_, stream)| stream).filter(|stream| still(stream));
         let rows = streams.flat_map(|stream| &stream.rows);
         rows.take(most)
             .map(|(key, row)| Change::Forget {
@@ -165,11 +163,7 @@ mod tests {
         cx.later(seconds(30));
         assert_eq!(shown(&mut cx, 2, [row(KEY), owned(OTHER, "a", 2)]), []);
         cx.later(seconds(30));
-        assert_eq!(
-            shown(&mut cx, 3, [row(KEY), owned(OTHER, "a", 2)]),
-            [],
-            "one moved lately"
-        );
+        assert_eq!(shown(&mut cx, 3, [row(KEY), owned(OTHER, "a", 2)]), [], "one moved lately");
         cx.later(seconds(30));
         let removals = shown(&mut cx, 4, [row(KEY), owned(OTHER, "a", 2)]);
         assert_eq!(keys(&removals), [KEY, OTHER]);

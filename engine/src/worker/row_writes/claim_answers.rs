@@ -24,9 +24,8 @@ impl RowWrites {
     /// Drops the claims that wait for their turn and ask for more than our share has room for by now.
     pub(super) fn spare_claims(&mut self, cx: &mut Context, leases: &LeaseTable) {
         let waiting = self.waiting.iter().copied();
-        let new: Vec<RowWriteId> = waiting
-            .filter(|id| self.get(*id).is_some_and(RowWrite::is_new_claim))
-            .collect();
+        let new: Vec<RowWriteId> =
+            waiting.filter(|id| self.get(*id).is_some_and(RowWrite::is_new_claim)).collect();
         if new.is_empty() {
             return;
         }
@@ -54,11 +53,7 @@ impl RowWrites {
 
     /// Takes the outcome of a claim; returns one that is an ordinary failure.
     pub(super) fn on_claim_outcome(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        id: RowWriteId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, outcome: Outcome,
     ) -> Option<Outcome> {
         match outcome {
             Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed => match refusal.current {
@@ -111,11 +106,7 @@ impl RowWrites {
 
     /// Claims a lease by its row as it is by now, if it is still with the same owner; or takes it, if it was given up to us.
     fn on_claimed_row(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        id: RowWriteId,
-        row: Option<RowRead>,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, row: Option<RowRead>,
     ) {
         let Some(RowRead::Lease(row)) = row else {
             self.drop(id);
@@ -125,18 +116,9 @@ impl RowWrites {
         let Some(write) = self.get_mut(id) else {
             return cx.broken("a claim whose row was shown is there");
         };
-        debug_assert!(
-            write.chases <= MAX_CHASES,
-            "a claim follows its row a few times only"
-        );
+        debug_assert!(write.chases <= MAX_CHASES, "a claim follows its row a few times only");
         let in_time = now < write.expires && !row.checkpoint.is_end();
-        let Change::Claim {
-            counter,
-            from,
-            checkpoint,
-            ..
-        } = &mut write.change
-        else {
+        let Change::Claim { counter, from, checkpoint, .. } = &mut write.change else {
             return cx.broken("only a claim waits for an answer of the owner");
         };
         let shown = Shown::of(&row, from, cx.me());

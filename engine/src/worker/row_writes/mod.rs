@@ -86,10 +86,7 @@ impl RowWrites {
             return Mono::NEVER;
         }
         let waiting = self.waiting.iter().filter_map(|id| self.get(*id));
-        waiting
-            .map(|write| write.backoff.until())
-            .min()
-            .unwrap_or(Mono::NEVER)
+        waiting.map(|write| write.backoff.until()).min().unwrap_or(Mono::NEVER)
     }
 
     fn get(&self, id: RowWriteId) -> Option<&RowWrite> {
@@ -102,20 +99,13 @@ impl RowWrites {
 
     /// What is to be written of this lease.
     fn of(&self, key: &LeaseKey) -> impl Iterator<Item = &RowWrite> {
-        let ids = self
-            .by_key
-            .range((key.clone(), RowWriteId(0))..=(key.clone(), RowWriteId(u32::MAX)));
+        let ids = self.by_key.range((key.clone(), RowWriteId(0))..=(key.clone(), RowWriteId(u32::MAX)));
         ids.filter_map(|(_, id)| self.get(*id))
     }
 
     /// Queues a row to be written, unless the same one is for the same lease.
     pub(super) fn add(
-        &mut self,
-        cx: &Context,
-        change: Change,
-        why: String,
-        child_of: Option<LeaseIx>,
-        expires: Mono,
+        &mut self, cx: &Context, change: Change, why: String, child_of: Option<LeaseIx>, expires: Mono,
     ) {
         debug_assert!(
             child_of.is_none() || matches!(change, Change::Create(_)),
@@ -155,9 +145,7 @@ impl RowWrites {
             return;
         }
         debug_assert!(
-            self.waiting
-                .iter()
-                .all(|id| self.get(*id).is_some_and(|write| write.flight.is_none())),
+            self.waiting.iter().all(|id| self.get(*id).is_some_and(|write| write.flight.is_none())),
             "what waits is there, and not in flight"
         );
         let flying = |write: &&RowWrite| write.flight.is_some();
@@ -202,11 +190,7 @@ impl RowWrites {
             return self.waiting.push_back(id);
         }
         // A stream may be read no more, or again since the claim was decided on: then it is not known yet.
-        let known = |key: &LeaseKey| {
-            cx.streams()
-                .of_key(key.as_str())
-                .is_some_and(|of| cx.may_take(of))
-        };
+        let known = |key: &LeaseKey| cx.streams().of_key(key.as_str()).is_some_and(|of| cx.may_take(of));
         let claims = || cx.wants_leases() && known(write.change.key());
         if now >= write.expires || (write.is_claim() && !claims()) {
             self.drop(id);
@@ -219,17 +203,12 @@ impl RowWrites {
             return self.waiting.push_back(id);
         }
         let op = match write.reads {
-            true => TableOp::Read {
-                key: write.change.key().clone(),
-            },
+            true => TableOp::Read { key: write.change.key().clone() },
             false => TableOp::Write(write.change.clone()),
         };
         write.flight = Some(cx.table(Waiter::RowWrite(id), op));
         self.in_flight += 1;
-        debug_assert!(
-            self.in_flight <= cx.config().max_creates,
-            "no more are in flight than configured"
-        );
+        debug_assert!(self.in_flight <= cx.config().max_creates, "no more are in flight than configured");
     }
 
     fn drop(&mut self, id: RowWriteId) -> Option<RowWrite> {
@@ -262,12 +241,7 @@ impl RowWrites {
 
     /// The outcome of a write or read.
     pub(super) fn on_outcome(
-        &mut self,
-        cx: &mut Context,
-        leases: &mut LeaseTable,
-        id: RowWriteId,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, op: OpId, outcome: Outcome,
     ) {
         let Some(write) = self.get_mut(id) else {
             return cx.broken("a row write that is in flight is there");
@@ -308,13 +282,7 @@ impl RowWrites {
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             cx.request(Request::DoubtTable);
         }
-        cx.notify(Notice::Trouble {
-            op,
-            lease: Some(lease),
-            what,
-            how: describe(outcome),
-            again_in,
-        });
+        cx.notify(Notice::Trouble { op, lease: Some(lease), what, how: describe(outcome), again_in });
     }
 
     fn on_settled(&mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, outcome: &Outcome) {
@@ -327,11 +295,7 @@ impl RowWrites {
         let weighs = matches!(write.change, Change::Weigh { .. });
         match write.change {
             Change::Create(row) if applied => {
-                cx.notify(Notice::Created {
-                    lease,
-                    checkpoint: row.checkpoint,
-                    why: write.why,
-                });
+                cx.notify(Notice::Created { lease, checkpoint: row.checkpoint, why: write.why });
                 leases.observe_now(cx, *row);
             }
             Change::SetRange { range, .. } => {

@@ -37,10 +37,7 @@ fn written(did: &Did) -> Vec<Change> {
 
 /// A row of `other` that is being handed over to us.
 fn promised(counter: u64) -> LeaseRow {
-    LeaseRow {
-        handing_over: Some("other".into()),
-        ..owned("a", "me", counter)
-    }
+    LeaseRow { handing_over: Some("other".into()), ..owned("a", "me", counter) }
 }
 
 #[test]
@@ -61,10 +58,7 @@ fn a_created_row_is_known_and_told_and_a_scan_follows() {
 
 #[test]
 fn no_more_are_in_flight_than_configured_and_what_failed_is_tried_again_after_a_pause() {
-    let config = Config {
-        max_creates: 1,
-        ..config(Format::Kcl)
-    };
+    let config = Config { max_creates: 1, ..config(Format::Kcl) };
     let (mut cx, mut room) = (running(config), RowWrites::default());
     let mut leases = table(&cx);
     for key in ["a", "b"] {
@@ -124,13 +118,7 @@ fn a_claim_follows_an_owner_that_renews_and_waits_until_it_gives_the_lease_up() 
     room.add(&cx, claim(1), String::new(), None, expires);
     room.step(&mut cx, &leases);
     let op = cx.did().op();
-    room.on_outcome(
-        &mut cx,
-        &mut leases,
-        RowWriteId(0),
-        op,
-        refused_by(owned("a", "other", 2)),
-    );
+    room.on_outcome(&mut cx, &mut leases, RowWriteId(0), op, refused_by(owned("a", "other", 2)));
     room.step(&mut cx, &leases);
     let did = cx.did();
     assert_eq!(written(&did), [claim(2)]);
@@ -160,13 +148,7 @@ fn a_claim_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
     room.add(&cx, claim(1), String::new(), None, expires);
     room.step(&mut cx, &leases);
     let op = cx.did().op();
-    room.on_outcome(
-        &mut cx,
-        &mut leases,
-        RowWriteId(0),
-        op,
-        refused(Why::ConditionFailed),
-    );
+    room.on_outcome(&mut cx, &mut leases, RowWriteId(0), op, refused(Why::ConditionFailed));
     room.step(&mut cx, &leases);
     let (op, read) = cx.did().command();
     assert_eq!(read, Effect::Table(TableOp::Read { key: "a".into() }));
@@ -177,10 +159,7 @@ fn a_claim_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
 /// One at a time may be written: two of three claims wait when leases come to be ours otherwise.
 #[test]
 fn claims_that_wait_for_their_turn_are_dropped_when_the_share_is_full() {
-    let config = Config {
-        max_creates: 1,
-        ..config(Format::Kcl)
-    };
+    let config = Config { max_creates: 1, ..config(Format::Kcl) };
     let (mut cx, mut room) = (running(config), RowWrites::default());
     let mut leases = table(&cx);
     let expires = cx.now() + seconds(3);
@@ -197,11 +176,7 @@ fn claims_that_wait_for_their_turn_are_dropped_when_the_share_is_full() {
     cx.did();
     room.weigh_claims();
     room.step(&mut cx, &leases);
-    assert_eq!(
-        cx.did().told(),
-        ["spared"],
-        "three are a share: `e`, `a`, and another one"
-    );
+    assert_eq!(cx.did().told(), ["spared"], "three are a share: `e`, `a`, and another one");
     hold(&mut cx, &mut leases, row("f"));
     cx.did();
     room.weigh_claims();

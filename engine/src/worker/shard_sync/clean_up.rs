@@ -56,17 +56,12 @@ fn has_begun(row: &LeaseRow) -> bool {
 fn awaited_parents(leases: &LeaseTable) -> BTreeSet<&str> {
     let rows = leases.iter().filter_map(|(_, lease)| lease.row());
     let waiting = rows.filter(|row| !has_begun(row));
-    waiting
-        .flat_map(|row| row.parents.iter().map(ShardId::as_str))
-        .collect()
+    waiting.flat_map(|row| row.parents.iter().map(ShardId::as_str)).collect()
 }
 
 /// The change that removes a lease, if it is finished and not needed.
 fn removal<'a>(
-    cx: &Context,
-    leases: &LeaseTable,
-    lease: &Lease,
-    awaited: impl Fn() -> &'a BTreeSet<&'a str>,
+    cx: &Context, leases: &LeaseTable, lease: &Lease, awaited: impl Fn() -> &'a BTreeSet<&'a str>,
 ) -> Option<Change> {
     let row = lease.row().filter(|row| row.checkpoint.is_end())?;
     let begun = |key: &str| leases.row(key).is_some_and(has_begun);
@@ -80,8 +75,5 @@ fn removal<'a>(
         Finished::WhenForgotten => leases.still_listed(lease.key(), lease.ended_at()) == Some(false),
         Finished::Never => false,
     };
-    needless.then(|| Change::Delete {
-        key: lease.key().clone(),
-        counter: row.counter,
-    })
+    needless.then(|| Change::Delete { key: lease.key().clone(), counter: row.counter })
 }

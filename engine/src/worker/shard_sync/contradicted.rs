@@ -60,10 +60,7 @@ impl Contradicted {
     pub(super) fn filled(&mut self, cx: &Context, plan: &Plan) {
         let rows = plan.create.iter().map(|planned| &planned.row);
         let leases = rows.map(|row| (row.key.clone(), row.parents.clone())).collect();
-        self.filled = Some(Filled {
-            at: cx.wall(),
-            leases,
-        });
+        self.filled = Some(Filled { at: cx.wall(), leases });
         self.wrote_rows(cx);
     }
 
@@ -132,9 +129,7 @@ impl Contradicted {
     pub(super) fn began(&self, leases: &LeaseTable) -> Option<Wall> {
         let keys = self.unlisted.claim().into_iter().flatten();
         let rows = keys.filter_map(|key| leases.row(key.as_str()));
-        rows.filter_map(|row| row.began)
-            .chain(self.filled.as_ref().map(|filled| filled.at))
-            .min()
+        rows.filter_map(|row| row.began).chain(self.filled.as_ref().map(|filled| filled.at)).min()
     }
 
     /// A sound list of all shards came, of rows that are of this stream.

@@ -73,16 +73,9 @@ impl ShardSync {
 
     /// Creates the leases that a table with rows lacks. `deputy`: how much longer than the leader we wait.
     pub(in crate::worker) fn create_missing(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        listed: &Listed,
-        deputy: u32,
+        &mut self, cx: &mut Context, leases: &LeaseTable, listed: &Listed, deputy: u32,
     ) {
-        debug_assert!(
-            cx.has_recognised(self.stream),
-            "leases are created in a table of this stream"
-        );
+        debug_assert!(cx.has_recognised(self.stream), "leases are created in a table of this stream");
         let Some(plan) = self.plan(cx, leases, &listed.shards, false) else {
             return;
         };
@@ -138,31 +131,22 @@ impl ShardSync {
     /// Since when a lease is planned that is to start there. Planned from elsewhere before, for another reason: that was of another shape of the
     /// table.
     fn planned_since(
-        &self,
-        cx: &Context,
-        leases: &LeaseTable,
-        before: Option<&Since>,
-        start: Checkpoint,
+        &self, cx: &Context, leases: &LeaseTable, before: Option<&Since>, start: Checkpoint,
     ) -> Since {
-        before
-            .filter(|since| since.start == start)
-            .copied()
-            .unwrap_or_else(|| Since {
-                at: cx.now(),
-                // A scan under way has passed some keys already.
-                scan: leases.scans().number(),
-                start,
-                began: self.begins_beside(cx, leases, start),
-                due: false,
-            })
+        before.filter(|since| since.start == start).copied().unwrap_or_else(|| Since {
+            at: cx.now(),
+            // A scan under way has passed some keys already.
+            scan: leases.scans().number(),
+            start,
+            began: self.begins_beside(cx, leases, start),
+            due: false,
+        })
     }
 
     /// The moment in a new row beside existing rows. A row in the place of denied rows gets the earliest moment of the denied rows.
     fn begins_beside(&self, cx: &Context, leases: &LeaseTable, start: Checkpoint) -> Option<Wall> {
         let now = self.begins(cx, start)?;
-        let earlier = (start == Checkpoint::Latest)
-            .then(|| self.contradicted.began(leases))
-            .flatten();
+        let earlier = (start == Checkpoint::Latest).then(|| self.contradicted.began(leases)).flatten();
         Some(earlier.map_or(now, |earlier| earlier.min(now)))
     }
 
@@ -195,20 +179,14 @@ impl ShardSync {
             }
         }
         self.listing.end();
-        cx.notify(Notice::Planned {
-            create: plan.create.len() as u32,
-            shards: shards.len() as u32,
-        });
+        cx.notify(Notice::Planned { create: plan.create.len() as u32, shards: shards.len() as u32 });
         Some(plan)
     }
 }
 
 fn create(cx: &mut Context, planned: PlannedLease, expires: Mono) {
     debug_assert!(planned.row.owner.is_none(), "a row is created without an owner");
-    debug_assert!(
-        !planned.row.checkpoint.is_end(),
-        "a row is created for a shard that is to be read"
-    );
+    debug_assert!(!planned.row.checkpoint.is_end(), "a row is created for a shard that is to be read");
     let change = Change::Create(Box::new(planned.row));
     cx.write_row(change, planned.reason, None, expires);
 }

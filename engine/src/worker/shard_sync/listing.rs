@@ -103,10 +103,7 @@ impl Listing {
 
     /// It is given up, whatever it waits for. A page that is under way is let come, and says nothing.
     pub(super) fn give_up(&mut self) {
-        *self = Listing {
-            in_flight: self.in_flight,
-            ..Listing::new(self.stream)
-        };
+        *self = Listing { in_flight: self.in_flight, ..Listing::new(self.stream) };
     }
 
     /// It is over, if it was to fill the table and waits for nothing.
@@ -139,20 +136,13 @@ impl Listing {
             (Purpose::Fill, InitialPosition::AtTimestamp(at)) => ShardFilter::AtTimestamp(at),
         };
         let after = self.after;
-        cx.stream(
-            Waiter::List(self.stream),
-            self.stream,
-            StreamOp::ListShards { filter, after },
-        );
+        cx.stream(Waiter::List(self.stream), self.stream, StreamOp::ListShards { filter, after });
         self.in_flight = true;
     }
 
     /// A page came, or did not. Returns the list when it is whole.
     pub(super) fn on_page(
-        &mut self,
-        cx: &mut Context,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, op: OpId, outcome: Outcome,
     ) -> Option<(Purpose, Listed)> {
         debug_assert!(self.in_flight, "a page was asked for");
         debug_assert!(!self.whole, "nothing is asked for after the last page");
@@ -226,9 +216,7 @@ impl Listing {
     pub(super) fn is_bad(&mut self, cx: &mut Context, error: &BadListing) {
         let pause = self.begin_anew(cx);
         if self.backoff.failures().is_power_of_two() {
-            cx.notify(Notice::BadListing {
-                detail: format!("{error}; trying again in {pause}"),
-            });
+            cx.notify(Notice::BadListing { detail: format!("{error}; trying again in {pause}") });
         }
     }
 

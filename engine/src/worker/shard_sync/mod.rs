@@ -100,10 +100,7 @@ impl ShardSync {
     pub(super) fn begin_anew(&mut self) {
         self.listing.give_up();
         let listing = self.listing.clone();
-        *self = Self {
-            listing,
-            ..Self::new(self.stream)
-        };
+        *self = Self { listing, ..Self::new(self.stream) };
     }
 
     /// Lists all shards, unless they are being listed. Hash keys that one answer says are asked for again only after a while.
@@ -150,11 +147,7 @@ impl ShardSync {
 
     /// A page of a listing came, or did not. Returns a list of all shards when it is whole.
     pub(super) fn on_page(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, leases: &LeaseTable, op: OpId, outcome: Outcome,
     ) -> Option<Listed> {
         let (purpose, listed) = self.listing.on_page(cx, op, outcome)?;
         match purpose {
@@ -200,7 +193,6 @@ impl ShardSync {
 
     /// Compares all rows with a list of all shards.
     pub(super) fn compare(&mut self, cx: &mut Context, leases: &mut LeaseTable, listed: &Listed) {
-        self.contradicted
-            .judge(cx, leases, &listed.shards, listed.first_page_at);
+        self.contradicted.judge(cx, leases, &listed.shards, listed.first_page_at);
     }
 }

@@ -28,11 +28,8 @@ pub(super) fn beside_finished(leases: &LeaseTable, stream: StreamIx, holes: &[Ha
 /// Whether the shard of a planned lease is the next one to be read: each of its parents has a row that says the end, and no shard below it has a
 /// row.
 pub(super) fn is_due(known: &BTreeMap<LeaseKey, Checkpoint>, shards: &[Shard], planned: &LeaseRow) -> bool {
-    let has_ended = |parent: &ShardId| {
-        known
-            .get(parent.as_str())
-            .is_some_and(|checkpoint| checkpoint.is_end())
-    };
+    let has_ended =
+        |parent: &ShardId| known.get(parent.as_str()).is_some_and(|checkpoint| checkpoint.is_end());
     let parents = &planned.parents;
     !parents.is_empty()
         && parents.iter().all(has_ended)

@@ -88,11 +88,8 @@ impl Recognition {
 
     /// Whether the leases are of the stream whose shards these are.
     pub(super) fn judge(&mut self, cx: &mut Context, leases: &mut LeaseTable, listed: &Listed) -> bool {
-        let by_id: BTreeMap<&str, &Shard> = listed
-            .shards
-            .iter()
-            .map(|shard| (shard.id.as_str(), shard))
-            .collect();
+        let by_id: BTreeMap<&str, &Shard> =
+            listed.shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
         let of = leases.iter().filter(|(_, lease)| lease.stream() == self.stream);
         let rows = of.filter_map(|(_, lease)| lease.row());
         let named = some_row_names_stream(cx, leases, self.stream);
@@ -151,17 +148,10 @@ impl Recognition {
 
     /// The table is this stream's, but for rows that do not fit. Whether so many listings say the same that they are right.
     fn goes_on_without(
-        &mut self,
-        cx: &Context,
-        compared: &sync::Comparison,
-        listed: &Listed,
-        needed: Needed,
+        &mut self, cx: &Context, compared: &sync::Comparison, listed: &Listed, needed: Needed,
     ) -> bool {
         let misfits = compared.misfits.iter().map(|misfit| misfit.lease.clone());
-        if !self
-            .doubts
-            .says(cx, listed.first_page_at, misfits.collect(), needed)
-        {
+        if !self.doubts.says(cx, listed.first_page_at, misfits.collect(), needed) {
             self.look_at = self.doubts.ask_again_at(needed);
             return false;
         }
@@ -185,11 +175,7 @@ impl Recognition {
                 continue;
             }
             if let Some(lasting) = self.told.seen(key, scan, cx.now(), cx.config().scan_interval) {
-                cx.notify(Notice::Spoiled {
-                    lease: key.clone(),
-                    detail: detail.clone(),
-                    lasting,
-                });
+                cx.notify(Notice::Spoiled { lease: key.clone(), detail: detail.clone(), lasting });
             }
         }
         self.told.scanned(scan);
@@ -198,10 +184,7 @@ impl Recognition {
     /// Nothing contradicts the leases. That says something if their shards were listed, or are trimmed; a listing that lags
     /// shows neither.
     fn recognise_first(
-        &mut self,
-        cx: &mut Context,
-        leases: &LeaseTable,
-        shards: &BTreeMap<&str, &Shard>,
+        &mut self, cx: &mut Context, leases: &LeaseTable, shards: &BTreeMap<&str, &Shard>,
     ) -> bool {
         let now = cx.now();
         let unlisted = leases
@@ -257,9 +240,5 @@ fn judged(cx: &Context, row: &LeaseRow, named: bool, known: bool) -> sync::Judge
     let named = names || (named && row.stream.is_none());
     let filled_in = known && cx.needs_listings();
     let counts = !named;
-    sync::Judged {
-        range: counts && !filled_in,
-        parents: !named,
-        named: names,
-    }
+    sync::Judged { range: counts && !filled_in, parents: !named, named: names }
 }

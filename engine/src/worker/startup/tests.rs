@@ -70,10 +70,7 @@ fn a_missing_table_is_created_and_looked_at_until_it_can_be_used() {
 fn twice(answer: impl Fn() -> Outcome) -> Vec<Request> {
     let (mut cx, mut startup, op) = at_table();
     startup.on_table_state(&mut cx, op, answer());
-    assert!(
-        cx.did().is_nothing(),
-        "one answer proves nothing, and is not told"
-    );
+    assert!(cx.did().is_nothing(), "one answer proves nothing, and is not told");
     let pause = startup.wake_at().since(cx.now());
     assert!(pause <= seconds(1), "{pause}");
     cx.later(pause);
@@ -86,10 +83,7 @@ fn twice(answer: impl Fn() -> Outcome) -> Vec<Request> {
 #[test]
 fn a_table_with_another_key_or_without_permission_stops_the_worker_at_the_second_look() {
     let requests = twice(|| table(TableState::Incompatible));
-    assert!(matches!(
-        requests[..],
-        [Request::Stop(Fatal::TableIncompatible { .. })]
-    ));
+    assert!(matches!(requests[..], [Request::Stop(Fatal::TableIncompatible { .. })]));
     let requests = twice(|| testing::refused(Why::Denied));
     assert!(matches!(requests[..], [Request::Stop(Fatal::Denied { .. })]));
 }
@@ -118,18 +112,11 @@ fn a_table_is_gone_when_three_answers_in_a_row_say_so() {
     };
     assert_eq!(answer(&mut startup, TableState::Missing), []);
     assert_eq!(answer(&mut startup, TableState::Missing), []);
-    assert_eq!(
-        answer(&mut startup, TableState::Usable),
-        [],
-        "a replica lagged behind"
-    );
+    assert_eq!(answer(&mut startup, TableState::Usable), [], "a replica lagged behind");
     assert_eq!(answer(&mut startup, TableState::Missing), []);
     assert_eq!(answer(&mut startup, TableState::Missing), []);
     let gone = answer(&mut startup, TableState::Missing);
-    assert!(
-        matches!(gone[..], [Request::TableGone(Fatal::TableGone { .. })]),
-        "{gone:?}"
-    );
+    assert!(matches!(gone[..], [Request::TableGone(Fatal::TableGone { .. })]), "{gone:?}");
 }
 
 #[test]

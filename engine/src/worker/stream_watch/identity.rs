@@ -46,11 +46,7 @@ impl Identification {
             if self.heard && cx.streams().is_identified(stream) {
                 return;
             }
-            *self = Self {
-                heard: true,
-                since: now,
-                ..Self::default()
-            };
+            *self = Self { heard: true, since: now, ..Self::default() };
             return cx.set_said(stream, identity);
         }
         self.heard = true;
@@ -95,10 +91,7 @@ impl Identification {
             stream: cx.stream_name(stream),
             table: cx.config().table.clone(),
             lease: against.lease.clone(),
-            detail: format!(
-                "the row names stream {}, and this worker reads {said}",
-                against.named
-            ),
+            detail: format!("the row names stream {}, and this worker reads {said}", against.named),
         })
     }
 }

@@ -27,11 +27,7 @@ pub(super) struct Successor {
 impl Successor {
     /// The stream that was created then is lost.
     pub(super) fn new(cx: &Context, lost: Wall) -> Self {
-        Self {
-            lost,
-            found: Evidence::default(),
-            next_at: cx.now() + cx.poll_pause(),
-        }
+        Self { lost, found: Evidence::default(), next_at: cx.now() + cx.poll_pause() }
     }
 
     /// When the name is looked up next.
@@ -41,11 +37,7 @@ impl Successor {
 
     /// The name was looked up, which was asked for at that moment. Whether the look-out is over.
     pub(super) fn on_state(
-        &mut self,
-        cx: &mut Context,
-        stream: StreamIx,
-        asked: Mono,
-        outcome: &Outcome,
+        &mut self, cx: &mut Context, stream: StreamIx, asked: Mono, outcome: &Outcome,
     ) -> bool {
         self.next_at = cx.now() + cx.config().lease_duration.times(LOOK_LEASES);
         let created = match outcome {
@@ -60,11 +52,7 @@ impl Successor {
         let Some(id) = made_anew(cx, stream, created) else {
             return true;
         };
-        if cx
-            .streams()
-            .find(&id)
-            .is_some_and(|known| cx.streams().reads(known))
-        {
+        if cx.streams().find(&id).is_some_and(|known| cx.streams().reads(known)) {
             return true;
         }
         let needed = Needed::to_lose_unsure_stream(cx);

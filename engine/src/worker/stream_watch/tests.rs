@@ -16,11 +16,7 @@ const ONLY: StreamIx = StreamIx::ONLY;
 
 fn stream(created: Wall) -> Outcome {
     let readable = true;
-    Outcome::Applied(Reply::Stream(StreamState {
-        readable,
-        created,
-        arn: "".into(),
-    }))
+    Outcome::Applied(Reply::Stream(StreamState { readable, created, arn: "".into() }))
 }
 
 fn beginning() -> (Context, StreamWatch) {
@@ -81,10 +77,7 @@ fn twice(cx: &mut Context, watch: &mut StreamWatch, answer: impl Fn() -> Outcome
     watch.step(cx);
     let op = cx.did().op();
     watch.on_state(cx, op, answer());
-    assert!(
-        cx.did().is_nothing(),
-        "one answer proves nothing, and is not told"
-    );
+    assert!(cx.did().is_nothing(), "one answer proves nothing, and is not told");
     let pause = watch.wake_at(cx).since(cx.now());
     assert!(pause <= seconds(1), "{pause}");
     cx.later(pause);
@@ -103,10 +96,7 @@ fn a_stream_that_is_read_no_more_is_not_looked_at_until_it_is_read_again() {
     cx.add_stream(&id.into());
     watch.begin_anew();
     watch.step(&mut cx);
-    assert!(
-        cx.did().is_nothing(),
-        "the answer to the first question is still to come"
-    );
+    assert!(cx.did().is_nothing(), "the answer to the first question is still to come");
     watch.on_state(&mut cx, op, stream(CREATED));
     assert_eq!(cx.did().requests(), [Request::StreamFound(ONLY)]);
 }
@@ -116,11 +106,7 @@ fn a_stream_that_cannot_be_read_yet_is_looked_at_again_after_a_pause() {
     let (mut cx, mut watch) = beginning();
     watch.step(&mut cx);
     let op = cx.did().op();
-    let creating = StreamState {
-        readable: false,
-        created: CREATED,
-        arn: "".into(),
-    };
+    let creating = StreamState { readable: false, created: CREATED, arn: "".into() };
     watch.on_state(&mut cx, op, Outcome::Applied(Reply::Stream(creating)));
     assert!(cx.did().is_nothing(), "a pause comes first");
     cx.later(seconds(1));
@@ -136,10 +122,7 @@ fn many_missing_shards_have_the_stream_looked_at_once_and_its_shards_listed() {
     let did = cx.did();
     assert_eq!(did.effects(), looks_at_stream());
     watch.on_state(&mut cx, did.op(), stream(CREATED));
-    assert_eq!(
-        cx.did().requests(),
-        [Request::ListShards(ONLY, ListReason::ShardNotFound)]
-    );
+    assert_eq!(cx.did().requests(), [Request::ListShards(ONLY, ListReason::ShardNotFound)]);
 
     watch.doubt(&mut cx);
     assert!(cx.did().is_nothing(), "not again so soon");
@@ -164,10 +147,7 @@ fn a_stream_that_was_made_anew_or_is_missing_is_not_ours() {
             let did = cx.did();
             if !did.is_nothing() {
                 let stream = cx.config().stream.clone();
-                assert_eq!(
-                    did.requests(),
-                    [Request::LoseStream(ONLY, Fatal::StreamGone { stream })]
-                );
+                assert_eq!(did.requests(), [Request::LoseStream(ONLY, Fatal::StreamGone { stream })]);
                 break;
             }
             cx.later(watch.wake_at(&cx).since(cx.now()));
@@ -245,11 +225,7 @@ fn a_client_that_can_make_no_request_stops_a_worker_that_starts_and_no_other() {
     let op = cx.did().op();
     watch.on_state(&mut cx, op, unsent());
     let did = cx.did();
-    assert!(
-        matches!(did.requests(), [Request::Stop(Fatal::Client { .. })]),
-        "{:?}",
-        did.requests()
-    );
+    assert!(matches!(did.requests(), [Request::Stop(Fatal::Client { .. })]), "{:?}", did.requests());
 
     let (mut cx, mut watch) = watching();
     watch.doubt(&mut cx);
@@ -266,24 +242,14 @@ fn a_client_that_can_make_no_request_stops_a_worker_that_starts_and_no_other() {
 fn a_stream_that_is_missing_at_two_looks_is_lost() {
     let (mut cx, mut watch) = beginning();
     let requests = twice(&mut cx, &mut watch, || refused(Why::NotFound));
-    assert!(
-        matches!(
-            requests[..],
-            [Request::LoseStream(ONLY, Fatal::StreamMissing { .. })]
-        ),
-        "{requests:?}"
-    );
+    assert!(matches!(requests[..], [Request::LoseStream(ONLY, Fatal::StreamMissing { .. })]), "{requests:?}");
 }
 
 const ARN: &str = "arn:aws:kinesis:eu-central-1:123456789012:stream/stream";
 
 /// The stream as a service describes it that says ARNs.
 fn named(created: Wall) -> Outcome {
-    Outcome::Applied(Reply::Stream(StreamState {
-        readable: true,
-        created,
-        arn: ARN.into(),
-    }))
+    Outcome::Applied(Reply::Stream(StreamState { readable: true, created, arn: ARN.into() }))
 }
 
 fn identity(created: Wall) -> StreamIdentity {
@@ -318,15 +284,7 @@ fn scanned(cx: &mut Context, leases: &mut LeaseTable, scan: &mut Scan, created: 
     // No scan follows another one sooner.
     cx.later(seconds(3));
     let stream = created.map(identity);
-    whole_scan(
-        cx,
-        leases,
-        scan,
-        vec![LeaseRow {
-            stream,
-            ..row("shardId-000000000000")
-        }],
-    );
+    whole_scan(cx, leases, scan, vec![LeaseRow { stream, ..row("shardId-000000000000") }]);
     cx.did();
 }
 
@@ -346,10 +304,7 @@ fn one_wrong_answer_at_the_start_is_not_believed() {
     let (mut cx, mut watch) = told(ANOTHER);
     assert_eq!(answer(&mut cx, &mut watch, CREATED), []);
     assert_eq!(cx.streams().identity(ONLY), None);
-    assert_eq!(
-        answer(&mut cx, &mut watch, CREATED),
-        [Request::StreamIdentified(ONLY)]
-    );
+    assert_eq!(answer(&mut cx, &mut watch, CREATED), [Request::StreamIdentified(ONLY)]);
     assert_eq!(cx.streams().identity(ONLY), Some(&identity(CREATED)));
 }
 
@@ -358,10 +313,7 @@ fn a_row_bears_the_first_answer_out() {
     let (mut cx, mut watch) = told(CREATED);
     let (mut leases, mut scan) = (table(&cx), Scan::default());
     scanned(&mut cx, &mut leases, &mut scan, None);
-    assert!(
-        !watch.recognises(&mut cx, &leases),
-        "a row that names no stream says nothing"
-    );
+    assert!(!watch.recognises(&mut cx, &leases), "a row that names no stream says nothing");
     scanned(&mut cx, &mut leases, &mut scan, Some(CREATED));
     assert!(watch.recognises(&mut cx, &leases));
     assert_eq!(cx.streams().identity(ONLY), Some(&identity(CREATED)));

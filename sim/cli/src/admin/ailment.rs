@@ -55,11 +55,9 @@ impl Patient<'_> {
         match self.stream {
             None => owners.next().is_some(),
             // Workers of a fleet may differ in their streams.
-            Some(_) => leases.any(|row| {
-                owners
-                    .clone()
-                    .any(|owner| row.actual_owner() == Some(&owner.worker))
-            }),
+            Some(_) => {
+                leases.any(|row| owners.clone().any(|owner| row.actual_owner() == Some(&owner.worker)))
+            }
         }
     }
 
@@ -93,12 +91,7 @@ pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
         .filter(|(key, _)| patient.lease(key).is_some())
         .map(|(key, lacks)| incomplete(key, lacks, patient))
         .collect();
-    ailments.extend(
-        survey
-            .findings
-            .iter()
-            .filter_map(|finding| found(finding, patient)),
-    );
+    ailments.extend(survey.findings.iter().filter_map(|finding| found(finding, patient)));
     if patient.view.leases.is_empty() {
         // It is one hole, which is no second thing that is wrong.
         ailments.retain(|found| found.kind != "hole");
@@ -209,10 +202,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             "correct that attribute in the table, or delete the row: the fleet then creates the lease anew, where no lease covers \
              the shard, and reads it from where new shards begin",
         ),
-        "other-stream" => (
-            "a checkpoint of the shard of this name",
-            mistaken(patient.stream.is_some()),
-        ),
+        "other-stream" => ("a checkpoint of the shard of this name", mistaken(patient.stream.is_some())),
         "other-shard" => {
             repair = patient.read_anew(key.as_ref()?);
             ("a checkpoint that is a number of its own shard", ELSEWHERE)
@@ -238,18 +228,12 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             let key = key.as_ref()?;
             repair = removal(key, patient);
             let ended = patient.lease(key)?.checkpoint.is_end();
-            (
-                "a lease of a shard that the stream lists",
-                forgotten(ended, repair.is_some()),
-            )
+            ("a lease of a shard that the stream lists", forgotten(ended, repair.is_some()))
         }
         "stuck-handoff" => {
             // A row that changes is a hand-over under way.
             let key = key.as_ref().filter(|key| !patient.moves(key))?;
-            repair = patient.freed(
-                key,
-                "neither worker owns the lease any more, and any worker takes it",
-            );
+            repair = patient.freed(key, "neither worker owns the lease any more, and any worker takes it");
             (
                 "a hand-over that ends",
                 "repair it, if neither worker lives; a worker of Leasehold takes it once it has stood still for a lease duration",
@@ -262,9 +246,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
         stream: patient.stream.cloned(),
         lease: key,
         expected,
-        found: finding
-            .detail
-            .replace("no unfinished lease covers", "none that covers"),
+        found: finding.detail.replace("no unfinished lease covers", "none that covers"),
         advice: advice.to_owned(),
         repairs: repair.into_iter().collect(),
     })

@@ -20,10 +20,7 @@ fn shards() -> Vec<Shard> {
         id: key(n as u64).to_shard(),
         parent: (n > 0).then(|| key(0).to_shard()),
         adjacent_parent: None,
-        range: HashRange {
-            start: HashKey(start),
-            end: HashKey(end),
-        },
+        range: HashRange { start: HashKey(start), end: HashKey(end) },
         starting: if n > 0 { 100.into() } else { 10.into() },
         ending: (n == 0).then(|| 99.into()),
     });
@@ -45,18 +42,14 @@ fn at(number: u64) -> Checkpoint {
 
 /// What is said of these rows, of which `alive` is the one whose row moves.
 fn judged(
-    rows: &[RowRead],
-    alive: Option<u64>,
-    lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
+    rows: &[RowRead], alive: Option<u64>, lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
 ) -> Vec<Ailment> {
     judged_of(None, rows, alive.map(key), lacks)
 }
 
 /// The same, of one of several streams.
 fn judged_of(
-    stream: Option<&StreamId>,
-    rows: &[RowRead],
-    alive: Option<LeaseKey>,
+    stream: Option<&StreamId>, rows: &[RowRead], alive: Option<LeaseKey>,
     lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
 ) -> Vec<Ailment> {
     let policies = Format::Kcl.policies();
@@ -80,14 +73,8 @@ fn judged_of(
         row.counter -= 1;
     }
     let report = report(&before, &view, Span::from_secs(5), Span::from_secs(10));
-    let patient = Patient {
-        stream,
-        view: &view,
-        shards: &shards,
-        lacks,
-        report: &report,
-        finished: policies.finished,
-    };
+    let patient =
+        Patient { stream, view: &view, shards: &shards, lacks, report: &report, finished: policies.finished };
     judge(&found, &patient)
 }
 
@@ -111,10 +98,7 @@ fn a_sound_table_has_nothing() {
 
 #[test]
 fn a_missing_child_is_created_unless_a_fleet_lives_that_does_it() {
-    let owned = LeaseRow {
-        owner: Some("w".into()),
-        ..row(1, at(100))
-    };
+    let owned = LeaseRow { owner: Some("w".into()), ..row(1, at(100)) };
     let rows = leases(&[row(0, Checkpoint::ShardEnd), owned]);
     let dead = judged(&rows, None, &BTreeMap::new());
     let (one, two) = ("shardId-000000000000", "shardId-000000000002");
@@ -134,39 +118,23 @@ fn a_missing_child_is_created_unless_a_fleet_lives_that_does_it() {
 
 #[test]
 fn a_hand_over_is_stuck_only_if_its_row_stands_still() {
-    let handed = LeaseRow {
-        owner: Some("next".into()),
-        handing_over: Some("old".into()),
-        ..row(1, at(100))
-    };
+    let handed = LeaseRow { owner: Some("next".into()), handing_over: Some("old".into()), ..row(1, at(100)) };
     let rows = leases(&[row(0, Checkpoint::ShardEnd), handed, row(2, at(200))]);
     let found = judged(&rows, None, &BTreeMap::new());
     let one = "shardId-000000000001";
-    assert_eq!(
-        kinds(&found),
-        [("stuck-handoff", Some(one), Some(format!("release {one}")))]
-    );
+    assert_eq!(kinds(&found), [("stuck-handoff", Some(one), Some(format!("release {one}")))]);
     assert_eq!(judged(&rows, Some(1), &BTreeMap::new()), []);
 }
 
 #[test]
 fn a_row_without_its_guard_is_mended_unless_its_owner_does_it() {
-    let owned = LeaseRow {
-        owner: Some("w".into()),
-        ..row(1, at(100))
-    };
+    let owned = LeaseRow { owner: Some("w".into()), ..row(1, at(100)) };
     let rows = leases(&[row(0, Checkpoint::ShardEnd), owned, row(2, at(200))]);
     let lacks = BTreeMap::from([(key(1), vec!["leaseCounter"])]);
     let found = judged(&rows, None, &lacks);
     let one = "shardId-000000000001";
-    assert_eq!(
-        kinds(&found),
-        [("incomplete-row", Some(one), Some(format!("release {one}")))]
-    );
-    assert_eq!(
-        kinds(&judged(&rows, Some(1), &lacks)),
-        [("incomplete-row", Some(one), None)]
-    );
+    assert_eq!(kinds(&found), [("incomplete-row", Some(one), Some(format!("release {one}")))]);
+    assert_eq!(kinds(&judged(&rows, Some(1), &lacks)), [("incomplete-row", Some(one), None)]);
 }
 
 #[test]
@@ -179,10 +147,7 @@ fn a_finished_lease_of_a_forgotten_shard_goes_once_its_children_are_there() {
     assert_eq!(kinds(&unknown), [("orphan", Some(nine), None)]);
     old.children = vec![key(0).to_shard()];
     let known = judged(&with(&old), None, &BTreeMap::new());
-    assert_eq!(
-        kinds(&known),
-        [("orphan", Some(nine), Some(format!("remove {nine}")))]
-    );
+    assert_eq!(kinds(&known), [("orphan", Some(nine), Some(format!("remove {nine}")))]);
     old.checkpoint = at(3);
     let unfinished = judged(&with(&old), None, &BTreeMap::new());
     assert_eq!(kinds(&unfinished), [("orphan", Some(nine), None)]);
@@ -191,11 +156,7 @@ fn a_finished_lease_of_a_forgotten_shard_goes_once_its_children_are_there() {
 /// Nothing is skipped by that, and records come again.
 #[test]
 fn a_row_that_is_at_no_place_in_its_shard_can_be_put_at_the_oldest_record() {
-    let rows = leases(&[
-        row(0, Checkpoint::ShardEnd),
-        row(1, at(100)),
-        row(2, Checkpoint::ShardEnd),
-    ]);
+    let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, Checkpoint::ShardEnd)]);
     let found = judged(&rows, None, &BTreeMap::new());
     let two = "shardId-000000000002";
     assert!(
@@ -209,45 +170,28 @@ fn a_row_that_is_at_no_place_in_its_shard_can_be_put_at_the_oldest_record() {
     let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, at(1))]);
     let found = judged(&rows, None, &BTreeMap::new());
     assert!(
-        kinds(&found)
-            .iter()
-            .any(|(kind, lease, repair)| *kind == "spoiled-row"
-                && *lease == Some(two)
-                && repair
-                    .as_ref()
-                    .is_some_and(|repair| repair.ends_with("to TRIM_HORIZON"))),
+        kinds(&found).iter().any(|(kind, lease, repair)| *kind == "spoiled-row"
+            && *lease == Some(two)
+            && repair.as_ref().is_some_and(|repair| repair.ends_with("to TRIM_HORIZON"))),
         "{found:?}"
     );
-    let owned = LeaseRow {
-        owner: Some("w".into()),
-        ..row(2, at(1))
-    };
+    let owned = LeaseRow { owner: Some("w".into()), ..row(2, at(1)) };
     let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), owned]);
     let alive = judged(&rows, Some(2), &BTreeMap::new());
     assert!(alive.iter().any(|found| found.kind == "spoiled-row"), "{alive:?}");
-    assert!(
-        alive
-            .iter()
-            .all(|found| found.kind != "spoiled-row" || found.repairs.is_empty())
-    );
+    assert!(alive.iter().all(|found| found.kind != "spoiled-row" || found.repairs.is_empty()));
 }
 
 #[test]
 fn what_a_person_must_look_at_is_not_repaired() {
-    let unreadable = RowRead::Unreadable {
-        key: key(2),
-        detail: "expected a number, found \"x\"".into(),
-    };
+    let unreadable = RowRead::Unreadable { key: key(2), detail: "expected a number, found \"x\"".into() };
     let mut rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, Checkpoint::ShardEnd)]);
     rows.push(unreadable);
     let found = judged(&rows, None, &BTreeMap::new());
     let said: Vec<_> = found.iter().map(|found| found.kind).collect();
     assert!(said.contains(&"unreadable-row"), "{said:?}");
     let repaired = found.iter().filter(|found| !found.repairs.is_empty());
-    assert!(
-        repaired.clone().all(|found| found.kind == "ended-but-open"),
-        "{found:?}"
-    );
+    assert!(repaired.clone().all(|found| found.kind == "ended-but-open"), "{found:?}");
 }
 
 #[test]
@@ -273,21 +217,11 @@ fn a_stream_of_several_is_judged_by_its_own_leases() {
         [
             ("ended-without-children", zero, None),
             ("hole", None, None),
-            (
-                "missing-lease",
-                Some(two),
-                Some(format!("create {two} at TRIM_HORIZON"))
-            )
+            ("missing-lease", Some(two), Some(format!("create {two} at TRIM_HORIZON")))
         ]
     );
-    assert!(
-        dead.iter().all(|found| found.stream.as_ref() == Some(&id)),
-        "{dead:?}"
-    );
-    assert_eq!(
-        kinds(&judged(&rows, Some(one.key)))[2],
-        ("missing-lease", Some(two), None)
-    );
+    assert!(dead.iter().all(|found| found.stream.as_ref() == Some(&id)), "{dead:?}");
+    assert_eq!(kinds(&judged(&rows, Some(one.key)))[2], ("missing-lease", Some(two), None));
 
     let none = judged(&[], None);
     assert_eq!(kinds(&none), [("empty-stream", None, None)]);
@@ -316,33 +250,15 @@ fn a_checkpoint_of_another_shard_names_that_shard_and_what_to_do() {
     let found = judged(&rows, None, &BTreeMap::new());
     let repair = format!("rewind {one} from {wrong} to TRIM_HORIZON");
     assert_eq!(kinds(&found), [("other-shard", Some(one), Some(repair))]);
-    assert!(
-        found[0].found.contains("a shard shardId-000000000005"),
-        "{}",
-        found[0].found
-    );
-    assert!(
-        found[0].advice.contains("admin rewind --shard"),
-        "{}",
-        found[0].advice
-    );
+    assert!(found[0].found.contains("a shard shardId-000000000005"), "{}", found[0].found);
+    assert!(found[0].advice.contains("admin rewind --shard"), "{}", found[0].advice);
 }
 
 #[test]
 fn wrong_hash_keys_are_told_with_those_of_the_shard() {
-    let whole = LeaseRow {
-        range: Some(leasehold_engine::shard::HashRange::ALL),
-        ..row(1, at(200))
-    };
+    let whole = LeaseRow { range: Some(leasehold_engine::shard::HashRange::ALL), ..row(1, at(200)) };
     let rows = leases(&[row(0, Checkpoint::ShardEnd), whole, row(2, at(200))]);
     let found = judged(&rows, None, &BTreeMap::new());
-    assert_eq!(
-        kinds(&found),
-        [("wrong-range", Some("shardId-000000000001"), None)]
-    );
-    assert!(
-        found[0].found.starts_with("its row names the hash keys 0 to "),
-        "{}",
-        found[0].found
-    );
+    assert_eq!(kinds(&found), [("wrong-range", Some("shardId-000000000001"), None)]);
+    assert!(found[0].found.starts_with("its row names the hash keys 0 to "), "{}", found[0].found);
 }

@@ -82,9 +82,7 @@ pub(super) struct RewindArgs {
 fn parse_worker(text: &str) -> Result<String, String> {
     match Config::check_worker_id(text) {
         Ok(()) => Ok(text.to_owned()),
-        Err(error) => Err(format!(
-            "{error}; name the leases with --shard if a row has such an owner"
-        )),
+        Err(error) => Err(format!("{error}; name the leases with --shard if a row has such an owner")),
     }
 }
 
@@ -165,17 +163,9 @@ struct Told<'a> {
 
 /// Shows a plan, or carries it out and shows how that went.
 async fn carry_out(table: &Table, plan: &Plan, apply: bool, json: bool) -> Result<Verdict, Failure> {
-    let done = if apply {
-        table.admin.apply(plan).await.map_err(under_way)?
-    } else {
-        Vec::new()
-    };
+    let done = if apply { table.admin.apply(plan).await.map_err(under_way)? } else { Vec::new() };
     if json {
-        exit::print_json(&Told {
-            plan,
-            applied: apply,
-            done: &done,
-        })?;
+        exit::print_json(&Told { plan, applied: apply, done: &done })?;
     } else {
         exit::print(&told(plan, apply, &done))?;
     }

@@ -72,14 +72,8 @@ pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
     let streams = listed(&table, &args.stream).await?;
     let (_, report) = table.watched().await?;
     let (findings, unnamed) = examine(&table, &args, &streams, &report).await?;
-    let plan = Plan {
-        steps: findings
-            .iter()
-            .flat_map(|found| &found.repairs)
-            .cloned()
-            .collect(),
-        left: Vec::new(),
-    };
+    let plan =
+        Plan { steps: findings.iter().flat_map(|found| &found.repairs).cloned().collect(), left: Vec::new() };
     let mut done = Vec::new();
     let mut left = findings.len();
     if args.apply && !plan.steps.is_empty() {
@@ -139,10 +133,7 @@ async fn shards(table: &Table, stream: &NamedStream) -> Result<Vec<Shard>, Failu
 
 /// What is wrong with the table as it is now, and the leases of streams that were not named.
 async fn examine(
-    table: &Table,
-    args: &DoctorArgs,
-    streams: &[Listed],
-    report: &TableReport,
+    table: &Table, args: &DoctorArgs, streams: &[Listed], report: &TableReport,
 ) -> Result<(Vec<Ailment>, Vec<Unnamed>), Failure> {
     let format = args.table.format;
     let items = items(table).await?;
@@ -186,12 +177,7 @@ async fn examine(
 
 /// All items of the table, as they are: rows do not tell what an item lacks.
 async fn items(table: &Table) -> Result<Vec<Item>, Failure> {
-    let scan = table
-        .clients
-        .dynamodb
-        .scan()
-        .table_name(&table.name)
-        .consistent_read(true);
+    let scan = table.clients.dynamodb.scan().table_name(&table.name).consistent_read(true);
     let mut pages = scan.into_paginator().items().send();
     let mut items = Vec::new();
     while let Some(item) = pages.next().await {
@@ -204,12 +190,7 @@ async fn items(table: &Table) -> Result<Vec<Item>, Failure> {
 }
 
 fn told(
-    findings: &[Ailment],
-    unnamed: &[Unnamed],
-    plan: &Plan,
-    args: &DoctorArgs,
-    done: &[Done],
-    left: usize,
+    findings: &[Ailment], unnamed: &[Unnamed], plan: &Plan, args: &DoctorArgs, done: &[Done], left: usize,
 ) -> Text {
     let mut text = Text::default();
     for Unnamed { stream, count } in unnamed {

@@ -97,10 +97,7 @@ fn told(found: &Misnamed, now: &StreamIdentity, id: Option<&StreamId>) -> String
     };
     let first = found.leases.first().map_or("none", LeaseKey::as_str);
     let key = id.map_or_else(String::new, |id| format!(", and its key stream {id}"));
-    format!(
-        "{count} ({first} first) of stream {}, where the stream is {now}{key}",
-        found.named
-    )
+    format!("{count} ({first} first) of stream {}, where the stream is {now}{key}", found.named)
 }
 
 /// What to do.
@@ -132,10 +129,7 @@ fn advice(naming: &Naming, lives: bool) -> String {
 
 /// Why leases of the table are not to be put at other places: a worker would refuse the table all the same.
 pub(super) fn refusal(
-    view: &View,
-    shards: &[Shard],
-    now: &StreamIdentity,
-    stream: &NamedStream,
+    view: &View, shards: &[Shard], now: &StreamIdentity, stream: &NamedStream,
 ) -> Option<String> {
     let found = misnamed(view, shards, now, stream.id()).into_iter().next()?;
     let what = match found.naming {

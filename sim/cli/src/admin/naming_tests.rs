@@ -30,10 +30,7 @@ fn view(number: u64, owner: Option<&str>, named: Option<StreamIdentity>) -> View
         counter: 7,
         owner: owner.map(Into::into),
         stream: named,
-        ..LeaseRow::new(
-            "shardId-000000000000".into(),
-            Checkpoint::At(Position::of(number.into())),
-        )
+        ..LeaseRow::new("shardId-000000000000".into(), Checkpoint::At(Position::of(number.into())))
     };
     [RowRead::Lease(row)].into_iter().collect()
 }
@@ -59,27 +56,12 @@ fn a_wrong_time_is_mended_while_no_worker_lives() {
     let now = Described::As(of(ARN, 8));
     let rows = view(150, Some("w"), Some(of(ARN, 7)));
     let dead = judged(&rows, false, &now);
-    assert_eq!(
-        (dead.len(), dead[0].kind, dead[0].repairs.len()),
-        (1, "other-stream", 1)
-    );
-    assert!(
-        dead[0].found.contains("created 1970-01-01T00:00:07Z"),
-        "{}",
-        dead[0].found
-    );
-    assert!(
-        dead[0].found.contains("created 1970-01-01T00:00:08Z"),
-        "{}",
-        dead[0].found
-    );
+    assert_eq!((dead.len(), dead[0].kind, dead[0].repairs.len()), (1, "other-stream", 1));
+    assert!(dead[0].found.contains("created 1970-01-01T00:00:07Z"), "{}", dead[0].found);
+    assert!(dead[0].found.contains("created 1970-01-01T00:00:08Z"), "{}", dead[0].found);
     let alive = judged(&rows, true, &now);
     assert_eq!(alive[0].repairs, []);
-    assert!(
-        alive[0].advice.starts_with("stop the workers"),
-        "{}",
-        alive[0].advice
-    );
+    assert!(alive[0].advice.starts_with("stop the workers"), "{}", alive[0].advice);
 }
 
 #[test]
@@ -101,10 +83,7 @@ fn what_cannot_be_compared_is_said_where_rows_name_a_stream() {
     assert_eq!(judged(&view(150, None, None), false, &not), []);
     let named = view(150, None, Some(of(ARN, 8)));
     let found = judged(&named, false, &not);
-    assert_eq!(
-        (found[0].kind, found[0].found.as_str()),
-        ("not-compared", "AccessDenied")
-    );
+    assert_eq!((found[0].kind, found[0].found.as_str()), ("not-compared", "AccessDenied"));
     assert!(not_compared(&named, "denied").is_some_and(|said| said.contains("denied")));
     assert_eq!(not_compared(&view(150, None, None), "denied"), None);
 }

@@ -34,22 +34,10 @@ pub(super) async fn run(args: StatusArgs) -> Result<Verdict, Failure> {
 fn told(report: &TableReport) -> Text {
     let mut text = Text::default();
     let width = |longest: Option<usize>| longest.unwrap_or(0);
-    let shard = width(
-        report
-            .leases
-            .iter()
-            .map(|lease| lease.lease.to_string().chars().count())
-            .max(),
-    );
+    let shard = width(report.leases.iter().map(|lease| lease.lease.to_string().chars().count()).max());
     let name =
         |owner: &Option<leasehold::WorkerId>| owner.as_ref().map_or("-".to_owned(), ToString::to_string);
-    let owner = width(
-        report
-            .leases
-            .iter()
-            .map(|lease| name(&lease.owner).chars().count())
-            .max(),
-    );
+    let owner = width(report.leases.iter().map(|lease| name(&lease.owner).chars().count()).max());
     for lease in &report.leases {
         put!(
             text,
@@ -68,17 +56,9 @@ fn told(report: &TableReport) -> Text {
         put_line!(text, "{key}  cannot be read: {detail}");
     }
     for owner in &report.owners {
-        let how = if owner.alive {
-            "alive".to_owned()
-        } else {
-            format!("not seen to renew in {}", report.watched)
-        };
-        put_line!(
-            text,
-            "{} has {} unfinished leases, {how}",
-            owner.worker,
-            owner.leases
-        );
+        let how =
+            if owner.alive { "alive".to_owned() } else { format!("not seen to renew in {}", report.watched) };
+        put_line!(text, "{} has {} unfinished leases, {how}", owner.worker, owner.leases);
     }
     let count = |standing| {
         let leases = report.leases.iter();

@@ -55,11 +55,7 @@ impl TableArgs {
         names::table("--application or --table", &application)?;
         let clients = Clients::from_environment(self.endpoint_url.as_deref(), self.region.clone()).await?;
         let admin = Admin::new(&clients.dynamodb, &application, self.format).map_err(under_way)?;
-        let lasts = if self.format.membership().is_some() {
-            300
-        } else {
-            10
-        };
+        let lasts = if self.format.membership().is_some() { 300 } else { 10 };
         Ok(Table {
             clients,
             admin,
@@ -99,10 +95,7 @@ impl Table {
     pub(super) async fn are_several(&self, given: &[String]) -> Result<bool, Failure> {
         let view = self.admin.view().await.map_err(under_way)?;
         are_several(given, &view, self.format).map_err(|expected| {
-            Failure::unusable(format!(
-                "expected --stream to be {expected}, found {}",
-                given.join(" and ")
-            ))
+            Failure::unusable(format!("expected --stream to be {expected}, found {}", given.join(" and ")))
         })
     }
 
@@ -150,9 +143,7 @@ mod tests {
     #[test]
     fn a_name_alone_is_one_of_several_where_all_keys_name_streams() {
         let is = |keys: &[&str], given: &[&str], format| {
-            let rows = keys
-                .iter()
-                .map(|key| LeaseRow::new((*key).into(), Checkpoint::TrimHorizon));
+            let rows = keys.iter().map(|key| LeaseRow::new((*key).into(), Checkpoint::TrimHorizon));
             let mut view = View::default();
             view.leases.extend(rows.map(|row| (row.key.clone(), row)));
             let given: Vec<String> = given.iter().map(ToString::to_string).collect();

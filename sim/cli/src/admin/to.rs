@@ -27,10 +27,7 @@ mod tests {
         assert_eq!(parse_to("latest"), Ok(To::Latest));
         assert_eq!(parse_to("trim-horizon"), Ok(To::TrimHorizon));
         assert_eq!(parse_to("4959"), Ok(To::Number(4959.into())));
-        assert_eq!(
-            parse_to("2025-01-31T12:00:00Z"),
-            Ok(To::Time(Wall(1_738_324_800_000)))
-        );
+        assert_eq!(parse_to("2025-01-31T12:00:00Z"), Ok(To::Time(Wall(1_738_324_800_000))));
         for bad in ["", "yesterday", "-1", &"9".repeat(59)] {
             let told = parse_to(bad).unwrap_err();
             assert!(told.contains("sequence number"), "{told}");

@@ -65,10 +65,7 @@ pub(super) fn run(args: &BenchArgs) -> Result<Verdict, Failure> {
         figures.insert("reader_reads_per_second".into(), (1e9 / ns).round());
     }
     if all || args.sim {
-        figures.insert(
-            "sim_inputs_per_second_and_core".into(),
-            sim_inputs_per_second().round(),
-        );
+        figures.insert("sim_inputs_per_second_and_core".into(), sim_inputs_per_second().round());
     }
     if args.json {
         exit::print_json(&figures)?;

@@ -50,9 +50,7 @@ impl Lost {
     /// What was not read to its end, in a sentence.
     pub(super) fn told(&self) -> Option<String> {
         let lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let each = lost
-            .iter()
-            .map(|(stream, why)| format!("has not caught up with stream {stream}: {why}"));
+        let each = lost.iter().map(|(stream, why)| format!("has not caught up with stream {stream}: {why}"));
         (!lost.is_empty()).then(|| each.collect::<Vec<_>>().join("; "))
     }
 }
@@ -183,10 +181,7 @@ mod tests {
             tips.is_reached(of, waiting == 0, Span::from_millis(behind), Span::from_millis(at))
         };
         assert!(!read(500, 0, 0), "one read");
-        assert!(
-            !read(800, 9_000, 0),
-            "all is processed, and the answer was behind"
-        );
+        assert!(!read(800, 9_000, 0), "all is processed, and the answer was behind");
         assert!(!read(2_000, 0, 0), "one read again");
         assert!(!read(2_200, 700, 4), "these came since the command began");
         assert!(read(3_000, 0, 0));
@@ -205,10 +200,7 @@ mod tests {
         assert!(!covered(&[]), "an empty table is filled first");
         assert!(covered(&[("a", None, 1, ended)]));
         assert!(!covered(&[("b", None, 1, open)]), "no worker has it");
-        assert!(
-            !covered(&[("b", Some("me"), 2, open)]),
-            "it was taken and is not held yet"
-        );
+        assert!(!covered(&[("b", Some("me"), 2, open)]), "it was taken and is not held yet");
         assert!(!covered(&[("c", Some("other"), 5, open)]), "it may be dead");
         assert!(covered(&[("c", Some("other"), 6, open)]));
     }

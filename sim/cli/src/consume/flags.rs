@@ -23,11 +23,7 @@ fn flag(name: Name, info: &'static OptionInfo) -> Arg {
     let first = about.split_once(". ").map_or(about.as_str(), |(first, _)| first);
     let told = format!("{first} [default: {}]", info.default);
     let whole = format!("{about} Default: {}. Range: {}.", info.default, info.range);
-    let value = if info.default.ends_with('s') && info.default.contains(' ') {
-        "TIME"
-    } else {
-        "VALUE"
-    };
+    let value = if info.default.ends_with('s') && info.default.contains(' ') { "TIME" } else { "VALUE" };
     Arg::new(info.name)
         .long(name.flag().trim_start_matches('-').to_owned())
         .value_name(value)
@@ -56,10 +52,7 @@ impl FromArgMatches for OptionFlags {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         for (name, info) in options() {
             if let Some(text) = matches.get_one::<String>(info.name) {
-                let given = Given {
-                    text: text.clone(),
-                    source: Source::Flag(name.flag()),
-                };
+                let given = Given { text: text.clone(), source: Source::Flag(name.flag()) };
                 self.0.insert(info.name, given);
             }
         }

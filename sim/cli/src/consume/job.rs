@@ -54,16 +54,9 @@ impl Jobs {
 
     /// Begins with a batch.
     pub(super) fn begin(&self, batch: Batch) -> OpenJob<'_> {
-        let job = Arc::new(Job {
-            batch,
-            written: AtomicUsize::new(0),
-        });
+        let job = Arc::new(Job { batch, written: AtomicUsize::new(0) });
         self.open().push(job.clone());
-        OpenJob {
-            jobs: self,
-            job,
-            settled: false,
-        }
+        OpenJob { jobs: self, job, settled: false }
     }
 
     pub(super) fn observe(&self, notice: &Notice) {
@@ -77,10 +70,8 @@ impl Jobs {
         let open = self.open();
         let stuck = || open.iter().filter(|job| !job.rest().is_empty());
         let shards: BTreeSet<_> = stuck().map(|job| &job.batch.shard().shard).collect();
-        (!shards.is_empty()).then(|| Unwritten {
-            records: stuck().map(|job| job.rest().len()).sum(),
-            shards: shards.len(),
-        })
+        (!shards.is_empty())
+            .then(|| Unwritten { records: stuck().map(|job| job.rest().len()).sum(), shards: shards.len() })
     }
 }
 
@@ -119,11 +110,7 @@ impl fmt::Display for Unwritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = |n: usize| if n == 1 { "" } else { "s" };
         let (records, shards) = (self.records, self.shards);
-        let (were, them) = if records == 1 {
-            ("was", "it")
-        } else {
-            ("were", "them")
-        };
+        let (were, them) = if records == 1 { ("was", "it") } else { ("were", "them") };
         write!(
             f,
             "stdout took no more lines until the worker had to end: {records} record{} of {shards} shard{} {were} not written \
@@ -141,15 +128,7 @@ mod tests {
     #[test]
     fn what_was_not_written_is_a_sentence() {
         let say = |records, shards| Unwritten { records, shards }.to_string();
-        assert!(
-            say(1, 1).contains("1 record of 1 shard was not written"),
-            "{}",
-            say(1, 1)
-        );
-        assert!(
-            say(7, 2).contains("7 records of 2 shards were not written"),
-            "{}",
-            say(7, 2)
-        );
+        assert!(say(1, 1).contains("1 record of 1 shard was not written"), "{}", say(1, 1));
+        assert!(say(7, 2).contains("7 records of 2 shards were not written"), "{}", say(7, 2));
     }
 }

@@ -135,10 +135,7 @@ mod tests {
              \"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}\n"
         );
         let text = line("k", b"a\xffb\n", None, Payload::Text);
-        assert!(
-            text.ends_with(",\"data\":\"a\u{fffd}b\\n\",\"arrival\":null}\n"),
-            "{text}"
-        );
+        assert!(text.ends_with(",\"data\":\"a\u{fffd}b\\n\",\"arrival\":null}\n"), "{text}");
     }
 
     proptest! {

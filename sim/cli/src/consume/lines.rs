@@ -64,16 +64,8 @@ mod tests {
         let small = sizes[0] + sizes[1];
         assert_eq!(size(lines.piece(0, 4, small)), (small, 2));
         assert_eq!(size(lines.piece(0, 4, small - 1)), (sizes[0], 1));
-        assert_eq!(
-            size(lines.piece(0, 1, small)),
-            (sizes[0], 1),
-            "no more are wanted"
-        );
-        assert_eq!(
-            size(lines.piece(2, 4, small)),
-            (sizes[2], 3),
-            "too long to fit anywhere"
-        );
+        assert_eq!(size(lines.piece(0, 1, small)), (sizes[0], 1), "no more are wanted");
+        assert_eq!(size(lines.piece(2, 4, small)), (sizes[2], 3), "too long to fit anywhere");
         assert_eq!(size(lines.piece(0, 4, usize::MAX)), (lines.bytes(), 4));
     }
 }

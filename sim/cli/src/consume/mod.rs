@@ -181,21 +181,9 @@ impl ConsumeArgs {
             ("initial_position", "--from", self.from.clone()),
             ("format", "--format", self.format.clone()),
             ("worker_id", "--worker-id", self.worker_id.clone()),
-            (
-                "misplaced_aggregates",
-                "--misplaced-aggregates",
-                self.misplaced_aggregates.clone(),
-            ),
-            (
-                "members.check_interval",
-                "--check-interval",
-                seconds(self.check_interval),
-            ),
-            (
-                "members.lead_interval",
-                "--lead-interval",
-                seconds(self.lead_interval),
-            ),
+            ("misplaced_aggregates", "--misplaced-aggregates", self.misplaced_aggregates.clone()),
+            ("members.check_interval", "--check-interval", seconds(self.check_interval)),
+            ("members.lead_interval", "--lead-interval", seconds(self.lead_interval)),
         ] {
             if let Some(text) = text {
                 let source = Source::Flag(flag.to_owned());
@@ -234,23 +222,14 @@ impl ConsumeArgs {
             exit::print(&settings.printed())?;
             return Ok(None);
         }
-        Ok(Some(Told {
-            settings,
-            clients,
-            found,
-        }))
+        Ok(Some(Told { settings, clients, found }))
     }
 }
 
 pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let began = Instant::now();
     let folder = args.trace_folder()?;
-    let Some(Told {
-        settings,
-        clients,
-        found,
-    }) = args.told().await?
-    else {
+    let Some(Told { settings, clients, found }) = args.told().await? else {
         return Ok(Verdict::Fine);
     };
     let several = streams::known(settings.config.streams(), found);
@@ -259,13 +238,9 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         true => Some(goal(&clients, &settings, several.as_deref(), &lost)?),
         false => None,
     };
-    let worker_id = settings
-        .worker_id
-        .unwrap_or_else(|| format!("leasehold-{}", std::process::id()));
+    let worker_id = settings.worker_id.unwrap_or_else(|| format!("leasehold-{}", std::process::id()));
     let config = settings.config;
-    let builder = Worker::builder()
-        .kinesis(clients.kinesis)
-        .dynamodb(clients.dynamodb);
+    let builder = Worker::builder().kinesis(clients.kinesis).dynamodb(clients.dynamodb);
     let builder = match several {
         None => builder.stream(config.stream()),
         Some(streams) => builder.streams(streams),
@@ -278,9 +253,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .worker_id(worker_id);
     let (last, jobs) = (Arc::<Last>::default(), Arc::<Jobs>::default());
     let told = (last.clone(), jobs.clone(), lost.clone());
-    let worker = observed(recorded(builder, args.trace, folder), told)
-        .build()
-        .map_err(failure)?;
+    let worker = observed(recorded(builder, args.trace, folder), told).build().map_err(failure)?;
     let control = worker.control();
     let payload = if args.text { Payload::Text } else { Payload::Base64 };
     let (most, ending) = (args.max_records, control.clone());
@@ -309,8 +282,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
 
 /// With those that are told what the worker does.
 fn observed(
-    builder: CompleteBuilder,
-    (last, jobs, lost): (Arc<Last>, Arc<Jobs>, Arc<Lost>),
+    builder: CompleteBuilder, (last, jobs, lost): (Arc<Last>, Arc<Jobs>, Arc<Lost>),
 ) -> CompleteBuilder {
     builder.on_notice(move |notice: &Notice| {
         last.observe(notice);
@@ -330,10 +302,7 @@ fn recorded(builder: CompleteBuilder, file: Option<PathBuf>, folder: Option<Trac
 
 /// Where it is looked whether the worker has caught up.
 fn goal(
-    clients: &Clients,
-    settings: &Settings,
-    several: Option<&[StreamRef]>,
-    lost: &Arc<Lost>,
+    clients: &Clients, settings: &Settings, several: Option<&[StreamRef]>, lost: &Arc<Lost>,
 ) -> Result<Goal, Failure> {
     let table = settings.config.table();
     let admin = Admin::new(&clients.dynamodb, table, settings.format);
@@ -350,16 +319,14 @@ fn goal(
 
 /// How the command ends: by what became of the worker, and of what was to be printed.
 fn outcome(
-    result: Result<Report, Error>,
-    broken: Option<&io::Error>,
-    unwritten: Option<Unwritten>,
+    result: Result<Report, Error>, broken: Option<&io::Error>, unwritten: Option<Unwritten>,
 ) -> Result<Verdict, Failure> {
     let of_stdout = match broken {
         // `… | head` has seen enough.
         Some(error) if error.kind() == io::ErrorKind::BrokenPipe => None,
-        Some(error) => Some(format!(
-            "stdout cannot be written: {error}; what was not written was not acknowledged"
-        )),
+        Some(error) => {
+            Some(format!("stdout cannot be written: {error}; what was not written was not acknowledged"))
+        }
         None => unwritten.map(|unwritten| unwritten.to_string()),
     };
     match (result, of_stdout) {

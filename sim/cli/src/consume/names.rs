@@ -13,31 +13,19 @@ pub(super) enum Name {
 
 /// All of them, those of a group one after the other at the end.
 pub(super) static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
-    let special = [
-        "application",
-        "stream",
-        "initial_position",
-        "format",
-        "worker_id",
-        "misplaced_aggregates",
-    ];
+    let special =
+        ["application", "stream", "initial_position", "format", "worker_id", "misplaced_aggregates"];
     let options = Config::options()
         .filter(|option| !special.contains(&option.name) && !matches!(option.name, "table" | "policies"));
     let (grouped, plain): (Vec<_>, Vec<_>) = options.partition(|option| option.name.contains('.'));
     let special = special.into_iter().map(Name::Special);
-    special
-        .chain(plain.into_iter().chain(grouped).map(Name::Option))
-        .collect()
+    special.chain(plain.into_iter().chain(grouped).map(Name::Option)).collect()
 });
 
 impl Name {
     /// The one of this name, which is known.
     pub(super) fn of(name: &'static str) -> Self {
-        NAMES
-            .iter()
-            .find(|known| known.name() == name)
-            .copied()
-            .unwrap_or(Name::Special(name))
+        NAMES.iter().find(|known| known.name() == name).copied().unwrap_or(Name::Special(name))
     }
 
     /// As a file and `Config::options` spell it: `reader.max_records`.
@@ -77,9 +65,7 @@ pub(super) fn known(name: &str) -> Result<Name, String> {
             None => "leave it out; `leasehold consume --help` lists the options".to_owned(),
         },
     };
-    Err(format!(
-        "expected the name of an option, found `{name}`, which is none; {advice}"
-    ))
+    Err(format!("expected the name of an option, found `{name}`, which is none; {advice}"))
 }
 
 /// The name that was meant, if it is spelled nearly so.
@@ -124,21 +110,10 @@ mod tests {
 
     #[test]
     fn names_that_are_nearly_right_are_recognised() {
-        assert!(
-            known("lease_duraton")
-                .unwrap_err()
-                .contains("write `lease_duration`")
-        );
+        assert!(known("lease_duraton").unwrap_err().contains("write `lease_duration`"));
         assert!(known("table").unwrap_err().contains("write `application`"));
         assert!(known("sprockets").unwrap_err().contains("--help"));
         assert_eq!(known("stream").unwrap().name(), "stream");
-        assert_eq!(
-            (
-                distance("", "abc"),
-                distance("abc", "abc"),
-                distance("kitten", "sitting")
-            ),
-            (3, 0, 3)
-        );
+        assert_eq!((distance("", "abc"), distance("abc", "abc"), distance("kitten", "sitting")), (3, 0, 3));
     }
 }

@@ -17,10 +17,7 @@ mod system {
     use std::os::fd::{AsFd, OwnedFd};
 
     /// While there is no room, it is asked so often whether that is still waited for.
-    const ASK_EVERY: Timespec = Timespec {
-        tv_sec: 0,
-        tv_nsec: 100_000_000,
-    };
+    const ASK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
     /// Where lines go.
     #[derive(Debug)]
@@ -76,10 +73,7 @@ mod system {
             match self.file.write(&bytes[..bytes.len().min(self.piece)]) {
                 Ok(0) => Err(io::ErrorKind::WriteZero.into()),
                 Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
-                    ) =>
+                    if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) =>
                 {
                     Ok(0)
                 }
@@ -163,10 +157,7 @@ mod tests {
         reader.read_exact(&mut read).expect("what was written");
         output.wait_for_room(|| true).expect("a pipe");
         drop(reader);
-        assert!(
-            output.has_room().expect("a pipe"),
-            "a write tells that the reader is gone"
-        );
+        assert!(output.has_room().expect("a pipe"), "a write tells that the reader is gone");
         let error = output.write(&piece).expect_err("nothing reads");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }

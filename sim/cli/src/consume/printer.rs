@@ -30,33 +30,15 @@ pub(super) struct Printer {
 impl Printer {
     /// Starts to print, no more than `most` records.
     pub(super) fn start(
-        output: Output,
-        payload: Payload,
-        most: Option<u64>,
-        jobs: Arc<Jobs>,
-        last: Arc<Last>,
+        output: Output, payload: Payload, most: Option<u64>, jobs: Arc<Jobs>, last: Arc<Last>,
         control: Control,
     ) -> io::Result<Self> {
         let (queue, portions) = mpsc::channel(QUEUE);
         let broken = Arc::<OnceLock<_>>::default();
-        let writer = Writer {
-            output,
-            left: most,
-            last,
-            broken: broken.clone(),
-            control: control.clone(),
-        };
+        let writer = Writer { output, left: most, last, broken: broken.clone(), control: control.clone() };
         // Nothing waits for its end: it may stand still when the process is to end.
-        thread::Builder::new()
-            .name("stdout".to_owned())
-            .spawn(move || writer.run(portions))?;
-        Ok(Self {
-            payload,
-            queue,
-            jobs,
-            broken,
-            control,
-        })
+        thread::Builder::new().name("stdout".to_owned()).spawn(move || writer.run(portions))?;
+        Ok(Self { payload, queue, jobs, broken, control })
     }
 
     /// Prints a batch: done when all of its lines are written. What is written is acknowledged, also if the rest is not.
@@ -75,11 +57,7 @@ impl Printer {
             // A handler that waits for its place has no memory for lines: there may be a thousand of them.
             let lines = self.lines(job);
             let (done, written) = oneshot::channel();
-            place.send(Portion {
-                job: job.clone(),
-                lines,
-                done,
-            });
+            place.send(Portion { job: job.clone(), lines, done });
             match written.await {
                 Ok(result) => result?,
                 Err(_) => return Err(self.writer_is_gone()),
@@ -103,9 +81,7 @@ impl Printer {
 
     /// It ends before its handlers only by a panic.
     fn writer_is_gone(&self) -> NotPrinted {
-        let _ = self
-            .broken
-            .set(io::Error::other("the thread that writes it has panicked"));
+        let _ = self.broken.set(io::Error::other("the thread that writes it has panicked"));
         self.control.shutdown();
         NotPrinted::NoMoreOutput
     }

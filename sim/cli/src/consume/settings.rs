@@ -125,19 +125,14 @@ impl Settings {
         values.extend(environment);
         values.extend(flags);
         let format = match values.get("format") {
-            Some(given) => given
-                .text
-                .parse::<Format>()
-                .map_err(|error| bad("format", given, &error))?,
+            Some(given) => given.text.parse::<Format>().map_err(|error| bad("format", given, &error))?,
             None => Format::default(),
         };
         let mut settings = Self {
             config: Config::default().with_policies(format.policies()),
             format,
             worker_id: values.get("worker_id").map(|given| given.text.clone()),
-            misplaced: values
-                .get("misplaced_aggregates")
-                .map_or(Ok(Misplaced::default()), misplaced)?,
+            misplaced: values.get("misplaced_aggregates").map_or(Ok(Misplaced::default()), misplaced)?,
             sources: BTreeMap::new(),
         };
         settings.know_members(&values)?;
@@ -156,9 +151,7 @@ impl Settings {
                 )));
             }
         }
-        let checked = settings
-            .config
-            .check_given_worker_id(settings.worker_id.as_deref());
+        let checked = settings.config.check_given_worker_id(settings.worker_id.as_deref());
         checked.and_then(|()| settings.config.check()).map_err(|error| {
             let name = match error.option() {
                 "table" => "application",
@@ -177,10 +170,7 @@ impl Settings {
     fn know_members(&mut self, values: &Values) -> Result<(), Failure> {
         let (check, lead) = ("members.check_interval", "members.lead_interval");
         if self.format.membership().is_none() {
-            return match [check, lead]
-                .into_iter()
-                .find_map(|name| values.get_key_value(name))
-            {
+            return match [check, lead].into_iter().find_map(|name| values.get_key_value(name)) {
                 None => Ok(()),
                 Some((name, given)) => Err(Failure::unusable(format!(
                     "option `{name}` ({}): expected it with format kinsumer only, found {}, which has no members; leave it out",
@@ -191,20 +181,15 @@ impl Settings {
         if let Some(given) = values.get(check) {
             self.set(check, given)?;
             let every = self.config.members().check_interval();
-            let members = MembersConfig::default()
-                .with_check_interval(every)
-                .with_lead_interval(every);
+            let members = MembersConfig::default().with_check_interval(every).with_lead_interval(every);
             self.config = std::mem::take(&mut self.config).with_members(members);
             self.sources.insert(lead, Source::Follows(check));
         }
         // What is read and written in between is no rarer.
         let config = std::mem::take(&mut self.config);
         let members = config.members().clone();
-        let (every, renew, scan) = (
-            members.check_interval(),
-            config.renew_interval(),
-            config.scan_interval(),
-        );
+        let (every, renew, scan) =
+            (members.check_interval(), config.renew_interval(), config.scan_interval());
         self.config = config
             .with_lease_duration(members.expiry())
             .with_renew_interval(renew.min(every))
@@ -288,13 +273,11 @@ impl Settings {
         // What TOML reads as this very number, or as true or false, stands alone. All else is a text: tables may be named `007`.
         let number = text.parse::<i64>().is_ok_and(|number| number.to_string() == text);
         let alone = number || matches!(text.as_str(), "true" | "false");
-        Some(
-            if alone && !matches!(name, "application" | "stream" | "worker_id") {
-                text
-            } else {
-                toml::Value::String(text).to_string()
-            },
-        )
+        Some(if alone && !matches!(name, "application" | "stream" | "worker_id") {
+            text
+        } else {
+            toml::Value::String(text).to_string()
+        })
     }
 }
 
@@ -313,11 +296,7 @@ fn misplaced(given: &Given) -> Result<Misplaced, Failure> {
 }
 
 fn bad(name: &str, given: &Given, expected: &str) -> Failure {
-    let found = if expected.contains("found") {
-        String::new()
-    } else {
-        format!(", found {:?}", given.text)
-    };
+    let found = if expected.contains("found") { String::new() } else { format!(", found {:?}", given.text) };
     Failure::unusable(format!(
         "option `{name}`: {expected}{found} ({}); correct it, or leave it out for the default",
         given.source
@@ -326,10 +305,7 @@ fn bad(name: &str, given: &Given, expected: &str) -> Failure {
 
 /// A number of seconds as a text that options understand.
 pub(super) fn seconds(number: u64) -> String {
-    Config::default()
-        .with_stall_after(Span::from_secs(number))
-        .option("stall_after")
-        .unwrap_or_default()
+    Config::default().with_stall_after(Span::from_secs(number)).option("stall_after").unwrap_or_default()
 }
 
 #[cfg(test)]

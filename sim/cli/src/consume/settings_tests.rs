@@ -12,19 +12,13 @@ fn flags(given: &[(&'static str, &str)]) -> Values {
 }
 
 fn environment(given: &[(&str, &str)]) -> Result<Values, Failure> {
-    of_environment(
-        given
-            .iter()
-            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned())),
-    )
+    of_environment(given.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())))
 }
 
 const BASE: [(&str, &str); 2] = [("application", "billing"), ("stream", "orders")];
 
 fn resolved(
-    more: &[(&'static str, &str)],
-    variables: &[(&str, &str)],
-    file: &str,
+    more: &[(&'static str, &str)], variables: &[(&str, &str)], file: &str,
 ) -> Result<Settings, Failure> {
     let given = flags(&[&BASE[..], more].concat());
     Settings::resolve(given, environment(variables)?, of_file("w.toml", file)?)
@@ -61,9 +55,8 @@ fn a_flag_comes_before_the_environment_before_the_file_before_the_default() {
         ("renew_interval = \"3.3 s\"", "default"),
         ("stream = \"orders\"", "--stream"),
     ] {
-        let told = printed
-            .lines()
-            .any(|line| line.starts_with(value) && line.ends_with(&format!("# {source}")));
+        let told =
+            printed.lines().any(|line| line.starts_with(value) && line.ends_with(&format!("# {source}")));
         assert!(told, "{value} of {source} in\n{printed}");
     }
 }
@@ -84,10 +77,7 @@ fn what_becomes_of_records_of_other_shards_is_told_in_each_way() {
     let told = |told: &str| told.starts_with(line) && told.ends_with("# --misplaced-aggregates");
     assert!(printed.lines().any(told), "{printed}");
     let sink = refused(&[("misplaced_aggregates", "dead-letter")], &[], "");
-    assert!(
-        sink.contains("no dead-letter sink, found \"dead-letter\" (--misplaced-aggregates)"),
-        "{sink}"
-    );
+    assert!(sink.contains("no dead-letter sink, found \"dead-letter\" (--misplaced-aggregates)"), "{sink}");
 }
 
 #[test]
@@ -117,37 +107,22 @@ fn where_there_are_members_the_rest_follows_from_their_checks() {
     assert_eq!(config.scan_interval(), Span::from_secs(2));
     assert_eq!(config.members().lead_interval(), Span::from_secs(2));
     let refused = refused(&[("members.check_interval", "2 s")], &[], "");
-    assert!(
-        refused.contains("with format kinsumer only, found kcl"),
-        "{refused}"
-    );
+    assert!(refused.contains("with format kinsumer only, found kcl"), "{refused}");
 }
 
 #[test]
 fn what_cannot_be_used_is_one_sentence_that_says_where_it_comes_from() {
     let none = &[][..];
     for (sentence, parts) in [
-        (
-            refused(&[("lease_duration", "20")], none, ""),
-            ["a time with its unit", "(--lease-duration)"],
-        ),
-        (
-            refused(none, &[("LEASEHOLD_MAX_LEASES", "many")], ""),
-            ["a whole number", "LEASEHOLD_MAX_LEASES"],
-        ),
+        (refused(&[("lease_duration", "20")], none, ""), ["a time with its unit", "(--lease-duration)"]),
+        (refused(none, &[("LEASEHOLD_MAX_LEASES", "many")], ""), ["a whole number", "LEASEHOLD_MAX_LEASES"]),
         (
             refused(none, &[("LEASEHOLD_MAX_LEASE", "1")], ""),
             ["found LEASEHOLD_MAX_LEASE;", "write LEASEHOLD_MAX_LEASES"],
         ),
-        (
-            refused(none, none, "lease_duraton = \"1 s\""),
-            ["w.toml", "write `lease_duration`"],
-        ),
+        (refused(none, none, "lease_duraton = \"1 s\""), ["w.toml", "write `lease_duration`"]),
         (refused(none, none, "max_leases = 1.5"), ["w.toml", "found float"]),
-        (
-            refused(none, none, "[reader]\nmax_records = 0"),
-            ["1 to 10000", "file: w.toml"],
-        ),
+        (refused(none, none, "[reader]\nmax_records = 0"), ["1 to 10000", "file: w.toml"]),
         (refused(none, none, "max_leases ="), ["w.toml", "expected TOML"]),
         (refused(none, none, "reader = 3"), ["w.toml", "`reader`"]),
         (refused(&[("format", "klc")], none, ""), ["`format`", "kcl-rb"]),
@@ -155,18 +130,9 @@ fn what_cannot_be_used_is_one_sentence_that_says_where_it_comes_from() {
             refused(none, none, "misplaced_aggregates = \"dorp\""),
             ["drop, drop-whole or keep", "file: w.toml"],
         ),
-        (
-            refused(&[("initial_position", "soon")], none, ""),
-            ["trim-horizon", "found \"soon\""],
-        ),
-        (
-            refused(&[("renew_interval", "6 s")], none, ""),
-            ["half of the 9.801s", "(--renew-interval)"],
-        ),
-        (
-            refused(&[("application", "a")], none, ""),
-            ["option `application`", "3 to 255"],
-        ),
+        (refused(&[("initial_position", "soon")], none, ""), ["trim-horizon", "found \"soon\""]),
+        (refused(&[("renew_interval", "6 s")], none, ""), ["half of the 9.801s", "(--renew-interval)"]),
+        (refused(&[("application", "a")], none, ""), ["option `application`", "3 to 255"]),
     ] {
         for part in parts {
             assert!(sentence.contains(part), "{part:?} in {sentence}");
@@ -174,10 +140,5 @@ fn what_cannot_be_used_is_one_sentence_that_says_where_it_comes_from() {
         assert!(!sentence.contains('\n'), "{sentence}");
     }
     let missing = Settings::resolve(flags(&BASE[..1]), Values::new(), Values::new()).expect_err("no stream");
-    assert!(
-        missing
-            .to_string()
-            .contains("give --stream, set LEASEHOLD_STREAM"),
-        "{missing}"
-    );
+    assert!(missing.to_string().contains("give --stream, set LEASEHOLD_STREAM"), "{missing}");
 }

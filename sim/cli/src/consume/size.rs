@@ -20,10 +20,8 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
             "expected a whole number with KB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 64MiB, found {text:?}"
         )
     };
-    let (number, unit) = UNITS
-        .iter()
-        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit)))
-        .unwrap_or((text, 1));
+    let (number, unit) =
+        UNITS.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit))).unwrap_or((text, 1));
     let number: u64 = number.trim_end().parse().map_err(|_| refused())?;
     number.checked_mul(unit).ok_or_else(refused)
 }

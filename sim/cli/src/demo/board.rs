@@ -66,12 +66,7 @@ impl Live {
         };
         let put = add("\n  put        {bar:40.cyan} {pos:>7}/{len}");
         let processed = add("  processed  {bar:40.green} {pos:>7}/{len}");
-        Self {
-            workers: Vec::new(),
-            put,
-            processed,
-            bars,
-        }
+        Self { workers: Vec::new(), put, processed, bars }
     }
 
     fn add_worker(&mut self) {
@@ -215,11 +210,8 @@ impl WorkerState {
         if !self.alive {
             return format!("{}  ✗ killed    {:>7} records", self.name, self.records);
         }
-        let shards: Vec<String> = self
-            .shards
-            .iter()
-            .map(|lease| story::short(lease.as_str()).replacen("shard-", "", 1))
-            .collect();
+        let shards: Vec<String> =
+            self.shards.iter().map(|lease| story::short(lease.as_str()).replacen("shard-", "", 1)).collect();
         format!(
             "{}  ● {:>2} shards {:>7} records {:>6.0}/s   [{}]",
             self.name,

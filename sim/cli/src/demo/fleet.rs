@@ -88,15 +88,7 @@ impl Fleet {
             let result = process(&board, &ledger, index, &batch);
             std::future::ready(result)
         }));
-        self.members.push(Member {
-            name,
-            trace,
-            life: Some(Life {
-                runtime,
-                control,
-                run,
-            }),
-        });
+        self.members.push(Member { name, trace, life: Some(Life { runtime, control, run }) });
         Ok(())
     }
 

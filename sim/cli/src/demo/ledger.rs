@@ -163,10 +163,7 @@ mod tests {
         let ledger = ledger(3);
         process(&ledger, &[0, 2, 1]);
         let totals = ledger.totals();
-        assert_eq!(
-            (totals.missing, totals.out_of_order, totals.duplicates),
-            (0, 1, 0)
-        );
+        assert_eq!((totals.missing, totals.out_of_order, totals.duplicates), (0, 1, 0));
     }
 
     #[test]
@@ -174,10 +171,7 @@ mod tests {
         let ledger = ledger(3);
         process(&ledger, &[0, 1, 0, 1, 2]);
         let totals = ledger.totals();
-        assert_eq!(
-            (totals.processed, totals.duplicates, totals.out_of_order),
-            (3, 2, 0)
-        );
+        assert_eq!((totals.processed, totals.duplicates, totals.out_of_order), (3, 2, 0));
     }
 
     #[test]
@@ -185,10 +179,7 @@ mod tests {
         let ledger = ledger(1);
         assert!(!ledger.processed(Entry { key: 7, n: 0 }));
         assert!(!ledger.processed(Entry { key: 1, n: 5 }));
-        assert!(
-            ledger.processed(Entry { key: 1, n: 1 }),
-            "not acknowledged to the producer yet"
-        );
+        assert!(ledger.processed(Entry { key: 1, n: 1 }), "not acknowledged to the producer yet");
     }
 
     #[test]

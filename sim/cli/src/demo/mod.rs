@@ -104,13 +104,8 @@ enum Scene {
 }
 
 /// When, in hundredths of the whole time.
-const SCRIPT: [(u32, Scene); 5] = [
-    (18, Scene::Split),
-    (30, Scene::Merge),
-    (42, Scene::Kill),
-    (52, Scene::Add),
-    (62, Scene::Split),
-];
+const SCRIPT: [(u32, Scene); 5] =
+    [(18, Scene::Split), (30, Scene::Merge), (42, Scene::Kill), (52, Scene::Add), (62, Scene::Split)];
 /// Until when records are put, in the same measure. The rest is for the dead worker's shards to come round.
 const LAST_PUT: u32 = 75;
 
@@ -133,12 +128,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Verdict, Failure> {
     let mut demo = Demo {
         whole: Duration::from_secs(args.seconds),
         seed,
-        operator: Operator {
-            clients: clients.clone(),
-            stream: STREAM.to_owned(),
-            seed,
-            reshards: 0,
-        },
+        operator: Operator { clients: clients.clone(), stream: STREAM.to_owned(), seed, reshards: 0 },
         fleet: Fleet {
             endpoint,
             stream: STREAM.to_owned(),
@@ -170,12 +160,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Verdict, Failure> {
         records_per_second: 0.0,
         interrupted,
         seed,
-        traces: demo
-            .fleet
-            .members
-            .iter()
-            .map(|member| member.trace.clone())
-            .collect(),
+        traces: demo.fleet.members.iter().map(|member| member.trace.clone()).collect(),
     };
     summary.count(&ledger.totals());
     let _ = aws.stop().await;
@@ -185,11 +170,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Verdict, Failure> {
         let colour = telling == Telling::Live && std::env::var_os("NO_COLOR").is_none();
         exit::print_styled(&summary.describe(colour))?;
     }
-    Ok(if summary.is_well() {
-        Verdict::Fine
-    } else {
-        Verdict::Found
-    })
+    Ok(if summary.is_well() { Verdict::Fine } else { Verdict::Found })
 }
 
 struct Demo {
@@ -249,8 +230,7 @@ impl Demo {
         if totals.missing == 0 {
             self.board.say("every record that was put has been processed");
         } else {
-            self.board
-                .say(&format!("{} records have not come by now", totals.missing));
+            self.board.say(&format!("{} records have not come by now", totals.missing));
         }
         self.fleet.shut_down().await?;
         Ok(false)
@@ -264,9 +244,7 @@ impl Demo {
 
     /// Waits until a time, or until `done`.
     async fn wait(
-        &mut self,
-        interrupt: &mut Pin<&mut impl Future<Output = ()>>,
-        until: Instant,
+        &mut self, interrupt: &mut Pin<&mut impl Future<Output = ()>>, until: Instant,
         done: impl Fn() -> bool,
     ) -> Result<Waited, Failure> {
         let mut ticks = tokio::time::interval(REFRESH);
@@ -292,11 +270,7 @@ impl Demo {
             }
             Scene::Merge => {
                 let (left, right) = self.operator.merge().await?;
-                self.board.say(&format!(
-                    "{} and {} were MERGED",
-                    story::short(&left),
-                    story::short(&right)
-                ));
+                self.board.say(&format!("{} and {} were MERGED", story::short(&left), story::short(&right)));
             }
             Scene::Kill => {
                 let members = self.fleet.members.len() as u64;

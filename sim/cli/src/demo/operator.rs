@@ -46,9 +46,7 @@ impl Operator {
                 .send()
                 .await
                 .map_err(|error| self.failed("describe", &error))?;
-            let status = answer
-                .stream_description_summary()
-                .map(|summary| summary.stream_status());
+            let status = answer.stream_description_summary().map(|summary| summary.stream_status());
             if status == Some(&StreamStatus::Active) {
                 return Ok(());
             }
@@ -66,10 +64,7 @@ impl Operator {
                 Some(token) => request.next_token(token),
                 None => request.stream_name(&self.stream),
             };
-            let page = request
-                .send()
-                .await
-                .map_err(|error| self.failed("list the shards of", &error))?;
+            let page = request.send().await.map_err(|error| self.failed("list the shards of", &error))?;
             open.extend(page.shards().iter().filter_map(OpenShard::of));
             match page.next_token() {
                 Some(next) => token = Some(next.to_owned()),
@@ -136,9 +131,8 @@ struct OpenShard {
 impl OpenShard {
     /// None for a closed one.
     fn of(shard: &Shard) -> Option<Self> {
-        let open = shard
-            .sequence_number_range()
-            .is_some_and(|range| range.ending_sequence_number().is_none());
+        let open =
+            shard.sequence_number_range().is_some_and(|range| range.ending_sequence_number().is_none());
         let range = shard.hash_key_range().filter(|_| open)?;
         Some(Self {
             id: shard.shard_id().to_owned(),

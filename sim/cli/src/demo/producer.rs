@@ -36,12 +36,7 @@ impl Producer {
     /// key goes on only after its record is in.
     pub(super) async fn run(self) {
         let names: Vec<String> = (0..KEYS)
-            .map(|key| {
-                format!(
-                    "customer-{:06}",
-                    draw(self.seed, "key", "", key as u64) % 1_000_000
-                )
-            })
+            .map(|key| format!("customer-{:06}", draw(self.seed, "key", "", key as u64) % 1_000_000))
             .collect();
         let mut next = vec![0u32; KEYS];
         let mut put = 0u64;
@@ -73,10 +68,7 @@ impl Producer {
     /// The keys whose records are in.
     async fn put(&self, keys: &[usize], names: &[String], next: &[u32]) -> Vec<usize> {
         let entries = keys.iter().filter_map(|key| {
-            let entry = Entry {
-                key: *key,
-                n: next[*key],
-            };
+            let entry = Entry { key: *key, n: next[*key] };
             PutRecordsRequestEntry::builder()
                 .partition_key(names[*key].clone())
                 .data(Blob::new(entry.to_bytes()))
@@ -94,10 +86,7 @@ impl Producer {
         match answer {
             Ok(answer) => {
                 let results = answer.records().iter().zip(keys);
-                results
-                    .filter(|(result, _)| result.error_code().is_none())
-                    .map(|(_, key)| *key)
-                    .collect()
+                results.filter(|(result, _)| result.error_code().is_none()).map(|(_, key)| *key).collect()
             }
             Err(error) => {
                 tracing::warn!(error = %crate::clients::in_full(&error), "records could not be put");

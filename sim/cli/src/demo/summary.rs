@@ -32,11 +32,8 @@ impl Summary {
         self.duplicates = totals.duplicates;
         self.out_of_order = totals.out_of_order;
         self.lost = if self.interrupted { 0 } else { totals.missing };
-        self.records_per_second = if self.seconds > 0.0 {
-            totals.processed as f64 / self.seconds
-        } else {
-            0.0
-        };
+        self.records_per_second =
+            if self.seconds > 0.0 { totals.processed as f64 / self.seconds } else { 0.0 };
     }
 
     /// Whether what was promised was kept.
@@ -46,11 +43,7 @@ impl Summary {
 
     pub(super) fn describe(&self, colour: bool) -> String {
         let paint = |code: &str, text: String| {
-            if colour {
-                format!("\x1b[{code}m{text}\x1b[0m")
-            } else {
-                text
-            }
+            if colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text }
         };
         let mut text = String::from("\n");
         let headline = if !self.is_well() {
@@ -63,10 +56,7 @@ impl Summary {
                 ),
             )
         } else if self.interrupted {
-            paint(
-                "1;33",
-                "  Interrupted; what was processed so far came in order.".to_owned(),
-            )
+            paint("1;33", "  Interrupted; what was processed so far came in order.".to_owned())
         } else {
             paint(
                 "1;32",
@@ -91,21 +81,12 @@ impl Summary {
         row("resharding", format!("{:>9} splits and merges", self.reshards));
         row(
             "workers",
-            format!(
-                "{:>9} started, {} of them killed",
-                self.workers_started, self.workers_killed
-            ),
+            format!("{:>9} started, {} of them killed", self.workers_started, self.workers_killed),
         );
-        row(
-            "handoffs",
-            format!("{:>9} shards went on with another worker", self.handoffs),
-        );
+        row("handoffs", format!("{:>9} shards went on with another worker", self.handoffs));
         row(
             "time",
-            format!(
-                "{:>9.1} seconds, {:.0} records a second",
-                self.seconds, self.records_per_second
-            ),
+            format!("{:>9.1} seconds, {:.0} records a second", self.seconds, self.records_per_second),
         );
         if let Some(trace) = self.traces.first() {
             let _ = write!(

@@ -38,11 +38,7 @@ pub(super) fn choice(choice: &Choice, name: &str, is_me: impl Fn(&LeaseKey) -> b
             choice.candidates,
             words::worker(victim.as_str())
         ),
-        None => write!(
-            text,
-            " Of {} free leases, it takes {} now",
-            choice.candidates, choice.taken
-        ),
+        None => write!(text, " Of {} free leases, it takes {} now", choice.candidates, choice.taken),
     };
     let others = |leases: &[LeaseKey]| -> Vec<String> {
         let others = leases.iter().filter(|lease| !is_me(lease));
@@ -50,12 +46,7 @@ pub(super) fn choice(choice: &Choice, name: &str, is_me: impl Fn(&LeaseKey) -> b
     };
     let (with, lost) = (others(&choice.chosen), others(&choice.left));
     if !with.is_empty() {
-        let _ = write!(
-            text,
-            "; drawn {}: {}",
-            if left { "instead" } else { "with it" },
-            with.join(", ")
-        );
+        let _ = write!(text, "; drawn {}: {}", if left { "instead" } else { "with it" }, with.join(", "));
     }
     if !lost.is_empty() {
         let _ = write!(text, "; the draw put {} after them", lost.join(", "));
@@ -75,12 +66,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                     "the row of {} had not changed for {idle}, and a lease lasts {lasts}",
                     words::worker(owner.as_str())
                 ),
-                TakeReason::Stolen {
-                    owner,
-                    theirs,
-                    ours,
-                    target,
-                } => {
+                TakeReason::Stolen { owner, theirs, ours, target } => {
                     let settles = config.is_some_and(|config| config.steal_cooldown());
                     let wait = match settles {
                         true => {
@@ -106,16 +92,12 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
             format!("It took {name} (token {}): {why}.", token.0)
         }
         Notice::MissedTake { owner, .. } => match owner {
-            Some(owner) => format!(
-                "Did not get {name}: its row names {}.",
-                words::worker(owner.as_str())
-            ),
+            Some(owner) => format!("Did not get {name}: its row names {}.", words::worker(owner.as_str())),
             None => format!("Did not get {name}, which it tried to take."),
         },
-        Notice::Claimed { owner, .. } => format!(
-            "It asked {} for {name}, which has more than its share.",
-            words::worker(owner.as_str())
-        ),
+        Notice::Claimed { owner, .. } => {
+            format!("It asked {} for {name}, which has more than its share.", words::worker(owner.as_str()))
+        }
         Notice::Yields { .. } => format!("It is another member's turn to have {name}: it will be given up."),
         Notice::Adopted { counter, .. } => format!(
             "The row shows counter {counter} and this worker: its own write of unknown outcome had been applied. \
@@ -152,14 +134,9 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                 parents.join(" and ")
             )
         }
-        Notice::Opened {
-            from, since, token, ..
-        } => {
+        Notice::Opened { from, since, token, .. } => {
             let since = since.map_or_else(String::new, |since| format!(", that is {since}"));
-            format!(
-                "It started processing {name} from {from}{since} (token {}).",
-                token.0
-            )
+            format!("It started processing {name} from {from}{since} (token {}).", token.0)
         }
         Notice::Closed { reason, .. } => {
             let reason = match reason {
@@ -184,10 +161,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
             }
         }
         Notice::Created { checkpoint, why, .. } => {
-            format!(
-                "It created the lease of {name} at {checkpoint}: {}.",
-                shorten(why)
-            )
+            format!("It created the lease of {name} at {checkpoint}: {}.", shorten(why))
         }
         other => {
             let text = shorten(&other.to_string());
@@ -204,15 +178,11 @@ pub(super) fn condition(change: &Change) -> String {
             format!(" if the row still names {from} with counter {counter}")
         }
         Change::Take { counter, from, .. } => {
-            let from = from
-                .as_ref()
-                .map_or("no worker", |from| words::worker(from.as_str()));
+            let from = from.as_ref().map_or("no worker", |from| words::worker(from.as_str()));
             format!(" if the row still names {from} with counter {counter}")
         }
         Change::Assign { counter, from, .. } => {
-            let from = from
-                .as_ref()
-                .map_or("no worker", |from| words::worker(from.as_str()));
+            let from = from.as_ref().map_or("no worker", |from| words::worker(from.as_str()));
             format!(" if the row still names {from} with counter {counter}")
         }
         Change::Offer { from, .. } => {
@@ -224,10 +194,7 @@ pub(super) fn condition(change: &Change) -> String {
         | Change::End { guard, .. }
         | Change::Release { guard, .. }
         | Change::HandOver { guard, .. } => {
-            format!(
-                " if the row still names this worker with counter {}",
-                guard.counter
-            )
+            format!(" if the row still names this worker with counter {}", guard.counter)
         }
         Change::Create(_) => " if there is no row yet".to_owned(),
         Change::Reset { counter, .. } | Change::Forget { counter, .. } => {
@@ -273,11 +240,7 @@ fn counts(choice: &Choice) -> String {
 fn lost(why: &LossReason) -> String {
     match why {
         LossReason::Taken { by: Some(by), row } => {
-            format!(
-                "its row names {} with counter {}",
-                words::worker(by.as_str()),
-                row.counter
-            )
+            format!("its row names {} with counter {}", words::worker(by.as_str()), row.counter)
         }
         LossReason::Taken { by: None, row } => {
             format!("its row names no owner any more, with counter {}", row.counter)

@@ -46,8 +46,7 @@ impl Carry for World {
             match change {
                 Change::Take { from, to, .. } => {
                     let how = if from.is_some() { "steal" } else { "take" };
-                    self.moves
-                        .push((how, from.as_ref().map(ToString::to_string), to.to_string()));
+                    self.moves.push((how, from.as_ref().map(ToString::to_string), to.to_string()));
                     return None;
                 }
                 Change::Claim { from, by, .. } => {
@@ -55,8 +54,7 @@ impl Carry for World {
                     return None;
                 }
                 Change::Assign { from, to, .. } => {
-                    self.moves
-                        .push(("assign", from.as_ref().map(ToString::to_string), to.to_string()));
+                    self.moves.push(("assign", from.as_ref().map(ToString::to_string), to.to_string()));
                     return None;
                 }
                 Change::Offer { from, to, .. } => {
@@ -79,13 +77,7 @@ impl Carry for World {
 
 impl World {
     fn new(services: Services) -> Self {
-        Self {
-            services,
-            moves: Vec::new(),
-            created: Vec::new(),
-            rules: None,
-            wall: NOW,
-        }
+        Self { services, moves: Vec::new(), created: Vec::new(), rules: None, wall: NOW }
     }
 
     /// All owners renew their leases, and the workers that report do so again.
@@ -112,11 +104,7 @@ impl World {
             config: config.with_table("app").with_stream("orders"),
         };
         let mut driven = Driven::default();
-        let input = Input {
-            at: Mono(1_000_000),
-            wall: Wall(NOW * 1_000),
-            body: Body::Boot(Box::new(boot)),
-        };
+        let input = Input { at: Mono(1_000_000), wall: Wall(NOW * 1_000), body: Body::Boot(Box::new(boot)) };
         driven.tell(input, self);
         while !done(self) && driven.inputs() < most {
             self.wall = NOW + (driven.wake_at().since(Mono(1_000_000)).as_millis() / 1_000) as i64;
@@ -127,27 +115,14 @@ impl World {
 
 /// What is in a table, as this command reads it.
 fn rows_of(table: &LeaseTable) -> Vec<RowRead> {
-    let leases = table
-        .rows
-        .iter()
-        .flatten()
-        .map(|(_, row)| RowRead::Lease(row.clone()));
-    leases
-        .chain(table.fleet.values().map(|item| Kcl.decode(item)))
-        .collect()
+    let leases = table.rows.iter().flatten().map(|(_, row)| RowRead::Lease(row.clone()));
+    leases.chain(table.fleet.values().map(|item| Kcl.decode(item))).collect()
 }
 
 /// The rounds for a table in which all that report live, and a worker `a:1`, which has nothing yet.
 fn rounds_of(rows: &[RowRead], load: bool) -> Vec<Vec<Assignment>> {
-    let mut heartbeats = vec![Heartbeat {
-        worker: "a:1".into(),
-        at: Wall(NOW * 1_000),
-    }];
-    heartbeats.extend(
-        super::fleet::in_table(rows, Wall(NOW * 1_000))
-            .into_iter()
-            .flatten(),
-    );
+    let mut heartbeats = vec![Heartbeat { worker: "a:1".into(), at: Wall(NOW * 1_000) }];
+    heartbeats.extend(super::fleet::in_table(rows, Wall(NOW * 1_000)).into_iter().flatten());
     let fleet = Fleet::read(rows, &heartbeats, Wall(NOW * 1_000));
     let leases: Vec<&LeaseRow> = rows.iter().filter_map(RowRead::lease).collect();
     course(&leases, &fleet, Policies::default(), load).rounds
@@ -185,11 +160,8 @@ fn version(version: &str) -> (LeaseKey, Item) {
 
 /// A stream after some splits and merges.
 fn streams() -> impl Strategy<Value = Stream> {
-    (
-        1u32..4,
-        prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 0..8),
-    )
-        .prop_map(|(first, steps)| {
+    (1u32..4, prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 0..8)).prop_map(
+        |(first, steps)| {
             let mut stream = Stream::of(first);
             // Neighbours stand beside each other.
             let mut open: Vec<u32> = (0..first).collect();
@@ -204,7 +176,8 @@ fn streams() -> impl Strategy<Value = Stream> {
                 }
             }
             stream
-        })
+        },
+    )
 }
 
 /// The owner of each lease, and whether its row says that it hands the lease over; and the worker that it is promised to.
@@ -382,14 +355,7 @@ fn asked(from: InitialPosition, finished: Finished) -> Asked<'static> {
         Finished::Never => Format::Kinsumer,
         _ => Format::Kcl,
     };
-    Asked {
-        stream: None,
-        identity: None,
-        from,
-        policies: format.policies(),
-        heartbeats: &[],
-        now: Wall(0),
-    }
+    Asked { stream: None, identity: None, from, policies: format.policies(), heartbeats: &[], now: Wall(0) }
 }
 
 fn created(survey: &Survey) -> Vec<(LeaseKey, Checkpoint)> {
@@ -406,10 +372,7 @@ fn row(shard: &Shard, there: u8, kind: u8) -> Option<RowRead> {
         (_, 1) => Checkpoint::TrimHorizon,
         (_, 2 | 3) => Checkpoint::Latest,
         _ => {
-            return Some(RowRead::Unreadable {
-                key,
-                detail: "no counter".into(),
-            });
+            return Some(RowRead::Unreadable { key, detail: "no counter".into() });
         }
     };
     Some(RowRead::Lease(LeaseRow::new(key, checkpoint)))

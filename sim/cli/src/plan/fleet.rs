@@ -81,11 +81,7 @@ fn worker(row: &FleetRow) -> Option<&FleetWorker> {
 impl Fleet {
     /// What these rows and heartbeats say at a time.
     pub(super) fn read(rows: &[RowRead], heartbeats: &[Heartbeat], now: Wall) -> Self {
-        let mut fleet = Self {
-            reports: last_reports(heartbeats),
-            now,
-            ..Self::default()
-        };
+        let mut fleet = Self { reports: last_reports(heartbeats), now, ..Self::default() };
         for row in rows.iter().filter_map(says) {
             match row {
                 FleetRow::Worker(worker) => fleet.workers.push(worker.clone()),
@@ -144,10 +140,7 @@ impl Fleet {
             Some(lock) if lock.released => format!("{} gave up to lead", lock.id),
             Some(lock) => format!("the leader {} does not report any more", lock.id),
         };
-        Some((
-            first,
-            format!("{why}: one of the live workers takes the lock, here {first}"),
-        ))
+        Some((first, format!("{why}: one of the live workers takes the lock, here {first}")))
     }
 
     /// The rule that holds. `load`: a leader assigns by load, and not by count.
@@ -189,9 +182,5 @@ impl Fleet {
 }
 
 fn count(detail: String) -> Rule {
-    Rule {
-        by: "count",
-        leader: None,
-        detail,
-    }
+    Rule { by: "count", leader: None, detail }
 }

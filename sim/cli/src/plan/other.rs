@@ -119,10 +119,7 @@ mod tests {
             item("shardId-000000000002", Some("bills")),
             item("12:orders:1700000000:shardId-000000000003", None),
             item("12:bills:1700000000:shardId-000000000004", None),
-            item(
-                "12:orders:1700000000:shardId-000000000005",
-                Some("12:bills:1700000000"),
-            ),
+            item("12:orders:1700000000:shardId-000000000005", Some("12:bills:1700000000")),
             item("a:b", None),
         ];
         let left = |stream| {
@@ -139,10 +136,7 @@ mod tests {
         };
         let of = |count: &str, stream: &str| format!("{count} of the stream {stream}");
         let one = "1 lease (0 unfinished)";
-        let bills = [
-            of("2 leases (0 unfinished)", "12:bills:1700000000"),
-            of(one, "bills"),
-        ];
+        let bills = [of("2 leases (0 unfinished)", "12:bills:1700000000"), of(one, "bills")];
         assert_eq!(left("orders"), ("013b".to_owned(), bills.to_vec()));
         assert_eq!(left("12:orders:1700000000"), ("013b".to_owned(), bills.to_vec()));
         let older = of(one, "12:orders:1700000000");
@@ -156,15 +150,7 @@ mod tests {
             assert_eq!(parse_stream(good).as_deref(), Ok(good));
         }
         let long = "x".repeat(129);
-        for bad in [
-            "",
-            "two words",
-            "12:orders",
-            "a:orders:1",
-            "12:orders:x",
-            "1:2:3:4",
-            &long,
-        ] {
+        for bad in ["", "two words", "12:orders", "a:orders:1", "12:orders:x", "1:2:3:4", &long] {
             assert!(parse_stream(bad).is_err(), "{bad:?}");
         }
     }

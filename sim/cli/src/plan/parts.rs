@@ -39,17 +39,14 @@ impl Parts {
         let count = |rows: Vec<RowRead>| {
             let mut count = Count::default();
             let rows = rows.iter();
-            rows.filter(|row| !matches!(row, RowRead::Foreign { .. }))
-                .for_each(|row| count.add_row(row));
+            rows.filter(|row| !matches!(row, RowRead::Foreign { .. })).for_each(|row| count.add_row(row));
             count
         };
         let strays = count(self.0.remove(&None).unwrap_or_default());
-        let others = self.0.into_iter().filter_map(|(stream, rows)| {
-            Some(Unnamed {
-                stream: stream?,
-                count: count(rows),
-            })
-        });
+        let others = self
+            .0
+            .into_iter()
+            .filter_map(|(stream, rows)| Some(Unnamed { stream: stream?, count: count(rows) }));
         (strays, others.collect())
     }
 }
@@ -68,29 +65,16 @@ mod tests {
                 row("1:orders:2:a", Checkpoint::TrimHorizon),
                 row("1:returns:3:a", Checkpoint::ShardEnd),
                 row("b", Checkpoint::TrimHorizon),
-                RowRead::Unreadable {
-                    key: "1:returns:3:b".into(),
-                    detail: "no counter".to_owned(),
-                },
-                RowRead::Foreign {
-                    key: "Leader".into(),
-                    kind: "LOCK".to_owned(),
-                    says: None,
-                },
+                RowRead::Unreadable { key: "1:returns:3:b".into(), detail: "no counter".to_owned() },
+                RowRead::Foreign { key: "Leader".into(), kind: "LOCK".to_owned(), says: None },
             ]
         };
         let part = |stream: Option<&StreamId>| {
             let mut parts = Parts::of(rows(), stream.is_some());
             let taken = parts.take(stream);
             let (strays, unnamed) = parts.left();
-            let unnamed = unnamed
-                .iter()
-                .map(|left| format!("{} of {}", left.count, left.stream));
-            (
-                taken.len(),
-                strays.to_string(),
-                unnamed.collect::<Vec<_>>().join(", "),
-            )
+            let unnamed = unnamed.iter().map(|left| format!("{} of {}", left.count, left.stream));
+            (taken.len(), strays.to_string(), unnamed.collect::<Vec<_>>().join(", "))
         };
         let nothing = "0 leases (0 unfinished)".to_owned();
         assert_eq!(part(None), (5, nothing, String::new()), "a table of one stream");

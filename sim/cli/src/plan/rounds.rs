@@ -58,16 +58,10 @@ struct Table<'a> {
 /// How assignment goes on from these leases. `load`: a leader assigns by load.
 pub(super) fn course(leases: &[&LeaseRow], fleet: &Fleet, policies: Policies, load: bool) -> Course {
     if policies.assign == Assign::Rank {
-        return Course {
-            rests: true,
-            ..Course::default()
-        };
+        return Course { rests: true, ..Course::default() };
     }
     let mut table = Table::new(leases, fleet, policies);
-    let mut course = Course {
-        counts: table.counts(),
-        ..Course::default()
-    };
+    let mut course = Course { counts: table.counts(), ..Course::default() };
     let looks = (table.rows.len() * table.workers.len()).max(1);
     let most = (MAX_LOOKS / looks).clamp(MIN_ROUNDS, MAX_ROUNDS);
     for round in 1..=most as u64 {
@@ -105,12 +99,7 @@ impl<'a> Table<'a> {
         let owners = rows.iter().filter_map(LeaseRow::actual_owner);
         let mut workers: BTreeSet<WorkerId> = owners.filter(|owner| !fleet.is_dead(owner)).cloned().collect();
         workers.extend(fleet.reporting().cloned());
-        Self {
-            rows,
-            fleet,
-            policies,
-            workers,
-        }
+        Self { rows, fleet, policies, workers }
     }
 
     fn counts(&self) -> Vec<(WorkerId, usize)> {
@@ -126,11 +115,7 @@ impl<'a> Table<'a> {
     }
 
     fn counting<'w>(&self, me: &'w WorkerId) -> Counting<'w> {
-        Counting {
-            me,
-            asks: self.policies.steal == Steal::Ask,
-            max_leases: Config::default().max_leases(),
-        }
+        Counting { me, asks: self.policies.steal == Steal::Ask, max_leases: Config::default().max_leases() }
     }
 
     /// How the leases lie for a worker that holds what the rows say it owns.
@@ -145,10 +130,7 @@ impl<'a> Table<'a> {
                 overdue: false,
                 // A hand-over to a worker that is dead does not come to an end.
                 young: row.owner.as_ref().is_none_or(|next| !self.fleet.is_dead(next)),
-                ours: held.then_some(Ours {
-                    next,
-                    renewed_by: None,
-                }),
+                ours: held.then_some(Ours { next, renewed_by: None }),
             };
             balance.count(counting, number(index), row, &standing, || true);
         }
@@ -175,11 +157,7 @@ impl<'a> Table<'a> {
     }
 
     fn order(
-        &self,
-        me: &WorkerId,
-        purpose: &str,
-        some: impl Iterator<Item = LeaseIx>,
-        round: u64,
+        &self, me: &WorkerId, purpose: &str, some: impl Iterator<Item = LeaseIx>, round: u64,
     ) -> Vec<LeaseIx> {
         drawn(some.map(|ix| (drawn_by(me, purpose, &self.rows[ix.index()], round), ix)))
     }
@@ -187,16 +165,11 @@ impl<'a> Table<'a> {
     /// The leases for which this holds.
     fn which(&self, holds: impl Fn(&LeaseRow) -> bool) -> impl Iterator<Item = LeaseIx> {
         let rows = self.rows.iter().enumerate();
-        rows.filter(move |(_, row)| holds(row))
-            .map(|(index, _)| number(index))
+        rows.filter(move |(_, row)| holds(row)).map(|(index, _)| number(index))
     }
 
     fn take(
-        &mut self,
-        counting: &Counting<'_>,
-        balance: &Balance,
-        need: u32,
-        round: u64,
+        &mut self, counting: &Counting<'_>, balance: &Balance, need: u32, round: u64,
         steps: &mut Vec<Assignment>,
     ) {
         let available = balance.available().iter().copied();
@@ -218,29 +191,14 @@ impl<'a> Table<'a> {
     }
 
     fn ask(
-        &mut self,
-        counting: &Counting<'_>,
-        balance: &Balance,
-        need: u32,
-        round: u64,
+        &mut self, counting: &Counting<'_>, balance: &Balance, need: u32, round: u64,
         steps: &mut Vec<Assignment>,
     ) {
         own_share::ask(counting, balance, need, u32::MAX, |owner, most| {
-            let order = self.order(
-                counting.me,
-                "ask",
-                self.which(|row| may_be_asked(row, owner)),
-                round,
-            );
+            let order = self.order(counting.me, "ask", self.which(|row| may_be_asked(row, owner)), round);
             let most = most.min(order.len() as u32);
             for ix in order.into_iter().take(most as usize) {
-                let reason = uneven(
-                    balance,
-                    owner,
-                    balance.of(owner),
-                    counting.me,
-                    balance.of(counting.me),
-                );
+                let reason = uneven(balance, owner, balance.of(owner), counting.me, balance.of(counting.me));
                 let reason = format!("{reason}; its owner is asked for it and hands it over");
                 steps.push(step(&self.rows[ix.index()], "ask", counting.me, reason));
                 self.promise(ix, counting.me);
@@ -250,20 +208,12 @@ impl<'a> Table<'a> {
     }
 
     fn steal(
-        &mut self,
-        counting: &Counting<'_>,
-        balance: &Balance,
-        need: u32,
-        round: u64,
+        &mut self, counting: &Counting<'_>, balance: &Balance, need: u32, round: u64,
         steps: &mut Vec<Assignment>,
     ) {
         let claims = self.policies.steal == Steal::Claim;
         let promised = |row: &LeaseRow| row.handing_over.is_some() && row.owner.as_ref() == Some(counting.me);
-        let claimed = if claims {
-            self.which(promised).count() as u32
-        } else {
-            0
-        };
+        let claimed = if claims { self.which(promised).count() as u32 } else { 0 };
         let most = Config::default().max_steals();
         let Some(stealing) = own_share::steal(counting, balance, need, claimed, most) else {
             return;
@@ -271,13 +221,7 @@ impl<'a> Table<'a> {
         let theirs = self.which(|row| is_plainly_of(row, stealing.victim));
         let order = self.order(counting.me, "steal", theirs, round);
         for ix in order.into_iter().take(stealing.spare as usize) {
-            let reason = uneven(
-                balance,
-                stealing.victim,
-                stealing.theirs,
-                counting.me,
-                stealing.ours,
-            );
+            let reason = uneven(balance, stealing.victim, stealing.theirs, counting.me, stealing.ours);
             let row = &self.rows[ix.index()];
             if claims {
                 let reason = format!("{reason}; its owner is asked for it and gives it up");
@@ -337,11 +281,7 @@ impl<'a> Table<'a> {
 
     /// Whether a worker hands over what it takes: one of ours does, where leases are asked for.
     fn hands_over(&self, worker: &WorkerId) -> HandsOver {
-        let mut of_it = self
-            .rows
-            .iter()
-            .filter(|row| row.actual_owner() == Some(worker))
-            .peekable();
+        let mut of_it = self.rows.iter().filter(|row| row.actual_owner() == Some(worker)).peekable();
         let has_none = of_it.peek().is_none();
         let says = has_none || of_it.any(|row| !row.hands_over.is_no());
         match self.policies.steal == Steal::Ask && self.fleet.is_ours(worker).unwrap_or(says) {

@@ -47,10 +47,7 @@ pub(super) fn open_at(listing: &[Shard], time: Wall) -> OpenAt {
 /// The first moment, in ms since 1970, at which a shard was certainly open.
 fn created_ms(shard: &Shard) -> Option<i64> {
     let parts = SequenceNumber::from_words(shard.starting.words()).parts()?;
-    i64::try_from(parts.created_secs)
-        .ok()?
-        .checked_add(1)?
-        .checked_mul(1_000)
+    i64::try_from(parts.created_secs).ok()?.checked_add(1)?.checked_mul(1_000)
 }
 
 #[cfg(test)]
@@ -68,11 +65,8 @@ mod tests {
     const T0: i64 = 1_770_000_000_000;
 
     fn list(kinesis: &mut Kinesis, now: i64, filter: ShardFilter) -> Vec<Shard> {
-        let request = ListShards {
-            stream: Some(StreamRef::Name("s")),
-            filter: Some(filter),
-            ..ListShards::default()
-        };
+        let request =
+            ListShards { stream: Some(StreamRef::Name("s")), filter: Some(filter), ..ListShards::default() };
         let page = kinesis.list_shards(now, &request).unwrap();
         page.shards.into_iter().map(shard).collect()
     }
@@ -84,10 +78,7 @@ mod tests {
             id: id(info.shard),
             parent: info.parent.map(id),
             adjacent_parent: info.adjacent_parent.map(id),
-            range: HashRange {
-                start: HashKey(info.hash_range.start),
-                end: HashKey(info.hash_range.end),
-            },
+            range: HashRange { start: HashKey(info.hash_range.start), end: HashKey(info.hash_range.end) },
             starting: sequence(info.starting_sequence),
             ending: info.ending_sequence.map(sequence),
         }
@@ -96,9 +87,7 @@ mod tests {
     /// A stream that is split and merged at any open shard, with pauses (in ms) between.
     fn reshard(steps: &[(i64, usize, bool)]) -> (Kinesis, i64, Vec<i64>) {
         let mut kinesis = Kinesis::new(KinesisConfig::instant());
-        kinesis
-            .create_stream(T0, &CreateStream::provisioned("s", 2))
-            .unwrap();
+        kinesis.create_stream(T0, &CreateStream::provisioned("s", 2)).unwrap();
         let (mut now, mut times) = (T0, Vec::new());
         for (pause, at, split) in steps {
             now += pause;
@@ -127,11 +116,7 @@ mod tests {
 
     /// Whether a shard is one of these or below one of them.
     fn is_reached(id: &str, from: &BTreeSet<&str>, all: &BTreeMap<&str, &Shard>) -> bool {
-        let above = || {
-            all[id]
-                .parents()
-                .any(|parent| is_reached(parent.as_str(), from, all))
-        };
+        let above = || all[id].parents().any(|parent| is_reached(parent.as_str(), from, all));
         from.contains(id) || above()
     }
 

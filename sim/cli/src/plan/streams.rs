@@ -29,10 +29,7 @@ pub(super) fn parse_shards(text: &str) -> Result<ShardsFile, String> {
     let (stream, path) = named.map_or((None, text), |(stream, path)| (Some(stream), path));
     match path.is_empty() {
         true => Err("expected a file, or a stream and its file: orders=shards.json".to_owned()),
-        false => Ok(ShardsFile {
-            stream,
-            path: path.into(),
-        }),
+        false => Ok(ShardsFile { stream, path: path.into() }),
     }
 }
 
@@ -51,9 +48,7 @@ pub(super) fn are_several(files: &[ShardsFile]) -> Result<bool, Failure> {
 
 /// The plan for one stream, and the rows that are shared out.
 pub(super) fn survey_one(
-    file: &ShardsFile,
-    rows: Vec<RowRead>,
-    asked: &Asked<'_>,
+    file: &ShardsFile, rows: Vec<RowRead>, asked: &Asked<'_>,
 ) -> Result<(Survey, Vec<RowRead>), Failure> {
     let survey = survey::survey(&input::shards(&file.path)?, &rows, asked);
     Ok((survey, rows))
@@ -62,29 +57,21 @@ pub(super) fn survey_one(
 /// The plan for several, each compared with its shards, and the rows that are shared out: those of these streams, and those that are no
 /// leases.
 pub(super) fn survey_several(
-    files: &[ShardsFile],
-    rows: Vec<RowRead>,
-    asked: &Asked<'_>,
+    files: &[ShardsFile], rows: Vec<RowRead>, asked: &Asked<'_>,
 ) -> Result<(Survey, Vec<RowRead>), Failure> {
     let streams = listed(files, &rows)?;
     let mut parts = Parts::of(rows, true);
     let mut all = Survey::default();
     let mut shared = Vec::new();
-    let (foreign, strays): (Vec<_>, Vec<_>) = parts
-        .take(None)
-        .into_iter()
-        .partition(|row| matches!(row, RowRead::Foreign { .. }));
+    let (foreign, strays): (Vec<_>, Vec<_>) =
+        parts.take(None).into_iter().partition(|row| matches!(row, RowRead::Foreign { .. }));
     for row in &foreign {
         all.foreign(row);
     }
     shared.extend(foreign);
     for (stream, shards) in &streams {
         let rows = parts.take(Some(stream));
-        let of_one = Asked {
-            stream: Some(stream),
-            identity: None,
-            ..*asked
-        };
+        let of_one = Asked { stream: Some(stream), identity: None, ..*asked };
         all.add(survey::survey(shards, &rows, &of_one));
         shared.extend(rows);
     }
@@ -103,10 +90,8 @@ pub(super) fn survey_several(
 
 /// The streams and their shards, named as the engine names them: by the keys of their leases.
 fn listed(files: &[ShardsFile], rows: &[RowRead]) -> Result<BTreeMap<StreamId, Vec<Shard>>, Failure> {
-    let in_table: BTreeSet<StreamId> = rows
-        .iter()
-        .filter_map(|row| stream_of(row.key().as_str())?.parse().ok())
-        .collect();
+    let in_table: BTreeSet<StreamId> =
+        rows.iter().filter_map(|row| stream_of(row.key().as_str())?.parse().ok()).collect();
     let mut streams = BTreeMap::new();
     for file in files {
         let stream = identify(file.stream.as_deref().unwrap_or_default(), &in_table)?;
@@ -164,10 +149,7 @@ mod tests {
         assert_eq!(told("9:returns:3"), Ok(id("9:returns:3")));
         assert_eq!(told("1:new:5"), Ok(id("1:new:5")));
         let error = told("returns").expect_err("two of this name");
-        assert!(
-            error.contains("leases of 1:returns:3 and of 9:returns:3"),
-            "{error}"
-        );
+        assert!(error.contains("leases of 1:returns:3 and of 9:returns:3"), "{error}");
         let error = told("new").expect_err("none of this name");
         assert!(error.contains("<account>:new:<creation"), "{error}");
     }

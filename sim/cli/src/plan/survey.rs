@@ -66,10 +66,7 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
             }
             RowRead::Lease(lease) => {
                 if leases.insert(lease.key.clone(), lease).is_some() {
-                    say(
-                        "duplicate",
-                        "the file has this row twice: pages of different scans, perhaps".into(),
-                    );
+                    say("duplicate", "the file has this row twice: pages of different scans, perhaps".into());
                 }
             }
         }
@@ -83,10 +80,7 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
 
 /// What is wrong with a checkpoint that is no place in its shard. `of_another`: most rows of the table are of another stream.
 fn misplaced(
-    lease: &LeaseRow,
-    shard: &Shard,
-    shards: &[Shard],
-    of_another: bool,
+    lease: &LeaseRow, shard: &Shard, shards: &[Shard], of_another: bool,
 ) -> Option<(&'static str, String)> {
     let Checkpoint::At(position) = lease.checkpoint else {
         return None;
@@ -102,14 +96,8 @@ fn misplaced(
         _ => return None,
     };
     let (kind, why) = match of_another {
-        true => (
-            "other-stream",
-            "it is of another stream, or of an earlier one of this name",
-        ),
-        false => (
-            "spoiled-row",
-            "the table is this stream's, so a person or a program has spoiled this row",
-        ),
+        true => ("other-stream", "it is of another stream, or of an earlier one of this name"),
+        false => ("spoiled-row", "the table is this stream's, so a person or a program has spoiled this row"),
     };
     Some((kind, format!("its checkpoint {position} is {how}: {why}")))
 }
@@ -125,11 +113,7 @@ fn wrong_range(lease: &LeaseRow, shard: &Shard) -> Option<String> {
 
 impl Survey {
     pub(super) fn find(&mut self, kind: &'static str, lease_key: Option<&str>, detail: String) {
-        self.findings.push(Finding {
-            kind,
-            lease_key: lease_key.map(str::to_owned),
-            detail,
-        });
+        self.findings.push(Finding { kind, lease_key: lease_key.map(str::to_owned), detail });
     }
 
     /// What was found of another stream of the same table is found, too.
@@ -165,10 +149,7 @@ impl Survey {
                 } else if lease.checkpoint.is_end() {
                     "its shard is not listed any more; it is finished, and will be removed".to_owned()
                 } else {
-                    format!(
-                        "its shard is not listed; what came after {} is gone",
-                        lease.checkpoint
-                    )
+                    format!("its shard is not listed; what came after {} is gone", lease.checkpoint)
                 };
                 say(self, "orphan", detail);
                 continue;
@@ -187,19 +168,12 @@ impl Survey {
                     .filter(|child| !leases.contains_key(*child))
                     .collect();
                 if !missing.is_empty() {
-                    let detail = format!(
-                        "it has ended, and there is no lease for {}",
-                        missing.join(" and ")
-                    );
+                    let detail = format!("it has ended, and there is no lease for {}", missing.join(" and "));
                     say(self, "ended-without-children", detail);
                 }
             }
             if let (Some(from), Some(to)) = (&lease.handing_over, &lease.owner) {
-                say(
-                    self,
-                    "stuck-handoff",
-                    format!("it is being handed over from {from} to {to}"),
-                );
+                say(self, "stuck-handoff", format!("it is being handed over from {from} to {to}"));
             }
         }
         self.holes(&listed, leases, asked);
@@ -208,9 +182,7 @@ impl Survey {
     /// Leases of shards of DynamoDB Streams.
     fn of_tables(&mut self, leases: &BTreeMap<LeaseKey, &LeaseRow>) {
         let mut count = other::Count::default();
-        let of_tables = leases
-            .iter()
-            .filter(|(key, _)| whose::is_of_a_table(key.as_str()));
+        let of_tables = leases.iter().filter(|(key, _)| whose::is_of_a_table(key.as_str()));
         of_tables.for_each(|(_, lease)| count.add(lease));
         if count != other::Count::default() {
             let detail = format!(
@@ -222,10 +194,7 @@ impl Survey {
 
     /// Hash keys that no unfinished lease covers.
     fn holes(
-        &mut self,
-        listed: &BTreeMap<&str, &Shard>,
-        leases: &BTreeMap<LeaseKey, &LeaseRow>,
-        asked: &Asked<'_>,
+        &mut self, listed: &BTreeMap<&str, &Shard>, leases: &BTreeMap<LeaseKey, &LeaseRow>, asked: &Asked<'_>,
     ) {
         let ranges = leases
             .iter()
@@ -256,17 +225,12 @@ impl Survey {
 
     /// What shard sync would create.
     fn plan(
-        &mut self,
-        shards: &[Shard],
-        leases: &BTreeMap<LeaseKey, &LeaseRow>,
-        occupied: &BTreeSet<LeaseKey>,
+        &mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>, occupied: &BTreeSet<LeaseKey>,
         asked: &Asked<'_>,
     ) {
         let from = asked.from;
-        let mut checkpoints: BTreeMap<LeaseKey, Checkpoint> = leases
-            .iter()
-            .map(|(key, lease)| (key.clone(), lease.checkpoint))
-            .collect();
+        let mut checkpoints: BTreeMap<LeaseKey, Checkpoint> =
+            leases.iter().map(|(key, lease)| (key.clone(), lease.checkpoint)).collect();
         for key in occupied {
             checkpoints.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
         }
@@ -294,11 +258,7 @@ impl Survey {
             self.create.push(Creation {
                 lease_key: row.key.as_str().to_owned(),
                 checkpoint: row.checkpoint.to_string(),
-                parents: row
-                    .parents
-                    .iter()
-                    .map(|parent| parent.as_str().to_owned())
-                    .collect(),
+                parents: row.parents.iter().map(|parent| parent.as_str().to_owned()).collect(),
                 reason: planned.reason,
                 row,
             });
@@ -327,11 +287,8 @@ impl Survey {
 
     /// What gets its lease later, once those in the table and those to be created are there.
     fn wait(
-        &mut self,
-        shards: &[Shard],
-        checkpoints: &BTreeMap<LeaseKey, Checkpoint>,
-        occupied: &BTreeSet<LeaseKey>,
-        from: InitialPosition,
+        &mut self, shards: &[Shard], checkpoints: &BTreeMap<LeaseKey, Checkpoint>,
+        occupied: &BTreeSet<LeaseKey>, from: InitialPosition,
     ) {
         let Ok(later) = sync::plan(checkpoints, occupied, shards, from, false) else {
             return;

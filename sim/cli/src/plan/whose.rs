@@ -19,10 +19,7 @@ pub(super) fn of_another(shard: &Shard, number: SequenceNumber, listed: &[Shard]
     let whose = match listed.iter().find(gave) {
         Some(other) => format!("a number of {}, another shard of this stream", other.id),
         None if number < shard.starting => return None,
-        None => format!(
-            "a number of a shard {}, which the stream does not list",
-            kinesis_id(parts.shard)
-        ),
+        None => format!("a number of a shard {}, which the stream does not list", kinesis_id(parts.shard)),
     };
     Some(format!(
         "its checkpoint {number} is {whose}: a program or a person wrote it into the wrong row, and the service refuses to read the \
@@ -32,9 +29,7 @@ pub(super) fn of_another(shard: &Shard, number: SequenceNumber, listed: &[Shard]
 
 /// Whether a shard is of a table's stream, by its name: DynamoDB Streams names shards by twenty digits and eight of base 16.
 pub(super) fn is_of_a_table(shard: &str) -> bool {
-    let parts = shard
-        .strip_prefix("shardId-")
-        .and_then(|rest| rest.split_once('-'));
+    let parts = shard.strip_prefix("shardId-").and_then(|rest| rest.split_once('-'));
     parts.is_some_and(|(time, rest)| {
         let digits = time.len() == 20 && time.bytes().all(|byte| byte.is_ascii_digit());
         digits && rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -64,12 +59,7 @@ mod tests {
     use leasehold_engine::shard::HashRange;
 
     fn number(created_secs: u64, shard: u32, position: u64) -> SequenceNumber {
-        let parts = SequenceParts {
-            created_secs,
-            position,
-            time_secs: created_secs + position,
-            shard,
-        };
+        let parts = SequenceParts { created_secs, position, time_secs: created_secs + position, shard };
         SequenceNumber::from_words(kinesis::SequenceNumber::new(parts).to_words())
     }
 
@@ -86,29 +76,17 @@ mod tests {
 
     #[test]
     fn a_number_of_another_shard_is_told_with_the_shard_that_gave_it() {
-        let listed = [
-            shard("shardId-000000000000", 1_000, 0),
-            shard("shardId-000000000017", 2_000, 17),
-        ];
+        let listed = [shard("shardId-000000000000", 1_000, 0), shard("shardId-000000000017", 2_000, 17)];
         let said = |n: usize, number| of_another(&listed[n], number, &listed);
         assert_eq!(said(0, number(1_000, 0, 5)), None);
         assert_eq!(said(1, number(2_000, 17, 5)), None);
         let told = said(0, number(2_000, 17, 5)).unwrap();
-        assert!(
-            told.contains("is a number of shardId-000000000017, another shard"),
-            "{told}"
-        );
+        assert!(told.contains("is a number of shardId-000000000017, another shard"), "{told}");
         // A parent's number in the row of its child is before all of the child's.
         let told = said(1, number(1_000, 0, 5)).unwrap();
-        assert!(
-            told.contains("is a number of shardId-000000000000, another shard"),
-            "{told}"
-        );
+        assert!(told.contains("is a number of shardId-000000000000, another shard"), "{told}");
         let told = said(0, number(3_000, 4_000_000_000, 5)).unwrap();
-        assert!(
-            told.contains("shard shardId-004000000000, which the stream does not list"),
-            "{told}"
-        );
+        assert!(told.contains("shard shardId-004000000000, which the stream does not list"), "{told}");
         // It may be of another stream, which is told elsewhere.
         assert_eq!(said(1, number(500, 3, 5)), None);
     }
@@ -130,10 +108,7 @@ mod tests {
     #[test]
     fn nothing_is_said_where_the_number_or_the_name_tells_nothing() {
         let listed = [shard("shardId-000000000000", 1_000, 0)];
-        assert_eq!(
-            of_another(&listed[0], SequenceNumber::from(12_345), &listed),
-            None
-        );
+        assert_eq!(of_another(&listed[0], SequenceNumber::from(12_345), &listed), None);
         let odd = shard("orders", 1_000, 0);
         assert_eq!(of_another(&odd, number(2_000, 17, 5), &listed), None);
         let several = shard("123456789012:orders:1700000000:shardId-000000000001", 1_000, 1);

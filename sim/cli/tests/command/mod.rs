@@ -72,10 +72,7 @@ impl Local {
             .strip_prefix("listening on http://")
             .unwrap_or_else(|| panic!("found {line:?}"))
             .to_owned();
-        Self {
-            process: Running(child),
-            address,
-        }
+        Self { process: Running(child), address }
     }
 
     /// One request in AWS's JSON protocol.
@@ -108,9 +105,7 @@ pub(crate) fn interrupt(process: &mut Running) -> Option<i32> {
 /// Sends a signal.
 #[cfg(unix)]
 pub(crate) fn signal(Running(child): &Running, name: &str) {
-    let sent = Command::new("kill")
-        .args([&format!("-{name}"), &child.id().to_string()])
-        .status();
+    let sent = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
     assert!(sent.expect("kill").success());
 }
 

@@ -66,17 +66,12 @@ impl Dynamo {
             match change {
                 IndexChange::Create(spec) => {
                     let new = spec.schema.attributes().filter(|part| {
-                        table
-                            .definitions
-                            .iter()
-                            .all(|definition| definition.name != part.name)
+                        table.definitions.iter().all(|definition| definition.name != part.name)
                     });
                     let new: Vec<KeyAttribute> = new.cloned().collect();
                     table.definitions.extend(new);
                     // Its end is set when back-filling starts.
-                    table
-                        .indexes
-                        .push(Index::build(spec.clone(), Status::Creating, None, &table.store));
+                    table.indexes.push(Index::build(spec.clone(), Status::Creating, None, &table.store));
                 }
                 IndexChange::Update(name, throughput) => {
                     if let Some(index) = table.indexes.iter_mut().find(|index| index.spec.name == *name) {
@@ -96,10 +91,7 @@ impl Dynamo {
         if let Some(wanted) = request.billing {
             if wanted == Billing::OnDemand && table.billing != Billing::OnDemand {
                 table.on_demand_since_ms = Some(now_ms);
-                table
-                    .indexes
-                    .iter_mut()
-                    .for_each(|index| index.spec.throughput = None);
+                table.indexes.iter_mut().for_each(|index| index.spec.throughput = None);
             }
             table.billing = wanted;
         }
@@ -137,11 +129,7 @@ impl Table {
 
     fn check_definitions(&self, definitions: &[KeyAttribute]) -> Result<(), ApiError> {
         for new in definitions {
-            if self
-                .definitions
-                .iter()
-                .any(|old| old.name == new.name && old.key_type != new.key_type)
-            {
+            if self.definitions.iter().any(|old| old.name == new.name && old.key_type != new.key_type) {
                 return Err(ApiError::invalid_parameter(format_args!(
                     "Attribute type of {} does not match its definition in the table",
                     new.name
@@ -170,9 +158,7 @@ impl Table {
                 })
             };
             let busy = || {
-                self.indexes
-                    .iter()
-                    .any(|index| matches!(index.status, Status::Creating | Status::Deleting))
+                self.indexes.iter().any(|index| matches!(index.status, Status::Creating | Status::Deleting))
             };
             match change {
                 IndexChange::Create(spec) => {
@@ -219,19 +205,15 @@ impl Table {
                 }
             }
         }
-        let unpaid = self
-            .indexes
-            .iter()
-            .filter(|index| !index.spec.local && index.spec.throughput.is_none());
+        let unpaid = self.indexes.iter().filter(|index| !index.spec.local && index.spec.throughput.is_none());
         let given = |name: &str| {
             changes.iter().any(|change| match change {
                 IndexChange::Update(other, _) | IndexChange::Delete(other) => other == name,
                 IndexChange::Create(_) => false,
             })
         };
-        if let Some(index) = unpaid
-            .filter(|_| billing != Billing::OnDemand)
-            .find(|index| !given(&index.spec.name))
+        if let Some(index) =
+            unpaid.filter(|_| billing != Billing::OnDemand).find(|index| !given(&index.spec.name))
         {
             return Err(ApiError::invalid_parameter(format_args!(
                 "ProvisionedThroughput must be specified for index: {}",

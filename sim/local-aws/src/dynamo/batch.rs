@@ -23,9 +23,7 @@ impl Dynamo {
     pub fn batch_get(&mut self, now_ms: i64, request: &BatchGet) -> Result<BatchGetReply, ApiError> {
         let asked: usize = request.tables.iter().map(|table| table.keys.len()).sum();
         if asked > MAX_GETS {
-            return Err(ApiError::validation(
-                "Too many items requested for the BatchGetItem call",
-            ));
+            return Err(ApiError::validation("Too many items requested for the BatchGetItem call"));
         }
         // Everything is checked before anything is read.
         let mut positions = Vec::new();
@@ -36,9 +34,7 @@ impl Dynamo {
             for key in &part.keys {
                 let position = table.schema.position_of_key(key)?;
                 if !seen.insert(position.clone()) {
-                    return Err(ApiError::validation(
-                        "Provided list of item keys contains duplicates",
-                    ));
+                    return Err(ApiError::validation("Provided list of item keys contains duplicates"));
                 }
                 positions.push(position);
             }
@@ -49,10 +45,7 @@ impl Dynamo {
         let mut passed = false;
         for part in &request.tables {
             let table = self.usable(&part.table, now_ms)?;
-            let mut read = BatchGetRead {
-                table: part.table.clone(),
-                ..BatchGetRead::default()
-            };
+            let mut read = BatchGetRead { table: part.table.clone(), ..BatchGetRead::default() };
             for (key, position) in part.keys.iter().zip(&mut positions) {
                 if bytes >= MAX_ANSWER_BYTES || !table.may_read(None, now_ms) {
                     read.unprocessed.push(key.clone());
@@ -83,29 +76,23 @@ impl Dynamo {
     /// `BatchWriteItem`.
     pub fn batch_write(&mut self, now_ms: i64, request: &BatchWrite) -> Result<BatchWriteReply, ApiError> {
         if request.writes.len() > MAX_WRITES {
-            return Err(ApiError::validation(
-                "Too many items requested for the BatchWriteItem call",
-            ));
+            return Err(ApiError::validation("Too many items requested for the BatchWriteItem call"));
         }
         let mut seen = BTreeSet::new();
         let mut prepared: Vec<Prepared> = Vec::new();
         for (name, action) in &request.writes {
             let table = self.usable(name, now_ms)?;
             let action = match action {
-                BatchWriteAction::Put(item) => TransactAction::Put(PutItem {
-                    item: item.clone(),
-                    ..PutItem::default()
-                }),
-                BatchWriteAction::Delete(key) => TransactAction::Delete(DeleteItem {
-                    key: key.clone(),
-                    ..DeleteItem::default()
-                }),
+                BatchWriteAction::Put(item) => {
+                    TransactAction::Put(PutItem { item: item.clone(), ..PutItem::default() })
+                }
+                BatchWriteAction::Delete(key) => {
+                    TransactAction::Delete(DeleteItem { key: key.clone(), ..DeleteItem::default() })
+                }
             };
             let write = table.prepare(&action).map_err(Refusal::into_error)?;
             if !seen.insert((name.as_str(), write.position.clone())) {
-                return Err(ApiError::validation(
-                    "Provided list of item keys contains duplicates",
-                ));
+                return Err(ApiError::validation("Provided list of item keys contains duplicates"));
             }
             prepared.push(write);
         }
@@ -141,23 +128,11 @@ mod tests {
                 .collect(),
         };
         dynamo.batch_write(NOW, &write(&["a", "b", "c"])).unwrap();
-        refused(
-            dynamo.batch_write(NOW, &write(&["d", "d"])),
-            "ValidationException",
-            "contains duplicates",
-        );
-        assert_eq!(
-            dynamo.table("tab").unwrap().len(),
-            3,
-            "a refused batch writes nothing"
-        );
+        refused(dynamo.batch_write(NOW, &write(&["d", "d"])), "ValidationException", "contains duplicates");
+        assert_eq!(dynamo.table("tab").unwrap().len(), 3, "a refused batch writes nothing");
         let many: Vec<String> = (0..26).map(|n| n.to_string()).collect();
         let many = write(&many.iter().map(String::as_str).collect::<Vec<_>>());
-        refused(
-            dynamo.batch_write(NOW, &many),
-            "ValidationException",
-            "Too many items",
-        );
+        refused(dynamo.batch_write(NOW, &many), "ValidationException", "Too many items");
 
         let get = |keys: &[&str]| BatchGet {
             tables: vec![BatchGetTable {
@@ -169,46 +144,21 @@ mod tests {
         let reply = dynamo.batch_get(NOW, &get(&["a", "x", "c"])).unwrap();
         assert_eq!(reply.tables[0].items.len(), 2);
         assert!(reply.tables[0].unprocessed.is_empty());
-        refused(
-            dynamo.batch_get(NOW, &get(&["a", "a"])),
-            "ValidationException",
-            "contains duplicates",
-        );
+        refused(dynamo.batch_get(NOW, &get(&["a", "a"])), "ValidationException", "contains duplicates");
         let many: Vec<String> = (0..101).map(|n| n.to_string()).collect();
         let many = get(&many.iter().map(String::as_str).collect::<Vec<_>>());
-        refused(
-            dynamo.batch_get(NOW, &many),
-            "ValidationException",
-            "Too many items",
-        );
+        refused(dynamo.batch_get(NOW, &many), "ValidationException", "Too many items");
     }
 
     #[test]
     fn what_is_throttled_is_handed_back_and_all_of_it_is_an_error() {
-        let mut dynamo = Dynamo::new(DynamoConfig {
-            throttle: true,
-            ..DynamoConfig::default()
-        });
+        let mut dynamo = Dynamo::new(DynamoConfig { throttle: true, ..DynamoConfig::default() });
         let billing = Billing::Provisioned(Throughput { read: 1, write: 2 });
-        dynamo
-            .create_table(
-                0,
-                &CreateTable {
-                    billing,
-                    ..creation("tab", false, Vec::new())
-                },
-            )
-            .unwrap();
+        dynamo.create_table(0, &CreateTable { billing, ..creation("tab", false, Vec::new()) }).unwrap();
         let put = |key: &str| ("tab".to_owned(), BatchWriteAction::Put(item([("p", s(key))])));
-        let request = BatchWrite {
-            writes: vec![put("a"), put("b"), put("c")],
-        };
+        let request = BatchWrite { writes: vec![put("a"), put("b"), put("c")] };
         let reply = dynamo.batch_write(NOW, &request).unwrap();
         assert_eq!(reply.unprocessed, [put("c")]);
-        refused(
-            dynamo.batch_write(NOW, &request),
-            "ProvisionedThroughputExceededException",
-            "level",
-        );
+        refused(dynamo.batch_write(NOW, &request), "ProvisionedThroughputExceededException", "level");
     }
 }

@@ -26,10 +26,7 @@ pub struct Consumed {
 impl Consumed {
     /// A cost at the table alone.
     pub fn table(halves: Halves) -> Self {
-        Self {
-            table: halves,
-            indexes: Vec::new(),
-        }
+        Self { table: halves, indexes: Vec::new() }
     }
 
     /// The sum.
@@ -96,10 +93,7 @@ mod tests {
 
     #[test]
     fn costs_round_up() {
-        assert_eq!(
-            (read_cost(0, true), read_cost(4096, true), read_cost(4097, false)),
-            (2, 2, 2)
-        );
+        assert_eq!((read_cost(0, true), read_cost(4096, true), read_cost(4097, false)), (2, 2, 2));
         assert_eq!((write_cost(0), write_cost(1024), write_cost(1025)), (2, 2, 4));
     }
 

@@ -72,10 +72,7 @@ impl Dynamo {
         check_tags(&request.tags)?;
         check_indexes(&request.indexes, request.billing)?;
         if self.tables.contains_key(&request.name) {
-            return Err(ApiError::in_use(format!(
-                "Table already exists: {}",
-                request.name
-            )));
+            return Err(ApiError::in_use(format!("Table already exists: {}", request.name)));
         }
         if self.tables.len() >= self.config.max_tables {
             return Err(ApiError::new(
@@ -86,11 +83,7 @@ impl Dynamo {
                 ),
             ));
         }
-        let changing = self
-            .tables
-            .values()
-            .filter(|table| table.status != Status::Active)
-            .count();
+        let changing = self.tables.values().filter(|table| table.status != Status::Active).count();
         if changing >= self.config.max_changing_tables {
             return Err(ApiError::new(
                 "LimitExceededException",
@@ -102,11 +95,7 @@ impl Dynamo {
         }
         let store = Store::new(self.config.keep_versions);
         let build = |spec: &IndexSpec| {
-            let status = if spec.local {
-                Status::Active
-            } else {
-                Status::Creating
-            };
+            let status = if spec.local { Status::Active } else { Status::Creating };
             let until = (!spec.local).then(|| now_ms.saturating_add(self.config.create_ms));
             Index::build(spec.clone(), status, until, &store)
         };
@@ -165,29 +154,19 @@ impl Dynamo {
 
     /// `ListTables`.
     pub fn list_tables(
-        &mut self,
-        now_ms: i64,
-        after: Option<&str>,
-        limit: Option<usize>,
+        &mut self, now_ms: i64, after: Option<&str>, limit: Option<usize>,
     ) -> Result<TableNames, ApiError> {
         self.advance(now_ms);
         let limit = limit.unwrap_or(100);
         if !(1..=100).contains(&limit) {
-            let bound = if limit == 0 {
-                "greater than or equal to 1"
-            } else {
-                "less than or equal to 100"
-            };
+            let bound = if limit == 0 { "greater than or equal to 1" } else { "less than or equal to 100" };
             return Err(ApiError::validation(format!(
                 "1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: \
                  Member must have value {bound}"
             )));
         }
-        let mut names = self
-            .tables
-            .keys()
-            .filter(|name| after.is_none_or(|after| name.as_str() > after))
-            .cloned();
+        let mut names =
+            self.tables.keys().filter(|name| after.is_none_or(|after| name.as_str() > after)).cloned();
         let page: Vec<String> = names.by_ref().take(limit).collect();
         let last = names.next().and_then(|_| page.last().cloned());
         Ok(TableNames { names: page, last })
@@ -225,10 +204,7 @@ pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
             "TableName must be at least 3 characters long and at most 255 characters long",
         ));
     }
-    if !name
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
-    {
+    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)) {
         return Err(ApiError::validation(format!(
             "1 validation error detected: Value '{name}' at 'tableName' failed to satisfy constraint: \
              Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
@@ -238,16 +214,10 @@ pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
 }
 
 fn check_definitions(request: &CreateTable) -> Result<(), ApiError> {
-    let defined: Vec<&str> = request
-        .definitions
-        .iter()
-        .map(|definition| definition.name.as_ref())
-        .collect();
+    let defined: Vec<&str> = request.definitions.iter().map(|definition| definition.name.as_ref()).collect();
     let schemas = std::iter::once(&request.schema).chain(request.indexes.iter().map(|index| &index.schema));
-    let used: Vec<&str> = schemas
-        .flat_map(KeySchema::attributes)
-        .map(|attribute| attribute.name.as_ref())
-        .collect();
+    let used: Vec<&str> =
+        schemas.flat_map(KeySchema::attributes).map(|attribute| attribute.name.as_ref()).collect();
     if defined.iter().all(|name| used.contains(name)) {
         return Ok(());
     }
@@ -269,25 +239,16 @@ pub(super) fn check_billing(billing: Billing) -> Result<(), ApiError> {
     let Billing::Provisioned(throughput) = billing else {
         return Ok(());
     };
-    for (name, units) in [
-        ("ReadCapacityUnits", throughput.read),
-        ("WriteCapacityUnits", throughput.write),
-    ] {
+    for (name, units) in [("ReadCapacityUnits", throughput.read), ("WriteCapacityUnits", throughput.write)] {
         if units == 0 {
-            let member = if name.starts_with('R') {
-                "readCapacityUnits"
-            } else {
-                "writeCapacityUnits"
-            };
+            let member = if name.starts_with('R') { "readCapacityUnits" } else { "writeCapacityUnits" };
             return Err(ApiError::validation(format!(
                 "1 validation error detected: Value '0' at 'provisionedThroughput.{member}' failed to satisfy \
                  constraint: Member must have value greater than or equal to 1"
             )));
         }
         if units > MAX_CAPACITY {
-            return Err(ApiError::validation(format!(
-                "Given value {units} for {name} is out of bounds"
-            )));
+            return Err(ApiError::validation(format!("Given value {units} for {name} is out of bounds")));
         }
     }
     Ok(())
@@ -297,10 +258,7 @@ fn check_indexes(indexes: &[IndexSpec], billing: Billing) -> Result<(), ApiError
     for (at, index) in indexes.iter().enumerate() {
         check_index(index, billing)?;
         if indexes[..at].iter().any(|other| other.name == index.name) {
-            return Err(ApiError::invalid_parameter(format_args!(
-                "Duplicate index name: {}",
-                index.name
-            )));
+            return Err(ApiError::invalid_parameter(format_args!("Duplicate index name: {}", index.name)));
         }
     }
     let global = indexes.iter().filter(|index| !index.local).count();
@@ -320,10 +278,7 @@ fn check_indexes(indexes: &[IndexSpec], billing: Billing) -> Result<(), ApiError
 pub(super) fn check_index(index: &IndexSpec, billing: Billing) -> Result<(), ApiError> {
     check_name(&index.name).map_err(|error| {
         ApiError::validation(
-            error
-                .message
-                .replace("TableName", "IndexName")
-                .replace("tableName", "indexName"),
+            error.message.replace("TableName", "IndexName").replace("tableName", "indexName"),
         )
     })?;
     if let IndexProjection::Include(names) = &index.projection

@@ -33,11 +33,7 @@ pub enum DecimalError {
 
 impl Decimal {
     /// Zero.
-    pub const ZERO: Self = Self {
-        negative: false,
-        mantissa: 0,
-        exponent: 0,
-    };
+    pub const ZERO: Self = Self { negative: false, mantissa: 0, exponent: 0 };
 
     /// Reads `[+-]digits[.digits][e[+-]digits]`.
     pub fn parse(text: &str) -> Result<Self, DecimalError> {
@@ -94,11 +90,7 @@ impl Decimal {
         if mantissa == 0 {
             return Ok(Self::ZERO);
         }
-        Self::checked(
-            negative,
-            mantissa,
-            exponent.saturating_add(zeros).saturating_add(written),
-        )
+        Self::checked(negative, mantissa, exponent.saturating_add(zeros).saturating_add(written))
     }
 
     /// Whether the value is zero.
@@ -113,11 +105,7 @@ impl Decimal {
 
     /// The power of ten of the first digit.
     pub fn magnitude(self) -> i32 {
-        if self.is_zero() {
-            0
-        } else {
-            self.exponent + self.digit_count() as i32 - 1
-        }
+        if self.is_zero() { 0 } else { self.exponent + self.digit_count() as i32 - 1 }
     }
 
     /// Whether the value is below zero.
@@ -140,10 +128,7 @@ impl Decimal {
             _ => return Err(DecimalError::TooPrecise),
         };
         let (negative, mantissa) = if self.negative == other.negative {
-            (
-                self.negative,
-                left.checked_add(right).ok_or(DecimalError::TooPrecise)?,
-            )
+            (self.negative, left.checked_add(right).ok_or(DecimalError::TooPrecise)?)
         } else if left >= right {
             (self.negative, left - right)
         } else {
@@ -158,10 +143,7 @@ impl Decimal {
     }
 
     fn negated(self) -> Self {
-        Self {
-            negative: !self.negative && !self.is_zero(),
-            ..self
-        }
+        Self { negative: !self.negative && !self.is_zero(), ..self }
     }
 
     fn aligned(self, exponent: i32) -> Option<u128> {
@@ -189,11 +171,7 @@ impl Decimal {
             return Err(DecimalError::Underflow);
         }
         // Within ±170 by the checks above.
-        Ok(Self {
-            negative,
-            mantissa,
-            exponent: exponent as i32,
-        })
+        Ok(Self { negative, mantissa, exponent: exponent as i32 })
     }
 
     fn compare_size(self, other: Self) -> Ordering {
@@ -204,9 +182,7 @@ impl Decimal {
             (false, false) => {}
         }
         let widened = |number: Self| number.mantissa * 10_u128.pow(MAX_DIGITS - number.digit_count());
-        self.magnitude()
-            .cmp(&other.magnitude())
-            .then_with(|| widened(self).cmp(&widened(other)))
+        self.magnitude().cmp(&other.magnitude()).then_with(|| widened(self).cmp(&widened(other)))
     }
 }
 
@@ -220,10 +196,7 @@ fn parse_power(text: &[u8]) -> Result<i64, DecimalError> {
         return Err(DecimalError::NotANumber);
     }
     let size = digits.iter().fold(0_i64, |power, digit| {
-        power
-            .saturating_mul(10)
-            .saturating_add(i64::from(digit - b'0'))
-            .min(1 << 40)
+        power.saturating_mul(10).saturating_add(i64::from(digit - b'0')).min(1 << 40)
     });
     Ok(if negative { -size } else { size })
 }
@@ -321,20 +294,14 @@ mod tests {
 
     #[test]
     fn refuses_what_dynamodb_refuses() {
-        for text in [
-            "", "-", "+", ".", "e5", "1e", "1e+", "1.2.3", "0x1", "NaN", "Infinity", " 1", "1 ", "--1",
-        ] {
+        for text in
+            ["", "-", "+", ".", "e5", "1e", "1e+", "1.2.3", "0x1", "NaN", "Infinity", " 1", "1 ", "--1"]
+        {
             assert_eq!(Decimal::parse(text), Err(DecimalError::NotANumber), "{text:?}");
         }
-        assert_eq!(
-            Decimal::parse("100000000000000000000000000000000000001"),
-            Err(DecimalError::TooPrecise)
-        );
+        assert_eq!(Decimal::parse("100000000000000000000000000000000000001"), Err(DecimalError::TooPrecise));
         assert_eq!(Decimal::parse("1e126"), Err(DecimalError::Overflow));
-        assert_eq!(
-            Decimal::parse("-1e99999999999999999999"),
-            Err(DecimalError::Overflow)
-        );
+        assert_eq!(Decimal::parse("-1e99999999999999999999"), Err(DecimalError::Overflow));
         assert_eq!(Decimal::parse("1e-131"), Err(DecimalError::Underflow));
         assert!(Decimal::parse("1e-130").is_ok() && Decimal::parse("9.99e125").is_ok());
     }
@@ -342,10 +309,7 @@ mod tests {
     #[test]
     fn sums_are_exact_or_refused() {
         assert_eq!(d("0.1").plus(d("0.2")), Ok(d("0.3")));
-        assert_eq!(
-            d("1e38").minus(d("1")),
-            Ok(d("99999999999999999999999999999999999999"))
-        );
+        assert_eq!(d("1e38").minus(d("1")), Ok(d("99999999999999999999999999999999999999")));
         assert_eq!(d("1e39").minus(d("1")), Err(DecimalError::TooPrecise));
         assert_eq!(d("1e125").plus(d("1e-130")), Err(DecimalError::TooPrecise));
         assert_eq!(d("9e125").plus(d("9e125")), Err(DecimalError::Overflow));

@@ -33,23 +33,13 @@ pub struct CancellationReason {
 
 impl CancellationReason {
     /// The action had nothing against the transaction.
-    pub const NONE: Self = Self {
-        code: "None",
-        message: None,
-        item: None,
-    };
+    pub const NONE: Self = Self { code: "None", message: None, item: None };
 }
 
 impl ApiError {
     /// An error of a code, with HTTP status 400 as nearly all of DynamoDB's have.
     pub fn new(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            code,
-            http_status: 400,
-            message: message.into(),
-            item: None,
-            cancellation_reasons: Vec::new(),
-        }
+        Self { code, http_status: 400, message: message.into(), item: None, cancellation_reasons: Vec::new() }
     }
 
     /// `ValidationException`.
@@ -69,13 +59,7 @@ impl ApiError {
 
     /// `ConditionalCheckFailedException`.
     pub fn condition_failed(item: Option<Arc<Item>>) -> Self {
-        Self {
-            item,
-            ..Self::new(
-                "ConditionalCheckFailedException",
-                "The conditional request failed",
-            )
-        }
+        Self { item, ..Self::new("ConditionalCheckFailedException", "The conditional request failed") }
     }
 
     /// `ResourceNotFoundException` of item operations, which do not name the table.

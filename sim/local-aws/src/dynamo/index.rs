@@ -47,10 +47,7 @@ pub struct IndexPosition {
 impl IndexPosition {
     /// Before everything from this index position on.
     pub fn floor(at: Position) -> Self {
-        Self {
-            at,
-            base: Position::floor(0),
-        }
+        Self { at, base: Position::floor(0) }
     }
 }
 
@@ -72,14 +69,7 @@ impl Index {
     /// An index over what a table holds.
     pub fn build(spec: IndexSpec, status: Status, until_ms: Option<i64>, store: &Store) -> Self {
         let entries = entries(&spec.schema, store, None);
-        Self {
-            spec,
-            status,
-            until_ms,
-            entries,
-            reads: Bucket::default(),
-            writes: Bucket::default(),
-        }
+        Self { spec, status, until_ms, entries, reads: Bucket::default(), writes: Bucket::default() }
     }
 
     /// The number of entries.
@@ -94,18 +84,13 @@ impl Index {
 
     /// The bytes of all entries.
     pub fn bytes(&self, table: &Table) -> usize {
-        let rows = self
-            .entries
-            .iter()
-            .filter_map(|entry| table.store.get(&entry.base, None));
+        let rows = self.entries.iter().filter_map(|entry| table.store.get(&entry.base, None));
         rows.map(|row| self.projected_size(row, &table.schema)).sum()
     }
 
     /// The entries, now or as they were.
     pub fn entries(
-        &self,
-        store: &Store,
-        as_of: Option<i64>,
+        &self, store: &Store, as_of: Option<i64>,
     ) -> std::borrow::Cow<'_, BTreeSet<IndexPosition>> {
         match as_of {
             None => std::borrow::Cow::Borrowed(&self.entries),
@@ -115,11 +100,7 @@ impl Index {
 
     /// Follows a write to the table, and says what that costs here.
     pub fn follow(
-        &mut self,
-        base: &Position,
-        old: Option<&Row>,
-        new: Option<&Row>,
-        table: &KeySchema,
+        &mut self, base: &Position, old: Option<&Row>, new: Option<&Row>, table: &KeySchema,
     ) -> u64 {
         let place = |row: Option<&Row>| row.and_then(|row| self.spec.schema.sparse_position(&row.item));
         let (before, after) = (place(old), place(new));
@@ -133,26 +114,16 @@ impl Index {
                     (Some(old), Some(new)) => self.same_projection(&old.item, &new.item, table),
                     _ => false,
                 };
-                if same {
-                    0
-                } else {
-                    write_cost(size(old).max(size(new)))
-                }
+                if same { 0 } else { write_cost(size(old).max(size(new))) }
             }
             (Some(_), Some(_)) => write_cost(size(old)) + write_cost(size(new)),
         };
         if before != after {
             if let Some(at) = before {
-                self.entries.remove(&IndexPosition {
-                    at,
-                    base: base.clone(),
-                });
+                self.entries.remove(&IndexPosition { at, base: base.clone() });
             }
             if let Some(at) = after {
-                self.entries.insert(IndexPosition {
-                    at,
-                    base: base.clone(),
-                });
+                self.entries.insert(IndexPosition { at, base: base.clone() });
             }
         }
         cost
@@ -227,10 +198,7 @@ fn entries(schema: &KeySchema, store: &Store, as_of: Option<i64>) -> BTreeSet<In
     store
         .all(as_of)
         .filter_map(|(base, row)| {
-            Some(IndexPosition {
-                at: schema.sparse_position(&row.item)?,
-                base: base.clone(),
-            })
+            Some(IndexPosition { at: schema.sparse_position(&row.item)?, base: base.clone() })
         })
         .collect()
 }

@@ -138,9 +138,7 @@ impl PartialOrd for KeyValue {
 /// FNV-1a, then mixed so that short keys spread over the whole space: fixed for ever, and in no key order.
 pub(super) fn scatter(tag: u8, bytes: &[u8]) -> u64 {
     let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let mut hash = bytes
-        .iter()
-        .fold(fnv(0xcbf2_9ce4_8422_2325, tag), |hash, byte| fnv(hash, *byte));
+    let mut hash = bytes.iter().fold(fnv(0xcbf2_9ce4_8422_2325, tag), |hash, byte| fnv(hash, *byte));
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)
@@ -159,28 +157,17 @@ pub struct Position {
 
 impl Position {
     fn new(partition: KeyValue, sort: Option<KeyValue>) -> Self {
-        Self {
-            hash: partition.hash(),
-            partition,
-            sort,
-        }
+        Self { hash: partition.hash(), partition, sort }
     }
 
     /// Before everything with this hash.
     pub fn floor(hash: u64) -> Self {
-        Self {
-            hash,
-            partition: KeyValue::S("".into()),
-            sort: None,
-        }
+        Self { hash, partition: KeyValue::S("".into()), sort: None }
     }
 
     /// After everything in the partition of this position.
     pub fn partition_end(&self) -> Self {
-        Self {
-            sort: Some(KeyValue::Last),
-            ..self.clone()
-        }
+        Self { sort: Some(KeyValue::Last), ..self.clone() }
     }
 }
 
@@ -294,11 +281,7 @@ fn mismatch() -> ApiError {
 }
 
 fn empty_key(attribute: &KeyAttribute) -> String {
-    let kind = if attribute.key_type == KeyType::B {
-        "binary"
-    } else {
-        "string"
-    };
+    let kind = if attribute.key_type == KeyType::B { "binary" } else { "string" };
     format!(
         "The AttributeValue for a key attribute cannot contain an empty {kind} value. Key: {}",
         attribute.name
@@ -311,14 +294,8 @@ mod tests {
 
     fn schema() -> KeySchema {
         KeySchema {
-            partition: KeyAttribute {
-                name: "p".into(),
-                key_type: KeyType::S,
-            },
-            sort: Some(KeyAttribute {
-                name: "s".into(),
-                key_type: KeyType::N,
-            }),
+            partition: KeyAttribute { name: "p".into(), key_type: KeyType::S },
+            sort: Some(KeyAttribute { name: "s".into(), key_type: KeyType::N }),
         }
     }
 
@@ -338,61 +315,32 @@ mod tests {
             [("p".into(), AttributeValue::s("a"))].into(),
         ] {
             let error = schema().position_of_key(&bad).unwrap_err();
-            assert_eq!(
-                error.message,
-                "The provided key element does not match the schema"
-            );
+            assert_eq!(error.message, "The provided key element does not match the schema");
         }
-        let error = schema()
-            .position_of_key(&item(AttributeValue::s(""), AttributeValue::n("1")))
-            .unwrap_err();
-        assert!(
-            error
-                .message
-                .contains("cannot contain an empty string value. Key: p"),
-            "{error}"
-        );
+        let error =
+            schema().position_of_key(&item(AttributeValue::s(""), AttributeValue::n("1"))).unwrap_err();
+        assert!(error.message.contains("cannot contain an empty string value. Key: p"), "{error}");
         let long = item(AttributeValue::s("x".repeat(2049)), AttributeValue::n("1"));
-        assert!(
-            schema()
-                .position_of_item(&long)
-                .unwrap_err()
-                .message
-                .contains("hashkey")
-        );
+        assert!(schema().position_of_item(&long).unwrap_err().message.contains("hashkey"));
     }
 
     #[test]
     fn number_keys_are_the_same_by_value() {
-        let one = schema()
-            .position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("1.0")))
-            .unwrap();
-        let other = schema()
-            .position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("1")))
-            .unwrap();
+        let one = schema().position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("1.0"))).unwrap();
+        let other = schema().position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("1"))).unwrap();
         assert_eq!(one, other);
-        let ten = schema()
-            .position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("10")))
-            .unwrap();
-        let nine = schema()
-            .position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("9")))
-            .unwrap();
+        let ten = schema().position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("10"))).unwrap();
+        let nine = schema().position_of_key(&item(AttributeValue::s("a"), AttributeValue::n("9"))).unwrap();
         assert!(nine < ten);
     }
 
     #[test]
     fn hashes_spread_and_never_change() {
-        assert_eq!(
-            scatter(b'S', b"shardId-000000000000"),
-            scatter(b'S', b"shardId-000000000000")
-        );
+        assert_eq!(scatter(b'S', b"shardId-000000000000"), scatter(b'S', b"shardId-000000000000"));
         let mut quarters = [0; 4];
         for n in 0..1000 {
             quarters[(scatter(b'S', format!("shardId-{n:012}").as_bytes()) >> 62) as usize] += 1;
         }
-        assert!(
-            quarters.iter().all(|count| (200..300).contains(count)),
-            "{quarters:?}"
-        );
+        assert!(quarters.iter().all(|count| (200..300).contains(count)), "{quarters:?}");
     }
 }

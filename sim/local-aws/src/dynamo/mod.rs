@@ -150,13 +150,7 @@ pub struct Dynamo {
 impl Dynamo {
     /// One without tables.
     pub fn new(config: DynamoConfig) -> Self {
-        Self {
-            config,
-            tables: BTreeMap::new(),
-            done: BTreeMap::new(),
-            lives: 0,
-            next_change_ms: None,
-        }
+        Self { config, tables: BTreeMap::new(), done: BTreeMap::new(), lives: 0, next_change_ms: None }
     }
 
     /// How it behaves.
@@ -181,39 +175,22 @@ impl Dynamo {
 
     /// An operator puts an item, past conditions and throttles; answers with what was there.
     pub fn operator_put(
-        &mut self,
-        now_ms: i64,
-        table: &str,
-        item: &Item,
+        &mut self, now_ms: i64, table: &str, item: &Item,
     ) -> Result<Option<Arc<Item>>, ApiError> {
-        let put = PutItem {
-            table: table.to_owned(),
-            item: item.clone(),
-            ..PutItem::default()
-        };
+        let put = PutItem { table: table.to_owned(), item: item.clone(), ..PutItem::default() };
         self.operate(now_ms, table, &TransactAction::Put(put))
     }
 
     /// An operator deletes an item, past conditions and throttles; answers with what was there.
     pub fn operator_delete(
-        &mut self,
-        now_ms: i64,
-        table: &str,
-        key: &Item,
+        &mut self, now_ms: i64, table: &str, key: &Item,
     ) -> Result<Option<Arc<Item>>, ApiError> {
-        let delete = DeleteItem {
-            table: table.to_owned(),
-            key: key.clone(),
-            ..DeleteItem::default()
-        };
+        let delete = DeleteItem { table: table.to_owned(), key: key.clone(), ..DeleteItem::default() };
         self.operate(now_ms, table, &TransactAction::Delete(delete))
     }
 
     fn operate(
-        &mut self,
-        now_ms: i64,
-        table: &str,
-        action: &TransactAction,
+        &mut self, now_ms: i64, table: &str, action: &TransactAction,
     ) -> Result<Option<Arc<Item>>, ApiError> {
         self.advance(now_ms);
         let table = self.found_mut(table)?;
@@ -244,9 +221,6 @@ impl Dynamo {
     /// A table whose items can be read and written now.
     fn usable(&mut self, name: &str, now_ms: i64) -> Result<&mut Table, ApiError> {
         self.advance(now_ms);
-        self.tables
-            .get_mut(name)
-            .filter(|table| table.is_usable())
-            .ok_or_else(ApiError::no_resource)
+        self.tables.get_mut(name).filter(|table| table.is_usable()).ok_or_else(ApiError::no_resource)
     }
 }

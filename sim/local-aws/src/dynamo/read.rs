@@ -54,10 +54,7 @@ impl Dynamo {
         let cost = read_cost(row.map_or(0, |row| row.size), request.consistent);
         let item = row.map(|row| projected(&row.item, request.projection.as_ref()));
         table.reads.take(cost);
-        Ok(GetReply {
-            item,
-            consumed: Consumed::table(cost),
-        })
+        Ok(GetReply { item, consumed: Consumed::table(cost) })
     }
 
     /// `Scan`.
@@ -149,29 +146,21 @@ impl Dynamo {
 
 impl Table {
     fn schema_of(&self, index: Option<usize>) -> &KeySchema {
-        index
-            .and_then(|at| self.indexes.get(at))
-            .map_or(&self.schema, |index| &index.spec.schema)
+        index.and_then(|at| self.indexes.get(at)).map_or(&self.schema, |index| &index.spec.schema)
     }
 
     pub(super) fn check_projection(&self, projection: Option<&Projection>) -> Result<(), ApiError> {
-        projection.map_or(Ok(()), |projection| {
-            projection.paths.iter().try_for_each(|path| self.check_path(path))
-        })
+        projection
+            .map_or(Ok(()), |projection| projection.paths.iter().try_for_each(|path| self.check_path(path)))
     }
 
     /// The place of the index to be read, if one is named.
     fn readable(
-        &self,
-        name: Option<&str>,
-        consistent: bool,
-        select: Select,
+        &self, name: Option<&str>, consistent: bool, select: Select,
     ) -> Result<Option<usize>, ApiError> {
         let Some(name) = name else { return Ok(None) };
         let Some(at) = self.indexes.iter().position(|index| index.spec.name == name) else {
-            return Err(ApiError::validation(format!(
-                "The table does not have the specified index: {name}"
-            )));
+            return Err(ApiError::validation(format!("The table does not have the specified index: {name}")));
         };
         let index = &self.indexes[at];
         if consistent && !index.spec.local {
@@ -211,10 +200,8 @@ impl Table {
             return Ok(());
         };
         let paths = reading.projection.iter().flat_map(|projection| &projection.paths);
-        let absent: Vec<&str> = paths
-            .map(|path| path.head.as_ref())
-            .filter(|name| !index.holds(name, &self.schema))
-            .collect();
+        let absent: Vec<&str> =
+            paths.map(|path| path.head.as_ref()).filter(|name| !index.holds(name, &self.schema)).collect();
         if absent.is_empty() {
             return Ok(());
         }
@@ -232,22 +219,12 @@ impl Table {
         let page = match index {
             None => {
                 let start = reading.start.map(|key| self.start_position(key)).transpose()?;
-                let span = span(
-                    reading.lower.clone(),
-                    reading.upper.clone(),
-                    start,
-                    reading.backward,
-                );
-                let rows = self
-                    .store
-                    .walk(span.ok_or_else(wrong)?, reading.backward, reading.as_of);
+                let span = span(reading.lower.clone(), reading.upper.clone(), start, reading.backward);
+                let rows = self.store.walk(span.ok_or_else(wrong)?, reading.backward, reading.as_of);
                 fill(rows.map(|(_, row)| row), reading, bounds, self, None)
             }
             Some(index) => {
-                let start = reading
-                    .start
-                    .map(|key| self.index_start(key, index))
-                    .transpose()?;
+                let start = reading.start.map(|key| self.index_start(key, index)).transpose()?;
                 let lower = IndexPosition::floor(reading.lower.clone());
                 let upper = reading.upper.clone().map(IndexPosition::floor);
                 let span = span(lower, upper, start, reading.backward).ok_or_else(wrong)?;
@@ -277,39 +254,27 @@ impl Table {
 
     fn start_position(&self, key: &Item) -> Result<Position, ApiError> {
         let mut key = key.clone();
-        normalize_item(&mut key)
-            .and_then(|()| self.schema.position_of_key(&key))
-            .map_err(|error| {
-                ApiError::validation(format!("The provided starting key is invalid: {}", error.message))
-            })
+        normalize_item(&mut key).and_then(|()| self.schema.position_of_key(&key)).map_err(|error| {
+            ApiError::validation(format!("The provided starting key is invalid: {}", error.message))
+        })
     }
 
     fn index_start(&self, key: &Item, index: &Index) -> Result<IndexPosition, ApiError> {
         let wrong = || ApiError::validation("The provided starting key is invalid");
-        let expected = index
-            .spec
-            .schema
-            .attributes()
-            .filter(|part| !self.schema.contains(&part.name))
-            .count()
-            + self.schema.attributes().count();
+        let expected =
+            index.spec.schema.attributes().filter(|part| !self.schema.contains(&part.name)).count()
+                + self.schema.attributes().count();
         if key.len() != expected {
             return Err(wrong());
         }
         let at = index.spec.schema.sparse_position(key).ok_or_else(wrong)?;
-        Ok(IndexPosition {
-            at,
-            base: self.start_position(&self.schema.key_of(key))?,
-        })
+        Ok(IndexPosition { at, base: self.start_position(&self.schema.key_of(key))? })
     }
 }
 
 /// The range to walk; `None` where the start lies outside of it.
 fn span<K: Ord>(
-    lower: K,
-    upper: Option<K>,
-    start: Option<K>,
-    backward: bool,
+    lower: K, upper: Option<K>, start: Option<K>, backward: bool,
 ) -> Option<(Bound<K>, Bound<K>)> {
     let after = |upper: Option<K>| upper.map_or(Bound::Unbounded, Bound::Excluded);
     match start {
@@ -321,10 +286,7 @@ fn span<K: Ord>(
 }
 
 fn fill<'r>(
-    rows: impl Iterator<Item = &'r Row>,
-    reading: &Reading<'_>,
-    bounds: Bounds,
-    table: &Table,
+    rows: impl Iterator<Item = &'r Row>, reading: &Reading<'_>, bounds: Bounds, table: &Table,
     index: Option<&Index>,
 ) -> Page {
     let mut page = Page::default();
@@ -339,10 +301,7 @@ fn fill<'r>(
     let fetch = partial.is_some_and(|index| index.spec.local && reading.wants_more_than(index, table));
     for row in rows {
         if let (Some(condition), Some(sort)) = (reading.sort, &schema.sort)
-            && !row
-                .item
-                .get(&sort.name)
-                .is_some_and(|value| condition.holds(value))
+            && !row.item.get(&sort.name).is_some_and(|value| condition.holds(value))
         {
             continue;
         }
@@ -397,10 +356,7 @@ impl Reading<'_> {
     fn wants_more_than(&self, index: &Index, table: &Table) -> bool {
         match self.projection {
             None => self.select == Select::AllAttributes,
-            Some(projection) => projection
-                .paths
-                .iter()
-                .any(|path| !index.holds(&path.head, &table.schema)),
+            Some(projection) => projection.paths.iter().any(|path| !index.holds(&path.head, &table.schema)),
         }
     }
 }

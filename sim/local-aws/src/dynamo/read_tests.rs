@@ -8,10 +8,7 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 fn config() -> DynamoConfig {
-    DynamoConfig {
-        keep_versions: 8,
-        ..DynamoConfig::default()
-    }
+    DynamoConfig { keep_versions: 8, ..DynamoConfig::default() }
 }
 
 /// Every page of a scan, one after the other.
@@ -34,11 +31,7 @@ fn query_all(dynamo: &mut Dynamo, first: Query) -> Vec<i64> {
     loop {
         let page = dynamo.query(NOW, &request).unwrap();
         let name = if request.index.is_some() { "rank" } else { "s" };
-        ranks.extend(
-            page.items
-                .iter()
-                .map(|item| item[name].as_n().unwrap().parse::<i64>().unwrap()),
-        );
+        ranks.extend(page.items.iter().map(|item| item[name].as_n().unwrap().parse::<i64>().unwrap()));
         match page.last_key {
             Some(key) => request.start = Some(key),
             None => return ranks,
@@ -47,10 +40,7 @@ fn query_all(dynamo: &mut Dynamo, first: Query) -> Vec<i64> {
 }
 
 fn names(items: &[Arc<Item>]) -> Vec<String> {
-    items
-        .iter()
-        .map(|item| item["p"].as_s().unwrap().to_owned())
-        .collect()
+    items.iter().map(|item| item["p"].as_s().unwrap().to_owned()).collect()
 }
 
 proptest! {
@@ -126,25 +116,11 @@ fn a_scan_is_in_no_key_order_but_always_in_the_same() {
         put(&mut dynamo, item([("p", s(&format!("k{number:03}")))]));
     }
     let mut clone = dynamo.clone();
-    let (items, pages) = scan_all(
-        &mut dynamo,
-        Scan {
-            table: "tab".into(),
-            ..Scan::default()
-        },
-    );
+    let (items, pages) = scan_all(&mut dynamo, Scan { table: "tab".into(), ..Scan::default() });
     assert_eq!(pages, 1);
     assert!(!names(&items).is_sorted());
     assert_eq!(
-        scan_all(
-            &mut clone,
-            Scan {
-                table: "tab".into(),
-                limit: Some(7),
-                ..Scan::default()
-            }
-        )
-        .0,
+        scan_all(&mut clone, Scan { table: "tab".into(), limit: Some(7), ..Scan::default() }).0,
         items
     );
 }
@@ -153,11 +129,7 @@ fn a_scan_is_in_no_key_order_but_always_in_the_same() {
 fn a_limit_reached_at_the_very_end_still_gives_a_key() {
     let mut dynamo = simple();
     put(&mut dynamo, item([("p", s("a"))]));
-    let mut request = Scan {
-        table: "tab".into(),
-        limit: Some(1),
-        ..Scan::default()
-    };
+    let mut request = Scan { table: "tab".into(), limit: Some(1), ..Scan::default() };
     let page = dynamo.scan(NOW, &request).unwrap();
     assert_eq!(page.last_key, Some(item([("p", s("a"))])));
     request.start = page.last_key;
@@ -169,10 +141,7 @@ fn a_limit_reached_at_the_very_end_still_gives_a_key() {
 fn filters_come_after_limits_and_are_paid_for() {
     let mut dynamo = simple();
     for number in 0..10 {
-        put(
-            &mut dynamo,
-            item([("p", s(&format!("k{number}"))), ("x", n(number))]),
-        );
+        put(&mut dynamo, item([("p", s(&format!("k{number}"))), ("x", n(number))]));
     }
     let request = Scan {
         table: "tab".into(),
@@ -187,60 +156,25 @@ fn filters_come_after_limits_and_are_paid_for() {
     assert_eq!(page.consumed, Consumed::table(2));
     let (items, pages) = scan_all(&mut dynamo, request.clone());
     assert_eq!((items.len(), pages), (3, 3));
-    let counted = dynamo
-        .scan(
-            NOW,
-            &Scan {
-                select: Select::Count,
-                limit: None,
-                ..request
-            },
-        )
-        .unwrap();
+    let counted = dynamo.scan(NOW, &Scan { select: Select::Count, limit: None, ..request }).unwrap();
     assert_eq!((counted.count, counted.scanned, counted.items.len()), (3, 10, 0));
 }
 
 #[test]
 fn an_eventual_read_can_show_the_past_and_a_consistent_one_never_does() {
-    let mut dynamo = with_table(
-        config(),
-        false,
-        vec![index("by-owner", false, IndexProjection::All)],
-    );
+    let mut dynamo = with_table(config(), false, vec![index("by-owner", false, IndexProjection::All)]);
     let write = |dynamo: &mut Dynamo, at: i64, owner: &str| {
         let item = item([("p", s("a")), ("owner", s(owner))]);
-        dynamo
-            .put_item(
-                at,
-                &PutItem {
-                    table: "tab".into(),
-                    item,
-                    ..PutItem::default()
-                },
-            )
-            .unwrap();
+        dynamo.put_item(at, &PutItem { table: "tab".into(), item, ..PutItem::default() }).unwrap();
     };
     write(&mut dynamo, NOW, "one");
     write(&mut dynamo, NOW + 10, "two");
-    dynamo
-        .operator_delete(NOW + 20, "tab", &item([("p", s("a"))]))
-        .unwrap();
+    dynamo.operator_delete(NOW + 20, "tab", &item([("p", s("a"))])).unwrap();
     let mut owner = |as_of: Option<i64>, consistent: bool| {
         let key = item([("p", s("a"))]);
-        let get = GetItem {
-            table: "tab".into(),
-            key,
-            consistent,
-            as_of,
-            projection: None,
-        };
+        let get = GetItem { table: "tab".into(), key, consistent, as_of, projection: None };
         let got = dynamo.get_item(NOW + 30, &get).unwrap().item;
-        let scan = Scan {
-            table: "tab".into(),
-            consistent,
-            as_of,
-            ..Scan::default()
-        };
+        let scan = Scan { table: "tab".into(), consistent, as_of, ..Scan::default() };
         let scanned = dynamo.scan(NOW + 30, &scan).unwrap().items.pop();
         assert_eq!(got, scanned);
         got.map(|item| item["owner"].as_s().unwrap().to_owned())
@@ -258,53 +192,29 @@ fn an_eventual_read_can_show_the_past_and_a_consistent_one_never_does() {
         ..Query::default()
     };
     assert_eq!(dynamo.query(NOW + 30, &stale).unwrap().count, 1);
-    assert_eq!(
-        dynamo
-            .query(NOW + 30, &Query { as_of: None, ..stale })
-            .unwrap()
-            .count,
-        0
-    );
+    assert_eq!(dynamo.query(NOW + 30, &Query { as_of: None, ..stale }).unwrap().count, 0);
 }
 
 #[test]
 fn an_index_holds_what_it_projects() {
     let include = IndexProjection::Include(vec!["x".to_owned()]);
-    let indexes = vec![
-        index("keys", false, IndexProjection::KeysOnly),
-        index("some", false, include),
-    ];
+    let indexes = vec![index("keys", false, IndexProjection::KeysOnly), index("some", false, include)];
     let mut dynamo = with_table(config(), false, indexes);
-    put(
-        &mut dynamo,
-        item([("p", s("a")), ("owner", s("w")), ("x", n(1)), ("y", n(2))]),
-    );
+    put(&mut dynamo, item([("p", s("a")), ("owner", s("w")), ("x", n(1)), ("y", n(2))]));
     put(&mut dynamo, item([("p", s("b")), ("x", n(1))]));
     let mut query = |index: &str, change: fn(&mut Query)| {
         let key = KeyCondition::partition("owner", s("w"));
-        let mut request = Query {
-            table: "tab".into(),
-            index: Some(index.into()),
-            key,
-            ..Query::default()
-        };
+        let mut request = Query { table: "tab".into(), index: Some(index.into()), key, ..Query::default() };
         change(&mut request);
         dynamo.query(NOW, &request)
     };
-    assert_eq!(
-        *query("keys", |_| {}).unwrap().items[0],
-        item([("p", s("a")), ("owner", s("w"))])
-    );
+    assert_eq!(*query("keys", |_| {}).unwrap().items[0], item([("p", s("a")), ("owner", s("w"))]));
     assert_eq!(
         *query("some", |_| {}).unwrap().items[0],
         item([("p", s("a")), ("owner", s("w")), ("x", n(1))])
     );
     let projected = |request: &mut Query| request.projection = Some(Projection::of_attributes(["y"]));
-    refused(
-        query("some", projected),
-        "ValidationException",
-        "does not project [y]",
-    );
+    refused(query("some", projected), "ValidationException", "does not project [y]");
     refused(
         query("some", |request| request.consistent = true),
         "ValidationException",
@@ -315,42 +225,22 @@ fn an_index_holds_what_it_projects() {
         "ValidationException",
         "ALL_ATTRIBUTES",
     );
-    refused(
-        query("none", |_| {}),
-        "ValidationException",
-        "does not have the specified index: none",
-    );
+    refused(query("none", |_| {}), "ValidationException", "does not have the specified index: none");
     let filtered = |request: &mut Query| request.filter = Some(Condition::equals("owner", s("w")));
-    refused(
-        query("some", filtered),
-        "ValidationException",
-        "Primary key attribute: owner",
-    );
+    refused(query("some", filtered), "ValidationException", "Primary key attribute: owner");
 }
 
 #[test]
 fn wrong_starting_keys_are_refused() {
     let mut dynamo = with_table(config(), true, vec![index("ranked", true, IndexProjection::All)]);
-    put(
-        &mut dynamo,
-        item([("p", s("a")), ("s", n(1)), ("owner", s("w")), ("rank", n(1))]),
-    );
-    let scan = |start: Item, segment| Scan {
-        table: "tab".into(),
-        start: Some(start),
-        segment,
-        ..Scan::default()
-    };
+    put(&mut dynamo, item([("p", s("a")), ("s", n(1)), ("owner", s("w")), ("rank", n(1))]));
+    let scan =
+        |start: Item, segment| Scan { table: "tab".into(), start: Some(start), segment, ..Scan::default() };
     let result = dynamo.scan(NOW, &scan(item([("p", s("a"))]), None));
-    refused(
-        result,
-        "ValidationException",
-        "The provided starting key is invalid: The provided key element",
-    );
+    refused(result, "ValidationException", "The provided starting key is invalid: The provided key element");
     let key = item([("p", s("a")), ("s", n(1))]);
-    let outcomes: Vec<bool> = (0..4)
-        .map(|part| dynamo.scan(NOW, &scan(key.clone(), Some((part, 4)))).is_ok())
-        .collect();
+    let outcomes: Vec<bool> =
+        (0..4).map(|part| dynamo.scan(NOW, &scan(key.clone(), Some((part, 4)))).is_ok()).collect();
     assert_eq!(outcomes.iter().filter(|fits| **fits).count(), 1);
     let query = Query {
         table: "tab".into(),
@@ -358,29 +248,11 @@ fn wrong_starting_keys_are_refused() {
         start: Some(item([("p", s("b")), ("s", n(1))])),
         ..Query::default()
     };
+    refused(dynamo.query(NOW, &query), "ValidationException", "outside query boundaries");
+    let request = Scan { index: Some("ranked".into()), ..scan(key, None) };
+    refused(dynamo.scan(NOW, &request), "ValidationException", "The provided starting key is invalid");
     refused(
-        dynamo.query(NOW, &query),
-        "ValidationException",
-        "outside query boundaries",
-    );
-    let request = Scan {
-        index: Some("ranked".into()),
-        ..scan(key, None)
-    };
-    refused(
-        dynamo.scan(NOW, &request),
-        "ValidationException",
-        "The provided starting key is invalid",
-    );
-    refused(
-        dynamo.scan(
-            NOW,
-            &Scan {
-                table: "tab".into(),
-                segment: Some((4, 4)),
-                ..Scan::default()
-            },
-        ),
+        dynamo.scan(NOW, &Scan { table: "tab".into(), segment: Some((4, 4)), ..Scan::default() }),
         "ValidationException",
         "Segment: 4 is not less than TotalSegments: 4",
     );
@@ -389,22 +261,10 @@ fn wrong_starting_keys_are_refused() {
 #[test]
 fn reads_are_projected_and_charged_by_size() {
     let mut dynamo = simple();
-    put(
-        &mut dynamo,
-        item([
-            ("p", s("a")),
-            ("x", s(&"y".repeat(5000))),
-            ("z", AttributeValue::Null),
-        ]),
-    );
+    put(&mut dynamo, item([("p", s("a")), ("x", s(&"y".repeat(5000))), ("z", AttributeValue::Null)]));
     let key = item([("p", s("a"))]);
     let projection = Some(Projection::of_attributes(["z", "none"]));
-    let mut get = GetItem {
-        table: "tab".into(),
-        key,
-        projection,
-        ..GetItem::default()
-    };
+    let mut get = GetItem { table: "tab".into(), key, projection, ..GetItem::default() };
     let reply = dynamo.get_item(NOW, &get).unwrap();
     assert_eq!(*reply.item.unwrap(), item([("z", AttributeValue::Null)]));
     assert_eq!(reply.consumed, Consumed::table(2));

@@ -12,11 +12,7 @@ const MAX_TAGS: usize = 50;
 impl Dynamo {
     /// `UpdateContinuousBackups`: switches point-in-time recovery.
     pub fn update_continuous_backups(
-        &mut self,
-        now_ms: i64,
-        name: &str,
-        enabled: bool,
-        period_days: Option<u32>,
+        &mut self, now_ms: i64, name: &str, enabled: bool, period_days: Option<u32>,
     ) -> Result<Backups, ApiError> {
         if period_days.is_some_and(|days| !(1..=BACKUP_DAYS).contains(&days)) {
             return Err(ApiError::validation(
@@ -50,20 +46,13 @@ impl Dynamo {
                 format!("Backups are being enabled for the table: {name}. Please retry later"),
             )),
             Some(table) if table.status != Status::Deleting => Ok(table),
-            _ => Err(ApiError::new(
-                "TableNotFoundException",
-                format!("Table not found: {name}"),
-            )),
+            _ => Err(ApiError::new("TableNotFoundException", format!("Table not found: {name}"))),
         }
     }
 
     /// `UpdateTimeToLive`.
     pub fn update_time_to_live(
-        &mut self,
-        now_ms: i64,
-        name: &str,
-        attribute: &str,
-        enabled: bool,
+        &mut self, now_ms: i64, name: &str, attribute: &str, enabled: bool,
     ) -> Result<(), ApiError> {
         self.advance(now_ms);
         if !(1..=255).contains(&attribute.len()) {
@@ -95,15 +84,10 @@ impl Dynamo {
 
     /// `TagResource`.
     pub fn tag_resource(
-        &mut self,
-        now_ms: i64,
-        arn: &str,
-        tags: &BTreeMap<String, String>,
+        &mut self, now_ms: i64, arn: &str, tags: &BTreeMap<String, String>,
     ) -> Result<(), ApiError> {
         if tags.is_empty() {
-            return Err(ApiError::validation(
-                "Atleast one Tag needs to be provided as Input.",
-            ));
+            return Err(ApiError::validation("Atleast one Tag needs to be provided as Input."));
         }
         check_tags(tags)?;
         let table = self.tagged(now_ms, arn)?;
@@ -117,9 +101,7 @@ impl Dynamo {
     /// `UntagResource`.
     pub fn untag_resource(&mut self, now_ms: i64, arn: &str, keys: &[String]) -> Result<(), ApiError> {
         if keys.is_empty() {
-            return Err(ApiError::validation(
-                "Atleast one Tag Key needs to be provided as Input.",
-            ));
+            return Err(ApiError::validation("Atleast one Tag Key needs to be provided as Input."));
         }
         let table = self.tagged(now_ms, arn)?;
         table.tags.retain(|key, _| !keys.contains(key));
@@ -154,10 +136,7 @@ impl Dynamo {
 
     /// The ARN of a table of this account and region.
     pub fn arn(&self, table: &str) -> String {
-        format!(
-            "arn:aws:dynamodb:{}:{}:table/{table}",
-            self.config.region, self.config.account_id
-        )
+        format!("arn:aws:dynamodb:{}:{}:table/{table}", self.config.region, self.config.account_id)
     }
 }
 
@@ -165,17 +144,12 @@ impl Dynamo {
 pub fn table_of_arn(arn: &str) -> Option<&str> {
     let mut parts = arn.splitn(6, ':');
     let fits = parts.next() == Some("arn") && parts.next().is_some() && parts.next() == Some("dynamodb");
-    parts
-        .nth(2)
-        .and_then(|rest| rest.strip_prefix("table/"))
-        .filter(|name| fits && !name.is_empty())
+    parts.nth(2).and_then(|rest| rest.strip_prefix("table/")).filter(|name| fits && !name.is_empty())
 }
 
 pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), ApiError> {
     if tags.len() > MAX_TAGS {
-        return Err(ApiError::validation(
-            "One or more parameter values were invalid: Too many tags",
-        ));
+        return Err(ApiError::validation("One or more parameter values were invalid: Too many tags"));
     }
     for (key, value) in tags {
         let complaint = if key.is_empty() || key.chars().count() > 128 {

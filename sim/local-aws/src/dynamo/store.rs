@@ -39,10 +39,7 @@ pub struct Store {
 impl Store {
     /// An empty store that keeps so many versions of each row.
     pub fn new(keep: usize) -> Self {
-        Self {
-            keep,
-            ..Self::default()
-        }
+        Self { keep, ..Self::default() }
     }
 
     /// The number of rows.
@@ -80,16 +77,11 @@ impl Store {
         };
         self.bytes -= old.as_ref().map_or(0, |row| row.size);
         if self.keep > 0 {
-            let versions = self.past.entry(position.clone()).or_insert_with(|| {
-                VecDeque::from([Version {
-                    since_ms: i64::MIN,
-                    row: old.clone(),
-                }])
-            });
-            versions.push_back(Version {
-                since_ms: now_ms,
-                row,
-            });
+            let versions = self
+                .past
+                .entry(position.clone())
+                .or_insert_with(|| VecDeque::from([Version { since_ms: i64::MIN, row: old.clone() }]));
+            versions.push_back(Version { since_ms: now_ms, row });
             // The current version and `keep` before it.
             while versions.len() > self.keep + 1 {
                 versions.pop_front();
@@ -100,34 +92,17 @@ impl Store {
 
     /// The rows of a range, in order or against it, now or as they were.
     pub fn walk<'a>(
-        &'a self,
-        span: Span,
-        backward: bool,
-        as_of: Option<i64>,
+        &'a self, span: Span, backward: bool, as_of: Option<i64>,
     ) -> Box<dyn Iterator<Item = (&'a Position, &'a Row)> + 'a> {
         let rows = self.rows.range(span.clone());
         let Some(moment) = as_of.filter(|_| !self.past.is_empty()) else {
-            return if backward {
-                Box::new(rows.rev())
-            } else {
-                Box::new(rows)
-            };
+            return if backward { Box::new(rows.rev()) } else { Box::new(rows) };
         };
         let past = self.past.range(span);
         if backward {
-            Box::new(Merge {
-                rows: rows.rev().peekable(),
-                past: past.rev().peekable(),
-                moment,
-                backward,
-            })
+            Box::new(Merge { rows: rows.rev().peekable(), past: past.rev().peekable(), moment, backward })
         } else {
-            Box::new(Merge {
-                rows: rows.peekable(),
-                past: past.peekable(),
-                moment,
-                backward,
-            })
+            Box::new(Merge { rows: rows.peekable(), past: past.peekable(), moment, backward })
         }
     }
 
@@ -139,11 +114,8 @@ impl Store {
 
 /// The last version not after a moment; when it is forgotten, the oldest that is known.
 fn version_at(versions: &VecDeque<Version>, moment: i64) -> Option<&Row> {
-    let version = versions
-        .iter()
-        .rev()
-        .find(|version| version.since_ms <= moment)
-        .or_else(|| versions.front());
+    let version =
+        versions.iter().rev().find(|version| version.since_ms <= moment).or_else(|| versions.front());
     version.and_then(|version| version.row.as_ref())
 }
 
@@ -192,43 +164,18 @@ mod tests {
     use leasehold_engine::table::AttributeValue;
 
     fn schema() -> KeySchema {
-        KeySchema {
-            partition: KeyAttribute {
-                name: "p".into(),
-                key_type: KeyType::S,
-            },
-            sort: None,
-        }
+        KeySchema { partition: KeyAttribute { name: "p".into(), key_type: KeyType::S }, sort: None }
     }
 
     fn row(key: &str, n: i64) -> (Position, Row) {
-        let item: Item = [
-            ("p".into(), AttributeValue::s(key)),
-            ("n".into(), AttributeValue::n(n)),
-        ]
-        .into();
-        (
-            schema().position_of_item(&item).unwrap(),
-            Row {
-                item: Arc::new(item),
-                size: 10,
-            },
-        )
+        let item: Item = [("p".into(), AttributeValue::s(key)), ("n".into(), AttributeValue::n(n))].into();
+        (schema().position_of_item(&item).unwrap(), Row { item: Arc::new(item), size: 10 })
     }
 
     fn seen(store: &Store, as_of: Option<i64>, backward: bool) -> Vec<String> {
-        let show = |row: &Row| {
-            format!(
-                "{}{}",
-                row.item["p"].as_s().unwrap(),
-                row.item["n"].as_n().unwrap()
-            )
-        };
+        let show = |row: &Row| format!("{}{}", row.item["p"].as_s().unwrap(), row.item["n"].as_n().unwrap());
         let all = (Bound::Unbounded, Bound::Unbounded);
-        let mut texts: Vec<_> = store
-            .walk(all, backward, as_of)
-            .map(|(_, row)| show(row))
-            .collect();
+        let mut texts: Vec<_> = store.walk(all, backward, as_of).map(|(_, row)| show(row)).collect();
         texts.sort();
         texts
     }
@@ -249,10 +196,7 @@ mod tests {
             assert_eq!(seen(&store, Some(40), backward), ["a2"]);
             assert_eq!(seen(&store, None, backward), ["a2"]);
         }
-        assert_eq!(
-            store.get(&row("a", 0).0, Some(15)).unwrap().item["n"],
-            AttributeValue::n(1)
-        );
+        assert_eq!(store.get(&row("a", 0).0, Some(15)).unwrap().item["n"], AttributeValue::n(1));
         assert_eq!(store.bytes(), 10);
     }
 
@@ -278,10 +222,7 @@ mod tests {
             let (position, row) = row(&format!("k{n}"), 0);
             store.set(&position, Some(row), n);
         }
-        let forward: Vec<_> = store
-            .all(Some(30))
-            .map(|(position, _)| position.clone())
-            .collect();
+        let forward: Vec<_> = store.all(Some(30)).map(|(position, _)| position.clone()).collect();
         assert_eq!(forward.len(), 31);
         assert!(forward.is_sorted());
         let all = (Bound::Unbounded, Bound::Unbounded);

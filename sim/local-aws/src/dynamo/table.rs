@@ -156,11 +156,7 @@ impl Table {
 
     /// Sets or removes a row, with its index entries; the cost is reported, and charged to the buckets.
     pub(super) fn store_row(
-        &mut self,
-        position: &Position,
-        row: Option<Row>,
-        table_cost: Halves,
-        now_ms: i64,
+        &mut self, position: &Position, row: Option<Row>, table_cost: Halves, now_ms: i64,
     ) -> Consumed {
         let old = self.store.set(position, row.clone(), now_ms);
         let mut consumed = Consumed::table(table_cost);
@@ -199,10 +195,7 @@ impl Table {
             return true;
         };
         let burst = self.burst_seconds;
-        match index
-            .and_then(|at| self.indexes.get_mut(at))
-            .filter(|index| !index.spec.local)
-        {
+        match index.and_then(|at| self.indexes.get_mut(at)).filter(|index| !index.spec.local) {
             None => self.reads.open(now_ms, throughput.read, burst),
             Some(index) => {
                 let rate = index.spec.throughput.unwrap_or(throughput).read;
@@ -222,11 +215,7 @@ impl Table {
         }
         let kind = if self.schema.contains(&path.head) {
             "Key"
-        } else if self
-            .indexes
-            .iter()
-            .any(|index| index.spec.schema.contains(&path.head))
-        {
+        } else if self.indexes.iter().any(|index| index.spec.schema.contains(&path.head)) {
             "IndexKey"
         } else {
             return Ok(());
@@ -259,11 +248,7 @@ impl Table {
                 _ => self.status = Status::Active,
             }
             // Back-filling starts when the table's own change is done.
-            for index in self
-                .indexes
-                .iter_mut()
-                .filter(|index| index.status == Status::Creating)
-            {
+            for index in self.indexes.iter_mut().filter(|index| index.status == Status::Creating) {
                 index.until_ms.get_or_insert(until.saturating_add(backfill_ms));
             }
         }
@@ -289,10 +274,6 @@ impl Table {
 
     /// When a state of the table or an index ends next.
     pub(super) fn next_change(&self) -> Option<i64> {
-        self.indexes
-            .iter()
-            .filter_map(|index| index.until_ms)
-            .chain(self.until_ms)
-            .min()
+        self.indexes.iter().filter_map(|index| index.until_ms).chain(self.until_ms).min()
     }
 }

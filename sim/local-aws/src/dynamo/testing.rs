@@ -9,10 +9,7 @@ pub(super) const NOW: i64 = 1_000_000;
 
 /// An item from name and value pairs.
 pub(super) fn item<const N: usize>(pairs: [(&'static str, AttributeValue); N]) -> Item {
-    pairs
-        .into_iter()
-        .map(|(name, value)| (name.into(), value))
-        .collect()
+    pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()
 }
 
 /// A string value.
@@ -27,22 +24,13 @@ pub(super) fn n(number: i64) -> AttributeValue {
 
 /// A schema of a string partition key `p` and, where asked for, a number sort key `s`.
 pub(super) fn schema(sorted: bool) -> KeySchema {
-    let part = |name: &'static str, key_type| KeyAttribute {
-        name: name.into(),
-        key_type,
-    };
-    KeySchema {
-        partition: part("p", KeyType::S),
-        sort: sorted.then(|| part("s", KeyType::N)),
-    }
+    let part = |name: &'static str, key_type| KeyAttribute { name: name.into(), key_type };
+    KeySchema { partition: part("p", KeyType::S), sort: sorted.then(|| part("s", KeyType::N)) }
 }
 
 /// A global index of all attributes over `owner`, and `rank` where asked for.
 pub(super) fn index(name: &str, ranked: bool, projection: IndexProjection) -> IndexSpec {
-    let part = |name: &'static str, key_type| KeyAttribute {
-        name: name.into(),
-        key_type,
-    };
+    let part = |name: &'static str, key_type| KeyAttribute { name: name.into(), key_type };
     IndexSpec {
         name: name.to_owned(),
         schema: KeySchema {
@@ -84,16 +72,7 @@ pub(super) fn simple() -> Dynamo {
 
 /// Puts an item into `tab`.
 pub(super) fn put(dynamo: &mut Dynamo, item: Item) {
-    dynamo
-        .put_item(
-            NOW,
-            &PutItem {
-                table: "tab".into(),
-                item,
-                ..PutItem::default()
-            },
-        )
-        .unwrap();
+    dynamo.put_item(NOW, &PutItem { table: "tab".into(), item, ..PutItem::default() }).unwrap();
 }
 
 /// Calls `tab`, filling in the table's name.

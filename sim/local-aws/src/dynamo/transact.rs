@@ -27,15 +27,12 @@ pub(super) struct Done {
 impl Dynamo {
     /// `TransactWriteItems`.
     pub fn transact_write(
-        &mut self,
-        now_ms: i64,
-        request: &TransactWrite,
+        &mut self, now_ms: i64, request: &TransactWrite,
     ) -> Result<TransactWriteReply, ApiError> {
         check_count("transactItems", request.actions.len())?;
         if let Some(token) = &request.token {
             check_token(token)?;
-            self.done
-                .retain(|_, done| now_ms.saturating_sub(done.at_ms) < TOKEN_MS);
+            self.done.retain(|_, done| now_ms.saturating_sub(done.at_ms) < TOKEN_MS);
             if let Some(done) = self.done.get(token) {
                 if *done.request != *request {
                     return Err(ApiError::new(
@@ -108,10 +105,7 @@ impl Dynamo {
             account(&mut reply.consumed, action.table(), cost);
         }
         if let Some(token) = &request.token {
-            let done = Done {
-                request: Arc::new(request.clone()),
-                at_ms: now_ms,
-            };
+            let done = Done { request: Arc::new(request.clone()), at_ms: now_ms };
             self.done.insert(token.clone(), done);
         }
         Ok(reply)
@@ -119,10 +113,7 @@ impl Dynamo {
 
     /// A repetition costs reads, and changes nothing.
     fn repeat(&mut self, request: &TransactWrite, now_ms: i64) -> Result<TransactWriteReply, ApiError> {
-        let mut reply = TransactWriteReply {
-            repeated: true,
-            ..TransactWriteReply::default()
-        };
+        let mut reply = TransactWriteReply { repeated: true, ..TransactWriteReply::default() };
         for action in &request.actions {
             let table = self.usable(action.table(), now_ms)?;
             let position = match action {
@@ -186,11 +177,7 @@ impl Dynamo {
 }
 
 fn reason(code: &'static str, error: &ApiError) -> CancellationReason {
-    CancellationReason {
-        code,
-        message: Some(error.message.clone()),
-        item: error.item.clone(),
-    }
+    CancellationReason { code, message: Some(error.message.clone()), item: error.item.clone() }
 }
 
 fn cancelled(reasons: Vec<CancellationReason>) -> ApiError {
@@ -199,10 +186,7 @@ fn cancelled(reasons: Vec<CancellationReason>) -> ApiError {
         "Transaction cancelled, please refer cancellation reasons for specific reasons [{}]",
         codes.join(", ")
     );
-    ApiError {
-        cancellation_reasons: reasons,
-        ..ApiError::new("TransactionCanceledException", message)
-    }
+    ApiError { cancellation_reasons: reasons, ..ApiError::new("TransactionCanceledException", message) }
 }
 
 fn check_count(parameter: &str, count: usize) -> Result<(), ApiError> {
@@ -241,20 +225,11 @@ mod tests {
     }
 
     fn put_action(name: &str) -> TransactAction {
-        TransactAction::Put(PutItem {
-            table: "tab".into(),
-            item: key(name),
-            ..PutItem::default()
-        })
+        TransactAction::Put(PutItem { table: "tab".into(), item: key(name), ..PutItem::default() })
     }
 
     fn check(name: &str, condition: Condition) -> TransactAction {
-        let check = ConditionCheck {
-            table: "tab".into(),
-            key: key(name),
-            condition,
-            old_on_failure: true,
-        };
+        let check = ConditionCheck { table: "tab".into(), key: key(name), condition, old_on_failure: true };
         TransactAction::Check(check)
     }
 
@@ -272,11 +247,8 @@ mod tests {
             update: Update::new().set("x", n(5)),
             ..UpdateItem::default()
         });
-        let failing = request(vec![
-            update.clone(),
-            check("a", Condition::equals("x", n(2))),
-            put_action("c"),
-        ]);
+        let failing =
+            request(vec![update.clone(), check("a", Condition::equals("x", n(2))), put_action("c")]);
         let error = refused(
             dynamo.transact_write(NOW, &failing),
             "TransactionCanceledException",
@@ -301,25 +273,14 @@ mod tests {
         let mut dynamo = simple();
         put(&mut dynamo, item([("p", s("a")), ("x", s("text"))]));
         let update = Update::new().add("x", n(1));
-        let update = UpdateItem {
-            table: "tab".into(),
-            key: key("a"),
-            update,
-            ..UpdateItem::default()
-        };
+        let update = UpdateItem { table: "tab".into(), key: key("a"), update, ..UpdateItem::default() };
         let request = request(vec![put_action("b"), TransactAction::Update(update)]);
         let error = refused(
             dynamo.transact_write(NOW, &request),
             "TransactionCanceledException",
             "[None, ValidationError]",
         );
-        assert!(
-            error.cancellation_reasons[1]
-                .message
-                .as_ref()
-                .unwrap()
-                .contains("incorrect data type")
-        );
+        assert!(error.cancellation_reasons[1].message.as_ref().unwrap().contains("incorrect data type"));
         assert_eq!(dynamo.peek("tab", &key("b")), None);
     }
 
@@ -327,17 +288,9 @@ mod tests {
     fn one_item_cannot_be_touched_twice_nor_more_than_a_hundred() {
         let mut dynamo = simple();
         let twice = request(vec![put_action("a"), check("a", Condition::exists("p"))]);
-        refused(
-            dynamo.transact_write(NOW, &twice),
-            "ValidationException",
-            "multiple operations on one item",
-        );
+        refused(dynamo.transact_write(NOW, &twice), "ValidationException", "multiple operations on one item");
         let many = request((0..101).map(|n| put_action(&n.to_string())).collect());
-        refused(
-            dynamo.transact_write(NOW, &many),
-            "ValidationException",
-            "less than or equal to 100",
-        );
+        refused(dynamo.transact_write(NOW, &many), "ValidationException", "less than or equal to 100");
         refused(
             dynamo.transact_write(NOW, &request(Vec::new())),
             "ValidationException",
@@ -360,11 +313,7 @@ mod tests {
         assert!(!dynamo.transact_write(NOW, &add(1)).unwrap().repeated);
         assert!(dynamo.transact_write(NOW + 599_999, &add(1)).unwrap().repeated);
         assert_eq!(dynamo.peek("tab", &key("a")).unwrap()["x"], n(1));
-        refused(
-            dynamo.transact_write(NOW, &add(2)),
-            "IdempotentParameterMismatchException",
-            "differ",
-        );
+        refused(dynamo.transact_write(NOW, &add(2)), "IdempotentParameterMismatchException", "differ");
         assert!(!dynamo.transact_write(NOW + 600_000, &add(1)).unwrap().repeated);
         assert_eq!(dynamo.peek("tab", &key("a")).unwrap()["x"], n(2));
     }
@@ -373,31 +322,11 @@ mod tests {
     fn reads_of_one_moment_come_in_order_with_gaps() {
         let mut dynamo = simple();
         put(&mut dynamo, key("b"));
-        let get = |name: &str| GetItem {
-            table: "tab".into(),
-            key: key(name),
-            ..GetItem::default()
-        };
-        let reply = dynamo
-            .transact_get(
-                NOW,
-                &TransactGet {
-                    gets: vec![get("a"), get("b")],
-                },
-            )
-            .unwrap();
-        assert_eq!(
-            reply.items.iter().map(Option::is_some).collect::<Vec<_>>(),
-            [false, true]
-        );
+        let get = |name: &str| GetItem { table: "tab".into(), key: key(name), ..GetItem::default() };
+        let reply = dynamo.transact_get(NOW, &TransactGet { gets: vec![get("a"), get("b")] }).unwrap();
+        assert_eq!(reply.items.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
         assert_eq!(reply.consumed[0].1, Consumed::table(8));
-        let twice = TransactGet {
-            gets: vec![get("a"), get("a")],
-        };
-        refused(
-            dynamo.transact_get(NOW, &twice),
-            "ValidationException",
-            "multiple operations",
-        );
+        let twice = TransactGet { gets: vec![get("a"), get("a")] };
+        refused(dynamo.transact_get(NOW, &twice), "ValidationException", "multiple operations");
     }
 }

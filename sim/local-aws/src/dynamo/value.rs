@@ -27,9 +27,7 @@ pub(super) fn normalize(value: &mut AttributeValue) -> Result<(), ApiError> {
 
 fn normalize_at(value: &mut AttributeValue, depth: usize) -> Result<(), ApiError> {
     if depth > MAX_DEPTH {
-        return Err(ApiError::validation(
-            "Nesting Levels have exceeded supported limits",
-        ));
+        return Err(ApiError::validation("Nesting Levels have exceeded supported limits"));
     }
     match value {
         AttributeValue::N(text) => normalize_number(text),
@@ -40,12 +38,8 @@ fn normalize_at(value: &mut AttributeValue, depth: usize) -> Result<(), ApiError
         AttributeValue::Bs(set) if set.is_empty() => {
             Err(ApiError::invalid_parameter("Binary sets should not be empty"))
         }
-        AttributeValue::L(values) => values
-            .iter_mut()
-            .try_for_each(|value| normalize_at(value, depth + 1)),
-        AttributeValue::M(values) => values
-            .values_mut()
-            .try_for_each(|value| normalize_at(value, depth + 1)),
+        AttributeValue::L(values) => values.iter_mut().try_for_each(|value| normalize_at(value, depth + 1)),
+        AttributeValue::M(values) => values.values_mut().try_for_each(|value| normalize_at(value, depth + 1)),
         _ => Ok(()),
     }
 }
@@ -79,9 +73,9 @@ pub(super) fn parse_number(text: &str) -> Result<Decimal, ApiError> {
         DecimalError::NotANumber if text.is_empty() => {
             ApiError::validation("The parameter cannot be converted to a numeric value")
         }
-        DecimalError::NotANumber => ApiError::validation(format!(
-            "The parameter cannot be converted to a numeric value: {text}"
-        )),
+        DecimalError::NotANumber => {
+            ApiError::validation(format!("The parameter cannot be converted to a numeric value: {text}"))
+        }
         error => number_error(error),
     })
 }
@@ -102,9 +96,7 @@ pub(super) fn number_error(error: DecimalError) -> ApiError {
 
 /// The bytes an item is charged for: names and values.
 pub(super) fn item_size(item: &Item) -> usize {
-    item.iter()
-        .map(|(name, value)| name.len() + value_size(value))
-        .sum()
+    item.iter().map(|(name, value)| name.len() + value_size(value)).sum()
 }
 
 /// The bytes a value is charged for.
@@ -119,10 +111,7 @@ pub(super) fn value_size(value: &AttributeValue) -> usize {
         AttributeValue::Bool(_) | AttributeValue::Null => 1,
         AttributeValue::L(values) => 3 + values.iter().map(|value| 1 + value_size(value)).sum::<usize>(),
         AttributeValue::M(values) => {
-            3 + values
-                .iter()
-                .map(|(name, value)| 1 + name.len() + value_size(value))
-                .sum::<usize>()
+            3 + values.iter().map(|(name, value)| 1 + name.len() + value_size(value)).sum::<usize>()
         }
     }
 }
@@ -131,22 +120,10 @@ pub(super) fn value_size(value: &AttributeValue) -> usize {
 fn number_size(text: &str) -> usize {
     let body = text.strip_prefix('-').unwrap_or(text);
     let digits = body.bytes().filter(u8::is_ascii_digit).count();
-    let leading = body
-        .bytes()
-        .take_while(|b| matches!(b, b'0' | b'.'))
-        .filter(|b| *b == b'0')
-        .count();
-    let trailing = if body.contains('.') {
-        0
-    } else {
-        body.bytes().rev().take_while(|b| *b == b'0').count()
-    };
+    let leading = body.bytes().take_while(|b| matches!(b, b'0' | b'.')).filter(|b| *b == b'0').count();
+    let trailing = if body.contains('.') { 0 } else { body.bytes().rev().take_while(|b| *b == b'0').count() };
     let significant = digits.saturating_sub(leading).saturating_sub(trailing);
-    if significant == 0 {
-        1
-    } else {
-        1 + significant.div_ceil(2) + usize::from(text.starts_with('-'))
-    }
+    if significant == 0 { 1 } else { 1 + significant.div_ceil(2) + usize::from(text.starts_with('-')) }
 }
 
 /// The order of two values, where DynamoDB has one: both numbers, both strings or both binary.
@@ -173,10 +150,7 @@ pub(super) fn equal(left: &AttributeValue, right: &AttributeValue) -> bool {
         }
         (AttributeValue::M(left), AttributeValue::M(right)) => {
             left.len() == right.len()
-                && left
-                    .iter()
-                    .zip(right)
-                    .all(|(left, right)| left.0 == right.0 && equal(left.1, right.1))
+                && left.iter().zip(right).all(|(left, right)| left.0 == right.0 && equal(left.1, right.1))
         }
         (left, right) => left == right,
     }
@@ -238,23 +212,11 @@ mod tests {
     #[test]
     fn values_compare_by_value_and_only_within_a_type() {
         assert!(equal(&AttributeValue::n("1.0"), &AttributeValue::n("1")));
-        assert!(equal(
-            &AttributeValue::Ns(["1.0".into()].into()),
-            &AttributeValue::Ns(["1".into()].into())
-        ));
+        assert!(equal(&AttributeValue::Ns(["1.0".into()].into()), &AttributeValue::Ns(["1".into()].into())));
         assert!(!equal(&AttributeValue::n("1"), &AttributeValue::s("1")));
-        assert_eq!(
-            order(&AttributeValue::n("10"), &AttributeValue::n("9")),
-            Some(Ordering::Greater)
-        );
-        assert_eq!(
-            order(&AttributeValue::s("10"), &AttributeValue::s("9")),
-            Some(Ordering::Less)
-        );
+        assert_eq!(order(&AttributeValue::n("10"), &AttributeValue::n("9")), Some(Ordering::Greater));
+        assert_eq!(order(&AttributeValue::s("10"), &AttributeValue::s("9")), Some(Ordering::Less));
         assert_eq!(order(&AttributeValue::s("10"), &AttributeValue::n("9")), None);
-        assert_eq!(
-            order(&AttributeValue::Bool(true), &AttributeValue::Bool(true)),
-            None
-        );
+        assert_eq!(order(&AttributeValue::Bool(true), &AttributeValue::Bool(true)), None);
     }
 }

@@ -68,12 +68,7 @@ impl Table {
         let position = self.schema.position_of_key(&check.key)?;
         let old = self.meet(&position, Some(&check.condition), check.old_on_failure)?;
         let cost = write_cost(old.as_ref().map_or(0, |row| row.size));
-        Ok(Prepared {
-            position,
-            old,
-            outcome: Outcome::Keep,
-            cost,
-        })
+        Ok(Prepared { position, old, outcome: Outcome::Keep, cost })
     }
 
     fn prepare_put(&self, put: &PutItem) -> Result<Prepared, Refusal> {
@@ -90,15 +85,7 @@ impl Table {
         self.indexes.iter().try_for_each(|index| index.check(&item))?;
         let old = self.meet(&position, put.condition.as_ref(), put.old_on_failure)?;
         let cost = write_cost(size.max(old.as_ref().map_or(0, |row| row.size)));
-        Ok(Prepared {
-            position,
-            old,
-            outcome: Outcome::Put(Row {
-                item: Arc::new(item),
-                size,
-            }),
-            cost,
-        })
+        Ok(Prepared { position, old, outcome: Outcome::Put(Row { item: Arc::new(item), size }), cost })
     }
 
     fn prepare_delete(&self, delete: &DeleteItem) -> Result<Prepared, Refusal> {
@@ -108,12 +95,7 @@ impl Table {
         let position = self.schema.position_of_key(&delete.key)?;
         let old = self.meet(&position, delete.condition.as_ref(), delete.old_on_failure)?;
         let cost = write_cost(old.as_ref().map_or(0, |row| row.size));
-        Ok(Prepared {
-            position,
-            old,
-            outcome: Outcome::Delete,
-            cost,
-        })
+        Ok(Prepared { position, old, outcome: Outcome::Delete, cost })
     }
 
     fn prepare_update(&self, request: &UpdateItem) -> Result<Prepared, Refusal> {
@@ -123,12 +105,7 @@ impl Table {
         let old_size = old.as_ref().map_or(0, |row| row.size);
         if old.is_none() && request.update.only_removes() {
             // Nothing to take from: no item comes into being.
-            return Ok(Prepared {
-                position,
-                old,
-                outcome: Outcome::Keep,
-                cost: write_cost(0),
-            });
+            return Ok(Prepared { position, old, outcome: Outcome::Keep, cost: write_cost(0) });
         }
         let mut item = match &old {
             Some(row) => request.update.apply(&row.item)?,
@@ -144,10 +121,7 @@ impl Table {
         Ok(Prepared {
             position,
             old,
-            outcome: Outcome::Put(Row {
-                item: Arc::new(item),
-                size,
-            }),
+            outcome: Outcome::Put(Row { item: Arc::new(item), size }),
             cost: write_cost(size.max(old_size)),
         })
     }
@@ -171,10 +145,7 @@ impl Table {
 
     /// The row at a position, if the condition holds of it.
     fn meet(
-        &self,
-        position: &Position,
-        condition: Option<&Condition>,
-        old_on_failure: bool,
+        &self, position: &Position, condition: Option<&Condition>, old_on_failure: bool,
     ) -> Result<Option<Row>, Refusal> {
         let row = self.store.get(position, None);
         if let Some(condition) = condition {
@@ -204,15 +175,11 @@ impl Table {
 
     /// One write by itself: checked, throttled, conditional, then done.
     fn write(
-        &mut self,
-        prepared: Result<Prepared, Refusal>,
-        now_ms: i64,
+        &mut self, prepared: Result<Prepared, Refusal>, now_ms: i64,
         answer: impl FnOnce(&Prepared) -> Option<Arc<Item>>,
     ) -> Result<WriteReply, ApiError> {
         if matches!(prepared, Err(Refusal::Invalid(_))) {
-            return prepared
-                .map(|_| WriteReply::default())
-                .map_err(Refusal::into_error);
+            return prepared.map(|_| WriteReply::default()).map_err(Refusal::into_error);
         }
         if !self.may_write(now_ms) {
             return Err(ApiError::throughput_exceeded());
@@ -224,19 +191,12 @@ impl Table {
             refusal.into_error()
         })?;
         let attributes = answer(&prepared);
-        Ok(WriteReply {
-            attributes,
-            consumed: self.commit(&prepared, now_ms),
-        })
+        Ok(WriteReply { attributes, consumed: self.commit(&prepared, now_ms) })
     }
 }
 
 fn old_item(prepared: &Prepared, wanted: ReturnValues) -> Option<Arc<Item>> {
-    prepared
-        .old
-        .as_ref()
-        .filter(|_| wanted == ReturnValues::AllOld)
-        .map(|row| row.item.clone())
+    prepared.old.as_ref().filter(|_| wanted == ReturnValues::AllOld).map(|row| row.item.clone())
 }
 
 impl Dynamo {
@@ -244,18 +204,14 @@ impl Dynamo {
     pub fn put_item(&mut self, now_ms: i64, request: &PutItem) -> Result<WriteReply, ApiError> {
         let table = self.usable(&request.table, now_ms)?;
         let prepared = table.prepare_put(request);
-        table.write(prepared, now_ms, |prepared| {
-            old_item(prepared, request.return_values)
-        })
+        table.write(prepared, now_ms, |prepared| old_item(prepared, request.return_values))
     }
 
     /// `DeleteItem`.
     pub fn delete_item(&mut self, now_ms: i64, request: &DeleteItem) -> Result<WriteReply, ApiError> {
         let table = self.usable(&request.table, now_ms)?;
         let prepared = table.prepare_delete(request);
-        table.write(prepared, now_ms, |prepared| {
-            old_item(prepared, request.return_values)
-        })
+        table.write(prepared, now_ms, |prepared| old_item(prepared, request.return_values))
     }
 
     /// `UpdateItem`.

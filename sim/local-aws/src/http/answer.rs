@@ -23,10 +23,7 @@ const HEALTH: &str = "leasehold local: Kinesis and DynamoDB are ready\n";
 /// Answers anything; nothing a client sends is an error of the server. A request that means another host is refused. A client that sends nothing of its body for `patience` is
 /// refused.
 pub(super) async fn answer<B>(
-    aws: &SharedAws,
-    hosts: &Hosts,
-    request: Request<B>,
-    patience: Duration,
+    aws: &SharedAws, hosts: &Hosts, request: Request<B>, patience: Duration,
 ) -> Response<Full<Bytes>>
 where
     B: Body,
@@ -40,10 +37,7 @@ where
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return text(StatusCode::OK, HEALTH);
     }
-    let content_type = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let format = Format::of(content_type);
     let shown = format.unwrap_or(Format::Json11);
     if request.method() != Method::POST {
@@ -57,12 +51,7 @@ where
     let target = match target(headers) {
         Ok(target) => target,
         Err(message) => {
-            return refuse(
-                shown,
-                "UnknownOperationException",
-                StatusCode::BAD_REQUEST,
-                message,
-            );
+            return refuse(shown, "UnknownOperationException", StatusCode::BAD_REQUEST, message);
         }
     };
     let Some(format) = format else {
@@ -70,12 +59,7 @@ where
             "Content-Type '{content_type}' is not one of application/x-amz-json-1.0, \
             application/x-amz-json-1.1 and application/x-amz-cbor-1.1."
         );
-        return refuse(
-            shown,
-            "UnknownOperationException",
-            StatusCode::NOT_FOUND,
-            &message,
-        );
+        return refuse(shown, "UnknownOperationException", StatusCode::NOT_FOUND, &message);
     };
     let region = signed_for(headers).map(str::to_owned);
     let body = match whole(request.into_body(), patience).await {
@@ -103,10 +87,7 @@ impl Unfit {
             Unfit::Stalled => (
                 "RequestTimeoutException",
                 StatusCode::REQUEST_TIMEOUT,
-                format!(
-                    "Nothing of the request's body was received for {} seconds.",
-                    patience.as_secs_f64()
-                ),
+                format!("Nothing of the request's body was received for {} seconds.", patience.as_secs_f64()),
             ),
             Unfit::Broken => (
                 "SerializationException",
@@ -132,9 +113,7 @@ where
     let mut body = std::pin::pin!(body);
     let mut bytes = BytesMut::new();
     loop {
-        let frame = timeout(patience, body.frame())
-            .await
-            .map_err(|_| Unfit::Stalled)?;
+        let frame = timeout(patience, body.frame()).await.map_err(|_| Unfit::Stalled)?;
         let Some(frame) = frame else {
             return Ok(bytes.freeze());
         };
@@ -155,20 +134,10 @@ where
 }
 
 fn dispatch(
-    aws: &SharedAws,
-    region: Option<&str>,
-    format: Format,
-    target: &Target,
-    body: &[u8],
+    aws: &SharedAws, region: Option<&str>, format: Format, target: &Target, body: &[u8],
 ) -> Response<Full<Bytes>> {
-    let unknown = |message: String| {
-        refuse(
-            format,
-            "UnknownOperationException",
-            StatusCode::BAD_REQUEST,
-            &message,
-        )
-    };
+    let unknown =
+        |message: String| refuse(format, "UnknownOperationException", StatusCode::BAD_REQUEST, &message);
     let parsed = format.decode(body);
     let now_ms = aws.now_ms();
     let services = aws.of_region(region);
@@ -189,16 +158,10 @@ fn dispatch(
     drop(services);
     match outcome {
         Ok(value) => respond(format, StatusCode::OK, format.encode(&value)),
-        Err(Refusal {
-            code,
-            http_status,
-            body,
-        }) => {
+        Err(Refusal { code, http_status, body }) => {
             let status = StatusCode::from_u16(http_status).unwrap_or(StatusCode::BAD_REQUEST);
             let mut response = respond(format, status, format.encode(&body));
-            response
-                .headers_mut()
-                .insert("x-amzn-errortype", HeaderValue::from_static(code));
+            response.headers_mut().insert("x-amzn-errortype", HeaderValue::from_static(code));
             response
         }
     }
@@ -211,30 +174,15 @@ struct Target {
 }
 
 fn target(headers: &HeaderMap) -> Result<Target, &'static str> {
-    let value = headers
-        .get("x-amz-target")
-        .ok_or("The header X-Amz-Target is missing.")?;
-    let text = value
-        .to_str()
-        .map_err(|_| "The header X-Amz-Target is not a text.")?;
-    let (service, operation) = text
-        .split_once('.')
-        .ok_or("The header X-Amz-Target names no operation.")?;
-    Ok(Target {
-        service: service.to_owned(),
-        operation: operation.to_owned(),
-    })
+    let value = headers.get("x-amz-target").ok_or("The header X-Amz-Target is missing.")?;
+    let text = value.to_str().map_err(|_| "The header X-Amz-Target is not a text.")?;
+    let (service, operation) = text.split_once('.').ok_or("The header X-Amz-Target names no operation.")?;
+    Ok(Target { service: service.to_owned(), operation: operation.to_owned() })
 }
 
 fn refuse(format: Format, code: &'static str, status: StatusCode, message: &str) -> Response<Full<Bytes>> {
-    let mut response = respond(
-        format,
-        status,
-        format.encode(&json!({ "__type": code, "message": message })),
-    );
-    response
-        .headers_mut()
-        .insert("x-amzn-errortype", HeaderValue::from_static(code));
+    let mut response = respond(format, status, format.encode(&json!({ "__type": code, "message": message })));
+    response.headers_mut().insert("x-amzn-errortype", HeaderValue::from_static(code));
     response
 }
 
@@ -254,10 +202,7 @@ fn respond(format: Format, status: StatusCode, body: Vec<u8>) -> Response<Full<B
 fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from_static(body.as_bytes())));
     *response.status_mut() = status;
-    response.headers_mut().insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }
 

@@ -91,9 +91,8 @@ fn to_cbor(member: Option<&str>, value: &Value) -> Cbor {
         },
         (_, Value::Array(items)) => Cbor::Array(items.iter().map(|item| to_cbor(None, item)).collect()),
         (_, Value::Object(members)) => {
-            let pairs = members
-                .iter()
-                .map(|(key, value)| (Cbor::Text(key.clone()), to_cbor(Some(key), value)));
+            let pairs =
+                members.iter().map(|(key, value)| (Cbor::Text(key.clone()), to_cbor(Some(key), value)));
             Cbor::Map(pairs.collect())
         }
     }
@@ -120,23 +119,15 @@ mod tests {
                 Cbor::Tag(1, Box::new(Cbor::Integer(1_770_000_000_500i64.into()))),
             ),
         ]);
-        assert_eq!(
-            decode(&written(&request)),
-            Ok(json!({"Data": "aGk=", "Timestamp": 1_770_000_000.5}))
-        );
+        assert_eq!(decode(&written(&request)), Ok(json!({"Data": "aGk=", "Timestamp": 1_770_000_000.5})));
     }
 
     #[test]
     fn answers_have_byte_strings_and_milliseconds() {
         let answer =
             json!({"Records": [{"Data": "aGk=", "ApproximateArrivalTimestamp": 1_770_000_000.5}], "N": 7});
-        let Ok(Cbor::Map(members)) = ciborium::from_reader(&*encode(&answer)) else {
-            panic!("a map")
-        };
-        let records = members
-            .iter()
-            .find(|(key, _)| key == &Cbor::Text("Records".into()))
-            .unwrap();
+        let Ok(Cbor::Map(members)) = ciborium::from_reader(&*encode(&answer)) else { panic!("a map") };
+        let records = members.iter().find(|(key, _)| key == &Cbor::Text("Records".into())).unwrap();
         let expected = Cbor::Array(vec![Cbor::Map(vec![
             (
                 Cbor::Text("ApproximateArrivalTimestamp".into()),

@@ -80,10 +80,7 @@ impl Hosts {
         local(name)
             || name.rsplit_once('.').is_some_and(|(_, last)| local(last))
             || name.parse::<IpAddr>().is_ok()
-            || self
-                .more
-                .iter()
-                .any(|more| more == ANY || more.eq_ignore_ascii_case(name))
+            || self.more.iter().any(|more| more == ANY || more.eq_ignore_ascii_case(name))
     }
 }
 
@@ -184,16 +181,9 @@ mod tests {
         ] {
             assert_eq!(check(&[], "/", &[("host", host)]), Some(421), "{host}");
         }
-        assert_eq!(
-            check(&["*"], "/", &[("host", "localhost:1@evil.example")]),
-            Some(421),
-            "no name at all"
-        );
+        assert_eq!(check(&["*"], "/", &[("host", "localhost:1@evil.example")]), Some(421), "no name at all");
         assert_eq!(check(&[], "http://evil.example/", &[]), Some(421));
-        assert_eq!(
-            check(&[], "/", &[("host", "localhost"), ("host", "evil.example")]),
-            Some(421)
-        );
+        assert_eq!(check(&[], "/", &[("host", "localhost"), ("host", "evil.example")]), Some(421));
         let named = ["host.docker.internal", "leasehold"];
         assert_eq!(check(&named, "/", &[("host", "Host.Docker.Internal:4567")]), None);
         assert_eq!(check(&named, "/", &[("host", "leasehold:4567")]), None);
@@ -204,11 +194,7 @@ mod tests {
     #[test]
     fn pages_of_others_are_forbidden() {
         let host = ("host", "localhost:4567");
-        for origin in [
-            "http://localhost:3000",
-            "http://127.0.0.1",
-            "https://app.localhost",
-        ] {
+        for origin in ["http://localhost:3000", "http://127.0.0.1", "https://app.localhost"] {
             assert_eq!(check(&[], "/", &[host, ("origin", origin)]), None, "{origin}");
         }
         for origin in [
@@ -220,11 +206,7 @@ mod tests {
             "http://localhost@evil.example",
             "http://localhost/evil.example",
         ] {
-            assert_eq!(
-                check(&[], "/", &[host, ("origin", origin)]),
-                Some(403),
-                "{origin}"
-            );
+            assert_eq!(check(&[], "/", &[host, ("origin", origin)]), Some(403), "{origin}");
         }
     }
 
@@ -239,9 +221,6 @@ mod tests {
         let message = said(b"a\xc2\x9bb:1");
         assert!(message.ends_with("found a\u{fffd}b:1."), "{message}");
         let message = said(b"named:1");
-        assert!(
-            message.ends_with("start it with --allow-host named."),
-            "{message}"
-        );
+        assert!(message.ends_with("start it with --allow-host named."), "{message}");
     }
 }

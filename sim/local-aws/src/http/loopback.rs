@@ -20,9 +20,7 @@ pub struct Loopback {
 
 impl fmt::Debug for Loopback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Loopback")
-            .field("endpoint", &self.endpoint)
-            .finish_non_exhaustive()
+        f.debug_struct("Loopback").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
 }
 
@@ -40,12 +38,7 @@ impl Loopback {
             // An error tells that the other end was dropped, which means the same.
             let _ = stopped.await;
         }));
-        Ok(Self {
-            endpoint,
-            aws,
-            stop,
-            server,
-        })
+        Ok(Self { endpoint, aws, stop, server })
     }
 
     /// Where it listens, such as `http://127.0.0.1:40123`.

@@ -135,11 +135,7 @@ pub struct SharedAws {
 impl SharedAws {
     /// Shares services that go by this clock.
     pub fn new(aws: LocalAws, clock: Clock) -> Self {
-        SharedAws {
-            home: Arc::new(Mutex::new(aws)),
-            others: Arc::default(),
-            clock,
-        }
+        SharedAws { home: Arc::new(Mutex::new(aws)), others: Arc::default(), clock }
     }
 
     /// The services of the region in the options, for looking and meddling; requests wait meanwhile.

@@ -43,16 +43,9 @@ impl Connections {
         let mut state = held(&self.0);
         state.clock += 1;
         let id = state.clock;
-        let open = Open {
-            last: id,
-            busy: 0,
-            task: None,
-        };
+        let open = Open { last: id, busy: 0, task: None };
         state.open.insert(id, open);
-        Entry {
-            all: self.clone(),
-            id,
-        }
+        Entry { all: self.clone(), id }
     }
 
     /// How many there are.
@@ -115,9 +108,7 @@ impl Drop for Entry {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0
-            .all
-            .happened(self.0.id, |busy| *busy = busy.saturating_sub(1));
+        self.0.all.happened(self.0.id, |busy| *busy = busy.saturating_sub(1));
     }
 }
 
@@ -134,11 +125,7 @@ mod tests {
         let ids = || held(&all.0).open.keys().copied().collect::<Vec<_>>();
         let id = |n: usize| entries[n].id();
         assert!(all.close_silent());
-        assert_eq!(
-            ids(),
-            [id(0), id(1), id(3)],
-            "the third had never asked for anything"
-        );
+        assert_eq!(ids(), [id(0), id(1), id(3)], "the third had never asked for anything");
         assert!(all.close_silent() && all.close_silent());
         assert_eq!((ids(), all.count()), (vec![id(0)], 1));
         assert!(!all.close_silent(), "a request is under way");

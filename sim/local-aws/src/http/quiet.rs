@@ -19,17 +19,12 @@ pub(super) struct Quiet {
 
 impl Quiet {
     pub(super) fn new(socket: TcpStream, patience: Duration) -> Self {
-        Self {
-            socket,
-            patience,
-            until: Box::pin(sleep(patience)),
-        }
+        Self { socket, patience, until: Box::pin(sleep(patience)) }
     }
 
     /// What an operation gives, or the end of the patience.
     fn watch<T>(
-        &mut self,
-        cx: &mut Context<'_>,
+        &mut self, cx: &mut Context<'_>,
         poll: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if let done @ Poll::Ready(_) = poll(Pin::new(&mut self.socket), cx) {
@@ -43,9 +38,7 @@ impl Quiet {
 
 impl AsyncRead for Quiet {
     fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
+        mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         self.watch(cx, |socket, cx| socket.poll_read(cx, buf))
     }
@@ -57,9 +50,7 @@ impl AsyncWrite for Quiet {
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[IoSlice<'_>],
+        mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.watch(cx, |socket, cx| socket.poll_write_vectored(cx, bytes))
     }

@@ -8,10 +8,7 @@ const LONGEST: usize = 32;
 /// Whether a text can be the name of a region, such as `eu-west-1`: small letters, digits and single hyphens between them.
 pub fn is_region(text: &str) -> bool {
     let word = |word: &str| {
-        !word.is_empty()
-            && word
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
     };
     text.len() <= LONGEST && text.split('-').all(word)
 }
@@ -48,22 +45,14 @@ mod tests {
                 "AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host;x-amz-date, Signature=00"
             ))
         };
-        assert_eq!(
-            signed("AKID/20250131/eu-west-1/kinesis/aws4_request").as_deref(),
-            Some("eu-west-1")
-        );
+        assert_eq!(signed("AKID/20250131/eu-west-1/kinesis/aws4_request").as_deref(), Some("eu-west-1"));
         assert_eq!(
             signed("a/b/20250131/us-gov-west-1/dynamodb/aws4_request").as_deref(),
             Some("us-gov-west-1")
         );
         let bare = "AWS4-HMAC-SHA256 SignedHeaders=host,Credential=k/20250131/local/kinesis/aws4_request,Signature=0";
         assert_eq!(region(bare).as_deref(), Some("local"));
-        for other in [
-            "AKID",
-            "AKID/x",
-            "AKID/20250131//kinesis/aws4_request",
-            "k/d/EU:1/s/aws4_request",
-        ] {
+        for other in ["AKID", "AKID/x", "AKID/20250131//kinesis/aws4_request", "k/d/EU:1/s/aws4_request"] {
             assert_eq!(signed(other), None, "{other}");
         }
         assert_eq!(region("Bearer token"), None);

@@ -34,11 +34,7 @@ pub(super) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            patience: Duration::from_secs(30),
-            silence: Duration::from_secs(60),
-            connections: 1_000,
-        }
+        Self { patience: Duration::from_secs(30), silence: Duration::from_secs(60), connections: 1_000 }
     }
 }
 
@@ -54,25 +50,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// may be open; for a further one, the one without a request that was silent for the longest time is closed. So it is when the system
 /// gives the process no further socket.
 pub async fn serve(
-    listener: TcpListener,
-    aws: SharedAws,
-    shutdown: impl Future<Output = ()>,
+    listener: TcpListener, aws: SharedAws, shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     serve_with(Limits::default(), listener, aws, shutdown).await
 }
 
 /// The same with other limits for clients that stall.
 pub(super) async fn serve_with(
-    limits: Limits,
-    listener: TcpListener,
-    aws: SharedAws,
-    shutdown: impl Future<Output = ()>,
+    limits: Limits, listener: TcpListener, aws: SharedAws, shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.patience);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.patience);
     builder.http2().timer(TokioTimer::new());
     let graceful = GracefulShutdown::new();
     let hosts = Arc::new(Hosts::new(&aws.lock().options.allow_hosts));
@@ -109,9 +97,8 @@ pub(super) async fn serve_with(
                 Ok::<_, Infallible>(answer)
             }
         });
-        let connection = builder
-            .serve_connection(TokioIo::new(Quiet::new(socket, limits.silence)), service)
-            .into_owned();
+        let connection =
+            builder.serve_connection(TokioIo::new(Quiet::new(socket, limits.silence)), service).into_owned();
         let connection = graceful.watch(connection);
         // A connection that breaks concerns its client only.
         let task = connections.spawn(async move { connection.await.ok() });

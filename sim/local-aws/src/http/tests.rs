@@ -58,10 +58,7 @@ impl Server {
         (kinesis.create_ms, kinesis.update_ms, kinesis.delete_ms) = (0, 0, 0);
         (dynamo.create_ms, dynamo.delete_ms) = (0, 0);
         kinesis.limits = false;
-        let aws = SharedAws::new(
-            LocalAws::new(options),
-            Arc::new(move || clock.load(Ordering::SeqCst)),
-        );
+        let aws = SharedAws::new(LocalAws::new(options), Arc::new(move || clock.load(Ordering::SeqCst)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -69,13 +66,7 @@ impl Server {
             let _ = stopped.await;
         };
         let task = tokio::spawn(serve_with(limits, listener, aws.clone(), shutdown));
-        Server {
-            address,
-            now,
-            aws,
-            stop: Some(stop),
-            task,
-        }
+        Server { address, now, aws, stop: Some(stop), task }
     }
 
     /// Sends bytes as they are on a connection of their own, and reads to its end.
@@ -84,24 +75,11 @@ impl Server {
         socket.write_all(request).await.unwrap();
         let mut answer = Vec::new();
         // A connection that the server resets has said all it will say.
-        let _ = tokio::time::timeout(Duration::from_secs(10), socket.read_to_end(&mut answer))
-            .await
-            .unwrap();
-        let split = answer
-            .windows(4)
-            .position(|window| window == b"\r\n\r\n")
-            .unwrap_or(answer.len());
+        let _ = tokio::time::timeout(Duration::from_secs(10), socket.read_to_end(&mut answer)).await.unwrap();
+        let split = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(answer.len());
         let head = String::from_utf8_lossy(&answer[..split]).into_owned();
-        let status = head
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok())
-            .unwrap_or(0);
-        Reply {
-            status,
-            head,
-            body: answer.get(split + 4..).unwrap_or_default().to_vec(),
-        }
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Reply { status, head, body: answer.get(split + 4..).unwrap_or_default().to_vec() }
     }
 
     async fn post(&self, content_type: &str, target: &str, body: &[u8]) -> Reply {
@@ -117,55 +95,34 @@ impl Server {
 
     async fn call(&self, operation: &str, body: Value) -> Reply {
         let target = format!("Kinesis_20131202.{operation}");
-        self.post("application/x-amz-json-1.1", &target, body.to_string().as_bytes())
-            .await
+        self.post("application/x-amz-json-1.1", &target, body.to_string().as_bytes()).await
     }
 
     async fn stop(mut self) {
         let _ = self.stop.take().unwrap().send(());
-        tokio::time::timeout(Duration::from_secs(10), self.task)
-            .await
-            .unwrap()
-            .unwrap()
-            .unwrap();
+        tokio::time::timeout(Duration::from_secs(10), self.task).await.unwrap().unwrap().unwrap();
     }
 }
 
 #[tokio::test]
 async fn a_stream_is_created_written_and_read() {
     let server = Server::start().await;
-    let created = server
-        .call("CreateStream", json!({"StreamName": "s", "ShardCount": 1}))
-        .await;
+    let created = server.call("CreateStream", json!({"StreamName": "s", "ShardCount": 1})).await;
     assert_eq!((created.status, &created.body[..]), (200, &b""[..]));
-    let put = server
-        .call(
-            "PutRecord",
-            json!({"StreamName": "s", "PartitionKey": "k", "Data": "aGk="}),
-        )
-        .await;
+    let put = server.call("PutRecord", json!({"StreamName": "s", "PartitionKey": "k", "Data": "aGk="})).await;
     assert_eq!(put.json()["ShardId"], "shardId-000000000000");
     assert_eq!(put.header("content-type"), Some("application/x-amz-json-1.1"));
-    assert_eq!(
-        put.header("x-amz-crc32"),
-        Some(&*crc32fast::hash(&put.body).to_string())
-    );
+    assert_eq!(put.header("x-amz-crc32"), Some(&*crc32fast::hash(&put.body).to_string()));
     assert_ne!(put.header("x-amzn-requestid"), created.header("x-amzn-requestid"));
     let ask =
         json!({"StreamName": "s", "ShardId": "shardId-000000000000", "ShardIteratorType": "TRIM_HORIZON"});
     let iterator = server.call("GetShardIterator", ask).await.json();
     let read = json!({"ShardIterator": iterator["ShardIterator"]});
-    assert_eq!(
-        server.call("GetRecords", read.clone()).await.json()["Records"][0]["Data"],
-        "aGk="
-    );
+    assert_eq!(server.call("GetRecords", read.clone()).await.json()["Records"][0]["Data"], "aGk=");
     assert!(server.aws.lock().kinesis.stream("s").is_some());
     server.now.fetch_add(300_001, Ordering::SeqCst);
     let expired = server.call("GetRecords", read).await;
-    assert_eq!(
-        (expired.status, expired.header("x-amzn-errortype")),
-        (400, Some("ExpiredIteratorException"))
-    );
+    assert_eq!((expired.status, expired.header("x-amzn-errortype")), (400, Some("ExpiredIteratorException")));
     assert_eq!(expired.json()["__type"], "ExpiredIteratorException");
     server.stop().await;
 }
@@ -174,43 +131,23 @@ async fn a_stream_is_created_written_and_read() {
 async fn cbor_is_answered_in_cbor() {
     use ciborium::Value as Cbor;
     let server = Server::start().await;
-    server
-        .call("CreateStream", json!({"StreamName": "s", "ShardCount": 1}))
-        .await;
+    server.call("CreateStream", json!({"StreamName": "s", "ShardCount": 1})).await;
     let text = |text: &str| Cbor::Text(text.into());
     let send = async |operation: &str, members: Vec<(&str, Cbor)>| {
         let mut body = Vec::new();
-        let map = members
-            .into_iter()
-            .map(|(key, value)| (text(key), value))
-            .collect();
+        let map = members.into_iter().map(|(key, value)| (text(key), value)).collect();
         ciborium::into_writer(&Cbor::Map(map), &mut body).unwrap();
-        let reply = server
-            .post(
-                "application/x-amz-cbor-1.1",
-                &format!("Kinesis_20131202.{operation}"),
-                &body,
-            )
-            .await;
+        let reply =
+            server.post("application/x-amz-cbor-1.1", &format!("Kinesis_20131202.{operation}"), &body).await;
         assert_eq!(reply.header("content-type"), Some("application/x-amz-cbor-1.1"));
-        let Cbor::Map(members) = ciborium::from_reader(&*reply.body).unwrap() else {
-            panic!("not a map")
-        };
+        let Cbor::Map(members) = ciborium::from_reader(&*reply.body).unwrap() else { panic!("not a map") };
         (reply.status, members)
     };
     let member = |members: &[(Cbor, Cbor)], name: &str| {
-        members
-            .iter()
-            .find(|(key, _)| key == &text(name))
-            .map(|(_, value)| value.clone())
-            .unwrap()
+        members.iter().find(|(key, _)| key == &text(name)).map(|(_, value)| value.clone()).unwrap()
     };
     let data = Cbor::Bytes(vec![0, 255, 1]);
-    let put = vec![
-        ("StreamName", text("s")),
-        ("PartitionKey", text("k")),
-        ("Data", data.clone()),
-    ];
+    let put = vec![("StreamName", text("s")), ("PartitionKey", text("k")), ("Data", data.clone())];
     assert_eq!(send("PutRecord", put).await.0, 200);
     let time = Cbor::Tag(1, Box::new(Cbor::Integer((T0 - 1).into())));
     let ask = vec![
@@ -220,25 +157,14 @@ async fn cbor_is_answered_in_cbor() {
         ("Timestamp", time),
     ];
     let (_, iterator) = send("GetShardIterator", ask).await;
-    let (_, page) = send(
-        "GetRecords",
-        vec![("ShardIterator", member(&iterator, "ShardIterator"))],
-    )
-    .await;
-    let Cbor::Array(records) = member(&page, "Records") else {
-        panic!("not a list")
-    };
-    let Cbor::Map(record) = &records[0] else {
-        panic!("not a map")
-    };
+    let (_, page) = send("GetRecords", vec![("ShardIterator", member(&iterator, "ShardIterator"))]).await;
+    let Cbor::Array(records) = member(&page, "Records") else { panic!("not a list") };
+    let Cbor::Map(record) = &records[0] else { panic!("not a map") };
     assert_eq!(member(record, "Data"), data);
     let arrival = Cbor::Tag(1, Box::new(Cbor::Integer(T0.into())));
     assert_eq!(member(record, "ApproximateArrivalTimestamp"), arrival);
     let (status, error) = send("DeleteStream", vec![("StreamName", text("t"))]).await;
-    assert_eq!(
-        (status, member(&error, "__type")),
-        (400, text("ResourceNotFoundException"))
-    );
+    assert_eq!((status, member(&error, "__type")), (400, text("ResourceNotFoundException")));
     server.stop().await;
 }
 
@@ -247,9 +173,7 @@ async fn both_services_are_on_one_port() {
     let server = Server::start().await;
     let dynamo = async |operation: &str, body: Value| {
         let target = format!("DynamoDB_20120810.{operation}");
-        server
-            .post("application/x-amz-json-1.0", &target, body.to_string().as_bytes())
-            .await
+        server.post("application/x-amz-json-1.0", &target, body.to_string().as_bytes()).await
     };
     let create = json!({
         "TableName": "table",
@@ -265,22 +189,14 @@ async fn both_services_are_on_one_port() {
     let got = dynamo("GetItem", key.clone()).await;
     assert_eq!(got.json()["Item"]["Data"], json!({"B": "aGk="}));
     assert_eq!(got.header("content-type"), Some("application/x-amz-json-1.0"));
-    assert_eq!(
-        got.header("x-amz-crc32"),
-        Some(&*crc32fast::hash(&got.body).to_string())
-    );
+    assert_eq!(got.header("x-amz-crc32"), Some(&*crc32fast::hash(&got.body).to_string()));
     let mut once = item;
     once["ConditionExpression"] = json!("attribute_not_exists(k)");
     let refused = dynamo("PutItem", once).await;
-    assert_eq!(
-        refused.header("x-amzn-errortype"),
-        Some("ConditionalCheckFailedException")
-    );
+    assert_eq!(refused.header("x-amzn-errortype"), Some("ConditionalCheckFailedException"));
     let kind = refused.json()["__type"].as_str().unwrap().to_owned();
     assert!(kind.ends_with("#ConditionalCheckFailedException"), "{kind}");
-    let cbor = server
-        .post("application/x-amz-cbor-1.1", "DynamoDB_20120810.GetItem", b"\xa0")
-        .await;
+    let cbor = server.post("application/x-amz-cbor-1.1", "DynamoDB_20120810.GetItem", b"\xa0").await;
     assert_eq!(cbor.header("x-amzn-errortype"), Some("UnknownOperationException"));
     server.stop().await;
 }
@@ -294,29 +210,11 @@ async fn what_is_not_a_request_of_a_service_is_refused_in_its_terms() {
         (json, list, "{", 400, "SerializationException"),
         (json, list, "[]", 400, "SerializationException"),
         (json, list, "\u{0}", 400, "SerializationException"),
-        (
-            json,
-            "Kinesis_20131202.Nonsense",
-            "{}",
-            400,
-            "UnknownOperationException",
-        ),
+        (json, "Kinesis_20131202.Nonsense", "{}", 400, "UnknownOperationException"),
         (json, "Kinesis_20131202", "{}", 400, "UnknownOperationException"),
-        (
-            json,
-            "Other_1.ListStreams",
-            "{}",
-            400,
-            "UnknownOperationException",
-        ),
+        (json, "Other_1.ListStreams", "{}", 400, "UnknownOperationException"),
         ("text/plain", list, "{}", 404, "UnknownOperationException"),
-        (
-            "application/x-amz-cbor-1.1",
-            list,
-            "\u{7f}",
-            400,
-            "SerializationException",
-        ),
+        ("application/x-amz-cbor-1.1", list, "\u{7f}", 400, "SerializationException"),
     ] {
         let reply = server.post(content_type, target, body.as_bytes()).await;
         assert_eq!(
@@ -332,13 +230,8 @@ async fn what_is_not_a_request_of_a_service_is_refused_in_its_terms() {
         .await;
     assert_eq!(missing.status, 400);
     assert_eq!(missing.json()["message"], "The header X-Amz-Target is missing.");
-    let empty = server
-        .post("application/x-amz-json-1.0; charset=utf-8", list, b"")
-        .await;
-    assert_eq!(
-        (empty.status, empty.header("content-type")),
-        (200, Some("application/x-amz-json-1.0"))
-    );
+    let empty = server.post("application/x-amz-json-1.0; charset=utf-8", list, b"").await;
+    assert_eq!((empty.status, empty.header("content-type")), (200, Some("application/x-amz-json-1.0")));
     server.stop().await;
 }
 
@@ -362,16 +255,10 @@ async fn refusals_show_nothing_of_the_parser() {
             "is not base64 with padding",
         ),
         (cbor, b"\x7f", "cannot be read as CBOR"),
-        (
-            cbor,
-            b"\xa1\x01\x01",
-            "The key of a map in the request's body is not a text.",
-        ),
+        (cbor, b"\xa1\x01\x01", "The key of a map in the request's body is not a text."),
     ];
     for (content_type, body, expected) in bodies {
-        let reply = server
-            .post(content_type, "Kinesis_20131202.PutRecord", body)
-            .await;
+        let reply = server.post(content_type, "Kinesis_20131202.PutRecord", body).await;
         let code = reply.header("x-amzn-errortype");
         assert_eq!((reply.status, code), (400, Some("SerializationException")));
         let message = match content_type == json {
@@ -388,10 +275,7 @@ async fn refusals_show_nothing_of_the_parser() {
 
 #[tokio::test]
 async fn a_body_that_stalls_is_refused_and_a_slow_one_is_not() {
-    let limits = Limits {
-        patience: Duration::from_secs(3),
-        ..Limits::default()
-    };
+    let limits = Limits { patience: Duration::from_secs(3), ..Limits::default() };
     let server = Server::start_with(LocalOptions::default(), limits).await;
     let head = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-amz-json-1.1\r\n\
         x-amz-target: Kinesis_20131202.ListStreams\r\ncontent-length: 6\r\n";
@@ -400,10 +284,7 @@ async fn a_body_that_stalls_is_refused_and_a_slow_one_is_not() {
     let closing = format!("{head}connection: close\r\n\r\n");
     slow.write_all(closing.as_bytes()).await.unwrap();
     // It asks for a connection that stays.
-    stalled
-        .write_all(format!("{head}\r\n{{").as_bytes())
-        .await
-        .unwrap();
+    stalled.write_all(format!("{head}\r\n{{").as_bytes()).await.unwrap();
     for byte in ["{", " ", " ", " ", " ", "}"] {
         tokio::time::sleep(Duration::from_millis(700)).await;
         slow.write_all(byte.as_bytes()).await.unwrap();
@@ -420,10 +301,7 @@ async fn a_body_that_stalls_is_refused_and_a_slow_one_is_not() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let answer = read(&mut stalled).await;
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
-    assert!(
-        answer.contains("Nothing of the request's body was received for 3 seconds."),
-        "{answer}"
-    );
+    assert!(answer.contains("Nothing of the request's body was received for 3 seconds."), "{answer}");
     server.stop().await;
 }
 
@@ -465,28 +343,13 @@ async fn each_region_that_requests_are_signed_for_has_streams_and_tables_of_its_
     signed(&server, eu, "Kinesis_20131202.CreateStream", stream.clone()).await;
     signed(&server, eu, "DynamoDB_20120810.CreateTable", table).await;
     let name = json!({"StreamName": "s"});
-    let shown = signed(
-        &server,
-        eu,
-        "Kinesis_20131202.DescribeStreamSummary",
-        name.clone(),
-    )
-    .await;
+    let shown = signed(&server, eu, "Kinesis_20131202.DescribeStreamSummary", name.clone()).await;
     assert_eq!(
         shown["StreamDescriptionSummary"]["StreamARN"],
         "arn:aws:kinesis:eu-west-1:123456789012:stream/s"
     );
-    let shown = signed(
-        &server,
-        eu,
-        "DynamoDB_20120810.DescribeTable",
-        json!({"TableName": "tab"}),
-    )
-    .await;
-    assert_eq!(
-        shown["Table"]["TableArn"],
-        "arn:aws:dynamodb:eu-west-1:123456789012:table/tab"
-    );
+    let shown = signed(&server, eu, "DynamoDB_20120810.DescribeTable", json!({"TableName": "tab"})).await;
+    assert_eq!(shown["Table"]["TableArn"], "arn:aws:dynamodb:eu-west-1:123456789012:table/tab");
     // Those who say nothing, or nothing that is a region, mean the first.
     for region in [None, Some("us-east-1"), Some("No Region")] {
         let list = signed(&server, region, "Kinesis_20131202.ListStreams", json!({})).await;
@@ -495,13 +358,7 @@ async fn each_region_that_requests_are_signed_for_has_streams_and_tables_of_its_
         assert_eq!(list["TableNames"], json!([]), "{region:?}");
     }
     signed(&server, None, "Kinesis_20131202.CreateStream", stream).await;
-    let shown = signed(
-        &server,
-        Some("us-east-1"),
-        "Kinesis_20131202.DescribeStreamSummary",
-        name,
-    )
-    .await;
+    let shown = signed(&server, Some("us-east-1"), "Kinesis_20131202.DescribeStreamSummary", name).await;
     assert_eq!(
         shown["StreamDescriptionSummary"]["StreamARN"],
         "arn:aws:kinesis:us-east-1:123456789012:stream/s"
@@ -511,20 +368,11 @@ async fn each_region_that_requests_are_signed_for_has_streams_and_tables_of_its_
 
 #[tokio::test]
 async fn one_region_may_be_all_there_is() {
-    let mut options = LocalOptions {
-        one_region: true,
-        ..LocalOptions::default()
-    };
+    let mut options = LocalOptions { one_region: true, ..LocalOptions::default() };
     options.kinesis.region = "eu-north-1".into();
     let server = Server::start_with(options, Limits::default()).await;
     let stream = json!({"StreamName": "s", "ShardCount": 1});
-    signed(
-        &server,
-        Some("us-east-1"),
-        "Kinesis_20131202.CreateStream",
-        stream,
-    )
-    .await;
+    signed(&server, Some("us-east-1"), "Kinesis_20131202.CreateStream", stream).await;
     for region in [None, Some("ap-southeast-1")] {
         let name = json!({"StreamName": "s"});
         let shown = signed(&server, region, "Kinesis_20131202.DescribeStreamSummary", name).await;
@@ -537,16 +385,12 @@ async fn one_region_may_be_all_there_is() {
 #[tokio::test]
 async fn it_says_that_it_is_there() {
     let server = Server::start().await;
-    let health = server
-        .raw(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        .await;
+    let health = server.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     assert_eq!(
         (health.status, &health.body[..]),
         (200, &b"leasehold local: Kinesis and DynamoDB are ready\n"[..])
     );
-    let other = server
-        .raw(b"DELETE / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-        .await;
+    let other = server.raw(b"DELETE / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
     assert_eq!(other.status, 405);
     server.stop().await;
 }
@@ -568,9 +412,7 @@ async fn garbage_does_not_hurt() {
         let _ = socket.write_all(request).await;
         let _ = socket.shutdown().await;
         let mut answer = Vec::new();
-        let _ = tokio::time::timeout(Duration::from_secs(10), socket.read_to_end(&mut answer))
-            .await
-            .unwrap();
+        let _ = tokio::time::timeout(Duration::from_secs(10), socket.read_to_end(&mut answer)).await.unwrap();
     }
     // A client that leaves in the middle of a body.
     let mut socket = TcpStream::connect(server.address).await.unwrap();
@@ -609,9 +451,8 @@ async fn http2_with_prior_knowledge_carries_many_requests() {
     use hyper_util::rt::{TokioExecutor, TokioIo};
     let server = Server::start().await;
     let socket = TokioIo::new(TcpStream::connect(server.address).await.unwrap());
-    let (client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), socket)
-        .await
-        .unwrap();
+    let (client, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), socket).await.unwrap();
     let driver = tokio::spawn(connection);
     let mut calls = tokio::task::JoinSet::new();
     for i in 0..50 {

@@ -56,12 +56,6 @@ impl Default for KinesisConfig {
 impl KinesisConfig {
     /// Without throughput and rate limits, and with every transition immediate.
     pub fn instant() -> Self {
-        KinesisConfig {
-            create_ms: 0,
-            update_ms: 0,
-            delete_ms: 0,
-            limits: false,
-            ..Self::default()
-        }
+        KinesisConfig { create_ms: 0, update_ms: 0, delete_ms: 0, limits: false, ..Self::default() }
     }
 }

@@ -69,11 +69,7 @@ const PAGE: u32 = 100;
 impl Kinesis {
     /// `RegisterStreamConsumer`.
     pub fn register_consumer(
-        &mut self,
-        now_ms: i64,
-        stream_arn: &str,
-        name: &str,
-        tags: BTreeMap<String, String>,
+        &mut self, now_ms: i64, stream_arn: &str, name: &str, tags: BTreeMap<String, String>,
     ) -> ApiResult<ConsumerSummary> {
         let create_ms = self.config().create_ms;
         let id = self.find(now_ms, StreamRef::Arn(stream_arn))?;
@@ -96,12 +92,7 @@ impl Kinesis {
         }
         super::tags::check(&tags, 0)?;
         let until_ms = now_ms.saturating_add(create_ms);
-        let consumer = Consumer {
-            status: ConsumerStatus::Creating,
-            until_ms,
-            created_ms: now_ms,
-            tags,
-        };
+        let consumer = Consumer { status: ConsumerStatus::Creating, until_ms, created_ms: now_ms, tags };
         let summary = stream.consumer_summary(name, &consumer);
         stream.consumers.insert(name.to_owned(), consumer);
         Ok(summary)
@@ -109,24 +100,16 @@ impl Kinesis {
 
     /// `DescribeStreamConsumer`: by its own ARN, or by its name and the stream's ARN.
     pub fn describe_consumer(
-        &mut self,
-        now_ms: i64,
-        arn: Option<&str>,
-        by_name: Option<(&str, &str)>,
+        &mut self, now_ms: i64, arn: Option<&str>, by_name: Option<(&str, &str)>,
     ) -> ApiResult<ConsumerSummary> {
         let (id, name) = self.find_consumer(now_ms, arn, by_name)?;
         let stream = self.stream_by_id(id)?;
-        stream
-            .consumer(&name)
-            .map(|consumer| stream.consumer_summary(&name, consumer))
+        stream.consumer(&name).map(|consumer| stream.consumer_summary(&name, consumer))
     }
 
     /// `DeregisterStreamConsumer`.
     pub fn deregister_consumer(
-        &mut self,
-        now_ms: i64,
-        arn: Option<&str>,
-        by_name: Option<(&str, &str)>,
+        &mut self, now_ms: i64, arn: Option<&str>, by_name: Option<(&str, &str)>,
     ) -> ApiResult<()> {
         let delete_ms = self.config().delete_ms;
         let (id, name) = self.find_consumer(now_ms, arn, by_name)?;
@@ -143,11 +126,7 @@ impl Kinesis {
 
     /// `ListStreamConsumers`.
     pub fn list_consumers(
-        &mut self,
-        now_ms: i64,
-        stream_arn: &str,
-        next_token: Option<&str>,
-        max_results: Option<u32>,
+        &mut self, now_ms: i64, stream_arn: &str, next_token: Option<&str>, max_results: Option<u32>,
     ) -> ApiResult<ConsumerPage> {
         let expiry_ms = self.config().token_expiry_ms;
         let id = self.find(now_ms, StreamRef::Arn(stream_arn))?;
@@ -173,38 +152,23 @@ impl Kinesis {
             }
         };
         let max = max_results.unwrap_or(PAGE).clamp(1, 10_000) as usize;
-        let mut rest = stream
-            .consumers
-            .iter()
-            .filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after));
-        let consumers: Vec<ConsumerSummary> = rest
-            .by_ref()
-            .take(max)
-            .map(|(name, consumer)| stream.consumer_summary(name, consumer))
-            .collect();
+        let mut rest =
+            stream.consumers.iter().filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after));
+        let consumers: Vec<ConsumerSummary> =
+            rest.by_ref().take(max).map(|(name, consumer)| stream.consumer_summary(name, consumer)).collect();
         let more = rest.next().is_some();
         let next_token = match consumers.last() {
-            Some(last) if more => Some(
-                Sealer::new(Kind::Consumers)
-                    .i64(now_ms)
-                    .u32(id.0)
-                    .text(&last.name)
-                    .seal(),
-            ),
+            Some(last) if more => {
+                Some(Sealer::new(Kind::Consumers).i64(now_ms).u32(id.0).text(&last.name).seal())
+            }
             _ => None,
         };
-        Ok(ConsumerPage {
-            consumers,
-            next_token,
-        })
+        Ok(ConsumerPage { consumers, next_token })
     }
 
     /// The stream and the name of an existing consumer.
     pub(crate) fn find_consumer(
-        &mut self,
-        now_ms: i64,
-        arn: Option<&str>,
-        by_name: Option<(&str, &str)>,
+        &mut self, now_ms: i64, arn: Option<&str>, by_name: Option<(&str, &str)>,
     ) -> ApiResult<(StreamId, String)> {
         let (id, name, created) = match (arn, by_name) {
             (Some(arn), _) => {
@@ -247,9 +211,7 @@ impl Stream {
     }
 
     fn consumer(&self, name: &str) -> ApiResult<&Consumer> {
-        self.consumers
-            .get(name)
-            .ok_or_else(|| self.no_such_consumer(name))
+        self.consumers.get(name).ok_or_else(|| self.no_such_consumer(name))
     }
 
     fn no_such_consumer(&self, name: &str) -> ApiError {
@@ -263,10 +225,7 @@ impl Stream {
         let stream_arn = self.arn();
         ConsumerSummary {
             name: name.to_owned(),
-            arn: format!(
-                "{stream_arn}/consumer/{name}:{}",
-                consumer.created_ms.div_euclid(1000)
-            ),
+            arn: format!("{stream_arn}/consumer/{name}:{}", consumer.created_ms.div_euclid(1000)),
             status: consumer.status,
             created_ms: consumer.created_ms,
             stream_arn,

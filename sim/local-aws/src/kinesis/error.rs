@@ -19,11 +19,7 @@ pub type ApiResult<T> = Result<T, ApiError>;
 impl ApiError {
     /// A refusal with status 400.
     pub fn client(code: &'static str, message: impl Into<String>) -> Self {
-        ApiError {
-            code,
-            http_status: 400,
-            message: message.into(),
-        }
+        ApiError { code, http_status: 400, message: message.into() }
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {

@@ -23,11 +23,7 @@ impl ShardIndex {
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        digits
-            .parse()
-            .ok()
-            .filter(|&index| index <= i32::MAX as u32)
-            .map(ShardIndex)
+        digits.parse().ok().filter(|&index| index <= i32::MAX as u32).map(ShardIndex)
     }
 }
 
@@ -82,21 +78,13 @@ impl<'a> Arn<'a> {
             None => (resource, None),
         };
         let twelve = account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit());
-        (aws && twelve && is_name(stream)).then_some(Arn {
-            region,
-            account,
-            stream,
-            consumer,
-        })
+        (aws && twelve && is_name(stream)).then_some(Arn { region, account, stream, consumer })
     }
 }
 
 /// Letters, digits, `_`, `.` and `-`, at least one.
 pub fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
 }
 
 #[cfg(test)]
@@ -108,15 +96,7 @@ mod tests {
         for text in ["shardId-000000000012", "shardId-12", "12", "shard-12"] {
             assert_eq!(ShardIndex::parse(text), Some(ShardIndex(12)), "{text}");
         }
-        for text in [
-            "",
-            "-",
-            "shardId-",
-            "shardId-x",
-            "shardId-99999999999",
-            "shardId--1",
-            "12x",
-        ] {
+        for text in ["", "-", "shardId-", "shardId-x", "shardId-99999999999", "shardId--1", "12x"] {
             assert_eq!(ShardIndex::parse(text), None, "{text}");
         }
         assert_eq!(ShardIndex(12).to_string(), "shardId-000000000012");

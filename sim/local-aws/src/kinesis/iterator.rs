@@ -41,11 +41,7 @@ const ITERATORS_PER_SECOND: u32 = 5;
 impl Kinesis {
     /// `GetShardIterator`.
     pub fn get_shard_iterator<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        shard: ShardIndex,
-        start: IteratorStart,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, shard: ShardIndex, start: IteratorStart,
     ) -> ApiResult<ShardIterator> {
         let limits = self.config().limits;
         let id = self.find(now_ms, stream.into())?;
@@ -65,12 +61,7 @@ impl Kinesis {
         {
             return Err(stream.throttled(shard));
         }
-        Ok(ShardIterator {
-            stream: id,
-            shard,
-            position,
-            issued_ms: now_ms,
-        })
+        Ok(ShardIterator { stream: id, shard, position, issued_ms: now_ms })
     }
 
     /// The iterator as the opaque text that clients pass around.
@@ -110,16 +101,7 @@ fn open(token: &str) -> Option<(ShardIterator, i64, String)> {
     let stream = StreamId(opener.u32()?);
     let shard = ShardIndex(opener.u32()?);
     let position = opener.u64()?;
-    Some((
-        ShardIterator {
-            stream,
-            shard,
-            position,
-            issued_ms,
-        },
-        created_ms,
-        opener.text()?,
-    ))
+    Some((ShardIterator { stream, shard, position, issued_ms }, created_ms, opener.text()?))
 }
 
 impl Stream {

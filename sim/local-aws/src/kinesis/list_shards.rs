@@ -84,11 +84,7 @@ impl Kinesis {
         let horizon_ms = stream.created_ms.max(stream.cutoff_ms(now_ms));
         let mut shards = Vec::new();
         let mut more_from = None;
-        for shard in stream
-            .shards()
-            .skip(cursor.from as usize)
-            .filter(|shard| !shard.is_expired())
-        {
+        for shard in stream.shards().skip(cursor.from as usize).filter(|shard| !shard.is_expired()) {
             if !cursor.filter.admits(shard, horizon_ms) {
                 continue;
             }
@@ -104,9 +100,7 @@ impl Kinesis {
 
     fn start(&mut self, now_ms: i64, request: &ListShards<'_>) -> ApiResult<Cursor> {
         let Some(stream) = request.stream else {
-            return Err(ApiError::argument(
-                "Either NextToken or StreamName should be provided.",
-            ));
+            return Err(ApiError::argument("Either NextToken or StreamName should be provided."));
         };
         let filter = request.filter.unwrap_or_default();
         if let ShardFilter::AtTimestamp(ms) | ShardFilter::FromTimestamp(ms) = filter
@@ -129,37 +123,22 @@ impl Kinesis {
         let id = self.find(now_ms, stream)?;
         let stream = self.stream_by_id(id)?;
         // Clients send whole seconds or milliseconds, as they got it.
-        if request
-            .created_ms
-            .is_some_and(|ms| ms.div_euclid(1000) != stream.created_ms.div_euclid(1000))
-        {
+        if request.created_ms.is_some_and(|ms| ms.div_euclid(1000) != stream.created_ms.div_euclid(1000)) {
             return Err(stream.not_found());
         }
-        Ok(Cursor {
-            stream: id,
-            from: after.map_or(0, |shard| shard.0.saturating_add(1)),
-            filter,
-        })
+        Ok(Cursor { stream: id, from: after.map_or(0, |shard| shard.0.saturating_add(1)), filter })
     }
 
     fn resume(&mut self, now_ms: i64, request: &ListShards<'_>, token: &str) -> ApiResult<Cursor> {
         let together = |what: &str| {
-            Err(ApiError::argument(format!(
-                "NextToken and {what} cannot be provided together."
-            )))
+            Err(ApiError::argument(format!("NextToken and {what} cannot be provided together.")))
         };
         match request {
-            ListShards {
-                stream: Some(StreamRef::Name(_) | StreamRef::Both { .. }),
-                ..
-            } => return together("StreamName"),
-            ListShards {
-                exclusive_start: Some(_),
-                ..
-            } => return together("ExclusiveStartShardId"),
-            ListShards {
-                created_ms: Some(_), ..
-            } => return together("StreamCreationTimestamp"),
+            ListShards { stream: Some(StreamRef::Name(_) | StreamRef::Both { .. }), .. } => {
+                return together("StreamName");
+            }
+            ListShards { exclusive_start: Some(_), .. } => return together("ExclusiveStartShardId"),
+            ListShards { created_ms: Some(_), .. } => return together("StreamCreationTimestamp"),
             ListShards { filter: Some(_), .. } => return together("ShardFilter"),
             _ => {}
         }
@@ -168,10 +147,7 @@ impl Kinesis {
         if now_ms.saturating_sub(issued_ms) > self.config().token_expiry_ms {
             return Err(ApiError::client(
                 "ExpiredNextTokenException",
-                format!(
-                    "NextToken expired. It is valid for {} milliseconds.",
-                    self.config().token_expiry_ms
-                ),
+                format!("NextToken expired. It is valid for {} milliseconds.", self.config().token_expiry_ms),
             ));
         }
         let id = self.find(now_ms, StreamRef::Id(cursor.stream))?;
@@ -181,9 +157,7 @@ impl Kinesis {
         if let Some(stream) = request.stream
             && self.find(now_ms, stream)? != id
         {
-            return Err(ApiError::argument(
-                "NextToken and StreamARN do not belong to the same stream.",
-            ));
+            return Err(ApiError::argument("NextToken and StreamARN do not belong to the same stream."));
         }
         Ok(cursor)
     }
@@ -214,10 +188,7 @@ impl Cursor {
             ShardFilter::AtTimestamp(ms) => (4, ms),
             ShardFilter::FromTimestamp(ms) => (5, ms),
         };
-        let sealer = Sealer::new(Kind::Shards)
-            .i64(now_ms)
-            .i64(stream.created_ms)
-            .u32(self.stream.0);
+        let sealer = Sealer::new(Kind::Shards).i64(now_ms).i64(stream.created_ms).u32(self.stream.0);
         sealer.u32(self.from).u8(kind).i64(value).seal()
     }
 

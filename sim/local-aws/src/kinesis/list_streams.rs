@@ -19,11 +19,7 @@ const PAGE: u32 = 100;
 impl Kinesis {
     /// `ListStreams`; `exclusive_start` and `next_token` exclude each other.
     pub fn list_streams(
-        &mut self,
-        now_ms: i64,
-        exclusive_start: Option<&str>,
-        next_token: Option<&str>,
-        limit: Option<u32>,
+        &mut self, now_ms: i64, exclusive_start: Option<&str>, next_token: Option<&str>, limit: Option<u32>,
     ) -> ApiResult<StreamPage> {
         self.rate(now_ms, Op::ListStreams)?;
         let after = match (exclusive_start, next_token) {
@@ -37,9 +33,8 @@ impl Kinesis {
         };
         self.advance(now_ms);
         let limit = limit.unwrap_or(PAGE).clamp(1, 10_000) as usize;
-        let mut rest = self
-            .streams()
-            .filter(|stream| after.as_deref().is_none_or(|after| stream.name() > after));
+        let mut rest =
+            self.streams().filter(|stream| after.as_deref().is_none_or(|after| stream.name() > after));
         let streams: Vec<StreamSummary> = rest.by_ref().take(limit).map(|stream| stream.summary()).collect();
         let more = rest.next().is_some();
         let next_token = match streams.last() {

@@ -40,12 +40,7 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn new() -> Self {
-        Log {
-            chunks: VecDeque::new(),
-            base: 1,
-            first: 1,
-            next: 1,
-        }
+        Log { chunks: VecDeque::new(), base: 1, first: 1, next: 1 }
     }
 
     /// The oldest position that was not trimmed; equal to `next` when nothing is left.
@@ -63,9 +58,7 @@ impl Log {
             return None;
         }
         let offset = position - self.base;
-        self.chunks
-            .get((offset / CHUNK) as usize)?
-            .get((offset % CHUNK) as usize)
+        self.chunks.get((offset / CHUNK) as usize)?.get((offset % CHUNK) as usize)
     }
 
     pub(crate) fn push(&mut self, record: StoredRecord) -> u64 {
@@ -91,10 +84,7 @@ impl Log {
 
     /// Forgets the records that arrived before `cutoff_ms`.
     pub(crate) fn trim_before(&mut self, cutoff_ms: i64) {
-        if self
-            .get(self.first)
-            .is_some_and(|oldest| oldest.arrival_ms < cutoff_ms)
-        {
+        if self.get(self.first).is_some_and(|oldest| oldest.arrival_ms < cutoff_ms) {
             self.trim_to(self.at_time(cutoff_ms));
         }
     }

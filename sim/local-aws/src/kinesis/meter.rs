@@ -13,22 +13,12 @@ const SECOND: i64 = 1000;
 
 impl Meter {
     pub(crate) const fn new() -> Self {
-        Meter {
-            began_ms: i64::MIN,
-            count: 0,
-            bytes: 0,
-            blocked_until_ms: i64::MIN,
-        }
+        Meter { began_ms: i64::MIN, count: 0, bytes: 0, blocked_until_ms: i64::MIN }
     }
 
     fn roll(&mut self, now_ms: i64) {
         if now_ms.saturating_sub(self.began_ms) >= SECOND || now_ms < self.began_ms {
-            *self = Meter {
-                began_ms: now_ms,
-                count: 0,
-                bytes: 0,
-                ..*self
-            };
+            *self = Meter { began_ms: now_ms, count: 0, bytes: 0, ..*self };
         }
     }
 
@@ -42,11 +32,7 @@ impl Meter {
 
     /// Whether one more write of `bytes` fits. One write alone always fits into an unused second.
     pub(crate) fn take_write(
-        &mut self,
-        now_ms: i64,
-        bytes: u64,
-        records_per_second: u32,
-        bytes_per_second: u64,
+        &mut self, now_ms: i64, bytes: u64, records_per_second: u32, bytes_per_second: u64,
     ) -> bool {
         self.roll(now_ms);
         let fits =

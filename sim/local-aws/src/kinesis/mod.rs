@@ -135,26 +135,17 @@ impl Kinesis {
 
     /// When the next change under way (not trimming) will complete.
     pub fn next_change_ms(&self) -> Option<i64> {
-        self.streams
-            .values()
-            .filter_map(|stream| stream.next_change_ms())
-            .min()
+        self.streams.values().filter_map(|stream| stream.next_change_ms()).min()
     }
 
     /// Ground truth: the stream of this name, as of the last operation or [`advance`](Self::advance).
     pub fn stream(&self, name: &str) -> Option<&Stream> {
-        self.names
-            .get(name)
-            .and_then(|id| self.streams.get(id))
-            .map(|stream| &**stream)
+        self.names.get(name).and_then(|id| self.streams.get(id)).map(|stream| &**stream)
     }
 
     /// Ground truth: every stream, by name.
     pub fn streams(&self) -> impl Iterator<Item = &Stream> {
-        self.names
-            .values()
-            .filter_map(|id| self.streams.get(id))
-            .map(|stream| &**stream)
+        self.names.values().filter_map(|id| self.streams.get(id)).map(|stream| &**stream)
     }
 
     /// What no client can do: trims a shard below `position` at once, read or not.
@@ -202,18 +193,13 @@ impl Kinesis {
     }
 
     fn named(&self, name: &str) -> ApiResult<StreamId> {
-        self.names
-            .get(name)
-            .copied()
-            .ok_or_else(|| stream_not_found(&self.config, name))
+        self.names.get(name).copied().ok_or_else(|| stream_not_found(&self.config, name))
     }
 
     /// The stream's name in an ARN of this account and region.
     fn name_in<'a>(&self, arn: &'a str) -> ApiResult<&'a str> {
         let Some(parts) = Arn::parse(arn) else {
-            return Err(ApiError::argument(format!(
-                "StreamARN {arn} is not a valid stream ARN."
-            )));
+            return Err(ApiError::argument(format!("StreamARN {arn} is not a valid stream ARN.")));
         };
         if parts.account != &*self.config.account_id || parts.region != &*self.config.region {
             return Err(ApiError::not_found(format!(
@@ -283,12 +269,7 @@ impl Kinesis {
     }
 
     pub(crate) fn open_provisioned_shards(&self) -> u32 {
-        let provisioned = self
-            .streams
-            .values()
-            .filter(|stream| stream.mode == StreamMode::Provisioned);
-        provisioned
-            .map(|stream| stream.open.len() as u32)
-            .fold(0, u32::saturating_add)
+        let provisioned = self.streams.values().filter(|stream| stream.mode == StreamMode::Provisioned);
+        provisioned.map(|stream| stream.open.len() as u32).fold(0, u32::saturating_add)
     }
 }

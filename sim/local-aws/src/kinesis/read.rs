@@ -60,18 +60,11 @@ const READ_BYTES_PER_SECOND: u64 = 2 << 20;
 impl Kinesis {
     /// `GetRecords`; `limit` is 1 to 10,000, and none means 10,000.
     pub fn get_records(
-        &mut self,
-        now_ms: i64,
-        iterator: &ShardIterator,
-        limit: Option<u32>,
+        &mut self, now_ms: i64, iterator: &ShardIterator, limit: Option<u32>,
     ) -> ApiResult<RecordsPage> {
         let limit = limit.unwrap_or(MOST_RECORDS);
         if !(1..=MOST_RECORDS).contains(&limit) {
-            let bound = if limit == 0 {
-                "greater than or equal to 1"
-            } else {
-                "less than or equal to 10000"
-            };
+            let bound = if limit == 0 { "greater than or equal to 1" } else { "less than or equal to 10000" };
             return Err(ApiError::validation(format!(
                 "1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: Member must have value {bound}"
             )));
@@ -118,21 +111,14 @@ impl Kinesis {
     fn needs_aging(&self, now_ms: i64, iterator: &ShardIterator) -> bool {
         self.stream_by_id(iterator.stream).is_ok_and(|stream| {
             let cutoff = stream.cutoff_ms(now_ms);
-            stream
-                .shard(iterator.shard)
-                .is_some_and(|shard| shard.ages_at(cutoff))
+            stream.shard(iterator.shard).is_some_and(|shard| shard.ages_at(cutoff))
         })
     }
 }
 
 impl Stream {
     fn page(
-        &self,
-        now_ms: i64,
-        shard: &Shard,
-        iterator: &ShardIterator,
-        limit: u32,
-        end_of_shard: EndOfShard,
+        &self, now_ms: i64, shard: &Shard, iterator: &ShardIterator, limit: u32, end_of_shard: EndOfShard,
     ) -> (RecordsPage, usize) {
         let from = iterator.position.max(shard.log.first());
         let available = shard.log.next().saturating_sub(from).min(u64::from(limit));
@@ -165,17 +151,9 @@ impl Stream {
             _ => now_ms,
         };
         let page = RecordsPage {
-            next: end.is_none().then_some(ShardIterator {
-                position: at,
-                issued_ms: now_ms,
-                ..*iterator
-            }),
+            next: end.is_none().then_some(ShardIterator { position: at, issued_ms: now_ms, ..*iterator }),
             millis_behind_latest: now_ms.saturating_sub(tip_ms).max(0),
-            child_shards: if end.is_some() {
-                self.children_of(shard)
-            } else {
-                Vec::new()
-            },
+            child_shards: if end.is_some() { self.children_of(shard) } else { Vec::new() },
             records,
         };
         (page, bytes)
@@ -200,9 +178,8 @@ struct UtcTime(i64);
 impl fmt::Display for UtcTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-        const MONTHS: [&str; 12] = [
-            "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-        ];
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
         let secs = self.0.div_euclid(1000);
         let (days, clock) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
         // Years begin in March here, so that the leap day is the last of its year; eras have 400 years.
@@ -217,10 +194,7 @@ impl fmt::Display for UtcTime {
         let year = year_of_era + era * 400 + i64::from(month < 2);
         let (weekday, name) = (DAYS[days.rem_euclid(7) as usize], MONTHS[month as usize]);
         let (hour, minute, second) = (clock / 3600, clock / 60 % 60, clock % 60);
-        write!(
-            f,
-            "{weekday} {name} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}"
-        )
+        write!(f, "{weekday} {name} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}")
     }
 }
 
@@ -230,15 +204,9 @@ mod tests {
 
     #[test]
     fn times_are_written_as_the_service_writes_them() {
-        assert_eq!(
-            UtcTime(1_421_889_722_000).to_string(),
-            "Thu Jan 22 01:22:02 UTC 2015"
-        );
+        assert_eq!(UtcTime(1_421_889_722_000).to_string(), "Thu Jan 22 01:22:02 UTC 2015");
         assert_eq!(UtcTime(0).to_string(), "Thu Jan 01 00:00:00 UTC 1970");
-        assert_eq!(
-            UtcTime(1_709_164_800_000).to_string(),
-            "Thu Feb 29 00:00:00 UTC 2024"
-        );
+        assert_eq!(UtcTime(1_709_164_800_000).to_string(), "Thu Feb 29 00:00:00 UTC 2024");
         assert_eq!(UtcTime(-1).to_string(), "Wed Dec 31 23:59:59 UTC 1969");
         for extreme in [i64::MIN, i64::MAX] {
             assert!(UtcTime(extreme).to_string().contains("UTC"));

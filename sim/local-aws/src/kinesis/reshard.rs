@@ -31,11 +31,7 @@ const DAY_MS: i64 = 86_400_000;
 impl Kinesis {
     /// `SplitShard`: `at` becomes the start of the second child.
     pub fn split_shard<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        shard: ShardIndex,
-        at: u128,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, shard: ShardIndex, at: u128,
     ) -> ApiResult<()> {
         self.rate(now_ms, Op::SplitShard)?;
         let id = self.find(now_ms, stream.into())?;
@@ -51,18 +47,13 @@ impl Kinesis {
             )));
         }
         self.require_room(1)?;
-        self.stream_mut(id)?
-            .begin(now_ms, Reshard::Step(Step::Split { shard, at }));
+        self.stream_mut(id)?.begin(now_ms, Reshard::Step(Step::Split { shard, at }));
         Ok(())
     }
 
     /// `MergeShards`: `right` has to begin where `left` ends.
     pub fn merge_shards<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        left: ShardIndex,
-        right: ShardIndex,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, left: ShardIndex, right: ShardIndex,
     ) -> ApiResult<()> {
         self.rate(now_ms, Op::MergeShards)?;
         let id = self.find(now_ms, stream.into())?;
@@ -82,10 +73,7 @@ impl Kinesis {
 
     /// `UpdateShardCount` with `UNIFORM_SCALING`.
     pub fn update_shard_count<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        target: u32,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, target: u32,
     ) -> ApiResult<ShardCountUpdate> {
         self.rate(now_ms, Op::UpdateShardCount)?;
         let limits = self.config().limits;
@@ -96,9 +84,7 @@ impl Kinesis {
         let current = stream.open.len() as u32;
         stream.check_target(current, target)?;
         if limits {
-            stream
-                .scalings_ms
-                .retain(|&at| at > now_ms.saturating_sub(DAY_MS));
+            stream.scalings_ms.retain(|&at| at > now_ms.saturating_sub(DAY_MS));
             if stream.scalings_ms.len() >= SCALINGS_PER_DAY {
                 return Err(ApiError::limit(format!(
                     "UpdateShardCount cannot be used on stream {} more than {SCALINGS_PER_DAY} times in a rolling 24-hour period.",
@@ -180,10 +166,7 @@ impl Stream {
     }
 
     fn open_shards(&self) -> Vec<Open> {
-        let ranges = self
-            .open
-            .values()
-            .filter_map(|&shard| Some((shard, self.shard(shard)?.hash_range())));
+        let ranges = self.open.values().filter_map(|&shard| Some((shard, self.shard(shard)?.hash_range())));
         ranges.map(|(shard, range)| Open { shard, range }).collect()
     }
 
@@ -204,10 +187,7 @@ impl Stream {
                 };
                 self.close_shard(at_ms, left);
                 self.close_shard(at_ms, right);
-                let whole = HashRange {
-                    start: first.start,
-                    end: second.end,
-                };
+                let whole = HashRange { start: first.start, end: second.end };
                 self.add_shard(at_ms, whole, Some(left), Some(right));
             }
         }

@@ -35,11 +35,7 @@ impl Kinesis {
     /// # Errors
     /// If there is a stream of that name, or a shard names a parent that does not stand before it or is not closed.
     pub fn restore_stream(
-        &mut self,
-        now_ms: i64,
-        name: &str,
-        created_ms: i64,
-        shards: &[ShardPast],
+        &mut self, now_ms: i64, name: &str, created_ms: i64, shards: &[ShardPast],
     ) -> ApiResult<StreamId> {
         if self.stream(name).is_some() {
             return Err(ApiError::in_use(format!("Stream {name} exists already.")));
@@ -112,17 +108,11 @@ mod tests {
     use super::*;
 
     fn past(
-        parents: [Option<u32>; 2],
-        range: (u128, u128),
-        closed_ms: Option<i64>,
-        expired: bool,
+        parents: [Option<u32>; 2], range: (u128, u128), closed_ms: Option<i64>, expired: bool,
     ) -> ShardPast {
         ShardPast {
             parents: parents.map(|parent| parent.map(ShardIndex)),
-            hash_range: HashRange {
-                start: range.0,
-                end: range.1,
-            },
+            hash_range: HashRange { start: range.0, end: range.1 },
             opened_ms: 1_000,
             closed_ms,
             expired,
@@ -148,10 +138,7 @@ mod tests {
             filter: Some(ShardFilter::FromTrimHorizon),
             ..ListShards::default()
         };
-        let listed = kinesis
-            .list_shards(9_000, &request)
-            .map(|page| page.shards)
-            .unwrap_or_default();
+        let listed = kinesis.list_shards(9_000, &request).map(|page| page.shards).unwrap_or_default();
         let ids: Vec<u32> = listed.iter().map(|info| info.shard.0).collect();
         assert_eq!(ids, [1, 2, 3], "the expired one is not listed");
         assert_eq!(listed[2].adjacent_parent, Some(ShardIndex(2)));

@@ -25,11 +25,8 @@ pub(crate) fn next_round(open: &[Open], target: u32) -> Vec<Step> {
     let splits: Vec<Step> = open
         .iter()
         .filter_map(|&Open { shard, range }| {
-            let inside: Vec<u128> = bounds
-                .range(range.start..=range.end)
-                .copied()
-                .filter(|&b| b > range.start)
-                .collect();
+            let inside: Vec<u128> =
+                bounds.range(range.start..=range.end).copied().filter(|&b| b > range.start).collect();
             inside.get(inside.len() / 2).map(|&at| Step::Split { shard, at })
         })
         .collect();
@@ -41,10 +38,7 @@ pub(crate) fn next_round(open: &[Open], target: u32) -> Vec<Step> {
     while let Some([left, right]) = open.get(at..at + 2) {
         let join = right.range.start != 0 && !bounds.contains(&right.range.start);
         if join {
-            merges.push(Step::Merge {
-                left: left.shard,
-                right: right.shard,
-            });
+            merges.push(Step::Merge { left: left.shard, right: right.shard });
         }
         at += if join { 2 } else { 1 };
     }
@@ -54,11 +48,8 @@ pub(crate) fn next_round(open: &[Open], target: u32) -> Vec<Step> {
 /// Where the shards are to begin, without 0. Where a shard begins already, but for rounding, it stays:
 /// otherwise doubling three shards would first cut slivers of one key.
 fn boundaries(open: &[Open], target: u32) -> BTreeSet<u128> {
-    let starts: BTreeSet<u128> = open
-        .iter()
-        .map(|open| open.range.start)
-        .filter(|&start| start != 0)
-        .collect();
+    let starts: BTreeSet<u128> =
+        open.iter().map(|open| open.range.start).filter(|&start| start != 0).collect();
     let tolerance = (open.len() as u128).max(u128::from(target));
     let count = u128::from(target.max(1));
     let (mut width, mut rest) = (u128::MAX / count, u128::MAX % count + 1);
@@ -69,9 +60,7 @@ fn boundaries(open: &[Open], target: u32) -> BTreeSet<u128> {
         .map(|i| i * width + i * rest / count)
         .map(|ideal| {
             let near = starts.range(ideal.saturating_sub(tolerance)..=ideal.saturating_add(tolerance));
-            near.copied()
-                .min_by_key(|start| start.abs_diff(ideal))
-                .unwrap_or(ideal)
+            near.copied().min_by_key(|start| start.abs_diff(ideal)).unwrap_or(ideal)
         })
         .collect()
 }
@@ -83,20 +72,10 @@ mod tests {
     fn even(count: u128) -> Vec<Open> {
         let width = u128::MAX / count;
         let end = |i| {
-            if i == count - 1 {
-                u128::MAX
-            } else {
-                width * (i + 1) - 1
-            }
+            if i == count - 1 { u128::MAX } else { width * (i + 1) - 1 }
         };
         (0..count)
-            .map(|i| Open {
-                shard: ShardIndex(i as u32),
-                range: HashRange {
-                    start: width * i,
-                    end: end(i),
-                },
-            })
+            .map(|i| Open { shard: ShardIndex(i as u32), range: HashRange { start: width * i, end: end(i) } })
             .collect()
     }
 
@@ -115,9 +94,7 @@ mod tests {
             let round = next_round(&even(u128::from(count) * 2), count);
             assert_eq!(round.len(), count as usize);
             assert!(
-                round
-                    .iter()
-                    .all(|step| matches!(step, Step::Merge { left, right } if right.0 == left.0 + 1))
+                round.iter().all(|step| matches!(step, Step::Merge { left, right } if right.0 == left.0 + 1))
             );
         }
     }

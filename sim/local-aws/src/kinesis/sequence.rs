@@ -113,9 +113,7 @@ impl fmt::Display for SequenceNumber {
         }
         let lead = groups.iter().position(|&g| g != 0).unwrap_or(3);
         write!(f, "{}", groups[lead])?;
-        groups[lead + 1..]
-            .iter()
-            .try_for_each(|group| write!(f, "{group:019}"))
+        groups[lead + 1..].iter().try_for_each(|group| write!(f, "{group:019}"))
     }
 }
 
@@ -161,12 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parts(created_secs: u64, position: u64, time_secs: u64, shard: u32) -> SequenceParts {
-        SequenceParts {
-            created_secs,
-            position,
-            time_secs,
-            shard,
-        }
+        SequenceParts { created_secs, position, time_secs, shard }
     }
 
     #[test]
@@ -188,12 +181,9 @@ mod tests {
 
     #[test]
     fn foreign_numbers_have_no_parts() {
-        for text in [
-            "0",
-            "1",
-            "340282366920938463463374607431768211456",
-            "99999999999999999999999999999999999999",
-        ] {
+        for text in
+            ["0", "1", "340282366920938463463374607431768211456", "99999999999999999999999999999999999999"]
+        {
             assert_eq!(text.parse::<SequenceNumber>().unwrap().parts(), None, "{text}");
         }
         for text in ["", "x", "-1", "1e3", &"9".repeat(60)] {

@@ -27,11 +27,7 @@ pub(crate) struct MetricsChange {
 impl Kinesis {
     /// `EnableEnhancedMonitoring` and its opposite; `ALL` stands for every metric.
     pub(crate) fn change_metrics(
-        &mut self,
-        now_ms: i64,
-        stream: StreamRef<'_>,
-        metrics: &[String],
-        enable: bool,
+        &mut self, now_ms: i64, stream: StreamRef<'_>, metrics: &[String], enable: bool,
     ) -> ApiResult<MetricsChange> {
         let id = self.find(now_ms, stream)?;
         let stream = self.stream_mut(id)?;
@@ -40,39 +36,22 @@ impl Kinesis {
         let before = stream.metrics.clone();
         let after: Vec<&'static str> = METRICS
             .into_iter()
-            .filter(|metric| {
-                if named(metric) {
-                    enable
-                } else {
-                    before.contains(metric)
-                }
-            })
+            .filter(|metric| if named(metric) { enable } else { before.contains(metric) })
             .collect();
         stream.metrics = after.clone();
         stream.begin(now_ms, Reshard::Nothing);
-        Ok(MetricsChange {
-            name: stream.name.to_string(),
-            arn: stream.arn(),
-            before,
-            after,
-        })
+        Ok(MetricsChange { name: stream.name.to_string(), arn: stream.arn(), before, after })
     }
 
     /// `StartStreamEncryption` (with a key) and `StopStreamEncryption` (with none).
     pub(crate) fn change_encryption(
-        &mut self,
-        now_ms: i64,
-        stream: StreamRef<'_>,
-        key: Option<String>,
+        &mut self, now_ms: i64, stream: StreamRef<'_>, key: Option<String>,
     ) -> ApiResult<()> {
         let id = self.find(now_ms, stream)?;
         let stream = self.stream_mut(id)?;
         stream.require_active()?;
         if key.is_none() && stream.encryption_key.is_none() {
-            return Err(ApiError::argument(format!(
-                "Stream {} is not encrypted.",
-                stream.name
-            )));
+            return Err(ApiError::argument(format!("Stream {} is not encrypted.", stream.name)));
         }
         stream.encryption_key = key;
         stream.begin(now_ms, Reshard::Nothing);

@@ -61,14 +61,7 @@ pub(crate) struct NewShard {
 
 impl Shard {
     pub(crate) fn new(new: NewShard) -> Self {
-        let NewShard {
-            index,
-            parent,
-            adjacent_parent,
-            hash_range,
-            created_secs,
-            opened_ms,
-        } = new;
+        let NewShard { index, parent, adjacent_parent, hash_range, created_secs, opened_ms } = new;
         Shard {
             index,
             parent,
@@ -138,9 +131,7 @@ impl Shard {
 
     /// The record at a position, unless it was trimmed or never written.
     pub fn record(&self, position: u64) -> Option<(SequenceNumber, &StoredRecord)> {
-        self.log
-            .get(position)
-            .map(|record| (self.sequence_of(position, record), record))
+        self.log.get(position).map(|record| (self.sequence_of(position, record), record))
     }
 
     /// All records that can still be read, oldest first.
@@ -170,12 +161,7 @@ impl Shard {
 
     fn number(&self, position: u64, time_secs: u64) -> SequenceNumber {
         let (created_secs, shard) = (self.created_secs, self.index.0);
-        SequenceNumber::new(SequenceParts {
-            created_secs,
-            position,
-            time_secs,
-            shard,
-        })
+        SequenceNumber::new(SequenceParts { created_secs, position, time_secs, shard })
     }
 
     /// Appends; arrival times never go back within a shard, whatever the caller's clock does.
@@ -196,10 +182,7 @@ impl Shard {
     pub(crate) fn ages_at(&self, cutoff_ms: i64) -> bool {
         !self.expired
             && (self.closed_ms.is_some_and(|at| at <= cutoff_ms)
-                || self
-                    .log
-                    .get(self.log.first())
-                    .is_some_and(|oldest| oldest.arrival_ms < cutoff_ms))
+                || self.log.get(self.log.first()).is_some_and(|oldest| oldest.arrival_ms < cutoff_ms))
     }
 
     /// Trims what arrived before the cutoff, and forgets the shard if it was closed by then.

@@ -101,18 +101,9 @@ const HOUR_MS: i64 = 3_600_000;
 
 impl Stream {
     pub(crate) fn new(config: Arc<KinesisConfig>, now_ms: i64, new: NewStream) -> Self {
-        let NewStream {
-            id,
-            name,
-            mode,
-            shards,
-            tags,
-            max_record_bytes,
-        } = new;
+        let NewStream { id, name, mode, shards, tags, max_record_bytes } = new;
         let mut stream = Stream {
-            phase: Phase::Creating {
-                until_ms: now_ms.saturating_add(config.create_ms),
-            },
+            phase: Phase::Creating { until_ms: now_ms.saturating_add(config.create_ms) },
             config,
             id,
             name,
@@ -138,11 +129,7 @@ impl Stream {
         };
         for index in 0..count {
             let start = width * index;
-            let end = if index == count - 1 {
-                u128::MAX
-            } else {
-                start + (width - 1)
-            };
+            let end = if index == count - 1 { u128::MAX } else { start + (width - 1) };
             stream.add_shard(now_ms, HashRange { start, end }, None, None);
         }
         stream
@@ -160,9 +147,7 @@ impl Stream {
 
     /// Its ARN.
     pub fn arn(&self) -> String {
-        let KinesisConfig {
-            region, account_id, ..
-        } = &*self.config;
+        let KinesisConfig { region, account_id, .. } = &*self.config;
         format!("arn:aws:kinesis:{region}:{account_id}:stream/{}", self.name)
     }
 
@@ -246,10 +231,7 @@ impl Stream {
     }
 
     pub(crate) fn begin(&mut self, now_ms: i64, work: Reshard) {
-        self.phase = Phase::Updating {
-            until_ms: now_ms.saturating_add(self.config.update_ms),
-            work,
-        };
+        self.phase = Phase::Updating { until_ms: now_ms.saturating_add(self.config.update_ms), work };
         self.settle(now_ms);
     }
 
@@ -279,10 +261,7 @@ impl Stream {
     }
 
     pub(crate) fn add_shard(
-        &mut self,
-        at_ms: i64,
-        hash_range: HashRange,
-        parent: Option<ShardIndex>,
+        &mut self, at_ms: i64, hash_range: HashRange, parent: Option<ShardIndex>,
         adjacent_parent: Option<ShardIndex>,
     ) {
         let index = ShardIndex(self.shards.len() as u32);
@@ -292,14 +271,7 @@ impl Stream {
             Some(parent.created_secs() + 1)
         });
         let created_secs = above_parents.fold(seconds(at_ms), u64::max);
-        let new = NewShard {
-            index,
-            parent,
-            adjacent_parent,
-            hash_range,
-            created_secs,
-            opened_ms: at_ms,
-        };
+        let new = NewShard { index, parent, adjacent_parent, hash_range, created_secs, opened_ms: at_ms };
         self.shards.push(Arc::new(Shard::new(new)));
         self.open.insert(hash_range.start, index);
     }
@@ -355,8 +327,5 @@ impl Stream {
 }
 
 pub(crate) fn stream_not_found(config: &KinesisConfig, name: &str) -> ApiError {
-    ApiError::not_found(format!(
-        "Stream {name} under account {} not found.",
-        config.account_id
-    ))
+    ApiError::not_found(format!("Stream {name} under account {} not found.", config.account_id))
 }

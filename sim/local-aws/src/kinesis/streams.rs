@@ -27,13 +27,7 @@ impl CreateStream {
     /// A provisioned stream.
     pub fn provisioned(name: &str, shards: u32) -> Self {
         let (name, mode) = (name.into(), StreamMode::Provisioned);
-        CreateStream {
-            name,
-            shards: Some(shards),
-            mode,
-            tags: BTreeMap::new(),
-            max_record_bytes: 1 << 20,
-        }
+        CreateStream { name, shards: Some(shards), mode, tags: BTreeMap::new(), max_record_bytes: 1 << 20 }
     }
 }
 
@@ -86,10 +80,7 @@ impl Kinesis {
         self.advance(now_ms);
         let account = self.config().account_id.clone();
         if !is_name(&request.name) || request.name.len() > 128 {
-            return Err(ApiError::validation(format!(
-                "Stream name '{}' is not valid.",
-                request.name
-            )));
+            return Err(ApiError::validation(format!("Stream name '{}' is not valid.", request.name)));
         }
         if self.stream(&request.name).is_some() {
             return Err(ApiError::in_use(format!(
@@ -112,10 +103,7 @@ impl Kinesis {
             }
         };
         if self.config().limits {
-            let creating = self
-                .streams()
-                .filter(|stream| stream.status() == StreamStatus::Creating)
-                .count();
+            let creating = self.streams().filter(|stream| stream.status() == StreamStatus::Creating).count();
             if creating >= CREATING_AT_ONCE {
                 return Err(ApiError::limit(format!(
                     "Account {account} has {creating} streams in state CREATING already."
@@ -151,10 +139,7 @@ impl Kinesis {
 
     /// `DeleteStream`. A stream with consumers is only deleted when that is asked for.
     pub fn delete_stream<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        enforce_consumer_deletion: bool,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, enforce_consumer_deletion: bool,
     ) -> ApiResult<()> {
         self.rate(now_ms, Op::DeleteStream)?;
         let delete_ms = self.config().delete_ms;
@@ -170,18 +155,14 @@ impl Kinesis {
                 stream.name, stream.config.account_id
             )));
         }
-        stream.phase = Phase::Deleting {
-            until_ms: now_ms.saturating_add(delete_ms),
-        };
+        stream.phase = Phase::Deleting { until_ms: now_ms.saturating_add(delete_ms) };
         self.settle(now_ms, id);
         Ok(())
     }
 
     /// `DescribeStreamSummary`.
     pub fn describe_stream_summary<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>,
     ) -> ApiResult<StreamSummary> {
         self.rate(now_ms, Op::DescribeStreamSummary)?;
         let id = self.find(now_ms, stream.into())?;
@@ -203,45 +184,30 @@ impl Kinesis {
     }
 
     fn on_demand_streams(&self) -> u32 {
-        self.streams()
-            .filter(|stream| stream.mode == StreamMode::OnDemand)
-            .count() as u32
+        self.streams().filter(|stream| stream.mode == StreamMode::OnDemand).count() as u32
     }
 
     /// `IncreaseStreamRetentionPeriod`. What was trimmed before stays trimmed.
     pub fn increase_retention<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        hours: i64,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, hours: i64,
     ) -> ApiResult<()> {
         self.change_retention(now_ms, stream.into(), hours, true)
     }
 
     /// `DecreaseStreamRetentionPeriod`.
     pub fn decrease_retention<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        hours: i64,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, hours: i64,
     ) -> ApiResult<()> {
         self.change_retention(now_ms, stream.into(), hours, false)
     }
 
     fn change_retention(
-        &mut self,
-        now_ms: i64,
-        stream: StreamRef<'_>,
-        hours: i64,
-        increase: bool,
+        &mut self, now_ms: i64, stream: StreamRef<'_>, hours: i64, increase: bool,
     ) -> ApiResult<()> {
         let id = self.find(now_ms, stream)?;
         let stream = self.stream_mut(id)?;
         let old = stream.retention_hours;
-        let Some(new) = u32::try_from(hours)
-            .ok()
-            .filter(|&hours| hours >= LEAST_RETENTION)
-        else {
+        let Some(new) = u32::try_from(hours).ok().filter(|&hours| hours >= LEAST_RETENTION) else {
             return Err(ApiError::argument(format!(
                 "Minimum allowed retention period is {LEAST_RETENTION} hours. Requested retention period ({hours} hours) is too short."
             )));
@@ -252,11 +218,7 @@ impl Kinesis {
             )));
         }
         if (increase && new < old) || (!increase && new > old) {
-            let (than, other) = if increase {
-                ("shorter", "Decrease")
-            } else {
-                ("longer", "Increase")
-            };
+            let (than, other) = if increase { ("shorter", "Decrease") } else { ("longer", "Increase") };
             return Err(ApiError::argument(format!(
                 "Requested retention period ({hours} hours) for stream {} can not be {than} than existing retention period \
                  ({old} hours). Use {other}RetentionPeriod API.",
@@ -273,10 +235,7 @@ impl Kinesis {
 
     /// `UpdateStreamMode`.
     pub fn update_stream_mode<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        mode: StreamMode,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, mode: StreamMode,
     ) -> ApiResult<()> {
         let id = self.find(now_ms, stream.into())?;
         let open = self.stream_by_id(id)?.open.len() as u32;
@@ -292,10 +251,7 @@ impl Kinesis {
 
     /// `UpdateMaxRecordSize`, in KiB.
     pub fn update_max_record_size<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        kib: u32,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, kib: u32,
     ) -> ApiResult<()> {
         let id = self.find(now_ms, stream.into())?;
         let stream = self.stream_mut(id)?;
@@ -317,11 +273,7 @@ impl Stream {
             mode: self.mode,
             retention_hours: self.retention_hours,
             created_ms: self.created_ms,
-            open_shards: if self.status() == StreamStatus::Creating {
-                0
-            } else {
-                self.open.len() as u32
-            },
+            open_shards: if self.status() == StreamStatus::Creating { 0 } else { self.open.len() as u32 },
             consumers: self.consumers.len() as u32,
         }
     }

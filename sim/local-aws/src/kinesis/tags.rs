@@ -12,10 +12,8 @@ const MOST_TAGS: usize = 50;
 
 /// Whether these tags may be added to a resource that has `others` besides them.
 pub(crate) fn check(tags: &Tags, others: usize) -> ApiResult<()> {
-    let allowed = |text: &str| {
-        text.chars()
-            .all(|c| c.is_alphanumeric() || c.is_whitespace() || "_./=+-:@".contains(c))
-    };
+    let allowed =
+        |text: &str| text.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || "_./=+-:@".contains(c));
     if !tags.iter().all(|(key, value)| allowed(key) && allowed(value)) {
         return Err(ApiError::argument(
             "Some tags contain invalid characters. Valid characters: Unicode letters, digits, white space, _ . / = + - : @.",
@@ -48,11 +46,7 @@ impl Kinesis {
                 let (id, name) = self.find_consumer(now_ms, Some(arn), None)?;
                 let stream = self.stream_mut(id)?;
                 let missing = stream.not_found();
-                return stream
-                    .consumers
-                    .get_mut(&name)
-                    .map(|consumer| &mut consumer.tags)
-                    .ok_or(missing);
+                return stream.consumers.get_mut(&name).map(|consumer| &mut consumer.tags).ok_or(missing);
             }
             Tagged::Arn(arn) => StreamRef::Arn(arn),
         };

@@ -46,19 +46,14 @@ pub(crate) fn hash_of(partition_key: &str) -> u128 {
 impl Kinesis {
     /// `PutRecord`. `ordering` is `SequenceNumberForOrdering`: numbers grow anyway, so it is only checked.
     pub fn put_record<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        record: NewRecord,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, record: NewRecord,
         ordering: Option<SequenceNumber>,
     ) -> ApiResult<Written> {
         let id = self.find_writable(now_ms, stream.into())?;
         let stream = self.stream_mut(id)?;
         stream.check_size("data", &record)?;
         if let Some(number) = ordering
-            && number
-                .parts()
-                .is_none_or(|parts| parts.time_secs > seconds(now_ms))
+            && number.parts().is_none_or(|parts| parts.time_secs > seconds(now_ms))
         {
             return Err(ApiError::argument(format!(
                 "ExclusiveMinimumSequenceNumber {number} used in PutRecord on stream {} under account {} is invalid.",
@@ -70,17 +65,11 @@ impl Kinesis {
 
     /// `PutRecords`: 1 to 500 records, 10 MiB together; one outcome for each, in their order.
     pub fn put_records<'a>(
-        &mut self,
-        now_ms: i64,
-        stream: impl Into<StreamRef<'a>>,
-        records: Vec<NewRecord>,
+        &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, records: Vec<NewRecord>,
     ) -> ApiResult<Vec<PutOutcome>> {
         if records.is_empty() || records.len() > MOST_RECORDS {
-            let bound = if records.is_empty() {
-                "greater than or equal to 1"
-            } else {
-                "less than or equal to 500"
-            };
+            let bound =
+                if records.is_empty() { "greater than or equal to 1" } else { "less than or equal to 500" };
             return Err(ApiError::validation(format!(
                 "1 validation error detected: Value '[{}]' at 'records' failed to satisfy constraint: Member must have length {bound}",
                 vec!["PutRecordsRequestEntry"; records.len()].join(", ")
@@ -91,28 +80,18 @@ impl Kinesis {
         for (index, record) in records.iter().enumerate() {
             stream.check_size(&format!("records.{}.member.data", index + 1), record)?;
         }
-        let total: usize = records
-            .iter()
-            .map(|record| record.data.len() + record.partition_key.len())
-            .sum();
+        let total: usize = records.iter().map(|record| record.data.len() + record.partition_key.len()).sum();
         if total > MOST_BYTES {
             return Err(ApiError::argument("Records size exceeds 10 MB limit"));
         }
-        Ok(records
-            .into_iter()
-            .map(|record| stream.write(now_ms, record))
-            .collect())
+        Ok(records.into_iter().map(|record| stream.write(now_ms, record)).collect())
     }
 
     /// A stream that is being created or deleted takes no records.
     fn find_writable(&mut self, now_ms: i64, stream: StreamRef<'_>) -> ApiResult<StreamId> {
         let id = self.find(now_ms, stream)?;
         let stream = self.stream_by_id(id)?;
-        if stream.is_ready() {
-            Ok(id)
-        } else {
-            Err(stream.not_found())
-        }
+        if stream.is_ready() { Ok(id) } else { Err(stream.not_found()) }
     }
 }
 
@@ -130,11 +109,7 @@ impl Stream {
     }
 
     fn write(&mut self, now_ms: i64, record: NewRecord) -> ApiResult<Written> {
-        let NewRecord {
-            data,
-            partition_key,
-            explicit_hash_key,
-        } = record;
+        let NewRecord { data, partition_key, explicit_hash_key } = record;
         let hash_key = explicit_hash_key.unwrap_or_else(|| hash_of(&partition_key));
         let limits = self.config.limits;
         let encrypted = self.encryption_key.is_some();
@@ -144,24 +119,11 @@ impl Stream {
         let Some(shard) = shard else {
             return Err(self.not_found());
         };
-        let record = StoredRecord {
-            data,
-            partition_key,
-            hash_key,
-            arrival_ms: now_ms,
-            encrypted,
-        };
+        let record = StoredRecord { data, partition_key, hash_key, arrival_ms: now_ms, encrypted };
         let size = record.size() as u64;
-        if limits
-            && !shard
-                .writes
-                .take_write(now_ms, size, WRITES_PER_SECOND, WRITE_BYTES_PER_SECOND)
-        {
+        if limits && !shard.writes.take_write(now_ms, size, WRITES_PER_SECOND, WRITE_BYTES_PER_SECOND) {
             return Err(self.throttled(index));
         }
-        Ok(Written {
-            shard: index,
-            sequence_number: shard.append(record),
-        })
+        Ok(Written { shard: index, sequence_number: shard.append(record) })
     }
 }

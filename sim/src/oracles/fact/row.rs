@@ -56,8 +56,7 @@ pub enum Mark {
 impl Mark {
     /// Translates a checkpoint, given the translation of positions.
     pub fn of(
-        checkpoint: Checkpoint,
-        record: impl FnOnce(leasehold_engine::position::Position) -> Option<u64>,
+        checkpoint: Checkpoint, record: impl FnOnce(leasehold_engine::position::Position) -> Option<u64>,
     ) -> Self {
         match checkpoint {
             Checkpoint::AtTimestamp => Mark::AtTimestamp,

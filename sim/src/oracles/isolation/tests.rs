@@ -6,14 +6,7 @@ const CHECKPOINT: Ask = Ask::Write(Verb::Checkpoint);
 const SECOND: u64 = 1_000_000;
 
 fn holds(shard: u32) -> Fact {
-    Fact::Holds {
-        life: 0,
-        shard,
-        counter: 1,
-        checkpoint: Mark::TrimHorizon,
-        open: false,
-        until: u64::MAX,
-    }
+    Fact::Holds { life: 0, shard, counter: 1, checkpoint: Mark::TrimHorizon, open: false, until: u64::MAX }
 }
 
 fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
@@ -84,19 +77,13 @@ fn a_write_of_hash_keys_ends_no_row_of_failures_and_is_no_renewal() {
     let config = super::super::history::config();
     let pause = config.retry_min().times(1 << 7).min(config.retry_max()).0;
     let renewal = config.renew_interval().0;
-    assert!(
-        pause > renewal + SLACK_US,
-        "the pause of many failures is the longer one"
-    );
+    assert!(pause > renewal + SLACK_US, "the pause of many failures is the longer one");
     assert_eq!(filled_in_after(8, pause), 0);
     assert_eq!(filled_in_after(8, pause + SECOND), 1);
     assert_eq!(filled_in_after(1, renewal), 0);
     assert_eq!(filled_in_after(1, renewal + SECOND), 1);
-    let hangs = [
-        (0, holds(7)),
-        (1, asked(0, Ask::Write(Verb::SetRange), 7, 98, 1, 1)),
-        (renewal + SECOND, holds(7)),
-    ];
+    let hangs =
+        [(0, holds(7)), (1, asked(0, Ask::Write(Verb::SetRange), 7, 98, 1, 1)), (renewal + SECOND, holds(7))];
     assert_eq!(judged(hangs), 1, "it is under way, and a renewal is due");
 }
 
@@ -118,24 +105,14 @@ fn the_pause_after_failures_is_in_proportion() {
 
 /// A held lease that is renewed, and of which something is processed in the first second.
 fn with_progress(more: impl IntoIterator<Item = (u64, Fact)>) -> usize {
-    let opened = Fact::OpenBegun {
-        life: 0,
-        shard: 7,
-        token: 1,
-    };
+    let opened = Fact::OpenBegun { life: 0, shard: 7, token: 1 };
     let first = [(0, opened), (SECOND, processed(0, 7, 5))];
     judged(history(true).into_iter().chain(first).chain(more))
 }
 
 fn checkpointed(at: u64, record: u64) -> Vec<(u64, Fact)> {
     let row = |checkpoint| Some(row(Some(0), 1, checkpoint));
-    let change = changed(
-        7,
-        Some(0),
-        Verb::Checkpoint,
-        row(Mark::TrimHorizon),
-        row(Mark::At(record)),
-    );
+    let change = changed(7, Some(0), Verb::Checkpoint, row(Mark::TrimHorizon), row(Mark::At(record)));
     vec![
         (at, asked(0, CHECKPOINT, 7, 77, 1, at)),
         (at, change),
@@ -161,14 +138,7 @@ fn what_was_processed_is_checkpointed_in_time() {
 
 #[test]
 fn a_checkpoint_that_is_asked_for_is_written_at_once() {
-    let call = (
-        SECOND + 1,
-        Fact::CheckpointAsked {
-            life: 0,
-            shard: 7,
-            token: 1,
-        },
-    );
+    let call = (SECOND + 1, Fact::CheckpointAsked { life: 0, shard: 7, token: 1 });
     let with = |at| with_progress(checkpointed(at, 5).into_iter().chain([call.clone()]));
     assert_eq!(with(SECOND + 2), 0);
     assert!(with(4 * SECOND) > 0);
@@ -230,27 +200,14 @@ fn the_table_is_looked_at_again_and_again() {
             leaves: None,
             local: leasehold_engine::time::Mono(at),
         };
-        let answer = Fact::Answered {
-            life: 0,
-            ask: Ask::ScanPage,
-            about: None,
-            op: n,
-            how,
-        };
+        let answer = Fact::Answered { life: 0, ask: Ask::ScanPage, about: None, op: n, how };
         [(at, ask), (at, answer)]
     };
     let scans = |of: &[u64]| judged(of.iter().flat_map(|&n| scan(n, How::Applied)));
     assert_eq!(scans(&[0, 1, 2, 3]), 0);
     assert_eq!(scans(&[0, 1, 3]), 1);
     let stopping = (1, Fact::ShutdownAsked { life: 0 });
-    assert_eq!(
-        judged(
-            scan(0, How::Applied)
-                .into_iter()
-                .chain([stopping, (9 * interval, holds(7))])
-        ),
-        0
-    );
+    assert_eq!(judged(scan(0, How::Applied).into_iter().chain([stopping, (9 * interval, holds(7))])), 0);
 }
 
 /// What was asked about a stream before it was taken away fails afterwards; it is asked again when the stream is read again.
@@ -262,15 +219,8 @@ fn a_stream_that_is_read_no_more_is_not_looked_at_again() {
     let failed = |at: u64, op| (at * SECOND, answered(0, look, 0, op, How::Unknown));
     let left = (2 * SECOND, Fact::StreamLeft { life, stream, lost });
     let back = |at: u64| (at * SECOND, Fact::StreamBack { life, stream });
-    assert_eq!(
-        judged([looked(1, 1), left.clone(), failed(3, 1), looked(300, 9)]),
-        0
-    );
-    assert_eq!(
-        judged([looked(1, 1), failed(3, 1), looked(300, 9)]),
-        1,
-        "it is read"
-    );
+    assert_eq!(judged([looked(1, 1), left.clone(), failed(3, 1), looked(300, 9)]), 0);
+    assert_eq!(judged([looked(1, 1), failed(3, 1), looked(300, 9)]), 1, "it is read");
     let again = [looked(1, 1), left, back(3), failed(4, 1), looked(300, 9)];
     assert_eq!(judged(again), 1, "it is read again");
 }

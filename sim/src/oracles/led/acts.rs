@@ -9,12 +9,8 @@ use std::collections::BTreeSet;
 impl Led {
     /// A worker of ours wrote a row.
     pub(super) fn judge(
-        &self,
-        now: Time,
-        (life, shard, verb): (LifeNo, ShardNo, Verb),
-        (before, after): (Option<Row>, Option<Row>),
-        others: &BTreeSet<LifeNo>,
-        verdict: &mut Verdict,
+        &self, now: Time, (life, shard, verb): (LifeNo, ShardNo, Verb),
+        (before, after): (Option<Row>, Option<Row>), others: &BTreeSet<LifeNo>, verdict: &mut Verdict,
     ) {
         let stopping = self.lives.get(&life).is_some_and(|life| life.stopping);
         if matches!(verb, Verb::Take | Verb::Assign) && !stopping && self.is_led(now, others) {
@@ -37,11 +33,7 @@ impl Led {
 
     /// A worker of ours takes a lease, or assigns the lease to another worker.
     fn judge_early(
-        &self,
-        now: Time,
-        (life, shard): (LifeNo, ShardNo),
-        before: Option<Row>,
-        others: &BTreeSet<LifeNo>,
+        &self, now: Time, (life, shard): (LifeNo, ShardNo), before: Option<Row>, others: &BTreeSet<LifeNo>,
         verdict: &mut Verdict,
     ) {
         let truth = self.rows.get(shard as usize).copied().unwrap_or_default();
@@ -54,11 +46,7 @@ impl Led {
     }
 
     fn judge_target(
-        &self,
-        now: Time,
-        (life, shard): (LifeNo, ShardNo),
-        to: Option<Owner>,
-        verdict: &mut Verdict,
+        &self, now: Time, (life, shard): (LifeNo, ShardNo), to: Option<Owner>, verdict: &mut Verdict,
     ) {
         let Some(Owner::Life(to)) = to else { return };
         let known = self.lives.get(&to);
@@ -79,12 +67,7 @@ impl Led {
 
     /// Why a lease is not to be taken or assigned yet by a worker.
     fn early(
-        &self,
-        now: Time,
-        life: LifeNo,
-        row: Row,
-        truth: Truth,
-        others: &BTreeSet<LifeNo>,
+        &self, now: Time, life: LifeNo, row: Row, truth: Truth, others: &BTreeSet<LifeNo>,
     ) -> Option<String> {
         let (named, renewed) = (now - truth.named, now - truth.renewed);
         let (me, leads) = (Some(Owner::Life(life)), self.leads(now, life));
@@ -116,10 +99,9 @@ impl Led {
             None if !leads && !abandoned && named < self.patience => {
                 Some(format!("which is free for {} ms", ms(named)))
             }
-            Some(owner) if row.next == me && renewed < self.lease && named < self.overdue => Some(format!(
-                "which {owner:?} is to hand over to it for {} ms",
-                ms(named)
-            )),
+            Some(owner) if row.next == me && renewed < self.lease && named < self.overdue => {
+                Some(format!("which {owner:?} is to hand over to it for {} ms", ms(named)))
+            }
             Some(owner) if row.next != me && renewed < patience && !ends => {
                 Some(format!("which {owner:?} renewed {} ms ago", ms(renewed)))
             }
@@ -149,11 +131,7 @@ impl Led {
 
     pub(super) fn judge_stop(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
         let known = self.lives.get(&life).copied().unwrap_or_default();
-        if known.cut_off
-            || known
-                .unheard
-                .is_some_and(|at| now < at + LATE_LEASES * self.lease)
-        {
+        if known.cut_off || known.unheard.is_some_and(|at| now < at + LATE_LEASES * self.lease) {
             return;
         }
         if known.reports.is_some() {

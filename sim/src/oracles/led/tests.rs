@@ -8,9 +8,7 @@ use crate::oracles::fact::Verb;
 const S: u64 = 1_000_000;
 
 fn begin() -> Vec<(Time, Fact)> {
-    let mut facts: Vec<(Time, Fact)> = (0..3)
-        .map(|life| (0, Fact::Booted { life, worker: life }))
-        .collect();
+    let mut facts: Vec<(Time, Fact)> = (0..3).map(|life| (0, Fact::Booted { life, worker: life })).collect();
     facts.push((S, Fact::Reports { life: 0, there: true }));
     facts
 }
@@ -20,14 +18,8 @@ fn judge(facts: impl IntoIterator<Item = (Time, Fact)>) -> Vec<Property> {
 }
 
 fn judge_in(migrates: bool, facts: impl IntoIterator<Item = (Time, Fact)>) -> Vec<Property> {
-    let terms = Terms {
-        led: true,
-        migrates,
-        ..Terms::plain(config())
-    };
-    let reports = (30..1_000)
-        .step_by(30)
-        .map(|at| (at * S, Fact::Reports { life: 0, there: true }));
+    let terms = Terms { led: true, migrates, ..Terms::plain(config()) };
+    let reports = (30..1_000).step_by(30).map(|at| (at * S, Fact::Reports { life: 0, there: true }));
     let mut facts: Vec<(Time, Fact)> = begin().into_iter().chain(reports).chain(facts).collect();
     facts.sort_by_key(|(at, _)| *at);
     // Who is dead says nothing.
@@ -49,10 +41,7 @@ fn judge_in(migrates: bool, facts: impl IntoIterator<Item = (Time, Fact)>) -> Ve
         Property::StopsCleanly,
         Property::RequestsOnTime,
     ];
-    found
-        .map(|found| found.property)
-        .filter(|property| of_ours.contains(property))
-        .collect()
+    found.map(|found| found.property).filter(|property| of_ours.contains(property)).collect()
 }
 
 fn leads(at: u64, life: u32) -> (Time, Fact) {
@@ -60,11 +49,7 @@ fn leads(at: u64, life: u32) -> (Time, Fact) {
 }
 
 fn write(
-    at: u64,
-    by: u32,
-    verb: Verb,
-    before: (Option<u32>, u64),
-    after: (Option<u32>, u64),
+    at: u64, by: u32, verb: Verb, before: (Option<u32>, u64), after: (Option<u32>, u64),
 ) -> (Time, Fact) {
     let [before, after] = [before, after].map(|(owner, counter)| Some(row(owner, counter, Mark::At(1))));
     (at * S, changed(0, Some(by), verb, before, after))
@@ -89,10 +74,7 @@ fn who_has_the_lock_assigns() {
 fn what_is_free_is_left_to_the_leader() {
     let born = write(190, 0, Verb::Create, (None, 0), (None, 0));
     let takes = |at, by| write(at, by, Verb::Take, (None, 0), (Some(by), 1));
-    assert_eq!(
-        judge([leads(50, 0), born.clone(), takes(191, 1)]),
-        [Property::FairShares]
-    );
+    assert_eq!(judge([leads(50, 0), born.clone(), takes(191, 1)]), [Property::FairShares]);
     assert_eq!(judge([leads(50, 1), born.clone(), takes(191, 1)]), []);
     assert_eq!(judge([leads(50, 0), born.clone(), takes(900, 1)]), []);
     // No other worker lives that would want a leader.
@@ -110,10 +92,7 @@ fn what_a_live_worker_renews_is_not_stolen() {
 #[test]
 fn a_leader_ends_what_the_owner_does_not_hand_over_in_time() {
     let owned = |counter| row(Some(0), counter, Mark::At(1));
-    let asked = |counter| Row {
-        next: Some(Owner::Life(2)),
-        ..owned(counter)
-    };
+    let asked = |counter| Row { next: Some(Owner::Life(2)), ..owned(counter) };
     let change =
         |at: u64, by, verb, before, after| (at * S, changed(0, Some(by), verb, Some(before), Some(after)));
     let ended = |at| {
@@ -133,10 +112,7 @@ fn a_leader_ends_what_the_owner_does_not_hand_over_in_time() {
 fn a_leader_gives_owners_time() {
     let owned = write(190, 0, Verb::Take, (None, 0), (Some(0), 1));
     let assigns = |at| write(at, 1, Verb::Assign, (Some(0), 1), (Some(2), 2));
-    assert_eq!(
-        judge([leads(50, 1), owned.clone(), assigns(200)]),
-        [Property::FairShares]
-    );
+    assert_eq!(judge([leads(50, 1), owned.clone(), assigns(200)]), [Property::FairShares]);
     assert_eq!(judge([leads(50, 1), owned, assigns(290)]), []);
 }
 
@@ -180,22 +156,14 @@ fn who_lives_says_so() {
 #[test]
 fn what_was_assigned_is_taken_soon() {
     let judge = |facts: Vec<(Time, Fact)>| {
-        let reports = (10..900)
-            .step_by(30)
-            .map(|at| (at * S, Fact::Reports { life: 1, there: true }));
+        let reports = (10..900).step_by(30).map(|at| (at * S, Fact::Reports { life: 1, there: true }));
         judge(reports.chain(facts))
     };
     let assigned = write(190, 0, Verb::Take, (None, 0), (Some(1), 1));
     let taken = write(191, 1, Verb::Take, (Some(1), 1), (Some(1), 2));
     let later = (900 * S, Fact::ScanEnded { life: 1 });
-    assert_eq!(
-        judge(vec![leads(50, 0), assigned.clone(), later.clone()]),
-        [Property::LeasesOwned]
-    );
-    assert_eq!(
-        judge(vec![leads(50, 0), assigned.clone(), taken, later.clone()]),
-        []
-    );
+    assert_eq!(judge(vec![leads(50, 0), assigned.clone(), later.clone()]), [Property::LeasesOwned]);
+    assert_eq!(judge(vec![leads(50, 0), assigned.clone(), taken, later.clone()]), []);
     let dies = (192 * S, Fact::Died { life: 1 });
     assert_eq!(judge(vec![leads(50, 0), assigned, dies, later]), []);
 }
@@ -204,23 +172,14 @@ fn what_was_assigned_is_taken_soon() {
 fn nothing_is_assigned_to_who_died_long_ago() {
     let dies = |at| (at * S, Fact::Died { life: 0 });
     let assigns = write(900, 1, Verb::Assign, (None, 0), (Some(0), 1));
-    assert_eq!(
-        judge([leads(50, 1), dies(100), assigns.clone()]),
-        [Property::LeasesOwned]
-    );
+    assert_eq!(judge([leads(50, 1), dies(100), assigns.clone()]), [Property::LeasesOwned]);
     assert_eq!(judge([leads(50, 1), dies(890), assigns]), []);
 }
 
 #[test]
 fn who_stops_leaves_no_report_and_no_lock() {
     let reports = |there| (10 * S, Fact::Reports { life: 1, there });
-    let stops = (
-        90 * S,
-        Fact::Stopped {
-            life: 1,
-            fatal: false,
-        },
-    );
+    let stops = (90 * S, Fact::Stopped { life: 1, fatal: false });
     assert_eq!(judge([reports(true), stops.clone()]), [Property::StopsCleanly]);
     assert_eq!(judge([reports(true), reports(false), stops.clone()]), []);
     assert_eq!(judge([leads(50, 1), stops.clone()]), [Property::StopsCleanly]);
@@ -243,26 +202,13 @@ fn the_report_of_a_worker_that_renews_is_not_removed() {
     let kept = |facts: &[(Time, Fact)]| judge(facts.to_vec()).is_empty();
     let begun = [takes.clone(), renews.clone()];
     assert!(kept(&begun));
-    assert_eq!(
-        judge(vec![takes.clone(), renews.clone(), removed(203)]),
-        [Property::LeasesOwned]
-    );
+    assert_eq!(judge(vec![takes.clone(), renews.clone(), removed(203)]), [Property::LeasesOwned]);
     let asked = (203 * S, Fact::ShutdownAsked { life: 1 });
     let releases = write(204, 1, Verb::Release, (Some(1), 2), (None, 3));
     let (life, fatal) = (1, false);
     let stopped = (206 * S, Fact::Stopped { life, fatal });
-    assert!(kept(&[
-        takes.clone(),
-        renews,
-        asked,
-        releases,
-        removed(205),
-        stopped
-    ]));
-    assert!(
-        kept(&[takes.clone(), removed(201)]),
-        "a leader assigned the lease"
-    );
+    assert!(kept(&[takes.clone(), renews, asked, releases, removed(205), stopped]));
+    assert!(kept(&[takes.clone(), removed(201)]), "a leader assigned the lease");
 }
 
 /// The fleet goes over by this worker, or goes back.
@@ -302,9 +248,6 @@ fn who_ends_a_migration_has_waited_for_the_reports_of_all_owners() {
     };
     let reports = (680 * S, Fact::Reports { life: 2, there: true });
     assert_eq!(judge(1, 700, owns(699)), [Property::LeasesOwned]);
-    assert_eq!(
-        judge(1, 700, owns(699).into_iter().chain([reports]).collect()),
-        []
-    );
+    assert_eq!(judge(1, 700, owns(699).into_iter().chain([reports]).collect()), []);
     assert_eq!(judge(1, 700, owns(500)), [], "it may be dead");
 }

@@ -7,26 +7,14 @@ use leasehold_engine::time::Mono;
 
 fn opened() -> Vec<Fact> {
     vec![
-        Fact::OpenBegun {
-            life: 0,
-            shard: 0,
-            token: 1,
-        },
-        Fact::OpenDone {
-            life: 0,
-            shard: 0,
-            token: 1,
-        },
+        Fact::OpenBegun { life: 0, shard: 0, token: 1 },
+        Fact::OpenDone { life: 0, shard: 0, token: 1 },
         delivered(0, 0, 1, 1),
     ]
 }
 
 fn ended() -> Fact {
-    Fact::HandlerEnded {
-        life: 0,
-        shard: 0,
-        token: 1,
-    }
+    Fact::HandlerEnded { life: 0, shard: 0, token: 1 }
 }
 
 fn closed() -> Fact {
@@ -34,20 +22,11 @@ fn closed() -> Fact {
 }
 
 fn closed_for(reason: EndReason) -> Fact {
-    Fact::Closed {
-        life: 0,
-        shard: 0,
-        token: 1,
-        reason,
-        local: Mono(0),
-    }
+    Fact::Closed { life: 0, shard: 0, token: 1, reason, local: Mono(0) }
 }
 
 fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
-    judge(facts)
-        .into_iter()
-        .filter(|&found| found == Property::StopsCleanly)
-        .count()
+    judge(facts).into_iter().filter(|&found| found == Property::StopsCleanly).count()
 }
 
 fn after_open(more: impl IntoIterator<Item = Fact>) -> usize {
@@ -73,25 +52,11 @@ fn a_shard_is_ended_when_that_is_durable() {
 
 #[test]
 fn a_token_that_a_worker_has_forgotten_may_come_again() {
-    let open = |token| Fact::OpenBegun {
-        life: 0,
-        shard: 0,
-        token,
-    };
-    let left = || Fact::StreamLeft {
-        life: 0,
-        stream: 0,
-        lost: false,
-    };
+    let open = |token| Fact::OpenBegun { life: 0, shard: 0, token };
+    let left = || Fact::StreamLeft { life: 0, stream: 0, lost: false };
     let set_to = |counter| {
         let before = row(None, 9, Mark::At(1));
-        changed(
-            0,
-            None,
-            Verb::Release,
-            Some(before),
-            Some(row(None, counter, Mark::At(1))),
-        )
+        changed(0, None, Verb::Release, Some(before), Some(row(None, counter, Mark::At(1))))
     };
     let again = |facts: Vec<Fact>| after_open([ended(), closed()].into_iter().chain(facts).chain([open(1)]));
     assert_eq!(again(vec![left(), set_to(0)]), 0);
@@ -102,10 +67,7 @@ fn a_token_that_a_worker_has_forgotten_may_come_again() {
         let before = opened().into_iter().chain([ended(), closed()]);
         let history = before.chain(facts).chain([open(1)]).map(|fact| (1, fact));
         let found = judge_under(&tells_time, history);
-        found
-            .into_iter()
-            .filter(|&found| found == Property::StopsCleanly)
-            .count()
+        found.into_iter().filter(|&found| found == Property::StopsCleanly).count()
     };
     assert_eq!(begins_again(vec![set_to(0)]), 0, "a time goes on from the row");
     assert_eq!(begins_again(vec![]), 1, "the counter is there");
@@ -114,29 +76,14 @@ fn a_token_that_a_worker_has_forgotten_may_come_again() {
 
 #[test]
 fn one_end_for_every_start() {
-    let stopped = Fact::Stopped {
-        life: 0,
-        fatal: false,
-    };
+    let stopped = Fact::Stopped { life: 0, fatal: false };
     assert_eq!(after_open([ended(), closed(), stopped.clone()]), 0);
     assert_eq!(after_open([closed()]), 1, "closed while a handler runs");
     assert_eq!(after_open([ended(), closed(), closed()]), 1, "closed twice");
-    assert_eq!(
-        after_open([ended(), closed(), delivered(0, 0, 2, 2)]),
-        1,
-        "delivered after the end"
-    );
+    assert_eq!(after_open([ended(), closed(), delivered(0, 0, 2, 2)]), 1, "delivered after the end");
     assert_eq!(after_open([ended(), stopped]), 1, "stopped without an end");
     assert_eq!(after_open([delivered(0, 0, 2, 2)]), 1, "two handlers at a time");
-    assert_eq!(
-        after_open([Fact::OpenBegun {
-            life: 0,
-            shard: 0,
-            token: 2
-        }]),
-        1,
-        "opened twice"
-    );
+    assert_eq!(after_open([Fact::OpenBegun { life: 0, shard: 0, token: 2 }]), 1, "opened twice");
 }
 
 #[test]
@@ -153,45 +100,23 @@ fn what_somebody_else_handed_over_need_not_be_released() {
         taken(1, 2),
         handed,
         Fact::ShutdownAsked { life: 0 },
-        Fact::Stopped {
-            life: 0,
-            fatal: false,
-        },
+        Fact::Stopped { life: 0, fatal: false },
     ];
     assert_eq!(judged(facts.map(|fact| (1, fact))), 0);
 }
 
 #[test]
 fn nothing_is_delivered_before_the_application_is_ready() {
-    let early = vec![
-        (
-            1,
-            Fact::OpenBegun {
-                life: 0,
-                shard: 0,
-                token: 1,
-            },
-        ),
-        (1, delivered(0, 0, 1, 1)),
-    ];
+    let early = vec![(1, Fact::OpenBegun { life: 0, shard: 0, token: 1 }), (1, delivered(0, 0, 1, 1))];
     assert_eq!(judged(early), 1);
 }
 
 #[test]
 fn a_shutdown_that_does_not_end_is_found_once() {
     let facts = |until| {
-        let wait = (0..until).map(|second| {
-            (
-                second * 1_000_000,
-                Fact::ShardBorn {
-                    shard: 9,
-                    parents: [None, None],
-                },
-            )
-        });
-        std::iter::once((0, Fact::ShutdownAsked { life: 0 }))
-            .chain(wait)
-            .collect::<Vec<_>>()
+        let wait = (0..until)
+            .map(|second| (second * 1_000_000, Fact::ShardBorn { shard: 9, parents: [None, None] }));
+        std::iter::once((0, Fact::ShutdownAsked { life: 0 })).chain(wait).collect::<Vec<_>>()
     };
     assert_eq!(judged(facts(40)), 0);
     assert_eq!(judged(facts(100)), 1);
@@ -200,25 +125,11 @@ fn a_shutdown_that_does_not_end_is_found_once() {
 #[test]
 fn a_lease_kept_after_a_good_shutdown_is_found_unless_the_table_failed() {
     let history = |how| {
-        let owned = changed(
-            0,
-            Some(0),
-            Verb::Take,
-            None,
-            Some(row(Some(0), 1, Mark::TrimHorizon)),
-        );
+        let owned = changed(0, Some(0), Verb::Take, None, Some(row(Some(0), 1, Mark::TrimHorizon)));
         let release = answered(0, Ask::Write(Verb::Release), 0, 1, how);
         let knows = answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied);
-        let facts = [
-            owned,
-            knows,
-            Fact::ShutdownAsked { life: 0 },
-            release,
-            Fact::Stopped {
-                life: 0,
-                fatal: false,
-            },
-        ];
+        let facts =
+            [owned, knows, Fact::ShutdownAsked { life: 0 }, release, Fact::Stopped { life: 0, fatal: false }];
         facts.map(|fact| (1, fact))
     };
     // The answer claims a release that did not happen: the row decides.
@@ -233,13 +144,7 @@ fn a_row_that_a_person_edited_since_need_not_be_released() {
         changed(0, Some(0), Verb::Take, None, Some(row)),
         answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied),
     ];
-    let stops = [
-        Fact::ShutdownAsked { life: 0 },
-        Fact::Stopped {
-            life: 0,
-            fatal: false,
-        },
-    ];
+    let stops = [Fact::ShutdownAsked { life: 0 }, Fact::Stopped { life: 0, fatal: false }];
     let judged_now = |facts: &[Fact]| judged(facts.iter().chain(&stops).map(|fact| (1, fact.clone())));
     assert_eq!(judged_now(&facts), 1);
     facts.push(Fact::RowChanged {
@@ -262,13 +167,7 @@ fn a_row_that_another_program_wrote_from_memory_need_not_be_released() {
     let knows = || answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied);
     let written = |by, verb| changed(0, Some(by), verb, at(7), at(6));
     let judged = |facts: [Fact; 3]| {
-        let stops = [
-            Fact::ShutdownAsked { life: 0 },
-            Fact::Stopped {
-                life: 0,
-                fatal: false,
-            },
-        ];
+        let stops = [Fact::ShutdownAsked { life: 0 }, Fact::Stopped { life: 0, fatal: false }];
         let found = judge_beside(1, facts.into_iter().chain(stops).map(|fact| (1, fact)));
         found.contains(&Property::StopsCleanly)
     };

@@ -51,13 +51,7 @@ impl ParentRows {
         }
         match *fact {
             Fact::ShardBorn { shard, parents } => self.shard(shard).parent = parents[0],
-            Fact::RowChanged {
-                shard,
-                by,
-                verb,
-                after,
-                ..
-            } => {
+            Fact::RowChanged { shard, by, verb, after, .. } => {
                 let state = self.shard(shard);
                 state.unfinished = after.is_some_and(|row| row.checkpoint != Mark::End);
                 let by_ours = by.is_some() && !of_others;
@@ -98,10 +92,7 @@ mod tests {
     fn judged(facts: impl IntoIterator<Item = Fact>) -> usize {
         let config = config().with_policies(Format::VmwareGoKcl.policies());
         let (mut rows, mut verdict) = (ParentRows::new(&Terms::plain(config)), Verdict::default());
-        let child = Fact::ShardBorn {
-            shard: 1,
-            parents: [Some(0), None],
-        };
+        let child = Fact::ShardBorn { shard: 1, parents: [Some(0), None] };
         for fact in [child].into_iter().chain(facts) {
             rows.observe(1, &fact, fact.life() == Some(1), &mut verdict);
         }
@@ -124,25 +115,14 @@ mod tests {
         assert_eq!(after(0, Verb::Take, Mark::TrimHorizon), 1);
         assert_eq!(after(0, Verb::Create, Mark::At(7)), 1);
         assert_eq!(after(0, Verb::End, Mark::End), 0);
-        assert_eq!(
-            after(1, Verb::Take, Mark::TrimHorizon),
-            0,
-            "its own row does not say so"
-        );
-        assert_eq!(
-            after(0, Verb::Renew, Mark::TrimHorizon),
-            0,
-            "a renewal adds nothing to a row of theirs"
-        );
+        assert_eq!(after(1, Verb::Take, Mark::TrimHorizon), 0, "its own row does not say so");
+        assert_eq!(after(0, Verb::Renew, Mark::TrimHorizon), 0, "a renewal adds nothing to a row of theirs");
         assert_eq!(judged(begins()), 0, "there was no row");
     }
 
     #[test]
     fn who_looked_before_cannot_know() {
         let [look, begin] = begins();
-        assert_eq!(
-            judged([look, written(0, Verb::Create, Mark::TrimHorizon), begin]),
-            0
-        );
+        assert_eq!(judged([look, written(0, Verb::Create, Mark::TrimHorizon), begin]), 0);
     }
 }

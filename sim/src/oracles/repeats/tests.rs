@@ -60,23 +60,13 @@ fn a_checkpoint_of_a_program_that_lost_the_lease_covers_nothing() {
         after(facts.into_iter().chain(theirs_from(None, ten, first)))
     };
     assert_eq!(then(11), []);
-    assert_eq!(
-        then(10),
-        [Property::EveryRecordDelivered],
-        "the owner had processed that"
-    );
+    assert_eq!(then(10), [Property::EveryRecordDelivered], "the owner had processed that");
 }
 
 #[test]
 fn what_ours_let_go_of_in_good_order_is_not_read_again() {
     let release = |at| written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(at)));
-    let then = |at, first| {
-        after(
-            [release(at)]
-                .into_iter()
-                .chain(theirs_from(None, Mark::At(at), first)),
-        )
-    };
+    let then = |at, first| after([release(at)].into_iter().chain(theirs_from(None, Mark::At(at), first)));
     assert_eq!(then(10, 11), []);
     assert_eq!(then(10, 10), [Property::EveryRecordDelivered]);
     assert_eq!(then(5, 6), [Property::EveryRecordDelivered], "let go of unsaved");
@@ -94,10 +84,7 @@ fn what_was_stolen_or_left_by_a_crash_comes_again() {
         "the checkpoint covers it"
     );
     let crash = [Fact::Died { life: 0 }];
-    assert_eq!(
-        after(crash.into_iter().chain(theirs_from(Some(0), Mark::At(5), 6))),
-        []
-    );
+    assert_eq!(after(crash.into_iter().chain(theirs_from(Some(0), Mark::At(5), 6))), []);
 }
 
 #[test]
@@ -105,12 +92,7 @@ fn an_end_that_a_person_writes_counts_for_those_who_were_shown_it() {
     let release = written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(10)));
     let [before, after] = [Mark::At(10), Mark::End].map(|mark| Some(row(None, 1, mark)));
     let edit = changed(0, None, Verb::Checkpoint, before, after);
-    let shown = |mark| Fact::Shown {
-        life: 2,
-        shard: 0,
-        row: row(None, 1, mark),
-        scanned: true,
-    };
+    let shown = |mark| Fact::Shown { life: 2, shard: 0, row: row(None, 1, mark), scanned: true };
     let ours_from = |shown: Option<Fact>, first| {
         let take = written(2, Verb::Take, (None, Mark::End), (Some(2), Mark::End));
         let then = [take, opened(2), delivered(2, 0, first, 12)];
@@ -120,11 +102,7 @@ fn an_end_that_a_person_writes_counts_for_those_who_were_shown_it() {
     assert_eq!(ours_from(None, 11), []);
     assert_eq!(ours_from(Some(shown(Mark::At(10))), 11), []);
     let again = [Property::EveryRecordDelivered];
-    assert_eq!(
-        ours_from(None, 10),
-        again,
-        "the row that it had read covered this"
-    );
+    assert_eq!(ours_from(None, 10), again, "the row that it had read covered this");
     assert_eq!(ours_from(Some(shown(Mark::End)), 11), again);
 }
 
@@ -138,15 +116,9 @@ fn what_ours_ended_is_not_read_again() {
         after([end()].into_iter().chain(theirs_from(None, Mark::End, 6))),
         [Property::EveryRecordDelivered]
     );
-    let child = Fact::ShardBorn {
-        shard: 1,
-        parents: [Some(0), None],
-    };
+    let child = Fact::ShardBorn { shard: 1, parents: [Some(0), None] };
     let begun = [child, end(), delivered(0, 1, 1, 1)];
-    assert_eq!(
-        after(begun.into_iter().chain(theirs_from(None, Mark::End, 11))),
-        [Property::ParentsFirst]
-    );
+    assert_eq!(after(begun.into_iter().chain(theirs_from(None, Mark::End, 11))), [Property::ParentsFirst]);
     let only_taken = theirs_from(None, Mark::End, 6).into_iter().take(3);
     assert_eq!(after([end()].into_iter().chain(only_taken)), []);
 }
@@ -158,12 +130,7 @@ fn who_read_the_row_before_cannot_know() {
     let more = [back, opened(1), delivered(1, 0, 6, 12)];
     assert_eq!(after(late.into_iter().chain(more.clone())), []);
     // What is written back is what the row says from then on.
-    let again = [written(
-        1,
-        Verb::Release,
-        (Some(1), Mark::At(5)),
-        (None, Mark::At(5)),
-    )];
+    let again = [written(1, Verb::Release, (Some(1), Mark::At(5)), (None, Mark::At(5)))];
     let ours = [
         written(0, Verb::Take, (None, Mark::At(5)), (Some(0), Mark::At(5))),
         opened(0),
@@ -189,13 +156,7 @@ fn what_theirs_let_go_of_ours_does_not_read_again() {
     };
     let release = written(1, Verb::Release, (Some(1), start), (None, Mark::At(10)));
     let let_go = |first| {
-        judged(
-            theirs
-                .clone()
-                .into_iter()
-                .chain([release.clone()])
-                .chain(ours(None, Mark::At(10), first)),
-        )
+        judged(theirs.clone().into_iter().chain([release.clone()]).chain(ours(None, Mark::At(10), first)))
     };
     assert_eq!(let_go(11), []);
     assert_eq!(let_go(10), [Property::EveryRecordDelivered]);
@@ -213,14 +174,7 @@ fn after_a_person_removed_a_row_nothing_is_asked() {
         after: None,
         from_record: 1,
     };
-    assert_eq!(
-        after(
-            [removed]
-                .into_iter()
-                .chain(theirs_from(None, Mark::TrimHorizon, 1))
-        ),
-        []
-    );
+    assert_eq!(after([removed].into_iter().chain(theirs_from(None, Mark::TrimHorizon, 1))), []);
 }
 
 #[test]
@@ -234,19 +188,9 @@ fn an_owner_that_does_not_know_of_an_end_by_hand_takes_it_back() {
         after: Some(row(None, 1, Mark::End)),
         from_record: 1,
     };
-    let shown = Fact::Shown {
-        life: 0,
-        shard: 0,
-        row: row(None, 1, Mark::End),
-        scanned: true,
-    };
+    let shown = Fact::Shown { life: 0, shard: 0, row: row(None, 1, Mark::End), scanned: true };
     let take = |life, mark| written(life, Verb::Take, (None, mark), (Some(life), mark));
-    let unaware = [
-        ended.clone(),
-        take(0, Mark::End),
-        opened(0),
-        delivered(0, 0, 6, 8),
-    ];
+    let unaware = [ended.clone(), take(0, Mark::End), opened(0), delivered(0, 0, 6, 8)];
     let back = [
         written(0, Verb::Checkpoint, (Some(0), Mark::End), (Some(0), at(8))),
         written(0, Verb::Release, (Some(0), at(8)), (None, at(8))),

@@ -12,12 +12,7 @@ fn terms() -> Terms {
 }
 
 fn shown(shard: u32, row: Row) -> Fact {
-    Fact::Shown {
-        life: 0,
-        shard,
-        row,
-        scanned: true,
-    }
+    Fact::Shown { life: 0, shard, row, scanned: true }
 }
 
 /// One shard and lease for each of these owners, shown to life 0 as they are renewed for so long that nothing is in doubt.
@@ -29,10 +24,7 @@ fn table(owners: &[u32]) -> Vec<(u64, Fact)> {
             let owned = |counter| row(Some(*owner), counter, Mark::TrimHorizon);
             let (shard, at) = (shard as u32, turn * step);
             let before = (turn > 1).then(|| owned(turn - 1));
-            facts.push((
-                at,
-                changed(shard, Some(*owner), Verb::Renew, before, Some(owned(turn))),
-            ));
+            facts.push((at, changed(shard, Some(*owner), Verb::Renew, before, Some(owned(turn)))));
             let row = owned(turn);
             facts.push((at, shown(shard, row)));
         }
@@ -44,10 +36,7 @@ fn judged(facts: Vec<(u64, Fact)>, more: impl IntoIterator<Item = Fact>) -> usiz
     let now = facts.last().map_or(0, |(at, _)| *at);
     let more = more.into_iter().map(|fact| (now, fact));
     let found = judge_under(&terms(), facts.into_iter().chain(more));
-    found
-        .iter()
-        .filter(|found| **found == Property::FairShares)
-        .count()
+    found.iter().filter(|found| **found == Property::FairShares).count()
 }
 
 fn ask(ask: Ask, shard: u32) -> Fact {
@@ -95,10 +84,7 @@ fn an_owner_of_a_row_that_stands_still_since_it_was_made_anew_may_be_dead() {
 #[test]
 fn a_take_of_what_is_promised_to_another_does_not_count() {
     let facts = || table(&[1, 1, 1, 1, 2, 2]);
-    let promised = Row {
-        next: Some(Owner::Life(2)),
-        ..row(Some(1), 41, Mark::TrimHorizon)
-    };
+    let promised = Row { next: Some(Owner::Life(2)), ..row(Some(1), 41, Mark::TrimHorizon) };
     let two = [ask(TAKE, 0), ask(TAKE, 1)];
     let more = |row: Row| two.clone().into_iter().chain([shown(0, row), ask(TAKE, 2)]);
     assert_eq!(judged(facts(), more(row(Some(1), 41, Mark::TrimHorizon))), 1);
@@ -108,16 +94,9 @@ fn a_take_of_what_is_promised_to_another_does_not_count() {
 #[test]
 fn a_take_of_what_its_owner_has_taken_back_does_not_count() {
     let owned = row(Some(1), 41, Mark::TrimHorizon);
-    let promised = Row {
-        next: Some(Owner::Life(3)),
-        ..owned
-    };
+    let promised = Row { next: Some(Owner::Life(3)), ..owned };
     let facts = |first: Row| {
-        let both = [
-            shown(0, first),
-            ask(TAKE, 0),
-            shown(0, row(Some(1), 42, Mark::TrimHorizon)),
-        ];
+        let both = [shown(0, first), ask(TAKE, 0), shown(0, row(Some(1), 42, Mark::TrimHorizon))];
         both.into_iter().chain([ask(TAKE, 1), ask(TAKE, 2)])
     };
     assert_eq!(judged(table(&[1, 1, 1, 1, 2, 2]), facts(owned)), 1);
@@ -142,10 +121,7 @@ fn what_was_asked_for_counts_while_the_row_says_so() {
     let owners = [1, 1, 1, 1, 2, 2];
     let claimed = |shard: u32| {
         let before = row(Some(1), 40, Mark::TrimHorizon);
-        let after = Row {
-            next: Some(Owner::Life(0)),
-            ..before
-        };
+        let after = Row { next: Some(Owner::Life(0)), ..before };
         [
             ask(CLAIM, shard),
             changed(shard, Some(0), Verb::Claim, Some(before), Some(after)),
@@ -153,10 +129,7 @@ fn what_was_asked_for_counts_while_the_row_says_so() {
         ]
     };
     let lost = |shard: u32| {
-        let before = Row {
-            next: Some(Owner::Life(0)),
-            ..row(Some(1), 40, Mark::TrimHorizon)
-        };
+        let before = Row { next: Some(Owner::Life(0)), ..row(Some(1), 40, Mark::TrimHorizon) };
         let after = row(Some(1), 41, Mark::TrimHorizon);
         changed(shard, Some(1), Verb::Renew, Some(before), Some(after))
     };
@@ -198,10 +171,7 @@ fn a_held_lease_that_a_worker_was_told_to_hand_over_does_not_count() {
     let told = |next| Fact::Shown {
         life: 0,
         shard: 0,
-        row: Row {
-            next,
-            ..row(Some(0), 40, Mark::TrimHorizon)
-        },
+        row: Row { next, ..row(Some(0), 40, Mark::TrimHorizon) },
         scanned: false,
     };
     // The row may have come back to this worker since: it does not know that before a write of its own was refused.
@@ -212,10 +182,7 @@ fn a_held_lease_that_a_worker_was_told_to_hand_over_does_not_count() {
         let more = told.into_iter().chain([ask(CLAIM, 2)]).map(|fact| (now, fact));
         let asking = Terms::plain(crate::swarm::named(true));
         let found = judge_under(&asking, facts.into_iter().chain(more));
-        found
-            .iter()
-            .filter(|found| **found == Property::FairShares)
-            .count()
+        found.iter().filter(|found| **found == Property::FairShares).count()
     };
     assert_eq!(after(vec![]), 1);
     let other = Some(Owner::Life(1));

@@ -32,12 +32,8 @@ fn table(rows: &[Row]) -> Vec<(u64, Fact)> {
 
 /// A whole scan that shows these rows, and takes of so many of them when it ends.
 fn scan(at: u64, rows: &[Row], takes: u32) -> Vec<(u64, Fact)> {
-    let shown = |(shard, row): (usize, &Row)| Fact::Shown {
-        life: 0,
-        shard: shard as u32,
-        row: *row,
-        scanned: true,
-    };
+    let shown =
+        |(shard, row): (usize, &Row)| Fact::Shown { life: 0, shard: shard as u32, row: *row, scanned: true };
     let end = at + 1;
     let mut facts = vec![(at, asked(0, Ask::ScanPage, 0, at, 0, at))];
     facts.extend(rows.iter().enumerate().map(shown).map(|fact| (end, fact)));
@@ -50,10 +46,7 @@ fn scan(at: u64, rows: &[Row], takes: u32) -> Vec<(u64, Fact)> {
 
 fn judged_under(config: Config, facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
     let found = judge_under(&Terms::plain(config), facts);
-    found
-        .iter()
-        .filter(|found| **found == Property::FairShares)
-        .count()
+    found.iter().filter(|found| **found == Property::FairShares).count()
 }
 
 fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
@@ -92,10 +85,7 @@ fn what_stood_still_for_a_lease_is_free() {
     let lease = config().lease_duration().0;
     let twice = |later, takes| {
         let first = scan(HOUR, &rows, 0);
-        table(&rows)
-            .into_iter()
-            .chain(first)
-            .chain(scan(HOUR + later, &rows, takes))
+        table(&rows).into_iter().chain(first).chain(scan(HOUR + later, &rows, takes))
     };
     assert_eq!(judged(twice(lease, 0)), 0, "by a clock that is slow");
     assert_eq!(judged(twice(2 * lease, 0)), 1);
@@ -129,17 +119,9 @@ fn what_a_dead_worker_left_is_asked_for_beyond_the_share_when_two_scans_have_sho
     assert_eq!(after(asking(), [1, 1]), 2, "of its share, and of the rest");
     assert_eq!(after(asking().with_max_leases(2), [2, 0]), 0);
     let by_hand = |verb| after_hand_over(asking(), [2, 0], Some(verb));
-    assert_eq!(
-        by_hand(Verb::BeginHandOver),
-        0,
-        "an owner may look like another program"
-    );
+    assert_eq!(by_hand(Verb::BeginHandOver), 0, "an owner may look like another program");
     assert_eq!(by_hand(Verb::Take), 1);
-    assert_eq!(
-        after(config(), [2, 0]),
-        0,
-        "where leases are stolen, a share is all"
-    );
+    assert_eq!(after(config(), [2, 0]), 0, "where leases are stolen, a share is all");
 }
 
 #[test]
@@ -204,35 +186,20 @@ fn what_the_worker_cannot_know_or_use_is_not_asked_of_it() {
         fact => vec![(at, fact)],
     });
     let lately = lately.flatten();
-    assert_eq!(
-        judged(table(&rows).into_iter().chain(lately)),
-        0,
-        "it is gone by now"
-    );
+    assert_eq!(judged(table(&rows).into_iter().chain(lately)), 0, "it is gone by now");
 }
 
 #[test]
 fn what_a_worker_was_promised_as_it_lost_the_lease_counts_for_it() {
-    let promised = Row {
-        next: Some(Owner::Life(0)),
-        ..of(1)
-    };
+    let promised = Row { next: Some(Owner::Life(0)), ..of(1) };
     let rows = [free(3), of(1), promised];
-    let told = |row| Fact::Shown {
-        life: 0,
-        shard: 2,
-        row,
-        scanned: false,
-    };
+    let told = |row| Fact::Shown { life: 0, shard: 2, row, scanned: false };
     // The scan had passed the row by.
     let after = |row| {
         let told = [(3, told(row))];
         judged_under(
             crate::swarm::named(true),
-            table(&rows)
-                .into_iter()
-                .chain(told)
-                .chain(scan(HOUR, &rows[..2], 0)),
+            table(&rows).into_iter().chain(told).chain(scan(HOUR, &rows[..2], 0)),
         )
     };
     assert_eq!(after(promised), 0);
@@ -245,9 +212,7 @@ fn a_row_that_is_older_than_a_workers_own_write_is_believed_when_it_comes_again(
     let rows = [free(3), free(3), free(3), row(Some(1), 0, Mark::TrimHorizon)];
     let lease = config().lease_duration().0;
     let after = |own: Vec<(u64, Fact)>| {
-        let scans = scan(HOUR, &rows, 2)
-            .into_iter()
-            .chain(scan(HOUR + 2 * lease, &rows, 0));
+        let scans = scan(HOUR, &rows, 2).into_iter().chain(scan(HOUR + 2 * lease, &rows, 0));
         judged(table(&rows).into_iter().chain(own).chain(scans))
     };
     let handed = changed(3, Some(0), Verb::HandOver, Some(of(0)), Some(given));

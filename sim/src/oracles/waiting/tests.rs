@@ -22,29 +22,16 @@ fn open() -> Vec<(u64, Fact)> {
 }
 
 fn fetched(op: u64, first: u64, last: u64) -> [Fact; 2] {
-    let fetched = Fact::Fetched {
-        life: 0,
-        shard: 0,
-        first,
-        last,
-        bytes: 1,
-    };
+    let fetched = Fact::Fetched { life: 0, shard: 0, first, last, bytes: 1 };
     [fetched, answered(0, Ask::GetRecords, 0, op, How::Applied)]
 }
 
 fn ended() -> Fact {
-    Fact::HandlerEnded {
-        life: 0,
-        shard: 0,
-        token: 1,
-    }
+    Fact::HandlerEnded { life: 0, shard: 0, token: 1 }
 }
 
 fn born() -> Fact {
-    Fact::ShardBorn {
-        shard: 9,
-        parents: [None, None],
-    }
+    Fact::ShardBorn { shard: 9, parents: [None, None] }
 }
 
 fn judged(more: impl IntoIterator<Item = (u64, Fact)>) -> usize {
@@ -87,11 +74,7 @@ fn what_is_paused_is_not_handed_over_until_it_may_go_on_and_then_at_once() {
     let soon = (5_200_000, delivered(0, 0, 1, 5));
     let over = (9_000_000, born());
     assert_eq!(and_reading(vec![pause.clone(), resume.clone(), soon, over]), 0);
-    assert_eq!(
-        and_reading(vec![pause, resume, (5_400_000, born())]),
-        1,
-        "too late"
-    );
+    assert_eq!(and_reading(vec![pause, resume, (5_400_000, born())]), 1, "too late");
 }
 
 #[test]
@@ -100,20 +83,11 @@ fn a_failure_allows_for_a_pause_in_proportion_and_no_more() {
     let failed = |times: u64, then_after| {
         let mut facts = Vec::new();
         for at in (1..=times).map(|n| n * 10_000_000) {
-            facts.extend([
-                (2, delivered(0, 0, 1, 5)),
-                (at, ended()),
-                (at, delivered(0, 0, 1, 5)),
-            ]);
+            facts.extend([(2, delivered(0, 0, 1, 5)), (at, ended()), (at, delivered(0, 0, 1, 5))]);
         }
         facts.pop();
         facts.sort_by_key(|(at, _)| *at);
-        and_reading(
-            facts
-                .into_iter()
-                .chain([(times * 10_000_000 + then_after, born())])
-                .collect(),
-        )
+        and_reading(facts.into_iter().chain([(times * 10_000_000 + then_after, born())]).collect())
     };
     assert_eq!((failed(1, 700_000), failed(1, 1_000_000)), (0, 1));
     assert_eq!((failed(6, 5_000_000), failed(6, 7_000_000)), (0, 1));
@@ -145,11 +119,7 @@ fn a_failed_read_is_tried_again_after_a_pause_in_proportion() {
             facts.push((at, asked(0, Ask::GetRecords, 0, n + 1, 0, 0)));
         }
         facts.pop();
-        judged(
-            facts
-                .into_iter()
-                .chain([(times * 10_000_000 + then_after, born())]),
-        )
+        judged(facts.into_iter().chain([(times * 10_000_000 + then_after, born())]))
     };
     assert_eq!((failed(1, 1_200_000), failed(1, 1_400_000)), (0, 1));
     assert_eq!((failed(6, 5_000_000), failed(6, 6_000_000)), (0, 1));
@@ -183,11 +153,7 @@ fn what_a_checkpoint_says_is_processed_is_handed_to_nobody() {
 fn a_shard_is_read_on_while_little_of_it_waits() {
     let [records, answer] = fetched(1, 1, 5);
     let read = |more: Vec<(u64, Fact)>| {
-        let begun = [
-            (1, records.clone()),
-            (1, answer.clone()),
-            (1, delivered(0, 0, 1, 5)),
-        ];
+        let begun = [(1, records.clone()), (1, answer.clone()), (1, delivered(0, 0, 1, 5))];
         judged(begun.into_iter().chain(more))
     };
     assert_eq!(read(vec![(1_200_000, born())]), 0);
@@ -200,11 +166,7 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
     assert_eq!((claimed(20_000_000), claimed(22_000_000)), (0, 1));
     let under_way = (1_000_000, asked(0, Ask::GetRecords, 0, 2, 0, 0));
     assert_eq!(read(vec![under_way, (60_000_000, born())]), 0);
-    let closed = Fact::ShardClosed {
-        shard: 0,
-        records: 5,
-        children: vec![],
-    };
+    let closed = Fact::ShardClosed { shard: 0, records: 5, children: vec![] };
     assert_eq!(read(vec![(2, closed), (60_000_000, born())]), 0);
 }
 
@@ -212,13 +174,8 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
 fn where_shards_share_little_memory_a_shard_may_wait_to_be_read_and_not_to_be_handed_over() {
     let [records, answer] = fetched(1, 1, 5);
     let found = |tight, more: Vec<(u64, Fact)>| {
-        let terms = Terms {
-            tight,
-            ..Terms::plain(super::super::history::config())
-        };
-        let facts = open()
-            .into_iter()
-            .chain([(1, records.clone()), (1, answer.clone())]);
+        let terms = Terms { tight, ..Terms::plain(super::super::history::config()) };
+        let facts = open().into_iter().chain([(1, records.clone()), (1, answer.clone())]);
         let found = super::super::history::judge_under(&terms, facts.chain(more));
         let of = |found: &Property| *found == Property::ShardsIndependent;
         found.iter().filter(|found| of(found)).count()
@@ -226,8 +183,5 @@ fn where_shards_share_little_memory_a_shard_may_wait_to_be_read_and_not_to_be_ha
     let handled = (1, delivered(0, 0, 1, 5));
     assert_eq!(found(false, vec![handled.clone(), (9_000_000, born())]), 1);
     assert_eq!(found(true, vec![handled, (9_000_000, born())]), 0);
-    assert!(
-        found(true, vec![(9_000_000, born())]) >= 1,
-        "it is not handed over"
-    );
+    assert!(found(true, vec![(9_000_000, born())]) >= 1, "it is not handed over");
 }

@@ -32,12 +32,7 @@ pub(super) struct Consumer {
 impl Consumer {
     pub(super) fn new(held: Rc<Held>) -> Self {
         let shard = held.lease.borrow().key.clone();
-        Self {
-            held,
-            shard,
-            reason: Cell::new(None),
-            over: Cell::new(false),
-        }
+        Self { held, shard, reason: Cell::new(None), over: Cell::new(false) }
     }
 
     pub(super) fn end(&self, reason: Reason) {
@@ -158,10 +153,7 @@ impl Worker {
 
     /// Reads on from a place, or from a new one.
     async fn read(
-        &self,
-        shard: &ShardId,
-        place: &mut Option<OpId>,
-        from: IteratorFrom,
+        &self, shard: &ShardId, place: &mut Option<OpId>, from: IteratorFrom,
     ) -> Result<Batch, Failure> {
         let at = match *place {
             Some(at) => at,

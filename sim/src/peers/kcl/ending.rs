@@ -50,9 +50,7 @@ impl Worker {
         if !self.renewer.checkpoint(held, SHARD_END).await? {
             return Err(Undone::Failed);
         }
-        let ended = self
-            .kinesis
-            .close(&consumer.shard, held.token, EndReason::ShardEnded);
+        let ended = self.kinesis.close(&consumer.shard, held.token, EndReason::ShardEnded);
         ended.await;
         Ok(())
     }
@@ -74,12 +72,7 @@ impl Worker {
         }
         for child in children {
             if self.table.lease(&child.id).await?.is_none() {
-                let lease = Lease::new(
-                    child.id.clone(),
-                    child.parents.iter(),
-                    child.range,
-                    "TRIM_HORIZON",
-                );
+                let lease = Lease::new(child.id.clone(), child.parents.iter(), child.range, "TRIM_HORIZON");
                 self.table.create(&lease).await?;
             }
         }

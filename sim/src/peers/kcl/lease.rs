@@ -64,10 +64,7 @@ fn set(item: &Item, name: &str) -> BTreeSet<String> {
 impl Lease {
     /// A lease that nobody owns yet.
     pub(super) fn new<'a>(
-        key: ShardId,
-        parents: impl Iterator<Item = &'a ShardId>,
-        range: HashRange,
-        checkpoint: &str,
+        key: ShardId, parents: impl Iterator<Item = &'a ShardId>, range: HashRange, checkpoint: &str,
     ) -> Self {
         Self {
             key,
@@ -140,8 +137,7 @@ impl Lease {
 
     /// What was never seen to grow is over.
     pub(super) fn is_expired(&self, failover_us: u64, now_us: u64) -> bool {
-        self.grown_us
-            .is_none_or(|grown| now_us.saturating_sub(grown) > failover_us)
+        self.grown_us.is_none_or(|grown| now_us.saturating_sub(grown) > failover_us)
     }
 }
 
@@ -162,12 +158,7 @@ mod tests {
     #[test]
     fn a_new_lease_is_read_alike_by_both_sides() {
         let parents = [ShardId::from("shardId-000000000001")];
-        let lease = Lease::new(
-            "shardId-000000000007".into(),
-            parents.iter(),
-            HashRange::ALL,
-            "TRIM_HORIZON",
-        );
+        let lease = Lease::new("shardId-000000000007".into(), parents.iter(), HashRange::ALL, "TRIM_HORIZON");
         let item = lease.item();
         assert_eq!(Lease::of(&item), Some(lease));
         let read = Format::Kcl.codec().decode(&item);

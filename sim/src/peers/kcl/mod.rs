@@ -64,16 +64,8 @@ const GRACE_US: u64 = 20_000_000;
 /// The program, from its start until it has stopped. `fleet`: how its leader assigns leases, and where its workers report; none: it is
 /// of version 2.
 pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fleet>) {
-    let sdk = |attempts, pause_us| Sdk {
-        host: host.clone(),
-        attempts,
-        pause_us,
-        table: super::sdk::LEASES,
-    };
-    let table = Table {
-        sdk: sdk(9, 25_000),
-        hands_over: fleet.is_some(),
-    };
+    let sdk = |attempts, pause_us| Sdk { host: host.clone(), attempts, pause_us, table: super::sdk::LEASES };
+    let table = Table { sdk: sdk(9, 25_000), hands_over: fleet.is_some() };
     let failover_us = config.lease_duration().0;
     let worker = Rc::new(Worker {
         host: host.clone(),
@@ -101,11 +93,8 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fl
         worker.join();
     }
     if worker.takes_leases() {
-        let taker = Taker {
-            renewer: worker.renewer.clone(),
-            me: worker.me.clone(),
-            seen: RefCell::default(),
-        };
+        let taker =
+            Taker { renewer: worker.renewer.clone(), me: worker.me.clone(), seen: RefCell::default() };
         let takes = worker.clone();
         host.spawn(taker.run(move || takes.takes_leases()));
     }

@@ -81,9 +81,7 @@ impl Table {
                 true => counts(lease).and(Condition::not_exists(CHECKPOINT_OWNER)),
                 false => counts(lease),
             };
-            let written = self
-                .sdk
-                .update(Verb::Renew, key(&lease.key), update, Some(condition));
+            let written = self.sdk.update(Verb::Renew, key(&lease.key), update, Some(condition));
             if held(written.await)? {
                 lease.counter += 1;
                 return Ok(true);
@@ -120,9 +118,7 @@ impl Table {
         if changes {
             update = update.add(SWITCHES, AttributeValue::n(1));
         }
-        let written = self
-            .sdk
-            .update(Verb::Take, key(&lease.key), update, Some(counts(lease)));
+        let written = self.sdk.update(Verb::Take, key(&lease.key), update, Some(counts(lease)));
         let done = held(written.await)?;
         if done {
             lease.counter += 1;
@@ -145,14 +141,8 @@ impl Table {
         if let Some((start, end)) = &lease.range {
             update = update.set(RANGE_START, s(start)).set(RANGE_END, s(end));
         }
-        let verb = if lease.has_ended() {
-            Verb::End
-        } else {
-            Verb::Checkpoint
-        };
-        let written = self
-            .sdk
-            .update(verb, key(&lease.key), update, Some(counts(lease)));
+        let verb = if lease.has_ended() { Verb::End } else { Verb::Checkpoint };
+        let written = self.sdk.update(verb, key(&lease.key), update, Some(counts(lease)));
         let done = held(written.await)?;
         if done {
             lease.counter += 1;
@@ -165,9 +155,7 @@ impl Table {
     pub(super) async fn set_children(&self, lease: &Lease) -> Result<(), Failure> {
         let update = Update::new().set(CHILDREN, AttributeValue::Ss(lease.children.clone()));
         let exists = Condition::equals(KEY, s(lease.key.as_str()));
-        let written = self
-            .sdk
-            .update(Verb::SetRange, key(&lease.key), update, Some(exists));
+        let written = self.sdk.update(Verb::SetRange, key(&lease.key), update, Some(exists));
         // That there is no such row is logged.
         held(written.await).map(|_| ())
     }

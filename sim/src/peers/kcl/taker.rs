@@ -105,16 +105,11 @@ impl Taker {
         let is_free = |lease: &&Lease| lease.owner.is_none() || is_over(lease, failover_us);
         let mut counts = BTreeMap::from([(self.me.as_str(), 0_usize)]);
         for lease in seen.values().filter(|lease| !is_free(lease)) {
-            *counts
-                .entry(lease.owner.as_deref().unwrap_or_default())
-                .or_default() += 1;
+            *counts.entry(lease.owner.as_deref().unwrap_or_default()).or_default() += 1;
         }
         let mine = counts[self.me.as_str()];
-        let very_old: Vec<Lease> = seen
-            .values()
-            .filter(|lease| is_over(lease, VERY_OLD * failover_us))
-            .cloned()
-            .collect();
+        let very_old: Vec<Lease> =
+            seen.values().filter(|lease| is_over(lease, VERY_OLD * failover_us)).cloned().collect();
         if !very_old.is_empty() {
             // Leases that were never owned are among them: the first worker takes them all.
             return shuffled(host, very_old);
@@ -133,20 +128,14 @@ impl Taker {
             return free;
         }
         let most = counts.values().copied().max().unwrap_or(0);
-        let Some(loaded) = counts
-            .iter()
-            .find(|(_, count)| **count == most)
-            .map(|(owner, _)| *owner)
-        else {
+        let Some(loaded) = counts.iter().find(|(_, count)| **count == most).map(|(owner, _)| *owner) else {
             return Vec::new();
         };
         let spare = most.saturating_sub(target);
         if most < target || (spare == 0 && need <= 1) {
             return Vec::new();
         }
-        let of_loaded = seen
-            .values()
-            .filter(|lease| lease.owner.as_deref() == Some(loaded));
+        let of_loaded = seen.values().filter(|lease| lease.owner.as_deref() == Some(loaded));
         let mut stolen = shuffled(host, of_loaded.cloned().collect());
         stolen.truncate(1);
         stolen

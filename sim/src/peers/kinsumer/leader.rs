@@ -65,24 +65,16 @@ impl Member {
         let mut row = key(LEADER);
         row.insert(LEADER_ID.into(), s(&self.me));
         row.insert(UPDATED.into(), self.now());
-        let condition = Condition::equals(LEADER_ID, s(&self.me))
-            .or(Condition::not_exists(LEADER_ID))
-            .or(Condition::compare(
-                UPDATED,
-                Comparator::Le,
-                AttributeValue::n(self.periods_ago(self.lead_us)),
-            ));
+        let condition = Condition::equals(LEADER_ID, s(&self.me)).or(Condition::not_exists(LEADER_ID)).or(
+            Condition::compare(UPDATED, Comparator::Le, AttributeValue::n(self.periods_ago(self.lead_us))),
+        );
         self.dynamo.on(METADATA).put_plain(row, Some(condition)).await
     }
 
     async fn deregister_leadership(&self) {
         let update = Update::new().remove(LEADER_ID).set(UPDATED, self.now());
         let mine = Condition::equals(LEADER_ID, s(&self.me));
-        let _ = self
-            .dynamo
-            .on(METADATA)
-            .update_plain(key(LEADER), update, Some(mine))
-            .await;
+        let _ = self.dynamo.on(METADATA).update_plain(key(LEADER), update, Some(mine)).await;
     }
 
     /// The list that is shared out, and when it was written.
@@ -90,11 +82,9 @@ impl Member {
         let row = self.dynamo.on(METADATA).get(key(SHARD_CACHE), true).await?;
         let row = row.unwrap_or_default();
         let shards = match row.get(SHARDS) {
-            Some(AttributeValue::L(list)) => list
-                .iter()
-                .filter_map(AttributeValue::as_s)
-                .map(ShardId::from)
-                .collect(),
+            Some(AttributeValue::L(list)) => {
+                list.iter().filter_map(AttributeValue::as_s).map(ShardId::from).collect()
+            }
             _ => Vec::new(),
         };
         Ok((shards, number(&row, UPDATED)))
@@ -124,11 +114,8 @@ impl Member {
             .filter(|row| number(row, shard::FINISHED) > 0)
             .filter_map(|row| text(row, CHECKPOINT_KEY))
             .collect();
-        let mut shards: Vec<ShardId> = listed
-            .into_iter()
-            .map(|shard| shard.id)
-            .filter(|id| !finished.contains(id.as_str()))
-            .collect();
+        let mut shards: Vec<ShardId> =
+            listed.into_iter().map(|shard| shard.id).filter(|id| !finished.contains(id.as_str())).collect();
         shards.sort_unstable();
         if shards != cached {
             self.cache_shards(&shards).await?;

@@ -87,12 +87,7 @@ struct Member {
 
 /// The program, from its start until it has stopped.
 pub(super) async fn run(host: Host, me: String, config: Config) {
-    let sdk = |attempts| Sdk {
-        host: host.clone(),
-        attempts,
-        pause_us: 50_000,
-        table: super::sdk::LEASES,
-    };
+    let sdk = |attempts| Sdk { host: host.clone(), attempts, pause_us: 50_000, table: super::sdk::LEASES };
     let member = Rc::new(Member {
         dynamo: sdk(11),
         kinesis: sdk(4),
@@ -126,8 +121,7 @@ impl Member {
         let host = &self.dynamo.host;
         loop {
             self.in_next.set(true);
-            host.until(u64::MAX, || !self.in_next.get() || self.errors.get() > 0)
-                .await;
+            host.until(u64::MAX, || !self.in_next.get() || self.errors.get() > 0).await;
             if self.errors.replace(0) > 0 {
                 // It logs them, and goes on.
                 continue;
@@ -136,9 +130,7 @@ impl Member {
                 continue;
             };
             self.at.set(delivery.token);
-            self.kinesis
-                .process(&delivery.shard, delivery.token, delivery.batch)
-                .await;
+            self.kinesis.process(&delivery.shard, delivery.token, delivery.batch).await;
             self.at.set(0);
         }
     }
@@ -220,10 +212,7 @@ impl Member {
     /// Waits for all of them; nobody listens to their errors meanwhile. What they read is dropped.
     async fn stop_consumers(&self, stop: &Cell<bool>) {
         stop.set(true);
-        self.dynamo
-            .host
-            .until(u64::MAX, || self.consumers.get() == 0)
-            .await;
+        self.dynamo.host.until(u64::MAX, || self.consumers.get() == 0).await;
         self.queue.borrow_mut().clear();
         if self.in_next.get() {
             self.held.replace(None);
@@ -266,21 +255,11 @@ impl Member {
         }
         let mut shards = self.cached_shards().await?.0;
         if shards.is_empty() {
-            shards = self
-                .kinesis
-                .list_shards()
-                .await?
-                .into_iter()
-                .map(|shard| shard.id)
-                .collect();
+            shards = self.kinesis.list_shards().await?.into_iter().map(|shard| shard.id).collect();
             shards.sort_unstable();
             self.cache_shards(&shards).await?;
         }
-        self.view.replace(View {
-            members: ids.len(),
-            place,
-            shards,
-        });
+        self.view.replace(View { members: ids.len(), place, shards });
         Ok(())
     }
 

@@ -38,8 +38,7 @@ impl Checkpointer {
     /// Whether the caller has it all.
     fn is_finishing(&self) -> bool {
         let end = self.end.borrow();
-        end.as_ref()
-            .is_some_and(|last| last.is_none() || *last == *self.sequence.borrow())
+        end.as_ref().is_some_and(|last| last.is_none() || *last == *self.sequence.borrow())
     }
 }
 
@@ -91,10 +90,7 @@ impl Member {
         }
         let mut item = key(shard);
         for name in [SEQUENCE, FINISHED] {
-            item.insert(
-                name.into(),
-                row.get(name).cloned().unwrap_or(AttributeValue::Null),
-            );
+            item.insert(name.into(), row.get(name).cloned().unwrap_or(AttributeValue::Null));
         }
         item.insert(OWNER.into(), s(&self.me));
         item.insert(UPDATED.into(), self.now());
@@ -123,17 +119,10 @@ impl Member {
         let finishes = checkpointer.is_finishing();
         checkpointer.dirty.set(false);
         let mut item = key(shard);
-        item.insert(
-            SEQUENCE.into(),
-            nullable(checkpointer.sequence.borrow().as_deref()),
-        );
+        item.insert(SEQUENCE.into(), nullable(checkpointer.sequence.borrow().as_deref()));
         item.insert(OWNER.into(), s(&self.me));
         item.insert(UPDATED.into(), self.now());
-        let finished = if finishes {
-            self.now()
-        } else {
-            AttributeValue::Null
-        };
+        let finished = if finishes { self.now() } else { AttributeValue::Null };
         item.insert(FINISHED.into(), finished);
         let verb = if finishes { Verb::End } else { Verb::Checkpoint };
         self.dynamo.put(verb, item, Some(self.mine())).await?;
@@ -142,13 +131,8 @@ impl Member {
 
     async fn release(&self, shard: &ShardId, checkpointer: &Checkpointer) -> Result<(), Failure> {
         let sequence = nullable(checkpointer.sequence.borrow().as_deref());
-        let update = Update::new()
-            .remove(OWNER)
-            .set(UPDATED, self.now())
-            .set(SEQUENCE, sequence);
-        self.dynamo
-            .update(Verb::Release, key(shard), update, Some(self.mine()))
-            .await
+        let update = Update::new().remove(OWNER).set(UPDATED, self.now()).set(SEQUENCE, sequence);
+        self.dynamo.update(Verb::Release, key(shard), update, Some(self.mine())).await
     }
 
     fn mine(&self) -> Condition {
@@ -156,11 +140,7 @@ impl Member {
     }
 
     async fn read(
-        &self,
-        shard: &ShardId,
-        token: u64,
-        checkpointer: &Rc<Checkpointer>,
-        stop: &Cell<bool>,
+        &self, shard: &ShardId, token: u64, checkpointer: &Rc<Checkpointer>, stop: &Cell<bool>,
     ) -> Result<(), Failure> {
         let (host, sdk) = (&self.dynamo.host, &self.kinesis);
         let from = start(checkpointer.sequence.borrow().as_deref())?;
@@ -172,11 +152,7 @@ impl Member {
         loop {
             let has_room = || self.queued() < BUFFER;
             let reads = waiting.is_none() && checkpointer.end.borrow().is_none();
-            let until = if reads {
-                next_commit.min(next_read)
-            } else {
-                next_commit
-            };
+            let until = if reads { next_commit.min(next_read) } else { next_commit };
             let goes_on = || stop.get() || (waiting.is_some() && has_room());
             host.until(until.saturating_sub(host.mono_us()), goes_on).await;
             if stop.get() {

@@ -74,10 +74,8 @@ impl Worker {
         let row = self.sdk.get(key(&shard.id), true).await?.unwrap_or_default();
         let now = host.wall_ns();
         // It asks what it keeps of the shard, not the row.
-        let claim_expired = shard
-            .deadline
-            .get()
-            .is_some_and(|kept| kept + self.settings.claim_timeout_us * 1_000 < now);
+        let claim_expired =
+            shard.deadline.get().is_some_and(|kept| kept + self.settings.claim_timeout_us * 1_000 < now);
         let claim = text(&row, CLAIM).filter(|claim| self.settings.stealing && !claim.is_empty());
         if claim.is_some_and(|claim| claim != self.me) && !claim_expired {
             return Err(NotLeased::Claimed);
@@ -89,9 +87,7 @@ impl Worker {
                     return Err(NotLeased::NotExpired);
                 }
                 let verb = if owner == self.me { Verb::Renew } else { Verb::Take };
-                let same = is(KEY, shard.id.as_str())
-                    .and(is(OWNER, owner))
-                    .and(is(DEADLINE, until));
+                let same = is(KEY, shard.id.as_str()).and(is(OWNER, owner)).and(is(DEADLINE, until));
                 (same, verb)
             }
             _ => (Condition::not_exists(OWNER), Verb::Take),
@@ -127,11 +123,7 @@ impl Worker {
         let mut item = self.row(shard);
         item.insert(OWNER.into(), s(&shard.assigned_to.borrow()));
         item.insert(DEADLINE.into(), s(&spell(shard.deadline.get())));
-        let verb = if sequence == SHARD_END {
-            Verb::End
-        } else {
-            Verb::Checkpoint
-        };
+        let verb = if sequence == SHARD_END { Verb::End } else { Verb::Checkpoint };
         self.sdk.put(verb, item, None).await
     }
 
@@ -152,9 +144,7 @@ impl Worker {
 
     pub(super) async fn remove_lease_owner(&self, shard: &Status) -> Result<(), Failure> {
         let (update, mine) = (Update::new().remove(OWNER), is(OWNER, &self.me));
-        self.sdk
-            .update(Verb::Release, key(&shard.id), update, Some(mine))
-            .await
+        self.sdk.update(Verb::Release, key(&shard.id), update, Some(mine)).await
     }
 
     pub(super) async fn remove_lease_info(&self, id: &ShardId) -> Result<(), Failure> {
@@ -166,18 +156,14 @@ impl Worker {
         if let Err(Held::Failed(failure)) = self.fetch_checkpoint(shard).await {
             return Err(failure.into());
         }
-        let (owner, checkpoint) = (
-            shard.assigned_to.borrow().clone(),
-            shard.checkpoint.borrow().clone(),
-        );
+        let (owner, checkpoint) = (shard.assigned_to.borrow().clone(), shard.checkpoint.borrow().clone());
         let until = spell(shard.deadline.get());
         let mut item = self.row(shard);
         item.insert(CHECKPOINT.into(), s(&checkpoint));
         item.insert(DEADLINE.into(), s(&until));
         item.insert(CLAIM.into(), s(&self.me));
-        let mut condition = is(KEY, shard.id.as_str())
-            .and(is(DEADLINE, &until))
-            .and(Condition::not_exists(CLAIM));
+        let mut condition =
+            is(KEY, shard.id.as_str()).and(is(DEADLINE, &until)).and(Condition::not_exists(CLAIM));
         condition = if owner.is_empty() {
             condition.and(Condition::not_exists(OWNER))
         } else {

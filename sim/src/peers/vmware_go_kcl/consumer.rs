@@ -68,12 +68,7 @@ impl Worker {
                 return Ok(());
             }
             let idles = batch.fetched.count == 0 && batch.fetched.behind_ms * 1_000 < self.settings.idle_us;
-            host.sleep(if idles {
-                self.settings.idle_us
-            } else {
-                READ_PAUSE_US
-            })
-            .await;
+            host.sleep(if idles { self.settings.idle_us } else { READ_PAUSE_US }).await;
             // Go chooses one of the two, if both are so.
             let toss = || host.below("select", 2) == 0;
             match (host.is_stopping(), lost.get()) {

@@ -88,12 +88,7 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Fleet) {
         application: fleet.application,
     };
     let worker = Rc::new(Worker {
-        sdk: Sdk {
-            host: host.clone(),
-            attempts: 3,
-            pause_us: 1_000_000,
-            table: super::sdk::LEASES,
-        },
+        sdk: Sdk { host: host.clone(), attempts: 3, pause_us: 1_000_000, table: super::sdk::LEASES },
         me,
         settings,
         shards: RefCell::default(),

@@ -31,20 +31,14 @@ fn parts(of: HashRange, many: u64) -> impl Iterator<Item = HashRange> {
 /// The row of a shard as a migration creates it.
 fn row(format: Format, shard: usize, checkpoint: Checkpoint) -> GivenRow {
     let key = LeaseKey::from(format!("shardId-{shard:012}"));
-    let create = Change::Create(Box::new(copied(
-        &LeaseRow::new(key.clone(), checkpoint),
-        Wall(EPOCH_MS),
-    )));
+    let create = Change::Create(Box::new(copied(&LeaseRow::new(key.clone(), checkpoint), Wall(EPOCH_MS))));
     let item = match format.encode(&create).action {
         Action::Put(item) => item,
         // A creation puts an item.
         _ => format.key(&key),
     };
     let is_at = matches!(checkpoint, Checkpoint::At(_));
-    GivenRow {
-        item,
-        through: is_at.then_some(500),
-    }
+    GivenRow { item, through: is_at.then_some(500) }
 }
 
 /// Some shards were split, and are finished; of the others, some were begun.
@@ -57,11 +51,7 @@ pub(super) fn migrated(draws: Draws, format: Format) -> Start {
             name: format!("shard {n}"),
             parents: Vec::new(),
             range,
-            state: if is_split {
-                ShardState::Closed
-            } else {
-                ShardState::Open
-            },
+            state: if is_split { ShardState::Closed } else { ShardState::Open },
         });
         match is_split {
             true => {

@@ -102,11 +102,9 @@ impl Replicas {
         self.struck.insert((w, shard));
         // A stream of several that is given back to a worker is looked for as at a start.
         Some(match found {
-            Chance::Replica { for_us, shows, .. } if cx.plan().streams > 1 => Chance::Replica {
-                for_us,
-                shows,
-                says: Says::Truth,
-            },
+            Chance::Replica { for_us, shows, .. } if cx.plan().streams > 1 => {
+                Chance::Replica { for_us, shows, says: Says::Truth }
+            }
             found => found,
         })
     }
@@ -125,16 +123,9 @@ mod tests {
     #[test]
     fn a_worker_is_answered_by_a_replica_for_so_long() {
         let mut replicas = Replicas::new(2);
-        let replica = Replica {
-            shard: 3,
-            shows: Shows::Nothing,
-            says: Says::Truth,
-        };
+        let replica = Replica { shard: 3, shows: Shows::Nothing, says: Says::Truth };
         replicas.begin(10, (1, 2), 5, replica);
         assert_eq!([replicas.of(14, (0, 2)), replicas.of(14, (1, 3))], [None, None]);
-        assert_eq!(
-            [replicas.of(14, (1, 2)), replicas.of(15, (1, 2))],
-            [Some(replica), None]
-        );
+        assert_eq!([replicas.of(14, (1, 2)), replicas.of(15, (1, 2))], [Some(replica), None]);
     }
 }

@@ -27,11 +27,7 @@ impl Fleet {
 
     /// What a worker is to be told, so that it reads a stream no more, or again.
     pub(in crate::world) fn read_stream(
-        &self,
-        cx: &mut Context,
-        w: usize,
-        stream: u32,
-        reads: bool,
+        &self, cx: &mut Context, w: usize, stream: u32, reads: bool,
     ) -> Option<Call> {
         let life = self.workers[w].life;
         let id = cx.names().streams().id(stream)?;

@@ -75,8 +75,7 @@ impl Clock {
 
     /// Whether time passed that neither clock has shown when somebody looked.
     pub(crate) fn is_adrift(&self, now: Time) -> bool {
-        self.unshown
-            .is_some_and(|ahead| self.stands.is_some() || self.ahead_ms(now) + 2 < ahead)
+        self.unshown.is_some_and(|ahead| self.stands.is_some() || self.ahead_ms(now) + 2 < ahead)
     }
 
     /// Somebody looks at both clocks. Whether they show now what they did not show before.
@@ -96,9 +95,7 @@ impl Clock {
     pub(crate) fn mono(&self, now: Time) -> Mono {
         let elapsed = self.stands.unwrap_or(now).saturating_sub(self.started);
         // Months fit a word; what lies beyond takes 128 bits.
-        let scaled = i64::try_from(elapsed)
-            .ok()
-            .and_then(|elapsed| elapsed.checked_mul(self.ppm));
+        let scaled = i64::try_from(elapsed).ok().and_then(|elapsed| elapsed.checked_mul(self.ppm));
         let error = match scaled {
             Some(scaled) => i128::from(scaled / 1_000_000),
             None => i128::from(elapsed) * i128::from(self.ppm) / 1_000_000,
@@ -127,15 +124,12 @@ impl Clock {
         };
         // What was rounded off is less than this.
         let first = self.started.saturating_add(guess.saturating_sub(2));
-        (first..=first.saturating_add(4))
-            .find(|&time| self.mono(time) >= mono)
-            .unwrap_or(Time::MAX)
+        (first..=first.saturating_add(4)).find(|&time| self.mono(time) >= mono).unwrap_or(Time::MAX)
     }
 
     /// What the wall clock shows.
     pub(crate) fn wall(&self, now: Time) -> Wall {
-        self.frozen
-            .unwrap_or(Wall(EPOCH_MS + (now / 1_000) as i64 + self.wall_offset_ms))
+        self.frozen.unwrap_or(Wall(EPOCH_MS + (now / 1_000) as i64 + self.wall_offset_ms))
     }
 
     /// The wall clock jumps, and perhaps stands still from then on.
@@ -178,18 +172,7 @@ mod tests {
             u64::MAX - 2,
             u64::MAX - 1,
         ];
-        for ppm in [
-            i64::MIN,
-            -2_000_000,
-            -1_000_000,
-            -999_999,
-            -200_000,
-            -1,
-            0,
-            1,
-            200_000,
-            i64::MAX,
-        ] {
+        for ppm in [i64::MIN, -2_000_000, -1_000_000, -999_999, -200_000, -1, 0, 1, 200_000, i64::MAX] {
             for (started, offset) in [(0, 0), (1_000, 77), (77, u64::MAX / 3), (u64::MAX / 3, 0)] {
                 let clock = Clock::new(started, offset, ppm);
                 for mono in ends.map(Mono) {

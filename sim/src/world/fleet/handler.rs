@@ -51,24 +51,14 @@ struct Delivery {
 
 impl Consumer {
     fn new(token: FencingToken, stage: Stage) -> Self {
-        Self {
-            token,
-            run: 0,
-            stage,
-            unfinished: Unfinished::default(),
-            gave_back: None,
-        }
+        Self { token, run: 0, stage, unfinished: Unfinished::default(), gave_back: None }
     }
 }
 
 impl Fleet {
     /// A consumer operation of a worker. Gives the answer, if there is one at once.
     pub(in crate::world) fn consume(
-        &mut self,
-        cx: &mut Context,
-        chances: &mut Chances,
-        w: usize,
-        (op, give_up): (OpId, Mono),
+        &mut self, cx: &mut Context, chances: &mut Chances, w: usize, (op, give_up): (OpId, Mono),
         consumer_op: ConsumerOp,
     ) -> Option<Outcome> {
         if self.workers[w].standstill.is_on() {
@@ -82,70 +72,26 @@ impl Fleet {
                 let Some(shard) = shard_of(&lease) else {
                     return Some(refusal());
                 };
-                cx.fact(Fact::OpenBegun {
-                    life,
-                    shard,
-                    token: token.0,
-                });
+                cx.fact(Fact::OpenBegun { life, shard, token: token.0 });
                 let delay = cx.draws().magnitude("open", op_key(op), 100, 20_000);
-                let consumer = Consumer::new(
-                    token,
-                    Stage::Opening {
-                        op,
-                        told: Told::Nothing,
-                    },
-                );
+                let consumer = Consumer::new(token, Stage::Opening { op, told: Told::Nothing });
                 self.workers[w].adapter.consumers.insert(shard, consumer);
                 self.plan_handler(cx, w, shard, 0, cx.now() + delay);
             }
-            ConsumerOp::SetAside {
-                lease,
-                token,
-                batch,
-                record: at,
-                ..
-            } => {
-                let aside = Aside {
-                    lease,
-                    token,
-                    batch,
-                    at,
-                };
+            ConsumerOp::SetAside { lease, token, batch, record: at, .. } => {
+                let aside = Aside { lease, token, batch, at };
                 return self.set_aside(cx, w, op, aside);
             }
-            ConsumerOp::Deliver {
-                lease,
-                token,
-                batch,
-                after,
-                valid_until,
-                ..
-            }
-            | ConsumerOp::DeliverOne {
-                lease,
-                token,
-                batch,
-                after,
-                valid_until,
-                ..
-            } => {
+            ConsumerOp::Deliver { lease, token, batch, after, valid_until, .. }
+            | ConsumerOp::DeliverOne { lease, token, batch, after, valid_until, .. } => {
                 let Some(shard) = shard_of(&lease) else {
                     return Some(refusal());
                 };
                 let give_up = self.workers[w].clock.when(give_up);
-                let delivery = Delivery {
-                    shard,
-                    token,
-                    batch,
-                    after,
-                    alone,
-                    valid_until,
-                };
+                let delivery = Delivery { shard, token, batch, after, alone, valid_until };
                 return self.deliver(cx, chances, w, (op, give_up), delivery);
             }
-            ConsumerOp::Flush {
-                lease, token, why, ..
-            } => self.flush(cx, w, (op, why), &lease, token),
+            ConsumerOp::Flush { lease, token, why, .. } => self.flush(cx, w, (op, why), &lease, token),
             ConsumerOp::Abort { lease, token } => {
                 self.stop_call(cx, w, &lease, token, Told::Aborted);
                 self.note(cx, w, op);
@@ -166,41 +112,21 @@ impl Fleet {
 
     pub(super) fn note(&self, cx: &mut Context, w: usize, op: OpId) {
         let generation = self.workers[w].generation;
-        let what = What::Noted {
-            worker: w as u16,
-            generation,
-            op: op.n,
-        };
+        let what = What::Noted { worker: w as u16, generation, op: op.n };
         cx.push(cx.now() + 50, what);
     }
 
     pub(super) fn plan_handler(&self, cx: &mut Context, w: usize, shard: ShardNo, run: u32, at: Time) {
         let generation = self.workers[w].generation;
-        let what = What::Handler {
-            worker: w as u16,
-            generation,
-            shard,
-            run,
-        };
+        let what = What::Handler { worker: w as u16, generation, shard, run };
         cx.push(at, what);
     }
 
     fn deliver(
-        &mut self,
-        cx: &mut Context,
-        chances: &mut Chances,
-        w: usize,
-        (op, give_up): (OpId, Time),
+        &mut self, cx: &mut Context, chances: &mut Chances, w: usize, (op, give_up): (OpId, Time),
         delivery: Delivery,
     ) -> Option<Outcome> {
-        let Delivery {
-            shard,
-            token,
-            batch,
-            after,
-            alone,
-            valid_until,
-        } = delivery;
+        let Delivery { shard, token, batch, after, alone, valid_until } = delivery;
         let now = cx.now();
         let Some(given) = self.given(cx, w, (shard, batch), after, alone) else {
             self.forget_records(cx, w, shard, token);
@@ -243,9 +169,7 @@ impl Fleet {
             _ => now + (handling.ends - now) / 2,
         };
         let consumers = &mut worker.adapter.consumers;
-        let consumer = consumers
-            .entry(shard)
-            .or_insert(Consumer::new(token, Stage::Idle));
+        let consumer = consumers.entry(shard).or_insert(Consumer::new(token, Stage::Idle));
         consumer.run += 1;
         consumer.unfinished.given(batch, given.whole);
         consumer.stage = Stage::Handling(handling);
@@ -265,27 +189,12 @@ impl Fleet {
     }
 
     pub(super) fn close(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        shard: ShardNo,
-        token: FencingToken,
-        reason: EndReason,
+        &mut self, cx: &mut Context, w: usize, shard: ShardNo, token: FencingToken, reason: EndReason,
     ) {
         let (life, local) = (self.workers[w].life, self.workers[w].clock.mono(cx.now()));
-        cx.fact(Fact::Closed {
-            life,
-            shard,
-            token: token.0,
-            reason,
-            local,
-        });
+        cx.fact(Fact::Closed { life, shard, token: token.0, reason, local });
         let adapter = &mut self.workers[w].adapter;
-        if adapter
-            .consumers
-            .get(&shard)
-            .is_some_and(|consumer| consumer.token == token)
-        {
+        if adapter.consumers.get(&shard).is_some_and(|consumer| consumer.token == token) {
             adapter.consumers.remove(&shard);
             adapter.forget(shard);
         }
@@ -293,12 +202,7 @@ impl Fleet {
 
     /// The next step of a handler.
     pub(in crate::world) fn step_handler(
-        &mut self,
-        cx: &mut Context,
-        services: &Services,
-        w: usize,
-        shard: ShardNo,
-        run: u32,
+        &mut self, cx: &mut Context, services: &Services, w: usize, shard: ShardNo, run: u32,
     ) {
         self.ask_fence(cx, w, shard);
         let now = cx.now();
@@ -349,11 +253,7 @@ impl Fleet {
                         tell_done(cx, life, shard, token, (first, record, reached));
                     }
                     let lease = lease.clone();
-                    calls.push(Call::Processed {
-                        lease,
-                        token,
-                        through,
-                    });
+                    calls.push(Call::Processed { lease, token, through });
                 }
                 if checkpoint {
                     calls.push(Call::Checkpoint { lease, token });
@@ -396,18 +296,10 @@ fn is_gone(outcome: &Outcome) -> bool {
 
 /// Oracles are told that a handler failed with one record.
 fn tell_failed(
-    cx: &mut Context,
-    life: LifeNo,
-    shard: ShardNo,
-    token: FencingToken,
-    handling: &Handling,
+    cx: &mut Context, life: LifeNo, shard: ShardNo, token: FencingToken, handling: &Handling,
     outcome: &Outcome,
 ) {
-    if let Outcome::Refused(Refusal {
-        why: Why::RecordFailed(_),
-        ..
-    }) = outcome
-    {
+    if let Outcome::Refused(Refusal { why: Why::RecordFailed(_), .. }) = outcome {
         cx.fact(Fact::RecordFailed {
             life,
             shard,
@@ -419,18 +311,10 @@ fn tell_failed(
 
 /// A handler has returned: its worker is told how, and what else the application says then.
 fn end_handling(
-    cx: &mut Context,
-    services: &Services,
-    (w, life): (usize, LifeNo),
-    (shard, token): (ShardNo, FencingToken),
-    handling: &Handling,
-    outcome: Outcome,
+    cx: &mut Context, services: &Services, (w, life): (usize, LifeNo),
+    (shard, token): (ShardNo, FencingToken), handling: &Handling, outcome: Outcome,
 ) {
-    cx.fact(Fact::HandlerEnded {
-        life,
-        shard,
-        token: token.0,
-    });
+    cx.fact(Fact::HandlerEnded { life, shard, token: token.0 });
     let ended_well = handling.is_done(&outcome);
     let op = handling.op;
     cx.request(Request::Done { w, op, outcome });
@@ -439,23 +323,15 @@ fn end_handling(
     }
     let lease = cx.names_mut().shard(shard).to_lease();
     let through = services.position(cx, shard, handling.first);
-    let processed = |token: FencingToken| {
-        through.map(|through| Call::Processed {
-            lease: lease.clone(),
-            token,
-            through,
-        })
-    };
+    let processed =
+        |token: FencingToken| through.map(|through| Call::Processed { lease: lease.clone(), token, through });
     if handling.says_again && ended_well {
         let calls = processed(token).into_iter().chain(processed(token)).collect();
         cx.request(Request::Calls { w, life, calls });
     }
     if handling.stale_call {
         let old = FencingToken(token.0.saturating_sub(1));
-        let checkpoint = Call::Checkpoint {
-            lease: lease.clone(),
-            token,
-        };
+        let checkpoint = Call::Checkpoint { lease: lease.clone(), token };
         let calls = processed(old).into_iter().chain([checkpoint]).collect();
         cx.request(Request::Calls { w, life, calls });
     }
@@ -463,11 +339,7 @@ fn end_handling(
 
 /// What the adapter does not have cannot be done.
 pub(super) fn refusal() -> Outcome {
-    Outcome::Refused(Refusal {
-        why: Why::Gone,
-        current: None,
-        detail: "there is no such batch".into(),
-    })
+    Outcome::Refused(Refusal { why: Why::Gone, current: None, detail: "there is no such batch".into() })
 }
 
 /// A number that no other command of the world has.

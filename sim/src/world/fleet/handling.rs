@@ -112,10 +112,7 @@ impl Handling {
 
     /// Whether it has processed all that it was given, which is something.
     pub(super) fn is_done(&self, outcome: &Outcome) -> bool {
-        let processed = matches!(
-            outcome,
-            Outcome::Applied(Reply::Processed | Reply::ProcessedThrough(_))
-        );
+        let processed = matches!(outcome, Outcome::Applied(Reply::Processed | Reply::ProcessedThrough(_)));
         processed && self.first <= self.last
     }
 
@@ -154,10 +151,7 @@ impl Handling {
 
 /// What oracles and the engine are told when a shard was opened, or was not.
 pub(super) fn opened(
-    (told, confirms): (Told, bool),
-    life: LifeNo,
-    shard: ShardNo,
-    token: FencingToken,
+    (told, confirms): (Told, bool), life: LifeNo, shard: ShardNo, token: FencingToken,
 ) -> (Fact, Outcome) {
     let token = token.0;
     let failed = Fact::OpenFailed { life, shard, token };

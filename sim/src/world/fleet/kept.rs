@@ -40,13 +40,7 @@ impl Unfinished {
         if self.pieces.iter().any(|piece| piece.batch == batch) {
             return;
         }
-        self.pieces.push_back(Piece {
-            batch,
-            last,
-            done: 0,
-            kept: false,
-            gives_back: false,
-        });
+        self.pieces.push_back(Piece { batch, last, done: 0, kept: false, gives_back: false });
     }
 
     /// Nothing of it counts any more: all that was not processed without a gap comes again.
@@ -92,9 +86,7 @@ impl Unfinished {
     }
 
     fn find(&self, batch: OpId) -> Option<&Piece> {
-        self.pieces
-            .iter()
-            .find(|piece| piece.kept && piece.batch == batch)
+        self.pieces.iter().find(|piece| piece.kept && piece.batch == batch)
     }
 }
 
@@ -119,40 +111,22 @@ enum Flush {
 impl Fleet {
     /// The application keeps a batch for so long.
     pub(super) fn keep(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        shard: ShardNo,
-        (batch, first, last): (OpId, u64, u64),
+        &mut self, cx: &mut Context, w: usize, shard: ShardNo, (batch, first, last): (OpId, u64, u64),
         (for_us, gives_back): (u64, bool),
     ) {
         let worker = &mut self.workers[w];
         if let Some(consumer) = worker.adapter.consumers.get_mut(&shard) {
             if consumer.unfinished.keep(batch, gives_back) {
-                cx.fact(Fact::Kept {
-                    life: worker.life,
-                    shard,
-                    token: consumer.token.0,
-                    first,
-                    last,
-                });
+                cx.fact(Fact::Kept { life: worker.life, shard, token: consumer.token.0, first, last });
             }
-            let what = What::Kept {
-                worker: w as u16,
-                generation: worker.generation,
-                shard,
-                batch: batch.n,
-            };
+            let what = What::Kept { worker: w as u16, generation: worker.generation, shard, batch: batch.n };
             cx.push(cx.now() + for_us, what);
         }
     }
 
     /// The time has come at which the application has processed a batch that it kept, or knows that it cannot.
     pub(in crate::world) fn finish_kept(&mut self, cx: &mut Context, w: usize, shard: ShardNo, batch: u64) {
-        let batch = OpId {
-            life: self.incarnation(cx, w),
-            n: batch,
-        };
+        let batch = OpId { life: self.incarnation(cx, w), n: batch };
         let worker = &mut self.workers[w];
         let life = worker.life;
         let Some(consumer) = worker.adapter.consumers.get_mut(&shard) else {
@@ -170,12 +144,7 @@ impl Fleet {
                 cx.fact(Fact::GivenBack { life, shard, token });
             }
             let detail = "the batch was given back".to_owned();
-            let calls = vec![Call::GivenBack {
-                lease,
-                token,
-                batch,
-                detail,
-            }];
+            let calls = vec![Call::GivenBack { lease, token, batch, detail }];
             return cx.request(Request::Calls { w, life, calls });
         }
         // What was acknowledged before, or comes again, is said all the same: it is of no use.
@@ -189,19 +158,12 @@ impl Fleet {
 
     /// The application is told to flush.
     pub(super) fn flush(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        (op, why): (OpId, FlushReason),
-        lease: &LeaseKey,
+        &mut self, cx: &mut Context, w: usize, (op, why): (OpId, FlushReason), lease: &LeaseKey,
         token: FencingToken,
     ) {
         let consumers = &mut self.workers[w].adapter.consumers;
-        let shard = shard_of(lease).filter(|shard| {
-            consumers
-                .get(shard)
-                .is_some_and(|consumer| consumer.token == token)
-        });
+        let shard = shard_of(lease)
+            .filter(|shard| consumers.get(shard).is_some_and(|consumer| consumer.token == token));
         let Some(shard) = shard else {
             return self.note(cx, w, op);
         };
@@ -211,23 +173,14 @@ impl Fleet {
             1 => Flush::Fails,
             _ => Flush::Acknowledges,
         };
-        cx.fact(Fact::FlushBegun {
-            life: self.workers[w].life,
-            shard,
-            token: token.0,
-        });
+        cx.fact(Fact::FlushBegun { life: self.workers[w].life, shard, token: token.0 });
         let delay = cx.draws().magnitude("flush-time", op_key(op), 100, 200_000);
         let consumers = &mut self.workers[w].adapter.consumers;
         let Some(consumer) = consumers.get_mut(&shard) else {
             return;
         };
         consumer.run += 1;
-        consumer.stage = Stage::Flushing(Flushing {
-            op,
-            why,
-            how,
-            told: Told::Nothing,
-        });
+        consumer.stage = Stage::Flushing(Flushing { op, why, how, told: Told::Nothing });
         let run = consumer.run;
         self.plan_handler(cx, w, shard, run, cx.now() + delay);
     }
@@ -276,26 +229,14 @@ impl Fleet {
 
 /// Oracles are told up to where a shard was processed without a gap.
 pub(super) fn tell_processed(
-    cx: &mut Context,
-    life: LifeNo,
-    shard: ShardNo,
-    token: FencingToken,
-    through: u64,
+    cx: &mut Context, life: LifeNo, shard: ShardNo, token: FencingToken, through: u64,
 ) {
-    cx.fact(Fact::Processed {
-        life,
-        shard,
-        token: token.0,
-        through,
-    });
+    cx.fact(Fact::Processed { life, shard, token: token.0, through });
 }
 
 /// Oracles are told what was processed of a batch, from a first record to a last, and up to where the shard was without a gap.
 pub(super) fn tell_done(
-    cx: &mut Context,
-    life: LifeNo,
-    shard: ShardNo,
-    token: FencingToken,
+    cx: &mut Context, life: LifeNo, shard: ShardNo, token: FencingToken,
     (first, last, reached): (u64, u64, Option<u64>),
 ) {
     if let Some(reached) = reached {
@@ -304,12 +245,6 @@ pub(super) fn tell_done(
     if reached < Some(last) {
         // A batch before it is not finished, so this one counts as kept.
         let token = token.0;
-        cx.fact(Fact::Kept {
-            life,
-            shard,
-            token,
-            first,
-            last,
-        });
+        cx.fact(Fact::Kept { life, shard, token, first, last });
     }
 }

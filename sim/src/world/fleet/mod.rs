@@ -69,12 +69,7 @@ pub(super) struct Fleet {
 
 impl Fleet {
     pub(super) fn new(transcript: Transcript) -> Self {
-        Self {
-            workers: Vec::new(),
-            said: Vec::new(),
-            transcript,
-            scratch: Vec::new(),
-        }
+        Self { workers: Vec::new(), said: Vec::new(), transcript, scratch: Vec::new() }
     }
 
     /// Adds what is left when the world has ended.
@@ -170,10 +165,7 @@ impl Fleet {
         let worker = &mut self.workers[w];
         if worker.wanted < worker.wake {
             worker.wake = worker.wanted.max(cx.now());
-            let what = What::Wake {
-                worker: w as u16,
-                generation: worker.generation,
-            };
+            let what = What::Wake { worker: w as u16, generation: worker.generation };
             cx.push(worker.wake, what);
         }
     }
@@ -184,11 +176,7 @@ impl Fleet {
         let worker = &mut self.workers[w];
         let engine = worker.engine.as_mut()?;
         let boots = matches!(body, Body::Boot(_));
-        let input = Input {
-            at: worker.clock.mono(now),
-            wall: worker.clock.wall(now),
-            body,
-        };
+        let input = Input { at: worker.clock.mono(now), wall: worker.clock.wall(now), body };
         match &input.body {
             Body::Boot(boot) => worker.skew = Some(Skew::new(&boot.config, input.at, input.wall)),
             _ => {
@@ -248,11 +236,7 @@ impl Fleet {
         }
         let (life, inputs, within_us) = (worker.life, *inputs, now - *since);
         worker.inputs = (now, 0);
-        cx.fact(Fact::Spins {
-            life,
-            inputs,
-            within_us,
-        });
+        cx.fact(Fact::Spins { life, inputs, within_us });
         true
     }
 }

@@ -38,10 +38,7 @@ impl Fleet {
         add(u32::from(unfinished), 2);
         let shard = change.shard();
         let open = |worker: &Worker| worker.has_open(shard);
-        add(
-            self.workers.iter().filter(|worker| open(worker)).count() as u32,
-            3,
-        );
+        add(self.workers.iter().filter(|worker| open(worker)).count() as u32, 3);
         add(u32::from(cx.is_healed()), 2);
         cx.state(kind);
     }

@@ -41,26 +41,15 @@ pub(super) fn first_poisoned(cx: &Context, shard: ShardNo, given: &Given) -> Opt
     }
     let draws = cx.draws();
     let key = |record: u64| u64::from(shard) << 32 ^ record;
-    given
-        .parts()
-        .find(|record| draws.below("poison", key(*record), 1_000) < per_mille)
+    given.parts().find(|record| draws.below("poison", key(*record), 1_000) < per_mille)
 }
 
 impl Fleet {
     /// The application is told to set a record aside. Gives the answer, if there is one at once.
     pub(super) fn set_aside(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        op: OpId,
-        aside: Aside,
+        &mut self, cx: &mut Context, w: usize, op: OpId, aside: Aside,
     ) -> Option<Outcome> {
-        let Aside {
-            lease,
-            token,
-            batch,
-            at,
-        } = aside;
+        let Aside { lease, token, batch, at } = aside;
         let known = shard_of(&lease).map(|shard| (shard, cx.names().parts().at(shard, at)));
         let Some((shard, Some(record))) = known else {
             return Some(refusal());
@@ -68,33 +57,19 @@ impl Fleet {
         let life = self.workers[w].life;
         let adapter = &mut self.workers[w].adapter;
         let known = adapter.batch(shard, batch.n);
-        let consumer = adapter
-            .consumers
-            .get_mut(&shard)
-            .filter(|known| known.token == token)?;
+        let consumer = adapter.consumers.get_mut(&shard).filter(|known| known.token == token)?;
         let Some((_, last)) = known.filter(|(first, last)| (*first..=*last).contains(&record)) else {
             consumer.unfinished.forget();
             let token = token.0;
             cx.fact(Fact::GivenBack { life, shard, token });
             return Some(refusal());
         };
-        cx.fact(Fact::SetAsideBegun {
-            life,
-            shard,
-            token: token.0,
-            record,
-        });
+        cx.fact(Fact::SetAsideBegun { life, shard, token: token.0, record });
         let fails = !cx.is_healed() && cx.draws().below("set-aside-fails", op_key(op), 3) == 0;
         let delay = cx.draws().magnitude("set-aside-time", op_key(op), 100, 200_000);
         consumer.run += 1;
         consumer.unfinished.given(batch, last);
-        consumer.stage = Stage::SettingAside(SettingAside {
-            op,
-            batch,
-            at,
-            fails,
-            told: Told::Nothing,
-        });
+        consumer.stage = Stage::SettingAside(SettingAside { op, batch, at, fails, told: Told::Nothing });
         let run = consumer.run;
         self.plan_handler(cx, w, shard, run, cx.now() + delay);
         None
@@ -104,10 +79,9 @@ impl Fleet {
     pub(super) fn end_set_aside(&mut self, cx: &mut Context, w: usize, shard: ShardNo, aside: SettingAside) {
         let worker = &mut self.workers[w];
         let life = worker.life;
-        let (Some(consumer), Some(record)) = (
-            worker.adapter.consumers.get_mut(&shard),
-            cx.names().parts().at(shard, aside.at),
-        ) else {
+        let (Some(consumer), Some(record)) =
+            (worker.adapter.consumers.get_mut(&shard), cx.names().parts().at(shard, aside.at))
+        else {
             return;
         };
         let token = consumer.token;
@@ -123,23 +97,14 @@ impl Fleet {
             })
         } else {
             cx.mark("record-set-aside");
-            cx.fact(Fact::SetAside {
-                life,
-                shard,
-                token: token.0,
-                record,
-            });
+            cx.fact(Fact::SetAside { life, shard, token: token.0, record });
             if consumer.unfinished.holds(aside.batch) {
                 let reached = consumer.unfinished.processed(aside.batch, record);
                 tell_done(cx, life, shard, token, (record, record, reached));
             }
             Outcome::Applied(Reply::ProcessedThrough(aside.at))
         };
-        cx.fact(Fact::SetAsideEnded {
-            life,
-            shard,
-            token: token.0,
-        });
+        cx.fact(Fact::SetAsideEnded { life, shard, token: token.0 });
         let op = aside.op;
         cx.request(Request::Done { w, op, outcome });
     }
@@ -148,14 +113,8 @@ impl Fleet {
     pub(super) fn resume_later(&self, cx: &mut Context, w: usize, shard: ShardNo) {
         let lease_us = cx.plan().config.lease_duration().0;
         let key = u64::from(shard) << 32 ^ cx.now();
-        let later = cx
-            .draws()
-            .magnitude("shard-stopped", key, 10_000, lease_us.saturating_mul(2));
-        let what = What::PauseEnds {
-            worker: w as u16,
-            generation: self.workers[w].generation,
-            shard,
-        };
+        let later = cx.draws().magnitude("shard-stopped", key, 10_000, lease_us.saturating_mul(2));
+        let what = What::PauseEnds { worker: w as u16, generation: self.workers[w].generation, shard };
         cx.push(cx.now() + later, what);
     }
 }

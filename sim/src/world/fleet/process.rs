@@ -51,11 +51,7 @@ impl Fleet {
     }
 
     fn plan_start(&self, cx: &mut Context, w: usize, at: Time, loops: u32) {
-        let what = What::Start {
-            worker: w as u16,
-            generation: self.workers[w].generation,
-            loops,
-        };
+        let what = What::Start { worker: w as u16, generation: self.workers[w].generation, loops };
         cx.push(at, what);
     }
 
@@ -64,9 +60,7 @@ impl Fleet {
         let now = cx.now();
         let key = self.process_key(w);
         let worker = &mut self.workers[w];
-        worker
-            .clock
-            .restart(now, cx.draws().below("clock-offset", key, 1 << 40));
+        worker.clock.restart(now, cx.draws().below("clock-offset", key, 1 << 40));
         worker.fatal = None;
         worker.gap_us = 1_000_000;
         if self.begin_program(cx, w) {
@@ -97,12 +91,7 @@ impl Fleet {
         let key = (w as u64) << 32 | u64::from(generation);
         let soon = cx.draws().magnitude("crash-loop", key, 1_000, 2_000_000);
         let down_us = cx.draws().magnitude("crash-loop-down", key, 10_000, 1_000_000);
-        let what = What::Crash {
-            worker: w as u16,
-            generation,
-            down_us,
-            loops: loops - 1,
-        };
+        let what = What::Crash { worker: w as u16, generation, down_us, loops: loops - 1 };
         cx.push(cx.now() + soon, what);
     }
 
@@ -119,16 +108,8 @@ impl Fleet {
         let fatal = self.workers[w].fatal.clone();
         let is_fatal = fatal.is_some();
         // The line shows the worker as it was until now.
-        cx.line(|| {
-            format!(
-                "w{w} has stopped{}",
-                fatal.map(|why| format!(": {why}")).unwrap_or_default()
-            )
-        });
-        cx.fact(Fact::Stopped {
-            life,
-            fatal: is_fatal,
-        });
+        cx.line(|| format!("w{w} has stopped{}", fatal.map(|why| format!(": {why}")).unwrap_or_default()));
+        cx.fact(Fact::Stopped { life, fatal: is_fatal });
         let worker = &mut self.workers[w];
         worker.end();
         let over = cx.is_lost_for_good() && cx.is_healed();
@@ -162,13 +143,7 @@ impl Fleet {
         worker.paused = Some(now);
         worker.pauses += 1;
         let (pause, life) = (worker.pauses, worker.life);
-        cx.push(
-            now + us,
-            What::Resume {
-                worker: w as u16,
-                pause,
-            },
-        );
+        cx.push(now + us, What::Resume { worker: w as u16, pause });
         cx.fact(Fact::Paused { life });
         cx.line(|| format!("w{w} stands still for {} ms", us / 1_000));
     }
@@ -277,16 +252,7 @@ mod tests {
         assert_eq!(fleet.of_life(fleet.worker(0).life()), Some(0));
         fleet.crash(&mut cx, 0, 5, 0);
         assert!(!fleet.worker(0).lives());
-        let again = |what: &What| {
-            matches!(
-                what,
-                What::Start {
-                    worker: 0,
-                    generation: 1,
-                    ..
-                }
-            )
-        };
+        let again = |what: &What| matches!(what, What::Start { worker: 0, generation: 1, .. });
         assert!(cx.planned().any(again));
     }
 }

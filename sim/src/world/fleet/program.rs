@@ -34,11 +34,7 @@ impl Fleet {
 
     /// Gives an input to a process, which is to run then. `items`: those of an answer.
     pub(in crate::world) fn give_program(
-        &mut self,
-        cx: &Context,
-        w: usize,
-        body: &Body,
-        items: Option<Items>,
+        &mut self, cx: &Context, w: usize, body: &Body, items: Option<Items>,
     ) {
         let Some(process) = &self.workers[w].peer else {
             return;
@@ -66,9 +62,7 @@ impl Fleet {
 
     /// Runs a process until all its threads wait. What it asks for is to be carried out, and then [`Fleet::end_program`] called.
     pub(in crate::world) fn run_program(
-        &mut self,
-        cx: &Context,
-        w: usize,
+        &mut self, cx: &Context, w: usize,
     ) -> (Vec<(OpId, Ask)>, Option<Exit>) {
         let life = self.incarnation(cx, w);
         let worker = &mut self.workers[w];

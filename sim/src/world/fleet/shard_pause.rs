@@ -13,11 +13,7 @@ impl Fleet {
         if for_us == 0 || self.workers[w].peer.is_some() {
             return;
         }
-        let what = What::PauseEnds {
-            worker: w as u16,
-            generation: self.workers[w].generation,
-            shard,
-        };
+        let what = What::PauseEnds { worker: w as u16, generation: self.workers[w].generation, shard };
         cx.push(cx.now() + for_us, what);
         let lease = cx.names_mut().shard(shard).to_lease();
         self.say(cx, w, Call::Pause { lease });

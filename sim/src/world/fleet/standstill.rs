@@ -54,10 +54,7 @@ impl Standstill {
 
     /// Puts an event by that no handler comes to. Whether it does.
     pub(super) fn puts_by(&mut self, what: What) -> bool {
-        let of_handlers = matches!(
-            what,
-            What::Handler { .. } | What::PauseEnds { .. } | What::Kept { .. }
-        );
+        let of_handlers = matches!(what, What::Handler { .. } | What::PauseEnds { .. } | What::Kept { .. });
         if self.on && of_handlers {
             self.events.push_back(what);
         }
@@ -88,11 +85,7 @@ impl Fleet {
         cx.fact(Fact::Blocked { life });
         cx.line(|| format!("the handlers of w{w} block every thread of their runtime"));
         if let Some(us) = for_us {
-            let what = What::Unblock {
-                worker: worker_no,
-                generation,
-                block,
-            };
+            let what = What::Unblock { worker: worker_no, generation, block };
             cx.push(cx.now() + us, what);
         }
         self.plan_beat(cx, w);
@@ -106,11 +99,8 @@ impl Fleet {
         let pause = self.pause_of_looks(cx);
         let worker = &self.workers[w];
         let at = worker.clock.when(worker.clock.mono(cx.now()) + pause);
-        let what = What::Beat {
-            worker: w as u16,
-            generation: worker.generation,
-            block: worker.standstill.count,
-        };
+        let what =
+            What::Beat { worker: w as u16, generation: worker.generation, block: worker.standstill.count };
         cx.push(at.max(cx.now() + 1), what);
     }
 
@@ -145,10 +135,7 @@ impl Fleet {
 
     /// The runtime of a worker's handlers runs again. Gives what is to happen now, and what was asked of the application.
     pub(in crate::world) fn unblock(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        block: u32,
+        &mut self, cx: &mut Context, w: usize, block: u32,
     ) -> (VecDeque<What>, VecDeque<Asked>) {
         let worker = &mut self.workers[w];
         let (life, standstill) = (worker.life, &mut worker.standstill);
@@ -168,11 +155,7 @@ impl Fleet {
 
     /// Something is asked of an application of which no handler can run.
     pub(super) fn ask_later(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        (op, give_up): (OpId, Mono),
-        consumer_op: ConsumerOp,
+        &mut self, cx: &mut Context, w: usize, (op, give_up): (OpId, Mono), consumer_op: ConsumerOp,
     ) {
         let lease = consumer_op.lease().clone();
         let what = match consumer_op {
@@ -190,22 +173,12 @@ impl Fleet {
             }
             other => Some(other),
         };
-        self.workers[w].standstill.asked.push_back(Asked {
-            op,
-            give_up,
-            lease,
-            what,
-            told: Told::Nothing,
-        });
+        self.workers[w].standstill.asked.push_back(Asked { op, give_up, lease, what, told: Told::Nothing });
     }
 
     /// A call is told to stop, which it hears when it can run.
     fn stop_later(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        op: OpId,
-        (lease, token): (&LeaseKey, FencingToken),
+        &mut self, cx: &mut Context, w: usize, op: OpId, (lease, token): (&LeaseKey, FencingToken),
         told: Told,
     ) {
         let asked = self.workers[w].standstill.asked.iter_mut();
@@ -218,19 +191,9 @@ impl Fleet {
 
     /// Something is done that was asked for while no handler could run. Gives the answer, if there is one at once.
     pub(in crate::world) fn consume_late(
-        &mut self,
-        cx: &mut Context,
-        chances: &mut Chances,
-        w: usize,
-        asked: Asked,
+        &mut self, cx: &mut Context, chances: &mut Chances, w: usize, asked: Asked,
     ) -> (OpId, Option<Outcome>) {
-        let Asked {
-            op,
-            give_up,
-            lease,
-            what,
-            told,
-        } = asked;
+        let Asked { op, give_up, lease, what, told } = asked;
         let Some(mut what) = what else {
             self.note(cx, w, op);
             return (op, None);
@@ -246,12 +209,8 @@ impl Fleet {
             ConsumerOp::Deliver { token, .. } | ConsumerOp::DeliverOne { token, .. } if gave_back(*token) => {
                 true
             }
-            ConsumerOp::Deliver {
-                token, valid_until, ..
-            }
-            | ConsumerOp::DeliverOne {
-                token, valid_until, ..
-            } => match left(*token) {
+            ConsumerOp::Deliver { token, valid_until, .. }
+            | ConsumerOp::DeliverOne { token, valid_until, .. } => match left(*token) {
                 None => true,
                 // The lease was renewed meanwhile: the handler looks at the belief as it is by now.
                 Some(left) => {

@@ -30,28 +30,15 @@ impl Told {
 impl Fleet {
     /// A worker tells the call that runs of a shard to stop.
     pub(super) fn stop_call(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        lease: &LeaseKey,
-        token: FencingToken,
-        told: Told,
+        &mut self, cx: &mut Context, w: usize, lease: &LeaseKey, token: FencingToken, told: Told,
     ) {
         let Some(shard) = shard_of(lease) else { return };
         let (now, life) = (cx.now(), self.workers[w].life);
         let abort_us = cx.plan().faults.application.abort_us;
         let by = token.0;
         cx.fact(match told {
-            Told::TimedOut => Fact::TimedOut {
-                life,
-                shard,
-                token: by,
-            },
-            _ => Fact::Aborted {
-                life,
-                shard,
-                token: by,
-            },
+            Told::TimedOut => Fact::TimedOut { life, shard, token: by },
+            _ => Fact::Aborted { life, shard, token: by },
         });
         let known = self.workers[w].adapter.consumers.get_mut(&shard);
         let Some(consumer) = known.filter(|known| known.token == token) else {

@@ -45,9 +45,7 @@ impl Fleet {
             // Timers wait for a clock that stood.
             worker.wanted = worker.wanted.saturating_add(stood);
         }
-        worker
-            .clock
-            .go_on(now, stood, suspension.wall != WallAfter::Right);
+        worker.clock.go_on(now, stood, suspension.wall != WallAfter::Right);
         let worker_no = w as u16;
         match suspension.wall {
             WallAfter::Right => {}
@@ -78,9 +76,7 @@ impl Fleet {
 
     /// The driver of a worker looks at its clocks.
     fn look_soon(&mut self, cx: &mut Context, w: usize) {
-        let soon = cx.now()
-            + cx.draws()
-                .below("clock-look", cx.now() ^ (w as u64) << 56, LOOK_US);
+        let soon = cx.now() + cx.draws().below("clock-look", cx.now() ^ (w as u64) << 56, LOOK_US);
         let worker = &mut self.workers[w];
         worker.wanted = worker.wanted.min(soon);
         self.plan_wake(cx, w);
@@ -133,10 +129,7 @@ impl Fleet {
         let held = held.find(|held| names::shard_of(held.lease) == Some(shard) && held.token == token);
         let held = held?;
         let at = worker.clock.mono(now);
-        let missed = worker
-            .skew
-            .as_ref()
-            .map_or(Span::ZERO, |skew| skew.missed(at, worker.clock.wall(now)));
+        let missed = worker.skew.as_ref().map_or(Span::ZERO, |skew| skew.missed(at, worker.clock.wall(now)));
         let left = Span(held.valid_until.since(at).0.saturating_sub(missed.0));
         (left > Span::ZERO).then_some(left)
     }

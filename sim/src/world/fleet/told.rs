@@ -163,10 +163,7 @@ impl Fleet {
             *before = held.as_ref().map(Claim::new);
             before.is_some()
         });
-        for claim in touched
-            .drain(..)
-            .filter_map(|lease| said.claims[lease.index()].as_ref())
-        {
+        for claim in touched.drain(..).filter_map(|lease| said.claims[lease.index()].as_ref()) {
             let Some(shard) = claim.shard else { continue };
             let fact = Fact::Holds {
                 life,
@@ -185,9 +182,7 @@ impl Fleet {
             let claims = || said.claims.iter().flatten();
             assert!(
                 engine.held().count() == claims().count()
-                    && engine
-                        .held()
-                        .all(|held| claims().any(|claim| claim.repeats(&held))),
+                    && engine.held().all(|held| claims().any(|claim| claim.repeats(&held))),
                 "a lease is held otherwise than before, and was not touched"
             );
         }

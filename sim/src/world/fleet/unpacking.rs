@@ -14,19 +14,12 @@ use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_local_aws::kinesis::ShardIndex;
 
 /// No hash key is in this range.
-const NO_KEYS: HashRange = HashRange {
-    start: HashKey(1),
-    end: HashKey(0),
-};
+const NO_KEYS: HashRange = HashRange { start: HashKey(1), end: HashKey(0) };
 
 impl Fleet {
     /// What an answer brought is kept, and aggregated records are taken apart. `stream`: the one that was listed.
     pub(in crate::world) fn take_in(
-        &mut self,
-        cx: &mut Context,
-        w: usize,
-        (op, stream): (OpId, Option<StreamNo>),
-        carry: Carry,
+        &mut self, cx: &mut Context, w: usize, (op, stream): (OpId, Option<StreamNo>), carry: Carry,
         outcome: &mut Outcome,
     ) {
         let adapter = self.workers[w].adapter_mut();
@@ -35,9 +28,7 @@ impl Fleet {
         }
         learn(cx, adapter, (op, stream), &carry, outcome);
         let left_out = match carry {
-            Carry::Batch {
-                shard, first, last, ..
-            } => {
+            Carry::Batch { shard, first, last, .. } => {
                 let (range, misplaced) = (adapter.range(shard), cx.plan().faults.aggregates.misplaced);
                 let parts = cx.names().parts();
                 let would_be = |range| parts.left_out(shard, (first, last), range, misplaced);
@@ -59,12 +50,7 @@ impl Fleet {
 
     /// What a handler is given of a batch, if the batch is known.
     pub(super) fn given(
-        &self,
-        cx: &Context,
-        w: usize,
-        (shard, batch): (ShardNo, OpId),
-        after: Option<Position>,
-        alone: bool,
+        &self, cx: &Context, w: usize, (shard, batch): (ShardNo, OpId), after: Option<Position>, alone: bool,
     ) -> Option<Given> {
         let adapter = &self.workers[w].adapter;
         let known = adapter.batch(shard, batch.n)?;
@@ -77,10 +63,7 @@ impl Fleet {
 
 /// The hash keys of shards, as listings and the ends of parents tell them.
 fn learn(
-    cx: &Context,
-    adapter: &mut Adapter,
-    (op, stream): (OpId, Option<StreamNo>),
-    carry: &Carry,
+    cx: &Context, adapter: &mut Adapter, (op, stream): (OpId, Option<StreamNo>), carry: &Carry,
     outcome: &Outcome,
 ) {
     let streams = cx.names().streams();
@@ -147,12 +130,7 @@ impl Given {
     /// The oracles are told which parts the handler is not given.
     pub(super) fn tell_left_out(&self, cx: &mut Context, life: LifeNo, shard: ShardNo, token: FencingToken) {
         if !self.left_out.is_empty() {
-            cx.fact(Fact::LeftOut {
-                life,
-                shard,
-                token: token.0,
-                parts: self.left_out.clone(),
-            });
+            cx.fact(Fact::LeftOut { life, shard, token: token.0, parts: self.left_out.clone() });
         }
     }
 
@@ -200,24 +178,15 @@ mod tests {
     #[test]
     fn one_alone_is_the_next_that_is_given() {
         let given = Given::of((3, 9), &[3, 4, 8, 9], None, true);
-        assert_eq!(
-            (given.first, given.last, given.only(), given.alone),
-            (3, 5, Some(5), true)
-        );
+        assert_eq!((given.first, given.last, given.only(), given.alone), (3, 5, Some(5), true));
         let rest = Given::of((3, 9), &[3, 4, 8, 9], Some(7), true);
-        assert_eq!(
-            (rest.first, rest.last, rest.is_empty(), rest.alone),
-            (8, 9, true, false)
-        );
+        assert_eq!((rest.first, rest.last, rest.is_empty(), rest.alone), (8, 9, true, false));
     }
 
     #[test]
     fn what_was_done_before_is_not_given_again() {
         let given = Given::of((3, 9), &[], Some(9), false);
-        assert_eq!(
-            (given.first, given.last, given.is_empty(), given.only()),
-            (10, 9, false, None)
-        );
+        assert_eq!((given.first, given.last, given.is_empty(), given.only()), (10, 9, false, None));
         let alone = Given::of((3, 9), &[], Some(9), true);
         assert_eq!((alone.first, alone.last, alone.only()), (10, 9, None));
     }

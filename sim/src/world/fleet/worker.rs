@@ -210,19 +210,9 @@ impl Adapter {
             Carry::Nothing | Carry::Items(..) => {}
             Carry::Token(token) => push(&mut self.tokens, TOKENS, (op, token)),
             Carry::Iterator(shard, iterator) => {
-                push(
-                    self.iterators.entry(shard).or_default(),
-                    ITERATORS,
-                    (op, iterator),
-                );
+                push(self.iterators.entry(shard).or_default(), ITERATORS, (op, iterator));
             }
-            Carry::Batch {
-                shard,
-                first,
-                last,
-                next,
-                low,
-            } => {
+            Carry::Batch { shard, first, last, next, low } => {
                 if let Some(low) = low {
                     push(self.low.entry(shard).or_default(), BATCHES, (op, low));
                 }
@@ -237,27 +227,18 @@ impl Adapter {
     }
 
     pub(crate) fn token(&self, op: u64) -> Option<&str> {
-        self.tokens
-            .iter()
-            .find(|(known, _)| *known == op)
-            .map(|(_, token)| &**token)
+        self.tokens.iter().find(|(known, _)| *known == op).map(|(_, token)| &**token)
     }
 
     pub(crate) fn iterator(&self, shard: ShardNo, op: u64) -> Option<ShardIterator> {
         let known = self.iterators.get(&shard)?.iter().rev();
-        known
-            .into_iter()
-            .find(|(known, _)| *known == op)
-            .map(|(_, iterator)| *iterator)
+        known.into_iter().find(|(known, _)| *known == op).map(|(_, iterator)| *iterator)
     }
 
     /// The first and the last record of a batch.
     pub(crate) fn batch(&self, shard: ShardNo, op: u64) -> Option<(u64, u64)> {
         let known = self.batches.get(&shard)?.iter();
-        known
-            .into_iter()
-            .find(|(known, ..)| *known == op)
-            .map(|(_, first, last)| (*first, *last))
+        known.into_iter().find(|(known, ..)| *known == op).map(|(_, first, last)| (*first, *last))
     }
 
     /// The part of a batch that has the number of an earlier part: a search for the first part after a position finds the one after it.
@@ -274,9 +255,7 @@ impl Adapter {
     /// The parts of a batch that a handler is not given.
     pub(super) fn left_out(&self, shard: ShardNo, op: u64) -> &[u64] {
         let mut known = self.left_out.get(&shard).into_iter().flatten();
-        known
-            .find(|(known, _)| *known == op)
-            .map_or(&[], |(_, parts)| parts)
+        known.find(|(known, _)| *known == op).map_or(&[], |(_, parts)| parts)
     }
 
     /// What is known of the hash keys that a shard takes, to be added to.

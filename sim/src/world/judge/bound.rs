@@ -42,17 +42,11 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     let application = &faults.application;
     let max_records = u64::from(plan.least(|config| config.reader().max_records()).max(1));
     let batches = |records: u64| records / max_records + 2;
-    let pace = most(|config| {
-        config
-            .reader()
-            .min_interval()
-            .max(config.reader().idle_interval())
-    }) + application.batch_us
+    let pace = most(|config| config.reader().min_interval().max(config.reader().idle_interval()))
+        + application.batch_us
         + round_trip;
-    let longest = (0..services.shards().len() as ShardNo)
-        .map(|shard| services.records(cx, shard))
-        .max()
-        .unwrap_or(0);
+    let longest =
+        (0..services.shards().len() as ShardNo).map(|shard| services.records(cx, shard)).max().unwrap_or(0);
     let rate = plan.least(|config| config.reader().bytes_per_second()).max(1);
     // No read asks for more than a second of bytes, and a shard that counts as crowded is read half as fast.
     let seconds = longest * u64::from(load.bytes) / rate + 1;
@@ -149,10 +143,7 @@ fn pages(cx: &Context, services: &Services) -> u64 {
     let (call, table) = (&cx.plan().faults.call, &cx.plan().faults.table);
     let rows = rows_at_most(services);
     let page_of = |limit: u32| if limit == 0 { rows } else { u64::from(limit) };
-    let page = cx
-        .plan()
-        .least(|config| page_of(config.scan_page_limit()))
-        .min(page_of(table.tiny_page));
+    let page = cx.plan().least(|config| page_of(config.scan_page_limit())).min(page_of(table.tiny_page));
     (rows / page + 2) * (2 * call.latency_us + table.slow_page_us)
 }
 

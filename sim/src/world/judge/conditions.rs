@@ -40,12 +40,8 @@ impl Scene<'_> {
     }
 
     fn without_core(&self) -> Option<(Property, String)> {
-        let runs = self
-            .fleet
-            .workers()
-            .iter()
-            .any(|worker| worker.is_core() && worker.lives())
-            || self.restarts();
+        let runs =
+            self.fleet.workers().iter().any(|worker| worker.is_core() && worker.lives()) || self.restarts();
         let why = || {
             let fatal = self
                 .fleet
@@ -55,21 +51,14 @@ impl Scene<'_> {
                 .find_map(|worker| worker.fatal());
             fatal.map_or_else(String::new, |why| format!(": {why}"))
         };
-        (!runs).then(|| {
-            (
-                Property::LeasesOwned,
-                format!("no worker of the core runs{}", why()),
-            )
-        })
+        (!runs).then(|| (Property::LeasesOwned, format!("no worker of the core runs{}", why())))
     }
 
     /// Whether a program of others that ended is about to be started again, as its operator does for ever.
     fn restarts(&self) -> bool {
         self.cx.plan().has_others()
             && self.cx.planned().any(|what| match *what {
-                What::Start {
-                    worker, generation, ..
-                } => {
+                What::Start { worker, generation, .. } => {
                     let w = self.fleet.worker(usize::from(worker));
                     w.is_core() && w.generation() == generation
                 }
@@ -124,19 +113,13 @@ impl Scene<'_> {
         let patience = 2 * self.cx.plan().config.lease_duration().0;
         for (shard, lease) in self.services.rows().iter().enumerate() {
             let Some(row) = lease.row() else { continue };
-            let exists = self
-                .services
-                .shards()
-                .get(shard)
-                .is_some_and(|family| family.exists());
+            let exists = self.services.shards().get(shard).is_some_and(|family| family.exists());
             // What becomes of a row without a shard is nobody's loss.
             if row.checkpoint.is_end() || !self.is_well(shard as ShardNo) || !exists {
                 continue;
             }
-            let stays = row
-                .handing_over
-                .as_ref()
-                .filter(|old| self.fleet.keeps_what_is_claimed(self.cx, old));
+            let stays =
+                row.handing_over.as_ref().filter(|old| self.fleet.keeps_what_is_claimed(self.cx, old));
             let owner = stays.or(row.owner.as_ref()).and_then(|owner| {
                 let life = self.cx.names().owner(owner);
                 self.fleet.workers().iter().position(|worker| {
@@ -179,10 +162,7 @@ impl Scene<'_> {
                 }
                 // Only those that ended before the application began need no lease; coverage sees to the others.
                 if self.cx.plan().config.initial_position() == InitialPosition::TrimHorizon {
-                    return Some((
-                        Property::HashSpaceCovered,
-                        format!("shard {shard} never had a lease"),
-                    ));
+                    return Some((Property::HashSpaceCovered, format!("shard {shard} never had a lease")));
                 }
                 continue;
             }
@@ -199,10 +179,7 @@ impl Scene<'_> {
             if family.is_closed() && !row.checkpoint.is_end() {
                 return Some((
                     Property::EveryRecordDelivered,
-                    format!(
-                        "shard {shard} is closed and processed, its lease says {}",
-                        row.checkpoint
-                    ),
+                    format!("shard {shard} is closed and processed, its lease says {}", row.checkpoint),
                 ));
             }
             let seen = self.cx.names().row(row).checkpoint;

@@ -55,11 +55,7 @@ impl Scene<'_> {
         let core = self.fleet.workers().iter().filter(|worker| worker.is_core());
         let mut members: Vec<&WorkerId> = core
             .filter_map(|worker| match worker.is_of_others() {
-                true => self
-                    .cx
-                    .names()
-                    .name(worker.life())
-                    .filter(|name| !self.hangs(name)),
+                true => self.cx.names().name(worker.life()).filter(|name| !self.hangs(name)),
                 false => worker.name(),
             })
             .collect();
@@ -68,11 +64,7 @@ impl Scene<'_> {
         let left_out = (0..self.services.shards().len()).find(|&n| {
             let waits = self.services.row(n).is_some_and(|row| !row.checkpoint.is_end());
             let listed = !self.services.is_forgotten(n as ShardNo);
-            waits
-                && listed
-                && !shards
-                    .iter()
-                    .any(|shard| number(shard.as_str()) == Some(n as ShardNo))
+            waits && listed && !shards.iter().any(|shard| number(shard.as_str()) == Some(n as ShardNo))
         });
         if let Some(shard) = left_out {
             let sentence =
@@ -81,16 +73,11 @@ impl Scene<'_> {
         }
         shards.iter().enumerate().find_map(|(place, shard)| {
             let number = number(shard.as_str())?;
-            let row = self
-                .services
-                .row(number as usize)
-                .filter(|row| !row.checkpoint.is_end())?;
+            let row = self.services.row(number as usize).filter(|row| !row.checkpoint.is_end())?;
             let turn = members.get(place % members.len().max(1))?;
             (row.owner.as_ref() != Some(*turn)).then(|| {
-                let sentence = format!(
-                    "shard {number} belongs to {:?}, and it is the turn of {turn}",
-                    row.owner
-                );
+                let sentence =
+                    format!("shard {number} belongs to {:?}, and it is the turn of {turn}", row.owner);
                 (Property::FairShares, sentence)
             })
         })

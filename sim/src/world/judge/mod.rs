@@ -73,11 +73,7 @@ impl Judge {
     /// The faults are over.
     pub(super) fn begin(&mut self, cx: &mut Context, services: &Services) {
         let (now, bound) = (cx.now(), bound(cx, services));
-        self.settling = Some(Settling {
-            since: now,
-            calm_since: None,
-            deadline: now + bound,
-        });
+        self.settling = Some(Settling { since: now, calm_since: None, deadline: now + bound });
         cx.line(|| format!("faults are over; all must be well within {} s", bound / 1_000_000));
     }
 
@@ -106,11 +102,7 @@ impl Judge {
         self.settling = Some(settling);
         // The leases of a stream that cannot be read may go to and fro.
         let is_well = !cx.plan().faults.several.any_lasts();
-        let last_move = if cx.plan().fleet.keeps_leases() && is_well {
-            cx.oracles().last_move()
-        } else {
-            0
-        };
+        let last_move = if cx.plan().fleet.keeps_leases() && is_well { cx.oracles().last_move() } else { 0 };
         let still_since = settling.calm_since.map(|since| since.max(last_move));
         if let Some(since) = still_since
             && now >= since + quiet
@@ -136,10 +128,7 @@ impl Judge {
     }
 
     fn settled(
-        &mut self,
-        cx: &mut Context,
-        (services, fleet, chances): (&Services, &Fleet, &Chances),
-        since: Time,
+        &mut self, cx: &mut Context, (services, fleet, chances): (&Services, &Fleet, &Chances), since: Time,
         settling: &Settling,
     ) {
         let now = cx.now();
@@ -156,19 +145,14 @@ impl Judge {
         // Who was started since must list a stream itself before it may take leases of it: one that cannot be read, for ever.
         // And the owner of a lease whose shard does not exist lists for it, too, for as long as its parent is listed.
         if listers.len() > 1 && is_well && !services.has_misnamed() {
-            cx.report(Property::OneLeader, || {
-                format!("after quiet, lives {listers:?} all listed shards")
-            });
+            cx.report(Property::OneLeader, || format!("after quiet, lives {listers:?} all listed shards"));
         }
         let is_ours = |worker: &Worker| worker.is_core() && worker.is_ours();
         // Nor are finished rows of that stream removed.
         if is_well {
             cx.look_at_end(settling.since, fleet.workers().iter().any(is_ours));
         }
-        self.ending = Some(Ending::Settled {
-            after_us: now - settling.since,
-            bound_us: settling.bound_us(),
-        });
+        self.ending = Some(Ending::Settled { after_us: now - settling.since, bound_us: settling.bound_us() });
     }
 
     fn stalled(&mut self, cx: &mut Context, fleet: &Fleet, unmet: Option<(Property, String)>, after_us: u64) {
@@ -183,25 +167,16 @@ impl Judge {
             self.ending = Some(Ending::Excused("a leader of KCL moved leases to and fro by load"));
             return;
         }
-        let waits = unmet
-            .as_ref()
-            .is_some_and(|(property, _)| waits_for_ours(cx, *property));
+        let waits = unmet.as_ref().is_some_and(|(property, _)| waits_for_ours(cx, *property));
         let mut core = fleet.workers().iter().filter(|worker| worker.is_core());
         if waits && !core.any(Worker::is_ours) {
-            self.ending = Some(Ending::Excused(
-                "no worker of ours is left to do what others leave undone",
-            ));
+            self.ending = Some(Ending::Excused("no worker of ours is left to do what others leave undone"));
             return;
         }
         let (property, sentence) = unmet.unwrap_or_else(|| {
-            (
-                Property::FairShares,
-                "leases kept moving although nothing else changed".to_owned(),
-            )
+            (Property::FairShares, "leases kept moving although nothing else changed".to_owned())
         });
-        cx.report(property, || {
-            format!("{} s after the faults {sentence}", after_us / 1_000_000)
-        });
+        cx.report(property, || format!("{} s after the faults {sentence}", after_us / 1_000_000));
         self.ending = Some(Ending::Broken);
     }
 }
@@ -222,10 +197,7 @@ fn look_for_the_slow(cx: &mut Context, services: &Services, fleet: &Fleet) {
     if cx.is_lost_for_good() {
         return;
     }
-    let slow: Vec<_> = fleet
-        .said()
-        .filter(|&(_, shard)| is_behind(cx, services, shard))
-        .collect();
+    let slow: Vec<_> = fleet.said().filter(|&(_, shard)| is_behind(cx, services, shard)).collect();
     for (life, shard) in slow {
         if services.owner_of(cx, Some(shard)) == Some(Owner::Life(life)) {
             cx.observe(&Fact::Behind { life, shard });

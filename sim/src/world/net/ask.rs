@@ -59,47 +59,25 @@ pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
         TableOp::Owned { .. } => (Ask::Owned, None, None, None),
         TableOp::Scan { .. } => (Ask::ScanPage, None, None, None),
         TableOp::Read { key } => (Ask::Read, shard_of(key), None, None),
-        TableOp::Write(change) => (
-            Ask::Write(verb(change)),
-            shard_of(change.key()),
-            change.guard(),
-            change.leaves(),
-        ),
+        TableOp::Write(change) => {
+            (Ask::Write(verb(change)), shard_of(change.key()), change.guard(), change.leaves())
+        }
     }
 }
 
 pub(super) fn outcome_mark(ask: Ask, outcome: &Outcome) -> &'static str {
-    let table = matches!(
-        ask,
-        Ask::ScanPage | Ask::Read | Ask::Write(_) | Ask::Members | Ask::Owned
-    );
+    let table = matches!(ask, Ask::ScanPage | Ask::Read | Ask::Write(_) | Ask::Members | Ask::Owned);
     match (table, outcome) {
         (true, Outcome::Applied(_)) => "table/applied",
-        (
-            true,
-            Outcome::Refused(Refusal {
-                why: Why::ConditionFailed,
-                current: Some(_),
-                ..
-            }),
-        ) => "table/refused/condition-with-row",
-        (
-            true,
-            Outcome::Refused(Refusal {
-                why: Why::ConditionFailed,
-                ..
-            }),
-        ) => "table/refused/condition",
+        (true, Outcome::Refused(Refusal { why: Why::ConditionFailed, current: Some(_), .. })) => {
+            "table/refused/condition-with-row"
+        }
+        (true, Outcome::Refused(Refusal { why: Why::ConditionFailed, .. })) => "table/refused/condition",
         (true, Outcome::Refused(_)) => "table/refused/other",
         (true, Outcome::NotSent(_)) => "table/not-sent",
         (true, Outcome::Unknown(_)) => "table/unknown",
         (false, Outcome::Applied(_)) => "stream/applied",
-        (
-            false,
-            Outcome::Refused(Refusal {
-                why: Why::Expired, ..
-            }),
-        ) => "stream/refused/expired",
+        (false, Outcome::Refused(Refusal { why: Why::Expired, .. })) => "stream/refused/expired",
         (false, Outcome::Refused(Refusal { why: Why::Gone, .. })) => "stream/refused/gone",
         (false, Outcome::Refused(_)) => "stream/refused/other",
         (false, Outcome::NotSent(_)) => "stream/not-sent",

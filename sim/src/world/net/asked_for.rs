@@ -132,13 +132,7 @@ impl Asked {
         let agree = !is_gap || same.is_some_and(|before| before.first.is_some() && before.first <= first);
         let long = asker.now.since(since) >= asker.lag.times(u64::from(times));
         let believed = answers >= 3 * times && agree && long;
-        let other = Other {
-            side,
-            first,
-            since,
-            answers,
-            believed,
-        };
+        let other = Other { side, first, since, answers, believed };
         (self.gap, self.other) = match is_gap {
             true => (Some(other), None),
             false => (self.gap.filter(|_| !believed), Some(other)),

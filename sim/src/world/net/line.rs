@@ -53,11 +53,7 @@ impl Line {
     fn come(&mut self, now: Time, line: LineFaults) -> Vec<u32> {
         self.advance(now, line);
         let mut come = Vec::new();
-        while let Some(first) = self
-            .answers
-            .first_entry()
-            .filter(|first| first.key().0 <= self.count)
-        {
+        while let Some(first) = self.answers.first_entry().filter(|first| first.key().0 <= self.count) {
             come.push(first.remove());
         }
         come
@@ -66,11 +62,7 @@ impl Line {
     /// Takes an answer away that has not come.
     fn cut(&mut self, now: Time, line: LineFaults, ticket: u64) -> Option<u32> {
         self.advance(now, line);
-        let key = self
-            .answers
-            .keys()
-            .find(|(_, number)| *number == ticket)
-            .copied()?;
+        let key = self.answers.keys().find(|(_, number)| *number == ticket).copied()?;
         self.answers.remove(&key)
     }
 
@@ -179,10 +171,7 @@ impl Flight {
 mod tests {
     use super::*;
 
-    const LINE: LineFaults = LineFaults {
-        bytes_per_second: 1_000,
-        held: false,
-    };
+    const LINE: LineFaults = LineFaults { bytes_per_second: 1_000, held: false };
     const S: u64 = 1_000_000;
 
     #[test]
@@ -213,10 +202,7 @@ mod tests {
 
     #[test]
     fn at_the_time_that_is_told_an_answer_has_come_whatever_the_numbers() {
-        let width = LineFaults {
-            bytes_per_second: 777,
-            held: true,
-        };
+        let width = LineFaults { bytes_per_second: 777, held: true };
         let mut line = Line::default();
         let mut now = 0;
         for (n, bytes) in [13, 1, 999, 7, 7].into_iter().enumerate() {

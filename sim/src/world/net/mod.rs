@@ -180,9 +180,7 @@ impl Net {
 
     /// For how long the worker stands still when this answer arrives.
     pub(super) fn pause_on_answer(&self, id: u32) -> u64 {
-        self.flights[id as usize]
-            .as_ref()
-            .map_or(0, |flight| flight.struck.pause_us)
+        self.flights[id as usize].as_ref().map_or(0, |flight| flight.struck.pause_us)
     }
 
     /// Nobody waits for this answer any more.
@@ -204,10 +202,8 @@ impl Net {
         let asker = flight.asker(cx, fleet);
         let listed = of.filter(|_| streams.are_several());
         // An answer that is told before the service has executed the request would be the harness's own fault.
-        let (mut outcome, carry) = flight
-            .outcome
-            .take()
-            .unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
+        let (mut outcome, carry) =
+            flight.outcome.take().unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
         flight.is_over = true;
         self.land(id, flight);
         if fleet.worker(w).is_of_others() {
@@ -218,12 +214,7 @@ impl Net {
                     None
                 }
             };
-            return Some(Answer {
-                w,
-                done: Body::Done { op, outcome },
-                items,
-                only_read: false,
-            });
+            return Some(Answer { w, done: Body::Done { op, outcome }, items, only_read: false });
         }
         let is_of_place = self.checkpoints.is_answered(asker, &outcome);
         let fetched = carry.fetched(life, &outcome).filter(|_| is_of_place);
@@ -234,13 +225,7 @@ impl Net {
         if !local {
             show(cx, life, &outcome);
         }
-        cx.fact(Fact::Answered {
-            life,
-            ask,
-            about,
-            op: op.n,
-            how: how_it_ended(&outcome),
-        });
+        cx.fact(Fact::Answered { life, ask, about, op: op.n, how: how_it_ended(&outcome) });
         let told = described.and_then(|stream| described_as(life, stream, &outcome));
         told.into_iter().for_each(|fact| cx.fact(fact));
         match (listed, &outcome) {
@@ -365,9 +350,7 @@ fn show(cx: &mut Context, life: LifeNo, outcome: &Outcome) {
             }
         }
         Outcome::Applied(Reply::Row(Some(read))) => show_row(cx, life, read, false),
-        Outcome::Refused(Refusal {
-            current: Some(read), ..
-        }) => show_row(cx, life, read, false),
+        Outcome::Refused(Refusal { current: Some(read), .. }) => show_row(cx, life, read, false),
         _ => {}
     }
 }
@@ -377,12 +360,7 @@ fn show_row(cx: &mut Context, life: LifeNo, read: &RowRead, scanned: bool) {
         && let Some(shard) = shard_of(&lease.key)
     {
         let row = cx.names().row(lease);
-        cx.fact(Fact::Shown {
-            life,
-            shard,
-            row,
-            scanned,
-        });
+        cx.fact(Fact::Shown { life, shard, row, scanned });
     }
 }
 

@@ -53,11 +53,8 @@ struct Sent {
 impl Net {
     /// Sends a worker's command to a service on its way.
     pub(in crate::world) fn issue(
-        &mut self,
-        cx: &mut Context,
-        (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
-        w: usize,
-        command: Command,
+        &mut self, cx: &mut Context, (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
+        w: usize, command: Command,
     ) {
         let Command { op, give_up, effect } = command;
         let worker = fleet.worker(w);
@@ -84,42 +81,23 @@ impl Net {
                 local: worker.clock().mono(cx.now()),
             });
         }
-        let letter = Letter {
-            op,
-            give_up,
-            request,
-            ask,
-            about,
-        };
+        let letter = Letter { op, give_up, request, ask, about };
         self.send(cx, (fleet, services, chances), w, letter);
     }
 
     /// Sends what another program asks of the table.
     pub(in crate::world) fn issue_item(
-        &mut self,
-        cx: &mut Context,
-        (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
-        w: usize,
-        op: OpId,
-        request: peers::Request,
+        &mut self, cx: &mut Context, (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
+        w: usize, op: OpId, request: peers::Request,
     ) {
         let (ask, about) = request.ask(services.format());
-        let letter = Letter {
-            op,
-            give_up: Mono::NEVER,
-            request: Request::Item(request),
-            ask,
-            about,
-        };
+        let letter = Letter { op, give_up: Mono::NEVER, request: Request::Item(request), ask, about };
         self.send(cx, (fleet, services, chances), w, letter);
     }
 
     fn send(
-        &mut self,
-        cx: &mut Context,
-        (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
-        w: usize,
-        letter: Letter,
+        &mut self, cx: &mut Context, (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
+        w: usize, letter: Letter,
     ) {
         let Letter { op, request, ask, .. } = letter;
         let now = cx.now();
@@ -184,12 +162,7 @@ impl Net {
 
     /// Something between the adapter and the application, answered without a network.
     pub(in crate::world) fn answer_locally(
-        &mut self,
-        cx: &mut Context,
-        fleet: &Fleet,
-        w: usize,
-        op: OpId,
-        outcome: Outcome,
+        &mut self, cx: &mut Context, fleet: &Fleet, w: usize, op: OpId, outcome: Outcome,
     ) {
         let worker = fleet.worker(w);
         let flight = self.take_off(Flight {
@@ -215,9 +188,7 @@ impl Net {
 impl Sent {
     /// What becomes of the request, and what chance does besides changing its way.
     fn fate(
-        &self,
-        cx: &mut Context,
-        (fleet, services, chances): (&Fleet, &Services, &mut Chances),
+        &self, cx: &mut Context, (fleet, services, chances): (&Fleet, &Services, &mut Chances),
         roll: &mut Roll,
     ) -> (Fate, Struck) {
         let (w, now) = (self.w, cx.now());
@@ -244,15 +215,11 @@ impl Sent {
             let listed = stream.and_then(|stream| services.some_ended(stream));
             let ended = self.site.shard.filter(|shard| services.has_ended(*shard));
             let about = About::new(owned, turns, listed.or(ended));
-            struck.end_claimed = chances
-                .claims_end_again(now, self.site)
-                .then_some(Claimed::again());
+            struck.end_claimed = chances.claims_end_again(now, self.site).then_some(Claimed::again());
             let hits = chances.of_call(cx, self.site, roll, self.back - now, about);
             self.apply(cx, (fleet, services, &mut *chances), &hits, &mut struck);
             struck.replica = chances.replica_of(now, self.site);
-            let way = hits
-                .iter()
-                .find_map(|&chance| Fate::by(chance, self.there, self.back, self.give_up));
+            let way = hits.iter().find_map(|&chance| Fate::by(chance, self.there, self.back, self.give_up));
             way.unwrap_or(Fate::plain(self.there, self.back))
         };
         (fate, struck)
@@ -277,20 +244,12 @@ impl Sent {
             outage.worker as usize == self.w
                 && outage.from <= now
                 && now < outage.until
-                && (if self.of_table {
-                    outage.table
-                } else {
-                    outage.stream
-                })
+                && (if self.of_table { outage.table } else { outage.stream })
         })?;
         let (mark, fate) = match (outage.direction, outage.fast) {
-            (Direction::Requests, true) => (
-                "outage-refused",
-                Fate {
-                    reach: Reach::Never,
-                    landing: Landing::NotSent(self.back),
-                },
-            ),
+            (Direction::Requests, true) => {
+                ("outage-refused", Fate { reach: Reach::Never, landing: Landing::NotSent(self.back) })
+            }
             (Direction::Requests, false) => ("outage-requests", Fate::silent(Reach::Never)),
             (Direction::Answers, _) => ("outage-answers", Fate::silent(Reach::Once(self.there))),
         };
@@ -300,11 +259,8 @@ impl Sent {
 
     /// Begins what chance does besides changing a request's way.
     fn apply(
-        &self,
-        cx: &mut Context,
-        (fleet, services, chances): (&Fleet, &Services, &mut Chances),
-        hits: &[Chance],
-        struck: &mut Struck,
+        &self, cx: &mut Context, (fleet, services, chances): (&Fleet, &Services, &mut Chances),
+        hits: &[Chance], struck: &mut Struck,
     ) {
         let (w, now) = (self.w, cx.now());
         let (worker, generation) = (w as u16, fleet.worker(w).generation());
@@ -321,11 +277,7 @@ impl Sent {
                     chances.answer_by(now, self.site, for_us, Replica::that_forgot(shard));
                 }
                 Chance::EndClaimed { for_us, .. } => chances.claim_end(now, self.site, for_us),
-                Chance::OtherMoves {
-                    after_us,
-                    gap_us,
-                    pick,
-                } => {
+                Chance::OtherMoves { after_us, gap_us, pick } => {
                     if let Some(other) = fleet.other(pick) {
                         let what = What::Stop {
                             worker: other as u16,
@@ -336,11 +288,7 @@ impl Sent {
                     }
                 }
                 Chance::Stop { after_us, gap_us } => {
-                    let what = What::Stop {
-                        worker,
-                        generation,
-                        gap_us,
-                    };
+                    let what = What::Stop { worker, generation, gap_us };
                     cx.push(now.saturating_add(after_us), what);
                 }
                 Chance::HandOver { after_us, cut_us, to } => {
@@ -354,12 +302,7 @@ impl Sent {
                 // The request itself still gets through.
                 Chance::Cut { for_us } => chances.cut_off(now, w, for_us),
                 Chance::Crash { after_us, down_us } => {
-                    let what = What::Crash {
-                        worker,
-                        generation,
-                        down_us,
-                        loops: 0,
-                    };
+                    let what = What::Crash { worker, generation, down_us, loops: 0 };
                     cx.push(now.saturating_add(after_us), what);
                 }
                 _ => {}
@@ -387,21 +330,12 @@ impl Struck {
 
 /// What an operation on a stream asks for.
 fn stream_ask(
-    cx: &Context,
-    adapter: &Adapter,
-    id: Option<&StreamId>,
-    op: StreamOp,
+    cx: &Context, adapter: &Adapter, id: Option<&StreamId>, op: StreamOp,
 ) -> (Request, Ask, Option<ShardNo>, Option<u64>, Option<u64>) {
     let streams = cx.names().streams();
     let stream = stream_no(streams, id);
     let (request, ask, about) = stream_request(adapter, (streams, stream), op);
-    (
-        request.map_or(Request::Gone, Request::Stream),
-        ask,
-        about,
-        None,
-        None,
-    )
+    (request.map_or(Request::Gone, Request::Stream), ask, about, None, None)
 }
 
 /// When a request is executed.
@@ -435,11 +369,7 @@ fn outcome(request: &Request, landing: Landing) -> Option<Outcome> {
     match (request, landing) {
         (Request::Gone, _) => {
             let detail = "there is no such iterator or page token".into();
-            Some(Outcome::Refused(Refusal {
-                why: Why::Gone,
-                current: None,
-                detail,
-            }))
+            Some(Outcome::Refused(Refusal { why: Why::Gone, current: None, detail }))
         }
         (_, Landing::Answer { .. }) => None,
         (_, Landing::Throttled(_)) => Some(Outcome::NotSent(Cause::Throttled)),

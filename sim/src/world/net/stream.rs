@@ -16,23 +16,10 @@ use leasehold_local_aws::kinesis::{ShardIndex, ShardIterator};
 /// A request to the stream, with the iterator or page token that the command refers to.
 #[derive(Clone, Debug)]
 pub(crate) enum StreamRequest {
-    Describe {
-        stream: StreamNo,
-    },
-    List {
-        stream: StreamNo,
-        filter: ShardFilter,
-        token: Option<String>,
-    },
-    Iterator {
-        shard: ShardNo,
-        from: IteratorFrom,
-    },
-    Records {
-        shard: ShardNo,
-        iterator: ShardIterator,
-        limit: u32,
-    },
+    Describe { stream: StreamNo },
+    List { stream: StreamNo, filter: ShardFilter, token: Option<String> },
+    Iterator { shard: ShardNo, from: IteratorFrom },
+    Records { shard: ShardNo, iterator: ShardIterator, limit: u32 },
 }
 
 /// The stream of this identifier; without one, the only one.
@@ -49,28 +36,18 @@ pub(crate) fn stream_no(streams: Streams, id: Option<&StreamId>) -> StreamNo {
 /// The request that a command about a stream becomes, its kind, and the shard that it is about. There is no request if the adapter
 /// does not have the iterator or page token any more.
 pub(crate) fn stream_request(
-    adapter: &Adapter,
-    (streams, stream): (Streams, StreamNo),
-    op: StreamOp,
+    adapter: &Adapter, (streams, stream): (Streams, StreamNo), op: StreamOp,
 ) -> (Option<StreamRequest>, Ask, Option<ShardNo>) {
     let shard_no = |id: &ShardId| {
         let index = streams::number(id.as_str())?;
         Some(streams.shard(stream, ShardIndex(index)))
     };
     match op {
-        StreamOp::Describe => (
-            Some(StreamRequest::Describe { stream }),
-            Ask::DescribeStream(stream),
-            None,
-        ),
+        StreamOp::Describe => (Some(StreamRequest::Describe { stream }), Ask::DescribeStream(stream), None),
         StreamOp::ListShards { filter, after } => {
             let request = match after.map(|op| adapter.token(op.n).map(str::to_owned)) {
                 Some(None) => None,
-                token => Some(StreamRequest::List {
-                    stream,
-                    filter,
-                    token: token.flatten(),
-                }),
+                token => Some(StreamRequest::List { stream, filter, token: token.flatten() }),
             };
             (request, Ask::page(after), None)
         }
@@ -82,11 +59,7 @@ pub(crate) fn stream_request(
         StreamOp::GetRecords { shard, via, limit } => {
             let shard = shard_no(&shard);
             let request = shard.and_then(|shard| {
-                Some(StreamRequest::Records {
-                    shard,
-                    iterator: adapter.iterator(shard, via.n)?,
-                    limit,
-                })
+                Some(StreamRequest::Records { shard, iterator: adapter.iterator(shard, via.n)?, limit })
             });
             (request, Ask::GetRecords, shard)
         }
@@ -129,11 +102,7 @@ impl Claimed {
 
     /// Takes the iterator out of an answer. If the children are named, they are those of the shard, and the answer is at the tip.
     pub(super) fn instead_of(
-        self,
-        outcome: &mut Outcome,
-        request: &StreamRequest,
-        source: &Source,
-        names: &mut Names,
+        self, outcome: &mut Outcome, request: &StreamRequest, source: &Source, names: &mut Names,
     ) {
         let (Outcome::Applied(Reply::Records(answer)), Some(shard)) = (outcome, request.shard()) else {
             return;
@@ -167,12 +136,7 @@ impl StreamRequest {
 
     /// The answer of the stream. `empty`: it brings no records, though there are some.
     pub(crate) fn answer(
-        &self,
-        source: &mut Source,
-        now: Time,
-        empty: bool,
-        names: &mut Names,
-        sight: Sight<'_>,
+        &self, source: &mut Source, now: Time, empty: bool, names: &mut Names, sight: Sight<'_>,
     ) -> (Outcome, Carry) {
         if let (Some(replica), Some(shard)) = (sight.replica(), self.shard())
             && let Some(answer) = not_found(replica, shard)
@@ -184,17 +148,13 @@ impl StreamRequest {
                 let says = sight.replica().map_or(Says::Truth, |replica| replica.says);
                 (source.describe_as(now, *stream, says), Carry::Nothing)
             }
-            StreamRequest::List {
-                stream,
-                filter,
-                token,
-            } => source.list(now, *stream, *filter, token.as_deref(), names, sight),
+            StreamRequest::List { stream, filter, token } => {
+                source.list(now, *stream, *filter, token.as_deref(), names, sight)
+            }
             StreamRequest::Iterator { shard, from } => source.iterator(now, *shard, *from),
-            StreamRequest::Records {
-                shard,
-                iterator,
-                limit,
-            } => source.fetch(now, *shard, *iterator, *limit, empty, names),
+            StreamRequest::Records { shard, iterator, limit } => {
+                source.fetch(now, *shard, *iterator, *limit, empty, names)
+            }
         }
     }
 }

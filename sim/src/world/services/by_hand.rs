@@ -17,13 +17,8 @@ use std::sync::Arc;
 const ATTRIBUTE: &str = "operatorNote";
 
 /// What guards the rows of the formats there are.
-const GUARDS: [&str; 5] = [
-    "leaseCounter",
-    "LeaseTimeout",
-    "lease_timeout",
-    "leasehold_deadline",
-    "LastUpdate",
-];
+const GUARDS: [&str; 5] =
+    ["leaseCounter", "LeaseTimeout", "lease_timeout", "leasehold_deadline", "LastUpdate"];
 
 /// What names the owner in rows of the formats there are.
 pub(super) const OWNERS: [&str; 4] = ["leaseOwner", "AssignedTo", "assigned_to", "OwnerID"];
@@ -101,10 +96,7 @@ impl Services {
             RowEditKind::Misplaced => self.spoil(cx, edit.pick, false),
             RowEditKind::HandOver => {
                 if let Some(shard) = self.pick_lease(cx, edit.pick.into()).as_ref().and_then(shard_of) {
-                    cx.request(Request::HandOver {
-                        shard,
-                        to: edit.pick >> 16,
-                    });
+                    cx.request(Request::HandOver { shard, to: edit.pick >> 16 });
                 }
             }
             RowEditKind::Delete => {
@@ -139,11 +131,8 @@ impl Services {
     /// An attribute that a row lacks is NULL, or has a value of another type where the library of the format reads each as absent.
     fn nullify(&mut self, cx: &mut Context, pick: u32) {
         let format = cx.plan().format;
-        let names: Vec<&str> = AT_TIMES
-            .into_iter()
-            .filter(|(of, _)| *of == format)
-            .map(|(_, name)| name)
-            .collect();
+        let names: Vec<&str> =
+            AT_TIMES.into_iter().filter(|(of, _)| *of == format).map(|(_, name)| name).collect();
         let odd = match (format, pick >> 16 & 3) {
             (Format::Kcl, 0) => AttributeValue::n(7),
             (Format::Kcl, 1) => AttributeValue::L(Vec::new()),
@@ -196,11 +185,7 @@ impl Services {
     /// A leader as KCL 3 has them names the next owner of a lease; the present one is to see to the rest.
     /// `living`: the names of our workers.
     pub(in crate::world) fn begin_hand_over(
-        &mut self,
-        cx: &mut Context,
-        shard: ShardNo,
-        to: u32,
-        living: &[WorkerId],
+        &mut self, cx: &mut Context, shard: ShardNo, to: u32, living: &[WorkerId],
     ) {
         let row = self.rows.get(shard as usize).and_then(|lease| lease.row.as_ref());
         let row = row.filter(|row| row.handing_over.is_none() && !row.checkpoint.is_end());
@@ -215,16 +200,8 @@ impl Services {
         let others: Vec<&WorkerId> = living.iter().filter(|name| **name != old).collect();
         // One of so many is somebody who died just then.
         let place = to as usize % (others.len() + 1);
-        let next = others
-            .get(place)
-            .map_or_else(|| "late-worker".into(), |name| WorkerId::clone(name));
-        let change = Change::Claim {
-            key: key.clone(),
-            counter,
-            from: old,
-            checkpoint,
-            by: next,
-        };
+        let next = others.get(place).map_or_else(|| "late-worker".into(), |name| WorkerId::clone(name));
+        let change = Change::Claim { key: key.clone(), counter, from: old, checkpoint, by: next };
         if self.table.change_by_hand(cx.now(), &change) {
             cx.fault("hand-over-begun", None, None);
             self.row_written(cx, &key, Some(Verb::BeginHandOver), None);
@@ -258,9 +235,7 @@ impl Services {
             .map(|(key, _)| key);
         let bare = self.attributes.iter().filter(|key| {
             // A row that was removed after its end took its attributes with it.
-            self.table
-                .item(key)
-                .is_some_and(|item| !item.contains_key(ATTRIBUTE))
+            self.table.item(key).is_some_and(|item| !item.contains_key(ATTRIBUTE))
         });
         strangers.chain(bare).next()
     }

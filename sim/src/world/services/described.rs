@@ -31,13 +31,8 @@ impl Misreadings {
 impl Services {
     /// Compares what one of our workers wrote of a shard's place in the stream with the stream. Only where rows hold all of it.
     pub(super) fn check_description(
-        &mut self,
-        cx: &mut Context,
-        shard: ShardNo,
-        by: Option<LifeNo>,
-        verb: Option<Verb>,
-        before: Option<&LeaseRow>,
-        after: Option<&LeaseRow>,
+        &mut self, cx: &mut Context, shard: ShardNo, by: Option<LifeNo>, verb: Option<Verb>,
+        before: Option<&LeaseRow>, after: Option<&LeaseRow>,
     ) {
         let (Some(life), Some(verb), Some(row)) = (by, verb, after) else {
             return;
@@ -99,21 +94,15 @@ impl Services {
         let rows = self.rows.iter().enumerate();
         let rows = rows.filter_map(|(shard, lease)| Some((shard as ShardNo, lease.row()?)));
         let mut rows = rows.filter(|(other, _)| streams.of(*other) == streams.of(shard));
-        let others_name = rows
-            .clone()
-            .any(|(other, row)| other != shard && row.stream.is_some());
+        let others_name = rows.clone().any(|(other, row)| other != shard && row.stream.is_some());
         !others_name && rows.any(|(shard, row)| row.range.is_some() && self.wrong_range(shard, row).is_some())
     }
 
     fn wrong_range(&self, shard: ShardNo, row: &LeaseRow) -> Option<String> {
         let truth = self.source.shard(shard)?.hash_range();
         let found = row.range.map(|range| (range.start.0, range.end.0));
-        (found != Some((truth.start, truth.end))).then(|| {
-            format!(
-                "the hash range {found:?}, expected {:?}",
-                (truth.start, truth.end)
-            )
-        })
+        (found != Some((truth.start, truth.end)))
+            .then(|| format!("the hash range {found:?}, expected {:?}", (truth.start, truth.end)))
     }
 
     fn wrong_children(&self, shard: ShardNo, row: &LeaseRow) -> Option<String> {
@@ -121,11 +110,7 @@ impl Services {
         let (stream, _) = streams.place(shard);
         let truth = self.source.shard(shard)?.children().iter();
         let truth: Vec<ShardNo> = truth.map(|child| streams.shard(stream, *child)).collect();
-        let named = |number| {
-            row.children
-                .iter()
-                .any(|child| names::number(child.as_str()) == Some(number))
-        };
+        let named = |number| row.children.iter().any(|child| names::number(child.as_str()) == Some(number));
         // What the stream has forgotten nobody can name.
         let forgotten =
             self.source.is_forgotten(shard) || truth.iter().any(|child| self.source.is_forgotten(*child));
@@ -145,12 +130,8 @@ fn wrong_switches(verb: Verb, before: Option<&LeaseRow>, row: &LeaseRow) -> Opti
         }
         _ => 0,
     };
-    (row.switches != expected).then(|| {
-        format!(
-            "{} changes of owner since its last checkpoint, expected {expected}",
-            row.switches
-        )
-    })
+    (row.switches != expected)
+        .then(|| format!("{} changes of owner since its last checkpoint, expected {expected}", row.switches))
 }
 
 #[cfg(test)]
@@ -198,14 +179,8 @@ mod tests {
     fn the_last_row_that_names_the_stream_is_needed_where_hash_keys_are_wrong() {
         assert!(is_last(&[(0, true, true)]), "its own");
         assert!(is_last(&[(0, true, true), (1, false, false)]));
-        assert!(
-            is_last(&[(0, false, true), (1, true, false)]),
-            "those of another row"
-        );
-        assert!(
-            !is_last(&[(0, true, true), (1, false, true)]),
-            "another row names it"
-        );
+        assert!(is_last(&[(0, false, true), (1, true, false)]), "those of another row");
+        assert!(!is_last(&[(0, true, true), (1, false, true)]), "another row names it");
         assert!(!is_last(&[(0, false, true), (1, false, false)]), "all rows fit");
     }
 }

@@ -43,32 +43,21 @@ impl Services {
             return;
         };
         if let FleetRow::Version(state) = *says {
-            let by = state
-                .written
-                .as_ref()
-                .map(|(by, _)| cx.names().owner(&WorkerId::from(by.as_str())));
+            let by = state.written.as_ref().map(|(by, _)| cx.names().owner(&WorkerId::from(by.as_str())));
             let by = match by {
                 Some(Owner::Life(life)) => Some(life),
                 _ => None,
             };
-            let led = matches!(
-                state.version,
-                FleetVersion::Version3x | FleetVersion::Version3xWithRollback
-            );
+            let led = matches!(state.version, FleetVersion::Version3x | FleetVersion::Version3xWithRollback);
             cx.fact(Fact::Rules { by, led });
-            let worker = by.map_or("somebody".to_owned(), |life| {
-                format!("w{}", cx.names().worker(life))
-            });
+            let worker = by.map_or("somebody".to_owned(), |life| format!("w{}", cx.names().worker(life)));
             cx.line(|| format!("{worker} says that the fleet is at {}", state.version.as_str()));
         }
     }
 
     /// The truth about a row of a fleet may have changed: in the lease table, or in one beside it.
     pub(in crate::world) fn fleet_written(
-        &mut self,
-        cx: &mut Context,
-        table: Option<FleetTable>,
-        key: &LeaseKey,
+        &mut self, cx: &mut Context, table: Option<FleetTable>, key: &LeaseKey,
     ) {
         let read = match table {
             None => self.table.item(key).map(|item| self.table.format.decode(item)),

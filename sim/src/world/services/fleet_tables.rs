@@ -18,10 +18,7 @@ impl LeaseTable {
             FleetTableOp::Scan { after } => self.scan_beside(now_ms, table, name, after.as_ref()),
             FleetTableOp::Write(write) => match self.format.encode_fleet_in(table, write) {
                 Some(write) => self.carry_out(now_ms, name, write),
-                None => Err(ApiError::new(
-                    "ValidationException",
-                    "the format has no tables of a fleet",
-                )),
+                None => Err(ApiError::new("ValidationException", "the format has no tables of a fleet")),
             },
         };
         match answer {
@@ -32,11 +29,7 @@ impl LeaseTable {
     }
 
     fn scan_beside(
-        &mut self,
-        now_ms: i64,
-        table: FleetTable,
-        name: String,
-        after: Option<&LeaseKey>,
+        &mut self, now_ms: i64, table: FleetTable, name: String, after: Option<&LeaseKey>,
     ) -> Result<Reply, ApiError> {
         let key = self.format.fleet_table_key(table).unwrap_or_default();
         let request = Scan {
@@ -46,10 +39,7 @@ impl LeaseTable {
             ..Scan::default()
         };
         let page = self.dynamo.scan(now_ms, &request)?;
-        let rows = page
-            .items
-            .iter()
-            .map(|item| self.format.decode_fleet(table, item));
+        let rows = page.items.iter().map(|item| self.format.decode_fleet(table, item));
         let rows = rows.collect();
         let last = page.last_key.as_ref();
         let next = last.and_then(|last| last.get(key)?.as_s()).map(LeaseKey::from);

@@ -43,10 +43,7 @@ pub(super) fn past(start: &Start, draws: Draws, data: &Bytes) -> (i64, Vec<Shard
         let mut parents = shard.parents.iter().map(|parent| ShardIndex(*parent));
         ShardPast {
             parents: [parents.next(), parents.next()],
-            hash_range: HashRange {
-                start: shard.range.start.0,
-                end: shard.range.end.0,
-            },
+            hash_range: HashRange { start: shard.range.start.0, end: shard.range.end.0 },
             opened_ms,
             closed_ms,
             expired: shard.state == ShardState::Trimmed,
@@ -69,10 +66,9 @@ impl Services {
         self.rows.resize_with(start.shards.len(), Lease::default);
         let mut leases = vec![None; start.shards.len()];
         for row in &start.rows {
-            if let (Some(shard), RowRead::Lease(lease)) = (
-                number(row.key(cx.plan().format)),
-                self.table.format.decode(&row.item),
-            ) {
+            if let (Some(shard), RowRead::Lease(lease)) =
+                (number(row.key(cx.plan().format)), self.table.format.decode(&row.item))
+            {
                 leases[shard as usize] = Some((lease.checkpoint.is_end(), row.through));
             }
         }
@@ -96,11 +92,7 @@ impl Services {
                 None => continue,
             };
             let shard = n as ShardNo;
-            cx.fact(Fact::Given {
-                shard,
-                through,
-                ended,
-            });
+            cx.fact(Fact::Given { shard, through, ended });
         }
         for row in &start.rows {
             self.put_row(cx, row);
@@ -130,21 +122,14 @@ impl Services {
 
     /// The number of a record, even if that was trimmed.
     fn given_number(
-        &self,
-        shard: ShardNo,
-        record: u64,
+        &self, shard: ShardNo, record: u64,
     ) -> Option<leasehold_engine::position::SequenceNumber> {
         if let Some(position) = self.source.position(shard, record) {
             return Some(position.sequence);
         }
         let info = self.source.shard(shard).map(|shard| shard.info());
         let parts = info.and_then(|info| info.starting_sequence.parts());
-        parts.map(|parts| {
-            sequence(SequenceNumber::new(SequenceParts {
-                position: record,
-                ..parts
-            }))
-        })
+        parts.map(|parts| sequence(SequenceNumber::new(SequenceParts { position: record, ..parts })))
     }
 }
 
@@ -152,10 +137,7 @@ impl LeaseTable {
     /// The table exists when the world begins.
     fn create_before(&mut self, create_ms: i64) {
         let created = self.create(wall_ms(0) - create_ms - 1);
-        assert!(
-            created.is_ok() && self.is_usable(0),
-            "the table is there: {created:?}"
-        );
+        assert!(created.is_ok() && self.is_usable(0), "the table is there: {created:?}");
     }
 }
 

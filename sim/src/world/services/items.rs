@@ -45,10 +45,7 @@ impl Request {
 impl LeaseTable {
     /// Executes an operation on items. `as_of_ms`: a read that need not be consistent shows rows as they were then.
     pub(crate) fn execute_item(
-        &mut self,
-        now_ms: i64,
-        request: &Request,
-        as_of_ms: Option<i64>,
+        &mut self, now_ms: i64, request: &Request, as_of_ms: Option<i64>,
     ) -> (Outcome, Carry) {
         match self.item_result(now_ms, request, as_of_ms) {
             Ok(carry) => (Outcome::Applied(Reply::Done), carry),
@@ -57,10 +54,7 @@ impl LeaseTable {
     }
 
     fn item_result(
-        &mut self,
-        now_ms: i64,
-        request: &Request,
-        as_of_ms: Option<i64>,
+        &mut self, now_ms: i64, request: &Request, as_of_ms: Option<i64>,
     ) -> Result<Carry, ApiError> {
         let table = request.table.to_owned();
         match request.op.clone() {
@@ -88,40 +82,19 @@ impl LeaseTable {
                 return Ok(Carry::Items(page.items, page.last_key));
             }
             ItemOp::Put { item, condition } => {
-                let request = PutItem {
-                    table,
-                    item,
-                    condition,
-                    ..PutItem::default()
-                };
+                let request = PutItem { table, item, condition, ..PutItem::default() };
                 self.dynamo.put_item(now_ms, &request)?;
             }
-            ItemOp::Update {
-                key,
-                update,
-                condition,
-            } => {
-                let request = UpdateItem {
-                    table,
-                    key,
-                    update,
-                    condition,
-                    ..UpdateItem::default()
-                };
+            ItemOp::Update { key, update, condition } => {
+                let request = UpdateItem { table, key, update, condition, ..UpdateItem::default() };
                 self.dynamo.update_item(now_ms, &request)?;
             }
             ItemOp::Delete { key, condition } => {
-                let request = DeleteItem {
-                    table,
-                    key,
-                    condition,
-                    ..DeleteItem::default()
-                };
+                let request = DeleteItem { table, key, condition, ..DeleteItem::default() };
                 self.dynamo.delete_item(now_ms, &request)?;
             }
             ItemOp::CreateOwnerIndex => {
-                self.dynamo
-                    .update_table(now_ms, &with_owner_index(table, self.format.key_name()))?;
+                self.dynamo.update_table(now_ms, &with_owner_index(table, self.format.key_name()))?;
             }
         }
         Ok(Carry::Nothing)

@@ -12,13 +12,7 @@ use leasehold_local_aws::dynamo::{ApiError, GetItem, Scan};
 impl LeaseTable {
     /// Executes an operation on the tables of members.
     pub(super) fn members(&mut self, now: Time, op: &MembersOp) -> Outcome {
-        let refused = |detail: String| {
-            Outcome::Refused(Refusal {
-                why: Why::Invalid,
-                current: None,
-                detail,
-            })
-        };
+        let refused = |detail: String| Outcome::Refused(Refusal { why: Why::Invalid, current: None, detail });
         let Some(membership) = self.format.membership() else {
             return refused("there are no members in this format".into());
         };
@@ -27,21 +21,15 @@ impl LeaseTable {
         let now_ms = wall_ms(now);
         let answer = match spelled {
             ItemOp::Describe => Ok(Ok(Reply::Table(self.describe(now_ms, &table)))),
-            ItemOp::Create => self
-                .create_table(now_ms, &table, membership.key_name(side))
-                .map(Ok),
+            ItemOp::Create => self.create_table(now_ms, &table, membership.key_name(side)).map(Ok),
             ItemOp::Write(write) => self.write_member(now_ms, table, write).map(Ok),
             ItemOp::Get(key) => {
                 let found = self.get_member(now_ms, table, key);
                 found.map(|item| membership.read(op, SideRead::Item(item.as_ref())))
             }
             ItemOp::Scan { after: start } => {
-                let request = Scan {
-                    table,
-                    start,
-                    limit: self.limit.map(|limit| limit as usize),
-                    ..Scan::default()
-                };
+                let request =
+                    Scan { table, start, limit: self.limit.map(|limit| limit as usize), ..Scan::default() };
                 self.dynamo.scan(now_ms, &request).map(|page| {
                     let items: Vec<Item> = page.items.iter().map(|item| Item::clone(item)).collect();
                     let last = page.last_key.as_ref();
@@ -64,12 +52,7 @@ impl LeaseTable {
     }
 
     fn get_member(&mut self, now_ms: i64, table: String, key: Item) -> Result<Option<Item>, ApiError> {
-        let request = GetItem {
-            table,
-            key,
-            consistent: true,
-            ..GetItem::default()
-        };
+        let request = GetItem { table, key, consistent: true, ..GetItem::default() };
         let found = self.dynamo.get_item(now_ms, &request)?;
         Ok(found.item.map(|item| Item::clone(&item)))
     }
@@ -111,10 +94,7 @@ impl LeaseTable {
         let key = Item::from([(membership.key_name(side).into(), name)]);
         let item = self.dynamo.peek(&membership.side(TABLE, side), &key)?;
         let items = [Item::clone(item)];
-        let page = SideRead::Page {
-            items: &items,
-            last: None,
-        };
+        let page = SideRead::Page { items: &items, last: None };
         match membership.read(&list, page) {
             Ok(Reply::Members(page)) => {
                 let now_us = u64::try_from(wall_ms(now)).ok()?.saturating_mul(1_000);

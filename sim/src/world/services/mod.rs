@@ -173,10 +173,7 @@ impl Services {
     /// Whether the parents of a shard have leases that have not ended.
     pub(super) fn waits_for_parents(&self, shard: usize) -> bool {
         let family = self.shards.get(shard).copied().unwrap_or_default();
-        family.parents().any(|parent| {
-            self.row(parent as usize)
-                .is_some_and(|row| !row.checkpoint.is_end())
-        })
+        family.parents().any(|parent| self.row(parent as usize).is_some_and(|row| !row.checkpoint.is_end()))
     }
 
     /// How many shards lie above the youngest one.
@@ -288,19 +285,14 @@ impl Services {
 
     /// Executes a request of another program to the table.
     pub(super) fn execute_item(
-        &mut self,
-        cx: &Context,
-        request: &Request,
-        as_of_ms: Option<i64>,
+        &mut self, cx: &Context, request: &Request, as_of_ms: Option<i64>,
     ) -> (Outcome, Carry) {
         self.table.execute_item(wall_ms(cx.now()), request, as_of_ms)
     }
 
     /// Has the stream answer a request. `lag`: for draws about how far behind a listing is.
     pub(super) fn ask_stream<T>(
-        &mut self,
-        cx: &mut Context,
-        lag: u64,
+        &mut self, cx: &mut Context, lag: u64,
         answer: impl FnOnce(&mut Source, Time, &mut Names, &mut Roll) -> T,
     ) -> T {
         self.observe_stream(cx);

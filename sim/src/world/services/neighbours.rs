@@ -55,10 +55,7 @@ impl Services {
 
     /// Tells what a row that one of our workers takes or makes said of its stream, and says now.
     pub(super) fn tell_name(
-        &self,
-        cx: &mut Context,
-        shard: ShardNo,
-        (by, verb): (Option<LifeNo>, Option<Verb>),
+        &self, cx: &mut Context, shard: ShardNo, (by, verb): (Option<LifeNo>, Option<Verb>),
         rows: [Option<&LeaseRow>; 2],
     ) {
         let (Some(life), Some(Verb::Take | Verb::Create)) = (by, verb) else {
@@ -74,20 +71,12 @@ impl Services {
             return;
         }
         let [before, after] = rows.map(|row| self.whose(shard, row));
-        cx.fact(Fact::Named {
-            life,
-            shard,
-            before,
-            after,
-        });
+        cx.fact(Fact::Named { life, shard, before, after });
     }
 
     fn range(&self, shard: ShardNo) -> Option<HashRange> {
         let range = self.source.shard(shard)?.hash_range();
-        Some(HashRange {
-            start: HashKey(range.start),
-            end: HashKey(range.end),
-        })
+        Some(HashRange { start: HashKey(range.start), end: HashKey(range.end) })
     }
 
     /// Fills a table before any worker is there. All rows, or one row, name another stream; ranges and parents fit this stream.
@@ -138,9 +127,7 @@ impl Services {
 
     fn plant(&mut self, cx: &mut Context, row: LeaseRow) -> bool {
         let key = row.key.clone();
-        let put = self
-            .table
-            .change_by_hand(cx.now(), &Change::Create(Box::new(row)));
+        let put = self.table.change_by_hand(cx.now(), &Change::Create(Box::new(row)));
         if put {
             self.row_written(cx, &key, None, None);
         }
@@ -149,11 +136,7 @@ impl Services {
 
     /// A fleet that reads another stream has begun with this table, and takes leases. Whether it got any.
     pub(super) fn neighbours_take(&mut self, cx: &mut Context, pick: u32) -> bool {
-        let rows: Vec<LeaseRow> = self
-            .rows
-            .iter()
-            .filter_map(|lease| lease.row().cloned())
-            .collect();
+        let rows: Vec<LeaseRow> = self.rows.iter().filter_map(|lease| lease.row().cloned()).collect();
         let free = |row: &&LeaseRow| row.handing_over.is_none() && !row.checkpoint.is_end();
         let mut taken = false;
         for (n, row) in rows.iter().filter(free).enumerate() {

@@ -14,20 +14,14 @@ use leasehold_local_aws::dynamo::{
 const OWNER: &str = "leaseOwner";
 
 fn text(name: &'static str) -> KeyAttribute {
-    KeyAttribute {
-        name: name.into(),
-        key_type: KeyType::S,
-    }
+    KeyAttribute { name: name.into(), key_type: KeyType::S }
 }
 
 /// By owner, then by lease, with nothing else in it.
 fn index(key: &'static str) -> IndexSpec {
     IndexSpec {
         name: OWNER_INDEX.into(),
-        schema: KeySchema {
-            partition: text(OWNER),
-            sort: Some(text(key)),
-        },
+        schema: KeySchema { partition: text(OWNER), sort: Some(text(key)) },
         projection: IndexProjection::KeysOnly,
         throughput: None,
         local: false,
@@ -47,10 +41,7 @@ pub(super) fn with_owner_index(name: String, key: &'static str) -> UpdateTable {
 impl LeaseTable {
     /// Creates the table with the index.
     pub(super) fn create_indexed(&mut self, now_ms: i64, key: &'static str) -> Result<Reply, ApiError> {
-        let schema = KeySchema {
-            partition: text(key),
-            sort: None,
-        };
+        let schema = KeySchema { partition: text(key), sort: None };
         let mut request = CreateTable::new(TABLE, schema);
         request.definitions.push(text(OWNER));
         request.indexes.push(index(key));
@@ -62,18 +53,12 @@ impl LeaseTable {
     pub(super) fn owner_index(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
         let table = self.dynamo.describe_table(now_ms, TABLE)?;
         let index = table.indexes.iter().find(|index| index.spec.name == OWNER_INDEX);
-        Ok(Reply::OwnerIndex(
-            index.is_some_and(|index| index.status == Status::Active),
-        ))
+        Ok(Reply::OwnerIndex(index.is_some_and(|index| index.status == Status::Active)))
     }
 
     /// A page of the index of owners.
     pub(super) fn owned(
-        &mut self,
-        now_ms: i64,
-        owner: &WorkerId,
-        after: Option<&LeaseKey>,
-        reading: Reading,
+        &mut self, now_ms: i64, owner: &WorkerId, after: Option<&LeaseKey>, reading: Reading,
     ) -> Result<Reply, ApiError> {
         let name = self.format.owner_index_key().unwrap_or_default();
         let value = AttributeValue::s(owner.as_str());

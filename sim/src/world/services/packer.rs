@@ -36,11 +36,7 @@ const TRIES: u32 = 6;
 impl Services {
     /// An aggregated record is put, whose first part has this hash key.
     pub(super) fn put_aggregate(
-        &mut self,
-        cx: &mut Context,
-        at_ms: i64,
-        (stream, first): (StreamNo, HashKey),
-        roll: &mut Roll,
+        &mut self, cx: &mut Context, at_ms: i64, (stream, first): (StreamNo, HashKey), roll: &mut Roll,
     ) {
         self.renew_map(cx, stream, false);
         let faults = &cx.plan().faults.aggregates;
@@ -70,10 +66,7 @@ impl Services {
                 (HashRange { start, end }, shard)
             };
             let open = self.open_shards().into_iter().filter(|(of, ..)| *of == stream);
-            let map = Map {
-                taken_at: cx.now(),
-                shards: open.map(range).collect(),
-            };
+            let map = Map { taken_at: cx.now(), shards: open.map(range).collect() };
             self.packer.maps.insert(stream, map);
         }
     }

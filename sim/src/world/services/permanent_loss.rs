@@ -135,8 +135,7 @@ impl Services {
                 // Finished, though the shards are open.
                 _ => LeaseRow::new(key.clone(), Checkpoint::ShardEnd),
             };
-            self.table
-                .change_by_hand(cx.now(), &Change::Create(Box::new(row)));
+            self.table.change_by_hand(cx.now(), &Change::Create(Box::new(row)));
             self.row_written(cx, &key, None, None);
         }
         true

@@ -93,14 +93,12 @@ impl Services {
                 };
                 ("merge", self.source.merge(now_ms, [shard, right]))
             }
-            GROW if count < 200 => (
-                "mass-reshard",
-                self.source.resize(now_ms, stream, count * 2).map(|_| ()),
-            ),
-            SHRINK if count > 1 => (
-                "mass-reshard",
-                self.source.resize(now_ms, stream, count.div_ceil(2)).map(|_| ()),
-            ),
+            GROW if count < 200 => {
+                ("mass-reshard", self.source.resize(now_ms, stream, count * 2).map(|_| ()))
+            }
+            SHRINK if count > 1 => {
+                ("mass-reshard", self.source.resize(now_ms, stream, count.div_ceil(2)).map(|_| ()))
+            }
             _ => return,
         };
         let streams = self.source.streams();
@@ -112,14 +110,7 @@ impl Services {
                 if kind == SPLIT_TWICE {
                     // One of the two, as soon as there are two.
                     cx.mark("split-at-once");
-                    cx.push(
-                        cx.now() + wait,
-                        What::Reshard {
-                            kind: SPLIT,
-                            pick: index as u64,
-                            tries: 0,
-                        },
-                    );
+                    cx.push(cx.now() + wait, What::Reshard { kind: SPLIT, pick: index as u64, tries: 0 });
                 }
                 self.plan_stream_change(cx);
                 self.observe_stream(cx);
@@ -127,14 +118,7 @@ impl Services {
             Err(error) => {
                 cx.mark("stream-in-use");
                 if error.code != "InvalidArgumentException" && tries < 20 {
-                    cx.push(
-                        cx.now() + wait,
-                        What::Reshard {
-                            kind,
-                            pick,
-                            tries: tries + 1,
-                        },
-                    );
+                    cx.push(cx.now() + wait, What::Reshard { kind, pick, tries: tries + 1 });
                 }
             }
         }
@@ -152,11 +136,7 @@ impl Services {
         let mut open = Vec::new();
         let streams = self.source.streams();
         for stream in streams.all() {
-            let shards = self
-                .source
-                .truth(stream)
-                .into_iter()
-                .flat_map(|truth| truth.shards());
+            let shards = self.source.truth(stream).into_iter().flat_map(|truth| truth.shards());
             open.extend(shards.filter(|shard| shard.is_open()).map(|shard| {
                 let (range, number) = (shard.hash_range(), streams.shard(stream, shard.index()));
                 (stream, range.start, range.end, number)

@@ -42,9 +42,7 @@ fn most_off(cx: &Context) -> i64 {
         let suspensions = faults.suspension.suspensions.iter();
         let suspensions = suspensions.filter(|suspension| suspension.worker == worker);
         let stepped = steps.map(|step| step.by_ms.unsigned_abs());
-        stepped
-            .chain(suspensions.map(|suspension| suspension.us / 1_000))
-            .sum()
+        stepped.chain(suspensions.map(|suspension| suspension.us / 1_000)).sum()
     };
     let most = (0..cx.plan().workers).map(of_worker).max();
     i64::try_from(most.unwrap_or(0)).unwrap_or(i64::MAX)
@@ -54,10 +52,7 @@ impl Services {
     /// One of our workers has written a row.
     pub(in crate::world) fn note_start(&mut self, cx: &Context, key: &LeaseKey, verb: Verb) {
         let Some(shard) = shard_of(key) else { return };
-        let Some(row) = self
-            .row(shard as usize)
-            .filter(|row| row.checkpoint == Checkpoint::Latest)
-        else {
+        let Some(row) = self.row(shard as usize).filter(|row| row.checkpoint == Checkpoint::Latest) else {
             return;
         };
         let now = wall_ms(cx.now());
@@ -78,12 +73,7 @@ impl Services {
 
     /// The service has given a worker a place to read from, this record. Told if the place is one to begin at.
     pub(in crate::world) fn note_place(
-        &mut self,
-        cx: &mut Context,
-        life: LifeNo,
-        shard: ShardNo,
-        asked: IteratorFrom,
-        from: u64,
+        &mut self, cx: &mut Context, life: LifeNo, shard: ShardNo, asked: IteratorFrom, from: u64,
     ) {
         if !matches!(asked, IteratorFrom::Latest | IteratorFrom::AtTimestamp(_)) || cx.is_lost_for_good() {
             return;
@@ -106,23 +96,11 @@ impl Services {
             }
             _ => return,
         };
-        if self
-            .starts
-            .by
-            .insert(shard, life)
-            .is_some_and(|before| before != life)
-        {
+        if self.starts.by.insert(shard, life).is_some_and(|before| before != life) {
             cx.mark("begun-again");
         }
         let [due, floor, born] = [due, floor, born].map(|at| self.first_at(cx, shard, Wall(at)));
         let from = cx.names().parts().first(shard, from);
-        cx.fact(Fact::Placed {
-            life,
-            shard,
-            from,
-            due,
-            floor,
-            born,
-        });
+        cx.fact(Fact::Placed { life, shard, from, due, floor, born });
     }
 }

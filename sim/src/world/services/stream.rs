@@ -72,18 +72,11 @@ impl Carry {
     /// What the oracles are told of an answer that brought records to a life.
     pub(crate) fn fetched(&self, life: LifeNo, outcome: &Outcome) -> Option<Fact> {
         match (outcome, self) {
-            (
-                Outcome::Applied(Reply::Records(fetched)),
-                &Carry::Batch {
-                    shard, first, last, ..
-                },
-            ) if fetched.count > 0 && first <= last => Some(Fact::Fetched {
-                life,
-                shard,
-                first,
-                last,
-                bytes: fetched.bytes,
-            }),
+            (Outcome::Applied(Reply::Records(fetched)), &Carry::Batch { shard, first, last, .. })
+                if fetched.count > 0 && first <= last =>
+            {
+                Some(Fact::Fetched { life, shard, first, last, bytes: fetched.bytes })
+            }
             _ => None,
         }
     }
@@ -92,10 +85,7 @@ impl Carry {
 impl Source {
     /// Streams that are older than the application. They have so many shards together.
     pub(crate) fn new(
-        streams: Streams,
-        shards: u32,
-        load: &Load,
-        faults: &StreamFaults,
+        streams: Streams, shards: u32, load: &Load, faults: &StreamFaults,
     ) -> Result<Self, ApiError> {
         let mut kinesis = account(faults);
         let created_ms = EPOCH_MS - STREAM_AGE_MS;
@@ -111,10 +101,7 @@ impl Source {
 
     /// A stream that is there already.
     pub(crate) fn given(
-        start: &Start,
-        draws: Draws,
-        load: &Load,
-        faults: &StreamFaults,
+        start: &Start, draws: Draws, load: &Load, faults: &StreamFaults,
     ) -> Result<Self, ApiError> {
         let mut kinesis = account(faults);
         let (created_ms, shards) = past(start, draws, &Bytes::from_static(&PAYLOAD[..size(load)]));
@@ -125,11 +112,7 @@ impl Source {
     }
 
     fn of(
-        kinesis: Kinesis,
-        streams: Streams,
-        ids: Vec<(String, StreamId)>,
-        load: &Load,
-        faults: &StreamFaults,
+        kinesis: Kinesis, streams: Streams, ids: Vec<(String, StreamId)>, load: &Load, faults: &StreamFaults,
     ) -> Self {
         Self {
             kinesis,
@@ -147,8 +130,7 @@ impl Source {
     /// list many pages at once, none may come to the last if a token is good for less than a wait in the queue.
     pub(crate) fn heal(&mut self) {
         self.list_lag_ms = 0;
-        self.kinesis
-            .set_token_expiry(StreamFaults::default().token_expiry_ms);
+        self.kinesis.set_token_expiry(StreamFaults::default().token_expiry_ms);
     }
 
     /// Ground truth: a stream, if it is there.
@@ -195,10 +177,7 @@ impl Source {
 
     /// Begins to change how many shards a stream has.
     pub(crate) fn resize(
-        &mut self,
-        now_ms: i64,
-        stream: StreamNo,
-        shards: u32,
+        &mut self, now_ms: i64, stream: StreamNo, shards: u32,
     ) -> Result<ShardCountUpdate, ApiError> {
         let id = self.id(stream);
         self.kinesis.update_shard_count(now_ms, id, shards)
@@ -211,11 +190,7 @@ impl Source {
 
     /// Puts a record into a stream, as large as so many; the shard that took it, and its number there.
     pub(crate) fn put(
-        &mut self,
-        at_ms: i64,
-        stream: StreamNo,
-        hash_key: u128,
-        parts: usize,
+        &mut self, at_ms: i64, stream: StreamNo, hash_key: u128, parts: usize,
     ) -> Option<(ShardNo, u64)> {
         let bytes = self.bytes.saturating_mul(parts).min(PAYLOAD.len());
         let record = NewRecord {
@@ -238,9 +213,7 @@ impl Source {
     /// A person creates another stream of the same name.
     pub(crate) fn remake(&mut self, now_ms: i64, stream: StreamNo, shards: u32) -> bool {
         let (name, id) = &mut self.ids[stream as usize];
-        let made = self
-            .kinesis
-            .create_stream(now_ms, &CreateStream::provisioned(name, shards));
+        let made = self.kinesis.create_stream(now_ms, &CreateStream::provisioned(name, shards));
         match made {
             Ok(made) => {
                 *id = made;
@@ -260,13 +233,12 @@ impl Source {
     /// The first record of a shard that can still be read.
     pub(crate) fn first(&self, shard: ShardNo) -> u64 {
         let shard = self.shard(shard);
-        shard.map_or(1, |shard| {
-            if shard.is_expired() {
-                shard.next_position()
-            } else {
-                shard.first_position()
-            }
-        })
+        shard.map_or(
+            1,
+            |shard| {
+                if shard.is_expired() { shard.next_position() } else { shard.first_position() }
+            },
+        )
     }
 
     /// Whether the service has forgotten a shard.
@@ -286,18 +258,13 @@ impl Source {
         let Some(shard) = self.shard(shard) else {
             return 1;
         };
-        let before = shard
-            .records()
-            .take_while(|(_, record)| record.arrival_ms < wall.0)
-            .count();
+        let before = shard.records().take_while(|(_, record)| record.arrival_ms < wall.0).count();
         shard.first_position() + before as u64
     }
 
     /// The position of a record.
     pub(crate) fn position(&self, shard: ShardNo, record: u64) -> Option<Position> {
-        self.shard(shard)?
-            .record(record)
-            .map(|(number, _)| Position::of(sequence(number)))
+        self.shard(shard)?.record(record).map(|(number, _)| Position::of(sequence(number)))
     }
 
     pub(crate) fn describe(&mut self, now: Time, stream: StreamNo) -> Outcome {
@@ -313,12 +280,7 @@ impl Source {
     }
 
     pub(crate) fn list(
-        &mut self,
-        now: Time,
-        stream: StreamNo,
-        filter: Filter,
-        token: Option<&str>,
-        names: &mut Names,
+        &mut self, now: Time, stream: StreamNo, filter: Filter, token: Option<&str>, names: &mut Names,
         sight: Sight<'_>,
     ) -> (Outcome, Carry) {
         let now_ms = wall_ms(now);
@@ -357,11 +319,7 @@ impl Source {
     /// What a listing that is behind makes of a shard: a new one is missing, one just closed looks open. Each by itself,
     /// so a child may be seen before its parent closes, or a parent closed without children.
     fn lagging(
-        &self,
-        now_ms: i64,
-        stream: StreamNo,
-        mut info: ShardInfo,
-        roll: &mut Roll,
+        &self, now_ms: i64, stream: StreamNo, mut info: ShardInfo, roll: &mut Roll,
     ) -> Option<ShardInfo> {
         if self.list_lag_ms == 0 {
             return Some(info);
@@ -391,14 +349,8 @@ impl Source {
         };
         let (stream, index) = self.streams.place(shard);
         let (name, _) = &self.ids[stream as usize];
-        match self
-            .kinesis
-            .get_shard_iterator(wall_ms(now), name.as_str(), index, start)
-        {
-            Ok(iterator) => (
-                Outcome::Applied(Reply::Iterator),
-                Carry::Iterator(shard, iterator),
-            ),
+        match self.kinesis.get_shard_iterator(wall_ms(now), name.as_str(), index, start) {
+            Ok(iterator) => (Outcome::Applied(Reply::Iterator), Carry::Iterator(shard, iterator)),
             Err(error) => (failure(error), Carry::Nothing),
         }
     }
@@ -412,12 +364,7 @@ impl Source {
     }
 
     pub(crate) fn fetch(
-        &mut self,
-        now: Time,
-        shard: ShardNo,
-        iterator: ShardIterator,
-        limit: u32,
-        empty: bool,
+        &mut self, now: Time, shard: ShardNo, iterator: ShardIterator, limit: u32, empty: bool,
         names: &mut Names,
     ) -> (Outcome, Carry) {
         let now_ms = wall_ms(now);
@@ -426,13 +373,7 @@ impl Source {
             Err(error) => return (failure(error), Carry::Nothing),
         };
         if empty && !page.records.is_empty() {
-            return nothing_yet(
-                shard,
-                ShardIterator {
-                    issued_ms: now_ms,
-                    ..iterator
-                },
-            );
+            return nothing_yet(shard, ShardIterator { issued_ms: now_ms, ..iterator });
         }
         let position = |record: Option<&leasehold_local_aws::kinesis::ReadRecord>| {
             record.map(|record| Position::of(sequence(record.sequence_number)))
@@ -476,11 +417,8 @@ impl Source {
 
 /// The account that has the stream.
 fn account(faults: &StreamFaults) -> Kinesis {
-    let end_of_shard = if faults.end_with_records {
-        EndOfShard::WithLastRecords
-    } else {
-        EndOfShard::OwnAnswer
-    };
+    let end_of_shard =
+        if faults.end_with_records { EndOfShard::WithLastRecords } else { EndOfShard::OwnAnswer };
     Kinesis::new(KinesisConfig {
         create_ms: 0,
         update_ms: faults.update_ms,

@@ -62,9 +62,7 @@ impl LeaseTable {
     pub(crate) fn new(format: Format, faults: &Faults) -> Self {
         let listed = faults.request_faults.iter().flatten();
         let stale = faults.table.stale > 0
-            || listed
-                .into_iter()
-                .any(|fault| matches!(fault.fault, Chance::Stale { .. }));
+            || listed.into_iter().any(|fault| matches!(fault.fault, Chance::Stale { .. }));
         let faults = &faults.table;
         let config = DynamoConfig {
             create_ms: faults.create_ms,
@@ -123,10 +121,7 @@ impl LeaseTable {
             "ProvisionedThroughputExceededException" => return Outcome::NotSent(Cause::Throttled),
             _ => Why::Invalid,
         };
-        let current = error
-            .item
-            .as_deref()
-            .map(|item| Box::new(self.format.decode(item)));
+        let current = error.item.as_deref().map(|item| Box::new(self.format.decode(item)));
         let detail = error.message.into_owned();
         Outcome::Refused(Refusal { why, current, detail })
     }
@@ -150,30 +145,16 @@ impl LeaseTable {
     }
 
     pub(super) fn create_table(
-        &mut self,
-        now_ms: i64,
-        table: &str,
-        key: &'static str,
+        &mut self, now_ms: i64, table: &str, key: &'static str,
     ) -> Result<Reply, ApiError> {
-        let partition = KeyAttribute {
-            name: key.into(),
-            key_type: KeyType::S,
-        };
-        let schema = KeySchema {
-            partition,
-            sort: None,
-        };
-        self.dynamo
-            .create_table(now_ms, &CreateTable::new(table, schema))?;
+        let partition = KeyAttribute { name: key.into(), key_type: KeyType::S };
+        let schema = KeySchema { partition, sort: None };
+        self.dynamo.create_table(now_ms, &CreateTable::new(table, schema))?;
         Ok(Reply::Done)
     }
 
     fn scan(
-        &mut self,
-        now_ms: i64,
-        after: Option<&LeaseKey>,
-        limit: Option<u32>,
-        reading: Reading,
+        &mut self, now_ms: i64, after: Option<&LeaseKey>, limit: Option<u32>, reading: Reading,
     ) -> Result<Reply, ApiError> {
         let limit = match (limit, self.limit) {
             (Some(asked), Some(given)) => Some(asked.min(given)),
@@ -200,9 +181,7 @@ impl LeaseTable {
             ..GetItem::default()
         };
         let found = self.dynamo.get_item(now_ms, &request)?;
-        Ok(Reply::Row(
-            found.item.map(|item| Box::new(self.format.decode(&item))),
-        ))
+        Ok(Reply::Row(found.item.map(|item| Box::new(self.format.decode(&item)))))
     }
 
     fn write(&mut self, now_ms: i64, change: &Change) -> Result<Reply, ApiError> {
@@ -215,54 +194,30 @@ impl LeaseTable {
     fn fleet_write(&mut self, now_ms: i64, write: &FleetWrite) -> Result<Reply, ApiError> {
         match self.format.encode_fleet(write) {
             Some(write) => self.carry_out(now_ms, TABLE.into(), write),
-            None => Err(ApiError::new(
-                "ValidationException",
-                "the format has no rows of a fleet",
-            )),
+            None => Err(ApiError::new("ValidationException", "the format has no rows of a fleet")),
         }
     }
 
     /// A write of an item of any table.
     pub(super) fn carry_out(
-        &mut self,
-        now_ms: i64,
-        table: String,
-        write: ItemWrite,
+        &mut self, now_ms: i64, table: String, write: ItemWrite,
     ) -> Result<Reply, ApiError> {
         let always = Condition::All(Vec::new());
         let condition = (write.condition != always).then(|| condition(write.condition));
         let (old_on_failure, key) = (!self.silent_refusal, write.key);
         match write.action {
             Action::Put(item) => {
-                let request = PutItem {
-                    table,
-                    item,
-                    condition,
-                    old_on_failure,
-                    ..PutItem::default()
-                };
+                let request = PutItem { table, item, condition, old_on_failure, ..PutItem::default() };
                 self.dynamo.put_item(now_ms, &request)?;
             }
             Action::Update(changes) => {
                 let update = update(changes);
-                let request = UpdateItem {
-                    table,
-                    key,
-                    update,
-                    condition,
-                    old_on_failure,
-                    ..UpdateItem::default()
-                };
+                let request =
+                    UpdateItem { table, key, update, condition, old_on_failure, ..UpdateItem::default() };
                 self.dynamo.update_item(now_ms, &request)?;
             }
             Action::Delete => {
-                let request = DeleteItem {
-                    table,
-                    key,
-                    condition,
-                    old_on_failure,
-                    ..DeleteItem::default()
-                };
+                let request = DeleteItem { table, key, condition, old_on_failure, ..DeleteItem::default() };
                 self.dynamo.delete_item(now_ms, &request)?;
             }
         }
@@ -275,21 +230,13 @@ impl LeaseTable {
         let rendered = leasehold_engine::table::render(write);
         let names = (!rendered.names.is_empty()).then(|| rendered.names.clone());
         let values = (!rendered.values.is_empty()).then(|| {
-            rendered
-                .values
-                .iter()
-                .map(|(name, value)| (name.clone().into(), value.clone()))
-                .collect()
+            rendered.values.iter().map(|(name, value)| (name.clone().into(), value.clone())).collect()
         });
         let mut binder =
             expr::Binder::new(names, values).unwrap_or_else(|error| panic!("{error} in {rendered:?}"));
         if !rendered.condition.is_empty() {
             let parsed = expr::parse_condition(&rendered.condition, &mut binder);
-            assert_eq!(
-                parsed.as_ref(),
-                Ok(&condition(write.condition.clone())),
-                "{rendered:?}"
-            );
+            assert_eq!(parsed.as_ref(), Ok(&condition(write.condition.clone())), "{rendered:?}");
         }
         if let Action::Update(changes) = &write.action {
             let text = rendered.update.clone().unwrap_or_default();
@@ -301,9 +248,7 @@ impl LeaseTable {
     /// What an item says.
     fn decode(&self, item: &Arc<Item>) -> RowRead {
         let key = item.get(self.format.key_name()).and_then(AttributeValue::as_s);
-        let known = key
-            .and_then(number)
-            .and_then(|shard| self.decoded.get(shard as usize)?.as_ref());
+        let known = key.and_then(number).and_then(|shard| self.decoded.get(shard as usize)?.as_ref());
         match known {
             Some((known, read)) if Arc::ptr_eq(known, item) => read.clone(),
             _ => self.format.decode(item),
@@ -385,19 +330,12 @@ impl LeaseTable {
 
     /// A person removes a row.
     pub(crate) fn delete_by_hand(&mut self, now: Time, key: &LeaseKey) -> bool {
-        matches!(
-            self.dynamo
-                .operator_delete(wall_ms(now), TABLE, &self.format.key(key)),
-            Ok(Some(_))
-        )
+        matches!(self.dynamo.operator_delete(wall_ms(now), TABLE, &self.format.key(key)), Ok(Some(_)))
     }
 }
 
 pub(super) fn key_of(format: &dyn LeaseFormat, key: &Item) -> LeaseKey {
-    key.get(format.key_name())
-        .and_then(AttributeValue::as_s)
-        .unwrap_or_default()
-        .into()
+    key.get(format.key_name()).and_then(AttributeValue::as_s).unwrap_or_default().into()
 }
 
 fn condition(condition: Condition) -> expr::Condition {

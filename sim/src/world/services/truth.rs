@@ -75,24 +75,17 @@ impl Family {
 /// own configuration. So the later time counts, if the workers of an upgrade are told another time than the first workers.
 fn timestamp(plan: &Plan) -> Option<Wall> {
     let configs = [Some(&plan.config), plan.upgraded.as_ref()];
-    let times = configs
-        .into_iter()
-        .flatten()
-        .filter_map(|config| match config.initial_position() {
-            InitialPosition::AtTimestamp(wall) => Some(wall),
-            _ => None,
-        });
+    let times = configs.into_iter().flatten().filter_map(|config| match config.initial_position() {
+        InitialPosition::AtTimestamp(wall) => Some(wall),
+        _ => None,
+    });
     times.max()
 }
 
 impl Services {
     /// The truth about a row may have changed.
     pub(in crate::world) fn row_written(
-        &mut self,
-        cx: &mut Context,
-        key: &LeaseKey,
-        verb: Option<Verb>,
-        by: Option<LifeNo>,
+        &mut self, cx: &mut Context, key: &LeaseKey, verb: Option<Verb>, by: Option<LifeNo>,
     ) {
         let Some(shard) = names::shard_of(key) else { return };
         if cx.names_mut().shard(shard).as_str() != key.as_str() {
@@ -127,14 +120,7 @@ impl Services {
         let owner = lease.row.as_ref().and_then(|row| row.actual_owner());
         cx.owned(shard, owner);
         self.observe_stream(cx);
-        cx.fact(Fact::RowChanged {
-            shard,
-            by,
-            verb,
-            before: before_row,
-            after: after_row,
-            from_record,
-        });
+        cx.fact(Fact::RowChanged { shard, by, verb, before: before_row, after: after_row, from_record });
         if verb == Some(Verb::Create) && by.is_some() {
             self.expect_neighbours(cx);
         }
@@ -170,12 +156,7 @@ impl Services {
 
     /// Others take note of the kind of state in which a row changed.
     fn post_change(
-        &self,
-        cx: &mut Context,
-        shard: ShardNo,
-        verb: Option<Verb>,
-        before: Option<Row>,
-        after: Option<Row>,
+        &self, cx: &mut Context, shard: ShardNo, verb: Option<Verb>, before: Option<Row>, after: Option<Row>,
     ) {
         let family = self.shards.get(shard as usize).copied().unwrap_or_default();
         let unfinished = |parent: ShardNo| {
@@ -207,11 +188,7 @@ impl Services {
             return self.other_item_written(cx, request);
         };
         let is_new = shard_of(&key).is_some_and(|shard| self.row(shard as usize).is_none());
-        let verb = if is_new && verb == Verb::Take {
-            Verb::Create
-        } else {
-            verb
-        };
+        let verb = if is_new && verb == Verb::Take { Verb::Create } else { verb };
         self.row_written(cx, &key, Some(verb), Some(by));
     }
 
@@ -260,11 +237,7 @@ impl Services {
             if self.shards.len() <= shard as usize {
                 self.shards.resize_with(shard as usize + 1, Family::default);
             }
-            self.shards[shard as usize] = Family {
-                exists: true,
-                parents,
-                closed: false,
-            };
+            self.shards[shard as usize] = Family { exists: true, parents, closed: false };
             facts.push(Fact::ShardBorn { shard, parents });
         }
         *known = stream.shards().len();
@@ -274,10 +247,7 @@ impl Services {
                 known.closed = true;
                 facts.push(Fact::ShardClosed {
                     shard: number(shard.index()),
-                    records: cx
-                        .names()
-                        .parts()
-                        .last(number(shard.index()), shard.next_position() - 1),
+                    records: cx.names().parts().last(number(shard.index()), shard.next_position() - 1),
                     children: shard.children().iter().copied().map(number).collect(),
                 });
             }
@@ -317,10 +287,7 @@ mod tests {
         let row = LeaseRow::new(key.clone(), Checkpoint::TrimHorizon);
         let create = Change::Create(Box::new(row));
         assert!(services.table.change_by_hand(cx.now(), &create));
-        assert!(
-            services.row(0).is_none(),
-            "nothing is known of a row that nobody told of"
-        );
+        assert!(services.row(0).is_none(), "nothing is known of a row that nobody told of");
         services.row_written(&mut cx, &key, Some(Verb::Create), None);
         assert!(services.row(0).is_some_and(|row| row.owner.is_none()));
         let Some(Request::NoteState(change)) = cx.next_request() else {

@@ -34,20 +34,9 @@ pub(crate) enum How {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Something becomes of a worker's request, counted over all its lives from 0.
-    Request {
-        worker: usize,
-        service: Service,
-        nth: u64,
-        how: How,
-    },
+    Request { worker: usize, service: Service, nth: u64, how: How },
     /// The same becomes of every request for a while, of one worker or of all.
-    Spell {
-        worker: Option<usize>,
-        service: Service,
-        from: Time,
-        lasts: Time,
-        how: How,
-    },
+    Spell { worker: Option<usize>, service: Service, from: Time, lasts: Time, how: How },
     /// The process dies, and is started again after a while.
     Crash { worker: usize, at: Time, back: Time },
     /// The process dies at the moment when its nth write of progress has come to the table, before it knows.
@@ -55,19 +44,9 @@ pub(crate) enum Fault {
     /// The process stands still, and goes on.
     Pause { worker: usize, at: Time, lasts: Time },
     /// The process dies while a handler works, so long after its nth batch was handed over, counted over all lives from 1.
-    CrashInBatch {
-        worker: usize,
-        nth: u64,
-        after: Time,
-        back: Time,
-    },
+    CrashInBatch { worker: usize, nth: u64, after: Time, back: Time },
     /// It stands still while a handler works.
-    PauseInBatch {
-        worker: usize,
-        nth: u64,
-        after: Time,
-        lasts: Time,
-    },
+    PauseInBatch { worker: usize, nth: u64, after: Time, lasts: Time },
     /// The worker is asked to shut down, and is started again after a while.
     ShutDown { worker: usize, at: Time, back: Time },
     /// A shard is split. The number picks it.
@@ -99,11 +78,7 @@ pub(crate) const HEALED: Time = 20_000;
 
 /// What is drawn for a world with so many workers, whose leases last for so long.
 pub(crate) fn faults(draws: Draws, workers: usize, lease: Time) -> Vec<Fault> {
-    let dice = Dice {
-        draws,
-        workers,
-        lease,
-    };
+    let dice = Dice { draws, workers, lease };
     let mut faults = Vec::new();
     faults.extend(dice.each("crash", 2, Dice::crash));
     faults.extend(dice.each("crash-at-checkpoint", 2, Dice::crash_at_checkpoint));
@@ -127,10 +102,7 @@ struct Dice {
 impl Dice {
     /// Up to so many faults.
     fn each(
-        self,
-        kind: &'static str,
-        most: u64,
-        draw: fn(Self, &str, u64) -> Fault,
+        self, kind: &'static str, most: u64, draw: fn(Self, &str, u64) -> Fault,
     ) -> impl Iterator<Item = Fault> {
         let count = self.draws.between(kind, 1_000, 0, most);
         (0..count).map(move |n| draw(self, kind, n))
@@ -167,11 +139,7 @@ impl Dice {
     fn pause(self, kind: &str, n: u64) -> Fault {
         let at = self.at(kind, n);
         let lasts = self.lasting(kind, n, self.lease / 8, 3 * self.lease);
-        Fault::Pause {
-            worker: self.worker(kind, n),
-            at,
-            lasts: lasts.min(HEALED - at),
-        }
+        Fault::Pause { worker: self.worker(kind, n), at, lasts: lasts.min(HEALED - at) }
     }
 
     fn in_batch(self, kind: &str, n: u64) -> Fault {
@@ -184,12 +152,9 @@ impl Dice {
                 after,
                 lasts: self.lasting(kind, n, self.lease / 4, 3 * self.lease),
             },
-            false => Fault::CrashInBatch {
-                worker,
-                nth,
-                after,
-                back: self.lasting(kind, n, 20, 2 * self.lease),
-            },
+            false => {
+                Fault::CrashInBatch { worker, nth, after, back: self.lasting(kind, n, 20, 2 * self.lease) }
+            }
         }
     }
 
@@ -284,19 +249,10 @@ impl fmt::Display for How {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Request {
-                worker,
-                service,
-                nth,
-                how,
-            } => write!(f, "request {nth} of worker-{worker} to the {service} is {how}"),
-            Self::Spell {
-                worker,
-                service,
-                from,
-                lasts,
-                how,
-            } => {
+            Self::Request { worker, service, nth, how } => {
+                write!(f, "request {nth} of worker-{worker} to the {service} is {how}")
+            }
+            Self::Spell { worker, service, from, lasts, how } => {
                 write!(f, "from {} to {} ", Secs(from), Secs(from + lasts))?;
                 match worker {
                     Some(worker) => write!(f, "requests of worker-{worker} to the {service} are {how}"),
@@ -314,31 +270,13 @@ impl fmt::Display for Fault {
                 )
             }
             Self::Pause { worker, at, lasts } => {
-                write!(
-                    f,
-                    "at {} worker-{worker} stands still for {}",
-                    Secs(at),
-                    Secs(lasts)
-                )
+                write!(f, "at {} worker-{worker} stands still for {}", Secs(at), Secs(lasts))
             }
-            Self::CrashInBatch {
-                worker,
-                nth,
-                after,
-                back,
-            } => {
+            Self::CrashInBatch { worker, nth, after, back } => {
                 let (after, again) = (Secs(after), Again(back));
-                write!(
-                    f,
-                    "worker-{worker} dies {after} after its batch number {nth} was handed over{again}"
-                )
+                write!(f, "worker-{worker} dies {after} after its batch number {nth} was handed over{again}")
             }
-            Self::PauseInBatch {
-                worker,
-                nth,
-                after,
-                lasts,
-            } => {
+            Self::PauseInBatch { worker, nth, after, lasts } => {
                 let (after, lasts) = (Secs(after), Secs(lasts));
                 write!(
                     f,

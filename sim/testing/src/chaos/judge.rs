@@ -41,22 +41,14 @@ impl Judge {
 
     /// A life opens a shard.
     pub(crate) fn opens(
-        &mut self,
-        services: &mut Services,
-        now: u64,
-        life: usize,
-        info: &ShardInfo,
+        &mut self, services: &mut Services, now: u64, life: usize, info: &ShardInfo,
     ) -> Vec<Finding> {
         let (shard, token) = (index(&info.shard), info.token.0);
         let mut found = Vec::new();
         if let Some(stream) = services.truth(now) {
-            let parents = stream
-                .shard(shard)
-                .map(|truth| truth.parents().collect::<Vec<_>>());
+            let parents = stream.shard(shard).map(|truth| truth.parents().collect::<Vec<_>>());
             for parent in parents.unwrap_or_default() {
-                let last = stream
-                    .shard(parent)
-                    .map_or(0, |parent| parent.next_position() - 1);
+                let last = stream.shard(parent).map_or(0, |parent| parent.next_position() - 1);
                 let through = self.through(parent);
                 if through < last {
                     found.push((
@@ -89,11 +81,7 @@ impl Judge {
                 self.tokens.insert(shard, (token, life));
             }
         }
-        let session = Session {
-            token,
-            next: from + 1,
-            fence: None,
-        };
+        let session = Session { token, next: from + 1, fence: None };
         self.sessions.insert((shard, life), session);
         found
     }
@@ -101,11 +89,8 @@ impl Judge {
     /// A batch is handed over.
     pub(crate) fn hands_over(&mut self, life: usize, batch: &Batch) -> Vec<Finding> {
         let shard = index(&batch.shard().shard);
-        let mut places: Vec<u64> = batch
-            .records()
-            .iter()
-            .filter_map(|record| place(record.position))
-            .collect();
+        let mut places: Vec<u64> =
+            batch.records().iter().filter_map(|record| place(record.position)).collect();
         // Parts of one record share its place.
         places.dedup();
         let mut found = Vec::new();
@@ -120,10 +105,7 @@ impl Judge {
             Some(session) if session.token == token => {
                 if first > session.next {
                     let next = session.next;
-                    found.push((
-                        "order",
-                        format!("record {first} of {shard} came where {next} was next"),
-                    ));
+                    found.push(("order", format!("record {first} of {shard} came where {next} was next")));
                 }
                 session.next = session.next.max(last + 1);
                 session.fence = Some(batch.fence());
@@ -165,17 +147,12 @@ impl Judge {
 
     /// What is not handed over, or not acknowledged durably.
     pub(crate) fn missing(&self, services: &mut Services, now: u64) -> Option<String> {
-        let shards: Vec<(ShardIndex, u64)> = services
-            .truth(now)?
-            .shards()
-            .map(|shard| (shard.index(), shard.next_position() - 1))
-            .collect();
+        let shards: Vec<(ShardIndex, u64)> =
+            services.truth(now)?.shards().map(|shard| (shard.index(), shard.next_position() - 1)).collect();
         shards.into_iter().find_map(|(shard, last)| {
             let through = self.through(shard);
             if through < last {
-                return Some(format!(
-                    "{through} of the {last} records of {shard} were handed over"
-                ));
+                return Some(format!("{through} of the {last} records of {shard} were handed over"));
             }
             // A row that is gone had ended.
             let row = services.row(&LeaseKey::from(shard.to_string()))?;

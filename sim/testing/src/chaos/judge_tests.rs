@@ -18,12 +18,7 @@ struct Court {
 }
 
 fn position(nth: u64) -> Position {
-    let number = Number::new(SequenceParts {
-        created_secs: 0,
-        position: nth,
-        time_secs: 0,
-        shard: 0,
-    });
+    let number = Number::new(SequenceParts { created_secs: 0, position: nth, time_secs: 0, shard: 0 });
     Position::of(SequenceNumber::from_words(number.to_words()))
 }
 
@@ -40,14 +35,9 @@ impl Court {
     fn with_records(records: u64) -> Self {
         let mut services = Services::new(1, 0).expect("a stream");
         for _ in 0..records {
-            services
-                .put(1, &Arc::from("key"), "data".into())
-                .expect("it is put");
+            services.put(1, &Arc::from("key"), "data".into()).expect("it is put");
         }
-        Self {
-            judge: Judge::default(),
-            services,
-        }
+        Self { judge: Judge::default(), services }
     }
 
     fn opens(&mut self, life: usize, lease: &TestLease) -> Vec<&'static str> {
@@ -68,9 +58,7 @@ impl Court {
     fn row(&mut self, checkpoint: Checkpoint) {
         self.services.table(&TableOp::Create);
         let row = LeaseRow::new(SHARD.into(), checkpoint);
-        let done = self
-            .services
-            .table(&TableOp::Write(Change::Create(Box::new(row))));
+        let done = self.services.table(&TableOp::Write(Change::Create(Box::new(row))));
         assert_eq!(done, Outcome::Applied(Reply::Done));
     }
 }
@@ -111,19 +99,11 @@ fn tokens_grow_and_fences_exclude_each_other() {
     court.opens(0, &old);
     court.gives(0, &old, &[1]);
     assert!(court.opens(1, &new).is_empty());
-    assert_eq!(
-        court.gives(1, &new, &[1]),
-        ["owners"],
-        "the old fence is still valid"
-    );
+    assert_eq!(court.gives(1, &new, &[1]), ["owners"], "the old fence is still valid");
     old.expire();
     assert!(court.gives(1, &new, &[2]).is_empty());
     assert_eq!(court.opens(0, &lease(6, None)), ["owners"], "a token of the past");
-    assert_eq!(
-        court.opens(2, &lease(7, None)),
-        ["owners"],
-        "a token of another life"
-    );
+    assert_eq!(court.opens(2, &lease(7, None)), ["owners"], "a token of another life");
     assert!(court.opens(1, &new).is_empty(), "its own");
     court.judge.closes(1, &new.info());
     assert_eq!(court.gives(1, &new, &[2]), ["owners"], "after it was closed");
@@ -160,11 +140,7 @@ fn what_is_not_durable_is_missing() {
     court.opens(0, &lease);
     court.gives(0, &lease, &[1, 2]);
     court.row(Checkpoint::At(position(1)));
-    assert!(
-        court
-            .missing(2)
-            .is_some_and(|why| why.contains("its checkpoint is still"))
-    );
+    assert!(court.missing(2).is_some_and(|why| why.contains("its checkpoint is still")));
     let mut court = Court::with_records(2);
     court.opens(0, &lease);
     court.gives(0, &lease, &[1, 2]);

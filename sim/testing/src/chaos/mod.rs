@@ -110,10 +110,7 @@ fn attempt(setup: &impl Fn(&mut World), which: &Which, tell: bool) -> (Plan, Out
     if let Err(bad) = plan.config.check() {
         panic!("the options of `World::config` cannot work: {bad}");
     }
-    let faults: Vec<Fault> = numbers(&plan, which)
-        .into_iter()
-        .map(|number| plan.faults[number])
-        .collect();
+    let faults: Vec<Fault> = numbers(&plan, which).into_iter().map(|number| plan.faults[number]).collect();
     let _quiet = Quiet::begin();
     let outcomes = run(&mut world, &plan, &faults, tell);
     (plan, outcomes)
@@ -126,10 +123,7 @@ fn report(setup: &impl Fn(&mut World), which: &Which, plan: &Plan, outcomes: &Ou
     };
     let seed = which.seed;
     let with = |faults: &[usize], tell| {
-        let which = Which {
-            seed,
-            faults: Some(faults.to_vec()),
-        };
+        let which = Which { seed, faults: Some(faults.to_vec()) };
         attempt(setup, &which, tell).1
     };
     let all = numbers(plan, which);
@@ -142,10 +136,7 @@ fn report(setup: &impl Fn(&mut World), which: &Which, plan: &Plan, outcomes: &Ou
         );
     }
     let same = |outcomes: &Outcomes| {
-        outcomes
-            .failure
-            .as_ref()
-            .is_some_and(|failure| failure.property == first.property)
+        outcomes.failure.as_ref().is_some_and(|failure| failure.property == first.property)
     };
     let kept = shrink(&all, SHRINKS, |left| same(&with(left, false)));
     let last = with(&kept, true);

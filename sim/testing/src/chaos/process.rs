@@ -70,10 +70,7 @@ impl Gate {
     }
 
     /// The clock may have been moved.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock of a simulated process"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of a simulated process")]
     fn unparked(&self) {
         let from = *self.from.lock().unwrap_or_else(PoisonError::into_inner);
         if self.phase.load(Ordering::Relaxed) == LOOK_AHEAD && from.is_some_and(|from| Instant::now() > from)
@@ -102,16 +99,10 @@ pub(crate) struct Process {
 
 impl Process {
     /// A process that begins now.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock of a simulated process"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of a simulated process")]
     pub(crate) fn new(now: Time) -> io::Result<Self> {
-        let gate = Arc::new(Gate {
-            phase: AtomicU8::new(DONE),
-            from: Mutex::default(),
-            waker: Mutex::default(),
-        });
+        let gate =
+            Arc::new(Gate { phase: AtomicU8::new(DONE), from: Mutex::default(), waker: Mutex::default() });
         let (parks, unparked) = (gate.clone(), gate.clone());
         let runtime = runtime::Builder::new_current_thread()
             .enable_time()
@@ -123,13 +114,7 @@ impl Process {
             let _entered = runtime.enter();
             Instant::now()
         };
-        Ok(Self {
-            runtime,
-            gate,
-            base,
-            born: now,
-            next: now,
-        })
+        Ok(Self { runtime, gate, base, born: now, next: now })
     }
 
     /// The handle to spawn tasks by.
@@ -160,31 +145,25 @@ impl Process {
     /// Runs everything that can run at this moment.
     pub(crate) fn run(&mut self) {
         self.gate.begin(RUN, None);
-        self.runtime
-            .block_on(poll_fn(|cx| match self.gate.is_done(cx.waker()) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }));
+        self.runtime.block_on(poll_fn(|cx| match self.gate.is_done(cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }));
     }
 
     /// Finds out when it is to be run next: at its next timer or before, and at `until` at the latest. (Tokio keeps far timers in a
     /// coarse order, and stops on the way to put them into a finer one.) What the timer wakes does not run yet.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock of a simulated process"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of a simulated process")]
     pub(crate) fn look_ahead(&mut self, until: Time) {
         let (gate, until) = (self.gate.clone(), self.instant(until));
         let (base, born) = (self.base, self.born);
         self.next = self.runtime.block_on(async move {
             gate.begin(LOOK_AHEAD, Some(Instant::now()));
             let mut timer = pin!(tokio::time::sleep_until(until));
-            poll_fn(
-                |cx| match gate.is_done(cx.waker()) || timer.as_mut().poll(cx).is_ready() {
-                    true => Poll::Ready(()),
-                    false => Poll::Pending,
-                },
-            )
+            poll_fn(|cx| match gate.is_done(cx.waker()) || timer.as_mut().poll(cx).is_ready() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
             .await;
             gate.begin(DONE, None);
             born + u64::try_from((Instant::now() - base).as_millis()).unwrap_or(Time::MAX)
@@ -192,10 +171,7 @@ impl Process {
     }
 
     /// It stood still, and its clock jumps: every timer that is due fires at once.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock of a simulated process"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock of a simulated process")]
     pub(crate) fn jump(&mut self, to: Time) {
         let to = self.instant(to);
         self.gate.begin(DONE, None);
@@ -333,9 +309,7 @@ mod tests {
         let (sender, receiver) = tokio::sync::oneshot::channel::<u32>();
         let mut process = Process::new(0).unwrap();
         let (lines, write) = log(&process);
-        process
-            .handle()
-            .spawn(async move { write(receiver.await.unwrap()) });
+        process.handle().spawn(async move { write(receiver.await.unwrap()) });
         process.run();
         process.look_ahead(7);
         sender.send(9).unwrap();

@@ -27,9 +27,7 @@ impl Quiet {
                 }
             }));
         });
-        Self {
-            before: QUIET.replace(true),
-        }
+        Self { before: QUIET.replace(true) }
     }
 }
 

@@ -8,11 +8,7 @@ use std::path::{Path, PathBuf};
 /// The line that repeats a world with these of its faults.
 pub(crate) fn line(seed: u64, faults: &[usize]) -> String {
     let numbers: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    format!(
-        "{SEED}={seed}:{} {}",
-        numbers.join(","),
-        Test::of_this_thread().command()
-    )
+    format!("{SEED}={seed}:{} {}", numbers.join(","), Test::of_this_thread().command())
 }
 
 /// The test that runs. What is not known is left out of the command, which runs more tests then.
@@ -27,10 +23,7 @@ struct Test {
 }
 
 impl Test {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "cargo says in the environment which package it tests"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "cargo says in the environment which package it tests")]
     fn of_this_thread() -> Self {
         let thread = std::thread::current();
         // The test harness runs each test on a thread of its name, also with --test-threads=1. Others may run tests on the main thread.
@@ -100,11 +93,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_left_out() {
         assert_eq!(Test::default().command(), "cargo test");
-        let test = Test {
-            name: Some("late".to_owned()),
-            ignored: true,
-            ..Test::default()
-        };
+        let test = Test { name: Some("late".to_owned()), ignored: true, ..Test::default() };
         assert_eq!(test.command(), "cargo test late -- --exact --include-ignored");
     }
 

@@ -27,11 +27,7 @@ const MOST_SHARDS: usize = 8;
 #[derive(Debug)]
 enum Event {
     /// A request comes to its service. The answer takes so long, if one is sent.
-    Arrive(
-        usize,
-        Asked,
-        Option<(oneshot::Sender<super::ports::Answered>, Time)>,
-    ),
+    Arrive(usize, Asked, Option<(oneshot::Sender<super::ports::Answered>, Time)>),
     Start(usize),
     Crash(usize, Time),
     /// The fault with this number, and how often it was tried.
@@ -96,10 +92,7 @@ pub(crate) fn run(world: &mut World, plan: &Plan, faults: &[Fault], tell: bool) 
     let puts: Vec<_> = plan.puts.iter().map(|(_, put)| put.clone()).collect();
     let sound = stage.scene().failure.is_none();
     if let Some(check) = world.check.take().filter(|_| sound) {
-        let end = End {
-            seed: world.seed(),
-            puts,
-        };
+        let end = End { seed: world.seed(), puts };
         if let Err(said) = super::quiet::caught(|| check(&end)) {
             stage.fail("finally", said);
         }
@@ -107,13 +100,7 @@ pub(crate) fn run(world: &mut World, plan: &Plan, faults: &[Fault], tell: bool) 
     let digest = stage.digest();
     let story = stage.story();
     let scene = stage.scene();
-    Outcomes {
-        failure: scene.failure.clone(),
-        digest,
-        repeated: scene.judge.repeated,
-        lives,
-        story,
-    }
+    Outcomes { failure: scene.failure.clone(), digest, repeated: scene.judge.repeated, lives, story }
 }
 
 impl Run<'_> {
@@ -204,11 +191,7 @@ impl Run<'_> {
 
     fn put(&mut self, now: Time, number: usize) {
         let put = &self.plan.puts[number].1;
-        let written = self
-            .stage
-            .scene()
-            .services
-            .put(now, &put.partition_key, put.data.clone());
+        let written = self.stage.scene().services.put(now, &put.partition_key, put.data.clone());
         if written.is_none() {
             let key = &put.partition_key;
             self.stage.fail(
@@ -230,8 +213,7 @@ impl Run<'_> {
             self.slots[slot].start(self.world, self.plan, &self.stage, &self.clock, life)
         });
         if let Ok(Err(why)) | Err(why) = started {
-            self.stage
-                .fail("start", format!("worker-{slot} cannot be started: {why}"));
+            self.stage.fail("start", format!("worker-{slot} cannot be started: {why}"));
         }
     }
 
@@ -249,9 +231,9 @@ impl Run<'_> {
         let done = {
             let services = &mut self.stage.scene().services;
             match self.faults[number] {
-                Fault::Split { pick, .. } => services
-                    .split(now, pick, MOST_SHARDS)
-                    .map(|shard| ("split", shard)),
+                Fault::Split { pick, .. } => {
+                    services.split(now, pick, MOST_SHARDS).map(|shard| ("split", shard))
+                }
                 Fault::Merge { pick, .. } => services.merge(now, pick).map(|shard| ("merged", shard)),
                 _ => None,
             }
@@ -269,10 +251,7 @@ impl Run<'_> {
 
     /// A service executes a request and answers it.
     fn serve(
-        &mut self,
-        now: Time,
-        slot: usize,
-        asked: &Asked,
+        &mut self, now: Time, slot: usize, asked: &Asked,
         reply: Option<(oneshot::Sender<super::ports::Answered>, Time)>,
     ) {
         let answered = match asked {
@@ -283,19 +262,15 @@ impl Run<'_> {
             Asked::Table(op) => self.stage.note(&(slot, op, &answered.0)),
             Asked::Stream(op, iterator) => self.stage.note(&(slot, op, iterator, &answered.0)),
         }
-        let progress = matches!(
-            asked,
-            Asked::Table(TableOp::Write(Change::Checkpoint { .. } | Change::End { .. }))
-        );
+        let progress =
+            matches!(asked, Asked::Table(TableOp::Write(Change::Checkpoint { .. } | Change::End { .. })));
         if progress && matches!(answered.0, Outcome::Applied(Reply::Done)) {
             self.slots[slot].checkpoints += 1;
             let nth = self.slots[slot].checkpoints;
             let back = self.faults.iter().find_map(|fault| match fault {
-                Fault::CrashAtCheckpoint {
-                    worker,
-                    nth: at,
-                    back,
-                } if (*worker, *at) == (slot, nth) => Some(*back),
+                Fault::CrashAtCheckpoint { worker, nth: at, back } if (*worker, *at) == (slot, nth) => {
+                    Some(*back)
+                }
                 _ => None,
             });
             if let Some(back) = back.filter(|_| now < HEALED) {
@@ -335,10 +310,8 @@ impl Run<'_> {
     /// Runs a process, if it has something to do now.
     fn turn(&mut self, now: Time, slot: usize) {
         let before = self.batches(slot);
-        let Some(alive) = self.slots[slot]
-            .alive
-            .as_mut()
-            .filter(|alive| !alive.still && alive.process.next() <= now)
+        let Some(alive) =
+            self.slots[slot].alive.as_mut().filter(|alive| !alive.still && alive.process.next() <= now)
         else {
             return;
         };
@@ -368,20 +341,14 @@ impl Run<'_> {
         let new = before + 1..=self.batches(slot);
         for fault in self.faults {
             match *fault {
-                Fault::CrashInBatch {
-                    worker,
-                    nth,
-                    after,
-                    back,
-                } if worker == slot && new.contains(&nth) && now + after < HEALED => {
+                Fault::CrashInBatch { worker, nth, after, back }
+                    if worker == slot && new.contains(&nth) && now + after < HEALED =>
+                {
                     self.at(now + after, Event::Crash(slot, back.min(HEALED - now)));
                 }
-                Fault::PauseInBatch {
-                    worker,
-                    nth,
-                    after,
-                    lasts,
-                } if worker == slot && new.contains(&nth) && now + after < HEALED => {
+                Fault::PauseInBatch { worker, nth, after, lasts }
+                    if worker == slot && new.contains(&nth) && now + after < HEALED =>
+                {
                     let until = (now + after + lasts).min(HEALED);
                     self.comes(slot, now + after, Coming::Pause(until));
                     self.comes(slot, until, Coming::Resume);
@@ -426,8 +393,7 @@ impl Run<'_> {
             false => None,
         };
         if let Some(how) = how {
-            self.stage
-                .tell(|| format!("request {number} of worker-{slot} to the {service} is {how}"));
+            self.stage.tell(|| format!("request {number} of worker-{slot} to the {service} is {how}"));
         }
         let Request { asked, reply } = request;
         let unknown = || Outcome::Unknown(Cause::Network);

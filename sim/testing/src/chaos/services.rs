@@ -76,15 +76,8 @@ impl Services {
 
     /// Puts a record; the shard it went to, and its place there, from 1.
     pub(crate) fn put(&mut self, now: Time, key: &Arc<str>, data: Bytes) -> Option<(ShardIndex, u64)> {
-        let record = NewRecord {
-            data,
-            partition_key: key.clone(),
-            explicit_hash_key: None,
-        };
-        let written = self
-            .kinesis
-            .put_record(wall_ms(now), self.id, record, None)
-            .ok()?;
+        let record = NewRecord { data, partition_key: key.clone(), explicit_hash_key: None };
+        let written = self.kinesis.put_record(wall_ms(now), self.id, record, None).ok()?;
         Some((written.shard, written.sequence_number.parts()?.position))
     }
 
@@ -93,11 +86,8 @@ impl Services {
         let open = self.open(now);
         let (shard, range) = *open.get(pick as usize % open.len().max(1))?;
         let middle = range.start + (range.end - range.start) / 2 + 1;
-        let done = open.len() < most
-            && self
-                .kinesis
-                .split_shard(wall_ms(now), self.id, shard, middle)
-                .is_ok();
+        let done =
+            open.len() < most && self.kinesis.split_shard(wall_ms(now), self.id, shard, middle).is_ok();
         done.then_some(shard)
     }
 
@@ -116,9 +106,7 @@ impl Services {
             None => Vec::new(),
         };
         open.sort_by_key(|shard| shard.hash_range().start);
-        open.iter()
-            .map(|shard| (shard.index(), shard.hash_range()))
-            .collect()
+        open.iter().map(|shard| (shard.index(), shard.hash_range())).collect()
     }
 
     /// Executes an operation on the stream. `iterator` is what the worker keeps under the command that the operation names.
@@ -166,10 +154,7 @@ impl Services {
     }
 
     fn iterator(
-        &mut self,
-        now: Time,
-        shard: &ShardId,
-        from: IteratorFrom,
+        &mut self, now: Time, shard: &ShardId, from: IteratorFrom,
     ) -> Result<(Outcome, Carry), ApiError> {
         let number = |position: Position| {
             leasehold_local_aws::kinesis::SequenceNumber::from_words(position.sequence.words())
@@ -182,21 +167,12 @@ impl Services {
             IteratorFrom::After(position) => IteratorStart::AfterSequence(number(position)),
         };
         let shard = index(shard);
-        let iterator = self
-            .kinesis
-            .get_shard_iterator(wall_ms(now), self.id, shard, start)?;
-        Ok((
-            Outcome::Applied(Reply::Iterator),
-            Carry::Iterator(write_iterator(iterator)),
-        ))
+        let iterator = self.kinesis.get_shard_iterator(wall_ms(now), self.id, shard, start)?;
+        Ok((Outcome::Applied(Reply::Iterator), Carry::Iterator(write_iterator(iterator))))
     }
 
     fn records(
-        &mut self,
-        now: Time,
-        shard: &ShardId,
-        iterator: ShardIterator,
-        limit: u32,
+        &mut self, now: Time, shard: &ShardId, iterator: ShardIterator, limit: u32,
     ) -> Result<(Outcome, Carry), ApiError> {
         let page = self.kinesis.get_records(wall_ms(now), &iterator, Some(limit))?;
         let record = |read: leasehold_local_aws::kinesis::ReadRecord| {
@@ -227,10 +203,7 @@ impl Services {
 }
 
 fn write_iterator(iterator: ShardIterator) -> String {
-    format!(
-        "{}/{}/{}",
-        iterator.shard.0, iterator.position, iterator.issued_ms
-    )
+    format!("{}/{}/{}", iterator.shard.0, iterator.position, iterator.issued_ms)
 }
 
 /// The number of a shard of ours.
@@ -253,10 +226,7 @@ fn name(shard: ShardIndex) -> ShardId {
 }
 
 fn range(range: leasehold_local_aws::kinesis::HashRange) -> HashRange {
-    HashRange {
-        start: HashKey(range.start),
-        end: HashKey(range.end),
-    }
+    HashRange { start: HashKey(range.start), end: HashKey(range.end) }
 }
 
 fn shard(info: ShardInfo) -> Shard {
@@ -296,9 +266,5 @@ fn failure(error: ApiError) -> Outcome {
         }
         _ => Why::Invalid,
     };
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: error.message,
-    })
+    Outcome::Refused(Refusal { why, current: None, detail: error.message })
 }

@@ -62,25 +62,14 @@ pub(crate) struct Alive {
 
 impl Slot {
     pub(crate) fn new(worker: usize) -> Self {
-        Self {
-            worker,
-            alive: None,
-            inbox: BTreeMap::new(),
-            lives: 0,
-            tables: 0,
-            streams: 0,
-            checkpoints: 0,
-        }
+        Self { worker, alive: None, inbox: BTreeMap::new(), lives: 0, tables: 0, streams: 0, checkpoints: 0 }
     }
 
     /// When something happens to it.
     pub(crate) fn next(&self) -> Option<Time> {
         let coming = self.inbox.first_key_value().map(|((at, _), _)| *at);
         let runs = self.alive.as_ref().filter(|alive| !alive.still);
-        coming
-            .into_iter()
-            .chain(runs.map(|alive| alive.process.next()))
-            .min()
+        coming.into_iter().chain(runs.map(|alive| alive.process.next())).min()
     }
 
     /// What comes to it at this moment.
@@ -101,12 +90,7 @@ impl Slot {
 
     /// Starts its process. Gives what went wrong.
     pub(crate) fn start(
-        &mut self,
-        world: &World,
-        plan: &Plan,
-        stage: &Stage,
-        clock: &Clock,
-        life: usize,
+        &mut self, world: &World, plan: &Plan, stage: &Stage, clock: &Clock, life: usize,
     ) -> Result<(), String> {
         let nth = self.lives;
         self.lives += 1;
@@ -121,45 +105,21 @@ impl Slot {
             .build()
             .map_err(|error| error.to_string())?;
         let (control, ended) = (worker.control(), Ended::default());
-        let start = world
-            .start
-            .as_ref()
-            .ok_or("expected a handler, found none; call `world.handler(…)`")?;
-        let place = Place {
-            stage: stage.clone(),
-            life,
-        };
+        let start = world.start.as_ref().ok_or("expected a handler, found none; call `world.handler(…)`")?;
+        let place = Place { stage: stage.clone(), life };
         let run = {
             let _entered = process.handle().enter();
             let worker_no = self.worker;
-            start(
-                Life {
-                    worker: worker_no,
-                    nth,
-                },
-                worker,
-                place,
-            )
+            start(Life { worker: worker_no, nth }, worker, place)
         };
         let result = ended.clone();
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "it is spawned in the process that was made for it"
-        )]
+        #[expect(clippy::disallowed_methods, reason = "it is spawned in the process that was made for it")]
         process.handle().spawn(async move {
             let ended = run.await;
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         });
-        self.alive = Some(Alive {
-            life,
-            process,
-            outbox,
-            control,
-            ended,
-            still: false,
-            asked: false,
-            again: 0,
-        });
+        self.alive =
+            Some(Alive { life, process, outbox, control, ended, still: false, asked: false, again: 0 });
         Ok(())
     }
 
@@ -170,12 +130,7 @@ impl Slot {
         let (table, stream, config) = (outbox.clone(), outbox.clone(), plan.config.clone());
         Worker::builder()
             .table_port(Arc::new(Table(table)))
-            .stream_port(move |store| {
-                Arc::new(Stream {
-                    outbox: stream,
-                    store,
-                })
-            })
+            .stream_port(move |store| Arc::new(Stream { outbox: stream, store }))
             .stream(config.stream())
             .application(config.table())
             .config(|_| config)
@@ -202,25 +157,17 @@ impl Alive {
 /// What becomes of a request by the faults that are in force.
 pub(crate) fn how(faults: &[Fault], now: Time, of: usize, to: Service, number: u64) -> Option<How> {
     let single = faults.iter().find_map(|fault| match fault {
-        Fault::Request {
-            worker,
-            service,
-            nth,
-            how,
-        } if (*worker, *service, *nth) == (of, to, number) => Some(*how),
+        Fault::Request { worker, service, nth, how } if (*worker, *service, *nth) == (of, to, number) => {
+            Some(*how)
+        }
         _ => None,
     });
     single.or_else(|| {
         faults.iter().find_map(|fault| match fault {
-            Fault::Spell {
-                worker,
-                service,
-                from,
-                lasts,
-                how,
-            } if *service == to
-                && worker.is_none_or(|worker| worker == of)
-                && (*from..*from + *lasts).contains(&now) =>
+            Fault::Spell { worker, service, from, lasts, how }
+                if *service == to
+                    && worker.is_none_or(|worker| worker == of)
+                    && (*from..*from + *lasts).contains(&now) =>
             {
                 Some(*how)
             }

@@ -55,10 +55,7 @@ impl Stage {
             digest: Digest::new(),
             story: tell.then(Vec::new),
         };
-        Self(Arc::new(Inner {
-            clock,
-            scene: Mutex::new(scene),
-        }))
+        Self(Arc::new(Inner { clock, scene: Mutex::new(scene) }))
     }
 
     pub(crate) fn now(&self) -> Time {

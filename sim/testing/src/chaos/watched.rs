@@ -24,23 +24,20 @@ impl<H: Handler> Watched<H> {
             judge.opens(services, now, self.life, info)
         };
         for (property, what) in found {
-            self.stage
-                .fail(property, format!("worker-{}: {what}", self.worker));
+            self.stage.fail(property, format!("worker-{}: {what}", self.worker));
         }
     }
 
     fn hands_over(&self, batch: &Batch) {
         let first = batch.records().first().map(|record| record.position);
-        self.stage
-            .note(&("batch", self.life, &batch.shard().shard, first, batch.len()));
+        self.stage.note(&("batch", self.life, &batch.shard().shard, first, batch.len()));
         let found = {
             let mut scene = self.stage.scene();
             *scene.batches.entry(self.worker).or_default() += 1;
             scene.judge.hands_over(self.life, batch)
         };
         for (property, what) in found {
-            self.stage
-                .fail(property, format!("worker-{}: {what}", self.worker));
+            self.stage.fail(property, format!("worker-{}: {what}", self.worker));
         }
     }
 }

@@ -38,10 +38,7 @@ pub(crate) fn worlds(seeds: impl IntoIterator<Item = u64>) -> Vec<Which> {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what a person asks for, who looks for worlds or repeats one"
-)]
+#[expect(clippy::disallowed_methods, reason = "what a person asks for, who looks for worlds or repeats one")]
 fn asked(name: &str) -> Option<String> {
     env::var(name).ok().filter(|text| !text.is_empty())
 }
@@ -82,9 +79,6 @@ mod tests {
         for bad in ["", "x", "17:a", ":3", "-1"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
-        assert_eq!(
-            (range("3..9"), range("3-9"), range("..9")),
-            (Some(3..9), None, None)
-        );
+        assert_eq!((range("3..9"), range("3-9"), range("..9")), (Some(3..9), None, None));
     }
 }

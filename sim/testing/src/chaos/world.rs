@@ -82,9 +82,7 @@ pub struct World {
 
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("World")
-            .field("seed", &self.seed)
-            .finish_non_exhaustive()
+        f.debug_struct("World").field("seed", &self.seed).finish_non_exhaustive()
     }
 }
 
@@ -189,9 +187,8 @@ impl World {
     }
 
     fn puts(&self, draws: Draws, records: u64, keys: u64) -> Vec<(Time, Put)> {
-        let mut times: Vec<Time> = (0..records)
-            .map(|n| draws.between("put", n, 100, HEALED + 1_500))
-            .collect();
+        let mut times: Vec<Time> =
+            (0..records).map(|n| draws.between("put", n, 100, HEALED + 1_500)).collect();
         times.sort_unstable();
         let mut counts = vec![0; keys as usize];
         let put = |(number, at): (u64, Time)| {

@@ -11,32 +11,22 @@ pub(super) async fn everything(fleet: &Fleet, program: &Program, more: &[&str]) 
     // Ours fills the table at once; the KCL waits for up to half a minute, in case another worker does.
     let mut lea = fleet.ours("lea");
     let mut anna = fleet.theirs(program, "anna", more);
-    fleet
-        .until_read("anna and lea to share the shards", &[0, 1, 2], &["anna", "lea"])
-        .await;
+    fleet.until_read("anna and lea to share the shards", &[0, 1, 2], &["anna", "lea"]).await;
     let mut bert = fleet.theirs(program, "bert", more);
-    fleet
-        .until_read("bert to get a share", &[0, 1, 2], &["anna", "bert", "lea"])
-        .await;
+    fleet.until_read("bert to get a share", &[0, 1, 2], &["anna", "bert", "lea"]).await;
     fleet.leave(&mut anna).await;
-    fleet
-        .until_read("what anna read", &[0, 1, 2], &["bert", "lea"])
-        .await;
+    fleet.until_read("what anna read", &[0, 1, 2], &["bert", "lea"]).await;
     fleet.left_without_repeats(&anna);
     fleet.kill(&mut bert);
     fleet.until_read("what bert read", &[0, 1, 2], &["lea"]).await;
     let carl = fleet.theirs(program, "carl", more);
-    fleet
-        .until_read("carl to get a share", &[0, 1, 2], &["carl", "lea"])
-        .await;
+    fleet.until_read("carl to get a share", &[0, 1, 2], &["carl", "lea"]).await;
 
     // Last, and the children may be read by one worker alone: for the KCL, leases of finished shards count as any other, and
     // its worker may have its share in these.
     fleet.world.split_first().await;
     fleet.world.merge_others().await;
-    fleet
-        .until_read_among("the children", &[3, 4, 5], &["carl", "lea"])
-        .await;
+    fleet.until_read_among("the children", &[3, 4, 5], &["carl", "lea"]).await;
     fleet.kill(&mut lea);
     fleet.until_read("what lea read", &[3, 4, 5], &["carl"]).await;
     carl

@@ -75,20 +75,14 @@ async fn measured(test: &'static str, kind: &Kind<'_>) -> [String; 6] {
     let mut anna = kind.start(&fleet, "anna");
     let cold = first_records(&fleet, began, "anna").await;
     let mut bert = kind.start(&fleet, "bert");
-    fleet
-        .until_owned_within("bert to get a share", SHARDS, &["anna", "bert"], LONG)
-        .await;
+    fleet.until_owned_within("bert to get a share", SHARDS, &["anna", "bert"], LONG).await;
     fleet.leave(&mut anna).await;
-    fleet
-        .until_owned_within("what anna read", SHARDS, &["bert"], LONG)
-        .await;
+    fleet.until_owned_within("what anna read", SHARDS, &["bert"], LONG).await;
     fleet.kill(&mut bert);
     let began = Instant::now();
     let mut carl = kind.start(&fleet, "carl");
     let taken_over = first_records(&fleet, began, "carl").await;
-    fleet
-        .until_owned_within("what bert read", SHARDS, &["carl"], LONG)
-        .await;
+    fleet.until_owned_within("what bert read", SHARDS, &["carl"], LONG).await;
     let handovers = fleet.watch.handovers();
     fleet.leave(&mut carl).await;
     let began = Instant::now();
@@ -116,10 +110,7 @@ async fn the_same_scenes_with_workers_of_the_kcl_and_with_ours() {
     let kinds = [
         ("Leasehold", measured("compare-ours", &Kind::Ours).await),
         ("KCL 2.7.2", measured("compare-kcl-2", &Kind::Theirs(&two)).await),
-        (
-            "KCL 3.5.1",
-            measured("compare-kcl-3", &Kind::Theirs(&three)).await,
-        ),
+        ("KCL 3.5.1", measured("compare-kcl-3", &Kind::Theirs(&three)).await),
     ];
     let rows = [
         "new table, until every shard is read",
@@ -131,14 +122,8 @@ async fn the_same_scenes_with_workers_of_the_kcl_and_with_ours() {
     ];
     println!("| | {} |", kinds.each_ref().map(|(name, _)| *name).join(" | "));
     for (n, row) in rows.iter().enumerate() {
-        println!(
-            "| {row} | {} |",
-            kinds.each_ref().map(|(_, cells)| cells[n].clone()).join(" | ")
-        );
+        println!("| {row} | {} |", kinds.each_ref().map(|(_, cells)| cells[n].clone()).join(" | "));
     }
     let [(_, ours), ..] = &kinds;
-    assert!(
-        ours[2].ends_with(" 0 again") && ours[3].ends_with(" 0 again"),
-        "{ours:?}"
-    );
+    assert!(ours[2].ends_with(" 0 again") && ours[3].ends_with(" 0 again"), "{ours:?}");
 }

@@ -40,20 +40,12 @@ impl Independent {
         let mock = KinesisMock::start(&home, &directory).await.expect("kinesis-mock");
         let world = World::at(mock.endpoint.clone(), dynoxide::start(), directory, 3).await;
         let (fleet, producer) = Fleet::on(test, world);
-        Some(Self {
-            _kinesis: mock,
-            fleet,
-            program,
-            producer,
-        })
+        Some(Self { _kinesis: mock, fleet, program, producer })
     }
 
     /// Every record was processed, and the rows tell the whole story.
     async fn finish(self, last: Worker) {
-        let (kinesis, dynamodb) = (
-            self.fleet.world.kinesis.clone(),
-            self.fleet.world.dynamodb.clone(),
-        );
+        let (kinesis, dynamodb) = (self.fleet.world.kinesis.clone(), self.fleet.world.dynamodb.clone());
         let put = self.producer.finish().await;
         self.fleet.finish_with(put.clone(), vec![last]).await;
         let mut rows = rows(&dynamodb).await;
@@ -78,9 +70,7 @@ async fn indexes(client: &dynamodb::Client) -> BTreeMap<String, IndexStatus> {
     let table = answer.ok().and_then(|answer| answer.table);
     let indexes = table.and_then(|table| table.global_secondary_indexes);
     let named = indexes.into_iter().flatten();
-    named
-        .filter_map(|index| Some((index.index_name?, index.index_status?)))
-        .collect()
+    named.filter_map(|index| Some((index.index_name?, index.index_status?))).collect()
 }
 
 /// The leader of KCL 3 gives our worker leases by hand-over, and takes them back.

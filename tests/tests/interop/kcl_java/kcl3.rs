@@ -14,10 +14,7 @@ async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them_by_hand_over() 
     };
     let (fleet, producer) = Fleet::start(TEST).await;
     let last = led::their_leader_assigns(&fleet, &program, Tables::One).await;
-    println!(
-        "{TEST}: {} hand-overs begun by the leader were seen",
-        fleet.watch.ledger().handing_over()
-    );
+    println!("{TEST}: {} hand-overs begun by the leader were seen", fleet.watch.ledger().handing_over());
     fleet.finish(producer, vec![last]).await;
 }
 

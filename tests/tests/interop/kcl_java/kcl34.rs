@@ -48,12 +48,8 @@ async fn ours_leads_workers_of_kcl_34_and_gives_the_lead_back() {
     let [mut lea, bert, carl] = led::ours_leads(&fleet, &program, Tables::Three).await;
     fleet.leave(&mut lea).await;
     let theirs = ["bert", "carl"];
-    Tables::Three
-        .until_leads(&fleet, &theirs, Duration::from_secs(90))
-        .await;
-    fleet
-        .until_read_among("what lea read", &[1, 2, 3, 4], &theirs)
-        .await;
+    Tables::Three.until_leads(&fleet, &theirs, Duration::from_secs(90)).await;
+    fleet.until_read_among("what lea read", &[1, 2, 3, 4], &theirs).await;
     moves_without_repeats(&fleet);
     only_leases_in_the_lease_table(&fleet).await;
     fleet.finish(producer, vec![bert, carl]).await;
@@ -61,33 +57,24 @@ async fn ours_leads_workers_of_kcl_34_and_gives_the_lead_back() {
 
 /// Workers of KCL 3.4 are replaced by workers of KCL 3.5, one by one. A worker of ours is there all the time.
 async fn replaced(fleet: &Fleet) -> Option<[Worker; 3]> {
-    let (Some(old), Some(new)) = (
-        program(fleet.test, Kcl::ThreeFour).await,
-        program(fleet.test, Kcl::Three).await,
-    ) else {
+    let (Some(old), Some(new)) =
+        (program(fleet.test, Kcl::ThreeFour).await, program(fleet.test, Kcl::Three).await)
+    else {
         return None;
     };
     let mut anna = fleet.theirs(&old, "anna", ASSIGNED);
     fleet.until_read("anna to read all", SHARDS, &["anna"]).await;
     let lea = fleet.ours("lea");
     Tables::Three.until_reports(fleet, "lea").await;
-    fleet
-        .until_read("lea to be given a share", SHARDS, &["anna", "lea"])
-        .await;
+    fleet.until_read("lea to be given a share", SHARDS, &["anna", "lea"]).await;
     let carl = fleet.theirs(&new, "carl", ASSIGNED);
     Tables::Three.until_reports(fleet, "carl").await;
     fleet.leave(&mut anna).await;
-    fleet
-        .until_read_among("what anna read", SHARDS, &["carl", "lea"])
-        .await;
-    Tables::Three
-        .until_leads(fleet, &["carl"], Duration::from_secs(180))
-        .await;
+    fleet.until_read_among("what anna read", SHARDS, &["carl", "lea"]).await;
+    Tables::Three.until_leads(fleet, &["carl"], Duration::from_secs(180)).await;
     let dora = fleet.theirs(&new, "dora", ASSIGNED);
     Tables::Three.until_reports(fleet, "dora").await;
-    fleet
-        .until_read_among("all shards to be read", SHARDS, &["carl", "dora", "lea"])
-        .await;
+    fleet.until_read_among("all shards to be read", SHARDS, &["carl", "dora", "lea"]).await;
     Some([lea, carl, dora])
 }
 
@@ -117,19 +104,14 @@ async fn age(fleet: &Fleet) {
 }
 
 async fn until_ours_reports_in(fleet: &Fleet, lease_table: bool) {
-    until(
-        "ours to report in one table alone",
-        Duration::from_secs(60),
-        || async {
-            let here = fleet.world.rows(APPLICATION).await;
-            let beside = beside(fleet, "WorkerMetricStats").await;
-            let ours = |rows: &[Row]| {
-                rows.iter()
-                    .any(|row| row.contains_key("lut") && row.contains_key("leaseholdOwner"))
-            };
-            (ours(&here), ours(&beside)) == (lease_table, !lease_table)
-        },
-    )
+    until("ours to report in one table alone", Duration::from_secs(60), || async {
+        let here = fleet.world.rows(APPLICATION).await;
+        let beside = beside(fleet, "WorkerMetricStats").await;
+        let ours = |rows: &[Row]| {
+            rows.iter().any(|row| row.contains_key("lut") && row.contains_key("leaseholdOwner"))
+        };
+        (ours(&here), ours(&beside)) == (lease_table, !lease_table)
+    })
     .await;
 }
 
@@ -145,13 +127,7 @@ async fn a_fleet_of_kcl_34_is_replaced_by_kcl_35_beside_ours() {
     until_ours_reports_in(&fleet, false).await;
     moves_without_repeats(&fleet);
     fleet.world.split_first().await;
-    fleet
-        .until_read_among(
-            "the children of the split",
-            &[1, 2, 3, 4],
-            &["carl", "dora", "lea"],
-        )
-        .await;
+    fleet.until_read_among("the children of the split", &[1, 2, 3, 4], &["carl", "dora", "lea"]).await;
     only_leases_in_the_lease_table(&fleet).await;
     fleet.finish(producer, vec![lea, carl, dora]).await;
 }
@@ -182,33 +158,21 @@ async fn a_fleet_of_kcl_34_moves_into_the_lease_table_with_ours_in_it() {
     fleet.leave(&mut carl).await;
     let finn = fleet.theirs(&new, "finn", ONE_TABLE);
     fleet.leave(&mut dora).await;
-    fleet
-        .until_read_among("what carl and dora read", SHARDS, &["eva", "finn", "lea"])
-        .await;
+    fleet.until_read_among("what carl and dora read", SHARDS, &["eva", "finn", "lea"]).await;
     until_moved(&fleet, "PENDING").await;
     until_ours_reports_in(&fleet, true).await;
     age(&fleet).await;
     until_moved(&fleet, "COMPLETE").await;
-    until(
-        "the lock to be in the lease table",
-        Duration::from_secs(120),
-        || async {
-            let rows = fleet.world.rows(APPLICATION).await;
-            let lock = rows.iter().find(|row| text(row, "leaseKey") == Some("Leader"));
-            let leader = lock.and_then(|lock| text(lock, "ownerName")).map(str::to_owned);
-            let beside = state(&fleet, "Leader", "ownerName").await;
-            leader.is_some() && beside.is_none()
-        },
-    )
+    until("the lock to be in the lease table", Duration::from_secs(120), || async {
+        let rows = fleet.world.rows(APPLICATION).await;
+        let lock = rows.iter().find(|row| text(row, "leaseKey") == Some("Leader"));
+        let leader = lock.and_then(|lock| text(lock, "ownerName")).map(str::to_owned);
+        let beside = state(&fleet, "Leader", "ownerName").await;
+        leader.is_some() && beside.is_none()
+    })
     .await;
     fleet.world.split_first().await;
-    fleet
-        .until_read_among(
-            "the children of the split",
-            &[1, 2, 3, 4],
-            &["eva", "finn", "lea"],
-        )
-        .await;
+    fleet.until_read_among("the children of the split", &[1, 2, 3, 4], &["eva", "finn", "lea"]).await;
     moves_without_repeats(&fleet);
     let ours = fleet.ours("gina");
     until_ours_reports_in(&fleet, true).await;

@@ -10,20 +10,12 @@ use std::time::Duration;
 
 /// A leader that looks at the load in each run, and leads for some lease durations after its last sign of life. How often workers
 /// report is left as it is by default: ours do so every 30 s.
-pub(super) const ASSIGNED: &[&str] = &[
-    "--assign-ms=6000",
-    "--balance-every=1",
-    "--lock-ms=6000",
-    "--heartbeat-ms=1500",
-];
+pub(super) const ASSIGNED: &[&str] =
+    &["--assign-ms=6000", "--balance-every=1", "--lock-ms=6000", "--heartbeat-ms=1500"];
 
 /// Looks for a lock that ran out as seldom as by default.
-const SELDOM: &[&str] = &[
-    "--assign-ms=6000",
-    "--balance-every=1",
-    "--lock-ms=120000",
-    "--heartbeat-ms=30000",
-];
+const SELDOM: &[&str] =
+    &["--assign-ms=6000", "--balance-every=1", "--lock-ms=120000", "--heartbeat-ms=30000"];
 
 pub(super) const SHARDS: &[u32] = &[0, 1, 2];
 const AFTER_SPLIT: &[u32] = &[1, 2, 3, 4];
@@ -104,9 +96,7 @@ pub(super) async fn their_leader_assigns(fleet: &Fleet, program: &Program, table
     tables.until_leads(fleet, &["anna"], SOON).await;
     let mut lea = fleet.ours("lea");
     tables.until_reports(fleet, "lea").await;
-    fleet
-        .until_read("lea to be given a share", SHARDS, &["anna", "lea"])
-        .await;
+    fleet.until_read("lea to be given a share", SHARDS, &["anna", "lea"]).await;
     let given = fleet.watch.ledger().handing_over();
     assert!(given > 0, "{}: the leader was to begin a hand-over", fleet.test);
     moves_without_repeats(fleet);
@@ -114,21 +104,15 @@ pub(super) async fn their_leader_assigns(fleet: &Fleet, program: &Program, table
     // A leader that assigns by load may leave a third worker without a lease.
     let mut bert = fleet.theirs(program, "bert", ASSIGNED);
     fleet.world.split_first().await;
-    fleet
-        .until_read_among("the children of the split", AFTER_SPLIT, &["anna", "bert", "lea"])
-        .await;
+    fleet.until_read_among("the children of the split", AFTER_SPLIT, &["anna", "bert", "lea"]).await;
     fleet.leave(&mut lea).await;
-    fleet
-        .until_read_among("what lea read", AFTER_SPLIT, &["anna", "bert"])
-        .await;
+    fleet.until_read_among("what lea read", AFTER_SPLIT, &["anna", "bert"]).await;
     moves_without_repeats(fleet);
     // The leader dies. Another worker of KCL leads, or ours.
     let eva = fleet.ours("eva");
     tables.until_reports(fleet, "eva").await;
     fleet.kill(&mut anna);
-    fleet
-        .until_read_among("what anna read", AFTER_SPLIT, &["bert", "eva"])
-        .await;
+    fleet.until_read_among("what anna read", AFTER_SPLIT, &["bert", "eva"]).await;
     moves_without_repeats(fleet);
     fleet.leave(&mut bert).await;
     fleet.until_read("all of it", AFTER_SPLIT, &["eva"]).await;
@@ -151,21 +135,13 @@ pub(super) async fn ours_leads(fleet: &Fleet, program: &Program, tables: Tables)
     // The lock runs out, and the others look for it only once in half a minute.
     fleet.kill(&mut anna);
     tables.until_leads(fleet, &["lea"], SOON).await;
-    fleet
-        .until_read_among("what anna read", SHARDS, &["bert", "carl", "lea"])
-        .await;
+    fleet.until_read_among("what anna read", SHARDS, &["bert", "carl", "lea"]).await;
     // The children have no owner until the leader gives them one.
     fleet.world.split_first().await;
-    fleet
-        .until_read_among("the children of the split", AFTER_SPLIT, &["bert", "carl", "lea"])
-        .await;
+    fleet.until_read_among("the children of the split", AFTER_SPLIT, &["bert", "carl", "lea"]).await;
     let ledger = fleet.watch.ledger();
     let theirs = ledger.now().into_values().filter(|lease| lease.holder() != "lea");
-    assert!(
-        theirs.count() > 0,
-        "{}: a worker of KCL was to be assigned a lease",
-        fleet.test
-    );
+    assert!(theirs.count() > 0, "{}: a worker of KCL was to be assigned a lease", fleet.test);
     moves_without_repeats(fleet);
     [lea, bert, carl]
 }

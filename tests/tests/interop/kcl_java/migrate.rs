@@ -21,9 +21,7 @@ const FOLLOWED: Duration = Duration::from_secs(120);
 /// What the row of this key says in this attribute.
 async fn said(fleet: &Fleet, key: &str, attribute: &str) -> Option<String> {
     let rows = fleet.world.rows(APPLICATION).await;
-    let row = rows
-        .iter()
-        .find(|row| row["leaseKey"].as_s().is_ok_and(|found| found == key))?;
+    let row = rows.iter().find(|row| row["leaseKey"].as_s().is_ok_and(|found| found == key))?;
     row.get(attribute)?.as_s().ok().cloned()
 }
 
@@ -88,19 +86,12 @@ async fn a_fleet_migrates_to_the_rules_of_kcl_3_and_rolls_back_with_ours_in_it()
     let (fleet, producer) = Fleet::start(TEST).await;
     let lea = fleet.ours("lea");
     let mut anna = fleet.theirs(&two, "anna", &[]);
-    fleet
-        .until_read("anna and lea to share the shards", SHARDS, &["anna", "lea"])
-        .await;
+    fleet.until_read("anna and lea to share the shards", SHARDS, &["anna", "lea"]).await;
     fleet.leave(&mut anna).await;
     fleet.until_read("lea to read all", SHARDS, &["lea"]).await;
     let mut bert = fleet.theirs(&three, "bert", LIKE_KCL_2);
-    fleet
-        .until_read("bert to get a share", SHARDS, &["bert", "lea"])
-        .await;
-    assert_eq!(
-        version(&fleet).await.as_deref(),
-        Some("CLIENT_VERSION_UPGRADE_FROM_2X")
-    );
+    fleet.until_read("bert to get a share", SHARDS, &["bert", "lea"]).await;
+    assert_eq!(version(&fleet).await.as_deref(), Some("CLIENT_VERSION_UPGRADE_FROM_2X"));
     until("the fleet to go over", MIGRATED, || async {
         version(&fleet).await.as_deref() == Some("CLIENT_VERSION_3X_WITH_ROLLBACK")
     })
@@ -113,32 +104,19 @@ async fn a_fleet_migrates_to_the_rules_of_kcl_3_and_rolls_back_with_ours_in_it()
     Tables::One.until_reports(&fleet, "carl").await;
     // By load, a leader of KCL may leave a third worker without a lease. What a worker leaves goes to the one that has none.
     fleet.leave(&mut bert).await;
-    fleet
-        .until_owned_within(
-            "carl to be given what bert left",
-            SHARDS,
-            &["carl", "lea"],
-            FOLLOWED,
-        )
-        .await;
-    fleet
-        .until_read("carl to read it", SHARDS, &["carl", "lea"])
-        .await;
+    fleet.until_owned_within("carl to be given what bert left", SHARDS, &["carl", "lea"], FOLLOWED).await;
+    fleet.until_read("carl to read it", SHARDS, &["carl", "lea"]).await;
 
     roll_back(&fleet).await;
     until("ours to take its report back", FOLLOWED, || async {
         let rows = fleet.world.rows(APPLICATION).await;
-        !rows
-            .iter()
-            .any(|row| row.contains_key("lut") && row.contains_key("leaseholdOwner"))
+        !rows.iter().any(|row| row.contains_key("lut") && row.contains_key("leaseholdOwner"))
     })
     .await;
     let dora = fleet.theirs(&three, "dora", LIKE_KCL_2);
     tokio::time::sleep(FOLLOWED).await;
     assert_eq!(version(&fleet).await.as_deref(), Some("CLIENT_VERSION_2X"));
-    fleet
-        .until_read_among("all shards to be read", SHARDS, &["carl", "dora", "lea"])
-        .await;
+    fleet.until_read_among("all shards to be read", SHARDS, &["carl", "dora", "lea"]).await;
     fleet.finish(producer, vec![lea, carl, dora]).await;
 }
 
@@ -155,9 +133,7 @@ async fn ours_leads_a_fleet_to_the_rules_of_kcl_3() {
     let ada = fleet.ours_with("ada", SOON_MIGRATED);
     fleet.until_read("ada to read all", SHARDS, &["ada"]).await;
     let bert = fleet.theirs(&three, "bert", LIKE_KCL_2);
-    fleet
-        .until_read("bert to get a share", SHARDS, &["ada", "bert"])
-        .await;
+    fleet.until_read("bert to get a share", SHARDS, &["ada", "bert"]).await;
     until("the fleet to go over", FOLLOWED, || async {
         version(&fleet).await.as_deref() == Some("CLIENT_VERSION_3X_WITH_ROLLBACK")
     })
@@ -166,10 +142,7 @@ async fn ours_leads_a_fleet_to_the_rules_of_kcl_3() {
         panic!("{TEST}: expected that the row names the state before")
     };
     assert!(ended.1.starts_with("ada"), "{TEST}: {ended:?}");
-    assert_eq!(
-        (begun.0.as_str(), begun.1.as_str()),
-        ("CLIENT_VERSION_UPGRADE_FROM_2X", "bert")
-    );
+    assert_eq!((begun.0.as_str(), begun.1.as_str()), ("CLIENT_VERSION_UPGRADE_FROM_2X", "bert"));
     until("a worker to lead by the lock", FOLLOWED * 2, || async {
         said(&fleet, "Leader", "ownerName").await.is_some()
     })
@@ -183,14 +156,8 @@ async fn ours_leads_a_fleet_to_the_rules_of_kcl_3() {
     let versions: Vec<String> = states(&fleet).await.into_iter().map(|state| state.0).collect();
     assert_eq!(
         versions[..3],
-        [
-            "CLIENT_VERSION_3X",
-            "CLIENT_VERSION_3X_WITH_ROLLBACK",
-            "CLIENT_VERSION_UPGRADE_FROM_2X"
-        ]
+        ["CLIENT_VERSION_3X", "CLIENT_VERSION_3X_WITH_ROLLBACK", "CLIENT_VERSION_UPGRADE_FROM_2X"]
     );
-    fleet
-        .until_read("carl to be given a share", SHARDS, &["ada", "bert", "carl"])
-        .await;
+    fleet.until_read("carl to be given a share", SHARDS, &["ada", "bert", "carl"]).await;
     fleet.finish(producer, vec![ada, bert, carl]).await;
 }

@@ -14,19 +14,13 @@ const OTHER: &str = "returns";
 /// The leases of these shards of each stream.
 fn leases(ids: &[String; 2], shards: [&[u32]; 2]) -> BTreeSet<String> {
     let each = ids.iter().zip(shards);
-    each.flat_map(|(id, shards)| {
-        shards
-            .iter()
-            .map(move |number| format!("{id}:{}", shard(*number)))
-    })
-    .collect()
+    each.flat_map(|(id, shards)| shards.iter().map(move |number| format!("{id}:{}", shard(*number))))
+        .collect()
 }
 
 /// What was put into a stream, by the names of leases.
 fn named(id: &str, put: Put) -> Put {
-    put.into_iter()
-        .map(|(shard, records)| (format!("{id}:{shard}"), records))
-        .collect()
+    put.into_iter().map(|(shard, records)| (format!("{id}:{shard}"), records)).collect()
 }
 
 /// Both read both streams. One stream is split, each kind of worker leaves, and the other reads on.
@@ -43,47 +37,26 @@ async fn both(test: &'static str, kcl: Kcl, more: &[&str]) {
 
     // Ours fills the table at once, with rows that the KCL has to read.
     let mut lea = fleet.ours("lea");
-    fleet
-        .until_leases_are_read("lea to read all", &whole, &["lea"])
-        .await;
+    fleet.until_leases_are_read("lea to read all", &whole, &["lea"]).await;
     let mut anna = fleet.theirs(&program, "anna", more);
-    fleet
-        .until_leases_are_read("anna to get a share", &whole, &["anna", "lea"])
-        .await;
+    fleet.until_leases_are_read("anna to get a share", &whole, &["anna", "lea"]).await;
     fleet.world.split_first().await;
     let halves = leases(&ids, [&[1, 2, 3, 4], &[0, 1, 2]]);
-    fleet
-        .until_leases_are_read("the children of the split", &halves, &["anna", "lea"])
-        .await;
+    fleet.until_leases_are_read("the children of the split", &halves, &["anna", "lea"]).await;
 
     fleet.leave(&mut lea).await;
-    fleet
-        .until_leases_are_read("what lea read", &halves, &["anna"])
-        .await;
+    fleet.until_leases_are_read("what lea read", &halves, &["anna"]).await;
     // The children of a merge whose parents the KCL reads have rows that it has written.
     fleet.world.merge_others().await;
     let merged = leases(&ids, [&[3, 4, 5], &[0, 1, 2]]);
-    fleet
-        .until_leases_are_read("the child of the merge", &merged, &["anna"])
-        .await;
+    fleet.until_leases_are_read("the child of the merge", &merged, &["anna"]).await;
     let mia = fleet.ours("mia");
-    fleet
-        .until_leases_are_read("mia to get a share", &merged, &["anna", "mia"])
-        .await;
+    fleet.until_leases_are_read("mia to get a share", &merged, &["anna", "mia"]).await;
     fleet.leave(&mut anna).await;
-    fleet
-        .until_leases_are_read("what anna read", &merged, &["mia"])
-        .await;
-    let left = fleet
-        .watch
-        .handovers()
-        .into_iter()
-        .filter(|handover| handover.cause == Cause::Left);
+    fleet.until_leases_are_read("what anna read", &merged, &["mia"]).await;
+    let left = fleet.watch.handovers().into_iter().filter(|handover| handover.cause == Cause::Left);
     let again: Vec<_> = left.filter(|handover| handover.repeats > 0).collect();
-    assert!(
-        again.is_empty(),
-        "{test}: nothing comes again after a worker left, but {again:?}"
-    );
+    assert!(again.is_empty(), "{test}: nothing comes again after a worker left, but {again:?}");
 
     let mut put = Put::new();
     for (id, producer) in ids.iter().zip(producers) {
@@ -99,11 +72,6 @@ async fn kcl_2_and_ours_read_several_streams() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kcl_3_and_ours_read_several_streams() {
-    let assigned = [
-        "--assign-ms=6000",
-        "--balance-every=1",
-        "--lock-ms=6000",
-        "--heartbeat-ms=1500",
-    ];
+    let assigned = ["--assign-ms=6000", "--balance-every=1", "--lock-ms=6000", "--heartbeat-ms=1500"];
     both("kcl-3-several-streams", Kcl::Three, &assigned).await;
 }

@@ -5,14 +5,7 @@ use crate::row::{Change, Guard, HandsOver, LeaseRow};
 
 /// Whether a row is the one that a reset was made of.
 fn is_as_read(row: &LeaseRow, change: &Change) -> bool {
-    let Change::Reset {
-        counter,
-        owner,
-        handing_over,
-        checkpoint,
-        ..
-    } = change
-    else {
+    let Change::Reset { counter, owner, handing_over, checkpoint, .. } = change else {
         return false;
     };
     // A hand-over that begins names another owner, so the old owner is compared only of a lease that is being handed over.
@@ -60,13 +53,7 @@ pub(super) fn after(row: &LeaseRow, change: &Change) -> Option<Option<LeaseRow>>
             new.began = began.or(row.began);
             held(row, guard)
         }
-        Change::Take {
-            from,
-            to,
-            began,
-            stream,
-            ..
-        } => {
+        Change::Take { from, to, began, stream, .. } => {
             new.began = began.or(row.began);
             new.owner = Some(to.clone());
             new.handing_over = None;

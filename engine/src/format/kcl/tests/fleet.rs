@@ -22,12 +22,7 @@ fn write(item: &mut Option<Item>, write: &FleetWrite) -> bool {
 }
 
 fn report(at: i64, cpu: Vec<i64>) -> FleetWrite {
-    FleetWrite::Report {
-        worker: "w1".into(),
-        at,
-        measure: !cpu.is_empty(),
-        cpu,
-    }
+    FleetWrite::Report { worker: "w1".into(), at, measure: !cpu.is_empty(), cpu }
 }
 
 /// An item that KCL 3.5.1 wrote.
@@ -38,29 +33,17 @@ fn a_report_of_kcl_is_read() {
         "sts": {"M": {"C": {"L": [{"N": "41.2"}, {"N": "-1"}]}, "M": {"L": [{"N": "1"}]}}},
         "opr": {"M": {"C": {"L": [{"N": "100"}]}}}, "sup": {"N": "1"}, "slu": {"N": "1760000000"}
     })));
-    let cpu = FleetMetric {
-        name: "C".into(),
-        recent: vec![41_200_000, -1_000_000],
-        limit: 100_000_000,
-    };
+    let cpu = FleetMetric { name: "C".into(), recent: vec![41_200_000, -1_000_000], limit: 100_000_000 };
     // The other metric has no limit.
-    let worker = FleetWorker {
-        id: "w1".into(),
-        at: 1_760_000_000,
-        ours: false,
-        one_table: true,
-        metrics: vec![cpu],
-    };
+    let worker =
+        FleetWorker { id: "w1".into(), at: 1_760_000_000, ours: false, one_table: true, metrics: vec![cpu] };
     assert_eq!(read, Some(FleetRow::Worker(worker)));
 }
 
 #[test]
 fn a_report_of_ours_is_what_kcl_writes_and_a_mark() {
     let mut table = None;
-    assert!(write(
-        &mut table,
-        &report(1_760_000_000, vec![0, 41_200_000, -1_000_000])
-    ));
+    assert!(write(&mut table, &report(1_760_000_000, vec![0, 41_200_000, -1_000_000])));
     assert_eq!(
         table.clone().unwrap(),
         item(json!({
@@ -71,23 +54,12 @@ fn a_report_of_ours_is_what_kcl_writes_and_a_mark() {
         }))
     );
     assert!(write(&mut table, &report(1_760_000_030, Vec::new())));
-    let Some(FleetRow::Worker(read)) = says(table.as_ref().unwrap()) else {
-        panic!("{table:?}")
-    };
+    let Some(FleetRow::Worker(read)) = says(table.as_ref().unwrap()) else { panic!("{table:?}") };
     assert_eq!((read.at, read.ours, read.metrics.len()), (1_760_000_030, true, 0));
-    let forget = |at| FleetWrite::Forget {
-        worker: "w1".into(),
-        at,
-    };
-    assert!(
-        !write(&mut table, &forget(1_760_000_000)),
-        "it has reported since"
-    );
+    let forget = |at| FleetWrite::Forget { worker: "w1".into(), at };
+    assert!(!write(&mut table, &forget(1_760_000_000)), "it has reported since");
     assert!(write(&mut table, &forget(1_760_000_030)) && table.is_none());
-    assert!(
-        !write(&mut table, &FleetWrite::Leave { worker: "w1".into() }),
-        "it is gone"
-    );
+    assert!(!write(&mut table, &FleetWrite::Leave { worker: "w1".into() }), "it is gone");
 }
 
 /// The item is that of the lock client, attribute by attribute.
@@ -116,30 +88,14 @@ fn the_lock_is_taken_renewed_and_given_up_under_conditions() {
         version: version.into(),
         seen: seen(before),
     };
-    assert!(
-        !write(&mut table, &beat("w2", "v2", &["v1"])),
-        "it is another worker's"
-    );
-    assert!(
-        write(&mut table, &beat("w1", "v2", &["v0", "v1"])),
-        "either may be in the row"
-    );
-    let Some(FleetRow::Leader(lock)) = says(table.as_ref().unwrap()) else {
-        panic!("{table:?}")
-    };
+    assert!(!write(&mut table, &beat("w2", "v2", &["v1"])), "it is another worker's");
+    assert!(write(&mut table, &beat("w1", "v2", &["v0", "v1"])), "either may be in the row");
+    let Some(FleetRow::Leader(lock)) = says(table.as_ref().unwrap()) else { panic!("{table:?}") };
     assert_eq!(
-        (
-            lock.id.as_str(),
-            lock.version.as_str(),
-            lock.lease_ms,
-            lock.released
-        ),
+        (lock.id.as_str(), lock.version.as_str(), lock.lease_ms, lock.released),
         ("w1", "v2", 20_000, false)
     );
-    let down = |before: &[&str]| FleetWrite::StepDown {
-        worker: "w1".into(),
-        seen: seen(before),
-    };
+    let down = |before: &[&str]| FleetWrite::StepDown { worker: "w1".into(), seen: seen(before) };
     assert!(!write(&mut table, &down(&["v1"])));
     assert!(write(&mut table, &down(&["v1", "v2"])) && table.is_none());
 }
@@ -149,20 +105,13 @@ fn the_state_of_a_migration_is_read_and_an_unknown_one_is_kept() {
     for (text, version) in [
         ("CLIENT_VERSION_UPGRADE_FROM_2X", FleetVersion::UpgradeFrom2x),
         ("CLIENT_VERSION_2X", FleetVersion::Version2x),
-        (
-            "CLIENT_VERSION_3X_WITH_ROLLBACK",
-            FleetVersion::Version3xWithRollback,
-        ),
+        ("CLIENT_VERSION_3X_WITH_ROLLBACK", FleetVersion::Version3xWithRollback),
         ("CLIENT_VERSION_3X", FleetVersion::Version3x),
-        (
-            "CLIENT_VERSION_4X",
-            FleetVersion::Unknown("CLIENT_VERSION_4X".into()),
-        ),
+        ("CLIENT_VERSION_4X", FleetVersion::Unknown("CLIENT_VERSION_4X".into())),
     ] {
         // Before KCL 3.5 the item had no `entityType`.
-        let read = says(&item(
-            json!({"leaseKey": {"S": "Migration3.0"}, "cv": {"S": text}, "mb": {"S": "w1"}}),
-        ));
+        let read =
+            says(&item(json!({"leaseKey": {"S": "Migration3.0"}, "cv": {"S": text}, "mb": {"S": "w1"}})));
         assert_eq!(read, Some(FleetRow::Version(version.into())));
     }
 }
@@ -170,20 +119,16 @@ fn the_state_of_a_migration_is_read_and_an_unknown_one_is_kept() {
 /// The changes that only the leader of a fleet makes.
 pub(super) fn of_a_leader() -> impl Strategy<Value = Change> {
     prop_oneof![
-        (
-            0u64..4,
-            prop::option::of(workers()),
-            prop::option::of(workers()),
-            workers()
-        )
-            .prop_map(|(counter, from, handing_over, to)| Change::Assign {
+        (0u64..4, prop::option::of(workers()), prop::option::of(workers()), workers()).prop_map(
+            |(counter, from, handing_over, to)| Change::Assign {
                 key: key(),
                 counter,
                 next: counter + 1,
                 from,
                 handing_over,
                 to
-            }),
+            }
+        ),
         (workers(), workers()).prop_map(|(from, to)| Change::Offer { key: key(), from, to }),
         (workers(), 0..1u64 << 40).prop_map(|(owner, throughput)| Change::Weigh {
             key: key(),
@@ -196,13 +141,7 @@ pub(super) fn of_a_leader() -> impl Strategy<Value = Change> {
 /// What a change of a leader makes of a row, said once more in terms of rows; `None` if its guard does not hold.
 pub(super) fn after(row: &LeaseRow, mut new: LeaseRow, change: &Change) -> Option<LeaseRow> {
     let allowed = match change {
-        Change::Assign {
-            counter,
-            from,
-            handing_over,
-            to,
-            ..
-        } => {
+        Change::Assign { counter, from, handing_over, to, .. } => {
             let switched = from.as_ref().is_some_and(|from| from != to) || handing_over.as_ref() == Some(to);
             new.owner = Some(to.clone());
             new.handing_over = None;
@@ -210,9 +149,7 @@ pub(super) fn after(row: &LeaseRow, mut new: LeaseRow, change: &Change) -> Optio
             new.counter = row.counter.wrapping_add(1);
             row.counter == *counter && row.owner == *from && row.handing_over == *handing_over
         }
-        Change::Weigh {
-            owner, throughput, ..
-        } => {
+        Change::Weigh { owner, throughput, .. } => {
             new.throughput = Some(*throughput);
             row.owner.as_ref() == Some(owner) && row.handing_over.is_none()
         }
@@ -250,9 +187,7 @@ fn rows_of_kcl_34_are_read_from_their_own_tables() {
         "key": {"S": "Leader"}, "ownerName": {"S": "w1"}, "leaseDuration": {"S": "120000"},
         "recordVersionNumber": {"S": "v1"}
     });
-    let Some(FleetRow::Leader(lock)) = coordinator(lock) else {
-        panic!("expected the lock")
-    };
+    let Some(FleetRow::Leader(lock)) = coordinator(lock) else { panic!("expected the lock") };
     assert_eq!((lock.id.as_str(), lock.lease_ms), ("w1", 120_000));
     let version = json!({
         "key": {"S": "Migration3.0"}, "cv": {"S": "CLIENT_VERSION_3X"}, "mb": {"S": "w1"}, "mts": {"N": "1"}, "h": {"L": []}
@@ -281,11 +216,7 @@ fn rows_of_kcl_34_are_read_from_their_own_tables() {
 
 #[test]
 fn a_row_of_another_table_differs_in_its_key_alone() {
-    let lead = FleetWrite::Lead {
-        worker: "w1".into(),
-        version: "v1".into(),
-        seen: None,
-    };
+    let lead = FleetWrite::Lead { worker: "w1".into(), version: "v1".into(), seen: None };
     for (table, write, key) in [
         (FleetTable::Workers, report(1_760_000_000, vec![1_000_000]), "wid"),
         (FleetTable::Coordinator, lead, "key"),

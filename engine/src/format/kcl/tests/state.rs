@@ -19,11 +19,8 @@ fn state(item: &Item) -> FleetState {
 
 /// Ends the migration; whether the condition held.
 fn migrate(item: &mut Option<Item>, seen: &FleetState) -> bool {
-    let write = FleetWrite::Migrate {
-        worker: "w2".into(),
-        at: 1_760_000_900_000,
-        seen: Box::new(seen.clone()),
-    };
+    let write =
+        FleetWrite::Migrate { worker: "w2".into(), at: 1_760_000_900_000, seen: Box::new(seen.clone()) };
     Kcl.encode_fleet(&write).unwrap().carry_out(item).is_ok()
 }
 

@@ -16,21 +16,15 @@ fn named(shard: &str) -> String {
 }
 
 fn guard() -> Guard {
-    Guard {
-        counter: 42,
-        next: 43,
-        holder: "w1".into(),
-        next_owner: None,
-    }
+    Guard { counter: 42, next: 43, holder: "w1".into(), next_owner: None }
 }
 
 /// As KCL's serializer for several streams writes it.
 #[test]
 fn a_new_row_names_its_stream_and_its_relatives_by_their_ids_alone() {
     let mut row = LeaseRow::new(named("shardId-000000000004").into(), Checkpoint::TrimHorizon);
-    row.parents = ["shardId-000000000002", "shardId-000000000003"]
-        .map(|id| ShardId::from(named(id)))
-        .to_vec();
+    row.parents =
+        ["shardId-000000000002", "shardId-000000000003"].map(|id| ShardId::from(named(id))).to_vec();
     let write = Kcl.encode(&Change::Create(Box::new(row.clone())));
     let mut item = None;
     write.carry_out(&mut item).unwrap();
@@ -48,11 +42,8 @@ fn a_new_row_names_its_stream_and_its_relatives_by_their_ids_alone() {
 fn progress_names_the_stream_as_kcl_does_and_children_by_their_ids_alone() {
     let key = LeaseKey::from(named("shardId-000000000001"));
     let names = format!("streamName = '{STREAM}', shardId = 'shardId-000000000001'");
-    let checkpoint = Change::Checkpoint {
-        key: key.clone(),
-        guard: guard(),
-        position: Position::of(77.into()),
-    };
+    let checkpoint =
+        Change::Checkpoint { key: key.clone(), guard: guard(), position: Position::of(77.into()) };
     assert!(told(&checkpoint).contains(&names), "{}", told(&checkpoint));
     let end = Change::End {
         key: key.clone(),
@@ -62,16 +53,9 @@ fn progress_names_the_stream_as_kcl_does_and_children_by_their_ids_alone() {
     };
     let told_end = told(&end);
     assert!(told_end.contains(&names), "{told_end}");
-    assert!(
-        told_end.contains(r#"childShardIds = Ss({"shardId-000000000004"})"#),
-        "{told_end}"
-    );
+    assert!(told_end.contains(r#"childShardIds = Ss({"shardId-000000000004"})"#), "{told_end}");
     // A renewal leaves them alone.
-    let renewal = told(&Change::Renew {
-        key,
-        guard: guard(),
-        began: None,
-    });
+    let renewal = told(&Change::Renew { key, guard: guard(), began: None });
     assert!(!renewal.contains("streamName"), "{renewal}");
 }
 
@@ -90,13 +74,7 @@ fn a_row_that_lacks_its_names_is_read_by_its_key() {
 
 /// Whether a row is the one that is to be forgotten.
 pub(super) fn forgets(row: &LeaseRow, change: &Change) -> bool {
-    let Change::Forget {
-        counter,
-        owner,
-        handing_over,
-        ..
-    } = change
-    else {
+    let Change::Forget { counter, owner, handing_over, .. } = change else {
         return false;
     };
     row.counter == *counter && row.owner == *owner && row.handing_over == *handing_over
@@ -110,8 +88,7 @@ pub(super) fn identities() -> impl Strategy<Value = Option<StreamIdentity>> {
 
 /// Takes of rows as they may have been read.
 pub(super) fn takes(
-    rows: impl Strategy<Value = LeaseRow>,
-    workers: impl Strategy<Value = WorkerId>,
+    rows: impl Strategy<Value = LeaseRow>, workers: impl Strategy<Value = WorkerId>,
     moments: impl Strategy<Value = Option<Wall>>,
 ) -> impl Strategy<Value = Change> {
     let parts = (rows, 0u64..4, workers, moments, identities());
@@ -130,14 +107,7 @@ pub(super) fn takes(
 
 /// Whether the guard of a take holds.
 pub(super) fn is_taken(row: &LeaseRow, change: &Change) -> bool {
-    let Change::Take {
-        counter,
-        from,
-        checkpoint,
-        named,
-        ..
-    } = change
-    else {
+    let Change::Take { counter, from, checkpoint, named, .. } = change else {
         return false;
     };
     let still = named.is_none() || row.stream == *named;

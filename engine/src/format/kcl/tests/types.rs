@@ -26,18 +26,9 @@ fn changed(name: &str, value: Value) -> RowRead {
 /// What is no string is absent, in each place of a string: `AttributeValue.s()` is null then.
 #[test]
 fn a_value_of_another_type_is_no_string() {
-    let free = LeaseRow {
-        owner: None,
-        ..steady_row()
-    };
-    let unknown = LeaseRow {
-        range: None,
-        ..steady_row()
-    };
-    for value in odd()
-        .into_iter()
-        .chain([json!({"N": "1"}), json!({"SS": ["w1"]})])
-    {
+    let free = LeaseRow { owner: None, ..steady_row() };
+    let unknown = LeaseRow { range: None, ..steady_row() };
+    for value in odd().into_iter().chain([json!({"N": "1"}), json!({"SS": ["w1"]})]) {
         for (name, expected) in [
             ("leaseOwner", &free),
             ("checkpointOwner", &steady_row()),
@@ -56,11 +47,7 @@ fn a_value_of_another_type_is_no_string() {
 fn relatives_are_a_set_of_strings() {
     for value in odd().into_iter().chain([json!({"N": "1"}), json!({"S": "p"})]) {
         for name in ["parentShardId", "childShardIds"] {
-            assert_eq!(
-                changed(name, value.clone()),
-                RowRead::Lease(steady_row()),
-                "{name}: {value}"
-            );
+            assert_eq!(changed(name, value.clone()), RowRead::Lease(steady_row()), "{name}: {value}");
         }
     }
     let list = json!({"L": [{"S": "q"}, {"NULL": true}, {"S": "p"}, {"S": "q"}]});
@@ -73,12 +60,7 @@ fn relatives_are_a_set_of_strings() {
 /// checkpoint that is no string: KCL reads that row, and cannot begin to read its shard.
 #[test]
 fn a_value_of_another_type_is_no_number_and_no_checkpoint() {
-    let names = [
-        "leaseCounter",
-        "ownerSwitchesSinceCheckpoint",
-        "checkpointSubSequenceNumber",
-        "checkpoint",
-    ];
+    let names = ["leaseCounter", "ownerSwitchesSinceCheckpoint", "checkpointSubSequenceNumber", "checkpoint"];
     for value in odd().into_iter().chain([json!({"S": "x"}), json!({"SS": ["1"]})]) {
         for name in names {
             match changed(name, value.clone()) {
@@ -105,9 +87,7 @@ fn a_new_row_names_no_worker_without_a_name() {
         let nameless =
             json!({attribute: {"S": ""}, "leaseholdOwner": {"S": ""}, "leaseholdNextOwner": {"S": ""}});
         let mut created = None;
-        Kcl.encode(&Change::Create(Box::new(lease(with(nameless)))))
-            .carry_out(&mut created)
-            .unwrap();
+        Kcl.encode(&Change::Create(Box::new(lease(with(nameless))))).carry_out(&mut created).unwrap();
         let created = created.unwrap();
         let empty = created.iter().filter(|(_, value)| value.as_s() == Some(""));
         assert_eq!(empty.count(), 0, "{created:?}");
@@ -118,9 +98,7 @@ fn a_new_row_names_no_worker_without_a_name() {
 /// The guards agree with the reader: a lease that names nobody by NULL is taken as it was read, and once.
 #[test]
 fn a_lease_whose_owner_is_null_is_taken_once() {
-    let before = item(with(
-        json!({"leaseOwner": {"NULL": true}, "checkpointOwner": {"NULL": true}}),
-    ));
+    let before = item(with(json!({"leaseOwner": {"NULL": true}, "checkpointOwner": {"NULL": true}})));
     let take = |to: &str| {
         Kcl.encode(&Change::Take {
             key: "shardId-000000000001".into(),
@@ -141,17 +119,8 @@ fn a_lease_whose_owner_is_null_is_taken_once() {
     assert_eq!((taken.owner, taken.handing_over), (Some("w2".into()), None));
     // The former owner finds out.
     let mut table = Some(before);
-    let guard = Guard {
-        counter: 42,
-        next: 43,
-        holder: "w1".into(),
-        next_owner: None,
-    };
-    let renew = Change::Renew {
-        key: "shardId-000000000001".into(),
-        guard,
-        began: None,
-    };
+    let guard = Guard { counter: 42, next: 43, holder: "w1".into(), next_owner: None };
+    let renew = Change::Renew { key: "shardId-000000000001".into(), guard, began: None };
     assert!(Kcl.encode(&renew).carry_out(&mut table).is_err());
     // An owner renews a row whose old owner is NULL.
     let mut table = Some(item(with(json!({"checkpointOwner": {"NULL": true}}))));
@@ -176,11 +145,7 @@ fn hash_keys_that_are_not_read_are_filled_in() {
         let mut table = Some(item(with(json!({name: value}))));
         assert_eq!(lease_of(table.as_ref()).range, None, "{name}: {value}");
         fill.carry_out(&mut table).unwrap();
-        assert_eq!(
-            lease_of(table.as_ref()).range,
-            Some(HashRange::ALL),
-            "{name}: {value}"
-        );
+        assert_eq!(lease_of(table.as_ref()).range, Some(HashRange::ALL), "{name}: {value}");
     }
     let mut whole = Some(item(steady()));
     assert!(fill.carry_out(&mut whole).is_err(), "the row has hash keys");

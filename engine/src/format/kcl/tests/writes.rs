@@ -11,19 +11,11 @@ use proptest::prelude::*;
 use std::collections::BTreeSet;
 
 fn guard() -> Guard {
-    Guard {
-        counter: 42,
-        next: 43,
-        holder: "w1".into(),
-        next_owner: None,
-    }
+    Guard { counter: 42, next: 43, holder: "w1".into(), next_owner: None }
 }
 
 fn handing() -> Guard {
-    Guard {
-        next_owner: Some("w2".into()),
-        ..guard()
-    }
+    Guard { next_owner: Some("w2".into()), ..guard() }
 }
 
 pub(super) fn key() -> LeaseKey {
@@ -60,9 +52,7 @@ fn a_reset_minds_no_name_that_a_hand_over_has_left() {
         row["leaseOwner"] = owner;
         let mut found = Some(item(with(row)));
         let seen = Kcl.decode(found.as_ref().unwrap());
-        let RowRead::Lease(seen) = seen else {
-            panic!("{seen:?}")
-        };
+        let RowRead::Lease(seen) = seen else { panic!("{seen:?}") };
         assert_eq!(seen.handing_over, None);
         let reset = Change::Reset {
             key: seen.key.clone(),
@@ -74,9 +64,7 @@ fn a_reset_minds_no_name_that_a_hand_over_has_left() {
             to: Checkpoint::TrimHorizon,
         };
         Kcl.encode(&reset).carry_out(&mut found).unwrap();
-        let RowRead::Lease(row) = Kcl.decode(found.as_ref().unwrap()) else {
-            panic!("{found:?}")
-        };
+        let RowRead::Lease(row) = Kcl.decode(found.as_ref().unwrap()) else { panic!("{found:?}") };
         assert_eq!((row.owner, row.handing_over), (None, None));
     }
 }
@@ -87,10 +75,7 @@ fn every_change_in_words() {
     let handed = "IF leaseCounter = 42 AND leaseOwner = 'w2' AND checkpointOwner = 'w1'";
     let forget =
         "leaseholdBegan, pendingCheckpoint, pendingCheckpointSubSequenceNumber, pendingCheckpointState";
-    let position = Position {
-        sequence: 77.into(),
-        sub: 3,
-    };
+    let position = Position { sequence: 77.into(), sub: 3 };
     let take_at = |counter: u64, from: Option<&str>| Change::Take {
         key: key(),
         counter,
@@ -243,10 +228,8 @@ pub(super) fn workers() -> impl Strategy<Value = WorkerId> {
 }
 
 fn places() -> impl Strategy<Value = Position> {
-    (any::<[u64; 3]>(), 0u64..5).prop_map(|(words, sub)| Position {
-        sequence: SequenceNumber::from_words(words),
-        sub,
-    })
+    (any::<[u64; 3]>(), 0u64..5)
+        .prop_map(|(words, sub)| Position { sequence: SequenceNumber::from_words(words), sub })
 }
 
 fn moments() -> impl Strategy<Value = Option<Wall>> {
@@ -288,29 +271,20 @@ fn ranges() -> impl Strategy<Value = Change> {
     (any::<u128>(), prop::option::of(Just(HashRange::ALL))).prop_map(|(start, was)| Change::SetRange {
         key: key(),
         was,
-        range: HashRange {
-            start: HashKey(start),
-            end: HashKey::MAX,
-        },
+        range: HashRange { start: HashKey(start), end: HashKey::MAX },
     })
 }
 
 fn changes() -> impl Strategy<Value = Change> {
-    let guards = || {
-        (0u64..4, workers(), prop::option::of(workers())).prop_map(|(counter, holder, next_owner)| Guard {
-            counter,
-            next: counter + 1,
-            holder,
-            next_owner,
-        })
-    };
+    let guards =
+        || {
+            (0u64..4, workers(), prop::option::of(workers())).prop_map(|(counter, holder, next_owner)| {
+                Guard { counter, next: counter + 1, holder, next_owner }
+            })
+        };
     prop_oneof![
         rows().prop_map(|row| Change::Create(Box::new(row))),
-        (guards(), moments()).prop_map(|(guard, began)| Change::Renew {
-            key: key(),
-            guard,
-            began
-        }),
+        (guards(), moments()).prop_map(|(guard, began)| Change::Renew { key: key(), guard, began }),
         super::streams::takes(rows(), workers(), moments()),
         (0u64..4, workers(), workers()).prop_map(|(counter, from, by)| Change::Claim {
             key: key(),
@@ -320,11 +294,7 @@ fn changes() -> impl Strategy<Value = Change> {
             by
         }),
         super::fleet::of_a_leader(),
-        (guards(), places()).prop_map(|(guard, position)| Change::Checkpoint {
-            key: key(),
-            guard,
-            position
-        }),
+        (guards(), places()).prop_map(|(guard, position)| Change::Checkpoint { key: key(), guard, position }),
         (guards(), ids()).prop_map(|(guard, children)| Change::End {
             key: key(),
             guard,
@@ -349,11 +319,7 @@ fn changes() -> impl Strategy<Value = Change> {
             owner: row.owner,
             handing_over: row.handing_over,
             checkpoint: row.checkpoint,
-            to: if end {
-                Checkpoint::TrimHorizon
-            } else {
-                Checkpoint::At(position)
-            },
+            to: if end { Checkpoint::TrimHorizon } else { Checkpoint::At(position) },
         }),
     ]
 }
@@ -369,9 +335,7 @@ fn values() -> impl Strategy<Value = AttributeValue> {
         prop::collection::btree_set("[0-9]{0,2}", 0..3).prop_map(AttributeValue::Ns),
         prop::sample::select(vec!["LEASE", "SHARD_END", "LATEST", "1"]).prop_map(AttributeValue::s),
     ];
-    leaf.prop_recursive(2, 8, 3, |inner| {
-        prop::collection::vec(inner, 0..3).prop_map(AttributeValue::L)
-    })
+    leaf.prop_recursive(2, 8, 3, |inner| prop::collection::vec(inner, 0..3).prop_map(AttributeValue::L))
 }
 
 proptest! {

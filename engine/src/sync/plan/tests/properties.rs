@@ -16,9 +16,7 @@ struct Reference<'a> {
 
 impl<'a> Reference<'a> {
     fn plan(
-        leases: &'a Leases,
-        listing: &'a [Shard],
-        initial: InitialPosition,
+        leases: &'a Leases, listing: &'a [Shard], initial: InitialPosition,
     ) -> BTreeMap<&'a str, Checkpoint> {
         let mut this = Self {
             shards: listing.iter().map(|shard| (shard.id.as_str(), shard)).collect(),
@@ -59,10 +57,8 @@ impl<'a> Reference<'a> {
                     }
                 }
                 if descendant {
-                    for parent in parents
-                        .into_iter()
-                        .filter(|parent| !self.leased.contains(parent))
-                        .collect::<Vec<_>>()
+                    for parent in
+                        parents.into_iter().filter(|parent| !self.leased.contains(parent)).collect::<Vec<_>>()
                     {
                         let within = descended.contains(parent);
                         if self.should_create.contains(parent) || !within {
@@ -154,9 +150,8 @@ prop_compose! {
 fn brings_unlisted_by_search(leases: &Leases, unreadable: &BTreeSet<LeaseKey>, shards: &[Shard]) -> bool {
     leases.iter().any(|(lease, checkpoint)| {
         let listed = shards.iter().any(|shard| shard.id.as_str() == lease.as_str());
-        let children = shards
-            .iter()
-            .filter(|shard| shard.parents().any(|parent| parent.as_str() == lease.as_str()));
+        let children =
+            shards.iter().filter(|shard| shard.parents().any(|parent| parent.as_str() == lease.as_str()));
         let ids: BTreeSet<_> = children.clone().map(|child| &child.id).collect();
         let all_shown = ids.len() > 1 || children.clone().any(|child| child.parents().count() > 1);
         !checkpoint.is_end() && !listed && !unreadable.contains(lease) && !all_shown
@@ -176,9 +171,7 @@ fn positions() -> impl Strategy<Value = InitialPosition> {
 
 /// Shards without a lease that have a leased descendant.
 fn passed(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
-    let unleased = shards
-        .iter()
-        .filter(|shard| !leases.contains_key(shard.id.as_str()));
+    let unleased = shards.iter().filter(|shard| !leases.contains_key(shard.id.as_str()));
     unleased
         .filter(|shard| crate::sync::has_leased_descendant(leases, shards, &shard.id))
         .map(|shard| shard.id.clone())
@@ -191,10 +184,7 @@ fn read(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
         let mut stack = vec![from];
         let mut seen = BTreeSet::new();
         while let Some(id) = stack.pop() {
-            for child in shards
-                .iter()
-                .filter(|shard| shard.parents().any(|parent| parent == id))
-            {
+            for child in shards.iter().filter(|shard| shard.parents().any(|parent| parent == id)) {
                 match leases.get(child.id.as_str()) {
                     Some(Checkpoint::Latest | Checkpoint::AtTimestamp) => {}
                     Some(_) => return true,

@@ -74,10 +74,7 @@ fn one_lease_is_stolen_from_a_worker_that_has_two_more_and_none_from_one_that_ha
 
 #[test]
 fn no_more_leases_are_stolen_after_one_scan_than_configured() {
-    let config = Config {
-        max_steals: 2,
-        ..config(Format::Kcl)
-    };
+    let config = Config { max_steals: 2, ..config(Format::Kcl) };
     let (mut cx, mut room) = (running(config), ByCount::default());
     let mut leases = table(&cx);
     busy(&cx, &mut leases, 9);

@@ -38,12 +38,7 @@ fn a_silent_member_is_left_time_to_give_up_what_is_not_its_turn_any_more() {
         shows(&cx, &mut leases, owned(&format!("of-{name}"), name, 1));
     }
     // Ours are the second and the fourth.
-    turns(
-        &cx,
-        &mut leases,
-        &["first"],
-        &["a", "of-first", "of-foo", "of-gone"],
-    );
+    turns(&cx, &mut leases, &["first"], &["a", "of-first", "of-foo", "of-gone"]);
     assert_eq!(members.turns_since(), Mono(0), "they changed long ago");
     assert_eq!(take_turns(&mut cx, &leases, &members), ["of-first", "of-gone"]);
 }
@@ -60,11 +55,7 @@ fn what_is_not_shared_out_goes_round_among_the_members() {
     for key in ["x", "y", "z"] {
         shows(&cx, &mut leases, row(key));
     }
-    assert_eq!(
-        take_turns(&mut cx, &leases, &members),
-        ["x", "y", "z"],
-        "no member took them for long"
-    );
+    assert_eq!(take_turns(&mut cx, &leases, &members), ["x", "y", "z"], "no member took them for long");
 }
 
 #[test]

@@ -42,10 +42,7 @@ fn a_claim_that_did_not_last_is_repeated_ever_more_seldom() {
         assert!(claims.may_claim(&cx, leases.get(ix).unwrap()));
         claims.claim(&mut cx, &leases, ix);
         cx.later(Span(interval.times(scans).0 - 1));
-        assert!(
-            !claims.may_claim(&cx, leases.get(ix).unwrap()),
-            "after {scans} scans"
-        );
+        assert!(!claims.may_claim(&cx, leases.get(ix).unwrap()), "after {scans} scans");
         cx.later(Span(1));
         cx.did();
     }
@@ -70,10 +67,7 @@ fn a_claim_is_forgotten_when_the_lease_has_another_owner() {
 fn leases_that_are_promised_or_asked_for_are_counted_once() {
     let mut cx = context();
     let mut leases = table(&cx);
-    let promised = LeaseRow {
-        handing_over: Some("other".into()),
-        ..owned("promised", "me", 1)
-    };
+    let promised = LeaseRow { handing_over: Some("other".into()), ..owned("promised", "me", 1) };
     shows(&cx, &mut leases, promised);
     shows(&cx, &mut leases, owned("asked", "other", 1));
     hold(&mut cx, &mut leases, row("held"));

@@ -25,10 +25,7 @@ fn scanned(cx: &mut Context, leases: &mut LeaseTable, scan: &mut Scan, led: bool
         one_table: true,
         metrics: Vec::new(),
     };
-    let fleet = [
-        FleetRow::Version(FleetVersion::Version3x.into()),
-        FleetRow::Worker(java),
-    ];
+    let fleet = [FleetRow::Version(FleetVersion::Version3x.into()), FleetRow::Worker(java)];
     let fleet = fleet.map(|says| RowRead::Foreign {
         key: "fleet".into(),
         kind: String::new(),
@@ -75,23 +72,15 @@ fn keys(keys: &[&str], next: Option<&str>) -> Outcome {
 /// Asks what is due, and answers it. Returns what was asked, and whether a lease is to be taken.
 #[track_caller]
 fn turn(
-    cx: &mut Context,
-    leases: &mut LeaseTable,
-    discovery: &mut Discovery,
-    outcome: Outcome,
+    cx: &mut Context, leases: &mut LeaseTable, discovery: &mut Discovery, outcome: Outcome,
 ) -> (TableOp, bool) {
     let (op, effect) = step(cx, leases, discovery).command();
-    let Effect::Table(asked) = effect else {
-        panic!("expected an operation on the table, found {effect:?}")
-    };
+    let Effect::Table(asked) = effect else { panic!("expected an operation on the table, found {effect:?}") };
     (asked, discovery.on_outcome(cx, leases, op, outcome))
 }
 
 fn page_after(after: Option<&str>) -> TableOp {
-    TableOp::Owned {
-        owner: "me".into(),
-        after: after.map(Into::into),
-    }
+    TableOp::Owned { owner: "me".into(), after: after.map(Into::into) }
 }
 
 fn read(key: &str) -> TableOp {
@@ -100,11 +89,9 @@ fn read(key: &str) -> TableOp {
 
 #[test]
 fn a_worker_looks_only_where_a_leader_assigns_and_it_is_to_look() {
-    for (interval, led, looks) in [
-        (INTERVAL, true, true),
-        (INTERVAL, false, false),
-        (Span::ZERO, true, false),
-    ] {
+    for (interval, led, looks) in
+        [(INTERVAL, true, true), (INTERVAL, false, false), (Span::ZERO, true, false)]
+    {
         let (mut cx, leases, mut discovery) = member(interval, led);
         cx.later(seconds(100));
         let asked = !step(&mut cx, &leases, &mut discovery).is_nothing();
@@ -134,13 +121,7 @@ fn a_row_that_is_ours_is_to_be_taken_and_one_that_is_not_is_left() {
     for (row, ours) in [
         (Some(owned("a", "me", 3)), true),
         (Some(owned("a", "java", 4)), false),
-        (
-            Some(LeaseRow {
-                handing_over: Some("java".into()),
-                ..owned("a", "me", 3)
-            }),
-            false,
-        ),
+        (Some(LeaseRow { handing_over: Some("java".into()), ..owned("a", "me", 3) }), false),
         (Some(ended("a", &[])), false),
         (None, false),
     ] {
@@ -151,10 +132,7 @@ fn a_row_that_is_ours_is_to_be_taken_and_one_that_is_not_is_left() {
         let answer = turn(&mut cx, &mut leases, &mut discovery, shown(row.clone()));
         assert_eq!(answer, (read("a"), ours), "{text}");
         assert_eq!(leases.row("a"), row.as_ref());
-        assert!(
-            step(&mut cx, &leases, &mut discovery).is_nothing(),
-            "the look is over"
-        );
+        assert!(step(&mut cx, &leases, &mut discovery).is_nothing(), "the look is over");
     }
 }
 
@@ -167,12 +145,7 @@ fn what_we_have_is_not_read_and_what_is_known_to_be_ours_is_taken_without() {
     assert_eq!(held, (page_after(None), false));
     shows(&cx, &mut leases, owned("given", "me", 1));
     cx.later(INTERVAL);
-    let given = turn(
-        &mut cx,
-        &mut leases,
-        &mut discovery,
-        keys(&["given", "held"], None),
-    );
+    let given = turn(&mut cx, &mut leases, &mut discovery, keys(&["given", "held"], None));
     assert_eq!(given, (page_after(None), true));
     assert!(step(&mut cx, &leases, &mut discovery).is_nothing());
 }
@@ -202,13 +175,7 @@ fn rows_are_read_one_by_one_and_pages_follow_one_another() {
     ] {
         asked.push(turn(&mut cx, &mut leases, &mut discovery, outcome).0);
     }
-    let expected = [
-        page_after(None),
-        read("a"),
-        read("b"),
-        page_after(Some("b")),
-        read("c"),
-    ];
+    let expected = [page_after(None), read("a"), read("b"), page_after(Some("b")), read("c")];
     assert_eq!(asked, expected);
     assert!(step(&mut cx, &leases, &mut discovery).is_nothing());
 }
@@ -259,19 +226,11 @@ fn a_request_that_fails_is_made_again_after_a_pause() {
         assert!(again_at > cx.now() && again_at <= cx.now() + cx.config().retry_max());
         assert!(step(&mut cx, &leases, &mut discovery).is_nothing());
         cx.later(again_at.since(cx.now()));
-        assert_eq!(
-            turn(&mut cx, &mut leases, &mut discovery, keys(&["a"], None)),
-            first
-        );
+        assert_eq!(turn(&mut cx, &mut leases, &mut discovery, keys(&["a"], None)), first);
         turn(&mut cx, &mut leases, &mut discovery, failure);
         cx.later(seconds(5));
         cx.did();
-        let again = turn(
-            &mut cx,
-            &mut leases,
-            &mut discovery,
-            shown(Some(owned("a", "me", 1))),
-        );
+        let again = turn(&mut cx, &mut leases, &mut discovery, shown(Some(owned("a", "me", 1))));
         assert_eq!(again, (read("a"), true));
     }
 }

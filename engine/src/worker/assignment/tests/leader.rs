@@ -24,10 +24,7 @@ fn to_share(tasks: impl IntoIterator<Item = Task>) -> Option<Vec<ShardId>> {
 #[test]
 fn the_first_member_leads_where_no_other_does_and_lists_the_shards() {
     let (mut cx, mut leases, mut members) = ranked();
-    let shown = Shown {
-        members: vec![member(&cx, "me"), member(&cx, "second")],
-        shards: vec!["a"],
-    };
+    let shown = Shown { members: vec![member(&cx, "me"), member(&cx, "second")], shards: vec!["a"] };
     assert!(leads(&shown.round(&mut cx, &mut leases, &mut members)));
     assert!(members.leads);
     members.wants_listing = true;
@@ -40,16 +37,10 @@ fn the_first_member_leads_where_no_other_does_and_lists_the_shards() {
 #[test]
 fn a_member_that_is_not_the_first_does_not_lead_and_steps_down_if_it_did() {
     let (mut cx, mut leases, mut members) = ranked();
-    let alone = Shown {
-        members: vec![member(&cx, "me")],
-        shards: vec!["a"],
-    };
+    let alone = Shown { members: vec![member(&cx, "me")], shards: vec!["a"] };
     assert!(leads(&alone.round(&mut cx, &mut leases, &mut members)));
     cx.later(cx.config().members.check_interval);
-    let joined = Shown {
-        members: vec![member(&cx, "first"), member(&cx, "me")],
-        shards: vec!["a"],
-    };
+    let joined = Shown { members: vec![member(&cx, "first"), member(&cx, "me")], shards: vec!["a"] };
     let all = joined.round(&mut cx, &mut leases, &mut members);
     let down = |op: &MembersOp| matches!(op, MembersOp::Write(MembersChange::StepDown(_)));
     assert!(!leads(&all) && all.iter().any(down), "{all:?}");
@@ -59,10 +50,7 @@ fn a_member_that_is_not_the_first_does_not_lead_and_steps_down_if_it_did() {
 #[test]
 fn the_leader_shares_out_what_is_listed_and_not_read_to_its_end() {
     let (mut cx, mut leases, mut members) = ranked();
-    let shown = Shown {
-        members: vec![member(&cx, "me")],
-        shards: vec!["a"],
-    };
+    let shown = Shown { members: vec![member(&cx, "me")], shards: vec!["a"] };
     shown.round(&mut cx, &mut leases, &mut members);
     shows(&cx, &mut leases, ended("a", &["b"]));
     members.compare_shared(&cx, &leases, &[shard("a", &[]), shard("b", &["a"])]);
@@ -72,10 +60,7 @@ fn the_leader_shares_out_what_is_listed_and_not_read_to_its_end() {
 #[test]
 fn a_shard_stays_shared_out_until_two_lists_have_lacked_it() {
     let (mut cx, mut leases, mut members) = ranked();
-    let shown = Shown {
-        members: vec![member(&cx, "me")],
-        shards: vec!["a", "b"],
-    };
+    let shown = Shown { members: vec![member(&cx, "me")], shards: vec!["a", "b"] };
     shown.round(&mut cx, &mut leases, &mut members);
     members.compare_shared(&cx, &leases, &[shard("b", &[])]);
     assert_eq!(to_share(members.tasks.clone()), None);

@@ -24,11 +24,7 @@ fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, version: Option<&str>) {
 
 /// Asks for what is due, and answers it.
 fn turn(
-    cx: &Context,
-    lock: &mut LeaderLock,
-    fleet: &Fleet,
-    scan: u64,
-    outcome: Outcome,
+    cx: &Context, lock: &mut LeaderLock, fleet: &Fleet, scan: u64, outcome: Outcome,
 ) -> Option<FleetWrite> {
     let write = lock.due(cx, fleet, scan)?;
     lock.on_outcome(cx.now(), &write, cx.now(), &outcome);
@@ -57,10 +53,7 @@ fn perhaps_leading() -> (Context, LeaderLock, Fleet, String) {
 fn leading() -> (Context, LeaderLock, Fleet) {
     let (cx, mut lock, fleet) = free();
     let write = turn(&cx, &mut lock, &fleet, 2, done());
-    assert!(
-        matches!(write, Some(FleetWrite::Lead { seen: None, .. })),
-        "{write:?}"
-    );
+    assert!(matches!(write, Some(FleetWrite::Lead { seen: None, .. })), "{write:?}");
     assert!(lock.leads(cx.now()));
     (cx, lock, fleet)
 }
@@ -80,21 +73,13 @@ fn a_lock_that_stands_still_is_taken_when_it_has_run_out_and_once_a_scan() {
     shows(&cx, &mut fleet, 1, Some("v1"));
     cx.later(LEADER_LEASE);
     shows(&cx, &mut fleet, 2, Some("v1"));
-    assert_eq!(
-        turn(&cx, &mut lock, &fleet, 2, done()),
-        None,
-        "it may still be believed in"
-    );
+    assert_eq!(turn(&cx, &mut lock, &fleet, 2, done()), None, "it may still be believed in");
     cx.later(Span(1));
     shows(&cx, &mut fleet, 3, Some("v1"));
     let write = turn(&cx, &mut lock, &fleet, 3, refused(Why::ConditionFailed));
     assert!(matches!(write, Some(FleetWrite::Lead { seen: Some(seen), .. }) if seen == "v1"));
     assert!(!lock.leads(cx.now()));
-    assert_eq!(
-        turn(&cx, &mut lock, &fleet, 3, done()),
-        None,
-        "nothing new was seen"
-    );
+    assert_eq!(turn(&cx, &mut lock, &fleet, 3, done()), None, "nothing new was seen");
     shows(&cx, &mut fleet, 4, Some("v2"));
     assert_eq!(turn(&cx, &mut lock, &fleet, 4, done()), None, "it was renewed");
 }
@@ -103,20 +88,14 @@ fn a_lock_that_stands_still_is_taken_when_it_has_run_out_and_once_a_scan() {
 fn a_renewal_of_unknown_outcome_does_not_cost_the_lead() {
     let (mut cx, mut lock, fleet) = leading();
     cx.later(LEADER_BEAT);
-    let Some(FleetWrite::Beat {
-        version: second,
-        seen: first,
-        ..
-    }) = turn(&cx, &mut lock, &fleet, 3, unknown())
+    let Some(FleetWrite::Beat { version: second, seen: first, .. }) =
+        turn(&cx, &mut lock, &fleet, 3, unknown())
     else {
         panic!("a renewal is due")
     };
     assert_eq!(first.len(), 1);
     cx.later(seconds(5));
-    let Some(FleetWrite::Beat {
-        version: third, seen, ..
-    }) = turn(&cx, &mut lock, &fleet, 3, done())
-    else {
+    let Some(FleetWrite::Beat { version: third, seen, .. }) = turn(&cx, &mut lock, &fleet, 3, done()) else {
         panic!("it is tried again")
     };
     assert_eq!(seen, [first[0].clone(), second], "either may be in the row");
@@ -149,10 +128,7 @@ fn a_take_of_unknown_outcome_is_recognised_by_its_version() {
     shows(&cx, &mut fleet, 3, Some(&version));
     assert_eq!(turn(&cx, &mut lock, &fleet, 3, done()), None, "no renewal is due");
     assert!(lock.leads(cx.now()));
-    assert!(
-        !lock.leads(sent + LEADER_LEASE),
-        "it counts from when the take was sent"
-    );
+    assert!(!lock.leads(sent + LEADER_LEASE), "it counts from when the take was sent");
 }
 
 /// A leader that has stood still for longer than its lock lasts.
@@ -177,10 +153,7 @@ fn a_leader_that_stood_still_leads_no_more_if_another_has_taken_its_lock() {
     shows(&cx, &mut fleet, 3, Some("another"));
     let refused = || refused(Why::ConditionFailed);
     assert!(turn(&cx, &mut lock, &fleet, 3, refused()).is_some());
-    assert!(
-        !lock.leads(cx.now()) && lock.may_be_ours(),
-        "the renewal may have been executed twice"
-    );
+    assert!(!lock.leads(cx.now()) && lock.may_be_ours(), "the renewal may have been executed twice");
     assert!(turn(&cx, &mut lock, &fleet, 3, refused()).is_some());
     assert!(!lock.may_be_ours());
     assert_eq!(turn(&cx, &mut lock, &fleet, 3, done()), None);

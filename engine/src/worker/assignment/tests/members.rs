@@ -9,20 +9,14 @@ use crate::worker::testing::{done, hold, owned, throttled};
 #[test]
 fn a_round_looks_for_the_tables_registers_and_reads_who_lives_and_what_is_shared_out() {
     let (mut cx, mut leases, mut members) = ranked();
-    let shown = Shown {
-        members: vec![member(&cx, "first"), member(&cx, "me")],
-        shards: vec!["a", "b"],
-    };
+    let shown = Shown { members: vec![member(&cx, "first"), member(&cx, "me")], shards: vec!["a", "b"] };
     let all = shown.round(&mut cx, &mut leases, &mut members);
     assert_eq!(all[..2], looks());
     assert!(matches!(all[2], MembersOp::Write(MembersChange::Register(_))));
     assert_eq!(all[3..], [MembersOp::List { after: None }, MembersOp::ReadShards]);
     let turns = leases.turns().expect("they are known now");
     assert_eq!((turns.rank(), turns.count()), (1, 2));
-    assert_eq!(
-        members.wake_at(&cx),
-        cx.now() + cx.config().members.check_interval
-    );
+    assert_eq!(members.wake_at(&cx), cx.now() + cx.config().members.check_interval);
 
     cx.later(cx.config().members.check_interval);
     let again = shown.round(&mut cx, &mut leases, &mut members);
@@ -32,10 +26,7 @@ fn a_round_looks_for_the_tables_registers_and_reads_who_lives_and_what_is_shared
 #[test]
 fn a_list_without_ourselves_changes_nothing_and_we_register_again() {
     let (mut cx, mut leases, mut members) = ranked();
-    let without = Shown {
-        members: vec![member(&cx, "first")],
-        shards: vec!["a"],
-    };
+    let without = Shown { members: vec![member(&cx, "first")], shards: vec!["a"] };
     members.step(&mut cx, false);
     for _ in 0..4 {
         let (op, effect) = asked(&cx.did());
@@ -43,10 +34,7 @@ fn a_list_without_ourselves_changes_nothing_and_we_register_again() {
         members.on_outcome(&mut cx, &mut leases, op, now, without.answer(&effect));
         members.step(&mut cx, false);
     }
-    assert!(
-        cx.did().is_nothing() && leases.turns().is_none(),
-        "a pause comes first"
-    );
+    assert!(cx.did().is_nothing() && leases.turns().is_none(), "a pause comes first");
     cx.later(members.wake_at(&cx).since(cx.now()));
     members.step(&mut cx, false);
     let (_, register) = asked(&cx.did());
@@ -59,10 +47,7 @@ fn other_turns_wake_what_is_held_and_ask_for_a_scan() {
     let held = hold(&mut cx, &mut leases, owned("a", "gone", 1));
     cx.did();
     while leases.pop_due(Mono::NEVER).is_some() {}
-    let shown = Shown {
-        members: vec![member(&cx, "first"), member(&cx, "me")],
-        shards: vec!["a", "b"],
-    };
+    let shown = Shown { members: vec![member(&cx, "first"), member(&cx, "me")], shards: vec!["a", "b"] };
     members.step(&mut cx, false);
     let mut requests = Vec::new();
     for _ in 0..5 {
@@ -90,10 +75,7 @@ fn what_failed_is_tried_again_after_all_others_and_a_pause() {
     members.step(&mut cx, false);
     assert!(cx.did().is_nothing());
     cx.later(cx.config().retry_min);
-    let shown = Shown {
-        members: vec![member(&cx, "me")],
-        shards: vec!["a"],
-    };
+    let shown = Shown { members: vec![member(&cx, "me")], shards: vec!["a"] };
     let all = shown.round(&mut cx, &mut leases, &mut members);
     let again = all.iter().position(|op| *op == first);
     assert_eq!((all.len() > 4, again), (true, Some(4)), "{all:?}");
@@ -104,10 +86,7 @@ fn a_worker_that_leaves_removes_its_row_and_asks_nothing_more() {
     let (mut cx, mut leases, mut members) = ranked();
     members.leave();
     assert!(members.is_idle(), "no row names it");
-    let shown = Shown {
-        members: vec![member(&cx, "first"), member(&cx, "me")],
-        shards: vec!["a"],
-    };
+    let shown = Shown { members: vec![member(&cx, "first"), member(&cx, "me")], shards: vec!["a"] };
     shown.round(&mut cx, &mut leases, &mut members);
     members.leave();
     members.step(&mut cx, false);

@@ -146,10 +146,7 @@ impl Scene {
 }
 
 fn state(version: FleetVersion, written: i64) -> FleetState {
-    FleetState {
-        written: Some(("zoe".to_owned(), written)),
-        ..version.into()
-    }
+    FleetState { written: Some(("zoe".to_owned(), written)), ..version.into() }
 }
 
 fn index(there: bool) -> Outcome {
@@ -161,10 +158,7 @@ fn stays() -> Span {
 }
 
 fn ready() -> MigrationNews {
-    MigrationNews::Ready {
-        owners: 2,
-        stays: stays(),
-    }
+    MigrationNews::Ready { owners: 2, stays: stays() }
 }
 
 #[test]
@@ -174,10 +168,7 @@ fn the_end_is_due_when_all_was_ready_at_every_look_for_long_enough() {
     assert_eq!(scene.migration.due(&scene.cx), None);
     let waited = scene.until_due();
     // It was ready for a look longer.
-    assert!(
-        waited < stays() && stays() <= waited + SCAN.times(LOOK),
-        "{waited}"
-    );
+    assert!(waited < stays() && stays() <= waited + SCAN.times(LOOK), "{waited}");
     let write = scene.writes(&done());
     let seen = Box::new(scene.state.clone());
     let (worker, at) = ("me".into(), scene.cx.wall().0);
@@ -214,10 +205,7 @@ fn a_silent_owner_whose_lease_stands_still_holds_nothing_up_after_a_minute() {
     assert_eq!(told.len(), 1, "it may live");
     let op = scene.asked();
     let (owners, stays) = (1, stays());
-    assert_eq!(
-        scene.answers(op, &index(true)),
-        [MigrationNews::Ready { owners, stays }]
-    );
+    assert_eq!(scene.answers(op, &index(true)), [MigrationNews::Ready { owners, stays }]);
 }
 
 #[test]

@@ -55,10 +55,9 @@ impl Shown {
     fn answer(&self, asked: &MembersOp) -> Outcome {
         match asked {
             MembersOp::Describe(_) => Outcome::Applied(Reply::Table(crate::input::TableState::Usable)),
-            MembersOp::List { .. } => Outcome::Applied(Reply::Members(MembersPage {
-                members: self.members.clone(),
-                next: None,
-            })),
+            MembersOp::List { .. } => {
+                Outcome::Applied(Reply::Members(MembersPage { members: self.members.clone(), next: None }))
+            }
             MembersOp::ReadShards => Outcome::Applied(Reply::Shared(Some(Shared {
                 shards: self.shards.iter().map(|id| (*id).into()).collect(),
                 at: 1,
@@ -87,10 +86,7 @@ impl Shown {
 }
 
 fn member(cx: &Context, id: &str) -> Member {
-    Member {
-        id: id.into(),
-        at: cx.wall().0 as u64 * 1_000_000 + 1,
-    }
+    Member { id: id.into(), at: cx.wall().0 as u64 * 1_000_000 + 1 }
 }
 
 /// A running worker that is a member.

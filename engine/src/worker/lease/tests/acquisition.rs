@@ -24,12 +24,7 @@ fn taking(row: LeaseRow, why: TakeReason) -> (Context, LeaseTable, LeaseIx) {
 }
 
 fn stolen() -> TakeReason {
-    TakeReason::Stolen {
-        owner: "other".into(),
-        theirs: 4,
-        ours: 0,
-        target: 2,
-    }
+    TakeReason::Stolen { owner: "other".into(), theirs: 4, ours: 0, target: 2 }
 }
 
 fn answer(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, outcome: Outcome) -> Did {
@@ -89,13 +84,7 @@ fn an_attempt_that_was_not_applied_is_repeated_with_the_same_guard() {
 
 #[test]
 fn a_row_that_has_moved_on_ends_the_attempt() {
-    for outcome in [
-        refused_by(owned("a", "third", 8)),
-        refused_by(LeaseRow {
-            counter: 8,
-            ..row("a")
-        }),
-    ] {
+    for outcome in [refused_by(owned("a", "third", 8)), refused_by(LeaseRow { counter: 8, ..row("a") })] {
         let (mut cx, mut leases, ix) = taking(row("a"), TakeReason::Unowned);
         let did = answer(&mut cx, &mut leases, ix, outcome);
         assert_eq!(did.told(), ["missed-take"]);
@@ -123,12 +112,7 @@ fn a_stolen_lease_is_opened_once_its_former_owner_cannot_believe_in_it() {
     cx.later(cx.config().lease_duration);
     lease::step(&mut cx, &mut leases, ix);
     let did = cx.did();
-    assert!(
-        !did.effects()
-            .iter()
-            .any(|effect| matches!(effect, Effect::Consumer(_))),
-        "no belief is left"
-    );
+    assert!(!did.effects().iter().any(|effect| matches!(effect, Effect::Consumer(_))), "no belief is left");
 }
 
 #[test]
@@ -188,12 +172,6 @@ fn a_take_that_is_refused_without_a_reason_is_repeated_ever_more_seldom() {
     // A row that changes is another matter.
     lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
     answer(&mut cx, &mut leases, ix, refused_by(row("a")));
-    leases.observe_now(
-        &cx,
-        LeaseRow {
-            counter: 3,
-            ..row("a")
-        },
-    );
+    leases.observe_now(&cx, LeaseRow { counter: 3, ..row("a") });
     assert_eq!(available(&cx, &leases), 1);
 }

@@ -13,24 +13,13 @@ use crate::worker::testing::{context, done, owned, refused, refused_by, row, sec
 
 /// A lane whose last write left counter 5, and whose writes since are to leave 6.
 fn lane(cx: &Context) -> Lane {
-    Lane::new(
-        cx,
-        5,
-        Checkpoint::TrimHorizon,
-        Began::default(),
-        cx.now(),
-        Span::ZERO,
-    )
+    Lane::new(cx, 5, Checkpoint::TrimHorizon, Began::default(), cx.now(), Span::ZERO)
 }
 
 /// The answer to an operation that was emitted just now.
 fn answer(cx: &mut Context, lane: &mut Lane, kind: WriteKind, outcome: Outcome) -> Answer {
     let (key, emitted) = ("a".into(), cx.now());
-    let from = From {
-        key: &key,
-        kind,
-        emitted,
-    };
+    let from = From { key: &key, kind, emitted };
     lane.on_answer(cx, &from, OpId { life: 1, n: 1 }, outcome)
 }
 
@@ -39,17 +28,11 @@ fn a_write_of_unknown_outcome_that_was_applied_counts_from_when_it_was_emitted()
     let mut cx = context();
     let (mut lane, began) = (lane(&cx), cx.now());
     cx.later(seconds(3));
-    assert_eq!(
-        answer(&mut cx, &mut lane, WriteKind::Renew, unknown()),
-        Answer::Nothing
-    );
+    assert_eq!(answer(&mut cx, &mut lane, WriteKind::Renew, unknown()), Answer::Nothing);
     assert_eq!(lane.valid_until, began + cx.hold(), "nothing is assumed");
     cx.later(seconds(2));
     let own = refused_by(owned("a", "me", 6));
-    assert_eq!(
-        answer(&mut cx, &mut lane, WriteKind::Renew, own),
-        Answer::StillOurs
-    );
+    assert_eq!(answer(&mut cx, &mut lane, WriteKind::Renew, own), Answer::StillOurs);
     assert_eq!(lane.valid_until, began + seconds(3) + cx.hold());
     assert_eq!((lane.counter, lane.unresolved), (6, None));
     assert_eq!(cx.did().told(), ["trouble", "adopted"]);
@@ -62,10 +45,7 @@ fn a_row_with_another_owner_or_counter_is_a_loss() {
         let mut lane = lane(&cx);
         let answer = answer(&mut cx, &mut lane, WriteKind::Renew, refused_by(row.clone()));
         let by = row.owner.clone();
-        let why = LossReason::Taken {
-            by,
-            row: Box::new(row.clone()),
-        };
+        let why = LossReason::Taken { by, row: Box::new(row.clone()) };
         assert_eq!(answer, Answer::Lost(why, Some(Box::new(row))));
     }
 }
@@ -74,10 +54,7 @@ fn a_row_with_another_owner_or_counter_is_a_loss() {
 fn a_removed_row_is_put_back_while_the_lease_is_believed_in_and_lost_afterwards() {
     let mut cx = context();
     let mut lane = lane(&cx);
-    assert_eq!(
-        answer(&mut cx, &mut lane, WriteKind::Read, shown(None)),
-        Answer::Restore
-    );
+    assert_eq!(answer(&mut cx, &mut lane, WriteKind::Read, shown(None)), Answer::Restore);
     cx.later(cx.hold());
     let gone = Answer::Lost(LossReason::RowGone, None);
     assert_eq!(answer(&mut cx, &mut lane, WriteKind::Read, shown(None)), gone);
@@ -88,19 +65,9 @@ fn a_refusal_without_the_row_has_it_read_and_the_read_says_what_was_applied() {
     let mut cx = context();
     let mut lane = lane(&cx);
     let bare = refused(Why::ConditionFailed);
-    assert_eq!(
-        answer(&mut cx, &mut lane, WriteKind::End, bare),
-        Answer::LookAtRow
-    );
-    let ended = LeaseRow {
-        checkpoint: Checkpoint::ShardEnd,
-        counter: 6,
-        ..row("a")
-    };
-    assert_eq!(
-        answer(&mut cx, &mut lane, WriteKind::Read, shown(Some(ended))),
-        Answer::Ended
-    );
+    assert_eq!(answer(&mut cx, &mut lane, WriteKind::End, bare), Answer::LookAtRow);
+    let ended = LeaseRow { checkpoint: Checkpoint::ShardEnd, counter: 6, ..row("a") };
+    assert_eq!(answer(&mut cx, &mut lane, WriteKind::Read, shown(Some(ended))), Answer::Ended);
 }
 
 #[test]
@@ -108,14 +75,8 @@ fn a_release_of_unknown_outcome_is_over_when_the_row_has_no_owner() {
     let mut cx = context();
     let mut lane = lane(&cx);
     answer(&mut cx, &mut lane, WriteKind::Release, unknown());
-    let free = LeaseRow {
-        counter: 6,
-        ..row("a")
-    };
-    assert_eq!(
-        answer(&mut cx, &mut lane, WriteKind::Release, refused_by(free)),
-        Answer::GivenUp
-    );
+    let free = LeaseRow { counter: 6, ..row("a") };
+    assert_eq!(answer(&mut cx, &mut lane, WriteKind::Release, refused_by(free)), Answer::GivenUp);
 }
 
 #[test]
@@ -123,10 +84,7 @@ fn a_counter_that_a_person_removed_is_put_back_by_the_next_write() {
     let mut cx = context();
     let mut lane = lane(&cx);
     let bare = refused_by(owned("a", "me", 0));
-    assert_eq!(
-        answer(&mut cx, &mut lane, WriteKind::Renew, bare),
-        Answer::Nothing
-    );
+    assert_eq!(answer(&mut cx, &mut lane, WriteKind::Renew, bare), Answer::Nothing);
     assert_eq!((cx.did().told(), lane.counter), (vec!["mending"], 0));
 }
 
@@ -145,10 +103,7 @@ fn an_acknowledged_hand_over_gives_the_lease_up() {
     let mut cx = context();
     let mut lane = lane(&cx);
     lane.next_owner = Some("other".into());
-    assert_eq!(
-        answer(&mut cx, &mut lane, WriteKind::HandOver, done()),
-        Answer::GivenUp
-    );
+    assert_eq!(answer(&mut cx, &mut lane, WriteKind::HandOver, done()), Answer::GivenUp);
     assert_eq!(lane.counter, 6);
 }
 
@@ -176,11 +131,7 @@ fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause() {
         }
         let doubles = |pair: &[Span]| pair[0] > Span::ZERO && pair[1] > pair[0];
         assert!(pauses.windows(2).all(doubles), "{pauses:?}");
-        assert_eq!(
-            cx.did().told(),
-            ["trouble"; 3],
-            "of the second refusal and those that follow"
-        );
+        assert_eq!(cx.did().told(), ["trouble"; 3], "of the second refusal and those that follow");
         answer(&mut cx, &mut lane, WriteKind::Renew, done());
         assert_eq!((lane.refusals, lane.backoff.failures()), (0, 0));
     }
@@ -191,10 +142,7 @@ fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause() {
 fn a_refusal_that_the_row_explains_costs_no_pause() {
     let mut cx = context();
     let mut lane = lane(&cx);
-    let promised = LeaseRow {
-        handing_over: Some("me".into()),
-        ..owned("a", "other", 5)
-    };
+    let promised = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 5) };
     let said = answer(&mut cx, &mut lane, WriteKind::Renew, refused_by(promised));
     assert_eq!((said, lane.next_owner), (Answer::Nothing, Some("other".into())));
     assert!(lane.backoff.until() <= cx.now());

@@ -60,24 +60,14 @@ fn a_batch_that_takes_too_long_is_told_so_once_and_comes_again_when_it_has_faile
     owner.pass(60);
     assert_eq!(owner.told_late(), [], "it may block its thread");
     assert!(owner.held().believes(owner.cx.now()), "the lease is kept");
-    assert!(matches!(
-        owner.app(),
-        Some(ConsumerOp::Deliver { attempt: 1, .. })
-    ));
+    assert!(matches!(owner.app(), Some(ConsumerOp::Deliver { attempt: 1, .. })));
     owner.forget();
     owner.answer_app(refused(Why::HandlerFailed));
     assert_eq!(owner.told(), ["handler-failed"]);
     owner.pass(2);
-    assert!(matches!(
-        owner.app(),
-        Some(ConsumerOp::Deliver { attempt: 2, .. })
-    ));
+    assert!(matches!(owner.app(), Some(ConsumerOp::Deliver { attempt: 2, .. })));
     owner.pass(19);
-    assert_eq!(
-        owner.told_late(),
-        [LIMIT],
-        "the second attempt has a limit of its own"
-    );
+    assert_eq!(owner.told_late(), [LIMIT], "the second attempt has a limit of its own");
 }
 
 #[test]

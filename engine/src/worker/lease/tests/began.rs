@@ -15,12 +15,7 @@ use crate::worker::testing::{
 };
 
 fn latest(began: Option<Wall>, counter: u64) -> LeaseRow {
-    LeaseRow {
-        checkpoint: Checkpoint::Latest,
-        began,
-        counter,
-        ..row("a")
-    }
+    LeaseRow { checkpoint: Checkpoint::Latest, began, counter, ..row("a") }
 }
 
 /// The place at which an owner that takes this row begins, and what it tells the application.
@@ -48,39 +43,20 @@ fn the_first_owner_begins_when_it_took_the_lease_and_a_later_one_where_the_row_s
     let first = begins(Owner::of(latest(None, 0)));
     assert_eq!(first, (Some(now), IteratorFrom::AtTimestamp(now)));
     let of_a_new_row = begins(Owner::of(latest(Some(Wall(5_000)), 0)));
-    assert_eq!(
-        of_a_new_row.1,
-        IteratorFrom::AtTimestamp(Wall(6_000)),
-        "nobody had it"
-    );
+    assert_eq!(of_a_new_row.1, IteratorFrom::AtTimestamp(Wall(6_000)), "nobody had it");
     let later = begins(Owner::of(latest(Some(margin_before), 7)));
-    assert_eq!(
-        later,
-        (Some(margin_before), IteratorFrom::AtTimestamp(margin_before))
-    );
+    assert_eq!(later, (Some(margin_before), IteratorFrom::AtTimestamp(margin_before)));
 }
 
 #[test]
 fn a_row_keeps_its_timestamp_whatever_its_owner_is_told() {
     let told = |time, began| {
         let initial_position = InitialPosition::AtTimestamp(Wall(time));
-        let config = Config {
-            initial_position,
-            ..config(Format::Kcl)
-        };
+        let config = Config { initial_position, ..config(Format::Kcl) };
         let cx = running(config);
         let leases = table(&cx);
         let checkpoint = Checkpoint::AtTimestamp;
-        begins(Owner::within(
-            cx,
-            leases,
-            LeaseRow {
-                checkpoint,
-                began,
-                ..row("a")
-            },
-        ))
-        .1
+        begins(Owner::within(cx, leases, LeaseRow { checkpoint, began, ..row("a") })).1
     };
     assert_eq!(told(9, Some(Wall(3))), IteratorFrom::AtTimestamp(Wall(3)));
     assert_eq!(told(9, None), IteratorFrom::AtTimestamp(Wall(9)));
@@ -114,13 +90,7 @@ fn all_attempts_to_take_a_row_write_the_moment_of_the_first() {
         cx.did().command()
     };
     assert!(
-        matches!(
-            has_one,
-            Effect::Table(TableOp::Write(Change::Take {
-                began: Some(Wall(1)),
-                ..
-            }))
-        ),
+        matches!(has_one, Effect::Table(TableOp::Write(Change::Take { began: Some(Wall(1)), .. }))),
         "{has_one:?}"
     );
 }
@@ -144,10 +114,7 @@ fn an_earlier_moment_is_written_before_it_is_used_and_before_the_lease_is_given_
     assert_eq!(began, Some(Wall(now.0 - 3_000)));
     owner.answer_table(unknown());
     owner.later(seconds(2));
-    assert!(
-        matches!(owner.write(), Some(Change::Renew { began: Some(_), .. })),
-        "until it is known"
-    );
+    assert!(matches!(owner.write(), Some(Change::Renew { began: Some(_), .. })), "until it is known");
     owner.answer_table(done());
     owner.later(seconds(1));
     assert_eq!(asked(&owner), at(3_000));

@@ -83,10 +83,7 @@ fn an_application_that_fails_at_the_end_is_told_it_again_after_a_pause() {
     let held = owner.held();
     let wakes = held.reading_wake_at(&owner.cx, held.stage.reading().expect("it is read"));
     let pause = wakes.since(owner.cx.now());
-    assert!(
-        pause >= owner.cx.config().handler_backoff,
-        "nothing is due before: {pause:?}"
-    );
+    assert!(pause >= owner.cx.config().handler_backoff, "nothing is due before: {pause:?}");
     owner.later(pause);
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
     owner.answer_app(done());
@@ -120,11 +117,7 @@ fn a_stop_before_the_permission_leaves_the_end_to_the_next_owner() {
     let (mut owner, _) = at_the_last_batch();
     owner.answer_app(PROCESSED);
     owner.stop();
-    assert_eq!(
-        flushes(&owner),
-        Some(FlushReason::ShardEnd),
-        "its answer is waited for"
-    );
+    assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd), "its answer is waited for");
     owner.answer_app(done());
     owner.answer_table(done());
     assert_eq!(owner.held().lane.durable, Checkpoint::At(at(5)));

@@ -11,9 +11,7 @@ use crate::worker::lease::{self, Said};
 use crate::worker::testing::{at, config, done, refused, row, running, seconds, table, throttled};
 
 fn policy(attempts: u32, action: FailureAction) -> Config {
-    config(Format::Kcl)
-        .with_failure_attempts(attempts)
-        .with_failure_action(action)
+    config(Format::Kcl).with_failure_attempts(attempts).with_failure_action(action)
 }
 
 /// The handler processes records 1 to 5.
@@ -139,10 +137,7 @@ fn a_record_that_cannot_be_processed_is_set_aside_and_told_and_the_rest_is_hande
     assert_eq!(set_aside(&owner), Some((at(2), 2)));
     assert_eq!(owner.held().lane.processed, Some(at(1)));
     owner.answer_app(through(2));
-    let Some(Notice::SetAside {
-        position, attempts, ..
-    }) = owner.notices.first()
-    else {
+    let Some(Notice::SetAside { position, attempts, .. }) = owner.notices.first() else {
         panic!("expected that it is told, found {:?}", owner.notices)
     };
     assert_eq!((*position, *attempts), (at(2), 2));
@@ -180,9 +175,7 @@ fn a_record_that_cannot_be_set_aside_is_not_skipped() {
 fn a_stopped_shard_is_handed_nothing_until_it_is_resumed_and_keeps_its_lease() {
     let mut owner = poisoned(FailureAction::Stop);
     let stopped = owner.notices.iter().find_map(|notice| match notice {
-        Notice::ShardStopped {
-            position, attempts, ..
-        } => Some((*position, *attempts)),
+        Notice::ShardStopped { position, attempts, .. } => Some((*position, *attempts)),
         _ => None,
     });
     assert_eq!(stopped, Some((at(2), 2)));

@@ -80,10 +80,7 @@ fn a_stop_waits_for_the_handler_saves_what_it_did_closes_and_releases() {
 fn a_stop_that_runs_out_of_time_aborts_the_handler_and_then_waits_for_no_close() {
     let mut owner = Owner::processing();
     owner.stop();
-    let (stop, timeout) = (
-        owner.cx.config().shutdown_timeout,
-        owner.cx.config().table_timeout,
-    );
+    let (stop, timeout) = (owner.cx.config().shutdown_timeout, owner.cx.config().table_timeout);
     owner.later(Span(stop.0 - 2 * timeout.0));
     assert!(owner.is_aborted());
     owner.answer_app(unknown());
@@ -96,19 +93,12 @@ fn a_stop_that_runs_out_of_time_aborts_the_handler_and_then_waits_for_no_close()
 fn a_lease_that_another_worker_was_promised_is_handed_over() {
     let mut owner = Owner::reading(row("a"));
     owner.later(owner.cx.config().renew_interval);
-    let promised = LeaseRow {
-        handing_over: Some("me".into()),
-        ..owned("a", "other", 1)
-    };
+    let promised = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
     owner.answer_table(refused_by(promised));
     assert_eq!(closes_for(owner.app()), Some(EndReason::HandedOver));
     owner.answer_table(done());
     owner.answer_app(done());
-    assert!(
-        matches!(owner.write(), Some(Change::HandOver { .. })),
-        "{:?}",
-        owner.write()
-    );
+    assert!(matches!(owner.write(), Some(Change::HandOver { .. })), "{:?}", owner.write());
     owner.answer_table(done());
     assert_eq!(owner.row().owner, Some("other".into()));
 }
@@ -141,13 +131,7 @@ fn what_the_application_reports_is_believed_as_far_as_it_was_handed_over() {
     let mut owner = Owner::processing();
     let (ix, token) = (owner.ix, owner.token());
     let report = |owner: &mut Owner, token, through| {
-        lease::on_said(
-            &mut owner.cx,
-            &mut owner.leases,
-            ix,
-            token,
-            Said::ProcessedThrough(at(through)),
-        );
+        lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, Said::ProcessedThrough(at(through)));
         owner.listen();
         owner.held().lane.processed
     };

@@ -99,13 +99,7 @@ fn an_acknowledgement_that_overtakes_the_answer_of_its_hand_over_counts() {
 fn what_is_said_under_another_token_or_of_an_unknown_batch_is_of_no_use() {
     let (mut owner, [first, ..]) = keeping();
     let (ix, stale) = (owner.ix, crate::ids::FencingToken(owner.token().0 + 1));
-    lease::on_said(
-        &mut owner.cx,
-        &mut owner.leases,
-        ix,
-        stale,
-        Said::Acknowledged(first),
-    );
+    lease::on_said(&mut owner.cx, &mut owner.leases, ix, stale, Said::Acknowledged(first));
     say(&mut owner, Said::Acknowledged(OpId { life: 9, n: 9 }));
     assert_eq!(owner.held().lane.processed, None);
 }
@@ -206,10 +200,7 @@ fn a_stop_waits_for_acknowledgements_and_makes_them_durable_before_the_shard_is_
     assert_eq!(owner.app(), None, "not before the checkpoint is durable");
     // The first acknowledgement was written at once, the others after it.
     owner.answer_table(done());
-    assert_eq!(
-        (owner.held().lane.durable, owner.app()),
-        (Checkpoint::At(at(5)), None)
-    );
+    assert_eq!((owner.held().lane.durable, owner.app()), (Checkpoint::At(at(5)), None));
     owner.answer_table(done());
     assert_eq!(owner.held().lane.durable, Checkpoint::At(at(9)));
     assert_eq!(closes_for(owner.app()), Some(EndReason::Shutdown));

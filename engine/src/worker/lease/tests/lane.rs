@@ -22,14 +22,7 @@ use proptest::prelude::*;
 const KEY: &str = "shardId-000000000000";
 
 fn lane(cx: &Context) -> Lane {
-    Lane::new(
-        cx,
-        5,
-        Checkpoint::TrimHorizon,
-        Began::default(),
-        cx.now(),
-        Span::ZERO,
-    )
+    Lane::new(cx, 5, Checkpoint::TrimHorizon, Began::default(), cx.now(), Span::ZERO)
 }
 
 #[test]
@@ -38,27 +31,12 @@ fn a_lease_is_renewed_at_its_interval_and_given_up_at_once() {
     let (lane, now) = (lane(&cx), cx.now());
     assert_eq!(lane.next_write(Wish::Keep, now), None);
     assert_eq!(lane.write_at(Wish::Keep), now + cx.config().renew_interval);
-    assert_eq!(
-        lane.next_write(Wish::Keep, now + cx.config().renew_interval),
-        Some(WriteKind::Renew)
-    );
+    assert_eq!(lane.next_write(Wish::Keep, now + cx.config().renew_interval), Some(WriteKind::Renew));
     assert_eq!(lane.next_write(Wish::End, now), Some(WriteKind::End));
-    assert_eq!(
-        lane.next_write(Wish::GiveUp { handed: true }, now),
-        Some(WriteKind::Release)
-    );
-    let promised = Lane {
-        next_owner: Some("other".into()),
-        ..lane
-    };
-    assert_eq!(
-        promised.next_write(Wish::GiveUp { handed: true }, now),
-        Some(WriteKind::HandOver)
-    );
-    assert_eq!(
-        promised.next_write(Wish::GiveUp { handed: false }, now),
-        Some(WriteKind::Release)
-    );
+    assert_eq!(lane.next_write(Wish::GiveUp { handed: true }, now), Some(WriteKind::Release));
+    let promised = Lane { next_owner: Some("other".into()), ..lane };
+    assert_eq!(promised.next_write(Wish::GiveUp { handed: true }, now), Some(WriteKind::HandOver));
+    assert_eq!(promised.next_write(Wish::GiveUp { handed: false }, now), Some(WriteKind::Release));
 }
 
 #[test]
@@ -69,10 +47,7 @@ fn what_was_processed_is_saved_at_its_interval_or_when_it_is_asked_for() {
     let checkpoint = Some(WriteKind::Checkpoint(at(7)));
     assert_eq!(lane.next_write(Wish::Keep, now), None);
     assert_eq!(lane.next_write(Wish::Save, now), checkpoint);
-    assert_eq!(
-        lane.next_write(Wish::Keep, now + cx.config().checkpoint_interval),
-        checkpoint
-    );
+    assert_eq!(lane.next_write(Wish::Keep, now + cx.config().checkpoint_interval), checkpoint);
     lane.flush = true;
     assert_eq!(lane.next_write(Wish::Keep, now), checkpoint);
     lane.durable = Checkpoint::At(at(7));
@@ -94,10 +69,7 @@ fn an_end_says_the_last_position_where_the_table_is_to_say_so() {
             other => panic!("{other:?}"),
         }
     };
-    let said = Policies {
-        at_end: AtEnd::Position,
-        ..Policies::default()
-    };
+    let said = Policies { at_end: AtEnd::Position, ..Policies::default() };
     let before = Checkpoint::At(at(5));
     assert_eq!(last(said, before, Some(7)), Some(at(7)));
     assert_eq!(last(said, before, None), Some(at(5)));
@@ -179,24 +151,12 @@ impl Duel {
         create.carry_out(&mut item).expect("there was none");
         let (lane, proof) = (lane(&cx), (cx.now(), cx.now()));
         let late = Vec::new();
-        Self {
-            kind,
-            cx,
-            leases,
-            ix,
-            lane,
-            item,
-            late,
-            proof,
-        }
+        Self { kind, cx, leases, ix, lane, item, late, proof }
     }
 
     fn row(&self) -> LeaseRow {
         let read = self.item.as_ref().map(|item| self.kind.decode(item));
-        read.as_ref()
-            .and_then(RowRead::lease)
-            .expect("nothing removes it")
-            .clone()
+        read.as_ref().and_then(RowRead::lease).expect("nothing removes it").clone()
     }
 
     /// Whether a write that was emitted at this moment is executed.
@@ -262,11 +222,7 @@ impl Duel {
         let emitted = self.cx.now();
         self.lane.emit(&mut self.cx, &self.leases, self.ix, kind, &[]);
         for wish in [Wish::Keep, Wish::Save, Wish::End, Wish::GiveUp { handed: false }] {
-            assert_eq!(
-                self.lane.next_write(wish, Mono(u64::MAX - 1)),
-                None,
-                "one at a time"
-            );
+            assert_eq!(self.lane.next_write(wish, Mono(u64::MAX - 1)), None, "one at a time");
         }
         let (op, effect) = self.cx.did().command();
         self.cx.later(Span::from_millis(step.takes));
@@ -282,11 +238,7 @@ impl Duel {
         };
         assert_eq!(self.lane.settle(op), Some(kind));
         let key = KEY.into();
-        let from = From {
-            key: &key,
-            kind,
-            emitted,
-        };
+        let from = From { key: &key, kind, emitted };
         self.lane.on_answer(&mut self.cx, &from, op, outcome)
     }
 
@@ -318,21 +270,10 @@ impl Duel {
 
     fn check(&self) {
         let latest = self.proof.0 + self.cx.hold();
-        assert!(
-            self.lane.valid_until <= latest,
-            "{:?} is after {latest:?}",
-            self.lane.valid_until
-        );
+        assert!(self.lane.valid_until <= latest, "{:?} is after {latest:?}", self.lane.valid_until);
         let ours = self.row().actual_owner() == Some(self.cx.me());
-        assert!(
-            ours || !self.lane.believes(self.cx.now()),
-            "two believe: {:?}",
-            self.row()
-        );
-        assert!(
-            self.lane.durable <= self.row().checkpoint,
-            "what is durable is in the row"
-        );
+        assert!(ours || !self.lane.believes(self.cx.now()), "two believe: {:?}", self.row());
+        assert!(self.lane.durable <= self.row().checkpoint, "what is durable is in the row");
     }
 }
 
@@ -374,18 +315,8 @@ fn the_first_renewal_may_be_early_and_the_belief_counts_from_the_take() {
     let mut cx = context();
     let took = cx.now();
     cx.later(seconds(2));
-    let lane = Lane::new(
-        &cx,
-        5,
-        Checkpoint::TrimHorizon,
-        Began::default(),
-        took,
-        seconds(1),
-    );
-    assert_eq!(
-        lane.renew_at,
-        took + Span(cx.config().renew_interval.0 - seconds(1).0)
-    );
+    let lane = Lane::new(&cx, 5, Checkpoint::TrimHorizon, Began::default(), took, seconds(1));
+    assert_eq!(lane.renew_at, took + Span(cx.config().renew_interval.0 - seconds(1).0));
     assert!(lane.believes(took + Span(cx.hold().0 - 1)));
     assert!(!lane.believes(took + cx.hold()));
 }

@@ -88,10 +88,7 @@ fn a_shard_that_no_handler_is_at_is_closed_and_given_up_without_an_answer() {
 
 #[test]
 fn a_shard_that_waits_is_given_up() {
-    let mut owner = Owner::of(LeaseRow {
-        parents: vec!["p".into()],
-        ..row("a")
-    });
+    let mut owner = Owner::of(LeaseRow { parents: vec!["p".into()], ..row("a") });
     owner.blocked();
     assert!(matches!(owner.write(), Some(Change::Release { .. })));
 }
@@ -100,21 +97,14 @@ fn a_shard_that_waits_is_given_up() {
 fn a_shard_that_another_worker_asked_for_is_handed_over_to_it() {
     let mut owner = Owner::processing();
     owner.later(owner.cx.config().renew_interval);
-    let promised = LeaseRow {
-        handing_over: Some("me".into()),
-        ..owned("a", "other", 1)
-    };
+    let promised = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
     owner.answer_table(refused_by(promised));
     if let Some(Change::Renew { .. }) = owner.write() {
         owner.answer_table(done());
     }
     assert_eq!(owner.write(), None, "its handler is waited for");
     owner.blocked();
-    assert!(
-        matches!(owner.write(), Some(Change::HandOver { .. })),
-        "{:?}",
-        owner.write()
-    );
+    assert!(matches!(owner.write(), Some(Change::HandOver { .. })), "{:?}", owner.write());
 }
 
 #[test]
@@ -156,10 +146,7 @@ fn a_lease_that_was_lost_meanwhile_is_not_given_up() {
         owner.notices.as_slice(),
         [Notice::Lost { why: LossReason::Taken { by: found, .. }, .. }] if *found == by
     ));
-    assert!(
-        matches!(owner.app(), Some(ConsumerOp::Deliver { .. })),
-        "it has not come back"
-    );
+    assert!(matches!(owner.app(), Some(ConsumerOp::Deliver { .. })), "it has not come back");
     owner.later(seconds(60));
     assert_eq!(owner.write(), None);
 }

@@ -9,11 +9,7 @@ impl Owner {
     fn miss(&mut self, by: Span) {
         on_missed(&mut self.cx, &mut self.leases, by);
         assert_eq!(self.cx.did().notices(), [Notice::TimeMissed { by, leases: 1 }]);
-        assert_eq!(
-            self.leases.pop_due(self.cx.now()),
-            Some(self.ix),
-            "it is looked at now"
-        );
+        assert_eq!(self.leases.pop_due(self.cx.now()), Some(self.ix), "it is looked at now");
         self.step();
     }
 }
@@ -24,10 +20,7 @@ fn a_belief_ends_that_much_earlier_and_its_renewal_is_due_at_once() {
     let before = owner.held().lane.valid_until;
     owner.miss(seconds(1));
     assert_eq!(owner.held().lane.valid_until, before - seconds(1));
-    assert!(
-        !owner.is_aborted() && owner.write().is_none(),
-        "a second is not much"
-    );
+    assert!(!owner.is_aborted() && owner.write().is_none(), "a second is not much");
     owner.miss(owner.cx.config().renew_interval);
     assert!(!owner.is_aborted(), "it may be believed in still");
     assert!(matches!(owner.write(), Some(Change::Renew { .. })));
@@ -52,10 +45,7 @@ fn a_renewal_that_was_under_way_proves_nothing_about_the_time_after_it() {
     assert!(owner.write().is_some());
     owner.miss(seconds(60));
     owner.answer_table(done());
-    assert!(
-        !owner.held().believes(owner.cx.now()),
-        "its answer is older than it seems"
-    );
+    assert!(!owner.held().believes(owner.cx.now()), "its answer is older than it seems");
     assert!(owner.write().is_some(), "the next one is due");
     owner.answer_table(done());
     assert!(owner.held().believes(owner.cx.now()));
@@ -66,18 +56,8 @@ fn nor_does_one_of_unknown_outcome_that_was_applied() {
     let mut owner = Owner::processing();
     owner.later(owner.cx.config().renew_interval);
     owner.answer_table(unknown());
-    let since = owner
-        .held()
-        .lane
-        .unresolved
-        .expect("it may have been applied")
-        .since;
+    let since = owner.held().lane.unresolved.expect("it may have been applied").since;
     owner.miss(seconds(60));
-    let after = owner
-        .held()
-        .lane
-        .unresolved
-        .expect("nothing has answered that")
-        .since;
+    let after = owner.held().lane.unresolved.expect("nothing has answered that").since;
     assert_eq!(after, since - seconds(60));
 }

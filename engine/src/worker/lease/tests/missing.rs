@@ -56,11 +56,7 @@ fn a_shard_that_several_lists_lack_apart_in_time_has_ended_and_its_children_foll
     let needed = owner.cx.config().audit_confidence;
     for listing in 1..needed {
         listed(&mut owner, &halves);
-        assert_eq!(
-            (owner.told(), created(&mut owner)),
-            (vec![], 0),
-            "listing {listing}"
-        );
+        assert_eq!((owner.told(), created(&mut owner)), (vec![], 0), "listing {listing}");
         not_found_again(&mut owner);
     }
     listed(&mut owner, &halves);
@@ -98,13 +94,7 @@ fn no_list_that_shows_a_parent_says_that_the_shard_is_forgotten() {
         assert_eq!((owner.told(), created(&mut owner)), (vec![], 0));
         let why = owner.held().why_stalled(owner.cx.now(), &owner.leases);
         let older = Some("s0".into());
-        assert_eq!(
-            why,
-            Stall::Unproven {
-                listings: 0,
-                against: older
-            }
-        );
+        assert_eq!(why, Stall::Unproven { listings: 0, against: older });
         not_found_again(&mut owner);
     }
 }
@@ -134,14 +124,8 @@ fn after_a_list_that_contradicts_itself_the_shard_is_asked_for_again() {
 
 #[test]
 fn a_list_that_shows_one_child_of_two_may_lag_and_another_one_is_waited_for() {
-    let half = |id, start, end| Shard {
-        range: tenths(start, end),
-        ..shard(id, &["a"])
-    };
-    let parent = || Shard {
-        range: tenths(0, 10),
-        ..closed(shard("a", &[]))
-    };
+    let half = |id, start, end| Shard { range: tenths(start, end), ..shard(id, &["a"]) };
+    let parent = || Shard { range: tenths(0, 10), ..closed(shard("a", &[])) };
     let mut owner = Owner::reading(row("a"));
     reads_the_end(&mut owner, &[]);
     owner.forget();
@@ -159,10 +143,7 @@ fn a_shard_without_children_that_several_lists_lack_ends_without_any() {
     reads_the_end(&mut owner, &[]);
     let needed = owner.cx.config().audit_confidence;
     for listing in 1..=needed {
-        assert!(
-            owner.write().is_none_or(|change| change.verb() != "end"),
-            "listing {listing}"
-        );
+        assert!(owner.write().is_none_or(|change| change.verb() != "end"), "listing {listing}");
         listed(&mut owner, &[shard("other", &[])]);
         if owner.write().is_some() {
             owner.answer_table(done());

@@ -51,14 +51,8 @@ impl Owner {
 
     fn within(mut cx: Context, mut leases: LeaseTable, row: LeaseRow) -> Self {
         let ix = hold(&mut cx, &mut leases, row);
-        let mut owner = Self {
-            cx,
-            leases,
-            ix,
-            unanswered: Vec::new(),
-            notices: Vec::new(),
-            requests: Vec::new(),
-        };
+        let mut owner =
+            Self { cx, leases, ix, unanswered: Vec::new(), notices: Vec::new(), requests: Vec::new() };
         owner.listen();
         owner
     }
@@ -195,9 +189,7 @@ impl Owner {
     }
 
     fn holds(&self) -> bool {
-        self.leases
-            .get(self.ix)
-            .is_some_and(|lease| lease.held().is_some())
+        self.leases.get(self.ix).is_some_and(|lease| lease.held().is_some())
     }
 
     fn token(&self) -> FencingToken {

@@ -84,10 +84,7 @@ fn a_batch_whose_handler_failed_is_not_tried_again_during_a_pause() {
     owner.keeps(seconds(100));
     assert_eq!(owner.app(), None);
     owner.pause(false);
-    assert!(matches!(
-        owner.app(),
-        Some(ConsumerOp::Deliver { attempt: 2, .. })
-    ));
+    assert!(matches!(owner.app(), Some(ConsumerOp::Deliver { attempt: 2, .. })));
 }
 
 #[test]
@@ -113,10 +110,7 @@ fn a_pause_is_no_stall_and_the_time_counts_anew_after_it() {
     assert_eq!(owner.told(), ["pause-ended"]);
     owner.keeps(Span(1));
     let [Notice::Stalled { idle, why, .. }] = owner.notices.as_slice() else {
-        panic!(
-            "expected that the handler does not return, found {:?}",
-            owner.notices
-        )
+        panic!("expected that the handler does not return, found {:?}", owner.notices)
     };
     assert_eq!((*idle, why), (after, &Stall::Handler { attempt: 1 }));
 }

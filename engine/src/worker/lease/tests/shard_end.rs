@@ -28,12 +28,7 @@ fn the_leases_of_the_children_come_first_then_the_end_then_the_close() {
     let mut owner = ending(&[("b", &["a"]), ("c", &["a"])]);
     let requests = owner.requests();
     let created = |request: &Request| match request {
-        Request::WriteRow {
-            change: Change::Create(row),
-            child_of,
-            expires,
-            ..
-        } => {
+        Request::WriteRow { change: Change::Create(row), child_of, expires, .. } => {
             assert_eq!((*child_of, *expires), (Some(owner.ix), Mono::NEVER));
             row.key.to_string()
         }
@@ -49,10 +44,7 @@ fn the_leases_of_the_children_come_first_then_the_end_then_the_close() {
     assert_eq!(owner.told(), ["ended"]);
     assert_eq!(owner.requests(), [Request::Rescan(owner.cx.now())]);
     assert_eq!(closes_for(owner.app()), Some(EndReason::ShardEnded));
-    let ended = LeaseRow {
-        counter: 2,
-        ..ended("a", &["b", "c"])
-    };
+    let ended = LeaseRow { counter: 2, ..ended("a", &["b", "c"]) };
     assert_eq!(owner.row(), ended);
     owner.answer_app(done());
     assert!(!owner.holds());
@@ -83,10 +75,7 @@ fn the_row_of_the_other_parent_is_looked_at_soon_and_the_shards_are_listed_once_
     while owner.cx.now() + pause < ends {
         owner.later(pause);
         assert_eq!(owner.row_read(), Some("z".into()), "after {looks} looks");
-        owner.answer(
-            |effect| matches!(effect, Effect::Table(TableOp::Read { .. })),
-            shown(None),
-        );
+        owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Read { .. })), shown(None));
         if owner.write().is_some() {
             owner.answer_table(done());
         }
@@ -96,21 +85,11 @@ fn the_row_of_the_other_parent_is_looked_at_soon_and_the_shards_are_listed_once_
     }
     assert!((8..=10).contains(&looks), "{looks}");
     owner.later(pause);
-    owner.answer(
-        |effect| matches!(effect, Effect::Table(TableOp::Read { .. })),
-        shown(None),
-    );
+    owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Read { .. })), shown(None));
     assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);
     owner.later(pause);
-    owner.answer(
-        |effect| matches!(effect, Effect::Table(TableOp::Read { .. })),
-        shown(Some(row("z"))),
-    );
-    assert_eq!(
-        owner.requests().len(),
-        1,
-        "the child's lease is created before the listing comes"
-    );
+    owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Read { .. })), shown(Some(row("z"))));
+    assert_eq!(owner.requests().len(), 1, "the child's lease is created before the listing comes");
 }
 
 #[test]
@@ -181,17 +160,11 @@ fn a_stop_does_not_wait_for_the_lease_of_another_parent() {
 
 #[test]
 fn what_waits_for_the_lease_of_another_parent_is_handed_over_when_it_is_promised() {
-    let promised = || LeaseRow {
-        handing_over: Some("me".into()),
-        ..owned("a", "other", 1)
-    };
+    let promised = || LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
     let mut owner = ending(&[("m", &["a", "z"])]);
     owner.answer_table(shown(None));
     owner.later(owner.cx.config().renew_interval);
-    owner.answer(
-        |effect| matches!(effect, Effect::Table(TableOp::Write(_))),
-        refused_by(promised()),
-    );
+    owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Write(_))), refused_by(promised()));
     assert_eq!(closes_for(owner.app()), Some(EndReason::HandedOver));
 
     // The end of a shard that waits for nothing is written first.

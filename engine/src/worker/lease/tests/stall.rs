@@ -38,10 +38,7 @@ fn a_handler_that_does_not_return_is_told_and_again_when_the_time_has_doubled() 
     pass(&mut owner, after);
     assert_eq!(stalls(&mut owner), [(after.times(2), handler())]);
     owner.answer_app(done());
-    let moving = [Notice::Moving {
-        lease: "a".into(),
-        after: after.times(2),
-    }];
+    let moving = [Notice::Moving { lease: "a".into(), after: after.times(2) }];
     assert_eq!(owner.notices, moving);
 }
 

@@ -8,10 +8,7 @@ use crate::time::Span;
 use crate::worker::testing::{context, done, ended, refused, row, shown, shows, table, unknown};
 
 fn child() -> LeaseRow {
-    LeaseRow {
-        parents: vec!["parent".into()],
-        ..row("a")
-    }
+    LeaseRow { parents: vec!["parent".into()], ..row("a") }
 }
 
 fn is_opening(owner: &Owner) -> bool {
@@ -21,12 +18,8 @@ fn is_opening(owner: &Owner) -> bool {
 #[test]
 fn a_shard_without_parents_is_opened_at_its_checkpoint() {
     let owner = Owner::of(row("a"));
-    let expected = ConsumerOp::Open {
-        lease: "a".into(),
-        token: owner.token(),
-        from: row("a").checkpoint,
-        since: None,
-    };
+    let expected =
+        ConsumerOp::Open { lease: "a".into(), token: owner.token(), from: row("a").checkpoint, since: None };
     assert_eq!(owner.app(), Some(expected));
 }
 
@@ -39,10 +32,7 @@ fn a_shard_waits_until_a_consistent_read_shows_that_its_parent_has_ended() {
     assert!(!is_opening(&owner) && owner.row_read().is_none());
 
     owner.later(owner.cx.config().renew_interval);
-    owner.answer(
-        |effect| matches!(effect, Effect::Table(TableOp::Write(_))),
-        done(),
-    );
+    owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Write(_))), done());
     assert_eq!(owner.row_read(), Some("parent".into()), "it looks again");
     owner.answer_table(shown(Some(ended("parent", &["a"]))));
     assert!(is_opening(&owner));
@@ -62,10 +52,7 @@ fn the_row_of_a_parent_is_looked_at_after_pauses_that_grow_up_to_a_renewal_inter
         owner.later(Span(1));
         assert_eq!(owner.row_read(), Some("parent".into()), "after {pause} ms");
         if owner.write().is_some() {
-            owner.answer(
-                |effect| matches!(effect, Effect::Table(TableOp::Write(_))),
-                done(),
-            );
+            owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Write(_))), done());
         }
     }
 }
@@ -98,10 +85,7 @@ fn a_shard_that_could_not_be_opened_is_tried_again_after_a_pause() {
 fn a_shard_is_not_opened_after_the_belief_has_run_out() {
     let mut owner = Owner::of(child());
     owner.later(owner.cx.hold());
-    owner.answer(
-        |effect| matches!(effect, Effect::Table(TableOp::Read { .. })),
-        shown(None),
-    );
+    owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Read { .. })), shown(None));
     assert!(!is_opening(&owner));
     owner.answer_table(unknown());
     owner.later(owner.cx.config().retry_max);

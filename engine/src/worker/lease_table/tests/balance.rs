@@ -22,24 +22,10 @@ fn live_owners_are_counted_and_what_is_free_or_expired_can_be_taken() {
     hold(&mut cx, &mut leases, row("mine"));
 
     let balance = leases.balance(&cx);
-    let keys: Vec<_> = balance
-        .available()
-        .iter()
-        .map(|ix| leases.get(*ix).unwrap().key().as_str())
-        .collect();
+    let keys: Vec<_> = balance.available().iter().map(|ix| leases.get(*ix).unwrap().key().as_str()).collect();
     assert_eq!(keys, ["dead", "free"]);
-    assert_eq!(
-        (
-            balance.of(cx.me()),
-            balance.of(&"live".into()),
-            balance.of(&"dead".into())
-        ),
-        (1, 1, 0)
-    );
-    assert_eq!(
-        (balance.unfinished(), balance.workers(), balance.target()),
-        (4, 2, 2)
-    );
+    assert_eq!((balance.of(cx.me()), balance.of(&"live".into()), balance.of(&"dead".into())), (1, 1, 0));
+    assert_eq!((balance.unfinished(), balance.workers(), balance.target()), (4, 2, 2));
 }
 
 #[test]
@@ -48,10 +34,7 @@ fn a_lease_is_not_expired_a_moment_before_a_lease_duration() {
     let mut leases = table(&cx);
     shows(&cx, &mut leases, owned("a", "other", 1));
     cx.later(cx.config().lease_duration);
-    assert!(
-        leases.balance(&cx).available().is_empty(),
-        "no answer showed that it stood still"
-    );
+    assert!(leases.balance(&cx).available().is_empty(), "no answer showed that it stood still");
     let mut leases = table(&cx);
     shows(&cx, &mut leases, owned("a", "other", 1));
     let almost = Span(cx.config().lease_duration.0 - 1);
@@ -69,10 +52,7 @@ fn a_share_is_rounded_up_and_limited_by_the_configuration() {
     }
     assert_eq!(leases.balance(&cx).target(), 2);
     assert!(leases.has_room(&cx, 2) && !leases.has_room(&cx, 3));
-    let cx = running(Config {
-        max_leases: 1,
-        ..config(Format::Kcl)
-    });
+    let cx = running(Config { max_leases: 1, ..config(Format::Kcl) });
     assert_eq!(leases.balance(&cx).target(), 1);
 }
 
@@ -87,10 +67,7 @@ fn the_reason_to_take_names_the_former_owner() {
     shows(&cx, &mut leases, owned("dead", "other", 1));
     assert_eq!(leases.reason_to_take(&cx, free), TakeReason::Unowned);
     assert_eq!(leases.reason_to_take(&cx, ours), TakeReason::Ours);
-    let expired = TakeReason::Expired {
-        owner: "other".into(),
-        idle: seconds(20),
-    };
+    let expired = TakeReason::Expired { owner: "other".into(), idle: seconds(20) };
     assert_eq!(leases.reason_to_take(&cx, dead), expired);
 }
 
@@ -137,8 +114,5 @@ fn who_renews_a_lease_lives_whatever_its_name() {
     cx.later(cx.config().lease_duration);
     shows(&cx, &mut leases, owned("a", "me:1", 2));
     let a = leases.find("a").unwrap();
-    assert!(matches!(
-        leases.reason_to_take(&cx, a),
-        TakeReason::Expired { .. }
-    ));
+    assert!(matches!(leases.reason_to_take(&cx, a), TakeReason::Expired { .. }));
 }

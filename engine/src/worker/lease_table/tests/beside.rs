@@ -8,13 +8,7 @@ use crate::worker::context::Context;
 use crate::worker::testing::context;
 
 fn report(id: &str, at: i64) -> FleetRow {
-    FleetRow::Worker(FleetWorker {
-        id: id.into(),
-        at,
-        ours: false,
-        one_table: false,
-        metrics: Vec::new(),
-    })
+    FleetRow::Worker(FleetWorker { id: id.into(), at, ours: false, one_table: false, metrics: Vec::new() })
 }
 
 /// Both clocks of a worker go on.
@@ -47,34 +41,14 @@ fn a_report_of_a_long_gap_is_as_old_as_it_says() {
         let begun = cx.now();
         pass(&mut cx, 200);
         let begun = if pauses_within { begun } else { cx.now() };
-        look(
-            &cx,
-            &mut fleet,
-            2,
-            begun,
-            &[("dead", first + 10), ("lives", first + 190)],
-        );
+        look(&cx, &mut fleet, 2, begun, &[("dead", first + 10), ("lives", first + 190)]);
         assert_eq!(live(&cx, &fleet), ["lives"]);
         // Looks that follow each other tell by themselves, whatever the clocks of the others say.
         pass(&mut cx, 5);
         let begun = cx.now();
-        look(
-            &cx,
-            &mut fleet,
-            3,
-            begun,
-            &[("dead", first + 11), ("lives", first + 190)],
-        );
-        let expected: &[&str] = if pauses_within {
-            &["lives"]
-        } else {
-            &["dead", "lives"]
-        };
-        assert_eq!(
-            live(&cx, &fleet),
-            expected,
-            "the look before this one: {pauses_within}"
-        );
+        look(&cx, &mut fleet, 3, begun, &[("dead", first + 11), ("lives", first + 190)]);
+        let expected: &[&str] = if pauses_within { &["lives"] } else { &["dead", "lives"] };
+        assert_eq!(live(&cx, &fleet), expected, "the look before this one: {pauses_within}");
     }
 }
 

@@ -46,10 +46,7 @@ fn a_report_that_changed_while_nobody_looked_is_as_old_as_it_says() {
     let (mut cx, fleet) = after_a_pause(pause, Span(expiry.0 - 2_000_000));
     assert!(lives(&cx, &fleet));
     cx.later(Span::from_secs(2));
-    assert!(
-        !lives(&cx, &fleet),
-        "its report counts for no longer than others'"
-    );
+    assert!(!lives(&cx, &fleet), "its report counts for no longer than others'");
 }
 
 #[test]
@@ -104,11 +101,7 @@ fn reports_of_the_dead_are_removed_after_a_day() {
     assert_eq!(fleet.stale(&cx), None);
     cx.later(Span::from_secs(1));
     shows(&cx, &mut fleet, 3, cx.now(), &last);
-    assert_eq!(
-        fleet.stale(&cx),
-        Some((None, &last)),
-        "it was seen to live, and died"
-    );
+    assert_eq!(fleet.stale(&cx), Some((None, &last)), "it was seen to live, and died");
     let interval = cx.config().scan_interval;
     cx.later(interval);
     let mut wrong = last;
@@ -121,10 +114,7 @@ fn reports_of_the_dead_are_removed_after_a_day() {
 fn the_report_of_a_dead_worker_of_ours_misleads_until_it_counts_no_more_or_has_changed() {
     let dead = |ours| {
         let (cx, mut fleet) = (context(), Fleet::default());
-        let report = FleetWorker {
-            ours,
-            ..report(&cx, Span::ZERO)
-        };
+        let report = FleetWorker { ours, ..report(&cx, Span::ZERO) };
         shows(&cx, &mut fleet, 1, cx.now(), &report);
         assert_eq!(fleet.misleading(&cx), None, "it lives");
         fleet.note_owners(&cx, &BTreeMap::from([(report.id.clone(), Standing::of_silent())]));
@@ -134,10 +124,7 @@ fn the_report_of_a_dead_worker_of_ours_misleads_until_it_counts_no_more_or_has_c
     assert_eq!(fleet.misleading(&cx), None, "KCL removes its own");
     let (mut cx, mut fleet, report) = dead(true);
     assert_eq!(fleet.misleading(&cx), Some((None, &report)));
-    let again = FleetWorker {
-        at: report.at + 10,
-        ..report
-    };
+    let again = FleetWorker { at: report.at + 10, ..report };
     shows(&cx, &mut fleet, 2, cx.now(), &again);
     assert_eq!(fleet.misleading(&cx), None, "it has reported since");
     fleet.note_owners(&cx, &BTreeMap::from([(again.id.clone(), Standing::of_silent())]));
@@ -167,10 +154,7 @@ fn who_renews_leases_lives_whatever_the_time_in_its_report() {
 fn a_worker_of_ours_that_takes_nothing_of_its_own_is_dead_however_often_it_is_assigned_leases() {
     let dead_after = |ours, takes| {
         let (mut cx, mut fleet) = (context(), Fleet::default());
-        let report = FleetWorker {
-            ours,
-            ..report(&cx, Span::ZERO)
-        };
+        let report = FleetWorker { ours, ..report(&cx, Span::ZERO) };
         let named = BTreeMap::from([(report.id.clone(), Standing::of_plain(takes))]);
         let scans = 1..=cx.config().lease_duration.times(5).0 / 1_000_000;
         let dead = scans.map(|scan| {
@@ -185,9 +169,5 @@ fn a_worker_of_ours_that_takes_nothing_of_its_own_is_dead_however_often_it_is_as
     let lease = context().config().lease_duration;
     assert_eq!(dead_after(true, false), seconds(lease.scaled(5, 2)));
     assert_eq!(dead_after(true, true), seconds(lease.times(5)));
-    assert_eq!(
-        dead_after(false, false),
-        seconds(lease.times(5)),
-        "KCL's rows tell no take"
-    );
+    assert_eq!(dead_after(false, false), seconds(lease.times(5)), "KCL's rows tell no take");
 }

@@ -24,10 +24,7 @@ fn a_lease_without_lineage_is_taken_when_a_list_has_shown_its_shard() {
     let shards = [closed(shard("parent", &[])), shard("child", &["parent"])];
     leases.learn_lineage(&cx, &shards, cx.now());
     let row = leases.row("child").unwrap();
-    assert_eq!(
-        (row.range, &row.parents[..]),
-        (Some(HashRange::ALL), &["parent".into()][..])
-    );
+    assert_eq!((row.range, &row.parents[..]), (Some(HashRange::ALL), &["parent".into()][..]));
     assert_eq!(leases.balance(&cx).available().len(), 1);
 }
 
@@ -58,11 +55,7 @@ fn a_shard_is_forgotten_when_several_lists_in_a_row_lack_it() {
     cx.later(cx.config().stream_lag.times(9));
     assert!(leases.needs_next_list(&cx, &key));
     lacks(&cx, &mut leases);
-    assert_eq!(
-        leases.still_listed(&key, began),
-        Some(true),
-        "two wrong lists may lie far apart"
-    );
+    assert_eq!(leases.still_listed(&key, began), Some(true), "two wrong lists may lie far apart");
     while leases.still_listed(&key, began) == Some(true) {
         assert!(cx.now().since(began) < cx.config().stream_lag.times(11));
         cx.later(cx.config().stream_lag.per(2));
@@ -83,13 +76,7 @@ fn a_parent_without_a_row_is_unread_as_long_as_the_stream_may_have_it() {
     assert!(cx.did().is_nothing(), "it was listed just now");
     cx.later(cx.config().scan_interval);
     assert!(leases.is_unread(&mut cx, &"parent".into()));
-    assert_eq!(
-        cx.did().requests(),
-        [Request::ListShards(
-            StreamIx::ONLY,
-            ListReason::ParentWithoutLease
-        )]
-    );
+    assert_eq!(cx.did().requests(), [Request::ListShards(StreamIx::ONLY, ListReason::ParentWithoutLease)]);
     leases.learn_lineage(&cx, &child, cx.now());
     let began = cx.now();
     while leases.is_unread(&mut cx, &"parent".into()) {

@@ -25,12 +25,7 @@ fn an_older_counter_is_taken_for_a_stale_read_the_first_time() {
     let (mut leases, mut scan) = (table(&cx), Scan::default());
     let mut counter = |counter| {
         cx.later(seconds(30));
-        whole_scan(
-            &mut cx,
-            &mut leases,
-            &mut scan,
-            vec![owned("a", "other", counter)],
-        );
+        whole_scan(&mut cx, &mut leases, &mut scan, vec![owned("a", "other", counter)]);
         leases.row("a").unwrap().counter
     };
     assert_eq!(counter(5), 5);
@@ -53,11 +48,7 @@ fn a_held_lease_is_known_from_its_own_writes_and_a_newer_row_wakes_it() {
     let lease = leases.get(ix).unwrap();
     assert_eq!(lease.row().unwrap().owner.as_ref(), Some(cx.me()));
     assert_eq!(lease.highest(), 7);
-    assert_eq!(
-        leases.wake_at(),
-        cx.now(),
-        "the guard of the next write settles it"
-    );
+    assert_eq!(leases.wake_at(), cx.now(), "the guard of the next write settles it");
 }
 
 #[test]
@@ -72,14 +63,7 @@ fn the_moment_is_kept_at_which_a_shard_was_seen_to_have_ended() {
     cx.later(seconds(1));
     shows(&cx, &mut leases, ended("a", &[]));
     assert_eq!(leases.get(ix).unwrap().ended_at(), now);
-    let again = LeaseRow {
-        checkpoint: Checkpoint::TrimHorizon,
-        ..ended("a", &[])
-    };
+    let again = LeaseRow { checkpoint: Checkpoint::TrimHorizon, ..ended("a", &[]) };
     shows(&cx, &mut leases, again);
-    assert_eq!(
-        leases.get(ix).unwrap().ended_at(),
-        Mono::NEVER,
-        "a person set it back"
-    );
+    assert_eq!(leases.get(ix).unwrap().ended_at(), Mono::NEVER, "a person set it back");
 }

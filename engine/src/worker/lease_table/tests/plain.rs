@@ -37,26 +37,16 @@ fn rows() -> impl Strategy<Value = LeaseRow> {
     let worker = || proptest::option::weighted(0.8, proptest::sample::select(&WORKERS[..]));
     let handing = proptest::option::weighted(0.2, proptest::sample::select(&WORKERS[..]));
     let hands_over = proptest::sample::select(&[HandsOver::No, HandsOver::Later, HandsOver::Yes][..]);
-    (
-        keys(),
-        worker(),
-        handing,
-        0..4u64,
-        hands_over,
-        proptest::bool::weighted(0.1),
-    )
-        .prop_map(|(key, owner, handing, counter, hands_over, ended)| LeaseRow {
+    (keys(), worker(), handing, 0..4u64, hands_over, proptest::bool::weighted(0.1)).prop_map(
+        |(key, owner, handing, counter, hands_over, ended)| LeaseRow {
             owner: owner.map(Into::into),
             handing_over: handing.filter(|_| owner.is_some()).map(Into::into),
             counter,
             hands_over,
-            checkpoint: if ended {
-                Checkpoint::ShardEnd
-            } else {
-                Checkpoint::TrimHorizon
-            },
+            checkpoint: if ended { Checkpoint::ShardEnd } else { Checkpoint::TrimHorizon },
             ..row(&key)
-        })
+        },
+    )
 }
 
 fn doings() -> impl Strategy<Value = Doing> {
@@ -136,10 +126,7 @@ fn a_lease_of_another_worker_that_lives_is_plain_until_that_changes() {
     assert_eq!(plain(&leases), 0, "its owner was not seen to renew it");
     shows(&cx, &mut leases, owned("a", "other", 2));
     assert_eq!(plain(&leases), 1);
-    let handed = LeaseRow {
-        handing_over: Some("other".into()),
-        ..owned("a", "next", 2)
-    };
+    let handed = LeaseRow { handing_over: Some("other".into()), ..owned("a", "next", 2) };
     shows(&cx, &mut leases, handed);
     assert_eq!(plain(&leases), 0, "it is being handed over");
     shows(&cx, &mut leases, owned("a", "next", 3));

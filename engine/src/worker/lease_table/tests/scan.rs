@@ -8,10 +8,7 @@ use crate::worker::lease_table::Scan;
 use crate::worker::testing::{context, hold, owned, page, refused, row, shows, table, throttled, whole_scan};
 
 fn asks_after(after: Option<&str>) -> Effect {
-    Effect::Table(TableOp::Scan {
-        after: after.map(Into::into),
-        limit: None,
-    })
+    Effect::Table(TableOp::Scan { after: after.map(Into::into), limit: None })
 }
 
 #[test]

@@ -11,10 +11,7 @@ use crate::worker::testing::{config, context, row, running, shows, table, tenths
 
 /// A lease of the lower half: the upper one has none.
 fn half() -> LeaseRow {
-    LeaseRow {
-        range: Some(tenths(0, 5)),
-        ..row("a")
-    }
+    LeaseRow { range: Some(tenths(0, 5)), ..row("a") }
 }
 
 #[test]
@@ -26,14 +23,7 @@ fn a_hole_is_believed_in_when_three_scans_in_a_row_have_shown_it() {
         sync.look_for_holes(&mut cx, &leases, 0);
         let did = cx.did();
         let range = tenths(5, 10);
-        assert_eq!(
-            did.notices(),
-            [Notice::Hole {
-                range,
-                seen,
-                needed: 3
-            }]
-        );
+        assert_eq!(did.notices(), [Notice::Hole { range, seen, needed: 3 }]);
         assert_eq!(did.requests(), []);
     }
     sync.look_for_holes(&mut cx, &leases, 0);
@@ -48,10 +38,7 @@ fn a_scan_without_the_hole_begins_the_count_anew_and_deputies_wait_for_more_scan
         let mut leases = table(&cx);
         shows(&cx, &mut leases, half());
         sync.look_for_holes(&mut cx, &leases, deputy);
-        let rest = LeaseRow {
-            range: Some(tenths(5, 10)),
-            ..row("b")
-        };
+        let rest = LeaseRow { range: Some(tenths(5, 10)), ..row("b") };
         shows(&cx, &mut leases, rest);
         cx.did();
         sync.look_for_holes(&mut cx, &leases, deputy);
@@ -82,18 +69,11 @@ fn a_hole_that_the_listing_just_before_has_shown_is_not_listed_again_at_once() {
 
 #[test]
 fn leases_whose_lineage_is_not_known_have_the_shards_listed() {
-    let (mut cx, sync) = (
-        running(config(Format::VmwareGoKcl)),
-        ShardSync::new(StreamIx::ONLY),
-    );
+    let (mut cx, sync) = (running(config(Format::VmwareGoKcl)), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);
     sync.look_for_lineage(&mut cx, &leases, 0);
     assert!(cx.did().is_nothing());
-    shows(
-        &cx,
-        &mut leases,
-        LeaseRow::new("a".into(), Checkpoint::TrimHorizon),
-    );
+    shows(&cx, &mut leases, LeaseRow::new("a".into(), Checkpoint::TrimHorizon));
     sync.look_for_lineage(&mut cx, &leases, 0);
     assert_eq!(cx.did().requests().len(), 1);
 }

@@ -26,9 +26,7 @@ fn an_empty_table_is_looked_at_again_after_a_random_wait() {
     let mut leases = table(&cx);
     sync.on_empty_table(&mut cx, &mut leases);
     let did = cx.did();
-    let [Request::Rescan(at)] = did.requests() else {
-        panic!("expected a scan, found {did:?}")
-    };
+    let [Request::Rescan(at)] = did.requests() else { panic!("expected a scan, found {did:?}") };
     assert!(at.since(cx.now()) <= cx.config().bootstrap_delay);
     assert!(did.effects().is_empty());
 
@@ -40,10 +38,7 @@ fn an_empty_table_is_looked_at_again_after_a_random_wait() {
 fn every_listed_shard_gets_a_lease_and_the_table_is_of_this_stream() {
     let (mut cx, leases, mut sync) = filling();
     let op = cx.did().op();
-    assert!(
-        sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false))
-            .is_none()
-    );
+    assert!(sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false)).is_none());
     assert_eq!(keys(&cx.did()), ["a"]);
     assert!(cx.has_recognised(StreamIx::ONLY) && !sync.is_listing());
 }
@@ -55,10 +50,7 @@ fn a_list_that_was_slow_fills_the_table_once_that_was_seen_to_be_empty_still() {
     cx.later(seconds(2));
     sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false));
     let did = cx.did();
-    assert_eq!(
-        (keys(&did).len(), did.requests().last()),
-        (0, Some(&Request::Rescan(cx.now())))
-    );
+    assert_eq!((keys(&did).len(), did.requests().last()), (0, Some(&Request::Rescan(cx.now()))));
     sync.on_empty_table(&mut cx, &mut leases);
     assert_eq!(keys(&cx.did()), ["a"]);
 }
@@ -79,10 +71,7 @@ fn halves(cx: &Context, with_parent: bool) -> Vec<Shard> {
     debug_assert!(cx.is_running(), "a worker that runs lists");
     let mut parent = shard("p", &[]);
     parent.ending = Some(parent.starting);
-    let half = |id: &str, range| Shard {
-        range,
-        ..shard(id, &["p"])
-    };
+    let half = |id: &str, range| Shard { range, ..shard(id, &["p"]) };
     let children = [half("a", tenths(0, 5)), half("b", tenths(5, 10))];
     let parent = with_parent.then_some(parent);
     parent.into_iter().chain(children).collect()

@@ -12,19 +12,13 @@ use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{at, config, context, ended, row, running, shard, shows, table};
 
 fn begun(key: &str) -> LeaseRow {
-    LeaseRow {
-        checkpoint: Checkpoint::At(at(7)),
-        ..row(key)
-    }
+    LeaseRow { checkpoint: Checkpoint::At(at(7)), ..row(key) }
 }
 
 fn removed(cx: &mut Context, leases: &LeaseTable, deputy: u32) -> Vec<String> {
     ShardSync::new(StreamIx::ONLY).clean_up(cx, leases, deputy);
     let key = |request: &Request| match request {
-        Request::WriteRow {
-            change: Change::Delete { key, .. },
-            ..
-        } => key.to_string(),
+        Request::WriteRow { change: Change::Delete { key, .. }, .. } => key.to_string(),
         other => panic!("expected a removal, found {other:?}"),
     };
     cx.did().requests().iter().map(key).collect()
@@ -41,10 +35,7 @@ fn a_finished_lease_goes_after_the_delay_once_its_children_have_begun() {
     assert!(removed(&mut cx, &leases, 0).is_empty(), "a child has not begun");
     shows(&cx, &mut leases, begun("c"));
     assert_eq!(removed(&mut cx, &leases, 0), ["a"]);
-    assert!(
-        removed(&mut cx, &leases, 1).is_empty(),
-        "a deputy waits for longer"
-    );
+    assert!(removed(&mut cx, &leases, 1).is_empty(), "a deputy waits for longer");
     cx.later(cx.config().cleanup_delay);
     assert_eq!(removed(&mut cx, &leases, 1), ["a"]);
 }
@@ -54,10 +45,7 @@ fn a_finished_lease_goes_after_the_delay_once_its_children_have_begun() {
 fn a_finished_lease_stays_while_a_child_that_it_does_not_name_has_not_begun() {
     let mut cx = context();
     let mut leases = table(&cx);
-    let child = |row: LeaseRow| LeaseRow {
-        parents: vec!["a".into()],
-        ..row
-    };
+    let child = |row: LeaseRow| LeaseRow { parents: vec!["a".into()], ..row };
     shows(&cx, &mut leases, ended("a", &["b"]));
     shows(&cx, &mut leases, child(begun("b")));
     shows(&cx, &mut leases, child(row("c")));
@@ -72,14 +60,7 @@ fn a_finished_lease_stays_while_a_parent_of_it_is_there_or_it_names_no_children(
     let mut cx = context();
     let mut leases = table(&cx);
     let parents = vec!["grandparent".into()];
-    shows(
-        &cx,
-        &mut leases,
-        LeaseRow {
-            parents,
-            ..ended("a", &["b"])
-        },
-    );
+    shows(&cx, &mut leases, LeaseRow { parents, ..ended("a", &["b"]) });
     shows(&cx, &mut leases, ended("grandparent", &[]));
     shows(&cx, &mut leases, begun("b"));
     cx.later(cx.config().cleanup_delay);
@@ -106,10 +87,7 @@ fn where_an_absent_row_is_an_unread_shard_a_lease_stays_until_the_stream_forgets
 
 #[test]
 fn without_a_delay_or_where_rows_stay_for_ever_nothing_is_removed() {
-    let keeps = Config {
-        cleanup_delay: Span::ZERO,
-        ..config(Format::Kcl)
-    };
+    let keeps = Config { cleanup_delay: Span::ZERO, ..config(Format::Kcl) };
     for config in [keeps, config(Format::Kinsumer)] {
         let mut cx = running(config);
         let mut leases = table(&cx);

@@ -31,18 +31,11 @@ fn identity() -> StreamIdentity {
 
 fn half(id: &str, parents: &[&str], upper: bool) -> Shard {
     let range = if upper { tenths(5, 10) } else { tenths(0, 5) };
-    Shard {
-        range,
-        ..shard(id, parents)
-    }
+    Shard { range, ..shard(id, parents) }
 }
 
 fn row_of(shard: &Shard) -> LeaseRow {
-    LeaseRow {
-        range: Some(shard.range),
-        stream: Some(identity()),
-        ..row(shard.id.as_str())
-    }
+    LeaseRow { range: Some(shard.range), stream: Some(identity()), ..row(shard.id.as_str()) }
 }
 
 /// A listing comes, and all that follows from it.
@@ -60,10 +53,7 @@ fn lists(cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, shards
 
 /// The shards are listed each time that the room wants it, until a row is written. How many listings that took.
 fn until_written(
-    cx: &mut Context,
-    leases: &mut LeaseTable,
-    sync: &mut ShardSync,
-    (rows, shards): (&[LeaseRow], &[Shard]),
+    cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, (rows, shards): (&[LeaseRow], &[Shard]),
 ) -> (u32, Vec<Change>) {
     let mut scan = Scan::default();
     for listings in 1..20 {
@@ -86,15 +76,8 @@ fn until_written(
 fn the_right_child_gets_its_lease_beside_the_row_of_a_shard_that_does_not_exist() {
     let (mut cx, mut leases, mut sync) = recognised();
     let (a, b) = (half("a", &["p"], false), half("b", &["p"], true));
-    let parent = Shard {
-        ending: Some(9.into()),
-        ..shard("p", &[])
-    };
-    let rows = [
-        ended("p", &["a", "x"]),
-        row_of(&a),
-        row_of(&half("x", &["p"], true)),
-    ];
+    let parent = Shard { ending: Some(9.into()), ..shard("p", &[]) };
+    let rows = [ended("p", &["a", "x"]), row_of(&a), row_of(&half("x", &["p"], true))];
     let began = cx.now();
     let (listings, changes) = until_written(&mut cx, &mut leases, &mut sync, (&rows, &[parent, a, b]));
     let [Change::Create(row)] = &changes[..] else {
@@ -111,10 +94,7 @@ fn a_listing_that_shows_the_shard_takes_all_doubt_back() {
     let (a, b) = (half("a", &[], false), half("b", &[], true));
     shows(&cx, &mut leases, row_of(&a));
     shows(&cx, &mut leases, row_of(&b));
-    let other = Shard {
-        id: "c".into(),
-        ..b.clone()
-    };
+    let other = Shard { id: "c".into(), ..b.clone() };
     assert!(lists(&mut cx, &mut leases, &mut sync, &[a.clone(), other]).is_empty());
     assert_ne!(sync.contradicted.look_at(), Mono::NEVER);
     cx.later(seconds(60));
@@ -127,18 +107,11 @@ fn a_listing_that_shows_the_shard_takes_all_doubt_back() {
 fn wrong_hash_keys_are_corrected_by_two_listings_apart_in_time() {
     let (mut cx, mut leases, mut sync) = recognised();
     let (a, b) = (half("a", &[], false), half("b", &[], true));
-    let wrong = LeaseRow {
-        range: Some(tenths(0, 7)),
-        ..row_of(&a)
-    };
+    let wrong = LeaseRow { range: Some(tenths(0, 7)), ..row_of(&a) };
     let (rows, shards) = ([wrong, row_of(&b)], [a.clone(), b]);
     let began = cx.now();
     let (listings, changes) = until_written(&mut cx, &mut leases, &mut sync, (&rows, &shards));
-    let expected = Change::SetRange {
-        key: "a".into(),
-        was: Some(tenths(0, 7)),
-        range: a.range,
-    };
+    let expected = Change::SetRange { key: "a".into(), was: Some(tenths(0, 7)), range: a.range };
     assert_eq!((listings, &changes[..]), (2, &[expected][..]));
     assert!(cx.now().since(began) >= cx.config().stream_lag);
     // The write was refused: the rows stay as they are.
@@ -155,36 +128,19 @@ fn wrong_hash_keys_are_corrected_by_two_listings_apart_in_time() {
 fn a_row_that_lacks_its_hash_keys_gets_them_from_two_listings() {
     let (mut cx, mut leases, mut sync) = recognised();
     let a = shard("a", &[]);
-    let bare = LeaseRow {
-        range: None,
-        ..row("a")
-    };
-    let (listings, changes) = until_written(
-        &mut cx,
-        &mut leases,
-        &mut sync,
-        (&[bare], std::slice::from_ref(&a)),
-    );
+    let bare = LeaseRow { range: None, ..row("a") };
+    let (listings, changes) =
+        until_written(&mut cx, &mut leases, &mut sync, (&[bare], std::slice::from_ref(&a)));
     let (was, range) = (None, a.range);
     let key = "a".into();
-    assert_eq!(
-        (listings, &changes[..]),
-        (2, &[Change::SetRange { key, was, range }][..])
-    );
+    assert_eq!((listings, &changes[..]), (2, &[Change::SetRange { key, was, range }][..]));
 }
 
 #[test]
 fn a_row_that_does_not_name_the_stream_is_not_corrected() {
     let (mut cx, mut leases, mut sync) = recognised();
     let a = shard("a", &[]);
-    shows(
-        &cx,
-        &mut leases,
-        LeaseRow {
-            range: Some(tenths(0, 7)),
-            ..row("a")
-        },
-    );
+    shows(&cx, &mut leases, LeaseRow { range: Some(tenths(0, 7)), ..row("a") });
     for _ in 0..5 {
         assert!(lists(&mut cx, &mut leases, &mut sync, std::slice::from_ref(&a)).is_empty());
         cx.later(cx.config().stream_lag);
@@ -208,10 +164,7 @@ fn a_worker_that_filled_the_table_lists_the_shards_once_more() {
 
 /// A closed shard that was split, and its children.
 fn split() -> [Shard; 3] {
-    let parent = Shard {
-        ending: Some(9.into()),
-        ..shard("p", &[])
-    };
+    let parent = Shard { ending: Some(9.into()), ..shard("p", &[]) };
     [parent, half("a", &["p"], false), half("b", &["p"], true)]
 }
 
@@ -269,19 +222,13 @@ fn a_parent_of_rows_that_this_worker_did_not_fill_in_or_that_name_it_counts_as_r
 
 #[test]
 fn a_lease_in_the_place_of_denied_ones_begins_where_they_began() {
-    let mut cx = running(Config {
-        initial_position: InitialPosition::Latest,
-        ..config(Format::Kcl)
-    });
+    let mut cx = running(Config { initial_position: InitialPosition::Latest, ..config(Format::Kcl) });
     cx.set_said(StreamIx::ONLY, Some(identity()));
     cx.set_identified(StreamIx::ONLY);
     cx.set_recognised(StreamIx::ONLY);
     let (mut leases, mut sync) = (crate::worker::testing::table(&cx), ShardSync::new(StreamIx::ONLY));
-    let denied = LeaseRow {
-        checkpoint: Checkpoint::Latest,
-        began: Some(Wall(77)),
-        ..row_of(&shard("x", &[]))
-    };
+    let denied =
+        LeaseRow { checkpoint: Checkpoint::Latest, began: Some(Wall(77)), ..row_of(&shard("x", &[])) };
     let (_, changes) = until_written(&mut cx, &mut leases, &mut sync, (&[denied], &[shard("a", &[])]));
     let [Change::Create(row)] = &changes[..] else {
         panic!("expected a row to be created, found {changes:?}")

@@ -17,10 +17,7 @@ use crate::worker::testing::{
 
 /// Two shards, of which only the first has a lease.
 fn shards() -> [Shard; 2] {
-    let half = |id, start, end| Shard {
-        range: tenths(start, end),
-        ..shard(id, &[])
-    };
+    let half = |id, start, end| Shard { range: tenths(start, end), ..shard(id, &[]) };
     [half("a", 0, 5), half("b", 5, 10)]
 }
 
@@ -49,10 +46,7 @@ fn a_lease_is_created_when_it_was_missing_for_a_scan_interval_and_a_scan_agrees(
     sync.create_missing(&mut cx, &leases, &list, 0);
     let rows = created(&cx.did());
     assert_eq!(rows.len(), 1);
-    assert_eq!(
-        (rows[0].key.as_str(), rows[0].checkpoint),
-        ("b", Checkpoint::TrimHorizon)
-    );
+    assert_eq!((rows[0].key.as_str(), rows[0].checkpoint), ("b", Checkpoint::TrimHorizon));
 }
 
 #[test]
@@ -89,10 +83,7 @@ fn a_list_that_contradicts_itself_is_begun_anew() {
 /// The lease was missing from then on: what arrived while other looks were waited for is read, too.
 #[test]
 fn a_lease_that_is_created_at_latest_begins_when_it_was_first_missing() {
-    let mut cx = running(Config {
-        initial_position: InitialPosition::Latest,
-        ..config(Format::Kcl)
-    });
+    let mut cx = running(Config { initial_position: InitialPosition::Latest, ..config(Format::Kcl) });
     let (mut sync, mut scan) = (ShardSync::new(StreamIx::ONLY), Scan::default());
     let mut leases = table(&cx);
     let first = cx.wall();

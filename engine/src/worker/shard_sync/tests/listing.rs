@@ -17,17 +17,11 @@ fn pages_follow_each_other_and_make_one_list() {
     let began = cx.now();
     sync.list(&mut cx, ListReason::Hole);
     let did = cx.did();
-    assert_eq!(
-        (did.told(), did.effects()),
-        (vec!["listing"], vec![lists(ShardFilter::All)])
-    );
+    assert_eq!((did.told(), did.effects()), (vec!["listing"], vec![lists(ShardFilter::All)]));
 
     cx.later(seconds(1));
     let first = did.op();
-    assert!(
-        sync.on_page(&mut cx, &leases, first, page(&[shard("a", &[])], true))
-            .is_none()
-    );
+    assert!(sync.on_page(&mut cx, &leases, first, page(&[shard("a", &[])], true)).is_none());
     let (second, next) = cx.did().command();
     let after = Some(first);
     let filter = ShardFilter::All;
@@ -38,10 +32,7 @@ fn pages_follow_each_other_and_make_one_list() {
     let listed = listed.expect("the last page");
     assert_eq!(listed.shards(), [shard("a", &[]), shard("b", &[])]);
     assert_eq!(listed.asked_at(), began);
-    assert_eq!(
-        cx.did().requests(),
-        [Request::StreamListed(StreamIx::ONLY, seconds(2))]
-    );
+    assert_eq!(cx.did().requests(), [Request::StreamListed(StreamIx::ONLY, seconds(2))]);
 }
 
 #[test]

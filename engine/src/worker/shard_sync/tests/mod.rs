@@ -33,10 +33,7 @@ fn listed(cx: &mut Context, sync: &mut ShardSync, shards: &[Shard]) -> Listed {
     sync.listing.end();
     sync.list(cx, ListReason::Hole);
     let op = cx.did().op();
-    let (_, listed) = sync
-        .listing
-        .on_page(cx, op, page(shards, false))
-        .expect("the only page");
+    let (_, listed) = sync.listing.on_page(cx, op, page(shards, false)).expect("the only page");
     cx.did();
     listed
 }
@@ -44,10 +41,7 @@ fn listed(cx: &mut Context, sync: &mut ShardSync, shards: &[Shard]) -> Listed {
 /// The rows that are to be created.
 fn created(did: &Did) -> Vec<LeaseRow> {
     let create = |request: &Request| match request {
-        Request::WriteRow {
-            change: Change::Create(row),
-            ..
-        } => Some((**row).clone()),
+        Request::WriteRow { change: Change::Create(row), .. } => Some((**row).clone()),
         _ => None,
     };
     did.requests().iter().filter_map(create).collect()

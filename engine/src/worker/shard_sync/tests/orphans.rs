@@ -20,21 +20,12 @@ const LISTS: Request = Request::ListShards(StreamIx::ONLY, ListReason::ChildWith
 
 /// The lower half of the hash space was split, and the lease of the upper half is unfinished.
 fn shards() -> [Shard; 4] {
-    let part = |id, parents: &[&str], start, end| Shard {
-        range: tenths(start, end),
-        ..shard(id, parents)
-    };
+    let part = |id, parents: &[&str], start, end| Shard { range: tenths(start, end), ..shard(id, parents) };
     [
         closed(part("a", &[], 0, 5)),
         part("b", &[], 5, 10),
-        Shard {
-            starting: 5.into(),
-            ..part("c", &["a"], 0, 2)
-        },
-        Shard {
-            starting: 5.into(),
-            ..part("d", &["a"], 2, 5)
-        },
+        Shard { starting: 5.into(), ..part("c", &["a"], 0, 2) },
+        Shard { starting: 5.into(), ..part("d", &["a"], 2, 5) },
     ]
 }
 
@@ -46,10 +37,7 @@ fn upper() -> LeaseRow {
 /// `a` as a program leaves it that has read the shard to its end.
 fn finished() -> LeaseRow {
     let range = Some(tenths(0, 5));
-    LeaseRow {
-        range,
-        ..ended("a", &[])
-    }
+    LeaseRow { range, ..ended("a", &[]) }
 }
 
 struct Scene {
@@ -63,12 +51,7 @@ impl Scene {
     fn of(cx: Context) -> Self {
         let leases = table(&cx);
         let (sync, scan) = (ShardSync::new(StreamIx::ONLY), Scan::default());
-        Self {
-            cx,
-            sync,
-            scan,
-            leases,
-        }
+        Self { cx, sync, scan, leases }
     }
 
     /// A whole scan shows these rows a while later. What the room asks for then.
@@ -83,15 +66,10 @@ impl Scene {
     /// A listing comes. Returns the leases that the room creates, and its other requests.
     fn lists(&mut self, shards: &[Shard], deputy: u32) -> (Vec<String>, Vec<Request>) {
         let list = listed(&mut self.cx, &mut self.sync, shards);
-        self.leases
-            .learn_lineage(&self.cx, list.shards(), list.asked_at());
-        self.sync
-            .create_missing(&mut self.cx, &self.leases, &list, deputy);
+        self.leases.learn_lineage(&self.cx, list.shards(), list.asked_at());
+        self.sync.create_missing(&mut self.cx, &self.leases, &list, deputy);
         let did = self.cx.did();
-        let rest = did
-            .requests()
-            .iter()
-            .filter(|request| !matches!(request, Request::WriteRow { .. }));
+        let rest = did.requests().iter().filter(|request| !matches!(request, Request::WriteRow { .. }));
         (keys(&did), rest.cloned().collect())
     }
 
@@ -144,10 +122,7 @@ fn the_time_in_between_is_that_in_which_an_owner_may_put_its_row_back() {
     }
     let (time, config) = times(Format::Kinsumer);
     assert_eq!(time, config.renew_interval.times(2));
-    let short = Config {
-        stream_lag: Span::from_secs(2),
-        ..Config::default()
-    };
+    let short = Config { stream_lag: Span::from_secs(2), ..Config::default() };
     assert_eq!(patience(&running(short)), Span::from_secs(2));
 }
 
@@ -156,10 +131,7 @@ fn a_scan_that_shows_the_children_needs_no_second_listing() {
     let mut scene = Scene::of(context());
     scene.scans(SOON, &[finished(), upper()]);
     scene.lists(&shards(), 0);
-    let child = |id: &str, start, end| LeaseRow {
-        range: Some(tenths(start, end)),
-        ..row(id)
-    };
+    let child = |id: &str, start, end| LeaseRow { range: Some(tenths(start, end)), ..row(id) };
     let rows = [finished(), upper(), child("c", 0, 2), child("d", 2, 5)];
     assert_eq!(scene.scans(scene.patience(), &rows), []);
 }
@@ -172,29 +144,17 @@ fn no_other_lease_is_due() {
         shards[1] = closed(shards[1].clone());
         shards[3] = closed(shards[3].clone());
         let range = tenths(2, 10);
-        shards.push(Shard {
-            range,
-            starting: 7.into(),
-            ..shard("m", &["d", "b"])
-        });
+        shards.push(Shard { range, starting: 7.into(), ..shard("m", &["d", "b"]) });
         shards
     };
-    let part = |row: LeaseRow, start, end| LeaseRow {
-        range: Some(tenths(start, end)),
-        ..row
-    };
+    let part = |row: LeaseRow, start, end| LeaseRow { range: Some(tenths(start, end)), ..row };
     let both = |other: LeaseRow| {
         let ended = part(ended("d", &[]), 2, 5);
         vec![finished(), part(row("c"), 0, 2), ended, part(other, 5, 10)]
     };
     type Case = (&'static str, Vec<LeaseRow>, Vec<Shard>, &'static [&'static str]);
     let cases: [Case; 3] = [
-        (
-            "no row says that a parent has ended",
-            vec![upper()],
-            shards().to_vec(),
-            &[],
-        ),
+        ("no row says that a parent has ended", vec![upper()], shards().to_vec(), &[]),
         ("one of two parents is still read", both(row("b")), merged(), &[]),
         ("both parents have ended", both(ended("b", &[])), merged(), &["m"]),
     ];

@@ -24,10 +24,7 @@ fn beginning() -> (Context, LeaseTable, ShardSync) {
 }
 
 fn is_of_another_stream(did: &Did) -> bool {
-    matches!(
-        did.requests(),
-        [Request::LoseStream(_, Fatal::OtherStream { .. })]
-    )
+    matches!(did.requests(), [Request::LoseStream(_, Fatal::OtherStream { .. })])
 }
 
 #[test]
@@ -65,10 +62,7 @@ fn a_worker_that_knows_its_stream_does_nothing_by_a_list_that_contradicts_a_leas
     let (mut cx, mut leases, mut sync) = beginning();
     cx.set_recognised(StreamIx::ONLY);
     shows(&cx, &mut leases, row("a"));
-    let half = Shard {
-        range: tenths(0, 5),
-        ..shard("a", &[])
-    };
+    let half = Shard { range: tenths(0, 5), ..shard("a", &[]) };
     for _ in 0..5 {
         let wrong = listed(&mut cx, &mut sync, std::slice::from_ref(&half));
         assert!(!sync.recognises(&mut cx, &mut leases, &wrong));
@@ -111,10 +105,7 @@ fn a_lease_whose_shard_is_not_listed_delays_recognition_by_a_scan_interval() {
 
 #[test]
 fn leases_that_begin_elsewhere_than_configured_are_told_once() {
-    let mut cx = starting(Config {
-        initial_position: InitialPosition::Latest,
-        ..config(Format::Kcl)
-    });
+    let mut cx = starting(Config { initial_position: InitialPosition::Latest, ..config(Format::Kcl) });
     let (mut leases, mut sync) = (table(&cx), ShardSync::new(StreamIx::ONLY));
     shows(&cx, &mut leases, row("a"));
     sync.on_first_scan(&cx, &leases);
@@ -136,15 +127,7 @@ fn a_row_that_holds_another_time_than_the_configured_one_begins_elsewhere() {
         });
         let (mut leases, mut sync) = (table(&cx), ShardSync::new(StreamIx::ONLY));
         let checkpoint = Checkpoint::AtTimestamp;
-        shows(
-            &cx,
-            &mut leases,
-            LeaseRow {
-                checkpoint,
-                began,
-                ..row("a")
-            },
-        );
+        shows(&cx, &mut leases, LeaseRow { checkpoint, began, ..row("a") });
         sync.on_first_scan(&cx, &leases);
         let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
         assert!(sync.recognises(&mut cx, &mut leases, &listed));
@@ -156,19 +139,11 @@ fn a_row_that_holds_another_time_than_the_configured_one_begins_elsewhere() {
 /// Shards whose numbers begin at 100.
 fn shards(ids: &[&str]) -> Vec<Shard> {
     let starting = 100.into();
-    ids.iter()
-        .map(|id| Shard {
-            starting,
-            ..shard(id, &[])
-        })
-        .collect()
+    ids.iter().map(|id| Shard { starting, ..shard(id, &[]) }).collect()
 }
 
 fn placed(key: &str, number: u64) -> LeaseRow {
-    LeaseRow {
-        checkpoint: Checkpoint::At(at(number)),
-        ..row(key)
-    }
+    LeaseRow { checkpoint: Checkpoint::At(at(number)), ..row(key) }
 }
 
 /// So much time passes, and the shards are listed once more if a second look is due.
@@ -202,10 +177,7 @@ fn a_checkpoint_that_no_shard_can_have_keeps_one_lease_from_being_taken_and_no_o
         shows(&cx, &mut leases, row);
     }
     let first = listed(&mut cx, &mut sync, &all);
-    assert!(
-        !sync.recognises(&mut cx, &mut leases, &first),
-        "one answer may be wrong"
-    );
+    assert!(!sync.recognises(&mut cx, &mut leases, &first), "one answer may be wrong");
     let pause = sync.wake_at().since(cx.now());
     assert!(pause <= cx.poll_pause(), "{pause}");
     assert!(second_look(&mut cx, &mut leases, &mut sync, &all));
@@ -224,10 +196,7 @@ fn a_checkpoint_that_no_shard_can_have_keeps_one_lease_from_being_taken_and_no_o
     assert_eq!(cx.did().told(), ["spoiled"]);
 
     // An operator puts it at a place.
-    let mended = LeaseRow {
-        counter: 1,
-        ..row("c")
-    };
+    let mended = LeaseRow { counter: 1, ..row("c") };
     shows(&cx, &mut leases, mended);
     sync.tell_spoiled(&mut cx, &leases);
     assert!(cx.did().is_nothing() && sync.wake_at() <= cx.now());
@@ -244,10 +213,7 @@ fn a_row_at_the_end_of_an_open_shard_is_told_when_a_later_list_agrees_and_stops_
         shows(&cx, &mut leases, row);
     }
     let first = listed(&mut cx, &mut sync, &all);
-    assert!(
-        is_used(&mut cx, &mut leases, &mut sync, &first),
-        "the rest is read"
-    );
+    assert!(is_used(&mut cx, &mut leases, &mut sync, &first), "the rest is read");
     sync.listing.end();
     sync.tell_spoiled(&mut cx, &leases);
     assert!(cx.did().is_nothing(), "the list may lag");
@@ -257,12 +223,7 @@ fn a_row_at_the_end_of_an_open_shard_is_told_when_a_later_list_agrees_and_stops_
     let did = cx.did();
     assert_eq!(did.told(), ["spoiled"]);
     let sentence = did.notices()[0].to_string();
-    for part in [
-        "row of b",
-        "its shard is open",
-        "admin rewind --shard b",
-        "doctor --repair",
-    ] {
+    for part in ["row of b", "its shard is open", "admin rewind --shard b", "doctor --repair"] {
         assert!(sentence.contains(part), "{part:?} in {sentence:?}");
     }
     // The shard has ended by now.
@@ -296,11 +257,7 @@ fn most_rows_count_as_spoiled_only_when_the_stream_was_described_after_the_first
     };
     let doubt = vec![Request::DoubtStream(StreamIx::ONLY)];
     for _ in 0..5 {
-        assert_eq!(
-            look(&mut cx),
-            (false, doubt.clone()),
-            "the stream may be made anew"
-        );
+        assert_eq!(look(&mut cx), (false, doubt.clone()), "the stream may be made anew");
     }
     cx.set_described(StreamIx::ONLY, cx.now());
     assert_eq!(look(&mut cx), (true, vec![]));

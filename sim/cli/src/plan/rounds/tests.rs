@@ -24,31 +24,16 @@ fn ours(key: &str, owner: &str) -> LeaseRow {
 }
 
 fn foreign(key: &str, says: FleetRow) -> RowRead {
-    RowRead::Foreign {
-        key: key.into(),
-        kind: "A_KIND".into(),
-        says: Some(Box::new(says)),
-    }
+    RowRead::Foreign { key: key.into(), kind: "A_KIND".into(), says: Some(Box::new(says)) }
 }
 
 fn worker(id: &str, at: i64) -> RowRead {
-    let worker = FleetWorker {
-        id: id.into(),
-        at,
-        ours: false,
-        one_table: false,
-        metrics: Vec::new(),
-    };
+    let worker = FleetWorker { id: id.into(), at, ours: false, one_table: false, metrics: Vec::new() };
     foreign(id, FleetRow::Worker(worker))
 }
 
 fn leader(id: &str) -> RowRead {
-    let leader = FleetLeader {
-        id: id.into(),
-        version: "v".into(),
-        lease_ms: 120_000,
-        released: false,
-    };
+    let leader = FleetLeader { id: id.into(), version: "v".into(), lease_ms: 120_000, released: false };
     foreign("Leader", FleetRow::Leader(leader))
 }
 
@@ -57,16 +42,9 @@ fn version(version: FleetVersion) -> RowRead {
 }
 
 fn fleet(rows: &[RowRead], heartbeats: &[(&str, i64)]) -> Fleet {
-    let heartbeat = |(worker, at): &(&str, i64)| Heartbeat {
-        worker: (*worker).into(),
-        at: Wall(at * 1_000),
-    };
+    let heartbeat = |(worker, at): &(&str, i64)| Heartbeat { worker: (*worker).into(), at: Wall(at * 1_000) };
     let mut all: Vec<Heartbeat> = heartbeats.iter().map(heartbeat).collect();
-    all.extend(
-        super::super::fleet::in_table(rows, Wall(NOW * 1_000))
-            .into_iter()
-            .flatten(),
-    );
+    all.extend(super::super::fleet::in_table(rows, Wall(NOW * 1_000)).into_iter().flatten());
     Fleet::read(rows, &all, Wall(NOW * 1_000))
 }
 
@@ -76,9 +54,7 @@ fn run(leases: &[LeaseRow], fleet: &Fleet, load: bool) -> Course {
 }
 
 fn told(round: &[Assignment]) -> Vec<(&str, Option<&str>, &str)> {
-    let told = round
-        .iter()
-        .map(|step| (step.how, step.from.as_deref(), step.to.as_str()));
+    let told = round.iter().map(|step| (step.how, step.from.as_deref(), step.to.as_str()));
     told.collect()
 }
 
@@ -92,11 +68,7 @@ fn what_nobody_renews_is_taken_up_to_a_fair_share_and_the_rest_is_asked_for() {
         lease("e", Some("dead")),
         lease("f", None),
     ];
-    let course = run(
-        &leases,
-        &fleet(&[], &[("dead", NOW - 60), ("w2", NOW - 59)]),
-        true,
-    );
+    let course = run(&leases, &fleet(&[], &[("dead", NOW - 60), ("w2", NOW - 59)]), true);
     let [first] = &course.rounds[..] else {
         panic!("{:?}", course.rounds);
     };
@@ -105,23 +77,14 @@ fn what_nobody_renews_is_taken_up_to_a_fair_share_and_the_rest_is_asked_for() {
     let hows: Vec<_> = first.iter().map(|step| (step.how, &*step.to)).collect();
     assert_eq!(hows[..2], [("take", "w1"); 2]);
     assert_eq!(hows[2..], [("ask", "w2"); 3]);
-    let of_dead = first
-        .iter()
-        .find(|step| step.lease_key == "e")
-        .expect("it is taken");
+    let of_dead = first.iter().find(|step| step.lease_key == "e").expect("it is taken");
     assert_eq!(of_dead.from.as_deref(), Some("dead"));
     assert!(
-        of_dead
-            .reason
-            .starts_with("dead has it and does not report any more, and w1 has only "),
+        of_dead.reason.starts_with("dead has it and does not report any more, and w1 has only "),
         "{}",
         of_dead.reason
     );
-    assert!(
-        of_dead.reason.ends_with(" of a fair share of 6"),
-        "{}",
-        of_dead.reason
-    );
+    assert!(of_dead.reason.ends_with(" of a fair share of 6"), "{}", of_dead.reason);
     assert_eq!(course.most().map(|most| most.1), Some(4));
 }
 
@@ -172,12 +135,7 @@ fn a_leader_assigns_by_load_or_by_count() {
         heavy("c", Some("k2"), 1_000_000),
         heavy("d", None, 1_000_000),
     ];
-    let rows = [
-        worker("k1", NOW),
-        worker("k2", NOW - 10),
-        leader("k1"),
-        version(FleetVersion::Version3x),
-    ];
+    let rows = [worker("k1", NOW), worker("k2", NOW - 10), leader("k1"), version(FleetVersion::Version3x)];
     let fleet = fleet(&rows, &[]);
     let rule = fleet.rule(Policies::default(), true);
     assert_eq!((rule.by, rule.leader.as_deref()), ("leader", Some("k1")));
@@ -203,34 +161,17 @@ fn a_leader_of_workers_that_measure_their_hosts_is_followed_up_to_its_first_move
         row
     });
     let measured = |id: &str, percent: i64| {
-        let cpu = FleetMetric {
-            name: "C".into(),
-            recent: vec![percent * 1_000_000],
-            limit: 100_000_000,
-        };
-        let worker = FleetWorker {
-            id: id.into(),
-            at: NOW,
-            ours: false,
-            one_table: false,
-            metrics: vec![cpu],
-        };
+        let cpu = FleetMetric { name: "C".into(), recent: vec![percent * 1_000_000], limit: 100_000_000 };
+        let worker =
+            FleetWorker { id: id.into(), at: NOW, ours: false, one_table: false, metrics: vec![cpu] };
         foreign(id, FleetRow::Worker(worker))
     };
     for (busy, idle, rounds, rests) in [(80, 20, 1, false), (50, 50, 0, true)] {
-        let rows = [
-            measured("k1", busy),
-            measured("k2", idle),
-            leader("k1"),
-            version(FleetVersion::Version3x),
-        ];
+        let rows =
+            [measured("k1", busy), measured("k2", idle), leader("k1"), version(FleetVersion::Version3x)];
         let fleet = fleet(&rows, &[]);
         let by_load = run(&leases, &fleet, true);
-        assert_eq!(
-            (by_load.rounds.len(), by_load.rests),
-            (rounds, rests),
-            "{by_load:?}"
-        );
+        assert_eq!((by_load.rounds.len(), by_load.rests), (rounds, rests), "{by_load:?}");
         assert!(run(&leases, &fleet, false).rests);
     }
 }
@@ -246,24 +187,15 @@ fn which_rule_holds_follows_from_the_rows_as_in_the_engine() {
     assert_eq!(rule(&[]).0, "count");
     let (by, _, detail) = with(&[version(FleetVersion::UpgradeFrom2x)]);
     assert_eq!(by, "count");
-    assert!(
-        detail.contains("CLIENT_VERSION_UPGRADE_FROM_2X, and 2 workers"),
-        "{detail}"
-    );
+    assert!(detail.contains("CLIENT_VERSION_UPGRADE_FROM_2X, and 2 workers"), "{detail}");
     assert_eq!(with(&[version(FleetVersion::Version2x)]).0, "count");
     let led = version(FleetVersion::Version3xWithRollback);
     // Nobody of another library lives.
     let (by, _, detail) = rule(&[worker("k1", NOW - 60), led.clone()]);
     assert_eq!(by, "count");
-    assert!(
-        detail.contains("and 0 workers of another library report"),
-        "{detail}"
-    );
+    assert!(detail.contains("and 0 workers of another library report"), "{detail}");
     for (lock, leads) in [
-        (
-            vec![],
-            "no worker leads: one of the live workers takes the lock, here k1",
-        ),
+        (vec![], "no worker leads: one of the live workers takes the lock, here k1"),
         (vec![leader("k2")], "k2 holds the lock of the leader"),
         (vec![leader("k9")], "the leader k9 does not report any more"),
     ] {
@@ -278,11 +210,7 @@ fn which_rule_holds_follows_from_the_rows_as_in_the_engine() {
 
 /// Rows of a table: who has each lease, and whether the row says that its owner hands it over.
 fn tables() -> impl Strategy<Value = Vec<LeaseRow>> {
-    let row = (
-        prop::option::of(0u32..5),
-        any::<bool>(),
-        prop::option::of(0u64..5_000_000),
-    );
+    let row = (prop::option::of(0u32..5), any::<bool>(), prop::option::of(0u64..5_000_000));
     prop::collection::vec(row, 0..30).prop_map(|rows| {
         let row = |(n, (owner, hands_over, throughput)): (usize, (Option<u32>, bool, Option<u64>))| {
             let owner = owner.map(|owner| format!("w{owner}"));

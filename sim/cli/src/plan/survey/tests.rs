@@ -11,10 +11,7 @@ fn shard(id: &str, parent: Option<&str>, open: bool, range: (u128, u128)) -> Sha
         id: id.into(),
         parent: parent.map(Into::into),
         adjacent_parent: None,
-        range: HashRange {
-            start: HashKey(range.0),
-            end: HashKey(range.1),
-        },
+        range: HashRange { start: HashKey(range.0), end: HashKey(range.1) },
         starting: 10.into(),
         ending: (!open).then(|| 20.into()),
     }
@@ -39,25 +36,14 @@ fn kinds(survey: &Survey) -> Vec<&str> {
 }
 
 fn asked(from: InitialPosition) -> Asked<'static> {
-    Asked {
-        stream: None,
-        identity: None,
-        from,
-        policies: Policies::default(),
-        heartbeats: &[],
-        now: Wall(0),
-    }
+    Asked { stream: None, identity: None, from, policies: Policies::default(), heartbeats: &[], now: Wall(0) }
 }
 
 #[test]
 fn an_empty_table_gets_what_is_open_at_the_initial_position() {
     let created = |from| {
         let survey = survey(&family(), &[], &asked(from));
-        survey
-            .create
-            .into_iter()
-            .map(|lease| lease.lease_key)
-            .collect::<Vec<_>>()
+        survey.create.into_iter().map(|lease| lease.lease_key).collect::<Vec<_>>()
     };
     assert_eq!(created(InitialPosition::TrimHorizon), ["a"]);
     assert_eq!(created(InitialPosition::Latest), ["b", "c"]);
@@ -67,28 +53,15 @@ fn an_empty_table_gets_what_is_open_at_the_initial_position() {
 fn an_empty_table_gets_what_was_open_at_a_time_and_the_rest_follows() {
     let mut shards = family();
     let numbered = |secs, shard| {
-        let parts = SequenceParts {
-            created_secs: secs,
-            position: 0,
-            time_secs: secs,
-            shard,
-        };
+        let parts = SequenceParts { created_secs: secs, position: 0, time_secs: secs, shard };
         position::SequenceNumber::from_words(SequenceNumber::new(parts).to_words())
     };
     let at = |shards: &[Shard], secs: i64| {
         let from = InitialPosition::AtTimestamp(Wall(secs * 1_000));
         let survey = survey(shards, &[], &asked(from));
         let created = survey.create.iter().map(|lease| lease.lease_key.clone());
-        let waits = survey
-            .wait
-            .iter()
-            .map(|wait| format!("{} {}", wait.lease_key, wait.behind));
-        assert!(
-            survey
-                .create
-                .iter()
-                .all(|lease| lease.checkpoint == "AT_TIMESTAMP")
-        );
+        let waits = survey.wait.iter().map(|wait| format!("{} {}", wait.lease_key, wait.behind));
+        assert!(survey.create.iter().all(|lease| lease.checkpoint == "AT_TIMESTAMP"));
         (
             created.collect::<Vec<_>>().join(" "),
             waits.collect::<Vec<_>>().join(", "),
@@ -124,10 +97,7 @@ fn what_gets_its_lease_later_is_told_with_what_it_waits_for() {
     assert_eq!(waits(&shards, &[]), reasons(["b", "c"], "a", unread));
     let rows = [lease("a", Some("w1"), Checkpoint::TrimHorizon)];
     assert_eq!(waits(&shards, &rows), reasons(["b", "c"], "a", unread));
-    let unreadable = RowRead::Unreadable {
-        key: "a".into(),
-        detail: "no counter".into(),
-    };
+    let unreadable = RowRead::Unreadable { key: "a".into(), detail: "no counter".into() };
     let stuck = "a comes before it, and the row of a cannot be read: no worker reads that shard";
     let rows = [unreadable, lease("z", None, Checkpoint::ShardEnd)];
     assert_eq!(waits(&shards, &rows), reasons(["b", "c"], "a", stuck));
@@ -180,17 +150,11 @@ proptest! {
 
 #[test]
 fn a_hole_below_an_ended_lease_is_found_and_filled() {
-    let rows = [
-        lease("a", None, Checkpoint::ShardEnd),
-        lease("b", Some("w1"), Checkpoint::TrimHorizon),
-    ];
+    let rows = [lease("a", None, Checkpoint::ShardEnd), lease("b", Some("w1"), Checkpoint::TrimHorizon)];
     let survey = survey(&family(), &rows, &asked(InitialPosition::Latest));
     assert_eq!(kinds(&survey), ["ended-without-children", "hole"]);
     assert_eq!(survey.create.len(), 1);
-    assert_eq!(
-        (&*survey.create[0].lease_key, &*survey.create[0].checkpoint),
-        ("c", "TRIM_HORIZON")
-    );
+    assert_eq!((&*survey.create[0].lease_key, &*survey.create[0].checkpoint), ("c", "TRIM_HORIZON"));
 }
 
 #[test]
@@ -199,36 +163,17 @@ fn orphans_strangers_and_other_streams_are_told_apart() {
     let rows = [
         lease("a", Some("w1"), at(5)),
         lease("z", Some("w1"), at(5)),
-        RowRead::Foreign {
-            key: "lock".into(),
-            kind: "LEADER".into(),
-            says: None,
-        },
-        RowRead::Unreadable {
-            key: "x".into(),
-            detail: "no counter".into(),
-        },
+        RowRead::Foreign { key: "lock".into(), kind: "LEADER".into(), says: None },
+        RowRead::Unreadable { key: "x".into(), detail: "no counter".into() },
         lease("a", Some("w1"), at(5)),
     ];
     let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
-    assert_eq!(
-        kinds(&survey),
-        [
-            "foreign-row",
-            "unreadable-row",
-            "duplicate",
-            "other-stream",
-            "orphan"
-        ]
-    );
+    assert_eq!(kinds(&survey), ["foreign-row", "unreadable-row", "duplicate", "other-stream", "orphan"]);
 }
 
 #[test]
 fn a_row_that_cannot_be_read_keeps_its_key() {
-    let unreadable = RowRead::Unreadable {
-        key: "b".into(),
-        detail: "no counter".into(),
-    };
+    let unreadable = RowRead::Unreadable { key: "b".into(), detail: "no counter".into() };
     let rows = [lease("a", None, Checkpoint::ShardEnd), unreadable];
     let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
     let created: Vec<&str> = survey.create.iter().map(|lease| &*lease.lease_key).collect();
@@ -243,41 +188,20 @@ fn a_worker_that_reports_no_more_is_told() {
         lease("c", Some("alive"), Checkpoint::TrimHorizon),
         lease("d", Some("silent"), Checkpoint::TrimHorizon),
     ];
-    let beat = |worker: &str, at| Heartbeat {
-        worker: worker.into(),
-        at: Wall(at),
-    };
+    let beat = |worker: &str, at| Heartbeat { worker: worker.into(), at: Wall(at) };
     // The second report of a worker may stand in another table.
-    let heartbeats = [
-        beat("dead", 0),
-        beat("dead", 40_000),
-        beat("alive", 0),
-        beat("alive", 99_000),
-        beat("new", 90_000),
-    ];
+    let heartbeats =
+        [beat("dead", 0), beat("dead", 40_000), beat("alive", 0), beat("alive", 99_000), beat("new", 90_000)];
     let at = |now| {
-        let asked = Asked {
-            heartbeats: &heartbeats,
-            now: Wall(now),
-            ..asked(InitialPosition::TrimHorizon)
-        };
+        let asked = Asked { heartbeats: &heartbeats, now: Wall(now), ..asked(InitialPosition::TrimHorizon) };
         let mut survey = survey(&family(), &rows, &asked);
         survey.stale(&asked, &rows);
         survey
     };
     let survey = at(100_001);
-    let stale: Vec<_> = survey
-        .findings
-        .iter()
-        .filter(|finding| finding.kind == "stale-worker")
-        .collect();
+    let stale: Vec<_> = survey.findings.iter().filter(|finding| finding.kind == "stale-worker").collect();
     assert_eq!(stale.len(), 1);
-    assert!(
-        stale[0]
-            .detail
-            .starts_with("dead reported last 60 s ago, and has 2 "),
-        "{stale:?}"
-    );
+    assert!(stale[0].detail.starts_with("dead reported last 60 s ago, and has 2 "), "{stale:?}");
     assert!(!kinds(&at(99_999)).contains(&"stale-worker"));
 }
 
@@ -313,20 +237,13 @@ fn leases_of_shards_of_dynamodb_streams_are_one_finding() {
     });
     let survey = survey(&family(), &rows, &asked(InitialPosition::TrimHorizon));
     assert_eq!(kinds(&survey)[0], "dynamodb-streams");
-    assert!(
-        survey.findings[0]
-            .detail
-            .starts_with("2 leases (2 unfinished) of shards of DynamoDB Streams")
-    );
+    assert!(survey.findings[0].detail.starts_with("2 leases (2 unfinished) of shards of DynamoDB Streams"));
     assert!(!kinds(&survey).contains(&"orphan"), "{:?}", survey.findings);
 }
 
 #[test]
 fn a_listing_that_cannot_be_meant_gives_no_plan() {
-    let shards = [
-        shard("a", None, true, (0, u128::MAX)),
-        shard("b", Some("a"), true, (0, 9)),
-    ];
+    let shards = [shard("a", None, true, (0, u128::MAX)), shard("b", Some("a"), true, (0, 9))];
     let rows = [lease("a", None, Checkpoint::TrimHorizon)];
     let survey = survey(&shards, &rows, &asked(InitialPosition::TrimHorizon));
     assert!(survey.hopeless && survey.create.is_empty());

@@ -40,9 +40,7 @@ impl FromStr for Seeds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let range = text
-            .split_once("..")
-            .and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+        let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
         match range {
             Some(range) if !range.is_empty() => Ok(Self(range)),
             Some(_) => Err(format!("expected at least one seed, found none in {text}")),

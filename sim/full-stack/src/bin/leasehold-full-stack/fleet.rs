@@ -48,18 +48,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         }
     });
     let _ = summary.print(args.json, &mut io::stdout().lock());
-    if summary.is_good() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
-    }
+    if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 fn one(program: &Path, args: &Args, seed: u64) -> Outcome {
-    let mut outcome = Outcome {
-        seed,
-        ..Outcome::default()
-    };
+    let mut outcome = Outcome { seed, ..Outcome::default() };
     match world(program, args, seed, false) {
         Ok(verdict) => outcome.verdict = Some(verdict),
         Err(why) => outcome.failure = Some(why),
@@ -84,13 +77,8 @@ fn world(program: &Path, args: &Args, seed: u64, log: bool) -> Result<Verdict, S
     if log {
         command.arg("--log");
     }
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .map_err(|error| format!("its process cannot be started: {error}"))?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| format!("its process cannot be started: {error}"))?;
     // Both pipes are read at once, so that a world that has much to tell is not held up.
     let (out, err) = (read(child.stdout.take()), read(child.stderr.take()));
     let ended = wait(&mut child)?;

@@ -34,10 +34,7 @@ mod tests {
     #[test]
     fn flags_in_the_environment_are_named_as_the_cause() {
         let told = sentence(&[("RUSTFLAGS", Some("-D warnings".to_owned()))]);
-        assert!(
-            told.contains(r#"RUSTFLAGS is set in the environment ("-D warnings")"#),
-            "{told}"
-        );
+        assert!(told.contains(r#"RUSTFLAGS is set in the environment ("-D warnings")"#), "{told}");
         let told = sentence(&[("CARGO_ENCODED_RUSTFLAGS", Some("-D\x1fwarnings".to_owned()))]);
         assert!(
             told.contains(r#"CARGO_ENCODED_RUSTFLAGS is set in the environment ("-D warnings")"#),

@@ -44,12 +44,7 @@ impl Outcome {
 
     fn complaints(&self) -> Vec<String> {
         let violations = self.verdict.iter().flat_map(|verdict| verdict.violations.iter());
-        self.failure
-            .iter()
-            .chain(violations)
-            .chain(&self.differences)
-            .cloned()
-            .collect()
+        self.failure.iter().chain(violations).chain(&self.differences).cloned().collect()
     }
 
     /// Prints it.
@@ -76,11 +71,7 @@ impl Outcome {
                 verdict.calls,
                 verdict.lives,
                 verdict.killed,
-                if complaints.is_empty() {
-                    "clean"
-                } else {
-                    "NOT CLEAN"
-                },
+                if complaints.is_empty() { "clean" } else { "NOT CLEAN" },
             ),
         };
         line(to, &told)?;
@@ -117,10 +108,7 @@ pub(crate) struct Summary {
 impl Summary {
     /// Of so many worlds, none of which has run.
     pub(crate) fn new(asked: u64) -> Self {
-        Self {
-            asked,
-            ..Self::default()
-        }
+        Self { asked, ..Self::default() }
     }
 
     /// Adds a world.
@@ -144,10 +132,7 @@ impl Summary {
         self.killed += verdict.killed;
         self.calls += verdict.calls;
         self.inputs_replayed += verdict.inputs;
-        for (all, one) in [
-            (&mut self.events, verdict.events),
-            (&mut self.faults, verdict.faults),
-        ] {
+        for (all, one) in [(&mut self.events, verdict.events), (&mut self.faults, verdict.faults)] {
             for (name, count) in one {
                 *all.entry(name).or_default() += count;
             }
@@ -172,16 +157,10 @@ impl Summary {
     /// If `to` cannot be written.
     pub(crate) fn print(&self, json: bool, to: &mut impl Write) -> io::Result<()> {
         if json {
-            return line(
-                to,
-                &json!({ "summary": self, "good": self.is_good() }).to_string(),
-            );
+            return line(to, &json!({ "summary": self, "good": self.is_good() }).to_string());
         }
         let counts = |counts: &BTreeMap<String, u64>| {
-            let each: Vec<String> = counts
-                .iter()
-                .map(|(name, count)| format!("{count} {name}"))
-                .collect();
+            let each: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
             each.join(", ")
         };
         line(
@@ -223,10 +202,7 @@ mod tests {
     use super::*;
 
     fn verdict(seed: u64) -> Verdict {
-        Verdict {
-            seed,
-            ..Verdict::default()
-        }
+        Verdict { seed, ..Verdict::default() }
     }
 
     #[test]
@@ -248,19 +224,13 @@ mod tests {
 
     #[test]
     fn a_violation_or_a_difference_is_not_good() {
-        let mut clean = Outcome {
-            verdict: Some(verdict(7)),
-            ..Outcome::default()
-        };
+        let mut clean = Outcome { verdict: Some(verdict(7)), ..Outcome::default() };
         clean.again(Ok(verdict(7)), "in its second run");
         let mut summary = Summary::new(1);
         summary.add(clean);
         assert!(summary.is_good());
 
-        let mut other = Outcome {
-            verdict: Some(verdict(7)),
-            ..Outcome::default()
-        };
+        let mut other = Outcome { verdict: Some(verdict(7)), ..Outcome::default() };
         other.again(Ok(verdict(8)), "in its second run");
         let mut summary = Summary::new(1);
         summary.add(other);
@@ -268,13 +238,7 @@ mod tests {
 
         let mut summary = Summary::new(1);
         let violations = vec!["lost".to_owned()];
-        summary.add(Outcome {
-            verdict: Some(Verdict {
-                violations,
-                ..verdict(7)
-            }),
-            ..Outcome::default()
-        });
+        summary.add(Outcome { verdict: Some(Verdict { violations, ..verdict(7) }), ..Outcome::default() });
         assert!(!summary.is_good());
     }
 
@@ -282,11 +246,7 @@ mod tests {
     fn many_worlds_without_a_single_fault_are_not_good() {
         let mut summary = Summary::new(ALL_SEEN_AFTER);
         for seed in 0..ALL_SEEN_AFTER {
-            summary.add(Outcome {
-                seed,
-                verdict: Some(verdict(seed)),
-                ..Outcome::default()
-            });
+            summary.add(Outcome { seed, verdict: Some(verdict(seed)), ..Outcome::default() });
         }
         assert_eq!(summary.clean, ALL_SEEN_AFTER);
         assert!(!summary.is_good());

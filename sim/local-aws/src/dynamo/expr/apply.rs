@@ -49,8 +49,7 @@ impl Update {
         puts.sort_by_key(|(path, _)| *path);
         removals.sort_by(|left, right| right.cmp(left));
         let mut item = old.clone();
-        puts.into_iter()
-            .try_for_each(|(path, value)| put(&mut item, path, value))?;
+        puts.into_iter().try_for_each(|(path, value)| put(&mut item, path, value))?;
         removals.into_iter().try_for_each(|path| take(&mut item, path))?;
         Ok(item)
     }
@@ -58,10 +57,7 @@ impl Update {
     /// Whether the update only takes away: on an absent item it then creates nothing.
     pub fn only_removes(&self) -> bool {
         !self.actions.is_empty()
-            && self
-                .actions
-                .iter()
-                .all(|action| matches!(action, Action::Remove(_) | Action::Delete(..)))
+            && self.actions.iter().all(|action| matches!(action, Action::Remove(_) | Action::Delete(..)))
     }
 }
 
@@ -92,29 +88,19 @@ impl SetValue {
 }
 
 fn calculate(
-    left: &AttributeValue,
-    right: &AttributeValue,
-    subtract: bool,
+    left: &AttributeValue, right: &AttributeValue, subtract: bool,
 ) -> Result<AttributeValue, ApiError> {
     let (AttributeValue::N(left), AttributeValue::N(right)) = (left, right) else {
         return Err(wrong_operand());
     };
     // Counters are small integers: the machine's own addition gives the same text.
     if let (Ok(left), Ok(right)) = (left.parse::<i64>(), right.parse::<i64>())
-        && let Some(result) = if subtract {
-            left.checked_sub(right)
-        } else {
-            left.checked_add(right)
-        }
+        && let Some(result) = if subtract { left.checked_sub(right) } else { left.checked_add(right) }
     {
         return Ok(AttributeValue::n(result));
     }
     let (left, right) = (parse_number(left)?, parse_number(right)?);
-    let result = if subtract {
-        left.minus(right)
-    } else {
-        left.plus(right)
-    };
+    let result = if subtract { left.minus(right) } else { left.plus(right) };
     result.map(AttributeValue::n).map_err(number_error)
 }
 
@@ -139,15 +125,15 @@ fn added(present: &AttributeValue, value: &AttributeValue) -> Result<AttributeVa
 
 fn without(present: &AttributeValue, value: &AttributeValue) -> Result<Option<AttributeValue>, ApiError> {
     Ok(match (present, value) {
-        (AttributeValue::Ss(set), AttributeValue::Ss(gone)) => Some(set - gone)
-            .filter(|set| !set.is_empty())
-            .map(AttributeValue::Ss),
-        (AttributeValue::Ns(set), AttributeValue::Ns(gone)) => Some(set - gone)
-            .filter(|set| !set.is_empty())
-            .map(AttributeValue::Ns),
-        (AttributeValue::Bs(set), AttributeValue::Bs(gone)) => Some(set - gone)
-            .filter(|set| !set.is_empty())
-            .map(AttributeValue::Bs),
+        (AttributeValue::Ss(set), AttributeValue::Ss(gone)) => {
+            Some(set - gone).filter(|set| !set.is_empty()).map(AttributeValue::Ss)
+        }
+        (AttributeValue::Ns(set), AttributeValue::Ns(gone)) => {
+            Some(set - gone).filter(|set| !set.is_empty()).map(AttributeValue::Ns)
+        }
+        (AttributeValue::Bs(set), AttributeValue::Bs(gone)) => {
+            Some(set - gone).filter(|set| !set.is_empty()).map(AttributeValue::Bs)
+        }
         _ => return Err(wrong_operand()),
     })
 }
@@ -192,10 +178,7 @@ fn find_place(item: &Item, path: &Path) -> Result<bool, ApiError> {
     let Some((last, steps)) = path.rest.split_last() else {
         return Ok(item.contains_key(&path.head));
     };
-    let whole = Path {
-        head: path.head.clone(),
-        rest: steps.to_vec(),
-    };
+    let whole = Path { head: path.head.clone(), rest: steps.to_vec() };
     match (whole.get(item), last) {
         (Some(AttributeValue::M(map)), Segment::Key(name)) => Ok(map.contains_key(name)),
         (Some(AttributeValue::L(list)), Segment::Index(index)) => Ok(*index < list.len()),
@@ -260,10 +243,7 @@ mod tests {
     }
 
     fn get(text: &str, name: &str) -> Option<AttributeValue> {
-        run(text)
-            .unwrap_or_else(|error| panic!("{text}: {error}"))
-            .get(name)
-            .cloned()
+        run(text).unwrap_or_else(|error| panic!("{text}: {error}")).get(name).cloned()
     }
 
     #[test]
@@ -272,29 +252,15 @@ mod tests {
         assert_eq!(get("SET n = :one - n", "n"), Some(AttributeValue::n("-4")));
         assert_eq!(get("ADD n :one", "n"), Some(AttributeValue::n("6")));
         assert_eq!(get("ADD fresh :one", "fresh"), Some(AttributeValue::n("1")));
-        assert_eq!(
-            get("SET x = if_not_exists(x, :one) + :one", "x"),
-            Some(AttributeValue::n("2"))
-        );
-        assert!(
-            run("SET n = n + :big")
-                .unwrap_err()
-                .message
-                .contains("38 significant digits")
-        );
+        assert_eq!(get("SET x = if_not_exists(x, :one) + :one", "x"), Some(AttributeValue::n("2")));
+        assert!(run("SET n = n + :big").unwrap_err().message.contains("38 significant digits"));
     }
 
     #[test]
     fn sets_grow_shrink_and_vanish() {
-        assert_eq!(
-            get("DELETE ss :a", "ss"),
-            Some(AttributeValue::Ss(["b".into()].into()))
-        );
+        assert_eq!(get("DELETE ss :a", "ss"), Some(AttributeValue::Ss(["b".into()].into())));
         assert_eq!(get("DELETE ss :ab", "ss"), None);
-        assert_eq!(
-            get("ADD fresh :a", "fresh"),
-            Some(AttributeValue::Ss(["a".into()].into()))
-        );
+        assert_eq!(get("ADD fresh :a", "fresh"), Some(AttributeValue::Ss(["a".into()].into())));
         assert_eq!(get("DELETE absent :a", "absent"), None);
     }
 
@@ -309,10 +275,9 @@ mod tests {
     fn lists_close_up_after_removals_and_take_elements_at_their_end() {
         let list = |text: &str| match get(text, "m") {
             Some(AttributeValue::M(map)) => match &map["l"] {
-                AttributeValue::L(list) => list
-                    .iter()
-                    .map(|v| v.as_n().or(v.as_s()).unwrap_or("?").to_owned())
-                    .collect::<Vec<_>>(),
+                AttributeValue::L(list) => {
+                    list.iter().map(|v| v.as_n().or(v.as_s()).unwrap_or("?").to_owned()).collect::<Vec<_>>()
+                }
                 other => panic!("{other:?}"),
             },
             other => panic!("{other:?}"),
@@ -324,10 +289,7 @@ mod tests {
         let both = list("SET m.l[98] = :one, m.l[97] = :s");
         assert_eq!(both, ["0", "1", "2", "3", "new", "1"]);
         // An element that was not there is not removed, though there is one by now.
-        assert_eq!(
-            list("SET m.l[99] = :s REMOVE m.l[4]"),
-            ["0", "1", "2", "3", "new"]
-        );
+        assert_eq!(list("SET m.l[99] = :s REMOVE m.l[4]"), ["0", "1", "2", "3", "new"]);
         assert_eq!(list("SET m.l[1] = :s REMOVE m.l[0]"), ["new", "2", "3"]);
         assert_eq!(list("SET m.l = list_append(m.l, :l)"), ["0", "1", "2", "3", "9"]);
     }

@@ -26,10 +26,7 @@ struct Read<'a> {
 
 impl Read<'_> {
     fn condition(node: Condition) -> Self {
-        Self {
-            node: Node::Condition(node),
-            grouped: false,
-        }
+        Self { node: Node::Condition(node), grouped: false }
     }
 }
 
@@ -68,9 +65,7 @@ fn conjunction<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
 }
 
 fn joined<'a>(
-    cursor: &mut Cursor<'a>,
-    keyword: &str,
-    part: fn(&mut Cursor<'a>) -> Result<Read<'a>, String>,
+    cursor: &mut Cursor<'a>, keyword: &str, part: fn(&mut Cursor<'a>) -> Result<Read<'a>, String>,
     join: fn(Vec<Condition>) -> Condition,
 ) -> Result<Read<'a>, String> {
     let first = part(cursor)?;
@@ -90,9 +85,7 @@ fn joined<'a>(
 fn negation<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
     if cursor.accept_keyword("NOT") {
         let read = cursor.nested(negation)?;
-        return Ok(Read::condition(Condition::Not(Box::new(as_condition(
-            cursor, read,
-        )?))));
+        return Ok(Read::condition(Condition::Not(Box::new(as_condition(cursor, read)?))));
     }
     comparison(cursor)
 }
@@ -163,10 +156,7 @@ fn primary<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
         if inner.grouped {
             return Err("The expression has redundant parentheses;".to_owned());
         }
-        return Ok(Read {
-            grouped: true,
-            ..inner
-        });
+        return Ok(Read { grouped: true, ..inner });
     }
     let node = match cursor.peek().kind {
         Kind::Value => Node::Operand(Operand::Value(cursor.value()?)),
@@ -194,10 +184,7 @@ fn function<'a>(cursor: &mut Cursor<'a>) -> Result<Node<'a>, String> {
     let wanted = match name {
         "attribute_exists" | "attribute_not_exists" | "size" => 1,
         "attribute_type" | "begins_with" | "contains" => 2,
-        _ if ["AND", "OR", "NOT", "IN", "BETWEEN"]
-            .iter()
-            .any(|word| name.eq_ignore_ascii_case(word)) =>
-        {
+        _ if ["AND", "OR", "NOT", "IN", "BETWEEN"].iter().any(|word| name.eq_ignore_ascii_case(word)) => {
             return Err(cursor.syntax_error());
         }
         _ => return Err(format!("Invalid function name; function: {name}")),
@@ -226,9 +213,7 @@ fn function<'a>(cursor: &mut Cursor<'a>) -> Result<Node<'a>, String> {
             }
             ("attribute_exists", Operand::Path(path)) => Ok(Node::Function(Condition::Exists(path), name)),
             (_, Operand::Path(path)) => Ok(Node::Function(Condition::NotExists(path), name)),
-            _ => Err(format!(
-                "Operator or function requires a document path; operator or function: {name}"
-            )),
+            _ => Err(format!("Operator or function requires a document path; operator or function: {name}")),
         };
     };
     check_distinct(name, &first, &second)?;
@@ -307,11 +292,7 @@ fn check_bounds(low: &Operand, high: &Operand) -> Result<(), String> {
 fn show(value: &AttributeValue) -> String {
     match value {
         AttributeValue::S(text) | AttributeValue::N(text) => format!("{}:{text}", value.type_name()),
-        other => format!(
-            "{}:{} bytes",
-            other.type_name(),
-            super::super::value::value_size(other)
-        ),
+        other => format!("{}:{} bytes", other.type_name(), super::super::value::value_size(other)),
     }
 }
 
@@ -339,11 +320,7 @@ mod tests {
 
     #[test]
     fn and_binds_tighter_than_or_and_not_tighter_than_both() {
-        let (a, b, c) = (
-            Condition::exists("a1"),
-            Condition::exists("b1"),
-            Condition::exists("c1"),
-        );
+        let (a, b, c) = (Condition::exists("a1"), Condition::exists("b1"), Condition::exists("c1"));
         let text = "attribute_exists(a1) OR attribute_exists(b1) and NOT attribute_exists(c1)";
         let expected = Condition::Or(vec![a, Condition::And(vec![b, Condition::Not(Box::new(c))])]);
         assert_eq!(parse(text), expected);
@@ -354,10 +331,7 @@ mod tests {
         assert_eq!(parse("(a1) = (:n)"), parse("a1 = :n"));
         assert_eq!(parse("(a1 = :n)"), parse("a1 = :n"));
         assert_eq!(parse("(size(a1)) > :n"), parse("size(a1) > :n"));
-        assert_eq!(
-            parse("a1 BETWEEN :m AND :n AND b1 = :s"),
-            parse("(a1 BETWEEN :m AND :n) AND (b1 = :s)")
-        );
+        assert_eq!(parse("a1 BETWEEN :m AND :n AND b1 = :s"), parse("(a1 BETWEEN :m AND :n) AND (b1 = :s)"));
     }
 
     #[test]
@@ -372,10 +346,7 @@ mod tests {
             ("((a1 = :n))", "redundant parentheses"),
             ("((a1)) = :n", "redundant parentheses"),
             ("a1 = b1 = :n", "Syntax error"),
-            (
-                "size(a1)",
-                "not allowed to be used this way in an expression; function: size",
-            ),
+            ("size(a1)", "not allowed to be used this way in an expression; function: size"),
             (
                 "attribute_exists(a1) = :b",
                 "not allowed to be used this way in an expression; function: attribute_exists",
@@ -385,22 +356,13 @@ mod tests {
             ("ATTRIBUTE_EXISTS(a1)", "Invalid function name"),
             ("attribute_exists(:n)", "requires a document path"),
             ("attribute_exists(a1, b1)", "number of operands: 2"),
-            (
-                "begins_with(a1, :n)",
-                "operator or function: begins_with, operand type: N",
-            ),
+            ("begins_with(a1, :n)", "operator or function: begins_with, operand type: N"),
             ("size(:n) > :n", "operator or function: size, operand type: N"),
-            (
-                "attribute_type(a1, :s)",
-                "Invalid attribute type name found; type: text",
-            ),
+            ("attribute_type(a1, :s)", "Invalid attribute type name found; type: text"),
             ("attribute_type(a1, :n)", "operand type: N"),
             ("a1 = a1", "must be distinct"),
             ("a1 < :b", "operator: <, operand type: BOOL"),
-            (
-                "a1 BETWEEN :n AND :m",
-                "upper bound to be greater than or equal to lower bound",
-            ),
+            ("a1 BETWEEN :n AND :m", "upper bound to be greater than or equal to lower bound"),
             ("a1 BETWEEN :n AND :s", "same data type"),
             ("a1 IN ()", "Syntax error"),
             ("status = :n", "reserved keyword: status"),
@@ -410,10 +372,7 @@ mod tests {
         ] {
             let error = parse_condition(text, &mut binder()).expect_err(text);
             assert_eq!(error.code, "ValidationException");
-            assert!(
-                error.message.starts_with("Invalid ConditionExpression: "),
-                "{error}"
-            );
+            assert!(error.message.starts_with("Invalid ConditionExpression: "), "{error}");
             assert!(error.message.contains(part), "{text}: {error}");
         }
     }

@@ -33,11 +33,9 @@ impl Condition {
     /// Whether the condition holds of an item. An absent item is given as an empty one.
     pub fn holds(&self, item: &Item) -> bool {
         match self {
-            Self::Compare(comparator, left, right) => compare(
-                *comparator,
-                left.resolve(item).as_deref(),
-                right.resolve(item).as_deref(),
-            ),
+            Self::Compare(comparator, left, right) => {
+                compare(*comparator, left.resolve(item).as_deref(), right.resolve(item).as_deref())
+            }
             Self::Between(value, low, high) => {
                 let value = value.resolve(item);
                 compare(Comparator::Ge, value.as_deref(), low.resolve(item).as_deref())
@@ -53,9 +51,9 @@ impl Condition {
             Self::Not(inner) => !inner.holds(item),
             Self::Exists(path) => path.get(item).is_some(),
             Self::NotExists(path) => path.get(item).is_none(),
-            Self::HasType(operand, name) => operand
-                .resolve(item)
-                .is_some_and(|value| value.type_name() == name),
+            Self::HasType(operand, name) => {
+                operand.resolve(item).is_some_and(|value| value.type_name() == name)
+            }
             Self::BeginsWith(value, prefix) => {
                 match (value.resolve(item).as_deref(), prefix.resolve(item).as_deref()) {
                     (Some(AttributeValue::S(text)), Some(AttributeValue::S(prefix))) => {

@@ -61,9 +61,7 @@ pub struct KeyCondition {
 impl KeyCondition {
     /// A whole partition.
     pub fn partition(name: impl Into<String>, value: AttributeValue) -> Self {
-        Self {
-            parts: vec![(name.into(), SortCondition::Compare(Comparator::Eq, value))],
-        }
+        Self { parts: vec![(name.into(), SortCondition::Compare(Comparator::Eq, value))] }
     }
 
     /// Adds a condition, on the sort key.
@@ -120,12 +118,7 @@ impl KeyCondition {
         if !(1..=2).contains(&self.parts.len()) {
             return Err(ApiError::validation("Conditions can be of length 1 or 2 only"));
         }
-        let find = |name: &str| {
-            self.parts
-                .iter()
-                .find(|(other, _)| other == name)
-                .map(|(_, part)| part)
-        };
+        let find = |name: &str| self.parts.iter().find(|(other, _)| other == name).map(|(_, part)| part);
         let missed =
             |name: &str| ApiError::validation(format!("Query condition missed key schema element: {name}"));
         let partition = find(&schema.partition.name).ok_or_else(|| missed(&schema.partition.name))?;
@@ -145,13 +138,8 @@ impl KeyCondition {
 }
 
 fn check_sort(key_type: KeyType, condition: &SortCondition) -> Result<(), ApiError> {
-    if condition
-        .values()
-        .any(|value| value.type_name() != key_type.name())
-    {
-        return Err(ApiError::invalid_parameter(
-            "Condition parameter type does not match schema type",
-        ));
+    if condition.values().any(|value| value.type_name() != key_type.name()) {
+        return Err(ApiError::invalid_parameter("Condition parameter type does not match schema type"));
     }
     match condition {
         SortCondition::BeginsWith(_) if key_type == KeyType::N => Err(ApiError::invalid_parameter(
@@ -169,9 +157,7 @@ fn check_sort(key_type: KeyType, condition: &SortCondition) -> Result<(), ApiErr
 }
 
 fn compared(
-    comparator: Comparator,
-    left: Operand,
-    right: Operand,
+    comparator: Comparator, left: Operand, right: Operand,
 ) -> Result<(String, SortCondition), ApiError> {
     let mirrored = match comparator {
         Comparator::Lt => Comparator::Gt,
@@ -188,9 +174,9 @@ fn compared(
             Ok((attribute(path)?, SortCondition::Compare(mirrored, value)))
         }
         (Operand::Path(_), Operand::Path(_)) => Err(many_names()),
-        (Operand::Size(_), _) | (_, Operand::Size(_)) => Err(ApiError::validation(
-            "KeyConditionExpressions cannot contain nested operations",
-        )),
+        (Operand::Size(_), _) | (_, Operand::Size(_)) => {
+            Err(ApiError::validation("KeyConditionExpressions cannot contain nested operations"))
+        }
         (Operand::Value(_), Operand::Value(_)) => Err(ApiError::validation(
             "Invalid condition in KeyConditionExpression: No key attribute specified",
         )),
@@ -201,16 +187,12 @@ fn attribute(path: Path) -> Result<String, ApiError> {
     if path.rest.is_empty() {
         Ok(path.head.into_owned())
     } else {
-        Err(ApiError::validation(
-            "KeyConditionExpressions cannot have conditions on nested attributes",
-        ))
+        Err(ApiError::validation("KeyConditionExpressions cannot have conditions on nested attributes"))
     }
 }
 
 fn wrong_operator(operator: &str) -> ApiError {
-    ApiError::validation(format!(
-        "Invalid operator used in KeyConditionExpression: {operator}"
-    ))
+    ApiError::validation(format!("Invalid operator used in KeyConditionExpression: {operator}"))
 }
 
 fn many_names() -> ApiError {
@@ -234,14 +216,8 @@ mod tests {
 
     fn schema() -> KeySchema {
         KeySchema {
-            partition: KeyAttribute {
-                name: "p".into(),
-                key_type: KeyType::S,
-            },
-            sort: Some(KeyAttribute {
-                name: "s".into(),
-                key_type: KeyType::N,
-            }),
+            partition: KeyAttribute { name: "p".into(), key_type: KeyType::S },
+            sort: Some(KeyAttribute { name: "s".into(), key_type: KeyType::N }),
         }
     }
 
@@ -269,10 +245,7 @@ mod tests {
     #[test]
     fn other_conditions_are_refused() {
         for (text, part) in [
-            (
-                "p = :p OR s = :one",
-                "Invalid operator used in KeyConditionExpression: OR",
-            ),
+            ("p = :p OR s = :one", "Invalid operator used in KeyConditionExpression: OR"),
             ("NOT p = :p", "NOT"),
             ("p <> :p", "<>"),
             ("p IN (:p)", "IN"),

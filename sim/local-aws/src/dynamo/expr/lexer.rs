@@ -57,19 +57,12 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
                 (Kind::Symbol, at + 1)
             }
             // A whole character, so that slices stay on its borders.
-            _ => (
-                Kind::Stray,
-                at + text[at..].chars().next().map_or(1, char::len_utf8),
-            ),
+            _ => (Kind::Stray, at + text[at..].chars().next().map_or(1, char::len_utf8)),
         };
         tokens.push(Token { kind, start: at, end });
         at = end;
     }
-    tokens.push(Token {
-        kind: Kind::End,
-        start: at,
-        end: at,
-    });
+    tokens.push(Token { kind: Kind::End, start: at, end: at });
     tokens
 }
 
@@ -84,10 +77,8 @@ mod tests {
     #[test]
     fn texts_fall_into_tokens() {
         let text = "#a.b[0]<>:v AND x>=2é";
-        let parts: Vec<_> = tokens(text)
-            .iter()
-            .map(|token| (token.kind, &text[token.start..token.end]))
-            .collect();
+        let parts: Vec<_> =
+            tokens(text).iter().map(|token| (token.kind, &text[token.start..token.end])).collect();
         let expected = [
             (Kind::Name, "#a"),
             (Kind::Symbol, "."),

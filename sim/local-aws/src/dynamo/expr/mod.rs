@@ -82,11 +82,7 @@ impl Condition {
 
     /// `name <comparator> value`
     pub fn compare(name: impl Into<AttributeName>, comparator: Comparator, value: AttributeValue) -> Self {
-        Self::Compare(
-            comparator,
-            Operand::Path(Path::attribute(name)),
-            Operand::Value(value),
-        )
+        Self::Compare(comparator, Operand::Path(Path::attribute(name)), Operand::Value(value))
     }
 
     /// `attribute_exists(name)`
@@ -127,9 +123,7 @@ impl Condition {
                 right.each_path(visit);
             }
             Self::Between(value, low, high) => {
-                [value, low, high]
-                    .into_iter()
-                    .for_each(|operand| operand.each_path(visit));
+                [value, low, high].into_iter().for_each(|operand| operand.each_path(visit));
             }
             Self::In(value, list) => {
                 value.each_path(visit);
@@ -234,8 +228,6 @@ impl Update {
 
     /// The changed paths as a projection, for `UPDATED_OLD` and `UPDATED_NEW`.
     pub fn projection(&self) -> Projection {
-        Projection {
-            paths: self.actions.iter().map(|action| action.path().clone()).collect(),
-        }
+        Projection { paths: self.actions.iter().map(|action| action.path().clone()).collect() }
     }
 }

@@ -43,26 +43,14 @@ pub fn parse_projection(text: &str, binder: &mut Binder) -> Result<Projection, A
 }
 
 fn run<T>(
-    parameter: &str,
-    text: &str,
-    binder: &mut Binder,
-    rule: fn(&mut Cursor<'_>) -> Result<T, String>,
+    parameter: &str, text: &str, binder: &mut Binder, rule: fn(&mut Cursor<'_>) -> Result<T, String>,
 ) -> Result<T, ApiError> {
     let parsed = if text.is_empty() {
         Err("The expression can not be empty;".to_owned())
     } else if text.len() > MAX_TEXT {
-        Err(format!(
-            "Expression size has exceeded the maximum allowed size; expression size: {}",
-            text.len()
-        ))
+        Err(format!("Expression size has exceeded the maximum allowed size; expression size: {}", text.len()))
     } else {
-        let mut cursor = Cursor {
-            text,
-            tokens: tokens(text),
-            at: 0,
-            nesting: 0,
-            binder,
-        };
+        let mut cursor = Cursor { text, tokens: tokens(text), at: 0, nesting: 0, binder };
         rule(&mut cursor).and_then(|parsed| match cursor.peek().kind {
             Kind::End => Ok(parsed),
             _ => Err(cursor.syntax_error()),
@@ -117,9 +105,7 @@ impl Binder {
             return Err(ApiError::validation("ExpressionAttributeNames must not be empty"));
         }
         if values.as_ref().is_some_and(Item::is_empty) {
-            return Err(ApiError::validation(
-                "ExpressionAttributeValues must not be empty",
-            ));
+            return Err(ApiError::validation("ExpressionAttributeValues must not be empty"));
         }
         let mut binder = Self::unchecked(names.unwrap_or_default(), values.unwrap_or_default());
         if let Some(name) = binder.names.keys().find(|name| !is_placeholder(name, '#')) {
@@ -145,11 +131,7 @@ impl Binder {
 
     /// Takes names (`#n`) and values (`:v`) that are known to be good.
     pub fn unchecked(names: BTreeMap<String, String>, values: Item) -> Self {
-        Self {
-            names,
-            values,
-            ..Self::default()
-        }
+        Self { names, values, ..Self::default() }
     }
 
     /// Refuses names and values that no expression used.
@@ -165,10 +147,7 @@ impl Binder {
         };
         let names = self.names.keys().filter(|name| !self.used_names.contains(*name));
         unused("ExpressionAttributeNames", names.map(String::as_str).collect())?;
-        let values = self
-            .values
-            .keys()
-            .filter(|name| !self.used_values.contains(name.as_ref()));
+        let values = self.values.keys().filter(|name| !self.used_values.contains(name.as_ref()));
         unused("ExpressionAttributeValues", values.map(AsRef::as_ref).collect())
     }
 
@@ -197,10 +176,7 @@ impl Binder {
 
 fn is_placeholder(text: &str, sign: char) -> bool {
     text.strip_prefix(sign).is_some_and(|rest| {
-        !rest.is_empty()
-            && rest
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     })
 }
 
@@ -220,11 +196,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn look(&self, ahead: usize) -> Token {
-        let end = Token {
-            kind: Kind::End,
-            start: self.text.len(),
-            end: self.text.len(),
-        };
+        let end = Token { kind: Kind::End, start: self.text.len(), end: self.text.len() };
         self.tokens.get(self.at + ahead).copied().unwrap_or(end)
     }
 
@@ -256,11 +228,7 @@ impl<'a> Cursor<'a> {
 
     /// Goes past a symbol or fails.
     pub(super) fn expect(&mut self, symbol: &str) -> Result<(), String> {
-        if self.accept(symbol) {
-            Ok(())
-        } else {
-            Err(self.syntax_error())
-        }
+        if self.accept(symbol) { Ok(()) } else { Err(self.syntax_error()) }
     }
 
     /// Goes past a keyword, in any case, if it is the token ahead.
@@ -277,8 +245,7 @@ impl<'a> Cursor<'a> {
 
     /// Runs a nested rule, refusing absurd depth before the stack does.
     pub(super) fn nested<T>(
-        &mut self,
-        rule: impl FnOnce(&mut Self) -> Result<T, String>,
+        &mut self, rule: impl FnOnce(&mut Self) -> Result<T, String>,
     ) -> Result<T, String> {
         if self.nesting >= MAX_NESTING {
             return Err("The expression contains too many nested operators or functions;".to_owned());
@@ -292,21 +259,10 @@ impl<'a> Cursor<'a> {
     /// What DynamoDB says of the token ahead when it fits nowhere.
     pub(super) fn syntax_error(&self) -> String {
         let token = self.peek();
-        let shown = if token.kind == Kind::End {
-            "<EOF>"
-        } else {
-            self.slice(token)
-        };
-        let from = self
-            .at
-            .checked_sub(1)
-            .and_then(|at| self.tokens.get(at))
-            .map_or(token.start, |t| t.start);
+        let shown = if token.kind == Kind::End { "<EOF>" } else { self.slice(token) };
+        let from = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(token.start, |t| t.start);
         let to = self.look(1).end.max(token.end);
-        format!(
-            "Syntax error; token: \"{shown}\", near: \"{}\"",
-            &self.text[from..to]
-        )
+        format!("Syntax error; token: \"{shown}\", near: \"{}\"", &self.text[from..to])
     }
 
     /// A given value.
@@ -343,10 +299,7 @@ impl<'a> Cursor<'a> {
                 self.expect("]")?;
                 rest.push(Segment::Index(index));
             } else {
-                return Ok(Path {
-                    head: AttributeName::Owned(head),
-                    rest,
-                });
+                return Ok(Path { head: AttributeName::Owned(head), rest });
             }
         }
     }
@@ -356,9 +309,9 @@ impl<'a> Cursor<'a> {
         let text = self.slice(token);
         match token.kind {
             Kind::Word if is_operator(text) => Err(self.syntax_error()),
-            Kind::Word if is_reserved(text) => Err(format!(
-                "Attribute name is a reserved keyword; reserved keyword: {text}"
-            )),
+            Kind::Word if is_reserved(text) => {
+                Err(format!("Attribute name is a reserved keyword; reserved keyword: {text}"))
+            }
             Kind::Word => {
                 self.advance();
                 Ok(text.to_owned())
@@ -373,9 +326,7 @@ impl<'a> Cursor<'a> {
 }
 
 fn is_operator(word: &str) -> bool {
-    ["AND", "OR", "NOT", "IN", "BETWEEN"]
-        .iter()
-        .any(|operator| word.eq_ignore_ascii_case(operator))
+    ["AND", "OR", "NOT", "IN", "BETWEEN"].iter().any(|operator| word.eq_ignore_ascii_case(operator))
 }
 
 /// The number of operands a function has been given, if it is not the right one.
@@ -425,27 +376,17 @@ mod tests {
             ("", "can not be empty"),
         ] {
             let error = parse_projection(text, &mut binder()).unwrap_err();
-            assert!(
-                error.message.starts_with("Invalid ProjectionExpression: "),
-                "{error}"
-            );
+            assert!(error.message.starts_with("Invalid ProjectionExpression: "), "{error}");
             assert!(error.message.contains(part), "{text}: {error}");
         }
-        assert!(
-            parse_projection(&"a".repeat(5000), &mut binder())
-                .unwrap_err()
-                .message
-                .contains("size")
-        );
+        assert!(parse_projection(&"a".repeat(5000), &mut binder()).unwrap_err().message.contains("size"));
     }
 
     #[test]
     fn what_is_given_must_be_used_and_well_named() {
         let error = binder().finish().unwrap_err();
         assert!(
-            error
-                .message
-                .contains("ExpressionAttributeNames unused in expressions: keys: {#n}"),
+            error.message.contains("ExpressionAttributeNames unused in expressions: keys: {#n}"),
             "{error}"
         );
         let mut used = binder();

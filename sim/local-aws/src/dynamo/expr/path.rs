@@ -25,21 +25,16 @@ pub struct Path {
 impl Path {
     /// A whole attribute.
     pub fn attribute(name: impl Into<AttributeName>) -> Self {
-        Self {
-            head: name.into(),
-            rest: Vec::new(),
-        }
+        Self { head: name.into(), rest: Vec::new() }
     }
 
     /// The value there.
     pub fn get<'a>(&self, item: &'a Item) -> Option<&'a AttributeValue> {
-        self.rest
-            .iter()
-            .try_fold(item.get(&self.head)?, |value, segment| match (value, segment) {
-                (AttributeValue::M(map), Segment::Key(name)) => map.get(name),
-                (AttributeValue::L(list), Segment::Index(index)) => list.get(*index),
-                _ => None,
-            })
+        self.rest.iter().try_fold(item.get(&self.head)?, |value, segment| match (value, segment) {
+            (AttributeValue::M(map), Segment::Key(name)) => map.get(name),
+            (AttributeValue::L(list), Segment::Index(index)) => list.get(*index),
+            _ => None,
+        })
     }
 
     /// How this path stands to another: overlapping, conflicting (a map step against a list step), or neither.
@@ -94,9 +89,7 @@ pub struct Projection {
 impl Projection {
     /// A projection of whole attributes.
     pub fn of_attributes<N: Into<AttributeName>>(names: impl IntoIterator<Item = N>) -> Self {
-        Self {
-            paths: names.into_iter().map(Path::attribute).collect(),
-        }
+        Self { paths: names.into_iter().map(Path::attribute).collect() }
     }
 
     /// The wanted part of an item. Elements picked from one list close up, in list order.
@@ -110,10 +103,7 @@ impl Projection {
             }
             *part = Part::Whole(value.clone());
         }
-        roots
-            .into_iter()
-            .filter_map(|(name, part)| Some((name.clone(), part.build()?)))
-            .collect()
+        roots.into_iter().filter_map(|(name, part)| Some((name.clone(), part.build()?))).collect()
     }
 }
 
@@ -152,13 +142,9 @@ impl Part {
             Self::Empty => None,
             Self::Whole(value) => Some(value),
             Self::Map(map) => Some(AttributeValue::M(
-                map.into_iter()
-                    .filter_map(|(name, part)| Some((name, part.build()?)))
-                    .collect(),
+                map.into_iter().filter_map(|(name, part)| Some((name, part.build()?))).collect(),
             )),
-            Self::List(list) => Some(AttributeValue::L(
-                list.into_values().filter_map(Self::build).collect(),
-            )),
+            Self::List(list) => Some(AttributeValue::L(list.into_values().filter_map(Self::build).collect())),
         }
     }
 }
@@ -168,10 +154,7 @@ mod tests {
     use super::*;
 
     fn path(head: &'static str, rest: &[Segment]) -> Path {
-        Path {
-            head: head.into(),
-            rest: rest.to_vec(),
-        }
+        Path { head: head.into(), rest: rest.to_vec() }
     }
 
     fn key(name: &str) -> Segment {
@@ -180,16 +163,8 @@ mod tests {
 
     fn item() -> Item {
         let list = AttributeValue::L((0..4).map(AttributeValue::n).collect());
-        let map = [
-            ("l".to_owned(), list),
-            ("x".to_owned(), AttributeValue::s("deep")),
-        ]
-        .into();
-        [
-            ("m".into(), AttributeValue::M(map)),
-            ("s".into(), AttributeValue::s("top")),
-        ]
-        .into()
+        let map = [("l".to_owned(), list), ("x".to_owned(), AttributeValue::s("deep"))].into();
+        [("m".into(), AttributeValue::M(map)), ("s".into(), AttributeValue::s("top"))].into()
     }
 
     #[test]

@@ -3,10 +3,7 @@
 /// Whether a name is reserved, whatever its case.
 pub(super) fn is_reserved(name: &str) -> bool {
     // No reserved word is longer; most attribute names stop here or at the first probe.
-    name.len() <= 16
-        && RESERVED
-            .binary_search(&name.to_ascii_uppercase().as_str())
-            .is_ok()
+    name.len() <= 16 && RESERVED.binary_search(&name.to_ascii_uppercase().as_str()).is_ok()
 }
 
 /// All reserved words, sorted.

@@ -14,11 +14,7 @@ pub(super) fn update(cursor: &mut Cursor<'_>) -> Result<Update, String> {
         if token.kind == Kind::End && seen.contains(&true) {
             break;
         }
-        let word = if token.kind == Kind::Word {
-            cursor.slice(token)
-        } else {
-            ""
-        };
+        let word = if token.kind == Kind::Word { cursor.slice(token) } else { "" };
         let sections = ["SET", "REMOVE", "ADD", "DELETE"];
         let Some(section) = sections.iter().position(|name| word.eq_ignore_ascii_case(name)) else {
             return Err(cursor.syntax_error());
@@ -71,11 +67,7 @@ fn set_value(cursor: &mut Cursor<'_>) -> Result<SetValue, String> {
         }
     }
     let (left, right) = (Box::new(left), Box::new(right));
-    Ok(if sign == "+" {
-        SetValue::Plus(left, right)
-    } else {
-        SetValue::Minus(left, right)
-    })
+    Ok(if sign == "+" { SetValue::Plus(left, right) } else { SetValue::Minus(left, right) })
 }
 
 fn operand(cursor: &mut Cursor<'_>) -> Result<SetValue, String> {
@@ -172,10 +164,8 @@ mod tests {
 
     #[test]
     fn sections_come_in_any_order_and_case() {
-        let parsed = parse_update(
-            "remove b1, b2 Set #n = :s, c1 = c1 + :n ADD d1 :n DELETE e1 :ss",
-            &mut binder(),
-        );
+        let parsed =
+            parse_update("remove b1, b2 Set #n = :s, c1 = c1 + :n ADD d1 :n DELETE e1 :ss", &mut binder());
         let counted = SetValue::Plus(
             Box::new(SetValue::Path(Path::attribute("c1"))),
             Box::new(SetValue::Value(AttributeValue::n("5"))),
@@ -186,10 +176,7 @@ mod tests {
             .set("name", AttributeValue::s("text"))
             .with(Action::Set(Path::attribute("c1"), counted))
             .add("d1", AttributeValue::n("5"))
-            .with(Action::Delete(
-                Path::attribute("e1"),
-                AttributeValue::Ss(["x".into()].into()),
-            ));
+            .with(Action::Delete(Path::attribute("e1"), AttributeValue::Ss(["x".into()].into())));
         assert_eq!(parsed.unwrap(), expected);
     }
 
@@ -208,10 +195,7 @@ mod tests {
             ("SET a1.b1 = :n REMOVE a1[0]", "conflict"),
             ("SET a1 = :n + :n + :n", "Syntax error; token: \"+\""),
             ("SET a1 = :s + :n", "operator or function: +, operand type: S"),
-            (
-                "SET a1 = list_append(:n, b1)",
-                "operator or function: list_append, operand type: N",
-            ),
+            ("SET a1 = list_append(:n, b1)", "operator or function: list_append, operand type: N"),
             ("SET a1 = list_append(b1)", "number of operands: 1"),
             ("SET a1 = if_not_exists(:n, :n)", "requires a document path"),
             ("SET a1 = size(b1)", "Invalid function name; function: size"),

@@ -64,19 +64,12 @@ mod tests {
 
     #[test]
     fn known_texts() {
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-        ] {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
             assert_eq!(encode(bytes.as_bytes()), text);
             assert_eq!(decode(text).unwrap(), bytes.as_bytes());
         }
-        for bad in [
-            "Z", "Zg", "Zg=", "Zh==", "Zm9=", "====", "Z===", "Zm9v!A==", "Z=9v",
-        ] {
+        for bad in ["Z", "Zg", "Zg=", "Zh==", "Zm9=", "====", "Z===", "Zm9v!A==", "Z=9v"] {
             assert_eq!(decode(bad), None, "{bad}");
         }
     }

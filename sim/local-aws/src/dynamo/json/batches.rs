@@ -16,9 +16,7 @@ pub(super) fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) ->
     for (name, part) in asked.each() {
         let part = Fields::of(part)?;
         let mut expressions = Expressions::read(part, &["ProjectionExpression"], &["AttributesToGet"])?;
-        let keys = part
-            .list("Keys")?
-            .ok_or_else(|| absent(&format!("requestItems.{name}.member.keys")))?;
+        let keys = part.list("Keys")?.ok_or_else(|| absent(&format!("requestItems.{name}.member.keys")))?;
         if keys.is_empty() {
             return Err(too_few(&format!("requestItems.{name}.member.keys")));
         }
@@ -33,10 +31,7 @@ pub(super) fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) ->
     let reply = dynamo.batch_get(now_ms, &request)?;
     let (mut responses, mut unprocessed) = (Map::new(), Map::new());
     for ((name, part), read) in asked.each().zip(&reply.tables) {
-        responses.insert(
-            name.clone(),
-            read.items.iter().map(|item| show_item(item)).collect(),
-        );
+        responses.insert(name.clone(), read.items.iter().map(|item| show_item(item)).collect());
         if !read.unprocessed.is_empty() {
             // Asked again as it was asked, for the rest of the keys.
             let mut rest = part.clone();
@@ -45,10 +40,7 @@ pub(super) fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) ->
         }
     }
     let mut body = json!({ "Responses": responses, "UnprocessedKeys": unprocessed });
-    let costs = reply
-        .tables
-        .iter()
-        .map(|read| (read.table.as_str(), &read.consumed));
+    let costs = reply.tables.iter().map(|read| (read.table.as_str(), &read.consumed));
     capacity.tell_all(&mut body, dynamo, costs);
     Ok(body)
 }
@@ -61,9 +53,7 @@ pub(super) fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) 
     for (name, writes) in asked.each() {
         let table = table_name(name)?;
         let Value::Array(writes) = writes else {
-            return Err(ApiError::serialization(
-                "Start of structure or map found where not expected",
-            ));
+            return Err(ApiError::serialization("Start of structure or map found where not expected"));
         };
         if writes.is_empty() {
             return Err(too_few(&format!("requestItems.{name}.member")));

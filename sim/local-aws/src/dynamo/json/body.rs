@@ -71,9 +71,7 @@ impl<'a> Fields<'a> {
                      Member must have value greater than or equal to 0",
                     lower_first(name)
                 ))),
-                None => Err(ApiError::serialization(
-                    "DECIMAL_VALUE cannot be converted to Long",
-                )),
+                None => Err(ApiError::serialization("DECIMAL_VALUE cannot be converted to Long")),
             },
             Some(other) => Err(wrong_kind(other, "Long")),
         }
@@ -84,18 +82,16 @@ impl<'a> Fields<'a> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Array(list)) => Ok(Some(list)),
-            Some(Value::Object(_)) => Err(ApiError::serialization(
-                "Start of structure or map found where not expected",
-            )),
+            Some(Value::Object(_)) => {
+                Err(ApiError::serialization("Start of structure or map found where not expected"))
+            }
             Some(_) => Err(ApiError::serialization("Unexpected field type")),
         }
     }
 
     /// A list of strings.
     pub(super) fn strings(&self, name: &str) -> Result<Option<Vec<&'a str>>, ApiError> {
-        self.list(name)?
-            .map(|list| list.iter().map(string).collect())
-            .transpose()
+        self.list(name)?.map(|list| list.iter().map(string).collect()).transpose()
     }
 
     /// An object.
@@ -125,9 +121,7 @@ impl<'a> Fields<'a> {
 
     /// A list of values.
     pub(super) fn attributes(&self, name: &str) -> Result<Option<Vec<AttributeValue>>, ApiError> {
-        self.list(name)?
-            .map(|list| list.iter().map(attribute).collect())
-            .transpose()
+        self.list(name)?.map(|list| list.iter().map(attribute).collect()).transpose()
     }
 
     /// One of some names.
@@ -199,7 +193,7 @@ pub(super) fn absent(name: &str) -> ApiError {
 
 fn lower_first(name: &str) -> String {
     let mut letters = name.chars();
-    letters.next().map_or_else(String::new, |first| {
-        format!("{}{}", first.to_ascii_lowercase(), letters.as_str())
-    })
+    letters
+        .next()
+        .map_or_else(String::new, |first| format!("{}{}", first.to_ascii_lowercase(), letters.as_str()))
 }

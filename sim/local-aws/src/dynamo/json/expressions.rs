@@ -20,11 +20,7 @@ impl<'a> Expressions<'a> {
     /// Checks that expressions and legacy parameters are not mixed, and reads names and values.
     pub(super) fn read(fields: Fields<'a>, expressions: &[&str], legacy: &[&str]) -> Result<Self, ApiError> {
         let present = |names: &[&str]| -> Vec<String> {
-            names
-                .iter()
-                .filter(|name| fields.has(name))
-                .map(|name| (*name).to_owned())
-                .collect()
+            names.iter().filter(|name| fields.has(name)).map(|name| (*name).to_owned()).collect()
         };
         let (new, old) = (present(expressions), present(legacy));
         if !new.is_empty() && !old.is_empty() {
@@ -40,11 +36,8 @@ impl<'a> Expressions<'a> {
                 "ExpressionAttributeNames can only be specified when using expressions",
             ));
         }
-        let valued: Vec<&str> = expressions
-            .iter()
-            .copied()
-            .filter(|name| *name != "ProjectionExpression")
-            .collect();
+        let valued: Vec<&str> =
+            expressions.iter().copied().filter(|name| *name != "ProjectionExpression").collect();
         if fields.has("ExpressionAttributeValues") && !valued.iter().any(|name| fields.has(name)) {
             return Err(ApiError::validation(format!(
                 "ExpressionAttributeValues can only be specified when using expressions: {} {} null",
@@ -55,9 +48,8 @@ impl<'a> Expressions<'a> {
         let names = match fields.object("ExpressionAttributeNames")? {
             None => None,
             Some(names) => {
-                let pairs = names
-                    .each()
-                    .map(|(key, name)| Ok((key.clone(), super::body::string(name)?.to_owned())));
+                let pairs =
+                    names.each().map(|(key, name)| Ok((key.clone(), super::body::string(name)?.to_owned())));
                 Some(pairs.collect::<Result<BTreeMap<_, _>, ApiError>>()?)
             }
         };
@@ -77,21 +69,13 @@ impl<'a> Expressions<'a> {
                 Some(values.each().map(read).collect::<Result<Item, ApiError>>()?)
             }
         };
-        Ok(Self {
-            fields,
-            binder: Binder::new(names, values)?,
-        })
+        Ok(Self { fields, binder: Binder::new(names, values)? })
     }
 
     fn parsed<T>(
-        &mut self,
-        parameter: &str,
-        parse: fn(&str, &mut Binder) -> Result<T, ApiError>,
+        &mut self, parameter: &str, parse: fn(&str, &mut Binder) -> Result<T, ApiError>,
     ) -> Result<Option<T>, ApiError> {
-        self.fields
-            .string(parameter)?
-            .map(|text| parse(text, &mut self.binder))
-            .transpose()
+        self.fields.string(parameter)?.map(|text| parse(text, &mut self.binder)).transpose()
     }
 
     /// The `ConditionExpression`.
@@ -134,9 +118,7 @@ impl<'a> Expressions<'a> {
                 )));
             }
         }
-        Ok(Some(Projection::of_attributes(
-            names.into_iter().map(str::to_owned),
-        )))
+        Ok(Some(Projection::of_attributes(names.into_iter().map(str::to_owned))))
     }
 
     /// Refuses names and values that no expression used.

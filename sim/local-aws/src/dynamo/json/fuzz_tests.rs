@@ -220,10 +220,7 @@ fn good_bodies() -> Vec<(&'static str, Value)> {
         ),
         ("DescribeTable", json!({ "TableName": arn })),
         ("DeleteTable", json!({ "TableName": "tab" })),
-        (
-            "ListTables",
-            json!({ "Limit": 1, "ExclusiveStartTableName": "a" }),
-        ),
+        ("ListTables", json!({ "Limit": 1, "ExclusiveStartTableName": "a" })),
         (
             "UpdateContinuousBackups",
             json!({ "TableName": "tab",
@@ -235,10 +232,7 @@ fn good_bodies() -> Vec<(&'static str, Value)> {
             json!({ "TableName": "tab", "TimeToLiveSpecification": { "AttributeName": "x", "Enabled": true } }),
         ),
         ("DescribeTimeToLive", json!({ "TableName": "tab" })),
-        (
-            "TagResource",
-            json!({ "ResourceArn": arn, "Tags": [{ "Key": "k", "Value": "v" }] }),
-        ),
+        ("TagResource", json!({ "ResourceArn": arn, "Tags": [{ "Key": "k", "Value": "v" }] })),
         ("UntagResource", json!({ "ResourceArn": arn, "TagKeys": ["k"] })),
         ("ListTagsOfResource", json!({ "ResourceArn": arn })),
         ("DescribeLimits", json!({})),
@@ -251,13 +245,11 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
         Value::Array(list) => {
-            list.iter()
-                .enumerate()
-                .for_each(|(index, inner)| places(inner, &format!("{at}/{index}"), found));
+            list.iter().enumerate().for_each(|(index, inner)| places(inner, &format!("{at}/{index}"), found));
         }
-        Value::Object(map) => map
-            .iter()
-            .for_each(|(name, inner)| places(inner, &format!("{at}/{name}"), found)),
+        Value::Object(map) => {
+            map.iter().for_each(|(name, inner)| places(inner, &format!("{at}/{name}"), found))
+        }
         _ => {}
     }
 }

@@ -73,11 +73,7 @@ fn show_write(dynamo: &Dynamo, table: &str, reply: &WriteReply, capacity: Return
 
 /// A put, alone (`legacy` parameters allowed) or in a transaction.
 pub(super) fn put(fields: Fields<'_>, alone: bool) -> Result<PutItem, ApiError> {
-    let legacy: &[&str] = if alone {
-        &["Expected", "ConditionalOperator"]
-    } else {
-        &[]
-    };
+    let legacy: &[&str] = if alone { &["Expected", "ConditionalOperator"] } else { &[] };
     let mut expressions = Expressions::read(fields, &["ConditionExpression"], legacy)?;
     let request = PutItem {
         table: fields.table()?,
@@ -92,11 +88,7 @@ pub(super) fn put(fields: Fields<'_>, alone: bool) -> Result<PutItem, ApiError> 
 
 /// A delete, alone or in a transaction.
 pub(super) fn delete(fields: Fields<'_>, alone: bool) -> Result<DeleteItem, ApiError> {
-    let legacy: &[&str] = if alone {
-        &["Expected", "ConditionalOperator"]
-    } else {
-        &[]
-    };
+    let legacy: &[&str] = if alone { &["Expected", "ConditionalOperator"] } else { &[] };
     let mut expressions = Expressions::read(fields, &["ConditionExpression"], legacy)?;
     let request = DeleteItem {
         table: fields.table()?,
@@ -111,11 +103,7 @@ pub(super) fn delete(fields: Fields<'_>, alone: bool) -> Result<DeleteItem, ApiE
 
 /// An update, alone or in a transaction.
 pub(super) fn update(fields: Fields<'_>, alone: bool) -> Result<UpdateItem, ApiError> {
-    let legacy: &[&str] = if alone {
-        &["AttributeUpdates", "Expected", "ConditionalOperator"]
-    } else {
-        &[]
-    };
+    let legacy: &[&str] = if alone { &["AttributeUpdates", "Expected", "ConditionalOperator"] } else { &[] };
     let mut expressions = Expressions::read(fields, &["UpdateExpression", "ConditionExpression"], legacy)?;
     let mut update = expressions.update()?;
     if alone && update.is_none() {
@@ -137,9 +125,7 @@ pub(super) fn update(fields: Fields<'_>, alone: bool) -> Result<UpdateItem, ApiE
 }
 
 fn condition(
-    expressions: &mut Expressions<'_>,
-    fields: Fields<'_>,
-    alone: bool,
+    expressions: &mut Expressions<'_>, fields: Fields<'_>, alone: bool,
 ) -> Result<Option<crate::dynamo::expr::Condition>, ApiError> {
     match expressions.condition()? {
         None if alone => legacy::expected(fields),
@@ -157,7 +143,5 @@ fn return_values(fields: Fields<'_>, alone: bool) -> Result<ReturnValues, ApiErr
 /// Whether a failed condition answers with the item.
 pub(super) fn old_on_failure(fields: Fields<'_>) -> Result<bool, ApiError> {
     let choices = [("ALL_OLD", true), ("NONE", false)];
-    Ok(fields
-        .choice("ReturnValuesOnConditionCheckFailure", &choices)?
-        .unwrap_or(false))
+    Ok(fields.choice("ReturnValuesOnConditionCheckFailure", &choices)?.unwrap_or(false))
 }

@@ -45,10 +45,7 @@ const OPERATORS: [(&str, Operator); 13] = [
 
 impl Operator {
     fn name(self) -> &'static str {
-        OPERATORS
-            .iter()
-            .find(|(_, operator)| *operator == self)
-            .map_or("", |(name, _)| name)
+        OPERATORS.iter().find(|(_, operator)| *operator == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -78,9 +75,7 @@ pub(super) fn filter(fields: Fields<'_>, parameter: &str) -> Result<Option<Condi
 fn joined(fields: Fields<'_>, mut parts: Vec<Condition>) -> Result<Option<Condition>, ApiError> {
     let or = fields.choice("ConditionalOperator", &[("OR", true), ("AND", false)])?;
     if or.is_some() && parts.is_empty() {
-        return Err(ApiError::validation(
-            "ConditionalOperator cannot be used without Filter or Expected",
-        ));
+        return Err(ApiError::validation("ConditionalOperator cannot be used without Filter or Expected"));
     }
     if or.is_some() && parts.len() == 1 {
         return Err(ApiError::validation(
@@ -96,25 +91,15 @@ fn joined(fields: Fields<'_>, mut parts: Vec<Condition>) -> Result<Option<Condit
 }
 
 fn expectation(name: &str, fields: Fields<'_>) -> Result<Condition, ApiError> {
-    let (value, list) = (
-        fields.attribute("Value")?,
-        fields.attributes("AttributeValueList")?,
-    );
-    let (exists, operator) = (
-        fields.boolean("Exists")?,
-        fields.choice("ComparisonOperator", &OPERATORS)?,
-    );
+    let (value, list) = (fields.attribute("Value")?, fields.attributes("AttributeValueList")?);
+    let (exists, operator) = (fields.boolean("Exists")?, fields.choice("ComparisonOperator", &OPERATORS)?);
     let refuse = |what: String| ApiError::invalid_parameter(format_args!("{what} for Attribute: {name}"));
     if value.is_some() && list.is_some() {
-        return Err(refuse(
-            "Value and AttributeValueList cannot be used together".into(),
-        ));
+        return Err(refuse("Value and AttributeValueList cannot be used together".into()));
     }
     if let Some(operator) = operator {
         if exists.is_some() {
-            return Err(refuse(
-                "Exists and ComparisonOperator cannot be used together".into(),
-            ));
+            return Err(refuse("Exists and ComparisonOperator cannot be used together".into()));
         }
         let unary = matches!(operator, Operator::Null | Operator::NotNull);
         if !unary && value.is_none() && list.is_none() {
@@ -123,16 +108,10 @@ fn expectation(name: &str, fields: Fields<'_>) -> Result<Condition, ApiError> {
                 operator.name()
             )));
         }
-        return condition_of(
-            name,
-            operator,
-            list.unwrap_or_else(|| value.into_iter().collect()),
-        );
+        return condition_of(name, operator, list.unwrap_or_else(|| value.into_iter().collect()));
     }
     if list.is_some() {
-        return Err(refuse(
-            "AttributeValueList can only be used with a ComparisonOperator".into(),
-        ));
+        return Err(refuse("AttributeValueList can only be used with a ComparisonOperator".into()));
     }
     match (exists, value) {
         (None | Some(true), Some(value)) => Ok(Condition::equals(name.to_owned(), value)),
@@ -146,10 +125,7 @@ fn expectation(name: &str, fields: Fields<'_>) -> Result<Condition, ApiError> {
 fn comparison(fields: Fields<'_>) -> Result<(Operator, Vec<AttributeValue>), ApiError> {
     let operator = fields.choice("ComparisonOperator", &OPERATORS)?;
     let operator = operator.ok_or_else(|| super::body::absent("ComparisonOperator"))?;
-    Ok((
-        operator,
-        fields.attributes("AttributeValueList")?.unwrap_or_default(),
-    ))
+    Ok((operator, fields.attributes("AttributeValueList")?.unwrap_or_default()))
 }
 
 fn check(operator: Operator, values: &[AttributeValue]) -> Result<(), ApiError> {

@@ -87,17 +87,10 @@ impl ApiError {
     /// The body of the error's HTTP response.
     pub fn to_json(&self) -> Value {
         let mut body = Map::new();
-        body.insert(
-            "__type".to_owned(),
-            json!(format!("{}{}", self.namespace(), self.code)),
-        );
+        body.insert("__type".to_owned(), json!(format!("{}{}", self.namespace(), self.code)));
         // The front of the service and the service itself write the member differently.
         let front = matches!(self.code, "SerializationException" | "AccessDeniedException");
-        let name = if front || self.code == "TransactionCanceledException" {
-            "Message"
-        } else {
-            "message"
-        };
+        let name = if front || self.code == "TransactionCanceledException" { "Message" } else { "message" };
         if self.code != "UnknownOperationException" {
             body.insert(name.to_owned(), json!(self.message));
         }
@@ -134,11 +127,7 @@ enum ReturnCapacity {
 
 impl ReturnCapacity {
     fn read(fields: Fields<'_>) -> Result<Self, ApiError> {
-        let choices = [
-            ("INDEXES", Self::Indexes),
-            ("TOTAL", Self::Total),
-            ("NONE", Self::None),
-        ];
+        let choices = [("INDEXES", Self::Indexes), ("TOTAL", Self::Total), ("NONE", Self::None)];
         let wanted = fields.choice("ReturnConsumedCapacity", &choices)?;
         // Checked, though there are no item collections to tell of.
         fields.choice("ReturnItemCollectionMetrics", &[("SIZE", ()), ("NONE", ())])?;
@@ -153,15 +142,9 @@ impl ReturnCapacity {
         if self == Self::Indexes {
             body["Table"] = json!({ "CapacityUnits": units(consumed.table) });
             for (name, halves) in &consumed.indexes {
-                let local = dynamo
-                    .table(table)
-                    .and_then(|table| table.index(name))
-                    .is_some_and(|i| i.spec.local);
-                let kind = if local {
-                    "LocalSecondaryIndexes"
-                } else {
-                    "GlobalSecondaryIndexes"
-                };
+                let local =
+                    dynamo.table(table).and_then(|table| table.index(name)).is_some_and(|i| i.spec.local);
+                let kind = if local { "LocalSecondaryIndexes" } else { "GlobalSecondaryIndexes" };
                 body[kind][name] = json!({ "CapacityUnits": units(*halves) });
             }
         }
@@ -177,16 +160,11 @@ impl ReturnCapacity {
 
     /// Adds the costs at several tables to a reply, where they are to be told.
     fn tell_all<'c>(
-        self,
-        reply: &mut Value,
-        dynamo: &Dynamo,
-        costs: impl IntoIterator<Item = (&'c str, &'c Consumed)>,
+        self, reply: &mut Value, dynamo: &Dynamo, costs: impl IntoIterator<Item = (&'c str, &'c Consumed)>,
     ) {
         if self != Self::None {
-            let shown = costs
-                .into_iter()
-                .filter_map(|(table, cost)| self.show(dynamo, table, cost))
-                .collect();
+            let shown =
+                costs.into_iter().filter_map(|(table, cost)| self.show(dynamo, table, cost)).collect();
             reply["ConsumedCapacity"] = Value::Array(shown);
         }
     }

@@ -12,19 +12,10 @@ use serde_json::{Value, json};
 /// `Query`
 pub(super) fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
-    let names = [
-        "ProjectionExpression",
-        "FilterExpression",
-        "KeyConditionExpression",
-    ];
+    let names = ["ProjectionExpression", "FilterExpression", "KeyConditionExpression"];
     // The old key conditions may stand beside a new filter, but not beside new key conditions.
     let old: &[&str] = if fields.has("KeyConditionExpression") {
-        &[
-            "AttributesToGet",
-            "QueryFilter",
-            "ConditionalOperator",
-            "KeyConditions",
-        ]
+        &["AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"]
     } else {
         &["AttributesToGet", "QueryFilter", "ConditionalOperator"]
     };
@@ -99,20 +90,13 @@ fn show_page(dynamo: &Dynamo, table: &str, page: &Page, select: Select, capacity
 }
 
 fn select(fields: Fields<'_>) -> Result<Select, ApiError> {
-    let names = [
-        "SPECIFIC_ATTRIBUTES",
-        "COUNT",
-        "ALL_ATTRIBUTES",
-        "ALL_PROJECTED_ATTRIBUTES",
-    ];
+    let names = ["SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES"];
     let choices = names.map(|name| (name, name));
-    let parameter = ["ProjectionExpression", "AttributesToGet"]
-        .into_iter()
-        .find(|name| fields.has(name));
+    let parameter = ["ProjectionExpression", "AttributesToGet"].into_iter().find(|name| fields.has(name));
     let conflict = |what: &str| match parameter {
-        Some(name) => Err(ApiError::validation(format!(
-            "Cannot specify the {name} when choosing to get {what}"
-        ))),
+        Some(name) => {
+            Err(ApiError::validation(format!("Cannot specify the {name} when choosing to get {what}")))
+        }
         None => Ok(()),
     };
     match fields.choice("Select", &choices)? {
@@ -135,20 +119,16 @@ fn select(fields: Fields<'_>) -> Result<Select, ApiError> {
 }
 
 fn limit(fields: Fields<'_>) -> Result<Option<usize>, ApiError> {
-    Ok(fields
-        .number("Limit")?
-        .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)))
+    Ok(fields.number("Limit")?.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
 fn start(fields: Fields<'_>) -> Result<Option<leasehold_engine::table::Item>, ApiError> {
-    fields
-        .item("ExclusiveStartKey")
-        .map_err(|error| match error.code {
-            "ValidationException" => {
-                ApiError::validation(format!("The provided starting key is invalid: {}", error.message))
-            }
-            _ => error,
-        })
+    fields.item("ExclusiveStartKey").map_err(|error| match error.code {
+        "ValidationException" => {
+            ApiError::validation(format!("The provided starting key is invalid: {}", error.message))
+        }
+        _ => error,
+    })
 }
 
 fn segment(fields: Fields<'_>) -> Result<Option<(u32, u32)>, ApiError> {
@@ -170,11 +150,7 @@ fn segment(fields: Fields<'_>) -> Result<Option<(u32, u32)>, ApiError> {
         (_, Some(total)) => Err(ApiError::validation(format!(
             "1 validation error detected: Value '{total}' at 'totalSegments' failed to satisfy constraint: \
              Member must have value {}",
-            if total == 0 {
-                "greater than or equal to 1"
-            } else {
-                "less than or equal to 1000000"
-            }
+            if total == 0 { "greater than or equal to 1" } else { "less than or equal to 1000000" }
         ))),
     }
 }

@@ -7,25 +7,19 @@ use serde_json::{Value, json};
 
 /// `UpdateContinuousBackups`
 pub(super) fn update_continuous_backups(
-    dynamo: &mut Dynamo,
-    now_ms: i64,
-    fields: Fields<'_>,
+    dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
 ) -> Result<Value, ApiError> {
     let wanted = fields.required_object("PointInTimeRecoverySpecification")?;
     let enabled = wanted.boolean("PointInTimeRecoveryEnabled")?;
     let enabled = enabled.ok_or_else(|| absent("PointInTimeRecoveryEnabled"))?;
-    let days = wanted
-        .number("RecoveryPeriodInDays")?
-        .map(|days| u32::try_from(days).unwrap_or(u32::MAX));
+    let days = wanted.number("RecoveryPeriodInDays")?.map(|days| u32::try_from(days).unwrap_or(u32::MAX));
     let backups = dynamo.update_continuous_backups(now_ms, &fields.table()?, enabled, days)?;
     Ok(show_backups(backups, now_ms))
 }
 
 /// `DescribeContinuousBackups`
 pub(super) fn describe_continuous_backups(
-    dynamo: &mut Dynamo,
-    now_ms: i64,
-    fields: Fields<'_>,
+    dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
 ) -> Result<Value, ApiError> {
     let backups = dynamo.describe_continuous_backups(now_ms, &fields.table()?)?;
     Ok(show_backups(backups, now_ms))
@@ -54,9 +48,7 @@ fn show_backups(backups: Backups, now_ms: i64) -> Value {
 
 /// `UpdateTimeToLive`
 pub(super) fn update_time_to_live(
-    dynamo: &mut Dynamo,
-    now_ms: i64,
-    fields: Fields<'_>,
+    dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
 ) -> Result<Value, ApiError> {
     let wanted = fields.required_object("TimeToLiveSpecification")?;
     let attribute = wanted.required_string("AttributeName")?;
@@ -67,9 +59,7 @@ pub(super) fn update_time_to_live(
 
 /// `DescribeTimeToLive`
 pub(super) fn describe_time_to_live(
-    dynamo: &mut Dynamo,
-    now_ms: i64,
-    fields: Fields<'_>,
+    dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
 ) -> Result<Value, ApiError> {
     Ok(match dynamo.describe_time_to_live(now_ms, &fields.table()?)? {
         None => json!({ "TimeToLiveDescription": { "TimeToLiveStatus": "DISABLED" } }),
@@ -89,16 +79,11 @@ pub(super) fn tag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>)
 
 /// `UntagResource`
 pub(super) fn untag_resource(
-    dynamo: &mut Dynamo,
-    now_ms: i64,
-    fields: Fields<'_>,
+    dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
 ) -> Result<Value, ApiError> {
     let arn = resource(fields)?;
     let keys = fields.list("TagKeys")?.ok_or_else(|| absent("TagKeys"))?;
-    let keys = keys
-        .iter()
-        .map(|key| string(key).map(str::to_owned))
-        .collect::<Result<Vec<_>, _>>()?;
+    let keys = keys.iter().map(|key| string(key).map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
     dynamo.untag_resource(now_ms, arn, &keys)?;
     Ok(json!({}))
 }
@@ -106,17 +91,12 @@ pub(super) fn untag_resource(
 /// `ListTagsOfResource`
 pub(super) fn list_tags(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let tags = dynamo.list_tags(now_ms, resource(fields)?)?;
-    let tags: Vec<Value> = tags
-        .iter()
-        .map(|(key, value)| json!({ "Key": key, "Value": value }))
-        .collect();
+    let tags: Vec<Value> = tags.iter().map(|(key, value)| json!({ "Key": key, "Value": value })).collect();
     Ok(json!({ "Tags": tags }))
 }
 
 fn resource(fields: Fields<'_>) -> Result<&str, ApiError> {
-    fields
-        .string("ResourceArn")?
-        .ok_or_else(|| ApiError::validation("Invalid TableArn"))
+    fields.string("ResourceArn")?.ok_or_else(|| ApiError::validation("Invalid TableArn"))
 }
 
 /// `DescribeLimits`: the quotas of a new account.

@@ -33,9 +33,7 @@ pub(super) fn create(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Re
             continue;
         };
         if list.is_empty() {
-            return Err(ApiError::invalid_parameter(format_args!(
-                "List of {member} is empty"
-            )));
+            return Err(ApiError::invalid_parameter(format_args!("List of {member} is empty")));
         }
         for index in list {
             let index = index_spec(Fields::of(index)?, &definitions, local)?;
@@ -123,9 +121,7 @@ pub(super) fn delete(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Re
 
 /// `ListTables`
 pub(super) fn list(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
-    let limit = fields
-        .number("Limit")?
-        .map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let limit = fields.number("Limit")?.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let page = dynamo.list_tables(now_ms, fields.string("ExclusiveStartTableName")?, limit)?;
     let mut body = json!({ "TableNames": page.names });
     if let Some(last) = page.last {
@@ -154,18 +150,13 @@ fn definitions(fields: Fields<'_>) -> Result<Option<Vec<KeyAttribute>>, ApiError
                  satisfy constraint: Member must have length between 1 and 255",
             ));
         }
-        let key_type = definition
-            .choice("AttributeType", &types)?
-            .ok_or_else(|| absent("AttributeType"))?;
+        let key_type = definition.choice("AttributeType", &types)?.ok_or_else(|| absent("AttributeType"))?;
         if definitions.iter().any(|other| other.name == name) {
             return Err(ApiError::invalid_parameter(format_args!(
                 "Duplicate AttributeName in AttributeDefinitions: {name}"
             )));
         }
-        definitions.push(KeyAttribute {
-            name: name.to_owned().into(),
-            key_type,
-        });
+        definitions.push(KeyAttribute { name: name.to_owned().into(), key_type });
     }
     Ok(Some(definitions))
 }
@@ -182,29 +173,19 @@ fn schema(fields: Fields<'_>, definitions: &[KeyAttribute]) -> Result<KeySchema,
     for part in list {
         let part = Fields::of(part)?;
         let hash = part.choice("KeyType", &[("HASH", true), ("RANGE", false)])?;
-        parts.push((
-            part.required_string("AttributeName")?,
-            hash.ok_or_else(|| absent("KeyType"))?,
-        ));
+        parts.push((part.required_string("AttributeName")?, hash.ok_or_else(|| absent("KeyType"))?));
     }
     let names: Vec<&str> = parts.iter().map(|(name, _)| *name).collect();
     let find = |name: &str| {
-        definitions
-            .iter()
-            .find(|definition| definition.name == name)
-            .cloned()
-            .ok_or_else(|| {
-                let defined: Vec<&str> = definitions
-                    .iter()
-                    .map(|definition| definition.name.as_ref())
-                    .collect();
-                ApiError::invalid_parameter(format_args!(
-                    "Some index key attributes are not defined in AttributeDefinitions. Keys: [{}], \
+        definitions.iter().find(|definition| definition.name == name).cloned().ok_or_else(|| {
+            let defined: Vec<&str> = definitions.iter().map(|definition| definition.name.as_ref()).collect();
+            ApiError::invalid_parameter(format_args!(
+                "Some index key attributes are not defined in AttributeDefinitions. Keys: [{}], \
                  AttributeDefinitions: [{}]",
-                    names.join(", "),
-                    defined.join(", ")
-                ))
-            })
+                names.join(", "),
+                defined.join(", ")
+            ))
+        })
     };
     let invalid = |place: &str, role: &str| {
         ApiError::validation(format!(
@@ -279,10 +260,7 @@ fn throughput(fields: Fields<'_>) -> Result<Option<Throughput>, ApiError> {
         return Ok(None);
     };
     let units = |name: &str| throughput.number(name)?.ok_or_else(|| absent(name));
-    Ok(Some(Throughput {
-        read: units("ReadCapacityUnits")?,
-        write: units("WriteCapacityUnits")?,
-    }))
+    Ok(Some(Throughput { read: units("ReadCapacityUnits")?, write: units("WriteCapacityUnits")? }))
 }
 
 fn no_throughput() -> ApiError {
@@ -293,10 +271,7 @@ fn no_throughput() -> ApiError {
 
 /// Whether the request asks for on-demand billing, where it says.
 fn billing_mode(fields: Fields<'_>) -> Result<Option<bool>, ApiError> {
-    fields.choice(
-        "BillingMode",
-        &[("PROVISIONED", false), ("PAY_PER_REQUEST", true)],
-    )
+    fields.choice("BillingMode", &[("PROVISIONED", false), ("PAY_PER_REQUEST", true)])
 }
 
 fn class(fields: Fields<'_>) -> Result<Option<String>, ApiError> {
@@ -314,9 +289,7 @@ pub(super) fn tags(fields: Fields<'_>) -> Result<Option<BTreeMap<String, String>
         let tag = Fields::of(tag)?;
         let (key, value) = (tag.required_string("Key")?, tag.required_string("Value")?);
         if tags.insert(key.to_owned(), value.to_owned()).is_some() {
-            return Err(ApiError::invalid_parameter(format_args!(
-                "Duplicate tag key: {key}"
-            )));
+            return Err(ApiError::invalid_parameter(format_args!("Duplicate tag key: {key}")));
         }
     }
     Ok(Some(tags))
@@ -324,9 +297,9 @@ pub(super) fn tags(fields: Fields<'_>) -> Result<Option<BTreeMap<String, String>
 
 fn refuse_streams(fields: Fields<'_>) -> Result<(), ApiError> {
     match fields.object("StreamSpecification")? {
-        Some(stream) if stream.flag("StreamEnabled")? => Err(ApiError::validation(
-            "Streams of tables are not offered by this in-memory DynamoDB",
-        )),
+        Some(stream) if stream.flag("StreamEnabled")? => {
+            Err(ApiError::validation("Streams of tables are not offered by this in-memory DynamoDB"))
+        }
         _ => Ok(()),
     }
 }

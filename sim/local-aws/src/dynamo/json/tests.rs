@@ -28,11 +28,8 @@ fn the_legacy_conditions_of_the_java_client_hold_and_fail() {
     let reply = call(&mut dynamo, "UpdateItem", renew("5")).unwrap();
     assert_eq!(reply["Attributes"]["leaseCounter"], json!({"N": "6"}));
     assert_eq!(reply["Attributes"]["seen"], json!({"BOOL": true}));
-    let error = refused(
-        call(&mut dynamo, "UpdateItem", renew("5")),
-        "ConditionalCheckFailedException",
-        "failed",
-    );
+    let error =
+        refused(call(&mut dynamo, "UpdateItem", renew("5")), "ConditionalCheckFailedException", "failed");
     assert_eq!(error.http_status, 400);
     assert_eq!(
         error.to_json(),
@@ -42,11 +39,7 @@ fn the_legacy_conditions_of_the_java_client_hold_and_fail() {
         })
     );
     let create = json!({ "Item": lease(), "Expected": { "p": { "Exists": false } } });
-    refused(
-        call(&mut dynamo, "PutItem", create),
-        "ConditionalCheckFailedException",
-        "failed",
-    );
+    refused(call(&mut dynamo, "PutItem", create), "ConditionalCheckFailedException", "failed");
 }
 
 #[test]
@@ -75,14 +68,8 @@ fn legacy_operators_and_their_or_are_understood() {
     let op = |operator: &str, values: Value| json!({ "ComparisonOperator": operator, "AttributeValueList": values });
     for (condition, operator) in [
         (json!({ "leaseCounter": op("GT", json!([{"N": "4"}])) }), None),
-        (
-            json!({ "leaseCounter": op("BETWEEN", json!([{"N": "4"}, {"N": "6"}])) }),
-            None,
-        ),
-        (
-            json!({ "leaseOwner": op("IN", json!([{"S": "w2"}, {"S": "w1"}])) }),
-            None,
-        ),
+        (json!({ "leaseCounter": op("BETWEEN", json!([{"N": "4"}, {"N": "6"}])) }), None),
+        (json!({ "leaseOwner": op("IN", json!([{"S": "w2"}, {"S": "w1"}])) }), None),
         (
             json!({ "leaseOwner": op("BEGINS_WITH", json!([{"S": "w"}])), "x": { "ComparisonOperator": "NULL" } }),
             None,
@@ -100,62 +87,22 @@ fn legacy_operators_and_their_or_are_understood() {
         call(&mut dynamo, "PutItem", body.clone()).unwrap_or_else(|error| panic!("{body}: {error}"));
     }
     for (condition, operator, part) in [
-        (
-            json!({ "a": { "Exists": true } }),
-            None,
-            "Value must be provided when Exists is true",
-        ),
+        (json!({ "a": { "Exists": true } }), None, "Value must be provided when Exists is true"),
         (
             json!({ "a": { "Exists": false, "Value": {"N": "1"} } }),
             None,
             "Value cannot be used when Exists is false",
         ),
-        (
-            json!({ "a": { "Exists": false, "ComparisonOperator": "NULL" } }),
-            None,
-            "cannot be used together",
-        ),
-        (
-            json!({ "a": op("EQ", json!([])) }),
-            None,
-            "Invalid number of argument(s) for the EQ",
-        ),
-        (
-            json!({ "a": op("BETWEEN", json!([{"N": "2"}, {"N": "1"}])) }),
-            None,
-            "lower bound is greater",
-        ),
-        (
-            json!({ "a": op("IN", json!([{"N": "2"}, {"S": "1"}])) }),
-            None,
-            "must be of same type",
-        ),
-        (
-            json!({ "a": op("LT", json!([{"BOOL": true}])) }),
-            None,
-            "not valid for BOOL",
-        ),
-        (
-            json!({ "a": op("XX", json!([{"N": "2"}])) }),
-            None,
-            "enum value set",
-        ),
-        (
-            json!({ "a": { "Exists": false } }),
-            Some("OR"),
-            "two or more elements",
-        ),
-        (
-            json!({}),
-            Some("AND"),
-            "cannot be used without Filter or Expected",
-        ),
+        (json!({ "a": { "Exists": false, "ComparisonOperator": "NULL" } }), None, "cannot be used together"),
+        (json!({ "a": op("EQ", json!([])) }), None, "Invalid number of argument(s) for the EQ"),
+        (json!({ "a": op("BETWEEN", json!([{"N": "2"}, {"N": "1"}])) }), None, "lower bound is greater"),
+        (json!({ "a": op("IN", json!([{"N": "2"}, {"S": "1"}])) }), None, "must be of same type"),
+        (json!({ "a": op("LT", json!([{"BOOL": true}])) }), None, "not valid for BOOL"),
+        (json!({ "a": op("XX", json!([{"N": "2"}])) }), None, "enum value set"),
+        (json!({ "a": { "Exists": false } }), Some("OR"), "two or more elements"),
+        (json!({}), Some("AND"), "cannot be used without Filter or Expected"),
     ] {
-        refused(
-            call(&mut dynamo, "PutItem", expected(condition, operator)),
-            "ValidationException",
-            part,
-        );
+        refused(call(&mut dynamo, "PutItem", expected(condition, operator)), "ValidationException", part);
     }
 }
 
@@ -190,11 +137,7 @@ fn legacy_updates_put_by_default_and_take_from_sets() {
         "ValidationException",
         "ADD action is not supported for the type S",
     );
-    refused(
-        update(json!({ "p": { "Value": {"S": "a"} } })),
-        "ValidationException",
-        "part of the key",
-    );
+    refused(update(json!({ "p": { "Value": {"S": "a"} } })), "ValidationException", "part of the key");
 }
 
 #[test]
@@ -237,11 +180,7 @@ fn forms_are_not_mixed_and_nothing_is_given_in_vain() {
             json!({ "Key": key, "AttributesToGet": ["a", "a"] }),
             "Duplicate value in attribute name: a",
         ),
-        (
-            "GetItem",
-            json!({}),
-            "Value null at 'key' failed to satisfy constraint",
-        ),
+        ("GetItem", json!({}), "Value null at 'key' failed to satisfy constraint"),
         (
             "PutItem",
             json!({ "Item": lease(), "ReturnValues": "ALL_NEW" }),
@@ -252,24 +191,14 @@ fn forms_are_not_mixed_and_nothing_is_given_in_vain() {
             json!({ "Item": lease(), "ReturnValues": "x" }),
             "at 'returnValues' failed to satisfy constraint: Member must satisfy enum",
         ),
-        (
-            "Query",
-            json!({}),
-            "Either the KeyConditions or KeyConditionExpression",
-        ),
+        ("Query", json!({}), "Either the KeyConditions or KeyConditionExpression"),
         ("Scan", json!({ "Limit": 0 }), "greater than or equal to 1"),
-        (
-            "Scan",
-            json!({ "Segment": 1 }),
-            "TotalSegments parameter is required",
-        ),
+        ("Scan", json!({ "Segment": 1 }), "TotalSegments parameter is required"),
         ("Scan", json!({ "Select": "SPECIFIC_ATTRIBUTES" }), "Must specify"),
     ] {
         refused(call(&mut dynamo, operation, body), "ValidationException", part);
     }
-    let error = dynamo
-        .call(NOW, "GetItem", &json!({ "TableName": 5 }))
-        .unwrap_err();
+    let error = dynamo.call(NOW, "GetItem", &json!({ "TableName": 5 })).unwrap_err();
     assert_eq!(
         error.to_json(),
         json!({
@@ -277,14 +206,8 @@ fn forms_are_not_mixed_and_nothing_is_given_in_vain() {
             "Message": "NUMBER_VALUE cannot be converted to String"
         })
     );
-    assert_eq!(
-        dynamo.call(NOW, "Frobnicate", &json!({})).unwrap_err().code,
-        "UnknownOperationException"
-    );
-    assert_eq!(
-        dynamo.call(NOW, "GetItem", &json!([])).unwrap_err().code,
-        "SerializationException"
-    );
+    assert_eq!(dynamo.call(NOW, "Frobnicate", &json!({})).unwrap_err().code, "UnknownOperationException");
+    assert_eq!(dynamo.call(NOW, "GetItem", &json!([])).unwrap_err().code, "SerializationException");
 }
 
 #[test]
@@ -306,10 +229,7 @@ fn queries_and_scans_speak_both_forms_and_tell_their_cost() {
         "QueryFilter": { "leaseCounter": { "ComparisonOperator": "LT", "AttributeValueList": [{"N": "4"}] } },
         "Select": "COUNT"
     });
-    assert_eq!(
-        call(&mut dynamo, "Query", old).unwrap(),
-        json!({ "Count": 0, "ScannedCount": 1 })
-    );
+    assert_eq!(call(&mut dynamo, "Query", old).unwrap(), json!({ "Count": 0, "ScannedCount": 1 }));
     let scan = json!({ "Limit": 1, "AttributesToGet": ["p"] });
     let reply = call(&mut dynamo, "Scan", scan).unwrap();
     assert_eq!(reply["Items"], json!([{ "p": {"S": "shard-1"} }]));
@@ -325,10 +245,7 @@ fn batches_and_transactions_speak_json() {
     ] }, "ReturnConsumedCapacity": "TOTAL" });
     let reply = call(&mut dynamo, "BatchWriteItem", body).unwrap();
     assert_eq!(reply["UnprocessedItems"], json!({}));
-    assert_eq!(
-        reply["ConsumedCapacity"],
-        json!([{ "TableName": "tab", "CapacityUnits": 2.0 }])
-    );
+    assert_eq!(reply["ConsumedCapacity"], json!([{ "TableName": "tab", "CapacityUnits": 2.0 }]));
     let body =
         json!({ "RequestItems": { arn.clone(): { "Keys": [{ "p": {"S": "x"} }, { "p": {"S": "none"} }] } } });
     let reply = call(&mut dynamo, "BatchGetItem", body).unwrap();
@@ -337,9 +254,7 @@ fn batches_and_transactions_speak_json() {
         { "ConditionCheck": { "TableName": "tab", "Key": { "p": {"S": "shard-1"} }, "ConditionExpression": "attribute_exists(nothing)", "ReturnValuesOnConditionCheckFailure": "ALL_OLD" } },
         { "Put": { "TableName": "tab", "Item": { "p": {"S": "z"} } } }
     ] });
-    let error = call(&mut dynamo, "TransactWriteItems", body)
-        .unwrap_err()
-        .to_json();
+    let error = call(&mut dynamo, "TransactWriteItems", body).unwrap_err().to_json();
     assert_eq!(
         error["CancellationReasons"],
         json!([
@@ -374,17 +289,12 @@ fn a_table_is_made_described_and_changed_in_json() {
     });
     let reply = dynamo.call(0, "CreateTable", &body).unwrap();
     assert_eq!(reply["TableDescription"]["TableStatus"], "CREATING");
-    let reply = dynamo
-        .call(1000, "DescribeTable", &json!({ "TableName": "leases" }))
-        .unwrap();
+    let reply = dynamo.call(1000, "DescribeTable", &json!({ "TableName": "leases" })).unwrap();
     let table = &reply["Table"];
     assert_eq!(table["TableStatus"], "ACTIVE");
     assert_eq!(table["BillingModeSummary"]["BillingMode"], "PAY_PER_REQUEST");
     assert_eq!(table["GlobalSecondaryIndexes"][0]["IndexStatus"], "ACTIVE");
-    assert_eq!(
-        table["TableArn"],
-        "arn:aws:dynamodb:us-east-1:000000000000:table/leases"
-    );
+    assert_eq!(table["TableArn"], "arn:aws:dynamodb:us-east-1:000000000000:table/leases");
     let body = json!({ "TableName": "leases", "GlobalSecondaryIndexUpdates": [{ "Delete": { "IndexName": "LeaseOwnerToLeaseKeyIndex" } }] });
     dynamo.call(1000, "UpdateTable", &body).unwrap();
     assert_eq!(dynamo.table("leases").unwrap().status, Status::Updating);
@@ -394,17 +304,13 @@ fn a_table_is_made_described_and_changed_in_json() {
     assert_eq!(recovery["PointInTimeRecoveryStatus"], "ENABLED");
     let body = json!({ "TableName": "leases", "TimeToLiveSpecification": { "AttributeName": "x", "Enabled": true } });
     dynamo.call(2000, "UpdateTimeToLive", &body).unwrap();
-    let reply = dynamo
-        .call(2000, "DescribeTimeToLive", &json!({ "TableName": "leases" }))
-        .unwrap();
+    let reply = dynamo.call(2000, "DescribeTimeToLive", &json!({ "TableName": "leases" })).unwrap();
     assert_eq!(
         reply["TimeToLiveDescription"],
         json!({ "TimeToLiveStatus": "ENABLED", "AttributeName": "x" })
     );
     let arn = dynamo.arn("leases");
-    let reply = dynamo
-        .call(2000, "ListTagsOfResource", &json!({ "ResourceArn": arn }))
-        .unwrap();
+    let reply = dynamo.call(2000, "ListTagsOfResource", &json!({ "ResourceArn": arn })).unwrap();
     assert_eq!(reply, json!({ "Tags": [{ "Key": "team", "Value": "a" }] }));
     for (body, part) in [
         (json!({ "TableName": "bad" }), "attributeDefinitions"),

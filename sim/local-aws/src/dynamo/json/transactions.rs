@@ -13,10 +13,7 @@ use serde_json::{Value, json};
 pub(super) fn transact_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
     let mut request = TransactGet::default();
-    for part in fields
-        .list("TransactItems")?
-        .ok_or_else(|| absent("TransactItems"))?
-    {
+    for part in fields.list("TransactItems")?.ok_or_else(|| absent("TransactItems"))? {
         let get = Fields::of(part)?.required_object("Get")?;
         let mut expressions = Expressions::read(get, &["ProjectionExpression"], &[])?;
         request.gets.push(GetItem {
@@ -30,42 +27,26 @@ pub(super) fn transact_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>)
     }
     let reply = dynamo.transact_get(now_ms, &request)?;
     let show = |item: &Option<_>| {
-        item.as_deref()
-            .map_or_else(|| json!({}), |item| json!({ "Item": show_item(item) }))
+        item.as_deref().map_or_else(|| json!({}), |item| json!({ "Item": show_item(item) }))
     };
     let mut body = json!({ "Responses": reply.items.iter().map(show).collect::<Vec<_>>() });
-    capacity.tell_all(
-        &mut body,
-        dynamo,
-        reply.consumed.iter().map(|(table, cost)| (table.as_str(), cost)),
-    );
+    capacity.tell_all(&mut body, dynamo, reply.consumed.iter().map(|(table, cost)| (table.as_str(), cost)));
     Ok(body)
 }
 
 /// `TransactWriteItems`
 pub(super) fn transact_write(
-    dynamo: &mut Dynamo,
-    now_ms: i64,
-    fields: Fields<'_>,
+    dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
 ) -> Result<Value, ApiError> {
     let capacity = ReturnCapacity::read(fields)?;
-    let mut request = TransactWrite {
-        actions: Vec::new(),
-        token: fields.string("ClientRequestToken")?.map(str::to_owned),
-    };
-    for part in fields
-        .list("TransactItems")?
-        .ok_or_else(|| absent("TransactItems"))?
-    {
+    let mut request =
+        TransactWrite { actions: Vec::new(), token: fields.string("ClientRequestToken")?.map(str::to_owned) };
+    for part in fields.list("TransactItems")?.ok_or_else(|| absent("TransactItems"))? {
         request.actions.push(action(Fields::of(part)?)?);
     }
     let reply = dynamo.transact_write(now_ms, &request)?;
     let mut body = json!({});
-    capacity.tell_all(
-        &mut body,
-        dynamo,
-        reply.consumed.iter().map(|(table, cost)| (table.as_str(), cost)),
-    );
+    capacity.tell_all(&mut body, dynamo, reply.consumed.iter().map(|(table, cost)| (table.as_str(), cost)));
     Ok(body)
 }
 
@@ -77,9 +58,7 @@ fn action(part: Fields<'_>) -> Result<TransactAction, ApiError> {
         (None, Some(put), None, None) => items::put(put, false).map(TransactAction::Put),
         (None, None, Some(update), None) => items::update(update, false).map(TransactAction::Update),
         (None, None, None, Some(delete)) => items::delete(delete, false).map(TransactAction::Delete),
-        _ => Err(ApiError::validation(
-            "TransactItems can only contain one of Check, Put, Update or Delete",
-        )),
+        _ => Err(ApiError::validation("TransactItems can only contain one of Check, Put, Update or Delete")),
     }
 }
 
@@ -88,9 +67,7 @@ fn condition_check(fields: Fields<'_>) -> Result<ConditionCheck, ApiError> {
     let check = ConditionCheck {
         table: fields.table()?,
         key: fields.required_item("Key")?,
-        condition: expressions
-            .condition()?
-            .ok_or_else(|| absent("ConditionExpression"))?,
+        condition: expressions.condition()?.ok_or_else(|| absent("ConditionExpression"))?,
         old_on_failure: items::old_on_failure(fields)?,
     };
     expressions.finish()?;

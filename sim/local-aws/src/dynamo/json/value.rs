@@ -26,9 +26,7 @@ pub fn parse_item(json: &Value) -> Result<Item, ApiError> {
             _ => ApiError::serialization("Unexpected field type"),
         });
     };
-    map.iter()
-        .map(|(name, value)| Ok((AttributeName::Owned(name.clone()), attribute(value)?)))
-        .collect()
+    map.iter().map(|(name, value)| Ok((AttributeName::Owned(name.clone()), attribute(value)?))).collect()
 }
 
 /// A value as it is written, of whatever content.
@@ -38,9 +36,7 @@ pub(super) fn parse_attribute(json: &Value) -> Result<AttributeValue, ApiError> 
 
 fn parse_at(json: &Value, depth: usize) -> Result<AttributeValue, ApiError> {
     if depth > MAX_DEPTH {
-        return Err(ApiError::validation(
-            "Nesting Levels have exceeded supported limits",
-        ));
+        return Err(ApiError::validation("Nesting Levels have exceeded supported limits"));
     }
     let Value::Object(map) = json else {
         return Err(match json {
@@ -73,10 +69,7 @@ fn parse_at(json: &Value, depth: usize) -> Result<AttributeValue, ApiError> {
                 other => return Err(wrong_kind(other, "Boolean")),
             },
             "L" => AttributeValue::L(
-                list(content)?
-                    .iter()
-                    .map(|value| parse_at(value, depth + 1))
-                    .collect::<Result<_, _>>()?,
+                list(content)?.iter().map(|value| parse_at(value, depth + 1)).collect::<Result<_, _>>()?,
             ),
             "M" => match content {
                 Value::Object(map) => AttributeValue::M(
@@ -106,9 +99,9 @@ fn parse_at(json: &Value, depth: usize) -> Result<AttributeValue, ApiError> {
 fn list(content: &Value) -> Result<&Vec<Value>, ApiError> {
     match content {
         Value::Array(list) => Ok(list),
-        Value::Object(_) => Err(ApiError::serialization(
-            "Start of structure or map found where not expected",
-        )),
+        Value::Object(_) => {
+            Err(ApiError::serialization("Start of structure or map found where not expected"))
+        }
         _ => Err(ApiError::serialization("Unexpected field type")),
     }
 }
@@ -130,15 +123,12 @@ fn binary(content: &Value) -> Result<Vec<u8>, ApiError> {
 }
 
 fn set<T: Ord>(
-    content: &Value,
-    element: impl Fn(&Value) -> Result<T, ApiError>,
+    content: &Value, element: impl Fn(&Value) -> Result<T, ApiError>,
 ) -> Result<BTreeSet<T>, ApiError> {
     let mut elements = BTreeSet::new();
     for content in list(content)? {
         if !elements.insert(element(content)?) {
-            return Err(ApiError::invalid_parameter(
-                "Input collection contains duplicates.",
-            ));
+            return Err(ApiError::invalid_parameter("Input collection contains duplicates."));
         }
     }
     Ok(elements)
@@ -159,10 +149,8 @@ pub fn show(value: &AttributeValue) -> Value {
         AttributeValue::Null => json!({ "NULL": true }),
         AttributeValue::L(list) => json!({ "L": list.iter().map(show).collect::<Vec<_>>() }),
         AttributeValue::M(map) => {
-            let map: Map<String, Value> = map
-                .iter()
-                .map(|(name, value)| (name.clone(), show(value)))
-                .collect();
+            let map: Map<String, Value> =
+                map.iter().map(|(name, value)| (name.clone(), show(value))).collect();
             json!({ "M": map })
         }
     }
@@ -170,11 +158,7 @@ pub fn show(value: &AttributeValue) -> Value {
 
 /// An item in JSON.
 pub fn show_item(item: &Item) -> Value {
-    Value::Object(
-        item.iter()
-            .map(|(name, value)| (name.to_string(), show(value)))
-            .collect(),
-    )
+    Value::Object(item.iter().map(|(name, value)| (name.to_string(), show(value))).collect())
 }
 
 #[cfg(test)]
@@ -196,33 +180,17 @@ mod tests {
         for (json, code, part) in [
             (json!({}), "ValidationException", "is empty"),
             (json!({"X": "1"}), "ValidationException", "is empty"),
-            (
-                json!({"S": "a", "N": "1"}),
-                "ValidationException",
-                "more than one datatypes",
-            ),
+            (json!({"S": "a", "N": "1"}), "ValidationException", "more than one datatypes"),
             (json!({"NULL": false}), "ValidationException", "value of true"),
-            (
-                json!({"SS": []}),
-                "ValidationException",
-                "string set  may not be empty",
-            ),
+            (json!({"SS": []}), "ValidationException", "string set  may not be empty"),
             (json!({"SS": ["a", "a"]}), "ValidationException", "duplicates"),
             (json!({"N": "abc"}), "ValidationException", "numeric value: abc"),
-            (
-                json!({"S": 1}),
-                "SerializationException",
-                "NUMBER_VALUE cannot be converted to String",
-            ),
+            (json!({"S": 1}), "SerializationException", "NUMBER_VALUE cannot be converted to String"),
             (json!({"N": 1.5}), "SerializationException", "DECIMAL_VALUE"),
             (json!({"B": "x"}), "SerializationException", "multiple of 4"),
             (json!({"B": true}), "SerializationException", "base-64"),
             (json!({"L": {}}), "SerializationException", "Start of structure"),
-            (
-                json!({"M": []}),
-                "SerializationException",
-                "Unexpected field type",
-            ),
+            (json!({"M": []}), "SerializationException", "Unexpected field type"),
             (json!("text"), "SerializationException", "Unexpected value type"),
         ] {
             let error = attribute(&json).unwrap_err();

@@ -39,9 +39,7 @@ async fn a_client_that_does_not_take_its_answers_is_closed() {
         // It ends when the server has closed the connection.
         while socket.write_all(&request.repeat(1_000)).await.is_ok() {}
     };
-    tokio::time::timeout(Duration::from_secs(30), asked)
-        .await
-        .expect("the connection to be closed");
+    tokio::time::timeout(Duration::from_secs(30), asked).await.expect("the connection to be closed");
     server.stop().await;
 }
 
@@ -69,10 +67,7 @@ async fn silent_connections_make_way_for_those_that_ask() {
 
 #[tokio::test]
 async fn requests_for_another_host_are_refused_before_anything_else() {
-    let options = LocalOptions {
-        allow_hosts: vec!["leasehold".to_owned()],
-        ..LocalOptions::default()
-    };
+    let options = LocalOptions { allow_hosts: vec!["leasehold".to_owned()], ..LocalOptions::default() };
     let server = Server::start_with(options, Limits::default()).await;
     for method in ["GET", "POST", "OPTIONS"] {
         let request = format!("{method} / HTTP/1.1\r\nhost: evil.example:80\r\nconnection: close\r\n\r\n");
@@ -81,23 +76,15 @@ async fn requests_for_another_host_are_refused_before_anything_else() {
         let told = reply.json();
         assert_eq!(told["__type"], "MisdirectedRequestException");
         let message = told["message"].as_str().unwrap_or_default();
-        assert!(
-            message.contains("start it with --allow-host evil.example."),
-            "{message}"
-        );
+        assert!(message.contains("start it with --allow-host evil.example."), "{message}");
     }
-    let named = server
-        .raw(b"GET / HTTP/1.1\r\nhost: leasehold:4567\r\nconnection: close\r\n\r\n")
-        .await;
+    let named = server.raw(b"GET / HTTP/1.1\r\nhost: leasehold:4567\r\nconnection: close\r\n\r\n").await;
     assert_eq!(named.status, 200);
     let page = server
         .raw(
             b"GET / HTTP/1.1\r\nhost: localhost\r\norigin: https://evil.example\r\nconnection: close\r\n\r\n",
         )
         .await;
-    assert_eq!(
-        (page.status, page.header("x-amzn-errortype")),
-        (403, Some("ForbiddenOriginException"))
-    );
+    assert_eq!((page.status, page.header("x-amzn-errortype")), (403, Some("ForbiddenOriginException")));
     server.stop().await;
 }

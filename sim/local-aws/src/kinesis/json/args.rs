@@ -24,11 +24,7 @@ impl Args {
 
     fn nested(body: Value, path: String) -> ApiResult<Self> {
         match body {
-            Value::Object(members) => Ok(Args {
-                members,
-                path,
-                violations: Vec::new(),
-            }),
+            Value::Object(members) => Ok(Args { members, path, violations: Vec::new() }),
             Value::Array(_) => Err(ApiError::serialization("Start of list found where not expected")),
             _ => Err(ApiError::serialization("Expected null")),
         }
@@ -56,19 +52,12 @@ impl Args {
         let mut chars = key.chars();
         let first = chars.next().map(|c| c.to_ascii_lowercase());
         let dot = if self.path.is_empty() { "" } else { "." };
-        format!(
-            "{}{dot}{}{}",
-            self.path,
-            first.map(String::from).unwrap_or_default(),
-            chars.as_str()
-        )
+        format!("{}{dot}{}{}", self.path, first.map(String::from).unwrap_or_default(), chars.as_str())
     }
 
     fn violate(&mut self, key: &str, value: &str, constraint: &str) {
         let name = self.name(key);
-        self.violations.push(format!(
-            "Value {value} at '{name}' failed to satisfy constraint: {constraint}"
-        ));
+        self.violations.push(format!("Value {value} at '{name}' failed to satisfy constraint: {constraint}"));
     }
 
     fn missing(&mut self, key: &str) {
@@ -103,9 +92,7 @@ impl Args {
         let Value::Number(number) = &value else {
             return Err(mistyped(&value, "Integer"));
         };
-        let number = number
-            .as_i64()
-            .unwrap_or_else(|| number.as_f64().unwrap_or(0.0).floor() as i64);
+        let number = number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or(0.0).floor() as i64);
         let constraint = match number {
             n if n < least => Some(format!("Member must have value greater than or equal to {least}")),
             n if n > most => Some(format!("Member must have value less than or equal to {most}")),
@@ -171,20 +158,14 @@ impl Args {
         if bytes.len() > most {
             let size = bytes.len();
             let shown = format!("'java.nio.HeapByteBuffer[pos=0 lim={size} cap={size}]'");
-            self.violate(
-                key,
-                &shown,
-                &format!("Member must have length less than or equal to {most}"),
-            );
+            self.violate(key, &shown, &format!("Member must have length less than or equal to {most}"));
         }
         Ok(bytes.into())
     }
 
     /// A nested structure, handed to `read`; its violations become this one's.
     pub(super) fn structure<T>(
-        &mut self,
-        key: &str,
-        read: impl FnOnce(&mut Args) -> ApiResult<T>,
+        &mut self, key: &str, read: impl FnOnce(&mut Args) -> ApiResult<T>,
     ) -> ApiResult<Option<T>> {
         let Some(value) = self.take(key) else {
             return Ok(None);
@@ -197,10 +178,7 @@ impl Args {
 
     /// A list of structures, `least` to `most` of them.
     pub(super) fn structures<T>(
-        &mut self,
-        key: &str,
-        (least, most): (usize, usize),
-        mut read: impl FnMut(&mut Args) -> ApiResult<T>,
+        &mut self, key: &str, (least, most): (usize, usize), mut read: impl FnMut(&mut Args) -> ApiResult<T>,
     ) -> ApiResult<Vec<T>> {
         let Some(items) = self.list(key, (least, most))? else {
             self.missing(key);
@@ -244,9 +222,7 @@ impl Args {
             None => return Ok(None),
             Some(Value::Array(items)) => items,
             Some(Value::Object(_)) => {
-                return Err(ApiError::serialization(
-                    "Start of structure or map found where not expected.",
-                ));
+                return Err(ApiError::serialization("Start of structure or map found where not expected."));
             }
             Some(_) => return Err(ApiError::serialization("Expected list or null")),
         };
@@ -264,10 +240,7 @@ impl Args {
 
     /// A map of texts.
     pub(super) fn map(
-        &mut self,
-        key: &str,
-        key_rule: &Rule,
-        value_rule: &Rule,
+        &mut self, key: &str, key_rule: &Rule, value_rule: &Rule,
     ) -> ApiResult<Option<Vec<(String, String)>>> {
         let members = match self.take(key) {
             None => return Ok(None),
@@ -284,17 +257,12 @@ impl Args {
                 Value::Null => String::new(),
                 other => return Err(mistyped(&other, "String")),
             };
-            for (what, constraints) in [
-                ("keys", key_rule.violated_by(&name)),
-                ("value", value_rule.violated_by(&value)),
-            ] {
+            for (what, constraints) in
+                [("keys", key_rule.violated_by(&name)), ("value", value_rule.violated_by(&value))]
+            {
                 for constraint in constraints {
                     let shown = format!("'{{{name}={value}}}'");
-                    self.violate(
-                        key,
-                        &shown,
-                        &format!("Map {what} must satisfy constraint: [{constraint}]"),
-                    );
+                    self.violate(key, &shown, &format!("Map {what} must satisfy constraint: [{constraint}]"));
                 }
             }
             pairs.push((name, value));
@@ -303,10 +271,7 @@ impl Args {
     }
 
     pub(super) fn required_map(
-        &mut self,
-        key: &str,
-        key_rule: &Rule,
-        value_rule: &Rule,
+        &mut self, key: &str, key_rule: &Rule, value_rule: &Rule,
     ) -> ApiResult<Vec<(String, String)>> {
         let map = self.map(key, key_rule, value_rule)?;
         if map.is_none() {

@@ -25,14 +25,7 @@ impl Put {
         let data = args.required_blob("Data", MOST_DATA)?;
         let partition_key = args.required_text("PartitionKey", &rules::PARTITION_KEY)?.into();
         let hash_key = args.text("ExplicitHashKey", &rules::HASH_KEY)?;
-        Ok(Put {
-            record: NewRecord {
-                data,
-                partition_key,
-                explicit_hash_key: None,
-            },
-            hash_key,
-        })
+        Ok(Put { record: NewRecord { data, partition_key, explicit_hash_key: None }, hash_key })
     }
 
     fn record(self) -> ApiResult<NewRecord> {
@@ -43,10 +36,7 @@ impl Put {
                 ))
             })
         });
-        Ok(NewRecord {
-            explicit_hash_key: explicit_hash_key.transpose()?,
-            ..self.record
-        })
+        Ok(NewRecord { explicit_hash_key: explicit_hash_key.transpose()?, ..self.record })
     }
 }
 
@@ -97,10 +87,7 @@ impl Kinesis {
 
     fn note_encryption(&mut self, now_ms: i64, stream: &Stream, answer: &mut Map<String, Value>) {
         let id = stream.required().and_then(|stream| self.find(now_ms, stream));
-        if id
-            .and_then(|id| self.stream_by_id(id))
-            .is_ok_and(|stream| stream.encryption_key.is_some())
-        {
+        if id.and_then(|id| self.stream_by_id(id)).is_ok_and(|stream| stream.encryption_key.is_some()) {
             answer.insert("EncryptionType".into(), json!("KMS"));
         }
     }
@@ -120,12 +107,7 @@ impl Kinesis {
     }
 
     fn iterator_start(
-        &self,
-        kind: &str,
-        shard: &str,
-        stream: &Stream,
-        number: Option<String>,
-        timestamp_ms: Option<i64>,
+        &self, kind: &str, shard: &str, stream: &Stream, number: Option<String>, timestamp_ms: Option<i64>,
     ) -> ApiResult<IteratorStart> {
         let must = |also: &str| {
             Err(ApiError::argument(format!(
@@ -170,10 +152,7 @@ impl Kinesis {
         args.finish()?;
         let iterator = self.iterator_from_token(&token)?;
         if let Some(arn) = arn {
-            let named = Stream {
-                name: None,
-                arn: Some(arn),
-            };
+            let named = Stream { name: None, arn: Some(arn) };
             if self.find(now_ms, named.required()?)? != iterator.stream {
                 return Err(ApiError::argument(
                     "StreamARN and ShardIterator do not belong to the same stream.",
@@ -188,10 +167,7 @@ impl Kinesis {
         }
         answer.insert("MillisBehindLatest".into(), json!(page.millis_behind_latest));
         if !page.child_shards.is_empty() {
-            answer.insert(
-                "ChildShards".into(),
-                page.child_shards.iter().map(child_json).collect(),
-            );
+            answer.insert("ChildShards".into(), page.child_shards.iter().map(child_json).collect());
         }
         Ok(Value::Object(answer))
     }
@@ -200,10 +176,7 @@ impl Kinesis {
 fn written_json(written: &Written) -> Map<String, Value> {
     let mut members = Map::new();
     members.insert("ShardId".into(), json!(written.shard.to_string()));
-    members.insert(
-        "SequenceNumber".into(),
-        json!(written.sequence_number.to_string()),
-    );
+    members.insert("SequenceNumber".into(), json!(written.sequence_number.to_string()));
     members
 }
 

@@ -121,8 +121,7 @@ impl Stream {
     }
 
     fn required(&self) -> ApiResult<StreamRef<'_>> {
-        self.given()
-            .ok_or_else(|| ApiError::argument("Either StreamName or StreamARN should be provided."))
+        self.given().ok_or_else(|| ApiError::argument("Either StreamName or StreamARN should be provided."))
     }
 
     /// For messages.
@@ -133,9 +132,5 @@ impl Stream {
 
 /// A time as the wire has it: seconds, with milliseconds as a fraction.
 fn seconds(ms: i64) -> Value {
-    if ms % 1000 == 0 {
-        json!(ms / 1000)
-    } else {
-        json!(ms as f64 / 1000.0)
-    }
+    if ms % 1000 == 0 { json!(ms / 1000) } else { json!(ms as f64 / 1000.0) }
 }

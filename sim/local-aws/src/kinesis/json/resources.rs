@@ -34,11 +34,7 @@ impl Kinesis {
         let stream = Stream::read(&mut args)?;
         let tags = args.required_map("Tags", &rules::TAG_KEY, &rules::TAG_VALUE)?;
         args.finish()?;
-        self.add_tags(
-            now_ms,
-            &Tagged::Stream(stream.required()?),
-            tags.into_iter().collect(),
-        )?;
+        self.add_tags(now_ms, &Tagged::Stream(stream.required()?), tags.into_iter().collect())?;
         Ok(Value::Null)
     }
 
@@ -56,9 +52,7 @@ impl Kinesis {
         let limit = args.count("Limit", 50)?.unwrap_or(50) as usize;
         args.finish()?;
         let tags = self.tags_mut(now_ms, &Tagged::Stream(stream.required()?))?;
-        let mut rest = tags
-            .iter()
-            .filter(|(key, _)| start.as_ref().is_none_or(|start| *key > start));
+        let mut rest = tags.iter().filter(|(key, _)| start.as_ref().is_none_or(|start| *key > start));
         let page: Vec<Value> = rest.by_ref().take(limit).map(tag_json).collect();
         Ok(json!({ "Tags": page, "HasMoreTags": rest.next().is_some() }))
     }
@@ -89,9 +83,7 @@ impl Kinesis {
     pub(super) fn call_register_consumer(&mut self, now_ms: i64, mut args: Args) -> ApiResult<Value> {
         let stream_arn = args.required_text("StreamARN", &rules::STREAM_ARN)?;
         let name = args.required_text("ConsumerName", &rules::NAME)?;
-        let tags = args
-            .map("Tags", &rules::TAG_KEY, &rules::TAG_VALUE)?
-            .unwrap_or_default();
+        let tags = args.map("Tags", &rules::TAG_KEY, &rules::TAG_VALUE)?.unwrap_or_default();
         args.finish()?;
         let consumer = self.register_consumer(now_ms, &stream_arn, &name, tags.into_iter().collect())?;
         Ok(json!({ "Consumer": consumer_json(&consumer) }))
@@ -128,10 +120,7 @@ impl Kinesis {
     }
 
     pub(super) fn call_change_metrics(
-        &mut self,
-        now_ms: i64,
-        mut args: Args,
-        enable: bool,
+        &mut self, now_ms: i64, mut args: Args, enable: bool,
     ) -> ApiResult<Value> {
         let stream = Stream::read(&mut args)?;
         let metrics = args.texts("ShardLevelMetrics", (1, 7), &rules::METRIC)?;
@@ -146,10 +135,7 @@ impl Kinesis {
     }
 
     pub(super) fn call_change_encryption(
-        &mut self,
-        now_ms: i64,
-        mut args: Args,
-        start: bool,
+        &mut self, now_ms: i64, mut args: Args, start: bool,
     ) -> ApiResult<Value> {
         let stream = Stream::read(&mut args)?;
         args.required_text("EncryptionType", &rules::ENCRYPTION)?;

@@ -17,42 +17,22 @@ struct Pattern {
 }
 
 const fn length(least: usize, most: usize) -> Rule {
-    Rule {
-        least,
-        most,
-        pattern: None,
-        values: &[],
-    }
+    Rule { least, most, pattern: None, values: &[] }
 }
 
 const fn pattern(most: usize, pattern: &'static str, matches: fn(&str) -> bool) -> Rule {
-    Rule {
-        least: 1,
-        most,
-        pattern: Some(Pattern {
-            text: pattern,
-            matches,
-        }),
-        values: &[],
-    }
+    Rule { least: 1, most, pattern: Some(Pattern { text: pattern, matches }), values: &[] }
 }
 
 const fn one_of(values: &'static [&'static str]) -> Rule {
-    Rule {
-        least: 0,
-        most: usize::MAX,
-        pattern: None,
-        values,
-    }
+    Rule { least: 0, most: usize::MAX, pattern: None, values }
 }
 
 pub(crate) const NAME: Rule = pattern(128, "[a-zA-Z0-9_.-]+", is_name);
-pub(crate) const STREAM_ARN: Rule = pattern(2048, r"arn:aws.*:kinesis:.*:\d{12}:stream/\S+", |text| {
-    Arn::parse(text).is_some()
-});
-pub(crate) const RESOURCE_ARN: Rule = pattern(2048, r"arn:aws.*:kinesis:.*:\d{12}:.*stream/\S+", |text| {
-    Arn::parse(text).is_some()
-});
+pub(crate) const STREAM_ARN: Rule =
+    pattern(2048, r"arn:aws.*:kinesis:.*:\d{12}:stream/\S+", |text| Arn::parse(text).is_some());
+pub(crate) const RESOURCE_ARN: Rule =
+    pattern(2048, r"arn:aws.*:kinesis:.*:\d{12}:.*stream/\S+", |text| Arn::parse(text).is_some());
 pub(crate) const CONSUMER_ARN: Rule = pattern(
     2048,
     r"^(arn):aws.*:kinesis:.*:\d{12}:.*stream\/[a-zA-Z0-9_.-]+\/consumer\/[a-zA-Z0-9_.-]+:[0-9]+",
@@ -66,13 +46,8 @@ pub(crate) const PARTITION_KEY: Rule = length(1, 256);
 pub(crate) const TAG_KEY: Rule = length(1, 128);
 pub(crate) const TAG_VALUE: Rule = length(0, 256);
 pub(crate) const KEY_ID: Rule = length(1, 2048);
-pub(crate) const ITERATOR_TYPE: Rule = one_of(&[
-    "AFTER_SEQUENCE_NUMBER",
-    "LATEST",
-    "AT_TIMESTAMP",
-    "AT_SEQUENCE_NUMBER",
-    "TRIM_HORIZON",
-]);
+pub(crate) const ITERATOR_TYPE: Rule =
+    one_of(&["AFTER_SEQUENCE_NUMBER", "LATEST", "AT_TIMESTAMP", "AT_SEQUENCE_NUMBER", "TRIM_HORIZON"]);
 pub(crate) const FILTER_TYPE: Rule = one_of(&[
     "AFTER_SHARD_ID",
     "AT_TRIM_HORIZON",
@@ -103,28 +78,16 @@ impl Rule {
         if let Some(pattern) = &self.pattern
             && !(pattern.matches)(text)
         {
-            violated.push(format!(
-                "Member must satisfy regular expression pattern: {}",
-                pattern.text
-            ));
+            violated.push(format!("Member must satisfy regular expression pattern: {}", pattern.text));
         }
         if chars < self.least {
-            violated.push(format!(
-                "Member must have length greater than or equal to {}",
-                self.least
-            ));
+            violated.push(format!("Member must have length greater than or equal to {}", self.least));
         }
         if chars > self.most {
-            violated.push(format!(
-                "Member must have length less than or equal to {}",
-                self.most
-            ));
+            violated.push(format!("Member must have length less than or equal to {}", self.most));
         }
         if !self.values.is_empty() && !self.values.contains(&text) {
-            violated.push(format!(
-                "Member must satisfy enum value set: [{}]",
-                self.values.join(", ")
-            ));
+            violated.push(format!("Member must satisfy enum value set: [{}]", self.values.join(", ")));
         }
         violated
     }

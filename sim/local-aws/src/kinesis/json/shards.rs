@@ -51,20 +51,12 @@ impl Kinesis {
     }
 
     fn filter(&self, filter: Filter, stream: &Stream) -> ApiResult<ShardFilter> {
-        let Filter {
-            kind,
-            shard,
-            timestamp_ms,
-        } = filter;
+        let Filter { kind, shard, timestamp_ms } = filter;
         let needs = |what: &str| {
-            ApiError::argument(format!(
-                "{what} must be provided for a ShardFilter of type {kind}."
-            ))
+            ApiError::argument(format!("{what} must be provided for a ShardFilter of type {kind}."))
         };
         let refuses = |what: &str| {
-            ApiError::argument(format!(
-                "{what} must not be provided for a ShardFilter of type {kind}."
-            ))
+            ApiError::argument(format!("{what} must not be provided for a ShardFilter of type {kind}."))
         };
         let by_time = matches!(kind.as_str(), "AT_TIMESTAMP" | "FROM_TIMESTAMP");
         if shard.is_some() && kind != "AFTER_SHARD_ID" {
@@ -105,10 +97,7 @@ impl Kinesis {
         let right = args.required_text("AdjacentShardToMerge", &rules::NAME)?;
         args.finish()?;
         let target = stream.required()?;
-        let (left, right) = (
-            self.shard_named(&left, &stream)?,
-            self.shard_named(&right, &stream)?,
-        );
+        let (left, right) = (self.shard_named(&left, &stream)?, self.shard_named(&right, &stream)?);
         self.merge_shards(now_ms, target, left, right)?;
         Ok(Value::Null)
     }
@@ -119,9 +108,7 @@ impl Kinesis {
         args.required_text("ScalingType", &rules::SCALING)?;
         args.finish()?;
         let id = self.find(now_ms, stream.required()?)?;
-        let (name, arn) = self
-            .stream_by_id(id)
-            .map(|stream| (stream.name().to_owned(), stream.arn()))?;
+        let (name, arn) = self.stream_by_id(id).map(|stream| (stream.name().to_owned(), stream.arn()))?;
         let update = self.update_shard_count(now_ms, id, u32::try_from(target).unwrap_or(u32::MAX))?;
         Ok(json!({
             "StreamName": name,

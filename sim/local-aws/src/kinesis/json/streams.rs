@@ -15,26 +15,13 @@ impl Kinesis {
     pub(super) fn call_create_stream(&mut self, now_ms: i64, mut args: Args) -> ApiResult<Value> {
         let name = args.required_text("StreamName", &rules::NAME)?.into();
         let shards = args.count("ShardCount", 100_000)?;
-        let mode = args
-            .structure("StreamModeDetails", mode)?
-            .unwrap_or(StreamMode::Provisioned);
-        let tags = args
-            .map("Tags", &rules::TAG_KEY, &rules::TAG_VALUE)?
-            .unwrap_or_default();
+        let mode = args.structure("StreamModeDetails", mode)?.unwrap_or(StreamMode::Provisioned);
+        let tags = args.map("Tags", &rules::TAG_KEY, &rules::TAG_VALUE)?.unwrap_or_default();
         let kib = args.integer("MaxRecordSizeInKiB", 1024, 10_240)?.unwrap_or(1024);
         args.finish()?;
         let max_record_bytes = usize::try_from(kib).unwrap_or(1024) * 1024;
         let tags = tags.into_iter().collect();
-        self.create_stream(
-            now_ms,
-            &CreateStream {
-                name,
-                shards,
-                mode,
-                tags,
-                max_record_bytes,
-            },
-        )?;
+        self.create_stream(now_ms, &CreateStream { name, shards, mode, tags, max_record_bytes })?;
         Ok(Value::Null)
     }
 
@@ -48,10 +35,7 @@ impl Kinesis {
 
     pub(super) fn call_describe_stream(&mut self, now_ms: i64, mut args: Args) -> ApiResult<Value> {
         let stream = Stream::read(&mut args)?;
-        let limit = args
-            .count("Limit", 10_000)?
-            .unwrap_or(DESCRIBE_PAGE)
-            .min(DESCRIBE_PAGE);
+        let limit = args.count("Limit", 10_000)?.unwrap_or(DESCRIBE_PAGE).min(DESCRIBE_PAGE);
         let start = args.text("ExclusiveStartShardId", &rules::NAME)?;
         args.finish()?;
         self.rate(now_ms, Op::DescribeStream)?;
@@ -60,17 +44,10 @@ impl Kinesis {
         let stream = self.stream_mut(id)?;
         stream.age_all(now_ms);
         let skip = from.map_or(0, |shard| shard.0 as usize + 1);
-        let listed = if stream.status() == StreamStatus::Creating {
-            usize::MAX
-        } else {
-            skip
-        };
+        let listed = if stream.status() == StreamStatus::Creating { usize::MAX } else { skip };
         let mut rest = stream.shards().skip(listed).filter(|shard| !shard.is_expired());
-        let shards: Vec<Value> = rest
-            .by_ref()
-            .take(limit as usize)
-            .map(|shard| shard_json(&shard.info()))
-            .collect();
+        let shards: Vec<Value> =
+            rest.by_ref().take(limit as usize).map(|shard| shard_json(&shard.info())).collect();
         let more = rest.next().is_some();
         let mut description = description(stream);
         description.insert("Shards".into(), json!(shards));
@@ -121,10 +98,7 @@ impl Kinesis {
     }
 
     pub(super) fn call_change_retention(
-        &mut self,
-        now_ms: i64,
-        mut args: Args,
-        increase: bool,
+        &mut self, now_ms: i64, mut args: Args, increase: bool,
     ) -> ApiResult<Value> {
         let stream = Stream::read(&mut args)?;
         let hours = args.required_integer("RetentionPeriodHours", i64::MIN, i64::MAX)?;
@@ -164,11 +138,7 @@ impl Kinesis {
 
 fn mode(args: &mut Args) -> ApiResult<StreamMode> {
     let mode = args.required_text("StreamMode", &rules::MODE)?;
-    Ok(if mode == "ON_DEMAND" {
-        StreamMode::OnDemand
-    } else {
-        StreamMode::Provisioned
-    })
+    Ok(if mode == "ON_DEMAND" { StreamMode::OnDemand } else { StreamMode::Provisioned })
 }
 
 /// What both descriptions of a stream have in common.
@@ -178,24 +148,11 @@ fn description(stream: &Found) -> Map<String, Value> {
     put("StreamName", json!(stream.name()));
     put("StreamARN", json!(stream.arn()));
     put("StreamStatus", json!(stream.status().as_str()));
-    put(
-        "StreamModeDetails",
-        json!({ "StreamMode": stream.mode().as_str() }),
-    );
+    put("StreamModeDetails", json!({ "StreamMode": stream.mode().as_str() }));
     put("RetentionPeriodHours", json!(stream.retention_hours()));
     put("StreamCreationTimestamp", seconds(stream.created_ms()));
-    put(
-        "EnhancedMonitoring",
-        json!([{ "ShardLevelMetrics": stream.metrics }]),
-    );
-    put(
-        "EncryptionType",
-        json!(if stream.encryption_key.is_some() {
-            "KMS"
-        } else {
-            "NONE"
-        }),
-    );
+    put("EnhancedMonitoring", json!([{ "ShardLevelMetrics": stream.metrics }]));
+    put("EncryptionType", json!(if stream.encryption_key.is_some() { "KMS" } else { "NONE" }));
     if let Some(key) = &stream.encryption_key {
         put("KeyId", json!(key));
     }

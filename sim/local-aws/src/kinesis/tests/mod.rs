@@ -24,25 +24,16 @@ fn instant() -> Kinesis {
 /// An active stream `s` in a service without delays and limits.
 fn with_stream(shards: u32) -> (Kinesis, StreamId) {
     let mut kinesis = instant();
-    let id = kinesis
-        .create_stream(T0, &CreateStream::provisioned("s", shards))
-        .unwrap();
+    let id = kinesis.create_stream(T0, &CreateStream::provisioned("s", shards)).unwrap();
     (kinesis, id)
 }
 
 fn record(key: &str, data: &[u8]) -> NewRecord {
-    NewRecord {
-        data: Bytes::copy_from_slice(data),
-        partition_key: key.into(),
-        explicit_hash_key: None,
-    }
+    NewRecord { data: Bytes::copy_from_slice(data), partition_key: key.into(), explicit_hash_key: None }
 }
 
 fn at_hash(hash_key: u128) -> NewRecord {
-    NewRecord {
-        explicit_hash_key: Some(hash_key),
-        ..record("k", b"x")
-    }
+    NewRecord { explicit_hash_key: Some(hash_key), ..record("k", b"x") }
 }
 
 fn put(kinesis: &mut Kinesis, now_ms: i64, hash_key: u128) -> Written {
@@ -50,9 +41,7 @@ fn put(kinesis: &mut Kinesis, now_ms: i64, hash_key: u128) -> Written {
 }
 
 fn iterator(kinesis: &mut Kinesis, now_ms: i64, shard: u32, start: IteratorStart) -> ShardIterator {
-    kinesis
-        .get_shard_iterator(now_ms, "s", ShardIndex(shard), start)
-        .unwrap()
+    kinesis.get_shard_iterator(now_ms, "s", ShardIndex(shard), start).unwrap()
 }
 
 fn read(kinesis: &mut Kinesis, now_ms: i64, shard: u32, start: IteratorStart) -> RecordsPage {

@@ -30,28 +30,16 @@ struct World {
 
 impl World {
     fn new(delay: i64) -> Self {
-        let config = KinesisConfig {
-            update_ms: delay,
-            ..KinesisConfig::instant()
-        };
+        let config = KinesisConfig { update_ms: delay, ..KinesisConfig::instant() };
         let mut kinesis = Kinesis::new(config);
-        kinesis
-            .create_stream(T0, &CreateStream::provisioned("s", 2))
-            .unwrap();
-        World {
-            kinesis,
-            now: T0,
-            written: Vec::new(),
-        }
+        kinesis.create_stream(T0, &CreateStream::provisioned("s", 2)).unwrap();
+        World { kinesis, now: T0, written: Vec::new() }
     }
 
     fn open(&self) -> Vec<(ShardIndex, HashRange)> {
         let stream = self.kinesis.stream("s").unwrap();
-        let mut open: Vec<_> = stream
-            .shards()
-            .filter(|s| s.is_open())
-            .map(|s| (s.index(), s.hash_range()))
-            .collect();
+        let mut open: Vec<_> =
+            stream.shards().filter(|s| s.is_open()).map(|s| (s.index(), s.hash_range())).collect();
         open.sort_by_key(|(_, range)| range.start);
         open
     }
@@ -61,8 +49,7 @@ impl World {
         let open = self.open();
         match *event {
             Event::Put(hash_key) => {
-                self.written
-                    .push(put(&mut self.kinesis, self.now, hash_key).sequence_number);
+                self.written.push(put(&mut self.kinesis, self.now, hash_key).sequence_number);
             }
             Event::Split(pick, at) => {
                 let (shard, range) = open[pick % open.len()];
@@ -71,9 +58,7 @@ impl World {
             }
             Event::Merge(pick) if open.len() > 1 => {
                 let left = pick % (open.len() - 1);
-                let _ = self
-                    .kinesis
-                    .merge_shards(self.now, "s", open[left].0, open[left + 1].0);
+                let _ = self.kinesis.merge_shards(self.now, "s", open[left].0, open[left + 1].0);
             }
             Event::Merge(_) => {}
             Event::Scale(target) => {
@@ -90,10 +75,7 @@ impl World {
         let open = self.open();
         assert_eq!(open[0].1.start, 0);
         assert_eq!(open[open.len() - 1].1.end, u128::MAX);
-        assert!(
-            open.windows(2).all(|pair| pair[0].1.end + 1 == pair[1].1.start),
-            "{open:?}"
-        );
+        assert!(open.windows(2).all(|pair| pair[0].1.end + 1 == pair[1].1.start), "{open:?}");
     }
 
     fn check_numbers(&self) {
@@ -119,15 +101,10 @@ impl World {
         let mut seen = Vec::new();
         let stream = self.kinesis.stream("s").unwrap().id();
         while let Some(shard) = ready.pop() {
-            let start = self
-                .kinesis
-                .get_shard_iterator(self.now, stream, shard, IteratorStart::TrimHorizon);
+            let start = self.kinesis.get_shard_iterator(self.now, stream, shard, IteratorStart::TrimHorizon);
             let mut next = Some(start.unwrap());
             while let Some(iterator) = next {
-                let page = self
-                    .kinesis
-                    .get_records(self.now, &iterator, Some(limit))
-                    .unwrap();
+                let page = self.kinesis.get_records(self.now, &iterator, Some(limit)).unwrap();
                 assert!(page.records.len() <= limit as usize);
                 seen.extend(numbers(&page));
                 if page.next.is_none() {

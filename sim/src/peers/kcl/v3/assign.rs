@@ -55,13 +55,7 @@ pub(super) struct Assigner {
 
 impl Assigner {
     pub(super) fn new(worker: Rc<Worker>) -> Self {
-        Self {
-            worker,
-            led: false,
-            round: 0,
-            failures: 0,
-            before: BTreeMap::new(),
-        }
+        Self { worker, led: false, round: 0, failures: 0, before: BTreeMap::new() }
     }
 
     /// With a fixed pause between two rounds. The lock's heart beats beside it, whatever becomes of the rounds.
@@ -152,11 +146,7 @@ impl Assigner {
         {
             let items = reports.sdk.scan_all().await?;
             let now = self.host().wall_ns();
-            workers.extend(
-                items
-                    .iter()
-                    .filter_map(|item| report::live(item, reports.key, now)),
-            );
+            workers.extend(items.iter().filter_map(|item| report::live(item, reports.key, now)));
         }
         Ok((leases, workers))
     }
@@ -176,18 +166,12 @@ impl Assigner {
                 known.lease.owner == lease.owner && known.lease.checkpoint_owner == lease.checkpoint_owner
             };
             let until = known.filter(same).and_then(|known| known.until_us);
-            let until_us = lease
-                .is_handed_over()
-                .then(|| until.unwrap_or(now + PATIENCE_US + failover_us));
+            let until_us = lease.is_handed_over().then(|| until.unwrap_or(now + PATIENCE_US + failover_us));
             let forgets = self.worker.fleet.as_ref().is_some_and(|fleet| fleet.forgets);
             let is_forgotten = forgets && until_us.is_some_and(|until| now >= until);
             let is_free =
                 lease.actual_owner().is_none() || lease.is_expired(failover_us, now) || is_forgotten;
-            let seen = Seen {
-                lease,
-                is_free,
-                until_us,
-            };
+            let seen = Seen { lease, is_free, until_us };
             self.before.insert(seen.lease.key.to_string(), seen);
         }
     }

@@ -19,10 +19,8 @@ fn counted(seen: &[Seen], workers: &[String]) -> Vec<(String, usize)> {
             *count += 1;
         }
     }
-    let mut counts: Vec<(String, usize)> = counts
-        .into_iter()
-        .map(|(worker, count)| (worker.to_owned(), count))
-        .collect();
+    let mut counts: Vec<(String, usize)> =
+        counts.into_iter().map(|(worker, count)| (worker.to_owned(), count)).collect();
     counts.sort_by_key(|(_, count)| *count);
     counts
 }
@@ -90,11 +88,7 @@ mod tests {
         let lease = |(n, owner): (usize, &Option<&str>)| {
             let mut lease = Lease::new(format!("s{n}").into(), [].iter(), HashRange::ALL, "LATEST");
             lease.owner = owner.map(str::to_owned);
-            Seen {
-                lease,
-                is_free: owner.is_none(),
-                until_us: None,
-            }
+            Seen { lease, is_free: owner.is_none(), until_us: None }
         };
         owners.iter().enumerate().map(lease).collect()
     }

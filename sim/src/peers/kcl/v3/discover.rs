@@ -26,12 +26,8 @@ impl Worker {
 
     async fn look_for_leases(&self) {
         let mine = |lease: &Lease| lease.owner.as_deref() == Some(&self.me);
-        let held: BTreeSet<ShardId> = self
-            .renewer
-            .held()
-            .iter()
-            .map(|held| held.lease.borrow().key.clone())
-            .collect();
+        let held: BTreeSet<ShardId> =
+            self.renewer.held().iter().map(|held| held.lease.borrow().key.clone()).collect();
         let Ok(leases) = self.table.leases().await else {
             return;
         };

@@ -15,10 +15,7 @@ const LOOK_US: u64 = 2_000_000;
 
 /// That an attribute is as it was read.
 fn same(name: &'static str, value: Option<&str>) -> Condition {
-    value.map_or_else(
-        || Condition::not_exists(name),
-        |value| Condition::equals(name, s(value)),
-    )
+    value.map_or_else(|| Condition::not_exists(name), |value| Condition::equals(name, s(value)))
 }
 
 impl Table {
@@ -29,9 +26,7 @@ impl Table {
             .and(Condition::not_exists(CHECKPOINT_OWNER))
             .and(Condition::equals(KEY, s(lease.key.as_str())));
         let update = Update::new().set(OWNER, s(to)).set(CHECKPOINT_OWNER, s(&from));
-        let written = self
-            .sdk
-            .update(Verb::BeginHandOver, key(&lease.key), update, Some(condition));
+        let written = self.sdk.update(Verb::BeginHandOver, key(&lease.key), update, Some(condition));
         let done = held(written.await)?;
         if done {
             lease.owner = Some(to.to_owned());
@@ -47,10 +42,8 @@ impl Table {
             .and(Condition::equals(KEY, s(lease.key.as_str())));
         let changes = lease.owner.as_deref().is_some_and(|owner| owner != to)
             || lease.checkpoint_owner.as_deref() == Some(to);
-        let mut update = Update::new()
-            .set(OWNER, s(to))
-            .remove(CHECKPOINT_OWNER)
-            .add(COUNTER, AttributeValue::n(1));
+        let mut update =
+            Update::new().set(OWNER, s(to)).remove(CHECKPOINT_OWNER).add(COUNTER, AttributeValue::n(1));
         if changes {
             update = update.add(SWITCHES, AttributeValue::n(1));
         }
@@ -83,10 +76,7 @@ impl Worker {
                     continue;
                 };
                 consumer.end(Reason::Requested);
-                let is_late = held
-                    .hand_over_by
-                    .get()
-                    .is_some_and(|by| self.host.wall_ns() >= by);
+                let is_late = held.hand_over_by.get().is_some_and(|by| self.host.wall_ns() >= by);
                 if is_late {
                     self.hand_over(&held).await;
                 }

@@ -77,8 +77,7 @@ impl Lock {
     fn holds(&self) -> bool {
         let now = self.host().mono_us();
         let mine = self.mine.borrow();
-        mine.as_ref()
-            .is_some_and(|known| now <= known.since_us + DURATION_US)
+        mine.as_ref().is_some_and(|known| now <= known.since_us + DURATION_US)
     }
 
     async fn acquire(&self) -> Result<bool, Failure> {
@@ -92,9 +91,7 @@ impl Lock {
                 Some(version) => {
                     let since = self.seen_since(version, now);
                     // The row says for how long it lasts.
-                    let lasts = row
-                        .as_deref()
-                        .and_then(|row| text(row, DURATION)?.parse::<u64>().ok());
+                    let lasts = row.as_deref().and_then(|row| text(row, DURATION)?.parse::<u64>().ok());
                     if now <= since + lasts.map_or(DURATION_US, |ms| ms.saturating_mul(1_000)) {
                         return Ok(false);
                     }
@@ -129,10 +126,7 @@ impl Lock {
             Some(known) if known.version == version => known.since_us,
             _ => {
                 let version = version.to_owned();
-                *another = Some(Known {
-                    version,
-                    since_us: now,
-                });
+                *another = Some(Known { version, since_us: now });
                 now
             }
         }
@@ -161,10 +155,7 @@ impl Lock {
                     let update = Update::new().set(DURATION, s("120000")).set(VERSION, s(&version));
                     let guard = self.guard(&known.version);
                     match self.place.sdk.update_plain(self.key(), update, Some(guard)).await {
-                        Ok(()) => drop(self.mine.replace(Some(Known {
-                            version,
-                            since_us: asked,
-                        }))),
+                        Ok(()) => drop(self.mine.replace(Some(Known { version, since_us: asked }))),
                         Err(Failure::Condition) => drop(self.mine.replace(None)),
                         // Tried again in the next period.
                         Err(_) => {}
@@ -179,11 +170,7 @@ impl Lock {
     pub(super) async fn resign(&self) {
         if let Some(known) = self.mine.take() {
             // A failure is ignored.
-            let _ = self
-                .place
-                .sdk
-                .delete(self.key(), Some(self.guard(&known.version)))
-                .await;
+            let _ = self.place.sdk.delete(self.key(), Some(self.guard(&known.version))).await;
         }
     }
 

@@ -29,11 +29,7 @@ const HISTORY: usize = 10;
 
 /// A state as the row has it, and as its history has those before.
 fn state(version: &str, by: &str, at: AttributeValue) -> BTreeMap<String, AttributeValue> {
-    BTreeMap::from([
-        ("cv".to_owned(), s(version)),
-        ("mb".to_owned(), s(by)),
-        ("mts".to_owned(), at),
-    ])
+    BTreeMap::from([("cv".to_owned(), s(version)), ("mb".to_owned(), s(by)), ("mts".to_owned(), at)])
 }
 
 /// The version that a row names. A row of which any part is not as these workers write it, they cannot read at all.
@@ -131,13 +127,8 @@ impl Worker {
 
     /// Whether this worker leads, and every owner reports. A lease without an owner is one whose owner does not.
     async fn is_ready(&self) -> Result<bool, Failure> {
-        let owners: Vec<Option<String>> = self
-            .table
-            .leases()
-            .await?
-            .into_iter()
-            .map(|lease| lease.owner)
-            .collect();
+        let owners: Vec<Option<String>> =
+            self.table.leases().await?.into_iter().map(|lease| lease.owner).collect();
         if !leader::leads(owners.iter().flatten().cloned(), &self.me)
             || !self.table.sdk.has_owner_index().await?
         {
@@ -181,9 +172,7 @@ impl Worker {
             .set("mts", now)
             .set("h", AttributeValue::L(history));
         let condition = Condition::exists(KEY).and(Condition::equals("cv", s(UPGRADE)));
-        let written = table
-            .sdk
-            .update_plain(key_only(KEY, VERSION), update, Some(condition));
+        let written = table.sdk.update_plain(key_only(KEY, VERSION), update, Some(condition));
         held(written.await)
     }
 }

@@ -61,16 +61,8 @@ impl Member {
     /// `wait_us`: in a fleet that migrates, for how long all must have reported.
     pub(super) fn new(table: &Table, me: &str, fleet: &Fleet, wait_us: u64) -> Self {
         let place = |name, key| match fleet.tables_beside {
-            true => Place {
-                sdk: table.sdk.on(name),
-                key,
-                beside: true,
-            },
-            false => Place {
-                sdk: table.sdk.clone(),
-                key: KEY,
-                beside: false,
-            },
+            true => Place { sdk: table.sdk.on(name), key, beside: true },
+            false => Place { sdk: table.sdk.clone(), key: KEY, beside: false },
         };
         let states = place(COORDINATOR, "key");
         Self {

@@ -27,15 +27,9 @@ impl Worker {
             pause = PERIOD_US;
             let now = || AttributeValue::n(self.host.wall_ns() / 1_000_000_000);
             let none = || AttributeValue::M(BTreeMap::new());
-            let mut update = Update::new()
-                .set(UPDATED, now())
-                .set("sts", none())
-                .set("opr", none());
+            let mut update = Update::new().set(UPDATED, now()).set("sts", none()).set("opr", none());
             if !beside {
-                update = update
-                    .set(ENTITY, s(KIND))
-                    .set("sup", AttributeValue::n(1))
-                    .set("slu", now());
+                update = update.set(ENTITY, s(KIND)).set("sup", AttributeValue::n(1)).set("slu", now());
             }
             // A failure is logged.
             let _ = sdk.update_plain(key_only(key, &self.me), update, None).await;
@@ -45,9 +39,7 @@ impl Worker {
 
 /// The worker whose row this is, if it lives.
 pub(super) fn live_worker(item: &Item, wall_ns: u64) -> Option<String> {
-    (text(item, ENTITY) == Some(KIND))
-        .then(|| live(item, KEY, wall_ns))
-        .flatten()
+    (text(item, ENTITY) == Some(KIND)).then(|| live(item, KEY, wall_ns)).flatten()
 }
 
 /// The worker whose row this is, in a table of such rows, if it lives.

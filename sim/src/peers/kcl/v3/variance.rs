@@ -93,20 +93,15 @@ impl<'a> Fleet<'a> {
             0 => 0.0,
             many => known.iter().sum::<f64>() / many as f64,
         };
-        let throughput: Vec<f64> = seen
-            .iter()
-            .map(|seen| seen.lease.throughput.unwrap_or(mean))
-            .collect();
+        let throughput: Vec<f64> = seen.iter().map(|seen| seen.lease.throughput.unwrap_or(mean)).collect();
         let share = mean * seen.len() as f64 / workers.len().max(1) as f64;
         let of = |worker: &String| -> Vec<usize> {
             let is_its = |n: &usize| seen[*n].lease.actual_owner() == Some(worker.as_str());
             (0..seen.len()).filter(is_its).collect()
         };
         let leases: Vec<Vec<usize>> = workers.iter().map(of).collect();
-        let assigned: Vec<f64> = leases
-            .iter()
-            .map(|leases| leases.iter().map(|n| throughput[*n]).sum())
-            .collect();
+        let assigned: Vec<f64> =
+            leases.iter().map(|leases| leases.iter().map(|n| throughput[*n]).sum()).collect();
         // 0 by 0 at first: then no load is a number.
         let load: Vec<f64> = assigned.iter().map(|kbps| LIMIT * kbps / share).collect();
         let average = load.iter().sum::<f64>() / load.len().max(1) as f64;
@@ -180,10 +175,8 @@ impl<'a> Fleet<'a> {
             return Vec::new();
         }
         let all = 0..self.load.len();
-        let mut from: Vec<usize> = all
-            .clone()
-            .filter(|n| self.load[*n] >= upper || self.load[*n] > LIMIT)
-            .collect();
+        let mut from: Vec<usize> =
+            all.clone().filter(|n| self.load[*n] >= upper || self.load[*n] > LIMIT).collect();
         if from.is_empty() {
             from.extend(all.max_by(|a, b| self.load[*a].total_cmp(&self.load[*b])));
         }
@@ -214,9 +207,8 @@ impl<'a> Fleet<'a> {
             }
         }
         if picked.is_empty() {
-            let smallest = leases
-                .into_iter()
-                .min_by(|a, b| self.throughput[*a].total_cmp(&self.throughput[*b]));
+            let smallest =
+                leases.into_iter().min_by(|a, b| self.throughput[*a].total_cmp(&self.throughput[*b]));
             picked.extend(smallest);
         }
         picked
@@ -239,10 +231,7 @@ impl<'a> Fleet<'a> {
 
 /// Gives away what nobody has or renews and, with `balance`, moves leases. `draw` gives a number below another.
 pub(super) fn share_out(
-    seen: &[Seen],
-    workers: &[String],
-    balance: bool,
-    mut draw: impl FnMut(u64) -> u64,
+    seen: &[Seen], workers: &[String], balance: bool, mut draw: impl FnMut(u64) -> u64,
 ) -> Moves {
     let mut fleet = Fleet::new(seen, workers);
     fleet.assign_free();
@@ -263,11 +252,7 @@ mod tests {
             let mut lease = Lease::new(format!("s{n:02}").into(), [].iter(), HashRange::ALL, "LATEST");
             lease.owner = owner.map(str::to_owned);
             lease.throughput = *throughput;
-            Seen {
-                lease,
-                is_free: owner.is_none(),
-                until_us: None,
-            }
+            Seen { lease, is_free: owner.is_none(), until_us: None }
         };
         leases.iter().enumerate().map(lease).collect()
     }
@@ -312,11 +297,7 @@ mod tests {
     /// Each of two leases is too heavy for the idle worker: it would be above the average.
     #[test]
     fn a_lease_that_is_too_heavy_is_left_beside_an_idle_worker() {
-        let seen = seen(&[
-            (Some("a"), Some(9.0)),
-            (Some("a"), Some(9.0)),
-            (Some("b"), Some(1.0)),
-        ]);
+        let seen = seen(&[(Some("a"), Some(9.0)), (Some("a"), Some(9.0)), (Some("b"), Some(1.0))]);
         assert!(moved(&seen, &["a", "b"], true).is_empty());
     }
 

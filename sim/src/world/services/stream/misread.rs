@@ -22,11 +22,7 @@ impl Carry {
 impl Source {
     /// The wrong iterator that takes the place of the right one.
     pub(crate) fn wrong_iterator(
-        &mut self,
-        misread: Misread,
-        now: Time,
-        shard: ShardNo,
-        from: IteratorFrom,
+        &mut self, misread: Misread, now: Time, shard: ShardNo, from: IteratorFrom,
     ) -> (Outcome, Carry) {
         match (misread, from) {
             (Misread::OtherIterator, _) => self.other_iterator(now, shard, from),

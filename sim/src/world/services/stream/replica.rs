@@ -73,21 +73,11 @@ impl Source {
     /// A description of a stream as a replica gives it.
     pub(crate) fn describe_as(&mut self, now: Time, stream: StreamNo, says: Says) -> Outcome {
         let truth = self.describe(now, stream);
-        let Outcome::Applied(Reply::Stream(StreamState {
-            readable,
-            created,
-            arn,
-        })) = truth
-        else {
+        let Outcome::Applied(Reply::Stream(StreamState { readable, created, arn })) = truth else {
             return truth;
         };
-        let state = |readable, created| {
-            Outcome::Applied(Reply::Stream(StreamState {
-                readable,
-                created,
-                arn,
-            }))
-        };
+        let state =
+            |readable, created| Outcome::Applied(Reply::Stream(StreamState { readable, created, arn }));
         match says {
             Says::Truth => state(readable, created),
             Says::Deleting => state(false, created),
@@ -99,10 +89,7 @@ impl Source {
 
     /// What a listing of a replica makes of a shard.
     pub(super) fn seen_by(
-        &self,
-        replica: Replica,
-        stream: StreamNo,
-        mut info: ShardInfo,
+        &self, replica: Replica, stream: StreamNo, mut info: ShardInfo,
     ) -> Option<ShardInfo> {
         let (of, unknown) = self.streams.place(replica.shard);
         if of != stream {
@@ -149,16 +136,9 @@ impl Source {
 }
 
 fn denied() -> Outcome {
-    refused(
-        Why::Denied,
-        "is not authorized to perform this operation".to_owned(),
-    )
+    refused(Why::Denied, "is not authorized to perform this operation".to_owned())
 }
 
 fn refused(why: Why, detail: String) -> Outcome {
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail,
-    })
+    Outcome::Refused(Refusal { why, current: None, detail })
 }

@@ -11,20 +11,13 @@ use leasehold_local_aws::kinesis::{ApiError, ShardInfo, ShardIterator};
 pub(super) fn child(child: leasehold_local_aws::kinesis::ChildShard, names: &mut Names) -> ChildShard {
     ChildShard {
         id: names.id(child.shard).clone(),
-        parents: child
-            .parents
-            .iter()
-            .map(|parent| names.id(*parent).clone())
-            .collect(),
+        parents: child.parents.iter().map(|parent| names.id(*parent).clone()).collect(),
         range: range(child.hash_range),
     }
 }
 
 fn range(range: leasehold_local_aws::kinesis::HashRange) -> HashRange {
-    HashRange {
-        start: HashKey(range.start),
-        end: HashKey(range.end),
-    }
+    HashRange { start: HashKey(range.start), end: HashKey(range.end) }
 }
 
 pub(super) fn shard(info: ShardInfo, names: &mut Names) -> Shard {
@@ -52,11 +45,7 @@ pub(super) fn failure(error: ApiError) -> Outcome {
         _ if error.message.contains(OF_ANOTHER_STREAM) => Why::OfAnotherStream,
         _ => Why::Invalid,
     };
-    Outcome::Refused(Refusal {
-        why,
-        current: None,
-        detail: error.message,
-    })
+    Outcome::Refused(Refusal { why, current: None, detail: error.message })
 }
 
 /// An answer without records from a shard that has some.
@@ -71,12 +60,6 @@ pub(super) fn nothing_yet(shard: ShardNo, next: ShardIterator) -> (Outcome, Carr
         range_unproven: false,
         unordered: false,
     };
-    let carry = Carry::Batch {
-        shard,
-        first: 1,
-        last: 0,
-        next: Some(next),
-        low: None,
-    };
+    let carry = Carry::Batch { shard, first: 1, last: 0, next: Some(next), low: None };
     (Outcome::Applied(Reply::Records(fetched)), carry)
 }
