@@ -92,7 +92,7 @@ pub(super) struct SimArgs {
     #[arg(long)]
     no_shrink: bool,
     /// Where a failure is written to, shrunk, with its column log.
-    #[arg(long, value_name = "FOLDER", default_value = "leasehold-failures")]
+    #[arg(long, value_name = "FOLDER", default_value = "target/leasehold-failures")]
     failures: PathBuf,
     /// Results as one JSON object.
     #[arg(long)]
