@@ -4,6 +4,10 @@
 //! |---|---|
 //! | `source` | the files of the workspace, read once: their text, and their code without comments and texts |
 //! | `function` | where functions begin and end |
+//! | `imports` | the paths that a file imports |
+//! | `shapes` | the types of each crate, and their methods |
+//! | `names` | the names that are of more than one type, a list that only shrinks |
+//! | `rooms` | the rules of folders that are cut into rooms |
 //! | `rules` | the rules; most are a few lines |
 //! | `exceptions` | the places that break a rule, each with its reason |
 //!
@@ -14,10 +18,14 @@
 
 mod exceptions;
 mod function;
+mod imports;
+mod names;
+mod rooms;
 mod rules;
+mod shapes;
 mod source;
 
 pub use exceptions::{EXCEPTIONS, Exception, apply};
 pub use function::{Function, functions};
-pub use rules::{Finding, RULES, Rule, clippy_lists};
+pub use rules::{Find, Finding, RULES, Rule, clippy_lists};
 pub use source::{Source, workspace};

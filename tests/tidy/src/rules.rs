@@ -1,12 +1,21 @@
 //! The rules. To add one, add a line to [`RULES`] and a function that finds what breaks it in one file.
 
 use crate::function::functions;
+use crate::names::NAMES;
+use crate::rooms::{private_fields, rooms, router};
+use crate::shapes::{definitions, sizes};
 use crate::source::{Source, lines_with};
+use std::collections::BTreeMap;
 
 /// The most lines of a file of Rust, its tests included.
 const FILE_LINES: usize = 500;
 /// The most lines of a function: what fits on a screen.
 const FUNCTION_LINES: usize = 70;
+/// The most bytes of a file of any kind.
+const FILE_BYTES: u64 = 100_000;
+/// The most methods of a type, and the most files that they stand in.
+const TYPE_METHODS: usize = 40;
+const TYPE_FILES: usize = 4;
 
 /// A rule.
 #[derive(Clone, Copy, Debug)]
@@ -15,8 +24,33 @@ pub struct Rule {
     pub name: &'static str,
     /// What to do about a finding.
     pub advice: &'static str,
-    /// Finds what breaks it in one file.
-    pub find: fn(&Source) -> Vec<Finding>,
+    /// Finds the places that break the rule.
+    pub find: Find,
+}
+
+/// Where a rule looks.
+#[derive(Clone, Copy, Debug)]
+pub enum Find {
+    /// In one file after the other.
+    InFile(fn(&Source) -> Vec<Finding>),
+    /// In all files together. Each finding has the index of its file.
+    InTree(fn(&[Source]) -> Vec<(usize, Finding)>),
+}
+
+impl Rule {
+    /// The places of the workspace that break the rule, each with its file.
+    pub fn find<'a>(&self, sources: &'a [Source]) -> Vec<(&'a Source, Finding)> {
+        match self.find {
+            Find::InFile(find) => {
+                let each =
+                    sources.iter().flat_map(|source| find(source).into_iter().map(move |one| (source, one)));
+                each.collect()
+            }
+            Find::InTree(find) => {
+                find(sources).into_iter().map(|(file, one)| (&sources[file], one)).collect()
+            }
+        }
+    }
 }
 
 /// A place that breaks a rule.
@@ -35,52 +69,69 @@ pub const RULES: &[Rule] = &[
     Rule {
         name: "file-length",
         advice: "a file is one idea: take a part of it into a file of its own",
-        find: file_length,
+        find: Find::InFile(file_length),
     },
     Rule {
         name: "function-length",
         advice: "a function fits on a screen: give a part of it a name",
-        find: function_length,
+        find: Find::InFile(function_length),
     },
     Rule {
         name: "unsafe",
         advice: "nothing in this project is worth it",
-        find: |source| forbidden(source, &["unsafe"]),
+        find: Find::InFile(|source| forbidden(source, &["unsafe"])),
     },
     Rule {
         name: "unfinished",
         advice: "finish it, or leave it out",
-        find: |source| forbidden(source, &["todo!", "unimplemented!", "dbg!"]),
+        find: Find::InFile(|source| forbidden(source, &["todo!", "unimplemented!", "dbg!"])),
     },
     Rule {
         name: "word",
         advice: "name the component that acts, with the words of the glossary",
-        find: words,
+        find: Find::InFile(words),
     },
     Rule {
         name: "thread-local",
         advice: "give it as an argument: what a thread keeps, another run of the same world may not find",
-        find: |source| only_in(source, "sim/src/", "thread_local!", &["deliberate/switch.rs"]),
+        find: Find::InFile(|source| only_in(source, "sim/src/", "thread_local!", &["deliberate/switch.rs"])),
     },
     Rule {
         name: "worker-behind-the-contract",
         advice: "go through `Engine::handle`: the rooms are the engine's own",
-        find: |source| only_in(source, "engine/src/", "crate::worker", &["worker/", "engine.rs"]),
+        find: Find::InFile(|source| {
+            only_in(source, "engine/src/", "crate::worker", &["worker/", "engine.rs"])
+        }),
     },
     Rule {
         name: "router",
         advice: "a room is a struct of its own: only the files that know all rooms may add methods to the router",
-        find: router,
+        find: Find::InFile(router),
     },
     Rule {
         name: "rooms",
         advice: "ask for it with a `Request`, or look at what all rooms stand on",
-        find: rooms,
+        find: Find::InFile(rooms),
     },
     Rule {
         name: "private-fields",
         advice: "a room shows methods: what stands in it is its own",
-        find: private_fields,
+        find: Find::InFile(private_fields),
+    },
+    Rule {
+        name: "file-size",
+        advice: "keep what a test needs in fewer bytes, or make it when the test runs",
+        find: Find::InFile(file_size),
+    },
+    Rule {
+        name: "type-size",
+        advice: "a type with many methods is a hall: give a part of its fields a type of their own",
+        find: Find::InTree(type_size),
+    },
+    Rule {
+        name: "type-name",
+        advice: "a name means one type in its crate: take a name that says more",
+        find: Find::InTree(type_name),
     },
 ];
 
@@ -108,6 +159,53 @@ fn file_length(source: &Source) -> Vec<Finding> {
         found: format!("expected at most {FILE_LINES} lines, found {lines}"),
     });
     finding.into_iter().collect()
+}
+
+fn file_size(source: &Source) -> Vec<Finding> {
+    let finding = (source.bytes > FILE_BYTES).then(|| Finding {
+        line: 1,
+        subject: String::new(),
+        found: format!("expected at most {FILE_BYTES} bytes, found {}", source.bytes),
+    });
+    finding.into_iter().collect()
+}
+
+fn type_size(sources: &[Source]) -> Vec<(usize, Finding)> {
+    let all = sizes(sources).into_iter();
+    let large = all.filter(|(_, _, size)| size.methods > TYPE_METHODS || size.files.len() > TYPE_FILES);
+    large
+        .map(|(name, definition, size)| {
+            let (methods, files) = (size.methods, size.files.len());
+            let found = format!(
+                "expected `{name}` to have at most {TYPE_METHODS} methods in {TYPE_FILES} files, found {methods} in {files}"
+            );
+            (definition.file, Finding { line: definition.line, subject: name, found })
+        })
+        .collect()
+}
+
+/// Finds names with more definitions in a crate than the list of names allows, and lines of that list that allow too many.
+fn type_name(sources: &[Source]) -> Vec<(usize, Finding)> {
+    let mut allowed: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for (folder, names) in NAMES {
+        allowed.extend(names.iter().map(|(name, most)| (((*folder).to_owned(), (*name).to_owned()), *most)));
+    }
+    let mut findings = Vec::new();
+    for (key, all) in definitions(sources) {
+        let most = allowed.remove(&key).unwrap_or(1);
+        let (folder, name) = key;
+        let last = &all[all.len() - 1];
+        if all.len() != most {
+            let found = format!("expected {most} types named `{name}` in {folder}, found {}", all.len());
+            findings.push((last.file, Finding { line: last.line, subject: name, found }));
+        }
+    }
+    let list = sources.iter().position(|source| source.path.ends_with("tidy/src/names.rs"));
+    for ((folder, name), most) in allowed {
+        let found = format!("expected {most} types named `{name}` in {folder}, found none");
+        findings.extend(list.map(|file| (file, Finding { line: 1, subject: name.to_owned(), found })));
+    }
+    findings
 }
 
 fn function_length(source: &Source) -> Vec<Finding> {
@@ -141,158 +239,6 @@ fn only_in(source: &Source, folder: &str, name: &'static str, homes: &[&str]) ->
         Some(path) if !homes.iter().any(|home| path.starts_with(home)) => forbidden(source, &[name]),
         _ => Vec::new(),
     }
-}
-
-/// A folder that is cut into rooms.
-struct House {
-    folder: &'static str,
-    /// The module that the folder is.
-    module: &'static str,
-    /// The struct that has all rooms.
-    router: &'static str,
-    /// The files in which its methods stand.
-    router_files: &'static [&'static str],
-    /// The crate's sources, in which no other file may add methods to it.
-    sources: &'static str,
-    /// Each room, and which others its files may name.
-    rooms: &'static [(&'static str, &'static [&'static str])],
-    /// Files that no room is, and which rooms they may name.
-    others: &'static [(&'static str, &'static [&'static str])],
-    /// Files of plain data.
-    open: &'static [&'static str],
-}
-
-const HOUSES: &[House] = &[
-    // `lease_table` is not a room: all rooms stand on it, as on the context. It keeps what the room of leases does with each; so
-    // what the tests of all rooms stand on fills that table with held leases.
-    House {
-        folder: "engine/src/worker/",
-        module: "worker",
-        router: "impl Worker",
-        router_files: &["mod.rs", "calls.rs"],
-        sources: "engine/src/",
-        rooms: &[
-            ("assignment", &[]),
-            ("leadership", &[]),
-            ("lease", &[]),
-            ("row_writes", &[]),
-            ("shard_sync", &[]),
-            ("startup", &[]),
-            ("stream_watch", &[]),
-            ("streams", &["shard_sync", "stream_watch"]),
-        ],
-        others: &[("lease_table", &["lease"]), ("testing", &["lease"])],
-        open: &[],
-    },
-    // The parts of a simulated world stand on each other, in one direction.
-    House {
-        folder: "sim/src/world/",
-        module: "world",
-        router: "impl World",
-        router_files: &["mod.rs", "perform.rs"],
-        sources: "sim/src/world/",
-        rooms: &[
-            ("services", &[]),
-            ("chances", &[]),
-            ("script", &[]),
-            ("fleet", &["services", "chances"]),
-            ("net", &["services", "chances", "fleet"]),
-            ("judge", &["services", "chances", "fleet"]),
-        ],
-        others: &[],
-        open: &["found.rs"],
-    },
-];
-
-impl House {
-    /// The house that a file is of, and where in it the file is.
-    fn of(source: &Source) -> Option<(&'static Self, &str)> {
-        let mut houses = HOUSES.iter();
-        houses.find_map(|house| Some((house, source.path.strip_prefix(house.folder)?)))
-    }
-
-    /// The rooms that a file or a folder may name besides its own.
-    fn may_name(&self, own: &str) -> &'static [&'static str] {
-        let mut all = self.rooms.iter().chain(self.others);
-        all.find(|(room, _)| *room == own).map_or(&[], |(_, known)| known)
-    }
-}
-
-/// Finds methods of a router outside its file.
-fn router(source: &Source) -> Vec<Finding> {
-    let each = HOUSES.iter().flat_map(|house| {
-        let path = source.path.strip_prefix(house.sources);
-        let home = source.path.strip_prefix(house.folder);
-        let home = home.is_some_and(|path| house.router_files.contains(&path));
-        let lines = source.code_lines_with(house.router);
-        let wrong = path.is_some() && !home;
-        let finding = |line| Finding {
-            line,
-            subject: house.router.to_owned(),
-            found: format!("found `{}`", house.router),
-        };
-        lines.filter(move |_| wrong).map(finding)
-    });
-    each.collect()
-}
-
-/// Finds code of a room, or of what they stand on, that names another room.
-fn rooms(source: &Source) -> Vec<Finding> {
-    let Some((house, path)) = House::of(source) else {
-        return Vec::new();
-    };
-    let own = path.split('/').next().unwrap_or_default().trim_end_matches(".rs");
-    // The router knows all rooms.
-    if house.router_files.contains(&path) {
-        return Vec::new();
-    }
-    let known = house.may_name(own);
-    let rooms = house.rooms.iter().map(|(room, _)| *room);
-    let others = rooms.filter(|room| *room != own && !known.contains(room));
-    others
-        .flat_map(|room| {
-            let names = [format!("{}::{room}::", house.module), format!("super::{room}::")];
-            names.into_iter().flat_map(move |name| {
-                let lines: Vec<usize> = source.code_lines_with(&name).collect();
-                lines.into_iter().map(move |line| Finding {
-                    line,
-                    subject: room.to_owned(),
-                    found: format!("found `{name}`"),
-                })
-            })
-        })
-        .collect()
-}
-
-/// Finds a field of a room that can be seen from outside its folder.
-fn private_fields(source: &Source) -> Vec<Finding> {
-    let Some((house, path)) = House::of(source) else {
-        return Vec::new();
-    };
-    if house.open.contains(&path) {
-        return Vec::new();
-    }
-    // In a file beside the others, `super` is the router.
-    let inside = path.contains('/') && !path.ends_with("/mod.rs");
-    let shown = match inside {
-        true => format!("pub(in crate::{}) ", house.module),
-        false => "pub(super) ".to_owned(),
-    };
-    let outside = [shown.as_str(), "pub(crate) ", "pub "];
-    let field = |line: &str| {
-        let line = line.trim_start();
-        let name = outside.iter().find_map(|start| line.strip_prefix(start));
-        name.and_then(|name| name.split_once(": "))
-            .is_some_and(|(name, _)| name.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
-    };
-    let lines = source.text.lines().zip(1..).filter(|(line, _)| field(line));
-    lines
-        .map(|(line, number)| Finding {
-            line: number,
-            subject: line.trim().trim_end_matches(',').to_owned(),
-            found: format!("found `{}`", line.trim()),
-        })
-        .collect()
 }
 
 fn words(source: &Source) -> Vec<Finding> {
@@ -333,16 +279,16 @@ pub fn clippy_lists(text: &str) -> Vec<(String, String)> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn found_by(rule: &str, path: &str, text: &str) -> Vec<(usize, String)> {
+    pub(crate) fn found_by(rule: &str, path: &str, text: &str) -> Vec<(usize, String)> {
         let rule = RULES.iter().find(|known| known.name == rule).unwrap();
-        let findings = (rule.find)(&Source::new(path, text));
-        findings.into_iter().map(|finding| (finding.line, finding.subject)).collect()
+        let sources = [Source::new(path, text)];
+        rule.find(&sources).into_iter().map(|(_, finding)| (finding.line, finding.subject)).collect()
     }
 
-    fn one(line: usize, subject: &str) -> Vec<(usize, String)> {
+    pub(crate) fn one(line: usize, subject: &str) -> Vec<(usize, String)> {
         vec![(line, subject.to_owned())]
     }
 
@@ -357,55 +303,37 @@ mod tests {
     }
 
     #[test]
-    fn a_room_names_no_other_room() {
-        let text = "use crate::worker::lease::HeldLease;\nuse crate::worker::lease_table::Lease;\n";
-        assert_eq!(found_by("rooms", "engine/src/worker/startup.rs", text), one(1, "lease"));
-        assert_eq!(found_by("rooms", "engine/src/worker/lease/lane.rs", text), []);
-        assert_eq!(found_by("rooms", "engine/src/worker/lease_table/mod.rs", text), []);
-        let text = "use super::startup::Startup;\n";
-        assert_eq!(found_by("rooms", "engine/src/worker/mod.rs", text), []);
-        assert_eq!(found_by("rooms", "engine/src/worker/leadership.rs", text), one(1, "startup"));
+    fn a_large_file_is_found_whatever_its_kind() {
+        let sources = [Source { bytes: 100_001, ..Source::new("a.png", "") }];
+        let rule = RULES.iter().find(|known| known.name == "file-size").unwrap();
+        assert_eq!(rule.find(&sources).len(), 1);
+        assert_eq!(found_by("file-size", "a.rs", &" ".repeat(100_000)), []);
     }
 
     #[test]
-    fn a_part_of_a_world_names_only_what_it_stands_on() {
-        let text = "use crate::world::fleet::Fleet;\nuse crate::world::context::Context;\n";
-        assert_eq!(found_by("rooms", "sim/src/world/net/send.rs", text), []);
-        for path in ["services/truth.rs", "chances.rs", "script.rs", "context.rs"] {
-            let path = format!("sim/src/world/{path}");
-            assert_eq!(found_by("rooms", &path, text), one(1, "fleet"), "{path}");
-        }
-        let text = "use super::judge::Judge;\n";
-        assert_eq!(found_by("rooms", "sim/src/world/mod.rs", text), []);
-        assert_eq!(found_by("rooms", "sim/src/world/fleet/mod.rs", text), one(1, "judge"));
+    fn a_type_with_too_many_methods_is_found() {
+        let text =
+            |methods: usize| format!("struct A;\nimpl A {{\n{}}}\n", "    fn a() {\n    }\n".repeat(methods));
+        assert_eq!(found_by("type-size", "a.rs", &text(40)), []);
+        assert_eq!(found_by("type-size", "a.rs", &text(41)), one(1, "A"));
     }
 
     #[test]
-    fn a_room_hides_its_fields() {
-        let rule = "private-fields";
-        let text = "    pub(super) now: Mono,\n    pub(super) fn a(&self) {}\n    b: u32,\n";
-        assert_eq!(found_by(rule, "engine/src/worker/startup.rs", text).len(), 1);
-        assert_eq!(found_by(rule, "engine/src/worker/shard_sync/mod.rs", text).len(), 1);
-        assert_eq!(found_by(rule, "engine/src/worker/lease/lane.rs", text), []);
-        let text = "    pub(in crate::worker) now: Mono,\n";
-        assert_eq!(found_by(rule, "engine/src/worker/lease/lane.rs", text).len(), 1);
-        let text = "    pub(in crate::world) now: Time,\n    pub(super) at: Time,\n";
-        assert_eq!(found_by(rule, "sim/src/world/fleet/worker.rs", text).len(), 1);
-        assert_eq!(found_by(rule, "sim/src/world/context.rs", text).len(), 1);
-        assert_eq!(found_by(rule, "sim/src/world/found.rs", "    pub now: Time,\n"), []);
-    }
-
-    #[test]
-    fn only_the_files_of_a_router_add_methods_to_it() {
-        let text = "impl Worker {\n}\n";
-        assert_eq!(found_by("router", "engine/src/worker/mod.rs", text), []);
-        assert_eq!(found_by("router", "engine/src/worker/calls.rs", text), []);
-        assert_eq!(found_by("router", "engine/src/worker/context.rs", text).len(), 1);
-        assert_eq!(found_by("router", "engine/src/worker/lease/mod.rs", text).len(), 1);
-        let text = "impl World {\n}\n";
-        assert_eq!(found_by("router", "sim/src/world/mod.rs", text), []);
-        assert_eq!(found_by("router", "sim/src/world/judge/mod.rs", text).len(), 1);
-        assert_eq!(found_by("router", "sim/src/exhaust/step.rs", text), []);
+    fn a_name_of_two_types_is_found_at_the_second_one() {
+        let sources = [
+            Source::new("a/Cargo.toml", ""),
+            Source::new("a/b.rs", "struct A;\n"),
+            Source::new("a/c.rs", "\nenum A {}\n"),
+            Source::new("d/Cargo.toml", ""),
+            Source::new("d/e.rs", "trait A {}\n"),
+        ];
+        let rule = RULES.iter().find(|known| known.name == "type-name").unwrap();
+        let found: Vec<_> = rule
+            .find(&sources)
+            .into_iter()
+            .map(|(source, one)| (source.path.as_str(), one.line, one.subject))
+            .collect();
+        assert_eq!(found, [("a/c.rs", 2, "A".to_owned())]);
     }
 
     #[test]

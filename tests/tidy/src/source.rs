@@ -14,6 +14,8 @@ pub struct Source {
     /// For a file of Rust: the same with every comment and the inside of every text blanked out, character by character, so
     /// that lines and columns are those of `text`. Otherwise empty.
     pub code: String,
+    /// How many bytes the file has, also if no rule reads its text.
+    pub bytes: u64,
 }
 
 impl Source {
@@ -21,7 +23,8 @@ impl Source {
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
         let (path, text) = (path.into(), text.into());
         let code = if path.ends_with(".rs") { code_of(&text) } else { String::new() };
-        Self { path, text, code }
+        let bytes = text.len() as u64;
+        Self { path, text, code, bytes }
     }
 
     /// Whether it is a file of Rust.
@@ -54,8 +57,8 @@ fn holds_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// All sources and pages of the workspace, in the order of their paths. Folders of builds, hidden folders, and what is
-/// generated are left out.
+/// All files of the workspace, in the order of their paths: sources and pages with their text, other files with their size only.
+/// Hidden folders and folders that programs generate are left out.
 ///
 /// # Errors
 /// If a file or folder cannot be read.
@@ -69,18 +72,23 @@ pub fn workspace() -> io::Result<Vec<Source>> {
             let name = entry.file_name().to_string_lossy().into_owned();
             let path = folder.join(&name);
             let is_folder = entry.file_type()?.is_dir();
-            if is_folder && !name.starts_with('.') && !matches!(&*name, "target" | "node_modules") {
+            if is_folder && !name.starts_with('.') && !GENERATED.contains(&&*name) {
                 folders.push(path);
-            } else if !is_folder && is_read(&name) {
-                let text = fs::read_to_string(root.join(&path))?;
+            } else if !is_folder {
+                let read = is_read(&name);
+                let text = if read { fs::read_to_string(root.join(&path))? } else { String::new() };
                 let path = path.to_string_lossy().replace('\\', "/");
-                sources.push(Source::new(path, text));
+                let bytes = entry.metadata()?.len();
+                sources.push(Source { bytes, ..Source::new(path, text) });
             }
         }
     }
     sources.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(sources)
 }
+
+/// Folders that programs write, of which version control keeps nothing.
+const GENERATED: &[&str] = &["target", "node_modules", "__pycache__", "artifacts", "leasehold-failures"];
 
 fn is_read(name: &str) -> bool {
     let end = name.rsplit('.').next().unwrap_or_default();
