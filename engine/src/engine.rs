@@ -1,10 +1,10 @@
 //! The engine: one input in, a drained outbox out.
 
-use crate::ids::{FencingToken, LeaseIx, LeaseKey, WorkerId};
+pub use crate::held::Held;
+use crate::ids::{LeaseIx, WorkerId};
 use crate::input::{Body, Input};
 use crate::notice::{Notice, Stall};
 use crate::output::Output;
-use crate::position::{Checkpoint, Position};
 use crate::time::Mono;
 use crate::worker::Worker;
 use std::hash::{Hash, Hasher};
@@ -48,32 +48,6 @@ impl Iterator for Outbox<'_> {
 }
 
 impl ExactSizeIterator for Outbox<'_> {}
-
-/// A lease this worker holds, as it knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held<'a> {
-    /// The lease.
-    pub lease: &'a LeaseKey,
-    /// The ownership.
-    pub token: FencingToken,
-    /// The counter of the last write known to be durable.
-    pub counter: u64,
-    /// The checkpoint of the last write known to be durable.
-    pub checkpoint: Checkpoint,
-    /// The worker believes in its ownership before this moment, and not at or after it.
-    pub valid_until: Mono,
-    /// Whether the application has the shard open.
-    pub open: bool,
-    /// Whether it was said that its shard does not move ([`Notice::Stalled`]), and not yet that it moves again.
-    pub stalled: bool,
-    /// Whether nothing is handed over because the application wants it so ([`Call::Pause`](crate::input::Call::Pause)).
-    pub paused: bool,
-    /// Whether nothing is handed over because of a record that the handler could not process
-    /// ([`Notice::ShardStopped`]), until the application resumes the shard.
-    pub stopped: bool,
-    /// The last position that was processed under this ownership; absent: none was. The checkpoint follows it.
-    pub processed: Option<Position>,
-}
 
 /// What its answers to all further inputs depend on, but for the configuration, which never changes. So a search over
 /// states can tell whether it has been in one before.

@@ -34,9 +34,11 @@ mod calendar;
 pub mod config;
 mod digest;
 mod draw;
+mod end_reason;
 pub mod engine;
 pub mod fleet;
 pub mod format;
+mod held;
 pub mod ids;
 pub mod input;
 #[doc(hidden)]

@@ -1,9 +1,9 @@
 //! What happened, and why: for logs, metrics and explanations. A notice asks for nothing.
 
 use crate::config::InitialPosition;
+use crate::end_reason::EndReason;
 use crate::fleet::FleetTablesNews;
 use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
-use crate::output::EndReason;
 use crate::position::{Checkpoint, Position};
 use crate::shard::HashRange;
 use crate::time::{Span, Wall};

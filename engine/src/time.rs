@@ -67,6 +67,13 @@ impl Span {
         Span(self.0.saturating_mul(n))
     }
 
+    /// The greatest pause before the `failures`-th retry in a row: twice as long as the pause before, and `most` at most. At least
+    /// 2 µs, so that half of the result is a pause.
+    pub(crate) fn doubled(self, failures: u32, most: Span) -> Span {
+        let full = self.times(1 << failures.saturating_sub(1).min(20));
+        Span(full.min(most).0.max(2))
+    }
+
     /// This span divided into `n` parts (`n` of zero counts as one).
     pub const fn per(self, n: u64) -> Span {
         Span(self.0 / if n == 0 { 1 } else { n })
@@ -167,6 +174,15 @@ mod tests {
         assert_eq!(Span(10).scaled(1, 0), Span(10));
         assert_eq!(Span::from_millis(1_500).as_millis(), 1_500);
         assert_eq!(Duration::from(Span(1_500)), Duration::from_micros(1_500));
+    }
+
+    #[test]
+    fn pauses_double_from_the_least_to_the_most() {
+        let (least, most) = (Span(100), Span(1_000));
+        let pauses: Vec<u64> = (1..=6).map(|failures| least.doubled(failures, most).0).collect();
+        assert_eq!(pauses, [100, 200, 400, 800, 1_000, 1_000]);
+        assert_eq!(least.doubled(u32::MAX, most), most);
+        assert_eq!(Span::ZERO.doubled(1, Span::ZERO), Span(2));
     }
 
     #[test]

@@ -47,23 +47,3 @@ impl Backoff {
         self.failures
     }
 }
-
-/// The greatest pause, in µs, before the `failures`-th retry in a row. At least 2, so that half of it is a pause.
-pub(super) fn doubled(least: Span, most: Span, failures: u32) -> u64 {
-    let full = least.times(1 << failures.saturating_sub(1).min(20));
-    full.min(most).0.max(2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_double_from_the_least_to_the_most() {
-        let (least, most) = (Span(100), Span(1_000));
-        let pauses: Vec<u64> = (1..=6).map(|failures| doubled(least, most, failures)).collect();
-        assert_eq!(pauses, [100, 200, 400, 800, 1_000, 1_000]);
-        assert_eq!(doubled(least, most, u32::MAX), 1_000);
-        assert_eq!(doubled(Span::ZERO, Span::ZERO, 1), 2);
-    }
-}

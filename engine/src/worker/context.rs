@@ -1,6 +1,5 @@
 //! What every room is given: the time, the configuration, the phase of the worker, randomness, and the outbox.
 
-use super::backoff::doubled;
 use super::pending::Pending;
 pub(super) use super::pending::Waiter;
 use super::phase::Phase;
@@ -446,9 +445,9 @@ impl Context {
         self.requests.pop_front()
     }
 
-    /// The pause before the `failures`-th retry in a row: see [`Backoff`](super::backoff::Backoff), which counts them.
+    /// The pause before the `failures`-th retry in a row: `Backoff` counts the failures.
     pub(super) fn pause(&self, what: &str, subject: &str, failures: u32) -> Span {
-        let full = doubled(self.config.retry_min, self.config.retry_max, failures);
+        let full = self.config.retry_min.doubled(failures, self.config.retry_max).0;
         let n = self.now.0 ^ u64::from(failures);
         Span(full / 2 + draw_below(self.seed, what, subject, n, full / 2))
     }

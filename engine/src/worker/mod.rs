@@ -42,7 +42,7 @@ mod table_turns;
 mod testing;
 mod wording;
 
-use crate::engine::Held;
+use crate::held::Held;
 use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
 use crate::input::{Boot, Outcome};
 use crate::notice::{Fatal, Notice, Stall, StreamNews};
@@ -341,7 +341,7 @@ impl Worker {
         self.assignment.step(cx, leases, listing);
         let let_go = leases.busy() == 0 && self.assignment.is_idle() && !self.row_writes.assigns();
         if let_go || cx.phase().ends_within(Span::ZERO, now) {
-            let summary = cx.phase().summary(leases, now, cx.config().lease_duration);
+            let summary = cx.phase().summary(leases.left_behind(now), cx.config().lease_duration);
             *cx.phase_mut() = Phase::Stopped;
             cx.notify(Notice::Stopped(Box::new(summary)));
         }

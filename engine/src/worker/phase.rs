@@ -1,6 +1,6 @@
 //! Whether a worker works, lets go, or is done; and what a stop gave up and what it left.
 
-use super::lease_table::LeaseTable;
+use crate::ids::LeaseKey;
 use crate::notice::{Left, StopSummary};
 use crate::output::EndReason;
 use crate::time::{Mono, Span};
@@ -101,26 +101,22 @@ impl Phase {
         }
     }
 
-    /// What to say at the end of a stop.
-    pub(super) fn summary(&self, leases: &LeaseTable, now: Mono, lease_duration: Span) -> StopSummary {
+    /// The summary of a stop that left these leases behind.
+    pub(super) fn summary<'a>(
+        &self, left: impl Iterator<Item = (&'a LeaseKey, Left)>, lease_duration: Span,
+    ) -> StopSummary {
         let (released, aborted) = match self {
             Phase::Stopping(stopping) => (stopping.released, stopping.aborted),
             Phase::Running | Phase::Stopped => (0, 0),
         };
-        let mut left = 0;
-        let mut named = Vec::new();
-        for (_, lease) in leases.iter() {
-            let why = match (lease.held(), lease.acquisition()) {
-                (Some(held), _) if !held.is_lost() => held.left_because(now),
-                (None, Some(acquisition)) if acquisition.is_in_flight() => Left::Taking,
-                _ => continue,
-            };
-            left += 1;
-            if named.len() < StopSummary::MOST {
-                named.push((lease.key().clone(), why));
+        let mut summary = StopSummary { released, aborted, lease_duration, ..StopSummary::default() };
+        for (key, why) in left {
+            summary.left += 1;
+            if summary.named.len() < StopSummary::MOST {
+                summary.named.push((key.clone(), why));
             }
         }
-        StopSummary { released, left, named, aborted, lease_duration }
+        summary
     }
 }
 
@@ -158,12 +154,11 @@ mod tests {
     fn it_is_counted_only_while_stopping() {
         let mut phase = Phase::Running;
         phase.count_released();
-        let (leases, now) = (LeaseTable::default(), Mono(0));
-        assert_eq!(phase.summary(&leases, now, Span(1)).released, 0);
+        assert_eq!(phase.summary(std::iter::empty(), Span(1)).released, 0);
         phase = Phase::Stopping(Stopping::new(EndReason::Shutdown, Mono(9), false));
         phase.count_released();
         phase.count_aborted();
-        let summary = phase.summary(&leases, now, Span(1));
+        let summary = phase.summary(std::iter::empty(), Span(1));
         assert_eq!((summary.released, summary.aborted, summary.left), (1, 1, 0));
     }
 }

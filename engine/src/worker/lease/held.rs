@@ -17,7 +17,7 @@ use super::lane::{Lane, Wish};
 use super::lane_answers::{Answer, From};
 use super::stage::{Stage, Waiting};
 use super::stall::Movement;
-use crate::engine::Held;
+use crate::held::Held;
 use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
 use crate::input::Outcome;
 use crate::notice::{Left, LossReason, Notice};

@@ -1,6 +1,6 @@
 //! One lease: its row as it was observed, and what this worker does with it.
 
-use crate::engine::Held;
+use crate::held::Held;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::row::LeaseRow;
 use crate::shard::HashRange;

@@ -1,7 +1,8 @@
 //! What our own acknowledged writes make of a row. They are guarded, so nobody else's write came between.
 
 use super::LeaseTable;
-use crate::ids::{LeaseIx, ShardId, WorkerId};
+use crate::ids::{LeaseIx, LeaseKey, ShardId, WorkerId};
+use crate::notice::Left;
 use crate::position::Checkpoint;
 use crate::row::HandsOver;
 use crate::shard::HashRange;
@@ -33,6 +34,18 @@ impl Says {
 }
 
 impl LeaseTable {
+    /// The leases that name this worker at the end of a stop, or may name it, each with the reason.
+    pub(in crate::worker) fn left_behind(&self, now: Mono) -> impl Iterator<Item = (&LeaseKey, Left)> {
+        self.iter().filter_map(move |(_, lease)| {
+            let why = match (lease.held(), lease.acquisition()) {
+                (Some(held), _) if !held.is_lost() => held.left_because(now),
+                (None, Some(acquisition)) if acquisition.is_in_flight() => Left::Taking,
+                _ => return None,
+            };
+            Some((lease.key(), why))
+        })
+    }
+
     /// We became the owner, with this counter.
     pub(in crate::worker) fn became_ours(&mut self, cx: &Context, ix: LeaseIx, says: &Says) {
         let now = cx.now();
