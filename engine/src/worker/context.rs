@@ -110,7 +110,7 @@ impl Context {
     /// The monotonic clock did not count so much time. Beliefs begin when their commands were emitted, which is longer ago.
     pub(super) fn backdate_beliefs(&mut self, span: Span) {
         let pending = self.pending.values_mut();
-        let beliefs = pending.filter(|(waiter, _)| matches!(waiter, Waiter::Lane(_) | Waiter::Fleet));
+        let beliefs = pending.filter(|(waiter, _)| matches!(waiter, Waiter::Lane(_) | Waiter::Kcl3Write));
         beliefs.for_each(|(_, emitted)| *emitted = *emitted - span);
     }
 

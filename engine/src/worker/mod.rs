@@ -8,7 +8,9 @@
 //! | [`lease_table`] | rows as observed, scans, expiry, what a listing says of them |
 //! | [`shard_sync`] | for each stream: listing shards, and creating and removing rows so that the table follows the stream |
 //! | [`leadership`] | which worker acts first where one is enough |
-//! | [`assignment`] | which leases this worker is to have: by count or by rank; claims; members |
+//! | [`assignment`] | which leases this worker is to have, by count, by a leader or by rank; claims |
+//! | [`kcl3`] | a fleet with workers of KCL 3.x: who lives, who leads, what the leader assigns |
+//! | [`ranked`] | leases by rank among members: who lives, whose turn a shard is |
 //! | [`lease`] | taking and holding leases, and reading their shards |
 //! | [`row_writes`] | rows written beside the lanes of held leases |
 //!
@@ -19,14 +21,17 @@ mod assignment;
 mod backoff;
 mod by_number;
 mod calls;
+mod choice;
 mod context;
 mod evidence;
 mod hopeless;
+mod kcl3;
 mod leadership;
 mod lease;
 mod lease_table;
 mod pending;
 mod phase;
+mod ranked;
 mod read_budget;
 mod request;
 mod row_writes;
@@ -136,20 +141,18 @@ impl Worker {
             Waiter::StreamState(stream) => self.streams.on_state(cx, stream, op, outcome),
             Waiter::Scan => {
                 if let Some(scanned) = self.scan.on_page(cx, leases, op, outcome) {
+                    self.assignment.kcl3().on_whole_scan(cx, leases, &scanned);
                     self.after_scan(&scanned);
                 }
             }
-            Waiter::FleetLook => {
-                self.scan.on_look(cx, leases, op, outcome);
-                self.assignment.on_looked(cx, leases);
-            }
+            Waiter::Kcl3Look => self.assignment.kcl3().on_look(cx, leases, op, outcome),
             Waiter::List(stream) => {
                 if let Some(listed) = self.streams.on_page(cx, leases, (stream, op, emitted), outcome) {
                     self.after_listing(stream, &listed);
                 }
             }
             Waiter::Members => self.assignment.on_members(cx, leases, op, emitted, outcome),
-            Waiter::Fleet => self.assignment.on_fleet(cx, op, emitted, outcome),
+            Waiter::Kcl3Write => self.assignment.kcl3().on_write(cx, op, emitted, outcome),
             Waiter::Discovery => self.assignment.on_discovery(cx, leases, op, outcome),
             Waiter::RowWrite(id) => self.row_writes.on_outcome(cx, leases, id, op, outcome),
             Waiter::Relative(ix) => lease::on_relative(cx, leases, ix, op, outcome),
@@ -230,10 +233,7 @@ impl Worker {
         if !self.streams.after_scan(cx, leases, scanned, deputy) {
             return;
         }
-        if scanned.is_round() {
-            self.assignment.ask_leases(cx, leases);
-        }
-        self.assignment.on_scanned(cx, leases, scanned.balance(), scanned.is_round());
+        self.assignment.on_scanned(cx, leases, scanned);
         self.take_share(scanned.balance());
     }
 
@@ -320,6 +320,7 @@ impl Worker {
             return self.stop_step();
         }
         self.startup.step(cx);
+        self.assignment.kcl3().look(cx);
         self.scan.step(cx, leases);
         self.streams.step(cx);
         let listing = self.streams.are_listed();
@@ -396,7 +397,8 @@ impl Worker {
             Phase::Stopped => Mono::NEVER,
             Phase::Stopping(stopping) => always.min(stopping.wake_at(cx.now(), cx.config().table_timeout)),
             Phase::Running => {
-                always.min(self.startup.wake_at()).min(self.scan.wake_at(cx)).min(self.streams.wake_at(cx))
+                let looks = self.scan.wake_at(cx, &self.leases).min(self.assignment.look_at(cx));
+                always.min(self.startup.wake_at()).min(looks).min(self.streams.wake_at(cx))
             }
         }
     }

@@ -19,14 +19,14 @@ pub(super) enum Waiter {
     Scan,
     /// Shard sync: a page of the listing of a stream's shards.
     List(StreamIx),
-    /// Assignment: an operation on the tables of members.
+    /// Ranked: an operation on the tables of members.
     Members,
-    /// Assignment: a write of a row by which workers of a KCL 3.x fleet know each other.
-    Fleet,
-    /// Assignment: a look in the index of owners, and the reads of the rows that it names.
+    /// KCL 3: a write of a row by which workers of a KCL 3.x fleet know each other.
+    Kcl3Write,
+    /// KCL 3: a look in the index of owners, and the reads of the rows that it names.
     Discovery,
-    /// Lease table: a look at the tables beside it, in which workers of KCL 3.0 to 3.4 know each other.
-    FleetLook,
+    /// KCL 3: a look at the tables beside the lease table, in which workers of KCL 3.0 to 3.4 know each other.
+    Kcl3Look,
     /// A write or a read on a lease's own lane.
     Lane(LeaseIx),
     /// A strongly consistent read of the row of another shard, for a lease that waits for that shard.

@@ -243,3 +243,12 @@ pub(super) fn throttled() -> Outcome {
 pub(super) fn unknown() -> Outcome {
     Outcome::Unknown(Cause::Timeout)
 }
+
+/// The leases that are to be taken.
+pub(super) fn taken(did: &Did, leases: &LeaseTable) -> Vec<String> {
+    let key = |request: &Request| match request {
+        Request::Take(ix, _) => Some(leases.get(*ix)?.key().to_string()),
+        _ => None,
+    };
+    did.requests().iter().filter_map(key).collect()
+}

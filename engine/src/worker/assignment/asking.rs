@@ -5,11 +5,12 @@
 //! leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and take a lease in the
 //! midst of one.
 
+use super::MAX_TAKES;
 use super::by_count::{ByCount, drawn};
-use super::{MAX_TAKES, Way, report_choice};
 use crate::ids::{LeaseIx, LeaseKey, WorkerId};
 use crate::notice::TakeReason;
 use crate::own_share;
+use crate::worker::choice::{Way, report_choice};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 
@@ -108,7 +109,7 @@ fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: 
     let patience = cx.config().hand_over_timeout;
     let letting_go = cx.config().renew_interval + cx.config().table_timeout;
     // KCL's owner lets go 30 s after it has found that out, and its leader ends the hand-over 40 s after it began it.
-    let letting_go = match leases.fleet().is_led() {
+    let letting_go = match leases.kcl3().is_led() {
         true => letting_go.max(cx.config().lease_duration.times(3).per(2)),
         false => letting_go,
     };

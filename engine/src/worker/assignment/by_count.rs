@@ -2,12 +2,12 @@
 
 use super::claims::{self, Claims};
 use super::joining::Joining;
-use super::{Way, report_choice};
-use crate::ids::{LeaseIx, LeaseKey, WorkerId};
+use crate::ids::{LeaseIx, LeaseKey};
 use crate::notice::TakeReason;
 use crate::own_share;
 use crate::policy::Steal;
 use crate::time::Mono;
+use crate::worker::choice::{Way, report_choice};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 
@@ -79,7 +79,7 @@ impl ByCount {
         };
         let (victim, spare) = (stealing.victim, stealing.spare as usize);
         let from_victim = leases.perhaps_of(victim);
-        let from_victim = from_victim.filter(|(_, lease)| is_plainly_of(cx, lease, victim));
+        let from_victim = from_victim.filter(|(_, lease)| lease.is_plainly_of(cx, victim));
         let from_victim =
             from_victim.filter(|(_, lease)| policy != Steal::Claim || self.claims.may_claim(cx, lease));
         let order = drawn(cx, leases, "steal", from_victim.map(|(ix, _)| ix));
@@ -123,12 +123,6 @@ fn look_again(cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
     {
         cx.request(Request::Rescan(cx.now() + cx.config().quick_scan_interval));
     }
-}
-
-/// Whether a lease is this worker's, nothing is going on with it, and its stream is known.
-pub(super) fn is_plainly_of(cx: &Context, lease: &Lease, owner: &WorkerId) -> bool {
-    let row = lease.row().filter(|_| !lease.busy() && cx.may_take(lease.stream()));
-    row.is_some_and(|row| own_share::is_plainly_of(row, owner))
 }
 
 /// Leases in an order that is drawn anew after each scan.

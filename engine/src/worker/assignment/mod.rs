@@ -1,4 +1,4 @@
-//! Which leases this worker is to have, and how it comes by them.
+//! Which leases this worker is to have, and how it comes by them: by count, by a leader, or by rank.
 //!
 //! | file | what |
 //! |---|---|
@@ -6,154 +6,101 @@
 //! | `asking` | the same where owners hand over what they are asked for: no lease is stolen from them |
 //! | `joining` | how many leases a worker asks for that has just started |
 //! | `claims` | asking for what a live worker owns, where leases are not simply stolen |
-//! | `by_leader` | what a leader assigns, as in a fleet of KCL 3.x: as its member, and as the leader |
-//! | `fleet_member`, `leader_lock` | saying that we live in such a fleet, and leading it |
-//! | `discovery` | finding what a leader assigned in the index of owners, between scans |
-//! | `migration` | leading a fleet from the rules of KCL 2 to those of KCL 3 |
-//! | `by_rank` | the leases whose turn it is, among the members |
-//! | `members`, `member_tasks`, `leader` | saying that we live, looking which other members do; what the first of them does for all |
+//! | `by_leader` | what a leader assigned, and what it has left lying: the rooms of [`kcl3`](super::kcl3) find the leader |
 //!
-//! Nothing here makes anybody an owner: the guarded take of a lease decides.
+//! Where leases are assigned by rank, [`ranked`](super::ranked) has it all. Nothing here makes anybody an owner: the guarded take of a
+//! lease decides.
 
 mod asking;
 mod by_count;
 mod by_leader;
-mod by_rank;
 mod claims;
-mod discovery;
-mod fleet_member;
 mod joining;
-mod leader;
-mod leader_lock;
-mod member_tasks;
-mod members;
-mod migration;
 #[cfg(test)]
 mod tests;
 
 use super::context::Context;
-use super::lease_table::{Balance, LeaseTable};
-use crate::ids::{LeaseIx, LeaseKey, OpId, WorkerId};
+use super::kcl3::Kcl3;
+use super::lease_table::{Balance, LeaseTable, Scanned};
+use super::ranked::{Members, ask_leases};
+use crate::ids::{LeaseIx, LeaseKey, OpId};
 use crate::input::Outcome;
-use crate::notice::{Choice, Notice};
 use crate::own_share::MAX_TAKES;
 use crate::shard::Shard;
 use crate::time::{Mono, Span};
 use by_count::ByCount;
-use discovery::Discovery;
-use fleet_member::FleetMember;
-use members::Members;
-use std::collections::BTreeMap;
-
-/// Leases are to be shared out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Undecided {
-    since: Mono,
-    /// In a round.
-    round: bool,
-}
 
 /// The room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Assignment {
     by_count: ByCount,
-    members: Members,
-    fleet: FleetMember,
-    discovery: Discovery,
-    /// What is to be decided as the leader when the tables beside the lease table have been looked at.
-    undecided: Option<Undecided>,
-    /// How many leases each worker was passed while this one stops.
-    passed_on: BTreeMap<WorkerId, u32>,
+    ranked: Members,
+    kcl3: Kcl3,
 }
 
 impl Assignment {
+    /// The part of a fleet with workers of KCL 3.x.
+    pub(super) fn kcl3(&mut self) -> &mut Kcl3 {
+        &mut self.kcl3
+    }
+
+    /// When the next question about the tables beside the lease table is due.
+    pub(super) fn look_at(&self, cx: &Context) -> Mono {
+        self.kcl3.look_at(cx)
+    }
+
     /// Takes what is ours to take. `asked`: leases that live owners are being asked for.
     pub(super) fn take_share(
         &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, asked: &[LeaseKey],
     ) {
         if !cx.wants_leases() {
         } else if cx.ranks() {
-            self.members.take_turns(cx, leases, balance);
-        } else if leases.fleet().is_led() {
+            self.ranked.take_turns(cx, leases, balance);
+        } else if leases.kcl3().is_led() {
             self.by_count.take_assigned(cx, leases, balance);
         } else {
             self.by_count.take_share(cx, leases, balance, asked);
         }
     }
 
-    /// A whole scan has ended. As the leader of a fleet, shares leases out; in a round, it moves leases, too.
-    pub(super) fn on_scanned(
-        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, round: bool,
-    ) {
+    /// A whole scan is decided on.
+    pub(super) fn on_scanned(&mut self, cx: &mut Context, leases: &LeaseTable, scanned: &Scanned) {
         if cx.ranks() {
-            return;
-        }
-        self.fleet.on_scanned(cx, leases);
-        if self.fleet.leads(cx) && leases.fleet().is_led() {
-            self.share_out(cx, leases, balance, round);
+            // Other programs create the lease of a shard that is ours by rank when they take it.
+            if scanned.is_round() {
+                ask_leases(cx, leases);
+            }
         } else {
-            self.undecided = None;
-        }
-    }
-
-    /// Shares leases out, if it is known by now who lives. If that cannot be found out, as it was known last.
-    fn share_out(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, round: bool) {
-        let before = self.undecided.take();
-        let round = round || before.is_some_and(|before| before.round);
-        let since = before.map_or(cx.now(), |before| before.since);
-        let is_known = leases.fleet().is_as_new_as(leases.scans().began());
-        let decides = round || !balance.available().is_empty();
-        if decides && !is_known && cx.now().since(since) < cx.config().lease_duration {
-            self.undecided = Some(Undecided { since, round });
-        } else {
-            by_leader::assign(cx, leases, balance, round);
-        }
-    }
-
-    /// The tables beside the lease table were looked at.
-    pub(super) fn on_looked(&mut self, cx: &mut Context, leases: &LeaseTable) {
-        let leads = cx.is_running() && self.fleet.leads(cx) && leases.fleet().is_led();
-        if leads && self.undecided.is_some() && leases.fleet().is_as_new_as(leases.scans().began()) {
-            let balance = leases.balance(cx);
-            self.share_out(cx, leases, &balance, false);
+            self.kcl3.on_scanned(cx, leases, scanned.balance(), scanned.is_round());
         }
     }
 
     /// Asks what is due of the tables of members. `listing`: whether the shards are being listed.
     pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable, listing: bool) {
-        self.members.step(cx, listing);
-        self.fleet.step(cx, leases);
-        self.discovery.step(cx, leases);
+        self.ranked.step(cx, listing);
+        self.kcl3.step(cx, leases);
     }
 
     pub(super) fn wake_at(&self, cx: &Context, leases: &LeaseTable) -> Mono {
-        self.members
-            .wake_at(cx)
-            .min(self.fleet.wake_at(cx, leases.fleet()))
-            .min(self.discovery.wake_at(cx, leases))
+        self.ranked.wake_at(cx).min(self.kcl3.wake_at(cx, leases))
     }
 
     /// The monotonic clock did not count so much time: who leads leads for that much less.
     pub(super) fn on_missed(&mut self, by: Span) {
-        self.members.on_missed(by);
-        self.fleet.on_missed(by);
+        self.ranked.on_missed(by);
+        self.kcl3.on_missed(by);
     }
 
     /// Whether nothing is left to be asked of the tables of members, or to be written of this worker's own rows.
     pub(super) fn is_idle(&self) -> bool {
-        self.members.is_idle() && self.fleet.is_idle()
-    }
-
-    /// A write of a row by which workers of a fleet know each other has ended.
-    pub(super) fn on_fleet(&mut self, cx: &mut Context, op: OpId, emitted: Mono, outcome: Outcome) {
-        self.fleet.on_outcome(cx, op, emitted, outcome);
+        self.ranked.is_idle() && self.kcl3.is_idle()
     }
 
     /// A look in the index of owners was answered, or the read of a row that it named.
     pub(super) fn on_discovery(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
     ) {
-        if self.discovery.on_outcome(cx, leases, op, outcome) {
+        if self.kcl3.on_discovery(cx, leases, op, outcome) {
             let balance = leases.balance(cx);
             self.by_count.take_assigned(cx, leases, &balance);
         }
@@ -163,77 +110,27 @@ impl Assignment {
     pub(super) fn on_members(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, emitted: Mono, outcome: Outcome,
     ) {
-        self.members.on_outcome(cx, leases, op, emitted, outcome);
+        self.ranked.on_outcome(cx, leases, op, emitted, outcome);
     }
 
     /// The shards were listed: compares them with those that are shared out, if that is our part.
     pub(super) fn on_shards_listed(&mut self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) {
-        self.members.compare_shared(cx, leases, shards);
+        self.ranked.compare_shared(cx, leases, shards);
     }
 
-    /// Lists the shards if one that is ours by rank has no lease yet: other programs create that when they take it.
-    pub(super) fn ask_leases(&self, cx: &mut Context, leases: &LeaseTable) {
-        by_rank::ask_leases(cx, leases);
-    }
-
-    /// A lease was given up. A worker that stops in a fleet with a leader passes it on: the leader would find it a while later.
+    /// A lease was given up.
     pub(super) fn on_given_up(&mut self, cx: &mut Context, leases: &LeaseTable, ix: LeaseIx) {
-        if !cx.is_running() && leases.fleet().is_led() {
-            by_leader::pass_on(cx, leases, ix, &mut self.passed_on);
-        }
+        self.kcl3.on_given_up(cx, leases, ix);
     }
 
     /// Members may count on us again.
     pub(super) fn come_back(&mut self) {
-        self.members.come_back();
+        self.ranked.come_back();
     }
 
-    /// No member is to count on us any more.
+    /// No member is to count on us any more, and no lease is to be assigned to us.
     pub(super) fn leave(&mut self, cx: &Context) {
-        self.fleet.leave(cx);
-        self.members.leave();
+        self.kcl3.leave(cx);
+        self.ranked.leave();
     }
-}
-
-/// How leases are had that are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way<'a> {
-    /// They are free or expired, and taken.
-    Take,
-    /// They are stolen from this owner.
-    Steal(&'a WorkerId),
-    /// This owner is asked for them.
-    Ask(&'a WorkerId),
-}
-
-/// Says what was weighed, the leases in the order drawn; the first `now` are taken or asked for.
-fn report_choice(
-    cx: &mut Context, leases: &LeaseTable, balance: &Balance, ours: u32, way: Way<'_>, order: &[LeaseIx],
-    now: usize,
-) {
-    let (chosen, left) = order.split_at(now.min(order.len()));
-    if chosen.is_empty() {
-        return;
-    }
-    let keys = |part: &[LeaseIx]| {
-        let part = part.iter().filter_map(|ix| leases.get(*ix));
-        part.map(|lease| lease.key().clone()).take(Choice::MOST).collect()
-    };
-    let choice = Choice {
-        taken: chosen.len() as u32,
-        chosen: keys(chosen),
-        left: keys(left),
-        candidates: order.len() as u32,
-        asked: matches!(way, Way::Ask(_)),
-        victim: match way {
-            Way::Take => None,
-            Way::Steal(owner) | Way::Ask(owner) => Some(owner.clone()),
-        },
-        counts: balance.busiest(cx.me()).to_vec(),
-        workers: balance.workers(),
-        unfinished: balance.unfinished(),
-        target: balance.target(),
-        ours,
-    };
-    cx.notify(Notice::Chose(Box::new(choice)));
 }

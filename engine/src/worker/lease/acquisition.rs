@@ -220,7 +220,7 @@ fn is_still_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bo
         return false;
     }
     // What was given to us counts as ours until we have it: no other worker takes it before it expires.
-    let led = leases.fleet().is_led();
+    let led = leases.kcl3().is_led();
     let given = (cx.asks() || led)
         && leases.get(ix).and_then(|lease| lease.acquisition()).is_some_and(Acquisition::is_of_ours);
     // What a leader takes for itself is its portion by load, not by count.

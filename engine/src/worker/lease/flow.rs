@@ -48,7 +48,7 @@ impl HeldLease {
         let now = cx.now();
         let reads = matches!(self.stage, Stage::Running(_)) && self.believes(now);
         let moves = self.lane.next_owner.is_some();
-        let asked = leases.fleet().rules() != Rules::Own;
+        let asked = leases.kcl3().rules() != Rules::Own;
         if !reads || moves || !asked || now.since(self.flow.since) < REPORT_INTERVAL {
             return;
         }

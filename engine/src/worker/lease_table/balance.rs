@@ -46,7 +46,7 @@ impl LeaseTable {
 
     /// Who counts, and how.
     pub(in crate::worker) fn counting<'a>(&self, cx: &'a Context) -> Counting<'a> {
-        Counting { me: cx.me(), asks: cx.asks() || self.fleet().is_led(), max_leases: cx.config().max_leases }
+        Counting { me: cx.me(), asks: cx.asks() || self.kcl3().is_led(), max_leases: cx.config().max_leases }
     }
 
     /// Looks at all leases but those that are known to be plain.
@@ -106,8 +106,8 @@ impl LeaseTable {
     /// Whether a leader assigned a lease to a worker that has left before it could take it.
     pub(in crate::worker) fn was_left(&self, lease: &Lease, row: &LeaseRow) -> bool {
         let owner = row.owner.as_ref().filter(|_| row.handing_over.is_none());
-        let waits = self.fleet().is_led() && !lease.has_moved() && lease.idle() >= GIVEN;
-        waits && row.hands_over.is_no() && owner.is_some_and(|owner| self.fleet().has_left(owner))
+        let waits = self.kcl3().is_led() && !lease.has_moved() && lease.idle() >= GIVEN;
+        waits && row.hands_over.is_no() && owner.is_some_and(|owner| self.kcl3().has_left(owner))
     }
 
     /// Whether a former process of ours had the lease when we started, and nothing has changed the row since. A process that has saved no

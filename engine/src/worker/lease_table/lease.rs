@@ -2,6 +2,7 @@
 
 use crate::held::Held;
 use crate::ids::{LeaseKey, WorkerId};
+use crate::own_share;
 use crate::row::LeaseRow;
 use crate::shard::HashRange;
 use crate::time::{Mono, Span};
@@ -206,7 +207,13 @@ impl Lease {
         self.held.as_ref().is_some_and(|held| !held.is_lost())
     }
 
-    /// What we say we hold of it, if we own it.
+    /// Whether the lease is this worker's, nothing is going on with the lease, and its stream is known.
+    pub(in crate::worker) fn is_plainly_of(&self, cx: &Context, owner: &WorkerId) -> bool {
+        let row = self.row().filter(|_| !self.busy() && cx.may_take(self.stream()));
+        row.is_some_and(|row| own_share::is_plainly_of(row, owner))
+    }
+
+    /// The lease as a host sees it, if this worker owns the lease.
     pub(in crate::worker) fn as_held(&self) -> Option<Held<'_>> {
         let held = self.held.as_ref().filter(|held| !held.is_lost())?;
         Some(held.described(&self.key))

@@ -10,8 +10,6 @@
 //! | `pace` | how soon it is read again |
 //! | `plain` | which leases are plainly of others, so that counting is cheap |
 //! | `balance` | counting which worker has how many leases, and which can be taken |
-//! | `fleet` | which workers of KCL 3.x live, and which one leads |
-//! | `fleet_look` | looking at the tables beside, in which workers of KCL 3.0 to 3.4 say so |
 //! | `named` | which streams the rows name |
 //! | `lineage` | what a listing of the shards says that rows do not |
 //! | `unread` | rows of streams that this worker does not read |
@@ -20,8 +18,6 @@
 //! | `timers` | deadlines of leases, in order |
 
 mod balance;
-mod fleet;
-mod fleet_look;
 mod lease;
 mod lineage;
 mod named;
@@ -38,12 +34,12 @@ mod tests;
 mod timers;
 mod unread;
 
-pub(super) use fleet::{Fleet, silence, silence_of};
 pub(super) use lease::Lease;
 pub(super) use ours::Says;
 pub(super) use reports::Reports;
 pub(super) use scan::{Scan, Scanned, Scans};
 
+use super::kcl3::Kcl3Workers;
 use super::lease::{Acquisition, HeldLease};
 use super::stream_set::StreamIx;
 use crate::ids::{LeaseIx, LeaseKey};
@@ -100,7 +96,7 @@ pub(super) struct LeaseTable {
     lineage: Lineage,
     /// Whose turn each shard is, where leases are assigned by rank; absent: not known yet, or assigned otherwise.
     turns: Option<Turns>,
-    fleet: Fleet,
+    kcl3: Kcl3Workers,
     unread: Unread,
     named: Named,
     progress: Progress,
@@ -129,7 +125,7 @@ impl Touched {
 impl Hash for LeaseTable {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.slots, &self.free, self.busy, self.news).hash(state);
-        (&self.scans, &self.lineage, &self.turns, &self.fleet).hash(state);
+        (&self.scans, &self.lineage, &self.turns, &self.kcl3).hash(state);
         (&self.unread, &self.named, &self.progress).hash(state);
     }
 }
@@ -300,9 +296,13 @@ impl LeaseTable {
         &self.scans
     }
 
-    /// The fleet of KCL 3.x, as its rows show it.
-    pub(super) fn fleet(&self) -> &Fleet {
-        &self.fleet
+    /// The workers of KCL 3.x, as their rows show them.
+    pub(super) fn kcl3(&self) -> &Kcl3Workers {
+        &self.kcl3
+    }
+
+    pub(super) fn kcl3_mut(&mut self) -> &mut Kcl3Workers {
+        &mut self.kcl3
     }
 
     pub(super) fn turns(&self) -> Option<&Turns> {

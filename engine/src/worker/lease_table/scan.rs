@@ -1,7 +1,5 @@
 //! Reading the whole lease table, page by page.
 
-use super::fleet::{Standing, silence_of};
-use super::fleet_look::FleetLook;
 use super::observe::Source;
 use super::reports::Reports;
 use super::{Aside, Balance, Lease, LeaseTable, pace};
@@ -14,6 +12,7 @@ use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
+use crate::worker::kcl3::{Standing, silence_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the scans so far have shown beside leases.
@@ -146,18 +145,12 @@ pub(in crate::worker) struct Scan {
     failed: u32,
     /// What was told of the last scan.
     told: [u32; 6],
-    /// The look at the tables beside the lease table.
-    look: FleetLook,
 }
 
 impl Scan {
-    pub(in crate::worker) fn wake_at(&self, cx: &Context) -> Mono {
-        self.page_at(cx).min(self.look.wake_at(cx))
-    }
-
     /// When the next page is due.
-    fn page_at(&self, cx: &Context) -> Mono {
-        match self.in_flight || !self.look.has_looked(cx) {
+    pub(in crate::worker) fn wake_at(&self, cx: &Context, leases: &LeaseTable) -> Mono {
+        match self.in_flight || !leases.kcl3.has_looked(cx) {
             true => Mono::NEVER,
             false => self.next_at,
         }
@@ -172,8 +165,7 @@ impl Scan {
 
     /// Asks for the next page, if it is time.
     pub(in crate::worker) fn step(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
-        self.look.step(cx);
-        if !cx.is_running() || cx.now() < self.page_at(cx) {
+        if !cx.is_running() || cx.now() < self.wake_at(cx, leases) {
             return;
         }
         debug_assert!(!self.in_flight, "one page at a time");
@@ -192,13 +184,6 @@ impl Scan {
         cx.table(Waiter::Scan, TableOp::Scan { after, limit });
         self.in_flight = true;
         self.asked_at = cx.now();
-    }
-
-    /// The tables beside the lease table were looked at.
-    pub(in crate::worker) fn on_look(
-        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
-    ) {
-        self.look.on_outcome(cx, leases, op, outcome);
     }
 
     /// A page came, or did not. Returns what a whole scan has shown when it has ended.
@@ -263,7 +248,7 @@ impl Scan {
                     self.foreign += 1;
                     if let Some(says) = says {
                         let number = leases.scans.number;
-                        leases.fleet.observe(cx, number, self.asked_at, *says);
+                        leases.kcl3.observe(cx, number, self.asked_at, *says);
                     }
                     self.occupied.insert(key);
                 }
@@ -295,9 +280,7 @@ impl Scan {
         leases.unread.scanned(cx, number);
         let rows = leases.len() as u32;
         let balance = leases.balance(cx);
-        leases.judge_fleet(cx, &balance);
-        let decides = self.round || !balance.available().is_empty();
-        self.look.on_scanned(cx, leases, balance.has_other_programs(), decides);
+        leases.judge_kcl3(cx, &balance);
         leases.plain.0.forget_names(balance.workers() as usize);
         debug_assert!(balance.unfinished() <= rows, "only a row stands for an unfinished lease");
         self.rest(cx, leases, rows, &balance);
@@ -316,7 +299,7 @@ impl Scan {
             self.next_round = now + late(interval);
         }
         let share = u64::from(balance.target());
-        let pause = match pace::is_quick(cx, balance, leases.fleet.is_led()) {
+        let pause = match pace::is_quick(cx, balance, leases.kcl3.is_led()) {
             true => pace::quick_pause(cx.config(), u64::from(rows), share, self.failed),
             false => interval,
         };
@@ -380,13 +363,13 @@ impl LeaseTable {
     }
 
     /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
-    fn judge_fleet(&mut self, cx: &Context, balance: &Balance) {
+    fn judge_kcl3(&mut self, cx: &Context, balance: &Balance) {
         let number = self.scans.number;
-        if self.fleet.has_reports() {
+        if self.kcl3.has_reports() {
             let standings = self.standings(cx);
-            self.fleet.note_owners(cx, &standings);
+            self.kcl3.note_owners(cx, &standings);
         }
-        self.fleet.scanned(cx, number, balance.has_other_programs());
+        self.kcl3.scanned(cx, number, balance.has_other_programs());
     }
 
     /// What rows tell of their owners.

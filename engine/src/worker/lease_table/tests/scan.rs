@@ -18,7 +18,7 @@ fn a_scan_asks_for_page_after_page_and_then_rests() {
     scan.step(&mut cx, &mut leases);
     let (op, first) = cx.did().command();
     assert_eq!(first, asks_after(None));
-    assert_eq!(scan.wake_at(&cx), Mono::NEVER, "one page at a time");
+    assert_eq!(scan.wake_at(&cx, &leases), Mono::NEVER, "one page at a time");
 
     let answer = page(vec![row("a")], Some("a"));
     assert!(scan.on_page(&mut cx, &mut leases, op, answer).is_none());
@@ -30,7 +30,7 @@ fn a_scan_asks_for_page_after_page_and_then_rests() {
     assert!(scan.on_page(&mut cx, &mut leases, op, answer).is_some());
     assert!(leases.row("a").is_some() && leases.row("b").is_some());
     assert_eq!(leases.scans().complete(), 1);
-    let (rest, interval) = (scan.wake_at(&cx).since(cx.now()), cx.config().scan_interval);
+    let (rest, interval) = (scan.wake_at(&cx, &leases).since(cx.now()), cx.config().scan_interval);
     assert!(rest >= interval && rest <= interval + interval.per(20), "{rest}");
 }
 
@@ -45,7 +45,7 @@ fn a_page_that_failed_is_asked_for_again_after_a_pause() {
     scan.on_page(&mut cx, &mut leases, op, throttled());
     let did = cx.did();
     assert_eq!((did.told(), did.effects()), (vec!["trouble"], vec![]));
-    let pause = scan.wake_at(&cx).since(cx.now());
+    let pause = scan.wake_at(&cx, &leases).since(cx.now());
     assert!(pause > Span::ZERO && pause <= cx.config().retry_min, "{pause}");
     cx.later(pause);
     scan.step(&mut cx, &mut leases);
@@ -94,7 +94,7 @@ fn a_scan_is_brought_forward_but_not_too_close_to_the_last_one() {
     whole_scan(&mut cx, &mut leases, &mut scan, vec![]);
     let (now, interval) = (cx.now(), cx.config().scan_interval);
     scan.schedule_by(now + interval.per(2));
-    assert_eq!(scan.wake_at(&cx), now + interval.per(2));
+    assert_eq!(scan.wake_at(&cx, &leases), now + interval.per(2));
     scan.schedule_by(now);
-    assert_eq!(scan.wake_at(&cx), now + interval.per(8));
+    assert_eq!(scan.wake_at(&cx, &leases), now + interval.per(8));
 }

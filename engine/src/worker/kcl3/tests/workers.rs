@@ -3,8 +3,8 @@
 use crate::fleet::{FORGET_AFTER, FleetRow, FleetWorker, REPORT_INTERVAL, WORKER_EXPIRY, seconds};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
-use crate::worker::lease_table::Fleet;
-use crate::worker::lease_table::fleet::Standing;
+use crate::worker::kcl3::Kcl3Workers;
+use crate::worker::kcl3::Standing;
 use crate::worker::testing::context;
 use std::collections::BTreeMap;
 
@@ -20,18 +20,18 @@ fn report(cx: &Context, age: Span) -> FleetWorker {
 }
 
 /// A whole scan, asked for at this moment, shows this report.
-fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, asked: Mono, report: &FleetWorker) {
+fn shows(cx: &Context, fleet: &mut Kcl3Workers, scan: u64, asked: Mono, report: &FleetWorker) {
     fleet.observe(cx, scan, asked, FleetRow::Worker(report.clone()));
     fleet.scanned(cx, scan, false);
 }
 
-fn lives(cx: &Context, fleet: &Fleet) -> bool {
+fn lives(cx: &Context, fleet: &Kcl3Workers) -> bool {
     fleet.live(cx.now()).next().is_some()
 }
 
 /// The worker has reported for the last time in the midst of a pause of ours.
-fn after_a_pause(pause: Span, age: Span) -> (Context, Fleet) {
-    let (mut cx, mut fleet) = (context(), Fleet::default());
+fn after_a_pause(pause: Span, age: Span) -> (Context, Kcl3Workers) {
+    let (mut cx, mut fleet) = (context(), Kcl3Workers::default());
     shows(&cx, &mut fleet, 1, cx.now(), &report(&cx, Span::ZERO));
     cx.later(pause);
     shows(&cx, &mut fleet, 2, cx.now(), &report(&cx, age));
@@ -66,7 +66,7 @@ fn a_report_that_changes_from_scan_to_scan_counts_in_full() {
     let interval = cx.config().scan_interval;
     let (first, mut second) = (report(&cx, WORKER_EXPIRY.times(2)), report(&cx, WORKER_EXPIRY));
     second.at += 1;
-    let mut fleet = Fleet::default();
+    let mut fleet = Kcl3Workers::default();
     shows(&cx, &mut fleet, 1, cx.now(), &first);
     assert!(!lives(&cx, &fleet), "by the time in it");
     cx.later(interval);
@@ -79,7 +79,7 @@ fn a_report_that_changes_from_scan_to_scan_counts_in_full() {
 
 #[test]
 fn an_answer_that_lay_through_a_pause_is_no_look() {
-    let (mut cx, mut fleet) = (context(), Fleet::default());
+    let (mut cx, mut fleet) = (context(), Kcl3Workers::default());
     let first = report(&cx, Span::ZERO);
     shows(&cx, &mut fleet, 1, cx.now(), &first);
     let asked = cx.now();
@@ -93,7 +93,7 @@ fn an_answer_that_lay_through_a_pause_is_no_look() {
 #[test]
 fn reports_of_the_dead_are_removed_after_a_day() {
     let mut cx = context();
-    let mut fleet = Fleet::default();
+    let mut fleet = Kcl3Workers::default();
     let last = report(&cx, Span::ZERO);
     shows(&cx, &mut fleet, 1, cx.now(), &last);
     cx.later(FORGET_AFTER);
@@ -113,7 +113,7 @@ fn reports_of_the_dead_are_removed_after_a_day() {
 #[test]
 fn the_report_of_a_dead_worker_of_ours_misleads_until_it_counts_no_more_or_has_changed() {
     let dead = |ours| {
-        let (cx, mut fleet) = (context(), Fleet::default());
+        let (cx, mut fleet) = (context(), Kcl3Workers::default());
         let report = FleetWorker { ours, ..report(&cx, Span::ZERO) };
         shows(&cx, &mut fleet, 1, cx.now(), &report);
         assert_eq!(fleet.misleading(&cx), None, "it lives");
@@ -137,7 +137,7 @@ fn the_report_of_a_dead_worker_of_ours_misleads_until_it_counts_no_more_or_has_c
 
 #[test]
 fn who_renews_leases_lives_whatever_the_time_in_its_report() {
-    let (cx, mut fleet) = (context(), Fleet::default());
+    let (cx, mut fleet) = (context(), Kcl3Workers::default());
     let old = report(&cx, Span::from_secs(3_600));
     shows(&cx, &mut fleet, 1, cx.now(), &old);
     assert!(!lives(&cx, &fleet));
@@ -153,7 +153,7 @@ fn who_renews_leases_lives_whatever_the_time_in_its_report() {
 #[test]
 fn a_worker_of_ours_that_takes_nothing_of_its_own_is_dead_however_often_it_is_assigned_leases() {
     let dead_after = |ours, takes| {
-        let (mut cx, mut fleet) = (context(), Fleet::default());
+        let (mut cx, mut fleet) = (context(), Kcl3Workers::default());
         let report = FleetWorker { ours, ..report(&cx, Span::ZERO) };
         let named = BTreeMap::from([(report.id.clone(), Standing::of_plain(takes))]);
         let scans = 1..=cx.config().lease_duration.times(5).0 / 1_000_000;

@@ -4,7 +4,7 @@
 //! One lane for all of it, with at most one request in flight. Nothing here makes anybody an owner: what two members see
 //! differently costs time, until the guarded take of a lease decides.
 
-use super::member_tasks::Task;
+use super::tasks::Task;
 use crate::ids::{OpId, ShardId, WorkerId};
 use crate::input::{Outcome, TableState};
 use crate::members::{Member, MembersPage, Shared, Side};
@@ -22,7 +22,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 /// Our part in the tables of members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Members {
+pub(in crate::worker) struct Members {
     pub(super) tasks: VecDeque<Task>,
     /// With its name for logs.
     flight: Option<(OpId, Task, &'static str)>,
@@ -62,7 +62,7 @@ pub(super) struct Members {
 
 impl Members {
     /// Whether nothing is left to be asked.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::worker) fn is_idle(&self) -> bool {
         self.tasks.is_empty() && self.flight.is_none()
     }
 
@@ -71,7 +71,7 @@ impl Members {
         self.turns_since
     }
 
-    pub(super) fn wake_at(&self, cx: &Context) -> Mono {
+    pub(in crate::worker) fn wake_at(&self, cx: &Context) -> Mono {
         if !cx.ranks() || !cx.is_booted() || self.flight.is_some() {
             return Mono::NEVER;
         }
@@ -111,7 +111,7 @@ impl Members {
     }
 
     /// Asks what is due. `listing`: whether the shards are being listed.
-    pub(super) fn step(&mut self, cx: &mut Context, listing: bool) {
+    pub(in crate::worker) fn step(&mut self, cx: &mut Context, listing: bool) {
         if !cx.ranks() || !cx.is_booted() {
             return;
         }
@@ -137,7 +137,7 @@ impl Members {
         }
     }
 
-    pub(super) fn on_outcome(
+    pub(in crate::worker) fn on_outcome(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, emitted: Mono, outcome: Outcome,
     ) {
         let Some((_, task, verb)) = self.flight.take_if(|(expected, ..)| *expected == op) else {
@@ -247,13 +247,13 @@ impl Members {
     }
 
     /// Members may count on us again: what was left of our leaving is not to undo what follows.
-    pub(super) fn come_back(&mut self) {
+    pub(in crate::worker) fn come_back(&mut self) {
         self.tasks.retain(|task| !matches!(task, Task::Leave | Task::StepDown));
         self.round_at = Mono(0);
     }
 
     /// No member is to count on us any more.
-    pub(super) fn leave(&mut self) {
+    pub(in crate::worker) fn leave(&mut self) {
         self.tasks.clear();
         self.backoff.wait_until(Mono(0));
         if self.registered {

@@ -1,15 +1,15 @@
 //! The leader's lock alone: what it asks for, and what outcomes mean.
 
-use super::super::leader_lock::{COURTESY, LeaderLock};
+use super::super::lock::{COURTESY, LeaderLock};
 use crate::fleet::{FleetLeader, FleetRow, FleetWrite, LEADER_BEAT, LEADER_LEASE};
 use crate::input::{Outcome, Why};
 use crate::time::Span;
 use crate::worker::context::Context;
-use crate::worker::lease_table::Fleet;
+use crate::worker::kcl3::Kcl3Workers;
 use crate::worker::testing::{context, done, refused, seconds, throttled, unknown};
 
 /// A scan shows the lock with this version, or none.
-fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, version: Option<&str>) {
+fn shows(cx: &Context, fleet: &mut Kcl3Workers, scan: u64, version: Option<&str>) {
     if let Some(version) = version {
         let lock = FleetLeader {
             id: "other".into(),
@@ -24,7 +24,7 @@ fn shows(cx: &Context, fleet: &mut Fleet, scan: u64, version: Option<&str>) {
 
 /// Asks for what is due, and answers it.
 fn turn(
-    cx: &Context, lock: &mut LeaderLock, fleet: &Fleet, scan: u64, outcome: Outcome,
+    cx: &Context, lock: &mut LeaderLock, fleet: &Kcl3Workers, scan: u64, outcome: Outcome,
 ) -> Option<FleetWrite> {
     let write = lock.due(cx, fleet, scan)?;
     lock.on_outcome(cx.now(), &write, cx.now(), &outcome);
@@ -32,8 +32,8 @@ fn turn(
 }
 
 /// A lock that was free for long enough.
-fn free() -> (Context, LeaderLock, Fleet) {
-    let (mut cx, mut fleet) = (context(), Fleet::default());
+fn free() -> (Context, LeaderLock, Kcl3Workers) {
+    let (mut cx, mut fleet) = (context(), Kcl3Workers::default());
     shows(&cx, &mut fleet, 1, None);
     cx.later(COURTESY);
     shows(&cx, &mut fleet, 2, None);
@@ -41,7 +41,7 @@ fn free() -> (Context, LeaderLock, Fleet) {
 }
 
 /// It was taken, with this version, and the answer was lost.
-fn perhaps_leading() -> (Context, LeaderLock, Fleet, String) {
+fn perhaps_leading() -> (Context, LeaderLock, Kcl3Workers, String) {
     let (cx, mut lock, fleet) = free();
     match turn(&cx, &mut lock, &fleet, 2, unknown()) {
         Some(FleetWrite::Lead { version, .. }) => (cx, lock, fleet, version),
@@ -50,7 +50,7 @@ fn perhaps_leading() -> (Context, LeaderLock, Fleet, String) {
 }
 
 /// It is ours now.
-fn leading() -> (Context, LeaderLock, Fleet) {
+fn leading() -> (Context, LeaderLock, Kcl3Workers) {
     let (cx, mut lock, fleet) = free();
     let write = turn(&cx, &mut lock, &fleet, 2, done());
     assert!(matches!(write, Some(FleetWrite::Lead { seen: None, .. })), "{write:?}");
@@ -60,7 +60,7 @@ fn leading() -> (Context, LeaderLock, Fleet) {
 
 #[test]
 fn a_free_lock_is_left_to_others_for_a_while() {
-    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
+    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Kcl3Workers::default());
     shows(&cx, &mut fleet, 1, None);
     cx.later(Span(COURTESY.0 - 1));
     shows(&cx, &mut fleet, 2, None);
@@ -69,7 +69,7 @@ fn a_free_lock_is_left_to_others_for_a_while() {
 
 #[test]
 fn a_lock_that_stands_still_is_taken_when_it_has_run_out_and_once_a_scan() {
-    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Fleet::default());
+    let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Kcl3Workers::default());
     shows(&cx, &mut fleet, 1, Some("v1"));
     cx.later(LEADER_LEASE);
     shows(&cx, &mut fleet, 2, Some("v1"));
@@ -132,7 +132,7 @@ fn a_take_of_unknown_outcome_is_recognised_by_its_version() {
 }
 
 /// A leader that has stood still for longer than its lock lasts.
-fn lapsed() -> (Context, LeaderLock, Fleet) {
+fn lapsed() -> (Context, LeaderLock, Kcl3Workers) {
     let (mut cx, lock, fleet) = leading();
     cx.later(LEADER_LEASE.times(2));
     assert!(!lock.leads(cx.now()), "another worker may lead");

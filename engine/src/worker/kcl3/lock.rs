@@ -10,12 +10,12 @@
 //! another worker has taken the lock meanwhile. If none has, it leads again at once; and if it stops, it gives the lock up. Else the row
 //! would name a leader for a while more that does not lead.
 
+use super::workers::Kcl3Workers;
 use crate::fleet::{FleetWrite, LEADER_BEAT, LEADER_LEASE};
 use crate::ids::WorkerId;
 use crate::input::{Outcome, Why};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
-use crate::worker::lease_table::Fleet;
 
 /// Versions that writes of unknown outcome may have left; beyond that the lock is given up.
 const MAX_DOUBTS: usize = 8;
@@ -87,9 +87,9 @@ impl LeaderLock {
     }
 
     /// The next write, if one is due. `scan`: the number of the last whole scan.
-    pub(super) fn due(&mut self, cx: &Context, fleet: &Fleet, scan: u64) -> Option<FleetWrite> {
+    pub(super) fn due(&mut self, cx: &Context, workers: &Kcl3Workers, scan: u64) -> Option<FleetWrite> {
         let now = cx.now();
-        self.adopt(cx, fleet);
+        self.adopt(cx, workers);
         if let Some(held) = &self.held {
             return (now >= held.beat_at).then(|| FleetWrite::Beat {
                 worker: cx.me().clone(),
@@ -100,12 +100,12 @@ impl LeaderLock {
         if self.tried_after >= scan || self.perhaps.is_some() {
             return None;
         }
-        let seen = match fleet.leader() {
+        let seen = match workers.leader() {
             Some((lock, stood)) if !lock.released => {
                 (stood > lock.lasts()).then(|| Some(lock.version.clone()))
             }
             other => {
-                let free = fleet.leaderless_since().is_some_and(|since| now.since(since) >= COURTESY);
+                let free = workers.leaderless_since().is_some_and(|since| now.since(since) >= COURTESY);
                 free.then(|| other.map(|(lock, _)| lock.version.clone()))
             }
         }?;
@@ -114,11 +114,11 @@ impl LeaderLock {
     }
 
     /// A take of unknown outcome was applied after all, as a scan shows; or it was not.
-    fn adopt(&mut self, cx: &Context, fleet: &Fleet) {
+    fn adopt(&mut self, cx: &Context, workers: &Kcl3Workers) {
         let Some((version, sent)) = &self.perhaps else {
             return;
         };
-        let shown = fleet.leader().is_some_and(|(lock, _)| lock.version == *version);
+        let shown = workers.leader().is_some_and(|(lock, _)| lock.version == *version);
         if shown && cx.now().since(*sent) < LEADER_LEASE {
             self.hold(version.clone(), *sent);
             self.perhaps = None;

@@ -3,10 +3,10 @@
 use super::{ranked, taken, turns};
 use crate::notice::ListReason;
 use crate::time::Mono;
-use crate::worker::assignment::by_rank;
-use crate::worker::assignment::members::Members;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
+use crate::worker::ranked::Members;
+use crate::worker::ranked::ranks;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{owned, row, seconds, shard, shows};
 
@@ -63,12 +63,12 @@ fn a_shard_of_ours_without_a_lease_has_the_shards_listed() {
     let (mut cx, mut leases, _) = ranked();
     turns(&cx, &mut leases, &["first"], &["a", "b"]);
     shows(&cx, &mut leases, row("b"));
-    by_rank::ask_leases(&mut cx, &leases);
+    ranks::ask_leases(&mut cx, &leases);
     assert!(cx.did().is_nothing(), "the other one is not our turn");
     turns(&cx, &mut leases, &[], &["a", "b"]);
     cx.later(seconds(1));
     leases.learn_lineage(&cx, &[shard("a", &[])], cx.now());
-    by_rank::ask_leases(&mut cx, &leases);
+    ranks::ask_leases(&mut cx, &leases);
     let why = ListReason::SharedShardWithoutLease;
     assert_eq!(cx.did().requests(), [Request::ListShards(StreamIx::ONLY, why)]);
 }

@@ -1,7 +1,7 @@
 //! Leading the members: being the one whose name is first, and what that one does for all.
 
-use super::member_tasks::Task;
 use super::members::Members;
+use super::tasks::Task;
 use crate::ids::ShardId;
 use crate::members::Leader;
 use crate::policy::Life;
@@ -45,13 +45,13 @@ impl Members {
     }
 
     /// The monotonic clock did not count so much time: another member may lead by now.
-    pub(super) fn on_missed(&mut self, by: Span) {
+    pub(in crate::worker) fn on_missed(&mut self, by: Span) {
         self.lead_at = self.lead_at - by;
     }
 
     /// Compares the shards that are shared out with a list of all shards, if that is our part: as the leader, or as the first
     /// of the members if there are none.
-    pub(super) fn compare_shared(&mut self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) {
+    pub(in crate::worker) fn compare_shared(&mut self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) {
         let (Some(shared), Some(turns)) = (&self.shared, leases.turns()) else {
             return;
         };

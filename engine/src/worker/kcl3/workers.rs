@@ -63,7 +63,7 @@ struct Rows {
 
 /// What the rows of its leases tell of a worker.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Standing {
+pub(in crate::worker) struct Standing {
     /// It has renewed a lease lately.
     owns: bool,
     /// The row of a fresh lease shows a take by the worker.
@@ -74,18 +74,18 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Of leases that are plainly its own.
-    pub(super) fn of_plain(takes: bool) -> Self {
+    pub(in crate::worker) fn of_plain(takes: bool) -> Self {
         Self { owns: true, takes, silent: false }
     }
 
     /// Of leases that have all expired.
     #[cfg(test)]
-    pub(super) fn of_silent() -> Self {
+    pub(in crate::worker) fn of_silent() -> Self {
         Self { silent: true, ..Self::default() }
     }
 
     /// A row that names it. `renewed`: by it, as far as is known. `lately`: the row has changed.
-    pub(super) fn add(&mut self, row: &LeaseRow, renewed: bool, lately: bool) {
+    pub(in crate::worker) fn add(&mut self, row: &LeaseRow, renewed: bool, lately: bool) {
         let takes = !row.hands_over.is_no();
         self.owns |= lately && (renewed || takes);
         self.takes |= lately && takes;
@@ -100,7 +100,7 @@ impl Standing {
 
 /// What the scans have shown of the fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(in crate::worker) struct Fleet {
+pub(in crate::worker) struct Kcl3Workers {
     here: Rows,
     /// What the tables beside the lease table show; absent: there are none, or they are used no more.
     beside: Option<Rows>,
@@ -111,6 +111,15 @@ pub(in crate::worker) struct Fleet {
     /// Since when there has been no lock of a leader; `NEVER` while there is one, or none was looked for.
     leaderless_since: Option<Mono>,
     rules: Rules,
+    /// A question about the tables beside was answered.
+    looked: bool,
+}
+
+/// Whether this worker looks at the tables beside the lease table at all.
+pub(super) fn looks_beside(cx: &Context) -> bool {
+    let config = cx.config();
+    let fits = |table| config.fleet_table_length(table) <= 255;
+    config.fleet_tables && config.policies.are_kcls() && FleetTable::ALL.into_iter().all(fits)
 }
 
 /// How long a row must have stood still so that its owner counts as dead where a leader assigns leases.
@@ -182,7 +191,7 @@ impl Rows {
     }
 }
 
-impl Fleet {
+impl Kcl3Workers {
     /// Takes note of a row of the lease table that the scan of this number showed. `asked`: when it asked for it.
     pub(in crate::worker) fn observe(&mut self, cx: &Context, scan: u64, asked: Mono, row: FleetRow) {
         let before = self.version().cloned();
@@ -214,6 +223,16 @@ impl Fleet {
         self.note_leader(cx);
     }
 
+    /// Whether the lease table may be scanned: a worker that looks at the tables beside has looked there first.
+    pub(in crate::worker) fn has_looked(&self, cx: &Context) -> bool {
+        cx.is_booted() && (self.looked || !looks_beside(cx))
+    }
+
+    /// Takes note that a question about the tables beside was answered.
+    pub(super) fn note_looked(&mut self) {
+        self.looked = true;
+    }
+
     /// Whether the tables beside the lease table are in use.
     pub(in crate::worker) fn has_tables_beside(&self) -> bool {
         self.beside.is_some()
@@ -234,7 +253,7 @@ impl Fleet {
     }
 
     /// Whether some worker reports, or has reported.
-    pub(super) fn has_reports(&self) -> bool {
+    pub(in crate::worker) fn has_reports(&self) -> bool {
         let places = [Some(&self.here), self.beside.as_ref()].into_iter().flatten();
         places.into_iter().any(|rows| !rows.workers.is_empty())
     }
@@ -244,7 +263,7 @@ impl Fleet {
     /// A worker of ours soon takes an assigned lease, and the row shows the take. A leader of KCL that goes by the report of a dead worker assigns a
     /// lease to it again and again, so that the row never stands still for long: the worker is dead if rows have named it for `silence`, and
     /// none shows a take.
-    pub(super) fn note_owners(&mut self, cx: &Context, standings: &BTreeMap<WorkerId, Standing>) {
+    pub(in crate::worker) fn note_owners(&mut self, cx: &Context, standings: &BTreeMap<WorkerId, Standing>) {
         let now = cx.now();
         for rows in [Some(&mut self.here), self.beside.as_mut()].into_iter().flatten() {
             for (id, seen) in &mut rows.workers {

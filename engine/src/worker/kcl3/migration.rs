@@ -18,6 +18,7 @@
 //! as they are in the table; here, what did not change for a minute holds nothing up: nobody that could still act processes it. And who leads
 //! is found among the owners that live.
 
+use super::workers::silence;
 use crate::fleet::{FleetState, FleetVersion, FleetWrite, MIGRATION_LOOK, WORKER_EXPIRY};
 use crate::ids::{OpId, WorkerId};
 use crate::input::{Outcome, Reply, Why};
@@ -27,7 +28,7 @@ use crate::output::TableOp;
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Waiter};
 use crate::worker::describe;
-use crate::worker::lease_table::{LeaseTable, silence};
+use crate::worker::lease_table::LeaseTable;
 
 /// What this worker knows of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -66,7 +67,7 @@ impl Migration {
 
     /// A whole scan has ended. Looks whether all is ready, if it is time.
     pub(super) fn on_scanned(&mut self, cx: &mut Context, leases: &LeaseTable) {
-        let state = leases.fleet().state();
+        let state = leases.kcl3().state();
         let state = state.filter(|state| state.version == FleetVersion::UpgradeFrom2x);
         if self.state.as_ref() != state {
             // Also after a rollback and a new beginning: the operator who began anew wants all of the time.
@@ -87,7 +88,7 @@ impl Migration {
             self.told = None;
             return;
         }
-        let reports = |owner: &&WorkerId| leases.fleet().reports(owner, cx.now());
+        let reports = |owner: &&WorkerId| leases.kcl3().reports(owner, cx.now());
         let mut silent = owners.iter().filter(|owner| !reports(owner));
         match silent.next() {
             Some(owner) => {
@@ -95,7 +96,7 @@ impl Migration {
                 self.wait(cx, MigrationNews::OwnerSilent { owner, others });
             }
             None => {
-                let op = cx.table(Waiter::Fleet, TableOp::OwnerIndex);
+                let op = cx.table(Waiter::Kcl3Write, TableOp::OwnerIndex);
                 self.question = Some((op, Some(owners.len() as u32)));
             }
         }

@@ -2,8 +2,9 @@
 //! [`LeaseTable::keeps`].
 
 use super::members::Members;
-use super::{MAX_TAKES, Way, report_choice};
 use crate::notice::ListReason;
+use crate::own_share::MAX_TAKES;
+use crate::worker::choice::{Way, report_choice};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, LeaseTable};
 use crate::worker::stream_set::StreamIx;
@@ -14,7 +15,7 @@ impl Members {
     ///
     /// What is not shared out yet, or not any more though it was not read to its end, goes round in the same way among the
     /// members; other programs do not take it, and so it is anybody's after a while.
-    pub(super) fn take_turns(&self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
+    pub(in crate::worker) fn take_turns(&self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
         let Some(turns) = leases.turns() else { return };
         let available: BTreeSet<_> = balance.available().iter().copied().collect();
         // An owner that lives gives up what is not its turn. It may be silent until then: other programs say nothing of a
@@ -49,7 +50,7 @@ impl Members {
 }
 
 /// Lists the shards if one that is ours by rank has no lease yet: other programs create that when they take it.
-pub(super) fn ask_leases(cx: &mut Context, leases: &LeaseTable) {
+pub(in crate::worker) fn ask_leases(cx: &mut Context, leases: &LeaseTable) {
     let Some(turns) = leases.turns() else { return };
     let lacks = |shard: &str| leases.row(shard).is_none() && !leases.scans().occupied().contains(shard);
     let ours = |shard: &str| turns.has(shard) == Some(true);

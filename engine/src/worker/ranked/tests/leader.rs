@@ -3,8 +3,8 @@
 use super::{Shown, member, ranked};
 use crate::ids::ShardId;
 use crate::members::{MembersChange, MembersOp};
-use crate::worker::assignment::member_tasks::Task;
 use crate::worker::context::Request;
+use crate::worker::ranked::tasks::Task;
 use crate::worker::testing::{ended, shard, shows};
 
 fn leads(asked: &[MembersOp]) -> bool {

@@ -13,7 +13,7 @@
 //! before any lease is taken. A worker of another library may come with its tables later. So a worker without them looks again from time
 //! to time, for as long as workers of another library own leases; among our own workers it looks once.
 
-use super::LeaseTable;
+use super::workers::{Kcl3Workers, looks_beside};
 use crate::fleet::{FleetRow, FleetTable, FleetTableOp, FleetTablesNews, TableMigration};
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, TableState, Why};
@@ -45,7 +45,7 @@ enum Stage {
 
 /// The look that is under way, or the next one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct FleetLook {
+pub(super) struct Kcl3Look {
     stage: Stage,
     in_flight: bool,
     next_at: Mono,
@@ -57,8 +57,6 @@ pub(super) struct FleetLook {
     rows: Vec<FleetRow>,
     /// When the look began.
     asked: Mono,
-    /// A question was answered.
-    looked: bool,
     /// This worker leads, and is to decide by a look that was begun at this moment or later.
     wanted: Option<Mono>,
     /// Workers of another library own leases, as the last whole scan showed.
@@ -67,26 +65,14 @@ pub(super) struct FleetLook {
     told: Option<FleetTablesNews>,
 }
 
-impl FleetLook {
-    /// Whether this worker looks at all.
-    fn is_wanted(cx: &Context) -> bool {
-        let config = cx.config();
-        let fits = |table| config.fleet_table_length(table) <= 255;
-        config.fleet_tables && config.policies.are_kcls() && FleetTable::ALL.into_iter().all(fits)
-    }
-
-    /// Whether the lease table may be scanned.
-    pub(super) fn has_looked(&self, cx: &Context) -> bool {
-        cx.is_booted() && (self.looked || !Self::is_wanted(cx))
-    }
-
+impl Kcl3Look {
     pub(super) fn wake_at(&self, cx: &Context) -> Mono {
         let waits = match self.stage {
             Stage::First | Stage::Reading => true,
             Stage::Without => self.beside_others,
             Stage::Over => false,
         };
-        if waits && !self.in_flight && cx.is_booted() && Self::is_wanted(cx) {
+        if waits && !self.in_flight && cx.is_booted() && looks_beside(cx) {
             self.next_at.max(self.backoff.until())
         } else {
             Mono::NEVER
@@ -110,24 +96,25 @@ impl FleetLook {
             }
             _ => (FleetTable::Coordinator, FleetTableOp::Describe),
         };
-        cx.table(Waiter::FleetLook, TableOp::FleetTable(table, op));
+        cx.table(Waiter::Kcl3Look, TableOp::FleetTable(table, op));
         self.in_flight = true;
     }
 
-    /// A whole scan of the lease table has ended. `others`: whether workers of another library own leases. `decides`: whether there is anything
+    /// A whole scan of the lease table has ended, which began at this moment. `others`: whether workers of another library own leases. `decides`: whether there is anything
     /// to be decided by the leader. A leader looks once more then who lives: a worker that stops takes its report back before it lets go of
     /// leases, and an older look would show it as one that has room for them.
-    pub(super) fn on_scanned(&mut self, cx: &Context, leases: &LeaseTable, others: bool, decides: bool) {
-        let fleet = leases.fleet();
-        let leads = fleet.leader().is_some_and(|(lock, _)| lock.id == *cx.me());
-        if decides && leads && !fleet.is_as_new_as(leases.scans.began()) {
-            self.wanted = Some(leases.scans.began());
+    pub(super) fn on_scanned(
+        &mut self, cx: &Context, workers: &Kcl3Workers, began: Mono, others: bool, decides: bool,
+    ) {
+        let leads = workers.leader().is_some_and(|(lock, _)| lock.id == *cx.me());
+        if decides && leads && !workers.is_as_new_as(began) {
+            self.wanted = Some(began);
             if self.at.is_none() {
                 self.next_at = self.next_at.min(cx.now());
             }
         }
         let news = others && !self.beside_others;
-        self.beside_others = others && !leases.fleet.has_version_here();
+        self.beside_others = others && !workers.has_version_here();
         if news && self.stage == Stage::Without {
             self.next_at = self.next_at.min(cx.now());
         }
@@ -135,13 +122,13 @@ impl FleetLook {
 
     /// An answer has come.
     pub(super) fn on_outcome(
-        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
+        &mut self, cx: &mut Context, workers: &mut Kcl3Workers, op: OpId, outcome: Outcome,
     ) {
         debug_assert!(self.in_flight, "an answer comes after the question");
         self.in_flight = false;
         let scans = self.at.is_some();
         match outcome {
-            Outcome::Applied(Reply::Table(state)) if !scans => self.on_state(cx, leases, state),
+            Outcome::Applied(Reply::Table(state)) if !scans => self.on_state(cx, workers, state),
             Outcome::Applied(Reply::Page(page)) if scans => {
                 self.backoff.succeeded();
                 let says = page.rows.into_iter().filter_map(|row| match row {
@@ -149,23 +136,23 @@ impl FleetLook {
                     RowRead::Lease(_) | RowRead::Unreadable { .. } => None,
                 });
                 self.rows.extend(says.map(|says| *says));
-                self.on_page(cx, leases, page.next);
+                self.on_page(cx, workers, page.next);
             }
             Outcome::Refused(refusal) if refusal.why == Why::NotFound => match self.at.take() {
                 // Its workers make it when they start.
-                Some((FleetTable::Workers, _)) => self.finish(cx, leases),
-                _ => self.go_without(cx, leases, FleetTablesNews::Gone),
+                Some((FleetTable::Workers, _)) => self.finish(cx, workers),
+                _ => self.go_without(cx, workers, FleetTablesNews::Gone),
             },
             Outcome::Refused(refusal) => {
                 let detail = format!("{}: {}", refusal.why, refusal.detail);
                 let news = FleetTablesNews::Unreadable { detail };
-                if leases.fleet.has_tables_beside() {
+                if workers.has_tables_beside() {
                     self.rows.clear();
                     self.at = None;
                     self.next_at = cx.now() + AGAIN;
                     self.tell(cx, news);
                 } else {
-                    self.go_without(cx, leases, news);
+                    self.go_without(cx, workers, news);
                 }
             }
             other => {
@@ -181,7 +168,7 @@ impl FleetLook {
         }
     }
 
-    fn on_state(&mut self, cx: &mut Context, leases: &mut LeaseTable, state: TableState) {
+    fn on_state(&mut self, cx: &mut Context, workers: &mut Kcl3Workers, state: TableState) {
         self.backoff.succeeded();
         match state {
             TableState::Usable => {
@@ -191,12 +178,12 @@ impl FleetLook {
             // Its workers are about to use it.
             TableState::Creating => self.next_at = cx.now() + cx.poll_pause(),
             TableState::Missing | TableState::Deleting | TableState::Incompatible => {
-                self.go_without(cx, leases, FleetTablesNews::Gone);
+                self.go_without(cx, workers, FleetTablesNews::Gone);
             }
         }
     }
 
-    fn on_page(&mut self, cx: &mut Context, leases: &mut LeaseTable, next: Option<LeaseKey>) {
+    fn on_page(&mut self, cx: &mut Context, workers: &mut Kcl3Workers, next: Option<LeaseKey>) {
         let Some((table, after)) = self.at.take() else {
             debug_assert!(false, "a page is of a look that is under way");
             return;
@@ -208,18 +195,18 @@ impl FleetLook {
         self.at = match (table, next) {
             (_, Some(next)) => Some((table, Some(next))),
             (FleetTable::Coordinator, None) if !complete => Some((FleetTable::Workers, None)),
-            _ => return self.finish(cx, leases),
+            _ => return self.finish(cx, workers),
         };
     }
 
     /// All of both tables was read.
-    fn finish(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
-        self.looked = true;
+    fn finish(&mut self, cx: &mut Context, workers: &mut Kcl3Workers) {
+        workers.note_looked();
         self.at = None;
         let rows = std::mem::take(&mut self.rows);
         if rows.contains(&FleetRow::Tables(TableMigration::Complete)) {
-            let was_in_use = leases.fleet.has_tables_beside();
-            leases.fleet.leave_tables_beside(cx);
+            let was_in_use = workers.has_tables_beside();
+            workers.leave_tables_beside(cx);
             self.stage = Stage::Over;
             if was_in_use {
                 cx.notify(Notice::FleetTables(FleetTablesNews::OneTable));
@@ -237,7 +224,7 @@ impl FleetLook {
                 None => FleetTablesNews::Found,
             },
         );
-        let news = leases.fleet.looked(cx, self.number, self.asked, rows);
+        let news = workers.looked(cx, self.number, self.asked, rows);
         self.next_at = match self.wanted.take_if(|since| self.asked >= *since) {
             _ if self.wanted.is_some() => cx.now(),
             _ => cx.now() + cx.config().scan_interval.per(2),
@@ -247,9 +234,9 @@ impl FleetLook {
         }
     }
 
-    fn go_without(&mut self, cx: &mut Context, leases: &mut LeaseTable, why: FleetTablesNews) {
-        let was_in_use = leases.fleet.has_tables_beside();
-        self.looked = true;
+    fn go_without(&mut self, cx: &mut Context, workers: &mut Kcl3Workers, why: FleetTablesNews) {
+        let was_in_use = workers.has_tables_beside();
+        workers.note_looked();
         self.rows.clear();
         self.at = None;
         self.backoff.succeeded();
@@ -259,7 +246,7 @@ impl FleetLook {
             self.tell(cx, why);
         }
         if was_in_use {
-            leases.fleet.leave_tables_beside(cx);
+            workers.leave_tables_beside(cx);
             cx.request(Request::Rescan(cx.now()));
         }
     }

@@ -1,10 +1,10 @@
 //! What the tables beside the lease table show of a fleet, and for how long it counts.
 
-use super::super::Fleet;
 use crate::fleet::{FleetRow, FleetVersion, FleetWorker};
 use crate::share_out::Rules;
 use crate::time::{Mono, Span, Wall};
 use crate::worker::context::Context;
+use crate::worker::kcl3::Kcl3Workers;
 use crate::worker::testing::context;
 
 fn report(id: &str, at: i64) -> FleetRow {
@@ -18,13 +18,13 @@ fn pass(cx: &mut Context, secs: u64) {
 }
 
 /// A look that was begun at this moment and has ended now shows these reports.
-fn look(cx: &Context, fleet: &mut Fleet, number: u64, begun: Mono, reports: &[(&str, i64)]) {
+fn look(cx: &Context, fleet: &mut Kcl3Workers, number: u64, begun: Mono, reports: &[(&str, i64)]) {
     let reports = reports.iter().map(|(id, at)| report(id, *at));
     let version = FleetRow::Version(FleetVersion::Version3x.into());
     fleet.looked(cx, number, begun, reports.chain([version]).collect());
 }
 
-fn live(cx: &Context, fleet: &Fleet) -> Vec<String> {
+fn live(cx: &Context, fleet: &Kcl3Workers) -> Vec<String> {
     let live = fleet.live(cx.now());
     live.map(|worker| worker.id.to_string()).collect()
 }
@@ -33,7 +33,7 @@ fn live(cx: &Context, fleet: &Fleet) -> Vec<String> {
 #[test]
 fn a_report_of_a_long_gap_is_as_old_as_it_says() {
     for pauses_within in [false, true] {
-        let (mut cx, mut fleet) = (context(), Fleet::default());
+        let (mut cx, mut fleet) = (context(), Kcl3Workers::default());
         let first = cx.wall().0 / 1_000;
         look(&cx, &mut fleet, 1, cx.now(), &[("dead", first), ("lives", first)]);
         assert_eq!(live(&cx, &fleet), ["dead", "lives"]);
@@ -55,7 +55,7 @@ fn a_report_of_a_long_gap_is_as_old_as_it_says() {
 /// That the tables cannot be read makes no fleet one without a leader; and gives no lease to those that may be dead.
 #[test]
 fn a_fleet_that_cannot_be_seen_is_led_as_long_as_it_owns_leases() {
-    let (mut cx, mut fleet) = (context(), Fleet::default());
+    let (mut cx, mut fleet) = (context(), Kcl3Workers::default());
     let first = cx.wall().0 / 1_000;
     look(&cx, &mut fleet, 1, cx.now(), &[("java", first)]);
     fleet.scanned(&cx, 1, false);

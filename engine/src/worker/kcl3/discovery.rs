@@ -94,7 +94,7 @@ fn weigh(cx: &Context, leases: &LeaseTable, key: &LeaseKey) -> Hint {
 impl Discovery {
     pub(super) fn wake_at(&self, cx: &Context, leases: &LeaseTable) -> Mono {
         let interval = cx.config().fleet.discovery_interval;
-        let looks = cx.wants_leases() && leases.fleet().is_led() && !interval.is_zero();
+        let looks = cx.wants_leases() && leases.kcl3().is_led() && !interval.is_zero();
         if !looks || self.flight.is_some() {
             return Mono::NEVER;
         }
@@ -138,7 +138,7 @@ impl Discovery {
             debug_assert!(false, "an answer is to what is in flight");
             return false;
         };
-        if !cx.wants_leases() || !leases.fleet().is_led() {
+        if !cx.wants_leases() || !leases.kcl3().is_led() {
             self.look = None;
             return false;
         }

@@ -4,8 +4,9 @@
 //! One lane for all of it, with at most one write in flight. Nothing here makes any worker an owner. The rows are in the lease table or in
 //! the two tables beside it; when the fleet moves from there, so do the report and the lock.
 
-use super::leader_lock::LeaderLock;
+use super::lock::LeaderLock;
 use super::migration::Migration;
+use super::workers::Kcl3Workers;
 use crate::fleet::{FleetTable, FleetTableOp, FleetVersion, FleetWorker, FleetWrite, seconds};
 use crate::ids::{OpId, WorkerId};
 use crate::input::{Outcome, Why};
@@ -16,7 +17,7 @@ use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
-use crate::worker::lease_table::{Fleet, LeaseTable};
+use crate::worker::lease_table::LeaseTable;
 
 /// A write of a row, and its table, if that is not the lease table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +28,7 @@ struct Placed {
 
 /// Our part in the fleet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct FleetMember {
+pub(super) struct Kcl3Member {
     flight: Option<(OpId, Placed)>,
     backoff: Backoff,
     /// When the next report is due.
@@ -50,7 +51,7 @@ pub(super) struct FleetMember {
     told: Option<(Rules, Option<WorkerId>, bool)>,
 }
 
-impl FleetMember {
+impl Kcl3Member {
     /// Whether this worker leads the fleet.
     pub(super) fn leads(&self, cx: &Context) -> bool {
         cx.wants_leases() && !self.resigns && self.lock.leads(cx.now())
@@ -71,13 +72,13 @@ impl FleetMember {
         !self.leaving.is_empty() || self.resigns && self.lock.may_be_ours()
     }
 
-    pub(super) fn wake_at(&self, cx: &Context, fleet: &Fleet) -> Mono {
+    pub(super) fn wake_at(&self, cx: &Context, workers: &Kcl3Workers) -> Mono {
         if self.flight.is_some() || !cx.is_booted() {
             return Mono::NEVER;
         }
         let due = if self.is_leaving() {
             Mono(0)
-        } else if !cx.wants_leases() || fleet.rules() == Rules::Own {
+        } else if !cx.wants_leases() || workers.rules() == Rules::Own {
             return Mono::NEVER;
         } else if self.news || self.migration.is_due() {
             Mono(0)
@@ -89,28 +90,28 @@ impl FleetMember {
 
     /// A whole scan has ended.
     pub(super) fn on_scanned(&mut self, cx: &mut Context, leases: &LeaseTable) {
-        let fleet = leases.fleet();
+        let workers = leases.kcl3();
         self.news = true;
         self.migration.on_scanned(cx, leases);
-        if fleet.rules() == Rules::Own {
+        if workers.rules() == Rules::Own {
             self.withdraw(cx);
         }
-        self.resigns = !cx.wants_leases() || !self.may_lead(cx, fleet);
-        self.tell(cx, fleet);
+        self.resigns = !cx.wants_leases() || !self.may_lead(cx, workers);
+        self.tell(cx, workers);
     }
 
     /// A leader must understand what it leads, and there is nothing to lead without other workers, or before they look for a leader.
-    fn may_lead(&self, cx: &Context, fleet: &Fleet) -> bool {
+    fn may_lead(&self, cx: &Context, workers: &Kcl3Workers) -> bool {
         let known =
-            matches!(fleet.version(), Some(FleetVersion::Version3x | FleetVersion::Version3xWithRollback));
-        fleet.is_led() && known && fleet.may_be_led_by_us(cx.now()) && !fleet.is_migrating(cx.now())
+            matches!(workers.version(), Some(FleetVersion::Version3x | FleetVersion::Version3xWithRollback));
+        workers.is_led() && known && workers.may_be_led_by_us(cx.now()) && !workers.is_migrating(cx.now())
     }
 
-    fn tell(&mut self, cx: &mut Context, fleet: &Fleet) {
-        let leader = fleet.leader().filter(|(lock, _)| !lock.released);
+    fn tell(&mut self, cx: &mut Context, workers: &Kcl3Workers) {
+        let leader = workers.leader().filter(|(lock, _)| !lock.released);
         let leader = leader.map(|(lock, _)| lock.id.clone());
         let leads = self.leads(cx);
-        let state = (fleet.rules(), leader, leads);
+        let state = (workers.rules(), leader, leads);
         let before = self.told.as_ref().map_or(Rules::Own, |(rules, ..)| *rules);
         if before == Rules::Own && state.0 == Rules::Own || self.told.as_ref() == Some(&state) {
             return;
@@ -120,7 +121,7 @@ impl FleetMember {
             Rules::Reporting => FleetRules::Reporting,
             Rules::Led => FleetRules::Led,
         };
-        let unknown = match fleet.version() {
+        let unknown = match workers.version() {
             Some(FleetVersion::Unknown(version)) => Some(version.clone()),
             _ => None,
         };
@@ -128,7 +129,7 @@ impl FleetMember {
             rules,
             leader: state.1.clone(),
             leads,
-            workers: fleet.live(cx.now()).count() as u32,
+            workers: workers.live(cx.now()).count() as u32,
             unknown,
         });
         self.told = Some(state);
@@ -137,18 +138,18 @@ impl FleetMember {
     /// Asks for what is due.
     pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable) {
         let now = cx.now();
-        if self.flight.is_some() || now < self.wake_at(cx, leases.fleet()) {
+        if self.flight.is_some() || now < self.wake_at(cx, leases.kcl3()) {
             return;
         }
         // What a look at the tables beside has shown since the last scan may stand against leading, too.
-        self.resigns |= !self.may_lead(cx, leases.fleet());
+        self.resigns |= !self.may_lead(cx, leases.kcl3());
         let next = self.next(cx, leases);
         // What is due after this one is looked for when it has been answered.
         self.news = next.is_some();
         if let Some(placed) = next {
             let write = placed.write.clone();
             let op = cx.table(
-                Waiter::Fleet,
+                Waiter::Kcl3Write,
                 match placed.table {
                     None => TableOp::Fleet(write),
                     Some(table) => TableOp::FleetTable(table, FleetTableOp::Write(write)),
@@ -159,21 +160,21 @@ impl FleetMember {
     }
 
     fn next(&mut self, cx: &Context, leases: &LeaseTable) -> Option<Placed> {
-        let fleet = leases.fleet();
+        let workers = leases.kcl3();
         if let Some(write) = self.leaving.pop() {
             return Some(write);
         }
         // Only now, as nothing is in flight: what was may have changed the lock. If the fleet has moved, so has its lock.
-        let moved = self.lock_table != fleet.lock_table();
+        let moved = self.lock_table != workers.lock_table();
         let resignation = (self.resigns || moved).then(|| self.lock.step_down(cx.me()));
         if let Some(write) = resignation.flatten() {
             let table = self.lock_table;
             return Some(Placed { table, write });
         }
-        if !cx.wants_leases() || fleet.rules() == Rules::Own {
+        if !cx.wants_leases() || workers.rules() == Rules::Own {
             return None;
         }
-        let table = fleet.report_table(cx.now());
+        let table = workers.report_table(cx.now());
         if cx.now() >= self.report_at || !self.reported.contains(&table) {
             if !self.reported.contains(&table) {
                 self.reported.push(table);
@@ -181,7 +182,7 @@ impl FleetMember {
             let write = FleetWrite::Report {
                 worker: cx.me().clone(),
                 at: seconds(cx.wall()),
-                measure: fleet.measures(cx.now()),
+                measure: workers.measures(cx.now()),
                 cpu: Vec::new(),
             };
             return Some(Placed { table, write });
@@ -192,19 +193,19 @@ impl FleetMember {
         }
         let scan = leases.scans().complete();
         if let Some(write) = self.migration.due(cx) {
-            let table = fleet.state_table();
+            let table = workers.state_table();
             return Some(Placed { table, write });
         }
-        let lock = self.may_lead(cx, fleet).then(|| self.lock.due(cx, fleet, scan));
+        let lock = self.may_lead(cx, workers).then(|| self.lock.due(cx, workers, scan));
         if let Some(write) = lock.flatten() {
-            let table = fleet.lock_table();
+            let table = workers.lock_table();
             self.lock_table = table;
             return Some(Placed { table, write });
         }
         if self.tidied_after < scan {
             self.tidied_after = scan;
-            let stale = || fleet.stale(cx).filter(|_| self.leads(cx));
-            return fleet.misleading(cx).or_else(stale).map(forget);
+            let stale = || workers.stale(cx).filter(|_| self.leads(cx));
+            return workers.misleading(cx).or_else(stale).map(forget);
         }
         None
     }

@@ -1,0 +1,49 @@
+//! Telling which leases were chosen, and from which counts.
+
+use super::context::Context;
+use super::lease_table::{Balance, LeaseTable};
+use crate::ids::{LeaseIx, WorkerId};
+use crate::notice::{Choice, Notice};
+
+/// How leases are had that are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way<'a> {
+    /// They are free or expired, and taken.
+    Take,
+    /// They are stolen from this owner.
+    Steal(&'a WorkerId),
+    /// This owner is asked for them.
+    Ask(&'a WorkerId),
+}
+
+/// Says what was weighed, the leases in the order drawn; the first `now` are taken or asked for.
+pub(super) fn report_choice(
+    cx: &mut Context, leases: &LeaseTable, balance: &Balance, ours: u32, way: Way<'_>, order: &[LeaseIx],
+    now: usize,
+) {
+    let (chosen, left) = order.split_at(now.min(order.len()));
+    if chosen.is_empty() {
+        return;
+    }
+    let keys = |part: &[LeaseIx]| {
+        let part = part.iter().filter_map(|ix| leases.get(*ix));
+        part.map(|lease| lease.key().clone()).take(Choice::MOST).collect()
+    };
+    let choice = Choice {
+        taken: chosen.len() as u32,
+        chosen: keys(chosen),
+        left: keys(left),
+        candidates: order.len() as u32,
+        asked: matches!(way, Way::Ask(_)),
+        victim: match way {
+            Way::Take => None,
+            Way::Steal(owner) | Way::Ask(owner) => Some(owner.clone()),
+        },
+        counts: balance.busiest(cx.me()).to_vec(),
+        workers: balance.workers(),
+        unfinished: balance.unfinished(),
+        target: balance.target(),
+        ours,
+    };
+    cx.notify(Notice::Chose(Box::new(choice)));
+}
