@@ -1,4 +1,4 @@
-//! Drawing a world: every value is a pure function of the seed and of what it decides.
+//! Drawing a world. Each value is a pure function of the seed and of its purpose.
 
 use leasehold_engine::internals::draw;
 
@@ -34,13 +34,13 @@ impl Draws {
         self.roll(purpose, n).magnitude(low, high)
     }
 
-    /// A short sequence of draws that belong to one decision.
+    /// A short sequence of draws for one decision.
     pub fn roll(self, purpose: &str, n: u64) -> Roll {
         Roll(draw(self.seed, purpose, "", n))
     }
 }
 
-/// Several draws about one thing. It lives no longer than the decision, so it shifts nothing else.
+/// Several draws for one decision. The roll ends with the decision and shifts no later draw.
 #[derive(Clone, Copy, Debug)]
 pub struct Roll(u64);
 
@@ -64,9 +64,9 @@ impl Roll {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 
-    /// Whether something of this probability happens.
+    /// Whether an event of this probability happens.
     pub fn happens(&mut self, per_mille: u32) -> bool {
-        // The draw is made even for what never happens: switching a fault off shifts nothing else.
+        // Probability 0 draws, too: switching a fault off shifts no later draw.
         self.below(1000) < u64::from(per_mille)
     }
 

@@ -1,4 +1,4 @@
-//! The hunt for one bug: world after world, until an oracle that is meant for it reports a violation.
+//! The hunt for one bug. World after world runs until an oracle meant for the bug reports a violation.
 
 use crate::deliberate::Bug;
 use crate::oracles::Property;
@@ -8,45 +8,45 @@ use crate::shrink::{Shrunk, Size, shrink};
 use serde::Serialize;
 use std::time::Instant;
 
-/// What became of one bug.
+/// The result of the hunt for one bug.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hunt {
-    /// Its name.
+    /// The bug's name.
     pub id: &'static str,
-    /// What it does wrong.
+    /// The bug's error.
     pub description: &'static str,
-    /// Whether an oracle that is meant for it caught it.
+    /// Whether an oracle meant for the bug caught the bug.
     pub killed: bool,
-    /// Which did.
+    /// The property violated.
     pub property: Option<Property>,
-    /// How many worlds it took.
+    /// The number of worlds run.
     pub seeds_to_kill: u64,
-    /// The seed of the world that showed it.
+    /// The seed of the world with the violation.
     pub seed: Option<u64>,
-    /// How long that took, on one core.
+    /// The length of the hunt in seconds, on one core.
     pub seconds: f64,
-    /// How small the case became.
+    /// The size of the shrunk case.
     pub shrunk: Option<Size>,
-    /// Properties that it broke before, though they are not meant for it.
+    /// Properties broken in worlds before, though not meant for this bug.
     pub strays: Vec<Property>,
-    /// The small case.
+    /// The shrunk case.
     #[serde(skip)]
     pub case: Option<Shrunk>,
 }
 
-/// With which world a hunt begins.
+/// The first world of a hunt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// With the world that is known to show the bug, if the bug's file names one.
+    /// The world known to show the bug, if the bug's file names a world.
     Known,
-    /// With the first world, so that the hunt says how many worlds the bug takes.
+    /// The first world, to count the worlds until the bug shows.
     First,
 }
 
-/// Runs worlds until a bug is caught, or so many were run.
+/// Runs worlds until the bug is caught, or until the given number of worlds has run.
 ///
 /// # Panics
-/// If this program does not have the bugs in it.
+/// If this program is built without the bugs.
 #[expect(
     clippy::disallowed_methods,
     reason = "the time that a hunt took is reported; nothing follows from it"

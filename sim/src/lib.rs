@@ -1,20 +1,20 @@
 #![doc = include_str!("../README.md")]
 //! # Where to read on
 //!
-//! Each module builds on those before it; a test (`tests/tidy/tests/circles.rs`) sees to it that none looks back.
+//! Each module uses only the modules above. The test `tests/tidy/tests/circles.rs` checks the order.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`draws`], [`span`], `streams` | keyed randomness; lengths of time as texts; the names of several streams |
-//! | [`oracles`] | facts about a world, and what judges them |
-//! | [`report`], [`recording`], [`marks`] | what is kept of a world, to be counted, shown and compared |
-//! | [`faults`] | everything that can go wrong |
+//! | [`oracles`] | facts about a world, and their judges |
+//! | [`report`], [`recording`], [`marks`] | records of a world, for counts, displays and comparisons |
+//! | [`faults`] | all faults |
 //! | [`peers`] | programs of other libraries, as workers of a world |
-//! | [`start`], [`swarm`] | what a world begins with; how plans of worlds are drawn |
-//! | [`what_if`] | a beginning made of a real stream and its lease table |
+//! | [`start`], [`swarm`] | the beginning of a world; how plans of worlds are drawn |
+//! | [`what_if`] | a beginning from a real stream and its lease table |
 //! | [`world`] | one world: workers, services, network and operators in one virtual time |
 //! | [`run`] | one world or many |
-//! | [`scenario`], [`shrink`] | a world as a text, and how it is made smaller |
+//! | [`scenario`], [`shrink`] | a world as a text, and the search for a smaller world |
 //! | [`exhaust`] | every order of events of a small scope |
 //! | [`deliberate`], [`hunt`] | bugs put into a copy of the sources, and the search for each |
 //! | [`hazards`] | known hazards of other libraries, and ours beside them |

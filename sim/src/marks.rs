@@ -1,21 +1,21 @@
-//! The catalogue of marks: what must occur, how often, and what was never seen together.
+//! The catalogue of marks: marks required in every run, rare marks, and pairs of marks never seen in one world.
 //!
-//! A simulation that finds nothing means something only if it was looking. Faults must occur, and the engine must come to
-//! its rare turns, under every family of faults.
+//! A simulation without findings proves little unless faults occurred. Faults must occur, and the engine must reach
+//! rare states under each family of faults.
 
 use crate::report::Marks;
 use serde::Serialize;
 
-/// What a mark is about.
+/// The subject of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A family of faults was at work.
     Fault,
-    /// Something that must occur in at least one of a hundred worlds.
+    /// An event required in at least one of a hundred worlds.
     Common,
-    /// Something that need not, and why.
+    /// A rare event, and the reason.
     Rare(&'static str),
-    /// Something beside which little else can occur, and why.
+    /// An event of worlds where little else can occur, and the reason.
     Alone(&'static str),
 }
 
@@ -215,7 +215,7 @@ impl Default for Together {
     }
 }
 
-/// A mark that never occurred beside a fault, though both are frequent enough that it should have.
+/// A mark never seen beside a fault, though both are frequent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BlindSpot {
     /// The mark.
@@ -224,7 +224,7 @@ pub struct BlindSpot {
     pub fault: &'static str,
 }
 
-/// So many common occurrences are expected before their absence says something.
+/// With this many common occurrences expected, an absence is a finding.
 const TELLING: u64 = 8;
 
 impl Together {
@@ -243,7 +243,7 @@ impl Together {
         }
     }
 
-    /// How many worlds had a mark and a fault.
+    /// The number of worlds with a mark and a fault.
     pub fn count(&self, mark: &str, fault: &str) -> u64 {
         let place = |name: &str| CATALOGUE.binary_search_by_key(&name, |(name, _)| name).ok();
         match (place(mark), place(fault)) {
@@ -252,7 +252,7 @@ impl Together {
         }
     }
 
-    /// Marks and faults that were never seen in one world, though each is frequent.
+    /// Frequent marks and faults never seen in one world.
     pub fn blind_spots(&self) -> Vec<BlindSpot> {
         let mut found = Vec::new();
         for (one, &(mark, kind)) in CATALOGUE.iter().enumerate() {
@@ -270,7 +270,7 @@ impl Together {
         found
     }
 
-    /// Marks that must occur in one of a hundred worlds, and did not; with how many worlds had them.
+    /// Marks required in one of a hundred worlds but seen in fewer, with the number of worlds.
     pub fn too_rare(&self) -> Vec<(&'static str, u64)> {
         CATALOGUE
             .iter()
@@ -280,7 +280,7 @@ impl Together {
             .collect()
     }
 
-    /// The table of marks (lines) and faults (columns, by number), in percent of the worlds that had the fault.
+    /// The table of marks (lines) and faults (columns, by number), in percent of the worlds with the fault.
     pub fn table(&self) -> String {
         use std::fmt::Write as _;
         let faults: Vec<usize> = (0..CATALOGUE.len()).filter(|&n| CATALOGUE[n].1 == Fault).collect();

@@ -1,4 +1,4 @@
-//! Names in small numbers: shards by the number in their name, lives of workers by the order of their beginning.
+//! Names as small numbers. A shard has the number in its name; lives of workers are numbered by their start.
 
 use crate::oracles::fact::{Mark, Owner, Row};
 use crate::oracles::{LifeNo, ShardNo};
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     streams: Streams,
-    /// By the number in the id.
+    /// By the number in the shard's id.
     ids: Vec<ShardId>,
-    /// By the number of the shard, where there are several streams.
+    /// By the number of the shard, in worlds of several streams.
     shards: Vec<ShardId>,
     owners: BTreeMap<WorkerId, LifeNo>,
     /// The worker of every life.
@@ -45,7 +45,7 @@ impl Names {
         &self.ids[index.0 as usize]
     }
 
-    /// What the engine calls a shard.
+    /// The engine's name of a shard.
     pub(crate) fn shard(&mut self, shard: ShardNo) -> &ShardId {
         if !self.streams.are_several() {
             return self.id(ShardIndex(shard));
@@ -72,13 +72,13 @@ impl Names {
         usize::from(self.lives[life as usize])
     }
 
-    /// What a life is called.
+    /// The name of a life's worker.
     pub(crate) fn name(&self, life: LifeNo) -> Option<&WorkerId> {
         let mut owners = self.owners.iter();
         owners.find_map(|(name, &of)| (of == life).then_some(name))
     }
 
-    /// What the records of shards are made of.
+    /// The parts of the shards' records.
     pub(crate) fn parts(&self) -> &Parts {
         &self.parts
     }
@@ -87,7 +87,7 @@ impl Names {
         &mut self.parts
     }
 
-    /// A row as oracles see it.
+    /// A row in the form needed by oracles.
     pub(crate) fn row(&self, row: &LeaseRow) -> Row {
         Row {
             owner: row.actual_owner().map(|owner| self.owner(owner)),
@@ -99,7 +99,7 @@ impl Names {
 }
 
 impl Names {
-    /// A checkpoint as oracles see it.
+    /// A checkpoint in the form needed by oracles.
     pub(crate) fn mark(&self, shard: Option<ShardNo>, checkpoint: Checkpoint) -> Mark {
         Mark::of(checkpoint, |position| match shard {
             Some(shard) => self.parts.at(shard, position),
@@ -108,12 +108,12 @@ impl Names {
     }
 }
 
-/// The number of the shard whose lease this is, if it is one of ours.
+/// The number of a lease's shard, if the key is a key of this world.
 pub(crate) fn shard_of(key: &LeaseKey) -> Option<ShardNo> {
     number(key.as_str())
 }
 
-/// The number of the shard that has this name within the engine.
+/// The number of the shard with this name in the engine.
 pub(crate) fn number(name: &str) -> Option<ShardNo> {
     streams::number(name)
 }

@@ -1,5 +1,6 @@
-//! What the records of shards are made of. Oracles and applications count the parts of a shard, from 1 and without gaps: a plain record
-//! is one part, and an aggregated one has several. Where no record is aggregated, parts and records have the same numbers.
+//! The parts of shards' records. Oracles and applications count the parts of a shard, from 1 and without gaps. A plain
+//! record is one part, and an aggregated record has several. Without aggregated records, parts and records have the
+//! same numbers.
 
 use crate::oracles::ShardNo;
 use leasehold_engine::aggregate::Misplaced;
@@ -8,7 +9,7 @@ use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_local_aws::kinesis::SequenceNumber;
 use std::collections::BTreeMap;
 
-/// The parts of all shards. Nothing is kept of a shard that has plain records only.
+/// The parts of all shards. A shard of plain records alone needs no entry.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts {
     shards: BTreeMap<ShardNo, OfShard>,
@@ -17,9 +18,9 @@ pub(crate) struct Parts {
 /// The parts of one shard.
 #[derive(Clone, Debug, Default)]
 struct OfShard {
-    /// The first part of each record, that of record 1 first.
+    /// The first part of each record, from record 1 on.
     firsts: Vec<u64>,
-    /// The hash key of each part, that of part 1 first; absent for a plain record.
+    /// The hash key of each part, from part 1 on; absent for a plain record.
     keys: Vec<Option<HashKey>>,
 }
 
@@ -29,7 +30,7 @@ impl OfShard {
         self.keys.extend(keys);
     }
 
-    /// The first part of a record. Records that nothing was noted of are plain.
+    /// The first part of a record. Records without a note are plain.
     fn first(&self, record: u64) -> u64 {
         let noted = self.firsts.len() as u64;
         match self.firsts.get(record.saturating_sub(1) as usize) {
@@ -44,13 +45,13 @@ impl OfShard {
 }
 
 impl Parts {
-    /// A record was put into a shard: a plain one, or one that holds parts with these hash keys.
+    /// Notes a record written to a shard: a plain record, or parts with these hash keys.
     pub(crate) fn note(&mut self, shard: ShardNo, record: u64, keys: Option<&[HashKey]>) {
         let of = self.shards.entry(shard).or_default();
         while (of.firsts.len() as u64) + 1 < record {
             of.add([None]);
         }
-        // A stream that is made anew counts its records from 1 again, and nobody is to read them.
+        // A stream made anew counts its records from 1 again. No worker may read the new records.
         if of.firsts.len() as u64 + 1 == record {
             match keys {
                 Some(keys) => of.add(keys.iter().copied().map(Some)),
@@ -64,23 +65,23 @@ impl Parts {
         self.shards.get(&shard).map_or(record, |of| of.first(record))
     }
 
-    /// The last part of a record; 0 for record 0, which is before the first.
+    /// The last part of a record; 0 for record 0, the place before the first record.
     pub(crate) fn last(&self, shard: ShardNo, record: u64) -> u64 {
         self.first(shard, record + 1) - 1
     }
 
-    /// How many parts a record has.
+    /// The number of parts of a record.
     pub(crate) fn count(&self, shard: ShardNo, record: u64) -> u64 {
         self.shards.get(&shard).map_or(1, |of| of.count(record))
     }
 
-    /// The part at a position, if there is one.
+    /// The part at a position, if the position has a part.
     pub(crate) fn at(&self, shard: ShardNo, position: Position) -> Option<u64> {
         let record = record_of(position)?;
         (position.sub < self.count(shard, record)).then(|| self.first(shard, record) + position.sub)
     }
 
-    /// The record that a part is in, and its place there, from 0.
+    /// The record of a part, and the part's place in the record, from 0.
     pub(crate) fn place(&self, shard: ShardNo, part: u64) -> (u64, u64) {
         let Some(of) = self.shards.get(&shard) else {
             return (part, 0);
@@ -98,8 +99,8 @@ impl Parts {
         record.is_some_and(|record| position.sub + 1 < self.count(shard, record))
     }
 
-    /// The parts from a first to a last that a handler is not given, where the shard takes these hash keys: by the rule that is
-    /// shipped. The first part is the first of its record, and the last part is the last of its record.
+    /// The parts withheld from a handler, from a first part to a last, in a shard with these hash keys. The engine's
+    /// shipped rule decides. The first part begins its record, and the last part ends its record.
     pub(crate) fn left_out(
         &self, shard: ShardNo, (first, last): (u64, u64), range: Option<HashRange>, misplaced: Misplaced,
     ) -> Vec<u64> {
@@ -114,7 +115,7 @@ impl Parts {
             let parts: Vec<u64> = (next..next + of.count(record)).collect();
             next += parts.len() as u64;
             if parts.iter().any(|part| key(part).is_none()) {
-                // A plain record is of the shard that took it.
+                // A plain record belongs to the shard that took the record.
                 continue;
             }
             let sorted = misplaced.sort(parts.clone(), range, |part| key(part).unwrap_or_default());
@@ -145,7 +146,7 @@ mod tests {
         Position { sequence: position::SequenceNumber::from_words(number.to_words()), sub }
     }
 
-    /// Records of 1, 3, 1 and 2 parts; the first one was there before.
+    /// Records of 1, 3, 1 and 2 parts; the first record has no note.
     fn parts() -> Parts {
         let mut parts = Parts::default();
         parts.note(3, 2, Some(&[HashKey(5), HashKey(10), HashKey(21)]));

@@ -1,12 +1,12 @@
-//! Which worlds to run first: most bugs show in the quick ones, and most of the time goes into few others.
+//! The order of worlds: most bugs show in quick worlds, and a few slow worlds take most of the time.
 
 use crate::run::{Options, plan_of};
 use crate::swarm::Plan;
 
-/// Of so many worlds, the quick ones come first.
+/// Within a window of this many worlds, quick worlds come first.
 const WINDOW: u64 = 128;
 
-/// The seeds below this one, in the order in which their worlds are best run.
+/// The seeds below `seeds`, in the best order for runs.
 pub fn first(seeds: u64, options: &Options) -> impl Iterator<Item = u64> {
     (0..seeds).step_by(WINDOW as usize).flat_map(move |from| {
         let mut window: Vec<(u64, u64)> =
@@ -16,7 +16,7 @@ pub fn first(seeds: u64, options: &Options) -> impl Iterator<Item = u64> {
     })
 }
 
-/// About how many commands there are in a world that never comes right.
+/// The approximate number of commands in a world that never comes right.
 fn cost(plan: &Plan) -> u64 {
     let config = &plan.config;
     let (lease, scan) = (config.lease_duration().0, config.scan_interval().0);

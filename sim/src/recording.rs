@@ -1,46 +1,46 @@
-//! What a world keeps if it is to be shown: facts, notices and faults, in the order in which they happened.
+//! A recording for display: the facts, notices and faults of a world, in the order of their times.
 
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use leasehold_engine::notice::Notice;
 
-/// One thing that happened.
+/// One event of a recording.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The truth.
+    /// A fact of the world.
     Fact(Fact),
-    /// What a worker says of itself.
+    /// A worker's notice.
     Told {
-        /// Who says it.
+        /// The worker.
         worker: u32,
-        /// What it says.
+        /// The notice.
         notice: Notice,
     },
-    /// Something was made to go wrong.
+    /// A fault of the world.
     Fault(Fault),
 }
 
-/// Something that was made to go wrong.
+/// A fault of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Its name, as it is counted.
+    /// The fault's name in counts.
     pub name: &'static str,
-    /// Whom it hit.
+    /// The worker hit, if any.
     pub worker: Option<u32>,
-    /// The request it hit.
+    /// The request hit, if any.
     pub request: Option<RequestNo>,
 }
 
-/// A request: whose, which, and what about.
+/// A request: the worker's life, the request's number, and the shard if any.
 pub type RequestNo = (LifeNo, u64, Option<ShardNo>);
 
-/// Everything that happened, with its time.
+/// All events, with their times.
 #[derive(Clone, Debug, Default)]
 pub struct Recording(Vec<(Time, Event)>);
 
 impl Recording {
     /// Adds a fact.
     pub fn fact(&mut self, at: Time, fact: Fact) {
-        // What answers showed and workers hold says nothing that the rows do not.
+        // Facts about answers and held leases repeat facts about rows.
         let repeats = matches!(
             fact,
             Fact::Shown { .. }
@@ -54,19 +54,19 @@ impl Recording {
         }
     }
 
-    /// Adds what a worker said.
+    /// Adds a worker's notice.
     pub fn told(&mut self, at: Time, worker: usize, notice: &Notice) {
         let (worker, notice) = (worker as u32, notice.clone());
         self.0.push((at, Event::Told { worker, notice }));
     }
 
-    /// Adds a fault that hit a worker or one of its requests, or nobody in particular.
+    /// Adds a fault of a worker, of a request, or of the whole world.
     pub fn fault(&mut self, at: Time, name: &'static str, worker: Option<usize>, request: Option<RequestNo>) {
         let worker = worker.map(|w| w as u32);
         self.0.push((at, Event::Fault(Fault { name, worker, request })));
     }
 
-    /// All of it, in order.
+    /// All events, in order.
     pub fn iter(&self) -> impl Iterator<Item = (Time, &Event)> {
         self.0.iter().map(|(at, event)| (*at, event))
     }

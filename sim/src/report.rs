@@ -1,15 +1,15 @@
-//! What is shown of worlds: a column log of one, marks and a summary of many.
+//! Displays of worlds: a column log of one world, marks and a summary of many worlds.
 
 use crate::oracles::Time;
 use leasehold_engine::notice::{LossReason, Notice, RuntimeNews, TakeReason};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Named things that occurred in a world, each once however often it did.
+/// Named events of a world, each once.
 #[derive(Clone, Debug)]
 pub struct Marks {
     set: BTreeSet<&'static str>,
-    /// The last name of each slot: most are set again and again, and the very same text needs no search.
+    /// The last name of each slot. Most marks are set again and again, and the same text needs no search.
     recent: [&'static str; 64],
 }
 
@@ -28,7 +28,7 @@ impl PartialEq for Marks {
 impl Eq for Marks {}
 
 impl Marks {
-    /// It occurred.
+    /// Sets a mark.
     pub fn set(&mut self, mark: &'static str) {
         let slot = (mark.as_ptr().addr() ^ mark.len()) % self.recent.len();
         if !std::ptr::eq(self.recent[slot], mark) {
@@ -37,7 +37,7 @@ impl Marks {
         }
     }
 
-    /// What occurred, in order.
+    /// All marks set, in order.
     pub fn iter(&self) -> impl Iterator<Item = &'static str> {
         self.set.iter().copied()
     }
@@ -50,7 +50,7 @@ pub struct ColumnLog {
 }
 
 impl ColumnLog {
-    /// A log with a heading for so many workers.
+    /// A log with a heading for this many workers.
     pub fn new(workers: usize) -> Self {
         let mut heading = format!("{:>12} |", "time");
         for worker in 0..workers {
@@ -60,7 +60,7 @@ impl ColumnLog {
         Self { lines: vec![heading] }
     }
 
-    /// Adds a line. `held`: how many leases name each worker; none if it is down.
+    /// Adds a line. `held` has each worker's number of rows, or `None` while the worker is down.
     pub fn line(&mut self, now: Time, held: &[Option<u32>], event: &str) {
         let mut line = format!("{:>8}.{:03} |", now / 1_000_000, now / 1_000 % 1_000);
         for held in held {
@@ -73,7 +73,7 @@ impl ColumnLog {
         self.lines.push(line);
     }
 
-    /// All of it.
+    /// All lines.
     pub fn into_lines(self) -> Vec<String> {
         self.lines
     }

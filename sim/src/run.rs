@@ -17,50 +17,50 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 
-/// What became of one world.
+/// The result of one world.
 #[derive(Clone, Debug)]
 pub struct WorldReport {
-    /// Its seed.
+    /// The world's seed.
     pub seed: u64,
-    /// What was drawn, in one line.
+    /// The plan drawn, in one line.
     pub configuration: String,
-    /// What the command that repeats it has to be given besides the seed.
+    /// The command's flags besides the seed, to repeat the world.
     pub flags: String,
-    /// All else.
+    /// The findings.
     pub found: Found,
 }
 
-/// A violation with what is needed to see it again.
+/// A violation, with the command to repeat its world.
 #[derive(Clone, Debug, Serialize)]
 pub struct SeedViolation {
-    /// The world.
+    /// The world's seed.
     pub seed: u64,
     /// The property.
     pub property: Property,
-    /// When, in µs of the world's time.
+    /// The time of the violation, in µs of the world's time.
     pub at: Time,
-    /// What went wrong, in a sentence.
+    /// The violation in a sentence.
     pub summary: String,
-    /// The command that repeats it, and what the world was like.
+    /// The command to repeat the world, and the world's plan.
     pub scenario: String,
 }
 
-/// What became of many worlds.
+/// The result of many worlds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
-    /// How many worlds.
+    /// The number of worlds.
     pub seeds: u64,
-    /// What should not have happened, in the order of seeds.
+    /// Violations, in the order of seeds.
     pub violations: Vec<SeedViolation>,
-    /// Worlds that did not come right and need not have.
+    /// Worlds excused from coming right.
     pub excused: u64,
     /// Inputs to engines.
     pub inputs: u64,
-    /// Time that passed in the worlds.
+    /// Time passed in the worlds.
     pub simulated_seconds: f64,
-    /// Time that passed outside.
+    /// Time passed outside the worlds.
     pub wall_seconds: f64,
-    /// In how many worlds each of these occurred.
+    /// The number of worlds with each mark.
     pub marks: BTreeMap<String, u64>,
     /// Records delivered more than once.
     pub duplicates: u64,
@@ -68,25 +68,25 @@ pub struct Summary {
     pub longest_window_ms: u64,
     /// A digest of all worlds' digests, in the order of seeds.
     pub digest: String,
-    /// Whether it was looking.
+    /// Signs of a thorough run.
     pub looking: Looking,
 }
 
-/// Signs that a run was looking, and not only finding nothing.
+/// Signs of a thorough run: a run without findings proves little by itself.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Looking {
-    /// Worlds in which the canary had to be heard.
+    /// Worlds with a canary to be heard.
     pub canaries: u64,
-    /// Worlds in which it was.
+    /// Worlds with the canary heard.
     pub canaries_heard: u64,
-    /// Kinds of lease states that each thousand worlds added.
+    /// New kinds of lease states in each thousand worlds.
     pub new_states: Vec<u64>,
-    /// Marks that occurred in fewer worlds than they must.
+    /// Marks seen in fewer worlds than required.
     pub too_rare: Vec<(&'static str, u64)>,
-    /// Marks and faults that were never seen in one world.
+    /// Marks and faults never seen in one world.
     pub blind_spots: Vec<BlindSpot>,
-    /// Of the worlds that came right: how much of the time allowed for that the slowest tenth, the slowest hundredth and the
-    /// slowest of all took, in percent.
+    /// Of the worlds come right: the share of the allowed time taken by the slowest tenth, the slowest hundredth and
+    /// the slowest world, in percent.
     pub slowest_percent_of_bound: [u64; 3],
     /// The table of marks and faults.
     #[serde(skip)]
@@ -94,11 +94,10 @@ pub struct Looking {
 }
 
 impl Looking {
-    /// The first sign that it was not looking, as a sentence. `excused` of `seeds` worlds did not come right and need not
-    /// have.
+    /// Checks the signs. `excused` of `seeds` worlds were excused from coming right.
     ///
     /// # Errors
-    /// The sentence.
+    /// The first missing sign, as a sentence.
     pub fn check(&self, seeds: u64, excused: u64) -> Result<(), String> {
         if self.canaries != self.canaries_heard {
             return Err(format!(
@@ -111,7 +110,7 @@ impl Looking {
                 "expected fewer than one in twenty worlds to be excused, found {excused} of {seeds}"
             ));
         }
-        // A few worlds say nothing about shares.
+        // Shares from a few worlds prove nothing.
         match self.too_rare.first() {
             Some((mark, worlds)) if seeds >= 1_000 => Err(format!(
                 "expected {mark:?} in at least one of a hundred worlds, found it in {worlds} of {seeds}"
@@ -121,10 +120,11 @@ impl Looking {
     }
 }
 
-/// The world of one seed, before anything is left out. A bug is on meanwhile: some worlds begin with rows that the engine has written.
+/// The world of one seed, before simplifications. A bug is on during the draw, since some worlds begin with rows
+/// written by the engine.
 ///
 /// # Panics
-/// If the options name a bug, and this program does not have the bugs in it.
+/// If the options name a bug and this program is built without the bugs.
 pub fn plan_of(seed: u64, options: &Options) -> Plan {
     let _switched = turn_on(options.bug);
     let plan = match &options.given {
@@ -138,29 +138,29 @@ pub fn plan_of(seed: u64, options: &Options) -> Plan {
 /// Runs the world of one seed.
 ///
 /// # Panics
-/// If the options name a bug, and this program does not have the bugs in it.
+/// If the options name a bug and this program is built without the bugs.
 pub fn run_seed(seed: u64, options: &Options) -> WorldReport {
     let drawn = plan_of(seed, options);
     let plan = if options.no_faults { drawn.without_faults() } else { drawn };
     let configuration = plan.summary();
     let _switched = turn_on(options.bug);
     let mut found = World::new(plan, options).run();
-    // What is theirs is what those programs are known to do.
+    // Violations by other programs are known behaviour of those programs.
     found.violations.retain(|violation| !violation.of_others);
     WorldReport { seed, configuration, flags: flags(options), found }
 }
 
-/// Runs a world that is given. A panic of the engine or of the world is a finding like any other.
+/// Runs a given world. A panic of the engine or of the world is a finding.
 ///
 /// # Panics
-/// If the options name a bug, and this program does not have the bugs in it.
+/// If the options name a bug and this program is built without the bugs.
 pub fn run_plan(plan: Plan, options: &Options) -> Result<Found, String> {
     let _switched = turn_on(options.bug);
     catch_unwind(AssertUnwindSafe(|| World::new(plan, options).run())).map_err(|panic| message(&*panic))
 }
 
 impl WorldReport {
-    /// The command that repeats this world, and what it was like.
+    /// The command to repeat this world, and the world's plan.
     pub fn scenario(&self) -> String {
         format!("leasehold sim --seed {}{} ({})", self.seed, self.flags, self.configuration)
     }
@@ -179,11 +179,10 @@ fn flags(options: &Options) -> String {
     }
 }
 
-/// Runs the worlds of a range of seeds on so many threads. The result does not depend on how many.
+/// Runs the worlds of a range of seeds on this many threads. The result does not depend on the number of threads.
 ///
-/// Once it is cancelled, no world is begun, and those that run are given up. The summary is then that of the first so many
-/// seeds, whose worlds came to their end. `progress` is told how many worlds are done, now and then, from whichever thread it is
-/// called on.
+/// After a cancel, no new world begins and running worlds stop early. The summary then covers the first seeds whose
+/// worlds came to their end. `progress` receives the number of finished worlds now and then, on any thread.
 #[expect(
     clippy::disallowed_methods,
     reason = "worlds are independent, and their results are gathered in the order of their seeds"
@@ -212,7 +211,7 @@ pub fn run_seeds(
                     if seed >= end {
                         return;
                     }
-                    // A panic of the engine or of the world is a finding like any other.
+                    // A panic of the engine or of the world is a finding.
                     let report = catch_unwind(AssertUnwindSafe(|| run_seed(seed, options)));
                     if report.as_ref().is_ok_and(|report| report.found.ending == Ending::Cancelled) {
                         return;
@@ -250,12 +249,12 @@ struct Gathering<'a> {
     digest: Digest,
     /// Kinds of states seen so far.
     states: BTreeSet<u32>,
-    /// How much of its bound each world took to come right, in percent.
+    /// Each world's share of its bound until the world came right, in percent.
     shares: Vec<u64>,
 }
 
 impl Gathering<'_> {
-    /// What can only be said at the end.
+    /// Computes the figures known only after the last world.
     fn finish(&mut self) {
         self.shares.sort_unstable();
         let at = |per_mille: usize| {

@@ -6,7 +6,7 @@ use std::fmt;
 const UNITS: [(&str, u64); 5] =
     [("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
 
-/// Text that is no length of time.
+/// A text without a length of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoSpan(String);
 
@@ -45,7 +45,7 @@ fn decimal(us: u64, unit: u64, name: &str) -> String {
 /// Reads a length of time, in µs.
 ///
 /// # Errors
-/// If it is none, is finer than 1 µs or longer than fits.
+/// If the text is no length of time, is finer than 1 µs or too long for the type.
 pub fn read(text: &str) -> Result<u64, NoSpan> {
     let bad = || NoSpan(text.chars().take(40).collect());
     let trimmed = text.trim();

@@ -1,7 +1,7 @@
-//! What a world begins with, if not with nothing: a stream and its lease table, as values that can be written into a scenario.
+//! The beginning of a world other than an empty one: a stream and its lease table, as values of a scenario.
 //!
-//! Shards are numbered from 0 without gaps, parents before children. The module [`what_if`](crate::what_if) makes such a beginning
-//! of what AWS says about a real stream and its table.
+//! Shards are numbered from 0 without gaps, parents before children. The module [`what_if`](crate::what_if) makes a
+//! beginning from AWS's description of a real stream and its table.
 
 use crate::names::number;
 use crate::oracles::ShardNo;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// No more shards, and no more rows.
+/// The greatest number of shards, and of rows.
 pub(crate) const MOST: usize = 10_000;
 
 /// A stream and its lease table at the beginning of a world.
@@ -33,41 +33,41 @@ pub struct Start {
     pub rows: Vec<GivenRow>,
 }
 
-/// A shard that is there when a world begins.
+/// A shard present when a world begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenShard {
-    /// What it is called where it comes from.
+    /// The shard's name at its source.
     pub name: String,
-    /// The shards it came from: none, one or two.
+    /// The shard's parents: none, one or two.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<ShardNo>,
-    /// The hash keys it takes.
+    /// The shard's hash keys.
     pub range: HashRange,
-    /// What has become of it.
+    /// The shard's state.
     pub state: ShardState,
 }
 
-/// What has become of a shard.
+/// The state of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShardState {
-    /// It takes records.
+    /// The shard takes records.
     Open,
-    /// It takes no more records, and those it has can be read.
+    /// The shard takes no more records, and its records can be read.
     Closed,
-    /// It is listed no more, and its records are gone.
+    /// The shard is no longer listed, and its records are gone.
     Trimmed,
 }
 
-/// A row that is there when a world begins.
+/// A row present when a world begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GivenRow {
-    /// The item.
+    /// The row's item.
     #[serde(with = "item_text")]
     pub item: Item,
-    /// The checkpoint is a record of the shard, this far into it, in thousandths. The number in the item stands for it.
+    /// How far into the shard the checkpoint's record is, in thousandths. The number in the item stands for the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<u32>,
 }
@@ -89,15 +89,15 @@ mod item_text {
 }
 
 impl GivenRow {
-    /// Its primary key, in a table of this format.
+    /// The row's primary key, in a table of this format.
     pub fn key(&self, format: Format) -> &str {
         let key = self.item.get(format.key_name());
         key.and_then(AttributeValue::as_s).unwrap_or_default()
     }
 }
 
-/// Lets an item say another checkpoint than the row that it is, and changes nothing else of it, but for a moment from which its shard was read: it
-/// was of another time.
+/// Writes another checkpoint into a row's item. Other attributes stay, except a start moment of the shard, since the
+/// moment belongs to another time.
 pub(crate) fn set_checkpoint(format: Format, item: &mut Item, row: &LeaseRow, checkpoint: Checkpoint) {
     let item_of = |row| match format.encode(&Change::Create(Box::new(row))).action {
         Action::Put(item) => item,
@@ -112,10 +112,10 @@ pub(crate) fn set_checkpoint(format: Format, item: &mut Item, row: &LeaseRow, ch
 }
 
 impl Start {
-    /// Whether a world with a table of this format can begin so; if not, why, as a sentence.
+    /// Checks whether a world with a table of this format can begin with `self`.
     ///
     /// # Errors
-    /// The sentence.
+    /// The reason against the beginning, as a sentence.
     pub fn check(&self, format: Format) -> Result<(), String> {
         if self.shards.is_empty() || self.shards.len() > MOST || self.rows.len() > MOST {
             return Err(format!(
@@ -192,8 +192,8 @@ impl Start {
         self.shards.iter().filter(|shard| shard.state == ShardState::Open)
     }
 
-    /// Of every shard: whether it was processed wholly before, so that it needs no lease. It has none, and one below it has.
-    /// Nothing was where every listed shard has a row that is read from the beginning.
+    /// Of each shard: whether the shard was processed wholly before and needs no lease. A passed shard has no lease,
+    /// and a descendant has a lease. If each listed shard has a row read from the beginning, no shard was passed.
     pub(crate) fn passed(&self, format: Format, from: InitialPosition) -> Vec<bool> {
         let rows_stay = format.policies().finished != Finished::WhenRead;
         if rows_stay && from == InitialPosition::TrimHorizon {
@@ -217,7 +217,7 @@ impl Start {
         passed
     }
 
-    /// A sentence about shards by number, with the names that those have where they come from.
+    /// A sentence about shards by number, with the shards' names at their source.
     pub fn with_names(&self, sentence: &str) -> String {
         let mut text = sentence.to_owned();
         let mut told = BTreeSet::new();
@@ -234,7 +234,7 @@ impl Start {
     }
 }
 
-/// The key of the first row that no table can have.
+/// The key of the first row impossible in a table.
 fn refused(rows: &[GivenRow], format: Format) -> Option<&str> {
     const TABLE: &str = "given";
     let partition = KeyAttribute { name: format.key_name().into(), key_type: KeyType::S };
@@ -246,7 +246,7 @@ fn refused(rows: &[GivenRow], format: Format) -> Option<&str> {
     rows.iter().find(refused).map(|row| row.key(format))
 }
 
-/// The generation of each shard, from 0 for those open at the trim horizon. What was trimmed is of none.
+/// The generation of each shard, from 0 for shards open at the trim horizon. Trimmed shards have no generation.
 pub(crate) fn generations(shards: &[GivenShard]) -> Vec<u32> {
     let mut generations: Vec<u32> = Vec::with_capacity(shards.len());
     for shard in shards {

@@ -1,36 +1,38 @@
-//! The streams of a world: one that has no identifier, or several of one account, whose workers read them all.
+//! The streams of a world: one stream without an identifier, or several streams of one account. Each worker reads all
+//! streams.
 //!
-//! The name of a stream of several says which one of how many it is, so that the key of a lease alone tells the number of its shard.
-//! Shards of all streams are numbered together: those of the first of two streams have the even numbers, those of the second the
-//! odd ones. In one stream, the number of a shard is the one in its id. Streams have shards of the same ids, as they do at AWS.
+//! In a world of several streams, a stream's name tells its place and the number of streams. So the key of a lease
+//! alone tells the number of its shard. Shards of all streams are numbered together: with two streams, the first has
+//! the even numbers and the second the odd numbers. In one stream, a shard's number is the number in its id. Shards of
+//! different streams have the same ids, as at AWS.
 
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::stream_id::{StreamId, split_key};
 use leasehold_local_aws::kinesis::ShardIndex;
 
-/// A stream, by its place among those of its world.
+/// A stream, by its place among the world's streams.
 pub(crate) type StreamNo = u32;
 
-/// A shard, by its number among those of all streams.
+/// A shard, by its number among all streams' shards.
 type ShardNo = u32;
 
 /// When all streams of a world were created, in seconds since 1970.
 pub(crate) const CREATED_S: u64 = 1_699_999_940;
 
-/// Whose streams they are.
+/// The account of the streams.
 const ACCOUNT: &str = "111122223333";
 
-/// The name of the stream of a world that has one.
+/// The name of the stream in a world of one stream.
 const ONLY: &str = "orders";
 
-/// What names begin with where there are several.
+/// The start of stream names in a world of several streams.
 const PREFIX: &str = "orders-";
 
-/// What stands between the place of a stream and how many there are.
+/// The text between a stream's place and the number of streams.
 const OF: &str = "-of-";
 
-/// How many streams there may be.
+/// The greatest number of streams.
 pub(crate) const MOST: u32 = 8;
 
 /// The streams of a world.
@@ -44,7 +46,7 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// So many.
+    /// Streams of this number.
     pub(crate) fn new(count: u32) -> Self {
         Self(count.max(1))
     }
@@ -53,17 +55,17 @@ impl Streams {
         self.0 > 1
     }
 
-    /// Whether there are so many.
+    /// Whether the number of streams is `count`.
     pub(crate) fn are(self, count: u32) -> bool {
         self.0 == count
     }
 
-    /// All of them.
+    /// All streams.
     pub(crate) fn all(self) -> std::ops::Range<StreamNo> {
         0..self.0
     }
 
-    /// What a stream is called.
+    /// The name of a stream.
     pub(crate) fn name(self, stream: StreamNo) -> String {
         match self.are_several() {
             true => format!("{PREFIX}{stream}{OF}{}", self.0),
@@ -71,13 +73,13 @@ impl Streams {
         }
     }
 
-    /// The identifier of a stream, where there are several.
+    /// The identifier of a stream, in a world of several streams.
     pub(crate) fn id(self, stream: StreamNo) -> Option<StreamId> {
         let id = self.are_several().then(|| StreamId::new(ACCOUNT, &self.name(stream), CREATED_S));
         id?.ok()
     }
 
-    /// The stream of a shard, and the number that the shard has there.
+    /// The stream of a shard, and the shard's number in its stream.
     pub(crate) fn place(self, shard: ShardNo) -> (StreamNo, ShardIndex) {
         (shard % self.0, ShardIndex(shard / self.0))
     }
@@ -87,12 +89,12 @@ impl Streams {
         shard % self.0
     }
 
-    /// The shard that has this number in its stream.
+    /// The shard with this number in its stream.
     pub(crate) fn shard(self, stream: StreamNo, index: ShardIndex) -> ShardNo {
         index.0 * self.0 + stream
     }
 
-    /// What the engine calls a shard, which is also the key of its lease.
+    /// The engine's name of a shard, equal to the key of its lease.
     pub(crate) fn name_of(self, shard: ShardNo) -> ShardId {
         let (stream, index) = self.place(shard);
         match self.id(stream) {
@@ -101,7 +103,7 @@ impl Streams {
         }
     }
 
-    /// The same configuration for workers that read these streams.
+    /// The same configuration for workers of these streams.
     pub(crate) fn configured(self, config: Config) -> Config {
         let ids: Vec<StreamId> = self.all().filter_map(|stream| self.id(stream)).collect();
         match ids.is_empty() {
@@ -111,7 +113,7 @@ impl Streams {
     }
 }
 
-/// The place of the stream of this identifier, and how many there are.
+/// The place of the stream with this identifier, and the number of streams.
 pub(crate) fn place_of(id: &str) -> Option<(StreamNo, u32)> {
     let name = id.split(':').nth(1)?;
     let (stream, count) = name.strip_prefix(PREFIX)?.split_once(OF)?;
@@ -119,7 +121,7 @@ pub(crate) fn place_of(id: &str) -> Option<(StreamNo, u32)> {
     (stream < count).then_some((stream, count))
 }
 
-/// The number of the shard that has this name within the engine, or whose lease has this key.
+/// The number of the shard with this name in the engine, or with this lease key.
 pub(crate) fn number(name: &str) -> Option<ShardNo> {
     if let Some(digits) = name.strip_prefix("shardId-") {
         return index(digits);

@@ -1,7 +1,7 @@
 //! Drawing a world from one number.
 //!
-//! Every world is small in its own way: few workers or many, short leases, tiny pages, a handful of fault families. What
-//! is drawn here fixes the run; a [`Plan`] can be printed, and is all there is to know about a world beforehand.
+//! Each world is small in a way of its own: few workers or many, short leases, tiny pages, a handful of fault families.
+//! The draws fix the run. A [`Plan`] can be printed and fully describes a world beforehand.
 
 mod led;
 mod mixed;
@@ -22,53 +22,54 @@ use std::sync::Arc;
 /// The wall clock of every world at its beginning, in ms since the Unix epoch.
 pub const EPOCH_MS: i64 = 1_700_000_000_000;
 
-/// How much older than the application its stream is.
+/// The age of the stream when the application first starts.
 pub const STREAM_AGE_MS: i64 = 60_000;
 
-/// The shards of a wide world: a page of ListShards has no more than 1,000.
+/// The shards of a wide world: more than the 1,000 shards of a ListShards page.
 const WIDE: u32 = 1_100;
 
-/// Everything that is fixed about a world before it begins.
+/// The plan of a world, fixed before the world begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What it was drawn from.
+    /// The seed of the plan.
     pub seed: u64,
-    /// How leases are spelled in the table.
+    /// The format of the lease table.
     pub format: Format,
-    /// Whether workers ask each other for leases in KCL's tables. Otherwise they steal, as beside workers of KCL 2.x.
+    /// Whether workers request leases from each other in KCL's tables. Otherwise workers steal, as beside workers of
+    /// KCL 2.x.
     pub asks: bool,
-    /// How many workers.
+    /// The number of workers.
     pub workers: u32,
-    /// Which programs they run.
+    /// The workers' programs.
     pub fleet: Fleet,
-    /// How many streams the workers read: 1, or several in KCL's multi-stream mode.
+    /// The number of streams read by each worker: 1, or several in KCL's multi-stream mode.
     pub streams: u32,
-    /// How many shards at the beginning, those of all streams.
+    /// The number of shards of all streams at the beginning.
     pub shards: u32,
-    /// How long faults last, in µs.
+    /// The length of the faults, in µs.
     pub fault_us: u64,
-    /// How all workers are configured.
+    /// The configuration of all workers.
     pub config: Config,
-    /// How those are that the fleet is being upgraded to.
+    /// The configuration after the fleet's upgrade, if any.
     pub upgraded: Option<Config>,
-    /// What is written to the stream.
+    /// The records written to the stream.
     pub load: Load,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Faults,
-    /// The stream and the table, if they are there already; they have the shards then.
+    /// The stream and the table at the beginning, if given. The shards are then the shards of this stream.
     pub start: Option<Arc<Start>>,
 }
 
-/// What is written to the stream.
+/// The records written to the stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Load {
-    /// Records there before the application is first started.
+    /// Records written before the application's first start.
     pub before: u32,
-    /// A few records are put every so often, in µs.
+    /// The time between two bursts of records, in µs.
     #[serde(rename = "every", with = "micros")]
     pub every_us: u64,
-    /// How many.
+    /// The number of records in a burst.
     pub burst: u32,
     /// The size of a record in bytes.
     pub bytes: u32,
@@ -92,17 +93,17 @@ impl Plan {
         }
     }
 
-    /// Draws the world of a seed, of one of these formats.
+    /// Draws the world of a seed in one of these formats.
     ///
     /// # Panics
-    /// If there are none.
+    /// If `formats` is empty.
     pub fn draw_of(seed: u64, formats: &[Format]) -> Self {
         let draws = Draws::new(seed);
         let drawn = draws.below("format", 0, formats.len() as u64);
         Self::draw(seed).with_format(formats[drawn as usize])
     }
 
-    /// The same world with its leases spelled otherwise.
+    /// The same world with a table of another format.
     pub fn with_format(self, format: Format) -> Self {
         let mut plan = match format {
             Format::Kcl => self,
@@ -113,7 +114,7 @@ impl Plan {
         plan.spelled()
     }
 
-    /// What follows from the format.
+    /// Applies the requirements of the format.
     fn spelled(mut self) -> Self {
         let format = self.format;
         let policies = policies(format, self.asks);
@@ -172,7 +173,7 @@ impl Plan {
         plan.of_streams(streams).resized(workers, shards, length_us)
     }
 
-    /// More shards than a page of ListShards has, and all else modest, or it would take for ever.
+    /// More shards than a page of ListShards, and small values otherwise: a larger world would run far too long.
     fn widened(mut self) -> Self {
         self.config = named(self.asks)
             .with_initial_position(self.config.initial_position())
@@ -189,29 +190,29 @@ impl Plan {
         plan
     }
 
-    /// Whether some worker runs a program that others wrote.
+    /// Whether some worker runs another program than Leasehold.
     pub fn has_others(&self) -> bool {
         self.fleet.has_others(self.workers)
     }
 
-    /// Changes every configuration that a worker may have.
+    /// Changes every configuration of the plan.
     pub(crate) fn configure(&mut self, change: impl Fn(Config) -> Config) {
         for config in std::iter::once(&mut self.config).chain(&mut self.upgraded) {
             *config = change(std::mem::take(config));
         }
     }
 
-    /// How workers may be configured.
+    /// All configurations of the plan.
     pub fn configs(&self) -> impl Iterator<Item = &Config> {
         std::iter::once(&self.config).chain(&self.upgraded)
     }
 
-    /// Has all workers start shards that nobody has read yet here: on that a fleet agrees.
+    /// Sets the start position of unread shards for all workers: a fleet agrees on the position.
     pub(crate) fn start_at(&mut self, position: InitialPosition) {
         self.configure(|config| config.with_initial_position(position));
     }
 
-    /// Whether the memory for records, or the number of reads, may be too little for all shards of a worker at once.
+    /// Whether memory for records, or the number of reads, may be too small for all shards of a worker at once.
     pub(crate) fn is_tight(&self) -> bool {
         let usual = Config::default();
         let most = self.faults.stream.most_shards(self.shards);
@@ -220,17 +221,17 @@ impl Plan {
             || most.is_none_or(|most| most > 50)
     }
 
-    /// The greatest that something can be over all configurations.
+    /// The greatest value of an option over all configurations.
     pub fn most<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
         self.configs().skip(1).map(&of).fold(of(&self.config), T::max)
     }
 
-    /// The least that something can be over all configurations.
+    /// The least value of an option over all configurations.
     pub fn least<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
         self.configs().skip(1).map(&of).fold(of(&self.config), T::min)
     }
 
-    /// A world of this size and length instead, configured alike, with faults drawn anew for it.
+    /// A world of another size and length, configured alike, with faults drawn anew.
     pub fn resized(mut self, workers: u32, shards: u32, fault_us: u64) -> Self {
         let shards = shards.next_multiple_of(self.streams);
         let setting = Setting {
@@ -247,7 +248,8 @@ impl Plan {
         self.limited().forgetful().roomy().narrowed()
     }
 
-    /// Where a worker may have many leases, none of them waits for its turn at the lease table: oracles ask for the requests of each lease on time.
+    /// Where a worker may have many leases, no lease waits for its turn at the lease table: oracles expect the requests
+    /// of each lease on time.
     fn roomy(mut self) -> Self {
         let usual = Config::default().max_table_requests();
         let most = self.faults.stream.most_shards(self.shards);
@@ -259,7 +261,7 @@ impl Plan {
         self
     }
 
-    /// In some worlds, records come over narrow lines.
+    /// In some worlds, records travel over narrow lines.
     fn narrowed(mut self) -> Self {
         let most = self.faults.stream.most_shards(self.shards);
         let shards = u64::from(most.unwrap_or(self.shards.saturating_mul(2)));
@@ -277,11 +279,11 @@ impl Plan {
         self
     }
 
-    /// Now and then, no worker takes more leases than its share would be if all lived, or a few more.
+    /// In some worlds, a limit on leases per worker: the share with all workers alive, or a few leases more.
     fn limited(mut self) -> Self {
         let draws = Draws::new(self.seed);
-        // Where leases are assigned by rank, nobody may take less than its turns. In a world whose table or stream is lost for good workers stop for good, and
-        // those that go on may have all they are allowed.
+        // Where leases are assigned by rank, a worker must take all its turns. In a world with a table or stream lost
+        // for good, some workers stop for good, and the rest may reach their limit.
         let counts = self.config.policies().assign == Assign::Count && self.faults.permanent_loss.is_none();
         let most = self.faults.stream.most_shards(self.shards);
         let share = most.map(|most| most.div_ceil(self.workers));
@@ -295,7 +297,7 @@ impl Plan {
         self
     }
 
-    /// The same world, and nothing goes wrong in it.
+    /// The same world without faults.
     pub fn without_faults(mut self) -> Self {
         self.faults = Faults::default();
         self
@@ -320,8 +322,9 @@ impl Plan {
     }
 }
 
-/// What is the same in every world whose workers ask for leases, and in every one whose workers do not. Where no worker is of KCL 3.0 to
-/// 3.4, ours would look for its tables once in every life, and find nothing. Where a leader assigns leases, `led` says how often to look for them.
+/// The configuration shared by all worlds whose workers request leases, or by all worlds whose workers do not. In a
+/// world without workers of KCL 3.0 to 3.4, our workers would look for their tables once in each life, in vain. Where a
+/// leader assigns leases, `led` sets the interval of these looks.
 pub(crate) fn named(asks: bool) -> Config {
     let config = Config::default().with_table("app").with_stream("orders");
     let fleet = config.fleet().clone().with_discovery_interval(Span::ZERO);
@@ -333,12 +336,12 @@ pub(crate) fn named(asks: bool) -> Config {
     }
 }
 
-/// Whether the workers of a world ask for leases.
+/// Whether the workers of a world request leases.
 fn asks(draws: Draws) -> bool {
     draws.coin("asks", 0)
 }
 
-/// What follows from a format, where workers ask or do not.
+/// The policies of a format, for workers with or without requests.
 pub(crate) fn policies(format: Format, asks: bool) -> Policies {
     let mut policies = format.codec().policies();
     if policies.steal == Steal::Ask && !asks {
@@ -371,11 +374,11 @@ fn timestamp(draws: Draws) -> InitialPosition {
     InitialPosition::AtTimestamp(Wall(EPOCH_MS - age_ms))
 }
 
-/// What a fleet is upgraded to: all that may differ within a fleet is drawn anew.
+/// The configuration after a fleet's upgrade: options free to differ within a fleet are drawn anew.
 fn upgraded(draws: Draws, config: &Config) -> Option<Config> {
     let anew = Draws::new(draws.roll("upgraded", 0).bits());
     let config = match config.initial_position() {
-        // Rows hold the time that the first workers were told.
+        // Rows hold the start time of the first workers.
         InitialPosition::AtTimestamp(_) if anew.coin("initial", 2) => {
             config.clone().with_initial_position(timestamp(anew))
         }
@@ -384,7 +387,7 @@ fn upgraded(draws: Draws, config: &Config) -> Option<Config> {
     UpgradeFaults::happens(draws).then(|| tuned(anew, config))
 }
 
-/// Draws what each worker may choose for itself.
+/// Draws the options free to each worker.
 fn tuned(draws: Draws, promised: Config) -> Config {
     let ms = |name: &str, low: u64, high: u64| {
         Span(draws.magnitude(name, 0, low.max(1) * 1_000, high.max(1) * 1_000))
@@ -429,7 +432,7 @@ fn tuned(draws: Draws, promised: Config) -> Config {
         })
         .with_stall_after(ms("stall", 500, 30_000))
         .with_handler_timeout(match draws.coin("handler-timeout", 0) {
-            // No good handler of these worlds takes so long.
+            // No good handler of these worlds takes longer.
             true => Span(draws.magnitude("handler-timeout", 1, 500_000, lease_duration.times(2).0)),
             false => Span::ZERO,
         })
@@ -450,7 +453,7 @@ fn tuned(draws: Draws, promised: Config) -> Config {
         )
 }
 
-/// In a quarter of the worlds, the shards of a worker must share little memory and few reads.
+/// In a quarter of the worlds, the shards of a worker share little memory and few reads.
 fn shared(draws: Draws, promised: Config) -> Config {
     if draws.below("shared", 0, 4) != 0 {
         return promised;
@@ -463,7 +466,7 @@ fn shared(draws: Draws, promised: Config) -> Config {
     promised.with_memory_budget(memory).with_max_reads(draws.magnitude("shared", 3, 4, 50) as u32)
 }
 
-/// No sooner than any configuration that is drawn allows: workers with different ones are in one fleet.
+/// No earlier than every drawn configuration allows: a fleet has workers of different configurations.
 fn cleanup(draws: Draws, lease_us: u64) -> Span {
     let least = lease_us.saturating_mul(7);
     match draws.below("cleanup", 0, 4) {

@@ -6,26 +6,26 @@ use leasehold_engine::format::Format;
 use serde::Deserialize;
 use std::sync::LazyLock;
 
-/// What the file of a deliberate bug says.
+/// The contents of a deliberate bug's file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
-    /// What it does wrong, in a sentence.
+    /// The bug's error, in a sentence.
     pub(super) about: String,
-    /// The properties that it may break. The first is the one meant for it.
+    /// The properties broken by the bug. The first is the property meant for the bug.
     pub(super) properties: Vec<Property>,
-    /// The table format of the worlds in which it is looked for.
+    /// The table format of the hunt's worlds.
     #[serde(default)]
     pub(super) format: Format,
-    /// Whether workers of other programs stand beside ours in those worlds.
+    /// Whether workers of other programs run beside ours in the hunt's worlds.
     #[serde(default)]
     pub(super) mixed: bool,
-    /// A world in which it showed once. The hunt begins there. Absent: the hunt takes no long time without it.
+    /// A world known to show the bug. The hunt begins there. Absent: the hunt is short without a known world.
     pub(super) known_world: Option<u64>,
-    /// It shows in one world of many thousands, so it is hunted at night only.
+    /// The bug shows in one world of many thousands. Only nightly runs hunt the bug.
     #[serde(default)]
     pub(super) rare: bool,
-    /// What it changes in the sources.
+    /// The edits of the sources.
     pub(super) edits: Vec<Edit>,
 }
 
@@ -36,7 +36,7 @@ macro_rules! entries {
     };
 }
 
-/// The files of the catalogue, in the order of their names. A bug's place in it is its number.
+/// The files of the catalogue, in the order of their names. The place of a bug's file is the bug's number.
 pub(super) const FILES: &[(&str, &str)] = entries! {
     "aggregate-of-others"
     "aggregate-whole"
@@ -261,14 +261,14 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "wrong-range-refused"
 };
 
-/// What the files say.
+/// The contents of the files.
 static ENTRIES: LazyLock<Result<Vec<Entry>, String>> =
     LazyLock::new(|| FILES.iter().map(|(id, text)| read(id, text)).collect());
 
-/// What the files say, in their order.
+/// The contents of the files, in the files' order.
 ///
 /// # Errors
-/// The first that cannot be read, as a sentence.
+/// The first unreadable file, as a sentence.
 pub(super) fn entries() -> Result<&'static [Entry], String> {
     ENTRIES.as_deref().map_err(Clone::clone)
 }

@@ -1,8 +1,8 @@
-//! Edits: what a deliberate bug changes in a file, and how the changes of several bugs are put together.
+//! Edits: the changes of a deliberate bug in a file, and the merge of several bugs' changes.
 //!
-//! White space does not count where a text is looked for, so it does not matter where lines are broken. In a replacement, the
-//! word `BUG` stands for the question whether the bug is on, and the word `FOUND` for what stands at the place: the text of
-//! the file, or what an edit inside it or an earlier bug at the same place made of it.
+//! Searches ignore white space, so line breaks do not matter. In a replacement, the word `BUG` stands for the question
+//! whether the bug is on. The word `FOUND` stands for the text at the place: the file's text, or its form after an
+//! inner edit or after an earlier bug's edit of the same place.
 
 use serde::Deserialize;
 use std::ops::Range;
@@ -13,37 +13,37 @@ use std::ops::Range;
 pub struct Edit {
     /// The file, from the root of the workspace.
     pub file: String,
-    /// The beginning of the item that `find` is looked for in, such as `fn backoff(`. It occurs once in the file. The item ends
-    /// with the first brace that closes at its indentation. By default `find` is looked for in the whole file.
+    /// The beginning of the item around `find`, such as `fn backoff(`. The beginning occurs once in the file. The item
+    /// ends with the first closing brace at its indentation. By default, the search for `find` covers the whole file.
     pub within: Option<String>,
-    /// What is replaced. It occurs once.
+    /// The text to replace. The text occurs once.
     pub find: String,
-    /// What stands in its place.
+    /// The replacement.
     pub replace: String,
 }
 
-/// An edit with the bug it belongs to.
+/// An edit and its bug.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
     /// The bug's name.
     pub id: &'a str,
-    /// The bug's number. Of two bugs that change the same place, the one with the greater number comes later.
+    /// The bug's number. Of two bugs with changes at the same place, the bug with the greater number comes later.
     pub number: u16,
     /// The edit.
     pub edit: &'a Edit,
 }
 
-/// A change, and where it is.
+/// A change and its place.
 #[derive(Clone, Debug)]
 struct Place<'a> {
     range: Range<usize>,
     change: Change<'a>,
 }
 
-/// The text of a file with the changes of all bugs in it.
+/// The text of a file with the changes of all bugs.
 ///
 /// # Errors
-/// Everything that does not fit, a sentence each.
+/// All errors of the edits, a sentence each.
 pub fn apply(text: &str, changes: &[Change<'_>]) -> Result<String, Vec<String>> {
     let mut places = Vec::new();
     let mut wrong = Vec::new();
@@ -53,7 +53,7 @@ pub fn apply(text: &str, changes: &[Change<'_>]) -> Result<String, Vec<String>> 
             Err(sentence) => wrong.push(format!("sim/mutants/{}.toml: {sentence}", change.id)),
         }
     }
-    // What encloses comes before what it encloses.
+    // An outer place comes before its inner places.
     places.sort_by_key(|place| {
         let Range { start, end } = place.range;
         (start, usize::MAX - end, u16::MAX - place.change.number)
@@ -62,7 +62,7 @@ pub fn apply(text: &str, changes: &[Change<'_>]) -> Result<String, Vec<String>> 
     if wrong.is_empty() { Ok(assemble(text, 0..text.len(), &places)) } else { Err(wrong) }
 }
 
-/// Changes that get in each other's way.
+/// Changes in conflict with each other.
 fn collisions(places: &[Place<'_>]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (n, outer) in places.iter().enumerate() {
@@ -88,7 +88,7 @@ fn collisions(places: &[Place<'_>]) -> Vec<String> {
     wrong
 }
 
-/// A part of the text with its changes: those at `places`, of which none reaches beyond the part.
+/// A part of the text with the changes at `places`. No place reaches beyond the part.
 fn assemble(text: &str, part: Range<usize>, places: &[Place<'_>]) -> String {
     let mut whole = String::new();
     let mut at = part.start;
@@ -106,7 +106,7 @@ fn assemble(text: &str, part: Range<usize>, places: &[Place<'_>]) -> String {
     whole
 }
 
-/// The replacement, with its two words filled in.
+/// The replacement, with `BUG` and `FOUND` filled in.
 fn replaced(change: &Change<'_>, found: &str) -> String {
     let mut text = String::new();
     for (word, between) in words(&change.edit.replace) {
@@ -120,7 +120,7 @@ fn replaced(change: &Change<'_>, found: &str) -> String {
     text
 }
 
-/// A text as words, each with what stands between it and the next one.
+/// A text as words, each with the text up to the next word.
 pub(super) fn words(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -140,7 +140,7 @@ fn in_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Where an edit finds its text.
+/// The place of an edit's text.
 fn locate(text: &str, edit: &Edit) -> Result<Range<usize>, String> {
     let whole = 0..text.len();
     let Some(within) = &edit.within else {
@@ -156,7 +156,7 @@ fn locate(text: &str, edit: &Edit) -> Result<Range<usize>, String> {
     })
 }
 
-/// The end of the item that begins there: behind the first line that is nothing but a closing brace at its indentation.
+/// The end of the item begun there: after the first line with only a closing brace at the item's indentation.
 fn end_of_item(text: &str, begin: usize) -> usize {
     let line = text[..begin].rfind('\n').map_or(0, |newline| newline + 1);
     let indentation = text[line..].len() - text[line..].trim_start_matches(' ').len();
@@ -164,7 +164,7 @@ fn end_of_item(text: &str, begin: usize) -> usize {
     text[begin..].find(&close).map_or(text.len(), |at| begin + at + close.len())
 }
 
-/// Where a text occurs in a part of another one, if it does once; else where it was found, in words.
+/// The place of a text in a part of another text, if the text occurs once; else the places found, in words.
 fn once(text: &str, part: Range<usize>, find: &str) -> Result<Range<usize>, String> {
     let wanted: Vec<char> = find.chars().filter(|c| !c.is_whitespace()).collect();
     if wanted.is_empty() {
@@ -198,7 +198,8 @@ fn once(text: &str, part: Range<usize>, find: &str) -> Result<Range<usize>, Stri
     }
 }
 
-/// How many characters of `wanted` a text begins with, and how long that is in it. White space in the text does not count.
+/// The number of characters of `wanted` at a text's beginning, and their length in the text. White space in the text
+/// does not count.
 fn common(text: &str, wanted: &[char]) -> (usize, usize) {
     let (mut length, mut end) = (0, 0);
     for (at, c) in text.char_indices() {
@@ -213,7 +214,7 @@ fn common(text: &str, wanted: &[char]) -> (usize, usize) {
     (length, end)
 }
 
-/// Whether it neither begins nor ends within a word.
+/// Whether the place neither begins nor ends within a word.
 fn stands_alone(text: &str, place: &Range<usize>, wanted: &[char]) -> bool {
     let before = text[..place.start].chars().next_back();
     let after = text[place.end..].chars().next();
@@ -252,7 +253,7 @@ fn give(&self) {
         }
     }
 
-    /// Applies edits as those of bugs named a, b and so on.
+    /// Applies edits as the edits of bugs named a, b, c.
     fn applied(edits: &[Edit]) -> Result<String, String> {
         let ids = ["a", "b", "c"];
         let changes: Vec<Change<'_>> = (0..)

@@ -1,9 +1,9 @@
-//! Deliberate bugs, which prove that the oracles see.
+//! Deliberate bugs, to prove that oracles find errors.
 //!
-//! An oracle that has never caught anything proves nothing. Each file of `sim/mutants/` describes a bug as edits of the sources.
-//! The sources themselves know nothing of it. [`Sources::with_bugs`] writes a copy of the workspace in which every edit stands behind a switch
-//! that is off; a program that is built from the copy turns one of them on for a world, and [`hunt`](crate::hunt) runs world after world
-//! until a property is violated that is meant for the bug.
+//! An oracle without a catch proves nothing. Each file of `sim/mutants/` describes a bug as edits of the sources. The
+//! sources themselves contain no trace of bugs. [`Sources::with_bugs`] writes a copy of the workspace. In the copy,
+//! each edit stands behind a switch, off by default. A program built from the copy turns a bug on for a world.
+//! [`hunt`](crate::hunt) runs world after world until a violation of a property meant for the bug.
 
 mod catalogue;
 mod edit;
@@ -40,7 +40,7 @@ impl Bug {
     /// The bug of this name.
     ///
     /// # Errors
-    /// If there is none, or a file of the catalogue cannot be read, as a sentence.
+    /// If no bug has the name, or a file of the catalogue cannot be read, as a sentence.
     pub fn named(id: &str) -> Result<Self, String> {
         let all = Self::all()?;
         let found = all.iter().find(|bug| bug.id == id);
@@ -50,47 +50,47 @@ impl Bug {
         })
     }
 
-    /// Its name, which is also its file's.
+    /// The bug's name, also the name of its file.
     pub fn id(self) -> &'static str {
         self.id
     }
 
-    /// What it does wrong, in a sentence.
+    /// The bug's error, in a sentence.
     pub fn about(self) -> &'static str {
         &self.entry.about
     }
 
-    /// The properties that it may break. The first is the one meant for it.
+    /// The properties broken by the bug. The first is the property meant for the bug.
     pub fn properties(self) -> &'static [Property] {
         &self.entry.properties
     }
 
-    /// The table format of the worlds in which it is looked for.
+    /// The table format of the hunt's worlds.
     pub fn format(self) -> Format {
         self.entry.format
     }
 
-    /// Whether it shows beside workers of another program only.
+    /// Whether the bug shows only beside workers of another program.
     pub fn mixed(self) -> bool {
         self.entry.mixed
     }
 
-    /// A world that is known to show it: the hunt begins there.
+    /// A world known to show the bug. The hunt begins there.
     pub fn known_world(self) -> Option<u64> {
         self.entry.known_world
     }
 
-    /// Whether it shows in one world of many thousands only: too seldom for every run of the tests.
+    /// Whether the bug shows in one world of many thousands only: too seldom for each run of the tests.
     pub fn is_rare(self) -> bool {
         self.entry.rare
     }
 
-    /// What it changes in the sources.
+    /// The edits of the sources.
     pub fn edits(self) -> &'static [Edit] {
         &self.entry.edits
     }
 
-    /// Its number in this catalogue, which its places in the copy ask for.
+    /// The bug's number in this catalogue, used by the switches in the copy.
     pub fn number(self) -> u16 {
         self.number
     }
@@ -110,10 +110,10 @@ impl PartialEq for Bug {
 
 impl Eq for Bug {}
 
-/// Turns a bug on in this thread, or turns all of them off, until the answer is dropped.
+/// Turns a bug on in this thread, or turns all bugs off, until the returned guard is dropped.
 ///
 /// # Panics
-/// If this program does not have the bugs in it: what it would say of one is not true.
+/// If a bug is given and this program is built without the bugs: results would be false.
 pub(crate) fn turn_on(bug: Option<Bug>) -> Switched {
     if let (Some(bug), false) = (bug, HAS_BUGS) {
         panic!("expected a program that has the bug {bug:?} in it, found an ordinary one; {HOW}");
@@ -121,5 +121,5 @@ pub(crate) fn turn_on(bug: Option<Bug>) -> Switched {
     switch(bug.map(Bug::number))
 }
 
-/// How a program is built that has the bugs in it.
+/// How to build a program with the bugs.
 pub const HOW: &str = "`leasehold mutants --prepare`, inside a checkout, says how a program is built that has the deliberate bugs";

@@ -1,15 +1,15 @@
-//! The switch of the deliberate bugs: which of them is on in this thread.
+//! The switch of the deliberate bugs: the number of the bug on in this thread.
 //!
-//! An ordinary program has no deliberate bug, and nothing in it asks. In the copy that `workspace` makes, this file
-//! is a module of the engine, and every place that has a bug asks [`on`].
+//! An ordinary program has no deliberate bug and never asks the switch. In the copy made by `workspace`, this file is a
+//! module of the engine, and each bug's place asks [`on`].
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// Whether this program has the deliberate bugs in it, each behind its switch. Only a program that is built from the copy has.
+/// Whether this program has the deliberate bugs, each behind its switch. Only a program built from the copy has bugs.
 pub const HAS_BUGS: bool = false;
 
-/// The number of no bug.
+/// The number for no bug.
 const NONE: u16 = u16::MAX;
 
 thread_local! {
@@ -22,17 +22,17 @@ pub fn on(number: u16) -> bool {
     ON.get() == number
 }
 
-/// Turns the bug of this number on in this thread, or turns all of them off, until the answer is dropped.
+/// Turns the bug of this number on in this thread, or turns all bugs off, until the returned guard is dropped.
 pub fn switch(number: Option<u16>) -> Switched {
     Switched { before: ON.replace(number.unwrap_or(NONE)), this_thread: PhantomData }
 }
 
-/// Turns the switch back to where it was.
+/// Restores the switch on drop.
 #[derive(Debug)]
 #[must_use = "dropping it turns the switch back"]
 pub struct Switched {
     before: u16,
-    /// It must be dropped in the thread that it was made in.
+    /// The guard must be dropped in the thread of its creation.
     this_thread: PhantomData<*const ()>,
 }
 

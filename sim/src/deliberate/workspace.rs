@@ -1,7 +1,7 @@
-//! The copy of the workspace that has the deliberate bugs in it.
+//! The copy of the workspace with the deliberate bugs.
 //!
-//! The switch becomes a module of the engine there, so that the sources of every crate can ask it. Nothing else differs but
-//! what the edits say: no manifest has another dependency, and the lock file is the same.
+//! In the copy, the switch is a module of the engine, so that the sources of each crate can ask the switch. Only the
+//! edits differ otherwise: no manifest has another dependency, and the lock file is the same.
 
 use super::Bug;
 use super::catalogue::FILES;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the copy stands, from the root of the workspace. Its own target folder is inside.
+/// The copy's folder, from the root of the workspace. The copy has a target folder of its own inside.
 pub const FOLDER: &str = "target/deliberate-bugs";
 
 /// Files by their paths from the root.
@@ -30,7 +30,7 @@ impl Sources {
     /// The checkout that this program was built from.
     ///
     /// # Errors
-    /// If it is not there any more, or its catalogue is not the one in this program, as a sentence.
+    /// If the checkout is gone, or its catalogue differs from this program's catalogue, as a sentence.
     pub fn of_this_program() -> Result<Self, String> {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = package.parent().unwrap_or(package).to_owned();
@@ -46,12 +46,12 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Where they are.
+    /// The root folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether the files of the catalogue are those that this program was built with.
+    /// Compares the catalogue's files with the files built into this program.
     fn compare_catalogue(&self) -> Result<(), String> {
         let there = read_folder(&self.root, Path::new("sim/mutants"))?;
         let mut built: BTreeMap<PathBuf, &str> =
@@ -73,10 +73,10 @@ impl Sources {
         }
     }
 
-    /// The copy: every file that a build needs, with all bugs in it.
+    /// The copy: all files needed for a build, with all bugs.
     ///
     /// # Errors
-    /// If a file cannot be read, or edits do not fit, everything that is wrong, a sentence a line.
+    /// If a file cannot be read, or edits do not fit: all errors, a sentence a line.
     pub fn with_bugs(&self) -> Result<Files, String> {
         let mut files = self.read()?;
         move_switch(&mut files)?;
@@ -101,7 +101,7 @@ impl Sources {
         if wrong.is_empty() { Ok(files) } else { Err(wrong.join("\n")) }
     }
 
-    /// The files in the root, and those of the members.
+    /// The files in the root, and the files of the members.
     fn read(&self) -> Result<Files, String> {
         #[derive(Deserialize)]
         struct Manifest {
@@ -166,8 +166,8 @@ fn text_of(files: &Files, file: &str) -> Result<String, String> {
         .map_err(|_| format!("expected a text in UTF-8 in {file}, found other bytes"))
 }
 
-/// Writes a copy into a folder, and removes what else is there but for `target`. A file that is as it should be is not touched,
-/// so that nothing is built again for it. Returns how many files were written or removed.
+/// Writes a copy into a folder, and removes all other files there but `target`. A file already correct is not touched,
+/// to avoid another build of the file. Returns the number of files written or removed.
 ///
 /// # Errors
 /// If the folder or a file cannot be written, as a sentence.
@@ -196,7 +196,7 @@ pub fn write(files: &Files, folder: &Path) -> Result<usize, String> {
     Ok(changed)
 }
 
-/// What is in a folder, without what is hidden and what was built.
+/// The contents of a folder, without hidden files and build results.
 fn list(root: &Path, folder: &Path) -> Result<Vec<(PathBuf, std::fs::FileType)>, String> {
     let failed = |error: io::Error| {
         format!("{}: expected a folder that can be read: {error}", root.join(folder).display())
@@ -218,7 +218,7 @@ fn read(root: &Path, path: &Path) -> Result<Vec<u8>, String> {
         .map_err(|error| format!("{}: expected a file that can be read: {error}", file.display()))
 }
 
-/// All files of a folder and of those in it.
+/// All files of a folder and of its subfolders.
 fn read_folder(root: &Path, folder: &Path) -> Result<Files, String> {
     let mut files = Files::new();
     let mut folders = vec![folder.to_owned()];

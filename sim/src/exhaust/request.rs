@@ -1,7 +1,9 @@
-//! What workers ask for: what needs no time is done at once, the rest is under way until a step deals with it.
+//! Workers' requests. Requests without a duration are done at once; the rest is under way until a step completes the
+//! request.
 //!
-//! Requests for rows and the handling of a batch are under way. All else (tables and streams described, shards listed,
-//! records read, shards opened and closed) is read-only or between the adapter and its application, and answered at once.
+//! Requests for rows and the handling of a batch are under way. All other requests are read-only, or between the
+//! adapter and its application, and get an answer at once. Examples are tables and streams described, shards listed,
+//! records read, shards opened and closed.
 
 use super::world::{World, shard_name};
 use crate::draws::Draws;
@@ -22,7 +24,7 @@ use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Something under way.
+/// A request under way.
 #[derive(Clone)]
 pub(super) struct Flight {
     pub(super) worker: usize,
@@ -30,20 +32,20 @@ pub(super) struct Flight {
     op: OpId,
     pub(super) what: What,
     pub(super) give_up: Time,
-    /// Nobody can say when it is executed or answered. All else is served before time goes on.
+    /// The times of execution and answer are unknown. All other requests are served before time goes on.
     pub(super) slow: bool,
-    /// Nobody waits for it any more.
+    /// No worker waits for the request any more.
     pub(super) orphan: bool,
-    /// It was executed, and this is the answer.
+    /// The request was executed, with this outcome as its answer.
     pub(super) outcome: Option<Outcome>,
 }
 
-/// What is under way.
+/// The content of a request.
 #[derive(Clone)]
 pub(super) enum What {
     /// A request for rows.
     Rows(TableOp),
-    /// A handler is given a batch: records from the first to the last.
+    /// A handler receives a batch: records from the first to the last.
     Handle { shard: ShardNo, token: FencingToken, first: u64, last: u64 },
 }
 
@@ -60,7 +62,7 @@ impl Hash for Flight {
 }
 
 impl Flight {
-    /// Whether it may change a row when it is executed.
+    /// Whether the request may change a row when executed.
     pub(super) fn writes(&self) -> bool {
         matches!(self.what, What::Rows(TableOp::Write(_)))
     }
@@ -69,7 +71,7 @@ impl Flight {
         matches!(self.what, What::Handle { .. })
     }
 
-    /// What it is, in words.
+    /// A description of the request.
     pub(super) fn describe(&self) -> String {
         match &self.what {
             What::Rows(TableOp::Write(change)) => format!("{} {}", change.verb(), shard_name(change.key())),
@@ -154,7 +156,7 @@ impl World {
         }
     }
 
-    /// Which rows an answer shows.
+    /// Shows the rows of an answer to the oracles.
     fn show(&mut self, life: LifeNo, outcome: &Outcome) {
         let rows: &[RowRead] = match outcome {
             Outcome::Applied(Reply::Page(page)) => &page.rows,
@@ -216,9 +218,9 @@ impl World {
                 self.send(w, op, give_up, What::Handle { shard, token, first, last });
                 return None;
             }
-            // Nothing is kept here, and nothing fails so often.
+            // No state to keep here, and no operation fails often enough.
             ConsumerOp::Flush { .. } | ConsumerOp::DeliverOne { .. } | ConsumerOp::SetAside { .. } => {}
-            // Nothing takes long here.
+            // No operation takes long here.
             ConsumerOp::TimeOut { .. } => {}
             ConsumerOp::Abort { lease, token } => {
                 let shard = shard_of(&lease)?;
@@ -264,7 +266,7 @@ impl World {
         }
     }
 
-    /// A worker is told how a request ended, as far as the service or the handler has brought it.
+    /// Completes a request: the worker receives the outcome so far of the service or handler.
     pub(super) fn answer(&mut self, index: usize) {
         let flight = self.flights.remove(index);
         let (w, op) = (flight.worker, flight.op);
@@ -285,7 +287,7 @@ impl World {
         self.feed(w, Body::Done { op, outcome });
     }
 
-    /// Nobody waits any longer: the worker is told that nothing is known, and the request may still be executed.
+    /// Ends the wait for a request: the worker receives `Unknown`, and the request may still be executed.
     pub(super) fn give_up(&mut self, index: usize) {
         let flight = Arc::make_mut(&mut self.flights[index]);
         let (w, op, ask) = (flight.worker, flight.op, flight.ask());
@@ -301,7 +303,7 @@ impl World {
         self.feed(w, Body::Done { op, outcome });
     }
 
-    /// Nobody is there any more to be answered. Writes not executed yet may still be.
+    /// Leaves a dead worker's requests without a receiver. Writes not yet executed may still be executed.
     pub(super) fn orphan(&mut self, w: usize) {
         let life = self.workers[w].life;
         self.flights.retain_mut(|flight| {
@@ -318,7 +320,7 @@ impl World {
     }
 }
 
-/// The adapter does not have what was referred to.
+/// The adapter no longer has the object of the request.
 fn gone() -> Outcome {
     Outcome::Refused(Refusal { why: Why::Gone, current: None, detail: String::new() })
 }

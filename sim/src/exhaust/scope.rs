@@ -1,4 +1,4 @@
-//! How much is searched.
+//! The bounds of a search.
 
 use crate::deliberate::Bug;
 use crate::swarm::policies;
@@ -7,37 +7,37 @@ use leasehold_engine::format::Format;
 use leasehold_engine::time::Span;
 use std::fmt;
 
-/// The bounds of a search. Everything within them is visited.
+/// The bounds of a search. The search visits every state within the bounds.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// How leases are kept in the table. One whose workers know each other is not searched.
+    /// The format of the table. A format with direct contact between workers is not searched.
     pub format: Format,
-    /// Whether workers ask each other for leases in KCL's tables. Otherwise they steal.
+    /// Whether workers request leases from each other in KCL's tables. Otherwise workers steal.
     pub asks: bool,
-    /// How many workers.
+    /// The number of workers.
     pub workers: usize,
-    /// How many shards at the beginning; the first one may be split once.
+    /// The number of shards at the beginning; the first shard may be split once.
     pub shards: u32,
-    /// How many records each of them has. A child has one.
+    /// The number of records of each shard. A child has one record.
     pub records: u32,
     /// The first shard may be split, at any moment.
     pub split: bool,
-    /// How many faults on one path, of all kinds together.
+    /// The number of faults on one path, of all kinds together.
     pub faults: u32,
-    /// How many requests on one path that nobody can say anything about: neither whether nor when they are executed,
-    /// nor when their answers arrive.
+    /// The number of slow requests on one path. Of a slow request, neither the execution nor its time nor the answer's
+    /// time is certain.
     pub slow: u32,
-    /// How many pauses of a worker, of any length.
+    /// The number of pauses of a worker, of any length.
     pub pauses: u32,
-    /// How many crashes. A new life begins at once.
+    /// The number of crashes. A new life begins at once.
     pub crashes: u32,
-    /// How many graceful shutdowns.
+    /// The number of graceful shutdowns.
     pub stops: u32,
-    /// Choices are offered until then; later all must come right by itself.
+    /// Choices end at this time; later all must come right by itself.
     pub horizon: Span,
-    /// No path is longer than this many steps; what lies beyond is not judged for coming right. None: no limit.
+    /// The greatest length of a path, in steps; longer paths are not judged for coming right. None: no limit.
     pub depth: Option<u32>,
-    /// The deliberate bug that is on. Without one, all are off. Only a program that is built from the copy has them.
+    /// The deliberate bug switched on. If absent, all bugs are off. Only a program built from the copy has bugs.
     pub bug: Option<Bug>,
 }
 
@@ -62,11 +62,11 @@ impl Default for Scope {
     }
 }
 
-/// The greatest error of a clock's rate: the first worker's is as slow as promised, the others' as fast.
+/// The greatest error of a clock's rate: the first worker's clock is as slow as promised, all other clocks as fast.
 pub(super) const RATE_ERROR_PPM: i64 = 10_000;
 
 impl Scope {
-    /// A configuration with few deadlines: what can happen once in a while happens about once in the life of a lease.
+    /// A configuration with few deadlines: occasional events happen about once in the life of a lease.
     pub fn config(&self) -> Config {
         Config::default()
             .with_policies(policies(self.format, self.asks))

@@ -1,7 +1,7 @@
-//! The search: depth first, every state once, on several threads.
+//! The search: depth first, each state once, on several threads.
 //!
-//! It is made with no fault first, then with one, and so on: what is found needs no fewer faults. The set of visited states
-//! holds 64-bit fingerprints only.
+//! The search runs without faults first, then with one fault, and more: a finding then needs no fewer faults. The set
+//! of visited states holds 64-bit fingerprints only.
 
 use super::scope::Scope;
 use super::step::Step;
@@ -15,46 +15,46 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What was searched and what was found.
+/// The extent and the findings of a search.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The bounds, in words.
     pub scope: String,
-    /// Different states.
+    /// The number of different states.
     pub states: u64,
-    /// Steps between them.
+    /// The number of steps between states.
     pub transitions: u64,
     /// Steps of the longest path.
     pub depth: u32,
-    /// Ends of paths from which all came right.
+    /// Ends of paths with all come right.
     pub ends: u64,
-    /// What should not happen; the first found ends the search.
+    /// Violations; the first violation ends the search.
     pub violations: Vec<Counterexample>,
-    /// How long the search took.
+    /// The length of the search, in seconds.
     pub wall_seconds: f64,
 }
 
-/// A path to something that should not happen.
+/// A path to a violation.
 #[derive(Clone, Debug, Serialize)]
 pub struct Counterexample {
     /// The property.
     pub property: Property,
-    /// When, in µs.
+    /// The time of the violation, in µs.
     pub at: Time,
-    /// What went wrong, in a sentence.
+    /// The violation in a sentence.
     pub summary: String,
-    /// How many faults it takes.
+    /// The number of faults on the path.
     pub faults: u32,
-    /// How many steps it takes.
+    /// The number of steps on the path.
     pub steps: usize,
-    /// What happens, step by step.
+    /// The events of the path, step by step.
     pub story: Vec<String>,
 }
 
-/// Searches a scope. `progress` is told the number of states now and then.
+/// Searches a scope. `progress` receives the number of states now and then.
 ///
 /// # Panics
-/// If the scope names a bug, and this program does not have the bugs in it.
+/// If the scope names a bug and this program is built without the bugs.
 #[expect(
     clippy::disallowed_methods,
     reason = "the time that the search took is reported; nothing follows from it"
@@ -75,7 +75,7 @@ pub fn exhaust(scope: &Scope, jobs: usize, progress: &(dyn Fn(u64) + Sync)) -> R
         let scope = Arc::new(Scope { faults, ..scope.clone() });
         let search = Search::new(progress);
         let found = search.run(&scope, jobs.max(1));
-        // What takes fewer faults is part of what takes more.
+        // States with fewer faults are part of a search with more faults.
         report.states = search.states.load(Ordering::Relaxed);
         report.transitions = search.transitions.load(Ordering::Relaxed);
         report.depth = search.depth.load(Ordering::Relaxed);
@@ -105,9 +105,9 @@ struct Search<'a> {
     progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Parts of the set of visited states: a thread seldom waits for another.
+/// Parts of the set of visited states: threads seldom wait for each other.
 const PARTS: usize = 64;
-/// Beginnings of paths that are shared out among the threads.
+/// Beginnings of paths for distribution among the threads.
 const SHARES: usize = 4_096;
 
 impl<'a> Search<'a> {
@@ -134,7 +134,7 @@ impl<'a> Search<'a> {
         if self.enter(&first, &[]) {
             shares.push_back((first, Path::new()));
         }
-        // Breadth first, until there is enough for everybody.
+        // Breadth first, until each thread has enough work.
         while shares.len() < SHARES
             && let Some((world, mut path)) = shares.pop_front()
         {
@@ -187,7 +187,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether a state is visited for the first time.
+    /// Whether the state is visited for the first time.
     fn enter(&self, world: &World, path: &[Step]) -> bool {
         let key = world.key();
         if !lock(&self.visited[(key >> 58) as usize % PARTS]).insert(key) {
@@ -201,7 +201,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Whether nothing is wrong so far.
+    /// Whether the world has no violation so far.
     fn judge(&self, world: &World, path: &[Step]) -> bool {
         if world.violations().is_empty() {
             return true;
@@ -215,7 +215,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Goes a path once more, and tells what happens.
+/// Repeats a path and records its events.
 fn retell(scope: &Arc<Scope>, path: &[Step]) -> Option<Counterexample> {
     let mut world = World::new(scope.clone(), true);
     for step in path {
@@ -235,7 +235,7 @@ fn retell(scope: &Arc<Scope>, path: &[Step]) -> Option<Counterexample> {
     })
 }
 
-/// A thread that panicked leaves nothing half done behind these locks.
+/// A panicked thread leaves no unfinished change behind these locks.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
-//! The end of a path: nothing goes wrong any more, and everything must come right by itself.
+//! The end of a path: no more faults, and all must come right without help.
 //!
-//! A worker that stands still goes on, a worker that has stopped is started again, late requests never land. Within a bound, every
-//! record must be processed and every shard that is left must be processed by a live worker. Then all are told to stop,
-//! which must leave no lease behind.
+//! A paused worker goes on, a stopped worker is started again, late requests never land. Within a bound, each record
+//! must be processed, and a live worker must process each shard left. Then all workers are told to stop. Afterwards no
+//! lease may have an owner.
 
 use super::step::First;
 use super::world::World;
@@ -11,8 +11,8 @@ use leasehold_engine::position::Checkpoint;
 use std::sync::Arc;
 
 impl World {
-    /// How long it may take until all is well: leases expire, are taken and left to settle, are seen to be missing;
-    /// and what is left is read.
+    /// The time allowed until all is well: leases expire, are taken and settle; missing leases are found; and the
+    /// records left are read.
     fn settling_bound(&self) -> Time {
         let config = self.scope.config();
         let records = u64::from(self.scope.records) + 4;
@@ -20,7 +20,7 @@ impl World {
             + records * config.reader().min_interval().0
     }
 
-    /// Lets the world come right, and judges whether it did.
+    /// Lets the world come right, and judges the result.
     pub(super) fn settle(&mut self) {
         self.tell(|_| "from here on nothing goes wrong".into());
         self.flights.retain(|flight| !flight.orphan);
@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    /// The first thing that is not as it should be.
+    /// The first unmet condition.
     fn unmet(&self) -> Option<String> {
         let stream = self.source.truth(0)?;
         for shard in stream.shards() {

@@ -1,16 +1,16 @@
-//! The choices: what may happen next in a world, and doing it.
+//! The choices: possible next events of a world, and their execution.
 //!
 //! # Time
 //!
-//! A request takes no time, unless the fault *slow* is spent on it: it is executed and answered before the clock moves on,
-//! in every order among the workers. The clock moves from deadline to deadline: of any worker that runs, of a request
-//! given up; while a worker stands still, also the end of each of its beliefs. What may happen at any time may happen
-//! at any of these moments, before or after anything else that happens then. So every *order* of events is visited, and of
-//! the lengths between them one of each kind.
+//! A request takes no time, unless the fault *slow* is spent on the request. Execution and answer come before the clock
+//! moves on, in every order among the workers. The clock moves from deadline to deadline. Deadlines belong to running
+//! workers and to requests given up; while a worker is paused, the ends of its beliefs are deadlines, too. An event
+//! without a fixed time may happen at each of these moments, before or after all other events of the moment. So the
+//! search visits every *order* of events, and one of each kind of the lengths between events.
 //!
-//! What one worker has under way at a moment is served in the order in which it was sent; another order takes a slow
-//! request. Serving is execution and answer at once: what others do between the two could as well come after the answer,
-//! since an answer by itself changes nothing but its receiver.
+//! A worker's requests of one moment are served in the order of their emission; another order takes a slow request.
+//! Execution and answer happen at once: events of other workers between the two could as well come after the answer,
+//! since an answer by itself changes only its receiver.
 
 use super::request::Flight;
 use super::world::World;
@@ -20,22 +20,22 @@ use leasehold_engine::input::{Body, Call};
 use leasehold_local_aws::kinesis::ShardIndex;
 use std::sync::Arc;
 
-/// One choice. Numbers of requests are places in the list of those under way.
+/// One choice. Numbers of requests are places in the list of requests under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A request is executed and answered.
     Serve(usize),
-    /// Fault: from now on nobody knows when this request is executed, and when it is answered.
+    /// Fault: from now on, the times of the request's execution and answer are unknown.
     Slow(usize),
     /// A slow or forsaken request is executed.
     Execute(usize),
     /// The answer to a slow request arrives.
     Answer(usize),
-    /// Fault: a worker's oldest request is executed, and the worker stands still as the answer arrives.
+    /// Fault: a worker's oldest request is executed, and the worker pauses as the answer arrives.
     StandBeforeAnswer(usize),
-    /// Fault: a worker stands still.
+    /// Fault: a worker pauses.
     Stand(usize),
-    /// It goes on, with the answers that have arrived or with what has come due, whichever is first.
+    /// A paused worker goes on, first with the answers received or with its deadlines.
     GoOn(usize, First),
     /// Fault: a worker dies, and a new life begins.
     Crash(usize),
@@ -47,7 +47,7 @@ pub(super) enum Step {
     Wait,
 }
 
-/// What a worker sees first when it goes on.
+/// The first input of a worker after a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First {
     Answers,
@@ -55,7 +55,7 @@ pub(super) enum First {
 }
 
 impl World {
-    /// What may happen next. Nothing: this is the end of a path.
+    /// The possible next steps. If none, the path ends here.
     pub(super) fn offered(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         let oldest: Vec<usize> = (0..self.workers.len()).filter_map(|w| self.oldest(w)).collect();
@@ -72,7 +72,7 @@ impl World {
         let pauses = may_fail && spent.pauses < scope.pauses;
         let crashes = may_fail && spent.crashes < scope.crashes;
         if let Some(&index) = oldest.iter().find(|&&index| self.flights[index].is_handler()) {
-            // Nothing of the other workers depends on a handler's end.
+            // No other worker's event depends on a handler's end.
             steps.push(Step::Serve(index));
             steps.extend(slow.then_some(Step::Slow(index)));
         } else if !oldest.is_empty() {
@@ -107,7 +107,7 @@ impl World {
         steps
     }
 
-    /// The oldest request of a worker that runs, but for slow ones.
+    /// The oldest request of a running worker, without slow requests.
     fn oldest(&self, w: usize) -> Option<usize> {
         if !self.workers[w].runs() {
             return None;
@@ -136,7 +136,7 @@ impl World {
         next
     }
 
-    /// Does it.
+    /// Takes a step.
     pub(super) fn take(&mut self, step: Step) {
         self.steps += 1;
         if self.story.is_some() {
@@ -234,7 +234,7 @@ impl World {
     pub(super) fn wait(&mut self) {
         self.now = self.next_moment();
         let now = self.now;
-        // Who stands still is excused from deadlines until it goes on.
+        // A paused worker is excused from deadlines until its pause ends.
         if self.workers.iter().all(|worker| worker.paused.is_none()) {
             self.truth_mut().oracles.look(now);
         }
@@ -254,7 +254,8 @@ impl World {
         }
     }
 
-    /// What settles without a choice: the oldest request of the first worker that has one, or else time.
+    /// Takes the step needed without a choice: serves the oldest request of the first worker with a request, or else
+    /// waits.
     pub(super) fn go_straight_on(&mut self) {
         match (0..self.workers.len()).find_map(|w| self.oldest(w)) {
             Some(index) => self.take(Step::Serve(index)),

@@ -1,4 +1,4 @@
-//! The state that is searched: engines, services, requests under way, and what faults are left.
+//! A state of the search: engines, services, requests under way, and faults left.
 //!
 //! A world is cheap to clone: its parts are shared until a step changes them.
 
@@ -24,25 +24,25 @@ use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// One state, on one path to it.
+/// One state, on one path to the state.
 #[derive(Clone)]
 pub(super) struct World {
     pub(super) scope: Arc<Scope>,
     pub(super) now: Time,
-    /// How many steps led here.
+    /// The number of steps on the path.
     pub(super) steps: u32,
     pub(super) workers: Vec<Arc<Worker>>,
-    /// Under way, by worker and in the order in which they were sent.
+    /// Requests under way, by worker and in the order of their emission.
     pub(super) flights: Vec<Arc<Flight>>,
     pub(super) table: Arc<LeaseTable>,
     pub(super) source: Arc<Source>,
     pub(super) truth: Arc<Truth>,
     pub(super) spent: Spent,
-    /// What happened, line by line, if a path is told again.
+    /// The events, line by line, if a path is told again.
     pub(super) story: Option<Vec<String>>,
 }
 
-/// What was done to this path so far.
+/// The faults spent on this path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Spent {
     pub(super) slow: u32,
@@ -58,7 +58,7 @@ impl Spent {
     }
 }
 
-/// One worker, as far as it lives.
+/// One worker.
 #[derive(Clone)]
 pub(super) struct Worker {
     engine: Engine,
@@ -67,29 +67,29 @@ pub(super) struct Worker {
     pub(super) life: LifeNo,
     generation: u64,
     pub(super) clock: Clock,
-    /// When it wants to be woken.
+    /// The time of the engine's next wake-up.
     pub(super) wanted: Time,
-    /// Since when it stands still.
+    /// The beginning of the pause.
     pub(super) paused: Option<Time>,
-    /// It was told to stop.
+    /// The worker was told to stop.
     pub(super) stopping: bool,
-    /// It has stopped, and nothing follows.
+    /// The worker has stopped for good.
     pub(super) ended: bool,
     pub(super) adapter: Adapter,
 }
 
 impl Worker {
-    /// Whether it can take an input now.
+    /// Whether the worker can take an input now.
     pub(super) fn runs(&self) -> bool {
         self.paused.is_none() && !self.ended
     }
 
-    /// The ends of its beliefs, in true time.
+    /// The ends of the worker's beliefs, in true time.
     pub(super) fn beliefs(&self) -> impl Iterator<Item = Time> {
         self.engine.held().map(|held| self.clock.when(held.valid_until))
     }
 
-    /// Whether it holds a lease, open to the application.
+    /// Whether the worker holds the shard's lease, open to the application.
     pub(super) fn processes(&self, shard: ShardNo, now: Time) -> bool {
         self.engine.held().any(|held| {
             held.open && shard_of(held.lease) == Some(shard) && self.clock.when(held.valid_until) > now
@@ -97,17 +97,17 @@ impl Worker {
     }
 }
 
-/// What is known to have happened, and what it is judged by.
+/// The known facts, and their judges.
 #[derive(Clone)]
 pub(super) struct Truth {
     pub(super) oracles: Oracles,
     pub(super) names: Names,
     pub(super) rows: Vec<Row>,
-    /// Shards the oracles know of, and whether as closed.
+    /// Shards known to the oracles, and whether as closed.
     closed: Vec<bool>,
 }
 
-/// A lease's row, and a fingerprint of all it ever was.
+/// A lease's row, and a fingerprint of all its past states.
 #[derive(Clone, Default)]
 pub(super) struct Row {
     pub(super) now: Option<LeaseRow>,
@@ -115,7 +115,7 @@ pub(super) struct Row {
 }
 
 impl World {
-    /// The beginning: every worker has just been started.
+    /// The beginning: each worker has just been started.
     pub(super) fn new(scope: Arc<Scope>, story: bool) -> Self {
         let load = Load { before: 0, every_us: 1, burst: 0, bytes: 1 };
         let stream_faults = StreamFaults { update_ms: 0, ..StreamFaults::default() };
@@ -183,7 +183,7 @@ impl World {
         self.feed(w, Body::Boot(Box::new(boot)));
     }
 
-    /// Gives an input to a worker's engine, and does what needs no time.
+    /// Gives an input to a worker's engine, and completes the requests without a duration.
     pub(super) fn feed(&mut self, w: usize, body: Body) {
         let mut bodies = VecDeque::from([body]);
         while let Some(body) = bodies.pop_front() {
@@ -233,7 +233,7 @@ impl World {
         commands
     }
 
-    /// What the worker says it holds, for the oracles to compare.
+    /// Reports the leases held by a worker, for comparison by the oracles.
     fn compare_view(&mut self, w: usize) {
         let worker = self.workers[w].clone();
         let life = worker.life;
@@ -258,7 +258,7 @@ impl World {
         self.fact(&Fact::Said { life });
     }
 
-    /// A write was executed.
+    /// Reports a write to the oracles.
     pub(super) fn row_written(&mut self, key: &LeaseKey, verb: Verb, by: LifeNo) {
         let Some(shard) = shard_of(key) else { return };
         let after = Arc::make_mut(&mut self.table).lease(key);
@@ -281,7 +281,7 @@ impl World {
         self.fact(&fact);
     }
 
-    /// Tells the oracles what became of the shards.
+    /// Reports the states of shards to the oracles.
     pub(super) fn observe_stream(&mut self) {
         let mut facts = Vec::new();
         let Some(stream) = self.source.truth(0) else {
@@ -317,12 +317,12 @@ impl World {
         Arc::make_mut(&mut self.truth)
     }
 
-    /// What was found on the way here.
+    /// The violations on the path so far.
     pub(super) fn violations(&self) -> &[Violation] {
         self.truth.oracles.verdict.violations()
     }
 
-    /// Adds a line to the story, if there is one.
+    /// Adds a line to the story, if the story is kept.
     pub(super) fn tell(&mut self, line: impl FnOnce(&Names) -> String) {
         if let Some(story) = &mut self.story {
             let (seconds, millis) = (self.now / 1_000_000, self.now / 1_000 % 1_000);
@@ -331,10 +331,10 @@ impl World {
         }
     }
 
-    /// A fingerprint of the state, for telling whether it was visited.
+    /// A fingerprint of the state, to detect a second visit.
     ///
-    /// It covers everything that decides what can happen next, and of what happened before: every state of every row, and
-    /// what was processed. What else oracles remember is that of the first path that led here.
+    /// The fingerprint covers all causes of future events. From the past, the fingerprint covers each state of each
+    /// row, and the records processed. Other memory of the oracles comes from the first path to the state.
     pub(super) fn key(&self) -> u64 {
         let mut state = Fingerprint::default();
         (self.now, self.steps, self.spent).hash(&mut state);
@@ -352,13 +352,13 @@ impl World {
     }
 }
 
-/// The number of a row's lease in short.
+/// The short name of a row's lease.
 pub(super) fn shard_name(key: &LeaseKey) -> String {
     names::shard_of(key).map_or_else(|| key.to_string(), |shard| format!("shard {shard}"))
 }
 
-/// A hasher that gives the same on every machine and in every build. Over ten million states, the chance that two of them
-/// are taken for one is about three in a million.
+/// A hasher with equal results on every machine and in every build. Over ten million states, the chance of a collision
+/// of two states is about three in a million.
 #[derive(Default)]
 pub(super) struct Fingerprint(u64);
 

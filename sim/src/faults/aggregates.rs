@@ -1,4 +1,4 @@
-//! Aggregated records, as the Kinesis Producer Library (KPL) makes them, and producers whose maps of the shards are outdated: after a
+//! Aggregated records of the Kinesis Producer Library (KPL), and producers with outdated maps of the shards: after a
 //! split, an aggregated record holds parts of other shards.
 
 use super::Setting;
@@ -7,14 +7,15 @@ use crate::span::micros;
 use leasehold_engine::aggregate::Misplaced;
 use serde::{Deserialize, Serialize};
 
-/// Who makes aggregated records, and what follows when one has gone to a shard that does not take all of its parts.
+/// The producer of aggregated records, and its reaction when a record reached a shard that does not take all parts of
+/// the record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MadeBy {
-    /// A KPL since August 2024: the parts that belong to the shard count as stored, and the others are sent again.
+    /// A KPL since August 2024: the parts of the shard count as stored, and the KPL sends the other parts again.
     #[default]
     Kpl,
-    /// A KPL from before: no part counts as stored, and all are sent again.
+    /// A KPL from before: no part counts as stored, and the KPL sends all parts again.
     OldKpl,
     /// A producer that does not look at shards: parts have any hash keys, and all count as stored.
     Other,
@@ -27,23 +28,23 @@ pub struct AggregateFaults {
     /// Records that are aggregated, in one of a thousand.
     #[serde(skip_serializing_if = "is_zero")]
     pub aggregated: u32,
-    /// The most parts of one.
+    /// The most parts of an aggregated record.
     #[serde(skip_serializing_if = "are_usual")]
     pub parts: u32,
-    /// How long a producer uses its map of the shards, in µs, unless it finds that the map is outdated.
+    /// The time for which a producer uses its map of the shards, in µs, unless the producer finds the map outdated.
     #[serde(rename = "map_kept", with = "micros", skip_serializing_if = "is_usual_time")]
     pub map_us: u64,
-    /// Who makes them.
+    /// The producer of the aggregated records.
     #[serde(skip_serializing_if = "is_default")]
     pub made_by: MadeBy,
-    /// What applications do with parts of other shards.
+    /// The application's treatment of parts of other shards.
     #[serde(skip_serializing_if = "is_default")]
     pub misplaced: Misplaced,
 }
 
-/// The most parts of an aggregated record, where a scenario says nothing.
+/// The most parts of an aggregated record, where a scenario gives no number.
 const PARTS: u32 = 4;
-/// How long a producer uses its map of the shards, where a scenario says nothing.
+/// The time for which a producer uses its map of the shards, where a scenario gives no time.
 const MAP_US: u64 = 600_000_000;
 
 fn is_zero(rate: &u32) -> bool {
@@ -88,7 +89,7 @@ impl AggregateFaults {
             1 | 2 => MadeBy::OldKpl,
             _ => MadeBy::Kpl,
         };
-        // What loses records of these producers is not drawn: it is promised to lose them.
+        // The draw leaves out every choice documented to lose records of these producers.
         let misplaced = match (made_by, draws.below("aggregates", 2, 4)) {
             (MadeBy::Other, _) | (_, 0) => Misplaced::Keep,
             (MadeBy::OldKpl, 1) => Misplaced::DropWhole,

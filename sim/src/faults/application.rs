@@ -1,63 +1,63 @@
-//! The application: slow, failing, hung, and of its own mind about checkpoints.
+//! The application: slow, failing, hung, and arbitrary in its checkpoints.
 
 use super::{Chance, Setting, rate};
 use crate::draws::{Draws, Roll};
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// How handlers behave. Probabilities are in one of a thousand batches.
+/// The behaviour of handlers. Probabilities are in one of a thousand batches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ApplicationFaults {
     /// A batch takes up to this long, in µs.
     #[serde(rename = "batch", with = "micros")]
     pub batch_us: u64,
-    /// Slow ones.
+    /// Slow batches.
     pub slow: u32,
-    /// How slow, in µs.
+    /// The delay of a slow batch, in µs.
     #[serde(rename = "slow_by", with = "micros")]
     pub slow_us: u64,
     /// The handler returns an error, somewhere in the batch.
     pub fails: u32,
-    /// The handler hangs, deaf to an abort.
+    /// The handler hangs and ignores an abort.
     pub hangs: u32,
-    /// For how long, in µs.
+    /// The length of a hang, in µs.
     #[serde(rename = "hang_for", with = "micros")]
     pub hang_us: u64,
-    /// The handler waits for something that does not come, and stops when it is told to.
+    /// The handler waits for an event that never comes, and stops on an abort.
     #[serde(skip_serializing_if = "is_zero")]
     pub waits: u32,
-    /// For how long, in µs.
+    /// The length of the wait, in µs.
     #[serde(rename = "wait_for", with = "micros", skip_serializing_if = "none_of_it")]
     pub wait_us: u64,
-    /// The handler takes no notice of an abort and finishes its batch, as one does that never yields.
+    /// The handler ignores an abort and finishes its batch, like a handler without a yield point.
     pub deaf: u32,
-    /// How much longer that takes, in µs.
+    /// The additional time of a deaf handler, in µs.
     #[serde(rename = "deaf_for", with = "micros")]
     pub deaf_us: u64,
-    /// Says before the end of a batch how far it is.
+    /// The handler reports progress before the end of its batch.
     pub partial: u32,
-    /// Asks for a checkpoint.
+    /// The handler requests a checkpoint.
     pub checkpoint: u32,
-    /// Says what is old news, or of a former ownership.
+    /// The handler reports outdated progress, or progress of a former ownership.
     pub stale_call: u32,
-    /// Says once more, and again, what it said long ago.
+    /// The handler repeats an old report, twice.
     pub says_again: u32,
     /// The shard of the batch is paused.
     pub pauses: u32,
-    /// For how long, in µs.
+    /// The length of a pause, in µs.
     #[serde(rename = "pause_for", with = "micros")]
     pub pause_us: u64,
-    /// Keeps the batch, and acknowledges it later.
+    /// The handler keeps the batch and acknowledges the batch later.
     pub keeps: u32,
-    /// For how long at most, in µs.
+    /// The longest time for which a handler keeps a batch, in µs.
     #[serde(rename = "keep_for", with = "micros")]
     pub keep_us: u64,
-    /// Gives back a batch that it keeps.
+    /// The handler gives a kept batch back.
     pub gives_back: u32,
-    /// Records that no handler can process, in a thousand.
+    /// Records beyond any handler's ability, in a thousand.
     pub poison: u32,
-    /// How long a handler takes to heed an abort, in µs.
+    /// The time in which a handler heeds an abort, in µs.
     #[serde(rename = "abort", with = "micros")]
     pub abort_us: u64,
 }
@@ -89,11 +89,11 @@ impl ApplicationFaults {
         }
     }
 
-    /// What chance makes of the handling of one batch.
+    /// The chances drawn for the handling of a batch.
     pub fn chances(&self, roll: &mut Roll, found: &mut Vec<Chance>) {
         let by_us = roll.magnitude(1_000, self.slow_us);
         let for_us = roll.magnitude(1_000, self.hang_us);
-        // Drawn apart, so that it shifts nothing else.
+        // Separate draws: no other draw shifts.
         let mut apart = Roll::clone(roll);
         let deaf_us = Roll::clone(roll).magnitude(1_000, self.deaf_us);
         let keep_us = apart.magnitude(1_000, self.keep_us);
@@ -125,7 +125,7 @@ impl ApplicationFaults {
         }
     }
 
-    /// Whether the shard of a batch is paused. Its draws are its own, so that it shifts nothing else.
+    /// Whether the shard of a batch is paused. Its draws are separate: no other draw shifts.
     pub fn chance_of_pause(&self, mut apart: Roll) -> Option<Chance> {
         let for_us = apart.magnitude(1_000, self.pause_us);
         apart.happens(self.pauses).then_some(Chance::ShardPaused { for_us })
@@ -157,7 +157,7 @@ fn poison(draws: Draws) -> u32 {
 }
 
 impl Default for ApplicationFaults {
-    /// Handlers as one wishes them.
+    /// Handlers without any fault.
     fn default() -> Self {
         Self {
             batch_us: 1_000,

@@ -1,4 +1,4 @@
-//! What happens to one request on its way, and to its answer.
+//! The fate of a request and of its answer.
 
 use super::{Chance, Setting, rate};
 use crate::draws::{Draws, Roll};
@@ -9,40 +9,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CallFaults {
-    /// An ordinary answer takes from half to twice of this, in µs.
+    /// An ordinary answer takes between half and twice this time, in µs.
     #[serde(rename = "latency", with = "micros")]
     pub latency_us: u64,
-    /// Slow ones.
+    /// Slow calls.
     pub slow: u32,
-    /// How slow, in µs.
+    /// The delay of a slow call, in µs.
     #[serde(rename = "slow_by", with = "micros")]
     pub slow_us: u64,
-    /// Never arrives.
+    /// The request never arrives.
     pub lost_request: u32,
-    /// Is executed, and nobody learns of it.
+    /// The service executes the request, and the answer is lost.
     pub lost_answer: u32,
-    /// Arrives after the client gave up.
+    /// The request arrives after the client gave up.
     pub late: u32,
-    /// How much after, in µs.
+    /// The time between the client's giving up and the arrival, in µs.
     #[serde(rename = "late_by", with = "micros")]
     pub late_us: u64,
-    /// Turned away.
+    /// The service throttles the request.
     pub throttled: u32,
-    /// Answered with a 5xx, executed or not.
+    /// The answer is a 5xx, whether the request was executed or not.
     pub server_error: u32,
-    /// Executed twice.
+    /// The service executes the request twice.
     pub twice: u32,
     /// No connection: certainly not executed.
     pub not_sent: u32,
-    /// An answer nobody can read.
+    /// An unreadable answer.
     pub garbled: u32,
-    /// Every so long, the weather may change, in µs; 0: it never does.
+    /// The period of changes of the weather, in µs; 0: the weather never changes.
     #[serde(rename = "weather", with = "micros")]
     pub weather_us: u64,
 }
 
 impl Default for CallFaults {
-    /// Answers that take their ordinary time, and nothing else.
+    /// Answers in their ordinary time, and no fault.
     fn default() -> Self {
         Self {
             latency_us: 2_000,
@@ -91,14 +91,14 @@ impl CallFaults {
         self.weather_us != 0 && draws.below("weather-window", now / self.weather_us, 4) == 0
     }
 
-    /// The times at which a request made at `now` ordinarily arrives, and its answer.
+    /// The ordinary arrival times of a request made at `now`, and of its answer.
     pub fn plain(&self, roll: &mut Roll, now: u64) -> (u64, u64) {
         let mut one_way = || roll.between(self.latency_us / 4, self.latency_us);
         let there = now + one_way();
         (there, there + one_way())
     }
 
-    /// What chance does to a call, if anything.
+    /// The fault drawn for a call, if any.
     pub fn chance(&self, roll: &mut Roll) -> Option<Chance> {
         let broken = roll.below(2) == 0;
         let executed = roll.below(2) == 0;
@@ -113,7 +113,7 @@ impl CallFaults {
             (self.twice, Chance::Twice { after_us: extra, second: executed }),
             (self.not_sent, Chance::NotSent),
             (self.garbled, Chance::Garbled),
-            // The request may be slow, or the answer.
+            // Either the request or the answer is slow.
             (
                 self.slow,
                 Chance::Slow {

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WallStep {
-    /// When, in µs.
+    /// The time of the change, in µs.
     #[serde(with = "micros")]
     pub at: u64,
-    /// Whose.
+    /// The worker with this clock.
     pub worker: u32,
-    /// By how much, in ms.
+    /// The size of the change, in ms.
     #[serde(rename = "by", with = "millis")]
     pub by_ms: i64,
-    /// Whether it stands still from then on.
+    /// Whether the clock stands still from then on.
     #[serde(default)]
     pub freeze: bool,
 }
@@ -28,7 +28,8 @@ pub struct WallStep {
 pub struct ClockFaults {
     /// Each worker's rate error in ppm; missing: none.
     pub rate_ppm: Vec<i64>,
-    /// Some rate is worse than the configuration promises: two workers may then believe at once.
+    /// Some rate is worse than the configuration promises: two workers may then both believe in their ownership of one
+    /// lease.
     pub beyond: bool,
     /// Changes of wall clocks.
     pub steps: Vec<WallStep>,
@@ -41,7 +42,7 @@ impl ClockFaults {
             faults.beyond = draws.below("clock-rate", 1, 10) == 0;
             let most =
                 if faults.beyond { (setting.rate_ppm * 4).clamp(20_000, 200_000) } else { setting.rate_ppm };
-            // The extremes matter most, and a worker at either end is the usual case here.
+            // The extremes matter most, so half of the workers are at one of the two ends.
             faults.rate_ppm = (0..setting.workers)
                 .map(|worker| {
                     let mut roll = draws.roll("clock-rate-of", worker);

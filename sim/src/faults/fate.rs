@@ -1,64 +1,64 @@
-//! The whole way of one request: where it gets to, and what its sender is told.
+//! The whole way of one request: the place of its arrival, and the sender's outcome.
 
 use super::Chance;
 
-/// Where a request gets to, and when.
+/// The arrivals of a request at the service, with their times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Nowhere.
+    /// The request does not arrive.
     Never,
-    /// The service executes it at this time.
+    /// The service executes the request at this time.
     Once(u64),
-    /// The service executes it at both times.
+    /// The service executes the request at both times.
     Twice(u64, u64),
 }
 
-/// What the worker is told, and when.
+/// The worker's outcome, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Landing {
     /// The service's answer to the first or the second execution.
     Answer {
-        /// When.
+        /// The time of the answer.
         at: u64,
-        /// Whether the second execution's.
+        /// Whether the answer is of the second execution.
         second: bool,
     },
-    /// Certainly not executed, by throttling.
+    /// Throttled: certainly not executed.
     Throttled(u64),
-    /// Certainly not executed, for want of a connection.
+    /// No connection: certainly not executed.
     NotSent(u64),
     /// A 5xx.
     ServerError(u64),
     /// The connection broke.
     Broken(u64),
-    /// An answer that cannot be read.
+    /// An unreadable answer.
     Garbled(u64),
-    /// Nothing, until it gives up.
+    /// No answer until the worker gives up.
     Silence,
 }
 
 /// The whole way of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// The request.
+    /// The way of the request.
     pub reach: Reach,
-    /// The answer.
+    /// The way of the answer.
     pub landing: Landing,
 }
 
 impl Fate {
-    /// There and back at these times.
+    /// The way of an ordinary call, with its times of arrival and answer.
     pub fn plain(there: u64, back: u64) -> Self {
         Self { reach: Reach::Once(there), landing: Landing::Answer { at: back, second: false } }
     }
 
-    /// Nobody ever hears of it.
+    /// The way of a call whose sender hears no answer.
     pub fn silent(reach: Reach) -> Self {
         Self { reach, landing: Landing::Silence }
     }
 
-    /// What chance makes of a way that would lead there and back at these times; its sender gives up at `give_up`.
-    /// None: this chance is not about the way.
+    /// The way of a call after a fault. Without the fault, the request arrives at `there` and its answer at `back`; the
+    /// sender gives up at `give_up`. `None`: the fault does not concern the way.
     pub fn by(chance: Chance, there: u64, back: u64, give_up: u64) -> Option<Self> {
         let fate = |reach, landing| Some(Self { reach, landing });
         let reach = |executed| {

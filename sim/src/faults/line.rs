@@ -1,47 +1,48 @@
-//! The lines over which records come to workers: how many bytes a second, and whether a proxy holds answers back.
+//! The lines over which records come to workers: their bytes a second, and proxies that hold answers back.
 //!
-//! A line is narrow for as long as the world lasts: all must come right over it.
+//! A line stays narrow as long as the world lasts: all records must come right over a narrow line.
 
 use super::AggregateFaults;
 use crate::draws::Draws;
 use serde::{Deserialize, Serialize};
 
-/// The line of each worker. All answers with records that are on their way to a worker share its line evenly.
+/// The line of each worker. All answers with records on their way to a worker share its line evenly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LineFaults {
-    /// So many bytes of records come in a second; 0: the length of an answer takes no time.
+    /// The bytes of records a second; 0: the length of an answer takes no time.
     pub bytes_per_second: u64,
-    /// A proxy passes an answer on when the whole answer has come: until then, the worker receives no byte of the answer.
+    /// A proxy passes an answer on when the whole answer has arrived: until then, the worker receives no byte of the
+    /// answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
 }
 
-/// What the line of a world must be able to carry.
+/// The traffic that the line of a world must be able to carry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traffic<'a> {
-    /// Records there at the beginning, and how many are put at a time, so often, in µs.
+    /// Records in the stream at the beginning, the records of a put, and the time between puts, in µs.
     pub(crate) before: u64,
     pub(crate) burst: u64,
     pub(crate) every_us: u64,
     /// The size of a record, or of a part of an aggregated one, in bytes.
     pub(crate) bytes: u64,
     pub(crate) aggregates: &'a AggregateFaults,
-    /// For how long there are faults, in µs.
+    /// The length of the time with faults, in µs.
     pub(crate) length_us: u64,
-    /// No more answers than this share the line of a worker.
+    /// The most answers that share the line of a worker.
     pub(crate) answers: u64,
-    /// How long an answer is waited for at least, in µs.
+    /// The shortest wait for an answer, in µs.
     pub(crate) patience_us: u64,
 }
 
-/// All that was put while there were faults comes within so many seconds.
+/// The time in which all records put during the faults arrive, in seconds.
 const BACKLOG_S: u64 = 30;
 /// The largest record of a world.
 const LARGEST: u64 = 1 << 15;
 
 impl LineFaults {
-    /// In a third of the worlds, the line is narrow.
+    /// A third of the worlds has narrow lines.
     pub(crate) fn draw(draws: Draws, traffic: Traffic<'_>) -> Self {
         if draws.below("line", 0, 3) != 0 {
             return Self::default();
@@ -59,7 +60,7 @@ impl LineFaults {
         self.bytes_per_second > 0
     }
 
-    /// How long so many bytes take at least, in µs.
+    /// The shortest time for this many bytes, in µs.
     pub(crate) fn takes(&self, bytes: u64) -> u64 {
         match self.bytes_per_second {
             0 => 0,
@@ -69,7 +70,8 @@ impl LineFaults {
 }
 
 impl Traffic<'_> {
-    /// The narrowest line over which all comes right: it carries much more than is put, and a record for each shard in time.
+    /// The narrowest line over which all records come right: a line much wider than the producers' rate, on which a
+    /// record for each shard arrives in time.
     fn least(&self, held: bool) -> u64 {
         let parts = match self.aggregates.is_on() {
             true => u64::from(self.aggregates.parts.max(1)),

@@ -1,8 +1,8 @@
-//! Single wrong answers about shards: an iterator of another shard or of another place, children with wrong names, hash keys that are not so, a
-//! record with the number of an earlier one.
+//! Single wrong answers about shards: an iterator of another shard or of another place, children with wrong names,
+//! wrong hash keys, a record with the number of an earlier record.
 //!
-//! Each worker gets one such answer about a shard, and one listing with wrong hash keys. The next answer is right. About children it may be wrong
-//! once more, in the same way. Records may have such numbers in any answer.
+//! Each worker gets one wrong answer about a shard, and one listing with wrong hash keys. The next answer is right. The
+//! answer about children may be wrong once more, in the same way. Any answer may contain records with wrong numbers.
 
 use super::{Chance, Deed, Setting, rate};
 use crate::draws::{Draws, Roll};
@@ -10,23 +10,23 @@ use leasehold_engine::input::{Outcome, Reply};
 use leasehold_engine::shard::{ChildShard, HashKey, Shard};
 use serde::{Deserialize, Serialize};
 
-/// What is wrong with an answer.
+/// The error of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Misread {
-    /// The iterator is one of another shard of the stream.
+    /// The iterator belongs to another shard of the stream.
     OtherIterator,
-    /// The iterator is at the tip of the shard, and not at the checkpoint.
+    /// The iterator is at the tip of the shard instead of at the checkpoint.
     LaterIterator,
-    /// The first child of the shard has the name of a shard that the stream does not have.
+    /// The first child of the shard has the name of a shard that is not in the stream.
     ChildMisnamed,
-    /// The first child of the shard is named twice, and the other child is not named.
+    /// The answer names the first child of the shard twice, and omits the other child.
     ChildTwice,
-    /// The first child of the shard is named once more.
+    /// The answer names the first child of the shard once more.
     ChildAgain,
-    /// The border between two open shards is not where it is.
+    /// The border between two open shards is moved.
     BorderMoved,
-    /// A record in the middle of the answer has the number of a record before the place that was asked for.
+    /// A record in the middle of the answer has the number of a record before the requested place.
     NumberLow,
 }
 
@@ -49,7 +49,7 @@ impl Misread {
         matches!(self, Misread::ChildMisnamed | Misread::ChildTwice | Misread::ChildAgain)
     }
 
-    /// The wrong answer that takes the place of the right one. An iterator is not an outcome: see the network.
+    /// Makes a right answer wrong. An iterator is not an outcome: see the network.
     pub(crate) fn instead_of(self, outcome: &mut Outcome) {
         match (self, outcome) {
             (Misread::ChildMisnamed, Outcome::Applied(Reply::Records(answer))) => {
@@ -75,19 +75,19 @@ impl Misread {
     }
 }
 
-/// No stream of a world has so many hundreds of shards.
+/// A bound for the number of a stream's shards, in hundreds.
 const HUNDREDS: u32 = 9;
-/// No stream of a world has more shards: what has a greater number, the stream does not have.
+/// The most shards of a stream in a world: no shard has a greater number.
 pub(crate) const MOST_SHARDS: u32 = HUNDREDS * 100;
 
-/// Gives a child the name of a shard that the stream does not have.
+/// Gives a child the name of a shard that is not in the stream.
 fn misname(child: &mut ChildShard) {
     let name = child.id.as_str();
     let (front, last) = name.split_at(name.len() - 2);
     child.id = format!("{}{HUNDREDS}{last}", &front[..front.len() - 1]).as_str().into();
 }
 
-/// Moves the border between two open shards up, by a quarter of the upper one.
+/// Moves the border between two open shards up, by a quarter of the upper shard.
 fn move_border(shards: &mut [Shard]) {
     let open = |shard: &&Shard| shard.is_open();
     let lower = shards.iter().filter(open).map(|shard| shard.range.end).min();
@@ -110,11 +110,11 @@ fn move_border(shards: &mut [Shard]) {
     }
 }
 
-/// How often such answers are drawn, in one of a thousand requests.
+/// The rate of wrong answers, in one of a thousand requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MisreadFaults {
-    /// One of so many iterators and answers with records, and of five times as many ends of shards and listings.
+    /// The rate for iterators and for answers with records; ends of shards and listings have five times this rate.
     #[serde(skip_serializing_if = "is_zero")]
     pub wrong: u32,
 }
@@ -138,11 +138,11 @@ impl MisreadFaults {
         roll.happens(self.wrong)
     }
 
-    /// What chance does to a request.
+    /// The fault drawn for a request.
     pub(crate) fn chance(&self, deed: Deed, roll: &mut Roll) -> Option<Chance> {
         let per_mille = match deed {
             Deed::Iterator => self.wrong,
-            // Few reads bring an end.
+            // Few reads reach the end of a shard.
             Deed::Fetch | Deed::List => self.wrong.saturating_mul(5).min(1_000),
             _ => 0,
         };

@@ -1,7 +1,7 @@
-//! What can go wrong. One module per family; each draws whether it is on in this world, and how strongly.
+//! The faults. One module per family; each draws whether the family is on in this world, and how strong the family is.
 //!
-//! A family is on with probability one half, its magnitudes are log-uniform. What a family decides while the world
-//! runs is keyed by the thing it decides about, so families do not shift one another.
+//! A family is on with probability one half, and its magnitudes are log-uniform. Draws during the world's run have the
+//! object of the decision as their key, so no family shifts another family.
 
 mod aggregates;
 mod application;
@@ -54,15 +54,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {
-    /// What happens to single requests and answers.
+    /// Faults of single requests and answers.
     pub call: CallFaults,
     /// Workers that cannot reach a service.
     pub outage: OutageFaults,
-    /// Services that turn everybody away.
+    /// Services that throttle nearly all requests.
     pub storm: StormFaults,
     /// Crashes, pauses, replacements.
     pub process: ProcessFaults,
-    /// Workers that are replaced by ones configured otherwise.
+    /// Replacements of workers by workers with another configuration.
     pub upgrade: UpgradeFaults,
     /// Clocks.
     pub clock: ClockFaults,
@@ -73,7 +73,7 @@ pub struct Faults {
     pub table: TableFaults,
     /// The stream.
     pub stream: StreamFaults,
-    /// Answers of replicas that are behind or partial, and single wrong answers.
+    /// Answers of a replica (late or partial), and single wrong answers.
     #[serde(skip_serializing_if = "is_right")]
     pub replica: ReplicaFaults,
     /// Single wrong answers about shards.
@@ -82,10 +82,10 @@ pub struct Faults {
     /// The lines over which records come.
     #[serde(skip_serializing_if = "LineFaults::is_none")]
     pub line: LineFaults,
-    /// What is with single streams, where there are several.
+    /// Faults of single streams, in a world with several streams.
     #[serde(skip_serializing_if = "is_plain")]
     pub several: SeveralFaults,
-    /// Where shards have no checkpoint yet.
+    /// Faults of shards without a checkpoint.
     #[serde(skip_serializing_if = "has_no_start")]
     pub start: StartFaults,
     /// Aggregated records.
@@ -93,13 +93,13 @@ pub struct Faults {
     pub aggregates: AggregateFaults,
     /// The application.
     pub application: ApplicationFaults,
-    /// What befalls programs of others beside ours.
+    /// Faults of foreign programs beside our workers.
     #[serde(skip_serializing_if = "is_plain")]
     pub peers: PeerFaults,
-    /// What is taken away for good.
+    /// A permanent loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permanent_loss: Option<PermanentLoss>,
-    /// Faults of chance as a list: then nothing but what is in it is left to chance.
+    /// The list of all chance faults: with a list, the world draws no other chance fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_faults: Option<Vec<RequestFault>>,
 }
@@ -116,22 +116,22 @@ fn has_no_start(faults: &StartFaults) -> bool {
     *faults == StartFaults::default()
 }
 
-/// What the families need to know about the world they are drawn for.
+/// The facts of a world on which the families' draws depend.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// How many workers there are.
+    /// The number of workers.
     pub workers: u64,
-    /// How many streams there are.
+    /// The number of streams.
     pub streams: u64,
-    /// How many shards there are at the beginning.
+    /// The number of shards at the beginning.
     pub shards: u64,
-    /// How long faults last, in µs.
+    /// The length of the time with faults, in µs.
     pub length_us: u64,
-    /// How long a lease lasts, in µs.
+    /// The length of a lease, in µs.
     pub lease_us: u64,
-    /// How long the answer of a table operation is waited for at least, in µs.
+    /// The shortest wait for the answer of a table operation, in µs.
     pub table_timeout_us: u64,
-    /// The clock rate error that is promised.
+    /// The clock rate error that the configuration promises.
     pub rate_ppm: u64,
 }
 
@@ -156,7 +156,7 @@ impl Faults {
             start: StartFaults::default(),
             aggregates: AggregateFaults::draw(draws, setting),
             application: ApplicationFaults::draw(draws, setting),
-            // In mixed worlds only, where they are drawn.
+            // Mixed worlds alone draw these faults.
             peers: PeerFaults::default(),
             permanent_loss: PermanentLoss::draw(draws, setting),
             request_faults: None,
@@ -167,7 +167,7 @@ impl Faults {
 }
 
 impl Faults {
-    /// The most that is added to the handling of one batch, in µs, and whether a handler may then be deaf to an abort.
+    /// The longest addition to the handling of one batch, in µs, and whether a handler may then be deaf to an abort.
     pub fn worst_handler(&self) -> (u64, bool) {
         let (by_chance, deaf) = self.worst_handler_by_chance();
         let (_, blocked) = self.process.blocks();
@@ -199,7 +199,7 @@ impl Faults {
 }
 
 impl Faults {
-    /// The longest that the application pauses a shard, in µs; 0: it pauses none.
+    /// The longest pause of a shard by the application, in µs; 0: the application pauses no shard.
     pub fn longest_shard_pause(&self) -> u64 {
         let Some(request_faults) = &self.request_faults else {
             let application = &self.application;
@@ -213,8 +213,8 @@ impl Faults {
     }
 }
 
-/// Whether shards change all the time, what is finished is soon removed, and workers are often cut off for long while that
-/// goes on: together, these find what has long been settled by others. One world in twelve.
+/// Whether shards change all the time, finished shards are soon removed, and workers are often cut off for a long time
+/// meanwhile. Such a worker returns to shards long settled by other workers. One world in twelve.
 pub(crate) fn churns(draws: Draws) -> bool {
     draws.below("churn", 0, 12) == 0
 }

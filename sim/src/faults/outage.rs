@@ -5,13 +5,13 @@ use crate::draws::{Draws, Roll};
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// Which way is cut.
+/// The direction of a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
-    /// Nothing arrives at the service.
+    /// No request arrives at the service.
     Requests,
-    /// Everything is executed, no answer comes back.
+    /// The service executes every request, and no answer comes back.
     Answers,
 }
 
@@ -19,21 +19,21 @@ pub enum Direction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outage {
-    /// From, in µs.
+    /// The beginning, in µs.
     #[serde(with = "micros")]
     pub from: u64,
-    /// Until, in µs.
+    /// The end, in µs.
     #[serde(with = "micros")]
     pub until: u64,
-    /// Whose.
+    /// The worker that is cut off.
     pub worker: u32,
-    /// Whether the lease table is out of reach.
+    /// Whether the worker cannot reach the lease table.
     pub table: bool,
-    /// Whether the stream is.
+    /// Whether the worker cannot reach the stream.
     pub stream: bool,
-    /// Which way.
+    /// The direction of the cut.
     pub direction: Direction,
-    /// Whether failures are noticed at once (no connection) instead of by timeout.
+    /// Whether the worker notices failures at once (no connection) instead of by timeout.
     pub fast: bool,
 }
 
@@ -43,10 +43,10 @@ pub struct Outage {
 pub struct OutageFaults {
     /// In the order of their beginning.
     pub outages: Vec<Outage>,
-    /// Cuts from the table at moments that matter: as a batch is handed over, or a lease is taken, created or ended. In one
-    /// of a thousand of these.
+    /// Cuts from the table at critical moments: at the start of a batch, or when a lease is taken, created or ended. In
+    /// one of a thousand of these moments.
     pub now: u32,
-    /// How long such a cut lasts, in µs.
+    /// The length of a cut at a critical moment, in µs.
     #[serde(rename = "now_for", with = "micros")]
     pub now_us: u64,
 }
@@ -88,7 +88,7 @@ impl OutageFaults {
         faults
     }
 
-    /// Whether chance cuts a worker off now.
+    /// Whether a worker is cut off now.
     pub fn chance(&self, roll: &mut Roll) -> Option<Chance> {
         let happens = roll.happens(self.now);
         let for_us = roll.magnitude(1_000, self.now_us);
@@ -96,7 +96,7 @@ impl OutageFaults {
     }
 }
 
-/// Some workers are cut off one after the other, and come back one after the other in another order.
+/// Some workers are cut off one after another, and come back one by one in a different order.
 fn swizzle(draws: Draws, setting: Setting) -> Vec<Outage> {
     let mut roll = draws.roll("swizzle", 1);
     let most = setting.workers.min(8);

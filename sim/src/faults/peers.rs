@@ -1,35 +1,37 @@
-//! What befalls programs of others that have a part in what ours end, release or hand over.
+//! Faults of foreign programs (workers of other libraries) that take part when our workers end, release or hand over a
+//! lease.
 //!
-//! Ours lets go of a lease, and just then a program of others goes or comes, so that the turns move, or the lease is one more to be
-//! had: the next owner is told where to begin by the row that ours wrote. And a program of others stands still between its read of a
-//! row and what it does with the row.
+//! A worker lets go of a lease, and just then a foreign program stops or starts. The turns then move, or one more lease
+//! becomes free: the row written by our worker tells the next owner where to begin. And a foreign program stands still
+//! between its read of a row and its use of the row.
 
 use super::{Chance, Deed};
 use crate::draws::{Draws, Roll};
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// What befalls programs of others beside ours.
+/// The faults of foreign programs beside our workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PeerFaults {
-    /// One of them is told to stop, and started again, soon after ours lets go of a lease; in one of a thousand times.
+    /// A foreign program stops and starts again, soon after a worker of ours lets go of a lease; in one of a thousand
+    /// times.
     pub other_moves: u32,
-    /// It is started again after so long at most, in µs.
+    /// The longest time until the program starts again, in µs.
     #[serde(rename = "gap", with = "micros")]
     pub gap_us: u64,
-    /// One of them stands still when the table has shown it a row; in one of a thousand times.
+    /// A foreign program stands still after its read of a row; in one of a thousand times.
     pub other_dawdles: u32,
-    /// For so long at most, in µs.
+    /// The longest standstill, in µs.
     #[serde(rename = "dawdle", with = "micros")]
     pub dawdle_us: u64,
-    /// What chance does to requests and batches, and outages, pass programs of others by.
+    /// Chance faults of requests and batches, and outages, do not hit foreign programs.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub spared: bool,
 }
 
 impl PeerFaults {
-    /// Draws the family for a world in which programs of others stand beside ours. A lease lasts so long, in µs.
+    /// Draws the family for a world with foreign programs beside our workers. `lease_us`: the length of a lease, in µs.
     pub(crate) fn draw(draws: Draws, lease_us: u64) -> Self {
         let on = |part: u64| draws.coin("peers", part);
         Self {
@@ -41,7 +43,7 @@ impl PeerFaults {
         }
     }
 
-    /// What chance does when ours lets go of a lease.
+    /// The fault drawn when a worker of ours lets go of a lease.
     fn of_ours(&self, deed: Deed, roll: &mut Roll) -> Option<Chance> {
         let happens = roll.happens(self.other_moves);
         let chance = Chance::OtherMoves {
@@ -52,14 +54,14 @@ impl PeerFaults {
         (happens && matches!(deed, Deed::End | Deed::Release | Deed::HandOver)).then_some(chance)
     }
 
-    /// What chance does when a program of others reads a row.
+    /// The fault drawn when a foreign program reads a row.
     fn of_theirs(&self, deed: Deed, roll: &mut Roll) -> Option<Chance> {
         let happens = roll.happens(self.other_dawdles);
         let for_us = roll.magnitude(1_000, self.dawdle_us.max(1_000));
         (happens && deed == Deed::Read).then_some(Chance::OtherDawdles { for_us })
     }
 
-    /// What chance does to a request of ours, or of a program of others.
+    /// The fault drawn for a request of our worker, or of a foreign program.
     pub(crate) fn chance(&self, deed: Deed, ours: bool, roll: &mut Roll) -> Option<Chance> {
         match ours {
             true => self.of_ours(deed, roll),

@@ -1,25 +1,25 @@
-//! What is taken away for good: the stream, the table, or the tie between them. All that workers can do is notice, say so,
-//! and stop.
+//! Permanent losses: the stream, the table, or the connection between them. Workers can only notice the loss, report
+//! it, and stop.
 
 use super::Setting;
 use crate::draws::Draws;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// Nine in so many worlds lose their table or stream for good.
+/// Nine in this many worlds lose their table or stream for good.
 const RARE: u64 = 40;
 
-/// What is taken away, and when.
+/// A permanent loss, and its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PermanentLoss {
-    /// When, in µs. A table of another stream is there from the beginning, and a fleet that fills the table beside ours does so when ours
-    /// does.
+    /// The time of the loss, in µs. A table of another stream exists from the beginning; a second fleet fills the table
+    /// when our fleet fills the table.
     #[serde(with = "micros")]
     pub at: u64,
-    /// What.
+    /// The kind of the loss.
     pub kind: LossKind,
-    /// How, where there are several ways.
+    /// The variant of the loss, where several exist.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pick: u32,
 }
@@ -28,25 +28,25 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// What is taken away.
+/// The kinds of permanent losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossKind {
     /// The stream is deleted.
     StreamDeleted,
-    /// The stream is deleted, and a while later another one has its name.
+    /// The stream is deleted, and a while later another stream has its name.
     StreamRemade,
-    /// The lease table is deleted, and nobody may create it anew.
+    /// The lease table is deleted, and no worker may create the table anew.
     TableDeleted,
     /// The lease table was filled from another stream.
     TableOfAnother,
-    /// The same, and all that tells is that rows name the other stream.
+    /// The lease table was filled from another stream, and the names in its rows are the only sign.
     RowsNameAnother,
-    /// The same, and all that tells is that the service does not know the checkpoints.
+    /// The lease table was filled from another stream, and checkpoints unknown to the service are the only sign.
     StrangeCheckpoints,
-    /// A fleet that reads another stream begins with the lease table of ours, and takes leases.
+    /// A fleet of another stream begins with our lease table, and takes leases.
     AnotherFleet,
-    /// A fleet that reads another stream fills the empty lease table when ours does.
+    /// A fleet of another stream fills the empty lease table at the same time as our fleet.
     TwoFleets,
 }
 
@@ -65,12 +65,12 @@ impl LossKind {
         }
     }
 
-    /// Whether it is there before the first moment.
+    /// Whether the loss exists before the first moment.
     pub(crate) fn is_given(self) -> bool {
         matches!(self, LossKind::TableOfAnother | LossKind::RowsNameAnother | LossKind::StrangeCheckpoints)
     }
 
-    /// Whether it comes when it is due, and not when something else happens.
+    /// Whether the loss comes at its own time, instead of together with another event.
     pub(crate) fn has_its_time(self) -> bool {
         !self.is_given() && self != LossKind::TwoFleets
     }
@@ -80,11 +80,11 @@ impl PermanentLoss {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Option<Self> {
         let kind = match draws.below("ruin", 0, RARE) {
             0 => LossKind::StreamDeleted,
-            // It takes leases that were begun with, so some of these come to nothing.
+            // A remade stream needs leases that were begun, so some of these losses have no effect.
             1 | 2 => LossKind::StreamRemade,
             3 => LossKind::TableDeleted,
             4 => LossKind::TableOfAnother,
-            // Of several streams, one alone may be another: then the others are read.
+            // With several streams, the table may fit all streams but one: workers then read the fitting streams.
             5..=8 if setting.streams > 1 => LossKind::TableOfAnother,
             5 => LossKind::RowsNameAnother,
             6 => LossKind::StrangeCheckpoints,

@@ -9,41 +9,41 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interruption {
-    /// When, in µs.
+    /// The time, in µs.
     #[serde(with = "micros")]
     pub at: u64,
-    /// Whose.
+    /// The worker that is interrupted.
     pub worker: u32,
-    /// What.
+    /// The kind of the interruption.
     pub kind: InterruptionKind,
 }
 
-/// What interrupts a worker.
+/// The kinds of a worker's interruptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum InterruptionKind {
-    /// It dies, and is started again under its name after this long, `loops` times in a row.
+    /// The worker dies, and starts again under its name after this time, `loops` times in a row.
     Crash {
-        /// Until the restart, in µs.
+        /// The time until the restart, in µs.
         #[serde(rename = "down", with = "micros")]
         down_us: u64,
-        /// How many more times it dies right after its start.
+        /// The number of further deaths right after the start.
         #[serde(default)]
         loops: u32,
     },
-    /// It stands still (a collector, a suspended machine): neither inputs nor the application move.
+    /// The worker stands still (a collector, a suspended machine): neither inputs nor the application move.
     Pause {
-        /// For how long, in µs.
+        /// The length of the pause, in µs.
         #[serde(rename = "for", with = "micros")]
         us: u64,
     },
-    /// Its handlers block every thread of their runtime: the worker goes on, and no handler does.
+    /// The worker's handlers block every thread of their runtime: the worker continues, and no handler does.
     Block {
-        /// For how long, in µs.
+        /// The length of the block, in µs.
         #[serde(rename = "for", with = "micros")]
         us: u64,
     },
-    /// It is asked to stop, and replaced this long after it has.
+    /// The worker receives a request to stop, and its replacement starts this long after the stop.
     Replace {
         /// In µs.
         #[serde(rename = "gap", with = "micros")]
@@ -57,18 +57,18 @@ pub enum InterruptionKind {
 pub struct ProcessFaults {
     /// In the order of time.
     pub interruptions: Vec<Interruption>,
-    /// When faults are over, handlers of workers that have no part in what follows block every thread of their runtime for ever.
+    /// After the faults, handlers of workers outside the core block every thread of their runtime for ever.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub blocked_for_ever: bool,
-    /// Crashes at a moment that matters: while a write is under way. In one of a thousand writes.
+    /// Crashes at a critical moment: while a write is under way. In one of a thousand writes.
     pub crash_on_write: u32,
-    /// No more of these than so many.
+    /// The most crashes of this kind.
     pub crash_on_write_most: u32,
-    /// Workers that are told to stop right after a take, in one of a thousand takes.
+    /// Workers with a request to stop right after a take, in one of a thousand takes.
     pub stop_on_take: u32,
     /// Pauses exactly between an answer's arrival and its handling. In one of a thousand answers.
     pub pause_on_answer: u32,
-    /// How long such a pause lasts, in µs.
+    /// The length of a pause on an answer, in µs.
     #[serde(rename = "pause", with = "micros")]
     pub pause_us: u64,
 }
@@ -89,7 +89,7 @@ fn blocks(draws: Draws, setting: Setting) -> Vec<Interruption> {
 }
 
 impl ProcessFaults {
-    /// How often handlers block every thread of their runtime, and for how long at most, in µs.
+    /// The number of times at which handlers block every thread of their runtime, and the longest block, in µs.
     pub fn blocks(&self) -> (u32, u64) {
         let spans = self.interruptions.iter().filter_map(|interruption| match interruption.kind {
             InterruptionKind::Block { us } => Some(us),
@@ -99,8 +99,8 @@ impl ProcessFaults {
         (spans.len() as u32, spans.into_iter().max().unwrap_or(0))
     }
 
-    /// Whether chance makes a worker die while a write is under way: it takes so long, and a lease lasts so long (both in
-    /// µs).
+    /// Whether a worker dies while its write is under way. `way_us`: the time of the write; `lease_us`: the length of a
+    /// lease; both in µs.
     pub fn chance_of_crash(&self, roll: &mut Roll, way_us: u64, lease_us: u64) -> Option<Chance> {
         let happens = roll.happens(self.crash_on_write);
         let chance = Chance::Crash {
@@ -110,7 +110,7 @@ impl ProcessFaults {
         happens.then_some(chance)
     }
 
-    /// Whether chance has a worker told to stop soon after it takes a lease, which lasts so long, in µs.
+    /// Whether a worker receives a request to stop soon after a take. `lease_us`: the length of a lease, in µs.
     pub fn chance_of_stop(&self, roll: &mut Roll, lease_us: u64) -> Option<Chance> {
         let happens = roll.happens(self.stop_on_take);
         let chance =
@@ -118,7 +118,7 @@ impl ProcessFaults {
         happens.then_some(chance)
     }
 
-    /// Whether chance makes a worker stand still as an answer arrives.
+    /// Whether a worker stands still when an answer arrives.
     pub fn chance_of_pause(&self, roll: &mut Roll) -> Option<Chance> {
         let happens = roll.happens(self.pause_on_answer);
         let for_us = roll.magnitude(1_000, self.pause_us);

@@ -1,15 +1,15 @@
-//! Answers of a replica that is behind or partial: a shard is not found, and listings and descriptions of the same moment agree with
-//! that. And single wrong answers about the table, the stream or a permission.
+//! Answers of a replica (late or partial): the replica does not find a shard, and its listings and descriptions of the
+//! same moment agree. And single wrong answers about the table, the stream or a permission.
 //!
-//! A replica answers wrongly for no longer than three quarters of a scan interval, and about one shard once to one worker. The engine
-//! counts on no more: what several answers say, a scan interval apart, is so.
+//! A replica is wrong for no longer than three quarters of a scan interval, and about one shard once to one worker. The
+//! engine assumes no more: the agreement of several answers, a scan interval apart, is true.
 
 use super::{Chance, Deed, Setting, Site, rate};
 use crate::draws::{Draws, Roll};
 use crate::oracles::ShardNo;
 use serde::{Deserialize, Serialize};
 
-/// What the listings of a replica show.
+/// The contents of a replica's listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shows {
@@ -17,23 +17,23 @@ pub enum Shows {
     All,
     /// The stream as it was before the shard began.
     Before,
-    /// All shards but this one.
+    /// All shards but the forgotten shard.
     Without,
-    /// Only what has this shard as a parent, and what is open beside it.
+    /// The children of the forgotten shard, and the open shards beside it.
     Later,
     /// No shard.
     Nothing,
 }
 
-/// What descriptions of the stream say.
+/// The contents of descriptions of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Says {
-    /// What is so.
+    /// The truth.
     Truth,
-    /// There is no such stream, or no such table.
+    /// The stream or the table does not exist.
     Missing,
-    /// It is being deleted.
+    /// The stream or the table is being deleted.
     Deleting,
     /// The stream was created at another time, and the table has another key.
     Another,
@@ -65,38 +65,38 @@ impl Shows {
     }
 }
 
-/// A replica that does not know a shard.
+/// A replica without knowledge of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replica {
-    /// The shard that is not found.
+    /// The unknown shard.
     pub shard: ShardNo,
-    /// What listings show.
+    /// The contents of listings.
     pub shows: Shows,
-    /// What descriptions of the stream say.
+    /// The contents of descriptions of the stream.
     pub says: Says,
 }
 
 impl Replica {
-    /// A replica that has forgotten a shard too early: the shard has ended, and its records are there.
+    /// A replica that has forgotten a shard too early: the shard has ended, and its records still exist.
     pub(crate) fn that_forgot(shard: ShardNo) -> Self {
         let (shows, says) = (Shows::Later, Says::Truth);
         Self { shard, shows, says }
     }
 }
 
-/// How often such answers are drawn, in one of a thousand requests.
+/// The rate of wrong answers, in one of a thousand requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplicaFaults {
-    /// Reads of a shard that do not find the shard. One of so many iterators; of so many reads of a shard that began or ended lately;
-    /// and of ten times as many other reads.
+    /// Reads of a shard by a replica without knowledge of the shard. The rate for iterators and for reads of a shard
+    /// that began or ended lately; other reads have a tenth of this rate.
     #[serde(skip_serializing_if = "is_zero")]
     pub not_found: u32,
     /// Single wrong answers of DescribeTable, CreateTable and DescribeStreamSummary.
     #[serde(skip_serializing_if = "is_zero")]
     pub wrong: u32,
-    /// Reads of a shard whose answer claims the end: one answer that names the true children, or answers without children, for as long as a
-    /// replica may be wrong. Once for each worker and shard. One of so many reads.
+    /// Reads of a shard whose answer claims the end: either a single answer with the true children, or answers without
+    /// children for as long as a replica may be wrong. Once for each worker and shard. The rate is per read.
     #[serde(skip_serializing_if = "is_zero")]
     pub end_claimed: u32,
 }
@@ -114,7 +114,8 @@ impl ReplicaFaults {
         }
     }
 
-    /// What chance does to a read of a shard. `turns`: the shard began or ended lately. `most_us`: for how long a replica may be wrong.
+    /// The fault drawn for a read of a shard. `turns`: the shard began or ended lately. `most_us`: the longest time for
+    /// which a replica is wrong.
     pub(crate) fn chance_of_not_found(
         &self, site: Site, turns: bool, most_us: u64, roll: &mut Roll,
     ) -> Option<Chance> {
@@ -144,8 +145,8 @@ impl ReplicaFaults {
         Some(Chance::Replica { for_us, shows, says })
     }
 
-    /// What chance does to a listing of a stream with a shard that has ended. Few worlds have such a shard before the table is filled. So in a
-    /// world with replicas that are behind, a quarter of these listings come from such a replica.
+    /// The fault drawn for a listing of a stream with an ended shard. Few worlds have an ended shard before the table
+    /// is filled. So in a world with late replicas, a quarter of these listings come from a late replica.
     pub(crate) fn chance_of_partial_list(
         &self, shard: ShardNo, most_us: u64, roll: &mut Roll,
     ) -> Option<Chance> {
@@ -156,11 +157,11 @@ impl ReplicaFaults {
         Some(Chance::PartialList { shard, for_us })
     }
 
-    /// What chance makes of an answer about a shard. `most_us`: for how long a replica may be wrong.
+    /// The fault drawn for an answer about a shard. `most_us`: the longest time for which a replica is wrong.
     pub(crate) fn chance_of_claimed_end(
         &self, has_ended: bool, most_us: u64, roll: &mut Roll,
     ) -> Option<Chance> {
-        // Few reads are of a shard that has ended.
+        // Few reads are of an ended shard.
         let per_mille = self.end_claimed.saturating_mul(if has_ended { 3 } else { 1 });
         if !roll.happens(per_mille.min(1_000)) {
             return None;
@@ -173,7 +174,8 @@ impl ReplicaFaults {
         Some(Chance::EndClaimed { named, for_us })
     }
 
-    /// What chance makes of an answer about the table or the stream. `first`: no answer came before, so no answer can name another stream or table.
+    /// The fault drawn for an answer about the table or the stream. `first`: no answer came before, so no answer can
+    /// name another stream or table.
     pub(crate) fn chance_of_wrong(&self, first: bool, roll: &mut Roll) -> Option<Chance> {
         if !roll.happens(self.wrong) {
             return None;

@@ -1,7 +1,7 @@
-//! Faults of chance, each bound to the request that it hits.
+//! Chance faults, each bound to its request.
 //!
-//! A world either draws them while it runs, or is given a list of them. What a fault hits is named by what it is, not by
-//! when or after how many others, so that taking one fault away leaves the others where they are.
+//! A world either draws the faults while the world runs, or receives a list of faults. The name of a fault's request
+//! depends neither on time nor on the number of other requests, so removing a fault leaves all other faults in place.
 
 use super::{Misread, Says, Shows};
 use crate::oracles::ShardNo;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What a worker does that a fault can hit.
+/// A worker's act that a fault can hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum Deed {
@@ -18,7 +18,7 @@ pub enum Deed {
     Setup,
     /// A page of a scan.
     Scan,
-    /// A row.
+    /// A read of a row.
     Read,
     Create,
     Renew,
@@ -42,7 +42,7 @@ pub enum Deed {
 }
 
 impl Deed {
-    /// All of them, in their order.
+    /// All deeds in their order.
     pub const ALL: [(Deed, &'static str); 17] = [
         (Deed::Setup, "setup"),
         (Deed::Scan, "scan"),
@@ -63,12 +63,12 @@ impl Deed {
         (Deed::Members, "members"),
     ];
 
-    /// Whether it changes the lease table.
+    /// Whether the deed changes the lease table.
     pub fn is_write(self) -> bool {
         (Deed::Create..=Deed::Delete).contains(&self)
     }
 
-    /// Whether it goes to the lease table, or to one beside it.
+    /// Whether the deed goes to the lease table, or to a table beside it.
     pub fn is_of_table(self) -> bool {
         self.is_write() || matches!(self, Deed::Scan | Deed::Read | Deed::Members)
     }
@@ -77,20 +77,20 @@ impl Deed {
 /// One deed: the `nth` of its kind about a shard, in one life of one worker. Counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
-    /// Whose.
+    /// The number of the worker.
     pub worker: u16,
-    /// In which of its lives.
+    /// The number of the worker's life.
     pub life: u32,
-    /// What.
+    /// The kind of the deed.
     pub deed: Deed,
-    /// About which shard, if about one.
+    /// The shard of the deed, if any.
     pub shard: Option<ShardNo>,
-    /// Which of these.
+    /// The number among deeds of the same kind.
     pub nth: u32,
 }
 
 impl Site {
-    /// A number for draws about it.
+    /// The key of the site's draws.
     pub fn key(self) -> u64 {
         let who = u64::from(self.worker) << 40 ^ u64::from(self.life) << 8 ^ self.deed as u64;
         let what = self.shard.map_or(u64::MAX, u64::from) << 32 ^ u64::from(self.nth);
@@ -152,215 +152,215 @@ impl<'de> Deserialize<'de> for Site {
     }
 }
 
-/// What chance does to one deed.
+/// A chance fault of one deed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Chance {
-    /// The request and the answer take this much longer.
+    /// The request and the answer take longer.
     Slow {
-        /// In µs.
+        /// The delay of the request, in µs.
         #[serde(rename = "request", with = "micros")]
         request_us: u64,
-        /// In µs.
+        /// The delay of the answer, in µs.
         #[serde(rename = "answer", with = "micros")]
         answer_us: u64,
     },
     /// The request never arrives.
     LostRequest {
-        /// Whether the connection is seen to break; else there is silence.
+        /// Whether the sender sees the connection break; else silence.
         broken: bool,
     },
-    /// It is executed, and nobody learns of it.
+    /// The service executes the request, and the answer is lost.
     LostAnswer {
-        /// Whether the connection is seen to break; else there is silence.
+        /// Whether the sender sees the connection break; else silence.
         broken: bool,
     },
-    /// It is executed this long after its sender gave up.
+    /// The service executes the request after its sender gave up.
     Late {
-        /// In µs.
+        /// The time since the sender gave up, in µs.
         #[serde(rename = "by", with = "micros")]
         by_us: u64,
-        /// Whether the connection is seen to break; else there is silence.
+        /// Whether the sender sees the connection break; else silence.
         broken: bool,
     },
-    /// Turned away for there being too many.
+    /// The service throttles the request.
     Throttled,
     /// Answered with a 5xx.
     ServerError {
-        /// Whether it was executed.
+        /// Whether the service executed the request.
         executed: bool,
     },
-    /// Executed twice.
+    /// The service executes the request twice.
     Twice {
-        /// How long after the first time, in µs.
+        /// The time between the executions, in µs.
         #[serde(rename = "after", with = "micros")]
         after_us: u64,
-        /// Whether the second answer is the one that arrives.
+        /// Whether the second answer arrives, instead of the first.
         second: bool,
     },
     /// No connection: certainly not executed.
     NotSent,
-    /// An answer nobody can read.
+    /// An unreadable answer.
     Garbled,
-    /// Never answered.
+    /// The request is never answered.
     Hung {
-        /// Whether it is executed.
+        /// Whether the service executes the request.
         executed: bool,
     },
     /// The service says that the condition does not hold, whatever the row is.
     Refused,
-    /// Rows are shown as they were this long ago.
+    /// The service shows rows in an old state.
     Stale {
-        /// In µs.
+        /// The age of the state, in µs.
         #[serde(rename = "by", with = "micros")]
         by_us: u64,
     },
-    /// The read brings nothing although there is something.
+    /// The read brings no records although the shard has records.
     Empty,
     /// The answer has no iterator, as if the reader had come to the end of the shard.
     EndClaimed {
-        /// The answer brings no records, and names the children of the shard, which has ended.
+        /// The answer brings no records, and names the children of the shard, an ended shard.
         named: bool,
-        /// The next answers claim the same for so long, in µs.
+        /// The time for which the next answers claim the end too, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
     /// The answer about a shard is wrong.
     Misread {
-        /// What is wrong.
+        /// The error.
         what: Misread,
     },
     /// The shard is not found. For a while, the worker is answered by a replica that does not know the shard.
     Replica {
-        /// In µs.
+        /// The length of the while, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
-        /// What listings show meanwhile.
+        /// The contents of listings meanwhile.
         shows: Shows,
-        /// What descriptions of the stream say meanwhile.
+        /// The contents of descriptions of the stream meanwhile.
         says: Says,
     },
-    /// The stream is listed by a replica that takes a shard which has ended for one that is forgotten. For a while, the worker is answered by
-    /// that replica.
+    /// A replica lists the stream, and lacks an ended shard as if forgotten. For a while, the same replica answers the
+    /// worker.
     PartialList {
         /// The shard.
         shard: ShardNo,
-        /// In µs.
+        /// The length of the while, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
-    /// This one answer about the table or the stream is wrong.
+    /// This single answer about the table or the stream is wrong.
     Wrong {
-        /// What it says.
+        /// The claim of the answer.
         says: Says,
     },
-    /// The first description of the stream in a life says another creation time.
+    /// The first description of the stream in a life has a wrong creation time.
     WrongFirstLook,
     /// The worker stands still exactly when the answer arrives.
     Pause {
-        /// In µs.
+        /// The length of the pause, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
     /// The worker dies while the request is under way.
     Crash {
-        /// After how long, in µs.
+        /// The time until the crash, in µs.
         #[serde(rename = "after", with = "micros")]
         after_us: u64,
-        /// Until it is started again, in µs.
+        /// The time until the restart, in µs.
         #[serde(rename = "down", with = "micros")]
         down_us: u64,
     },
-    /// The worker is told to stop.
+    /// The worker receives a request to stop.
     Stop {
-        /// After how long, in µs.
+        /// The time until the request to stop, in µs.
         #[serde(rename = "after", with = "micros")]
         after_us: u64,
-        /// Until its replacement is started, in µs.
+        /// The time until its replacement starts, in µs.
         #[serde(rename = "gap", with = "micros")]
         gap_us: u64,
     },
-    /// A program of others is told to stop, and is started again.
+    /// A foreign program receives a request to stop, and starts again.
     OtherMoves {
-        /// After how long, in µs.
+        /// The time until the request to stop, in µs.
         #[serde(rename = "after", with = "micros")]
         after_us: u64,
-        /// Until it is started again, in µs.
+        /// The time until the restart, in µs.
         #[serde(rename = "gap", with = "micros")]
         gap_us: u64,
-        /// Which of them, modulo how many there are.
+        /// The number of the program, modulo the number of foreign programs.
         pick: u32,
     },
-    /// The program of others that asks stands still exactly when the answer arrives.
+    /// The foreign program that asks stands still exactly when the answer arrives.
     OtherDawdles {
-        /// In µs.
+        /// The length of the standstill, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
-    /// The lease it is about is about to be handed over, once somebody owns it: its next owner is named.
+    /// A leader names the next owner of the lease, once the lease has an owner: a hand-over is about to begin.
     HandOver {
-        /// After how long, in µs.
+        /// The time until the hand-over, in µs.
         #[serde(rename = "after", with = "micros")]
         after_us: u64,
-        /// For how long the one it is taken from does not reach the table, in µs.
+        /// The time for which the previous owner does not reach the table, in µs.
         #[serde(rename = "cut", with = "micros")]
         cut_us: u64,
-        /// To which of the others, modulo how many there are and one more who died just then.
+        /// The next owner's number, modulo the number of other workers and one worker that died just then.
         to: u32,
     },
     /// From now on the worker does not reach the lease table.
     Cut {
-        /// In µs.
+        /// The length of the cut, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
-    /// The handler takes this much longer.
+    /// The handler takes longer.
     HandlerSlow {
-        /// In µs.
+        /// The delay, in µs.
         #[serde(rename = "by", with = "micros")]
         by_us: u64,
     },
-    /// The handler takes this much longer, and is deaf to an abort.
+    /// The handler takes longer, and is deaf to an abort.
     HandlerHangs {
-        /// In µs.
+        /// The delay, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
-    /// The handler waits for this long for something that does not come, and stops when it is told to.
+    /// The handler waits for an event that never comes, and stops on an abort.
     HandlerWaits {
-        /// In µs.
+        /// The length of the wait, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
-    /// The handler takes this much longer, takes no notice of an abort, and ends well.
+    /// The handler takes longer, ignores an abort, and ends well.
     HandlerDeaf {
-        /// In µs.
+        /// The delay, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
     /// The handler returns an error, somewhere in the batch.
     HandlerFails,
-    /// The handler says before the end of the batch how far it is.
+    /// The handler reports progress before the end of the batch.
     Partial,
-    /// It asks for a checkpoint then.
+    /// The handler requests a checkpoint then.
     Checkpoint,
-    /// It says what is old news, or of a former ownership.
+    /// The handler reports outdated progress, or progress of a former ownership.
     StaleCall,
-    /// It says twice more, under its own ownership, how far it was at the beginning of the batch.
+    /// The handler reports the progress at the beginning of the batch twice more, under its own ownership.
     SaysAgain,
-    /// The application pauses the shard, and lets it go on later.
+    /// The application pauses the shard, and resumes the shard later.
     ShardPaused {
-        /// How much later, in µs.
+        /// The length of the pause, in µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
-    /// The handler keeps the batch for this long, and acknowledges it then.
+    /// The handler keeps the batch for this time, and acknowledges the batch then.
     Keeps {
         /// In µs.
         #[serde(rename = "for", with = "micros")]
         for_us: u64,
     },
-    /// A batch that it keeps it gives back instead.
+    /// The handler gives a kept batch back instead of acknowledging the batch.
     GivesBack,
 }
 
@@ -412,13 +412,13 @@ impl Chance {
     }
 }
 
-/// A fault of chance and what it hits.
+/// A chance fault and its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestFault {
-    /// What it hits.
+    /// The deed that the fault hits.
     pub on: Site,
-    /// What it does.
+    /// The effect of the fault.
     pub fault: Chance,
 }
 

@@ -1,4 +1,4 @@
-//! Where workers read several streams: streams that a worker reads no more for a while, and trouble of one stream alone.
+//! Workers with several streams: a worker stops reading a stream for a while, or a single stream has trouble.
 
 use super::{Fate, Landing, Reach, Setting};
 use crate::draws::Draws;
@@ -6,33 +6,33 @@ use crate::span::micros;
 use crate::streams::StreamNo;
 use serde::{Deserialize, Serialize};
 
-/// An application takes a stream away from one of its workers, and gives it back.
+/// An application takes a stream away from one of its workers, and gives the stream back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Absence {
-    /// When it is taken away, in µs.
+    /// The time of the removal, in µs.
     #[serde(with = "micros")]
     pub at: u64,
-    /// When it is given back, in µs; with the end of the faults, if that is earlier.
+    /// The time of the return, in µs; the end of the faults, if earlier.
     #[serde(with = "micros")]
     pub until: u64,
-    /// From which worker.
+    /// The worker without the stream.
     pub worker: u32,
-    /// Which stream.
+    /// The stream.
     pub stream: u32,
 }
 
-/// What is with a stream.
+/// The kinds of a stream's trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TroubleKind {
-    /// Its requests are turned away.
+    /// The service throttles the stream's requests.
     Throttled,
-    /// Its requests are executed, and not answered.
+    /// The service executes the stream's requests without an answer.
     Silent,
-    /// Its requests end with an error of the service.
+    /// The stream's requests end with an error of the service.
     ServerError,
-    /// It is deleted, and never comes back.
+    /// The stream is deleted, and never comes back.
     Deleted,
 }
 
@@ -40,22 +40,22 @@ pub enum TroubleKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trouble {
-    /// From, in µs.
+    /// The beginning, in µs.
     #[serde(with = "micros")]
     pub from: u64,
-    /// Until, in µs.
+    /// The end, in µs.
     #[serde(with = "micros")]
     pub until: u64,
-    /// Which stream.
+    /// The stream.
     pub stream: u32,
-    /// What.
+    /// The kind of the trouble.
     pub kind: TroubleKind,
-    /// It does not end, not even with the faults: all must come right without this stream.
+    /// The trouble does not end, not even with the faults: all else must come right without this stream.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lasts: bool,
 }
 
-/// All of a world.
+/// All absences and troubles of a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SeveralFaults {
@@ -138,7 +138,7 @@ impl SeveralFaults {
         self.troubles.iter().any(|trouble| trouble.lasts)
     }
 
-    /// Whether requests to some stream are never answered again, so that nobody learns what has become of it.
+    /// Whether requests to some stream are never answered again, so that no worker learns the fate of that stream.
     pub(crate) fn any_is_unanswered(&self) -> bool {
         let mut lasting = self.troubles.iter().filter(|trouble| trouble.lasts);
         lasting.any(|trouble| trouble.kind != TroubleKind::Deleted)
@@ -156,8 +156,8 @@ impl Trouble {
         }
     }
 
-    /// What becomes of a request to the stream that would get there and be answered at these times. Absent: the stream itself
-    /// answers.
+    /// The way of a request to the stream. Without the trouble, the request arrives at `there` and its answer at
+    /// `back`. Absent: the stream itself answers.
     pub(crate) fn fate(&self, there: u64, back: u64) -> Option<Fate> {
         Some(match self.kind {
             TroubleKind::Throttled => Fate { reach: Reach::Never, landing: Landing::Throttled(back) },

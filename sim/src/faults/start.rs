@@ -1,33 +1,33 @@
-//! What happens to shards that have no checkpoint yet: a fleet that begins where nothing is written, changes its owners before anything was
-//! processed, and goes by clocks that were wrong from the beginning.
+//! Faults of shards without a checkpoint: a fleet begins with an empty table, changes its owners before any record is
+//! processed, and uses clocks that were wrong from the beginning.
 //!
-//! A stop of the whole fleet is an interruption of every worker, a wrong clock a step at the beginning, an early reshard a reshard. So these lie
-//! in the lists of their own families. Only silences are of this one.
+//! A stop of the whole fleet is an interruption of every worker, a wrong clock is a step at the beginning, and an early
+//! reshard is a reshard. So these faults lie in the lists of their own families. Silences alone belong to this family.
 
 use super::{Faults, Interruption, InterruptionKind, Reshard, ReshardKind, Setting, WallStep};
 use crate::draws::Draws;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// A time in which producers put nothing.
+/// A time without puts by producers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Silence {
-    /// From, in µs.
+    /// The beginning, in µs.
     #[serde(with = "micros")]
     pub from: u64,
-    /// Until, in µs; with the end of the faults, if that is earlier.
+    /// The end, in µs; the end of the faults, if earlier.
     #[serde(with = "micros")]
     pub until: u64,
 }
 
-/// All of a world.
+/// All silences and kinds of rows of a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartFaults {
     /// In the order of their beginning.
     pub silences: Vec<Silence>,
-    /// Rows are created as by workers that know of no moments, such as those of another library.
+    /// Workers create rows without moments, like workers of another library.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bare_rows: bool,
 }
@@ -39,13 +39,13 @@ impl StartFaults {
     }
 }
 
-/// Adds the family to what is drawn, in half of the worlds.
+/// Adds the family to the drawn faults, in half of the worlds.
 pub(super) fn add(faults: &mut Faults, draws: Draws, setting: Setting) {
     if !draws.coin("start", 0) || setting.length_us < 4 {
         return;
     }
     let lease = setting.lease_us.max(2);
-    // Nothing arrives at first, so nothing is checkpointed. The fleet is away when the first records come.
+    // No record arrives at first, so no checkpoint is stored. The fleet is away when the first records come.
     let until = draws.magnitude("start", 1, 2, (setting.length_us / 2).max(3));
     faults.start.silences.push(Silence { from: 0, until });
     let mut roll = draws.roll("start", 2);
@@ -66,7 +66,8 @@ pub(super) fn add(faults: &mut Faults, draws: Draws, setting: Setting) {
     faults.start.bare_rows = roll.below(4) == 0;
     if roll.below(2) == 0 {
         let steps = (0..setting.workers as u32).map(|worker| {
-            // A clock that is ahead by less than the world lasts is overtaken, and the moment that it told lies in the past then.
+            // A clock may be ahead by less than the world's length. True time then overtakes the moment told by the
+            // clock, and the moment lies in the past.
             let by = match roll.below(2) {
                 0 => roll.magnitude(200, (setting.length_us / 1_000).max(201)),
                 _ => roll.magnitude(1, 7_200_000),

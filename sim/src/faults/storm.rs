@@ -1,11 +1,11 @@
-//! Times at which a service turns nearly everybody away.
+//! Times at which a service throttles nearly all requests.
 
 use super::Setting;
 use crate::draws::Draws;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// Which service.
+/// A service of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
@@ -15,19 +15,19 @@ pub enum Service {
     Stream,
 }
 
-/// One time of throttling. It hits the requests of all workers alike, unlike single throttled requests.
+/// A time of throttling. A storm hits the requests of all workers alike, unlike single throttled requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storm {
-    /// From, in µs.
+    /// The beginning, in µs.
     #[serde(with = "micros")]
     pub from: u64,
-    /// Until, in µs.
+    /// The end, in µs.
     #[serde(with = "micros")]
     pub until: u64,
-    /// Whose requests are throttled.
+    /// The service that throttles.
     pub service: Service,
-    /// In one of a thousand requests.
+    /// The throttled share, in a thousand requests.
     pub throttled: u32,
 }
 
@@ -60,7 +60,7 @@ impl StormFaults {
         faults
     }
 
-    /// How many of a thousand requests to a service are throttled at `now`.
+    /// The number of throttled requests to a service in a thousand at `now`.
     pub fn rate(&self, service: Service, now: u64) -> u32 {
         self.storms
             .iter()

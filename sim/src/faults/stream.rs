@@ -9,40 +9,40 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reshard {
-    /// When, in µs.
+    /// The time, in µs.
     #[serde(with = "micros")]
     pub at: u64,
-    /// What.
+    /// The kind of the change.
     pub kind: ReshardKind,
-    /// Which shard, modulo how many are open.
+    /// The number of the shard, modulo the number of open shards.
     pub pick: u32,
 }
 
-/// How shards change.
+/// The kinds of changes of shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ReshardKind {
-    /// One becomes two.
+    /// A shard becomes two shards.
     Split,
-    /// One becomes two, and as soon as possible one of these becomes two again.
+    /// A shard becomes two shards, and as soon as possible a child becomes two shards again.
     SplitTwice,
-    /// Two become one.
+    /// Two shards become a single shard.
     Merge,
-    /// All of them, by a change of the shard count: twice as many, or half.
+    /// All shards, by a change of the shard count: twice as many, or half.
     Mass {
         /// Twice as many, else half.
         grow: bool,
     },
 }
 
-/// The service forgets what is old before it was read: records, and shards closed before them.
+/// The service forgets old records before they are read, and the shards closed before those records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trim {
-    /// When, in µs.
+    /// The time, in µs.
     #[serde(with = "micros")]
     pub at: u64,
-    /// What is older than this, in µs; no less than a scan interval, since a listing may be as far behind.
+    /// The age of forgotten records, in µs; no less than a scan interval, since a listing may be as far behind.
     #[serde(with = "micros")]
     pub keep: u64,
 }
@@ -53,12 +53,12 @@ pub struct Trim {
 pub struct StreamFaults {
     /// Changes of the shards.
     pub reshards: Vec<Reshard>,
-    /// What is forgotten before it was read.
+    /// Records forgotten before their read.
     pub trims: Vec<Trim>,
-    /// How long one change takes.
+    /// The length of a change.
     #[serde(rename = "update", with = "millis")]
     pub update_ms: i64,
-    /// A listing may be this much behind, shard by shard; 0: never.
+    /// The largest delay of a listing, shard by shard; 0: no delay.
     #[serde(rename = "list_lag", with = "millis")]
     pub list_lag_ms: i64,
     /// Life of an iterator.
@@ -67,23 +67,24 @@ pub struct StreamFaults {
     /// Life of a page token.
     #[serde(rename = "token_expiry", with = "millis")]
     pub token_expiry_ms: i64,
-    /// No more than this many shards in a page; 0: as many as AWS gives.
+    /// The most shards of a page; 0: as many as AWS gives.
     pub list_page: u32,
     /// Whether throughput and rate limits hold.
     pub limits: bool,
-    /// Reads that are throttled besides, in one of a thousand.
+    /// Further throttled reads, in one of a thousand.
     pub read_throttled: u32,
     /// Whether the end of a shard comes with its last records.
     pub end_with_records: bool,
-    /// The answer that ends a shard names none of its children: only a listing shows them.
+    /// The last answer of a shard names none of its children: only a listing shows the children.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub children_unnamed: bool,
-    /// Reads that bring nothing although there is something, in one of a thousand.
+    /// Reads without records although the shard has records, in one of a thousand.
     pub empty_read: u32,
-    /// First descriptions of the stream, of each life one, that say another creation time, in one of a thousand.
+    /// First descriptions of the stream, one in each life, with a wrong creation time, in one of a thousand.
     #[serde(skip_serializing_if = "is_zero")]
     pub wrong_first_look: u32,
-    /// Reads of this shard (by its number, modulo) bring nothing while faults last, whatever is in it.
+    /// Reads of this shard (by its number, modulo) bring no records during the faults, whatever the contents of the
+    /// shard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_shard: Option<u32>,
 }
@@ -93,7 +94,8 @@ fn is_zero(rate: &u32) -> bool {
 }
 
 impl StreamFaults {
-    /// How many shards there can ever be, of so many at the beginning; `None` if it depends on how many are open.
+    /// The most shards ever, from the number of shards at the beginning; `None` if the number depends on the open
+    /// shards.
     pub fn most_shards(&self, shards: u32) -> Option<u32> {
         let born = self.reshards.iter().map(|reshard| match reshard.kind {
             ReshardKind::Split => Some(2),
@@ -127,7 +129,8 @@ impl StreamFaults {
             reshards.sort_by_key(|reshard| reshard.at);
         }
         let mut trims = Vec::new();
-        // What was trimmed need not be processed, which loosens other properties: rarer than one in two.
+        // Trimmed records need no processing. A trim loosens other properties, so trims come in fewer than half of the
+        // worlds.
         if draws.below("trim-rare", 0, 4) == 0 {
             for n in 0..draws.magnitude("trim", 1, 1, 4) {
                 let mut roll = draws.roll("trim-each", n);
@@ -165,7 +168,7 @@ impl StreamFaults {
         }
     }
 
-    /// What chance makes of a read.
+    /// The chances drawn for a read.
     pub fn chances(&self, roll: &mut Roll, found: &mut Vec<Chance>) {
         if roll.happens(self.read_throttled) {
             found.push(Chance::Throttled);
@@ -177,7 +180,7 @@ impl StreamFaults {
 }
 
 impl Default for StreamFaults {
-    /// A stream that stays as it is.
+    /// A stream without changes.
     fn default() -> Self {
         Self {
             reshards: Vec::new(),

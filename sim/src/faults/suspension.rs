@@ -1,7 +1,8 @@
 //! Machines that are suspended: a snapshot of a virtual machine, the lid of a laptop, a frozen container.
 //!
-//! A suspended worker stands still for longer than a lease lasts, so that another worker takes its leases. Its monotonic clock
-//! counts that time or stands; its wall clock is set right at the wake-up, a while later, or never. One world in two.
+//! A suspended worker stands still for longer than a lease lasts, so that another worker takes its leases. Its
+//! monotonic clock counts that time or stands. Its wall clock is set right at the wake-up, a while later, or never. One
+//! world in two.
 
 use super::Setting;
 use crate::draws::{Draws, Roll};
@@ -12,47 +13,47 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suspension {
-    /// When, in µs.
+    /// The time, in µs.
     #[serde(with = "micros")]
     pub at: u64,
-    /// Whose.
+    /// The worker on the machine.
     pub worker: u32,
-    /// For how long, in µs.
+    /// The length of the suspension, in µs.
     #[serde(rename = "for", with = "micros")]
     pub us: u64,
-    /// What its monotonic clock does meanwhile.
+    /// The monotonic clock during the suspension.
     #[serde(default)]
     pub clock: Meanwhile,
-    /// What its wall clock shows after that.
+    /// The wall clock after the suspension.
     #[serde(default)]
     pub wall: WallAfter,
 }
 
-/// What the monotonic clock of a suspended machine does.
+/// The monotonic clock of a suspended machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Meanwhile {
-    /// It stands.
+    /// The clock stands.
     #[default]
     Stands,
-    /// It counts the time.
+    /// The clock counts the time.
     Counts,
 }
 
-/// What the wall clock of a machine shows after a suspension.
+/// The wall clock of a machine after a suspension.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum WallAfter {
-    /// The time.
+    /// The right time.
     #[default]
     Right,
-    /// The time at which the machine was suspended, until it is set right.
+    /// The time of the suspension, until the clock is set right.
     Late {
-        /// How long after the wake-up, in µs.
+        /// The time between the wake-up and the correction, in µs.
         #[serde(rename = "by", with = "micros")]
         us: u64,
     },
-    /// The time at which the machine was suspended, for good.
+    /// The time of the suspension, for good.
     Wrong,
 }
 

@@ -1,55 +1,56 @@
-//! The lease table: slow to come, shared with others, edited by people, read stale.
+//! The lease table: slow to come, shared with other programs, edited by people, read stale.
 
 use super::{Chance, Setting, rate};
 use crate::draws::{Draws, Roll};
 use crate::span::{micros, millis};
 use serde::{Deserialize, Serialize};
 
-/// Somebody else's change of the table.
+/// A foreign change of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RowEdit {
-    /// When, in µs.
+    /// The time, in µs.
     #[serde(with = "micros")]
     pub at: u64,
-    /// What.
+    /// The kind of the change.
     pub kind: RowEditKind,
-    /// Which row, modulo how many there are.
+    /// The number of the row, modulo the number of rows.
     pub pick: u32,
 }
 
-/// What others do to the table.
+/// The kinds of foreign changes of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowEditKind {
     /// An item of another kind appears.
     Foreign,
-    /// An item that should be a lease and cannot be read appears.
+    /// An unreadable lease item appears.
     Unparsable,
-    /// An attribute nobody knows appears on a lease.
+    /// An unknown attribute appears on a lease.
     Attribute,
-    /// A leader of another library begins to hand a lease over to another worker, or to one that is not there.
+    /// A leader of another library begins to hand a lease over to another worker, or to an absent worker.
     HandOver,
     /// A person removes a lease.
     Delete,
-    /// A person's edit removes from a lease what guards it: its counter, or the time in it.
+    /// A person's edit removes the guard of a lease: its counter, or the time in the counter.
     Unguarded,
     /// A person's edit, or a script, writes NULL for the owner, as boto3 does for None.
     OwnerNull,
-    /// The same, for an attribute that the row lacks; in KCL's format also a value of another type.
+    /// A person's edit, or a script, writes NULL for an attribute that the row lacks; in KCL's format also a value of
+    /// another type.
     Null,
-    /// A person's edit says of an open shard that it was processed to its end, and that nobody has its lease. When a
-    /// worker tells of it, an operator puts the lease at the oldest record.
+    /// A person's edit says that an open shard was processed to its end and that its lease is free. When a worker
+    /// reports the shard, an operator puts the lease at the oldest record.
     Ended,
-    /// The same, with a checkpoint that no shard can have.
+    /// A person's edit like `Ended`, with a checkpoint that no shard can have.
     Misplaced,
-    /// A row says no more which stream it is of, or nothing that can be read: an older worker made it, or a program that replaces whole
-    /// items.
+    /// A row names no stream any more, or has an unreadable name: an older worker created the row, or a program that
+    /// replaces whole items.
     Unnamed,
 }
 
 impl RowEditKind {
-    /// Whether it leaves a row at no place in its shard.
+    /// Whether the edit leaves a row at no place in its shard.
     pub fn spoils(self) -> bool {
         matches!(self, RowEditKind::Ended | RowEditKind::Misplaced)
     }
@@ -64,39 +65,39 @@ pub struct TableFaults {
     pub create_ms: i64,
     /// Rows that a scan reads as they were before, in one of a thousand.
     pub stale: u32,
-    /// How long before, in µs.
+    /// The age of such a state, in µs.
     #[serde(rename = "stale_by", with = "micros")]
     pub stale_us: u64,
-    /// The service never gives a scan page more than this many rows; 0: as asked.
+    /// The most rows of a scan page that the service gives; 0: as many as requested.
     pub tiny_page: u32,
-    /// Each scan page takes up to so much longer, in µs, and no less than half of it: also when all else is well. A scan may
-    /// then last longer than a lease.
+    /// The longest additional time of each scan page, in µs; the shortest is half of it. The delay exists also when all
+    /// else is well. A scan may then last longer than a lease.
     #[serde(rename = "slow_page", with = "micros")]
     pub slow_page_us: u64,
-    /// Failed conditions do not say what the row is.
+    /// Failed conditions do not return the row.
     pub silent_refusal: bool,
-    /// What others do.
+    /// Foreign changes of rows.
     pub edits: Vec<RowEdit>,
-    /// Hand-overs that others begin right after a lease was taken from somebody, in one of a thousand of these.
+    /// Foreign hand-overs right after a take from another owner, in one of a thousand of these takes.
     pub hand_over_on_take: u32,
-    /// Writes of this lease (by shard number, modulo) hang: they are never answered while faults last.
+    /// Writes of this lease (by shard number, modulo) hang: the service never answers during the faults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hung_lease: Option<u32>,
-    /// Writes of this lease (by shard number, modulo) are refused while faults last, but for its creation: their conditions do not hold, and its
-    /// row does not say why.
+    /// Writes of this lease (by shard number, modulo) are refused during the faults, except its creation: their
+    /// conditions do not hold, and the row of the lease gives no reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused_lease: Option<u32>,
 }
 
 impl TableFaults {
-    /// Whether chance shows a scan the rows as they were.
+    /// Whether a scan sees the rows in an old state.
     pub fn chance_of_staleness(&self, roll: &mut Roll) -> Option<Chance> {
         let stale = roll.happens(self.stale);
         let by_us = roll.magnitude(1_000, self.stale_us);
         stale.then_some(Chance::Stale { by_us })
     }
 
-    /// Whether chance has a lease handed over soon after it is taken, which lasts so long, in µs.
+    /// Whether a lease is handed over soon after its take. `lease_us`: the length of a lease, in µs.
     pub fn chance_of_hand_over(&self, roll: &mut Roll, lease_us: u64) -> Option<Chance> {
         let happens = roll.happens(self.hand_over_on_take);
         let after_us = roll.magnitude(1_000, lease_us);
@@ -106,7 +107,7 @@ impl TableFaults {
         happens.then_some(Chance::HandOver { after_us, cut_us, to })
     }
 
-    /// How much longer than others the answer with a scan page takes, in µs.
+    /// The additional time of an answer with a scan page, in µs.
     pub fn slowness(&self, roll: &mut Roll) -> u64 {
         match self.slow_page_us {
             0 => 0,
@@ -114,7 +115,7 @@ impl TableFaults {
         }
     }
 
-    /// What people and other programs do to rows.
+    /// Changes of rows by people and other programs.
     fn draw_edits(draws: Draws, setting: Setting) -> Vec<RowEdit> {
         let mut edits = Vec::new();
         let mut add = |family: &'static str, most: u64, kind| {
@@ -135,18 +136,18 @@ impl TableFaults {
         add("hand-over-begun", 8, RowEditKind::HandOver);
         add("name-removed", 10, RowEditKind::Unnamed);
         add("null-attribute", 10, RowEditKind::Null);
-        // A deletion by hand loosens several properties, so it is kept rare.
+        // A deletion by hand loosens several properties, so deletions are rare.
         if draws.below("delete-rare", 0, 5) == 0 {
             add("delete-row", 3, RowEditKind::Delete);
         }
-        // Nor does this come often.
+        // A removed guard loosens properties too, so these edits are rare.
         if draws.below("guard-removed-rare", 0, 5) == 0 {
             add("guard-removed", 3, RowEditKind::Unguarded);
         }
         if draws.below("owner-null-rare", 0, 5) == 0 {
             add("owner-null", 3, RowEditKind::OwnerNull);
         }
-        // These loosen what is asked of a shard, too.
+        // These edits loosen the properties of a shard, too.
         if draws.below("spoiled-rare", 0, 5) == 0 {
             add("ended-by-hand", 2, RowEditKind::Ended);
             add("misplaced-by-hand", 2, RowEditKind::Misplaced);
@@ -158,7 +159,8 @@ impl TableFaults {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
         let tiny = draws.coin("tiny-page", 0);
         let tiny_page = if tiny { draws.magnitude("tiny-page", 1, 1, 5) } else { 0 };
-        // Much takes longer then, so it is rarer. No answer may be given up: the way there and back takes time too.
+        // Much takes longer with slow pages, so slow pages are rare. A worker must not give up any answer: the way
+        // there and back takes time too.
         let slow = draws.below("slow-page", 0, 6) == 0;
         let slow_page_us = if slow {
             let scan_us = draws.magnitude("slow-page", 1, setting.lease_us / 4, setting.lease_us * 3);
@@ -187,7 +189,7 @@ impl TableFaults {
             hung_lease: draws
                 .coin("hung-lease", 0)
                 .then(|| draws.below("hung-lease", 1, setting.shards) as u32),
-            // Nothing else becomes of the lease.
+            // No other fault hits this lease.
             refused_lease: (draws.below("refused-lease", 0, 4) == 0)
                 .then(|| draws.below("refused-lease", 1, setting.shards) as u32),
         }

@@ -1,29 +1,30 @@
-//! Rolling upgrades: one worker after the other is replaced by one that is configured otherwise.
+//! Rolling upgrades: worker after worker is replaced by a worker with another configuration.
 
 use super::Setting;
 use crate::draws::Draws;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// One worker's turn: it is told to stop, and every process of it that starts from then on is configured anew.
+/// One worker's turn: the worker receives a request to stop, and each later process of the worker has the new
+/// configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upgrade {
-    /// When, in µs.
+    /// The time, in µs.
     #[serde(with = "micros")]
     pub at: u64,
-    /// Whose.
+    /// The worker.
     pub worker: u32,
-    /// Until its replacement is started, after it has stopped, in µs.
+    /// The time between the worker's stop and the start of its replacement, in µs.
     #[serde(rename = "gap", with = "micros")]
     pub gap_us: u64,
 }
 
-/// The upgrade of a world, if there is one.
+/// The upgrade of a world, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpgradeFaults {
-    /// In the order of time. Who is not in it is never upgraded.
+    /// In the order of time. A worker without a turn is never upgraded.
     pub turns: Vec<Upgrade>,
 }
 
@@ -54,7 +55,7 @@ impl UpgradeFaults {
         faults
     }
 
-    /// Whether the processes of a worker that start at `now` are upgraded.
+    /// Whether processes of a worker started at `now` are upgraded.
     pub fn reached(&self, worker: u32, now: u64) -> bool {
         self.turns.iter().any(|turn| turn.worker == worker && turn.at <= now)
     }

@@ -2,7 +2,7 @@
 
 use super::Hazard;
 
-/// An hazard: its name, where it was reported, what Leasehold does.
+/// A hazard: its name, the report by users, Leasehold's behaviour.
 macro_rules! hazards {
     ($($id:literal, $reported:literal, $ours:literal;)*) => {
         &[$(Hazard {

@@ -1,7 +1,8 @@
-//! Known hazards of other libraries, each with a scenario that shows it, and what ours makes of the same scenario.
+//! Known hazards of other libraries. A scenario shows each hazard, and our behaviour in the same scenario.
 //!
-//! A scenario of `sim/hazards/` says which programs its workers run, which property they violate and in a sentence why. It
-//! is run twice: as it is, and with our workers in the same world, under the same faults, on a table of the same format.
+//! A scenario of `sim/hazards/` names the programs of its workers, the property violated, and the reason in a sentence.
+//! The scenario runs twice: first unchanged, then with our workers in the same world, under the same faults, on a table
+//! of the same format.
 
 mod catalogue;
 
@@ -17,35 +18,35 @@ use serde::Serialize;
 /// One hazard.
 #[derive(Clone, Copy, Debug)]
 pub struct Hazard {
-    /// Its name, which is also its file's.
+    /// The hazard's name, also the name of its file.
     pub id: &'static str,
     /// The scenario.
     pub text: &'static str,
-    /// Where the library's users reported it, if they did.
+    /// The report by the library's users, if any.
     pub reported: &'static str,
-    /// What Leasehold does there, in a sentence.
+    /// Leasehold's behaviour in the scenario, in a sentence.
     pub ours: &'static str,
 }
 
-/// What became of an hazard.
+/// The result of a hazard.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
-    /// Its name.
+    /// The hazard's name.
     pub id: &'static str,
-    /// The program that has it.
+    /// The program with the hazard.
     pub program: &'static str,
     /// The hazard, in a sentence.
     pub hazard: String,
-    /// Where it was reported, if anywhere.
+    /// The report by users, if any.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reported: &'static str,
-    /// The property that the program violates.
+    /// The property violated by the program.
     pub property: Property,
-    /// What Leasehold does there, in a sentence.
+    /// Leasehold's behaviour in the scenario, in a sentence.
     pub leasehold: &'static str,
-    /// What was found with the program, in a sentence.
+    /// The finding with the program, in a sentence.
     pub found: String,
-    /// What is not as it should be, in a sentence.
+    /// The difference from the expected result, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wrong: Option<String>,
 }
@@ -54,7 +55,7 @@ impl Hazard {
     /// Reads the scenario.
     ///
     /// # Errors
-    /// If it is none, names no property, or its first worker is ours, as a sentence.
+    /// If the text is no scenario, names no property, or has our program as its first worker; as a sentence.
     pub fn scenario(&self) -> Result<(Scenario, Property, Program), String> {
         let scenario: Scenario = self.text.parse().map_err(|error| format!("{}: {error}", self.id))?;
         let program = scenario.plan.fleet.program(0);
@@ -70,7 +71,7 @@ impl Hazard {
     /// Runs both worlds.
     ///
     /// # Errors
-    /// If the hazard is none, as a sentence.
+    /// If [`scenario`](Self::scenario) fails, as a sentence.
     pub fn show(&self) -> Result<Shown, String> {
         let (scenario, property, program) = self.scenario()?;
         let (found, shows) = with_original(&scenario, property);
@@ -87,7 +88,7 @@ impl Hazard {
     }
 }
 
-/// What the program does: what was found, and whether it is what it should be.
+/// The program's behaviour: the finding, and whether the finding is as expected.
 fn with_original(scenario: &Scenario, property: Property) -> (String, Result<(), String>) {
     let options = Options { stop: true, only: vec![property], ..Options::default() };
     let found = match run_plan(scenario.plan.clone(), &options) {
@@ -100,7 +101,7 @@ fn with_original(scenario: &Scenario, property: Property) -> (String, Result<(),
     (sentence, judged.map_err(|difference| format!("with the program: {difference}")))
 }
 
-/// What ours does, which must be nothing wrong.
+/// Our behaviour, free of violations.
 fn with_ours(scenario: &Scenario) -> Result<(), String> {
     let ours = Scenario { violates: None, plan: of_ours(&scenario.plan), ..scenario.clone() };
     let found = run_plan(ours.plan.clone(), &Options::default())
@@ -108,7 +109,7 @@ fn with_ours(scenario: &Scenario) -> Result<(), String> {
     ours.judge(&found, false).map_err(|difference| format!("with Leasehold: {difference}"))
 }
 
-/// The same world with our workers in the place of others'.
+/// The same world with our workers in place of the other program's workers.
 pub fn of_ours(plan: &Plan) -> Plan {
     Plan { fleet: Fleet { programs: Vec::new(), ..plan.fleet.clone() }, ..plan.clone() }
 }

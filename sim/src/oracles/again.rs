@@ -1,8 +1,8 @@
-//! `every-record-delivered`: what need not be processed again is not.
+//! `every-record-delivered`: processed records are not processed again without need.
 //!
-//! Records come again after a crash or a theft: those that no checkpoint covered. Within one ownership nothing comes again that
-//! its handler has said to be processed, and an ownership begins where the checkpoint stood in the row it took. Rows that were
-//! written by somebody who does not own them promise neither.
+//! Records come again after a crash or a theft, if no checkpoint covered the records. Within one ownership, no record
+//! reported as processed comes again. An ownership begins at the checkpoint of the row taken. If a stranger to the
+//! lease wrote the row, neither promise holds.
 
 use super::fact::{Mark, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
@@ -11,22 +11,22 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy, Debug, Default)]
 struct Ownership {
     token: u64,
-    /// Everything up to here was processed.
+    /// All records up to here were processed.
     through: u64,
-    /// Everything up to here was processed by those before.
+    /// All records up to here were processed by earlier owners.
     before: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Again {
     owners: BTreeMap<(LifeNo, ShardNo), Ownership>,
-    /// The record in each shard's row when it became somebody's.
+    /// The record in each shard's row when an owner took the lease.
     taken: BTreeMap<(LifeNo, ShardNo), u64>,
     edited: BTreeSet<ShardNo>,
 }
 
 impl Again {
-    /// `trespass`: another program wrote to a row that is not its own.
+    /// `trespass`: another program wrote to a row of a different owner.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, trespass: bool, verdict: &mut Verdict) {
         match *fact {
             Fact::RowChanged { shard, verb, before, after, .. } => {
@@ -109,7 +109,7 @@ mod tests {
             let earlier = [processed(9, 0, 5), at(5, Verb::Take), opened()];
             judged(earlier.into_iter().chain([delivered(0, 0, first, 9)]))
         };
-        // The oracle of repeats tells it, too.
+        // The oracle of repeats reports the violation, too.
         assert_eq!((begin(6), begin(5), begin(1)), (0, 2, 2));
         let removed = changed(0, None, Verb::Delete, Some(row(None, 5, Mark::At(5))), None);
         let anew = [processed(9, 0, 5), removed, at(5, Verb::Take), opened(), delivered(0, 0, 1, 9)];

@@ -1,4 +1,5 @@
-//! `fair-shares`: after quiet, leases stop moving. This keeps when the last one moved; the liveness phase requires an end.
+//! `fair-shares`: after quiet, leases stop moving. This oracle keeps the time of the last move; the liveness phase
+//! requires an end.
 
 use super::fact::{Mark, Verb};
 use super::{Fact, Time};
@@ -15,8 +16,8 @@ impl Balance {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool) {
         if let Fact::RowChanged { verb, before, after, .. } = fact {
-            // A leader of version 3 of the Java KCL assigns leases that have ended, too, again and again to a worker of ours, which
-            // does not renew them.
+            // A leader of version 3 of the Java KCL also assigns ended leases, again and again to a worker of ours. Our
+            // worker does not renew an ended lease.
             if of_others && before.is_some_and(|row| row.checkpoint == Mark::End) {
                 return;
             }

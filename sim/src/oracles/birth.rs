@@ -1,8 +1,9 @@
-//! `parents-first`: who creates the lease of a child believes in a parent of it, and who puts back a row that was removed, in the shard.
+//! `parents-first`: the creator of a child's lease believes in a parent's lease. A worker that puts back a removed row
+//! believes in the shard's lease.
 //!
-//! Once the belief has run out, another may have ended the parent, processed the child and removed its row: created again, it
-//! would be read again. Only a parent that has long had an unfinished row is looked at: a worker that finds a hole in the
-//! hash space, or fills an empty table, knows of it by then. Rows that people changed are not judged.
+//! After the belief's end, another worker may have ended the parent, processed the child and removed the child's row. A
+//! second creation would have the child read again. The oracle judges only parents with an old unfinished row. A worker
+//! with a hole in the hash space or an empty table knows such a row by then. Rows changed by people are not judged.
 
 use super::fact::{Ask, Mark, Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -12,25 +13,25 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 struct Shard {
     parents: [Option<ShardNo>; 2],
-    /// There is a row that does not say the end, and since when.
+    /// Since when an unfinished row exists.
     unfinished: Option<Time>,
     edited: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Birth {
-    /// Elsewhere every listed shard has a row; it does not matter which worker creates it.
+    /// Elsewhere each listed shard has a row, and any worker may create the row.
     binding: bool,
-    /// What was in the table for so long is known to everybody, in µs.
+    /// After this long, every worker knows a table's content, in µs.
     known: u64,
     shards: Vec<Shard>,
     /// The end of each belief, in true time.
     beliefs: BTreeMap<(LifeNo, ShardNo), Time>,
-    /// Asked for in this turn; what the life believes in is said at its end.
+    /// Creations requested in this turn. The life reports its beliefs at the turn's end.
     asked: Vec<(LifeNo, ShardNo, Time, bool, bool)>,
-    /// Asked for by who believes in no parent, though this one has an unfinished row.
+    /// Creations requested without a belief in any parent, with a parent whose row is unfinished.
     suspects: BTreeMap<(LifeNo, ShardNo), ShardNo>,
-    /// Asked for by who does not believe in the shard itself.
+    /// Creations requested without a belief in the shard itself.
     unsure: BTreeSet<(LifeNo, ShardNo)>,
 }
 
@@ -61,7 +62,7 @@ impl Birth {
         until.is_some_and(|&until| until >= at)
     }
 
-    /// A parent of this shard that somebody else is at.
+    /// A parent of this shard with an unfinished row and without this life's belief in any parent.
     fn bereft_of(&self, life: LifeNo, shard: ShardNo, at: Time) -> Option<ShardNo> {
         let of = self.shards.get(shard as usize)?;
         let parents = || of.parents.into_iter().flatten();
@@ -88,7 +89,7 @@ impl Birth {
                 self.beliefs.retain(|(of, _), _| *of != life);
             }
             Fact::Asked { life, ask: Ask::Write(Verb::Create), about: Some(shard), .. } => {
-                // What it says that it holds by now may be older than this request, or newer: either may be what it relies on.
+                // The beliefs reported by now may be older or newer than this request. The request may rely on either.
                 let bereft = self.bereft_of(life, shard, now).is_some();
                 let unsure = !self.believes(life, shard, now);
                 self.asked.push((life, shard, now, bereft, unsure));
@@ -116,7 +117,7 @@ impl Birth {
                 };
                 let suspect = self.suspects.remove(&(life, shard));
                 let unsure = self.unsure.remove(&(life, shard));
-                // What is created has no owner; what is put back has.
+                // A created row has no owner; a row put back has an owner.
                 if after.is_some_and(|row| row.owner == Some(Owner::Life(life))) {
                     if unsure {
                         verdict.report(Property::ParentsFirst, now, || {
@@ -197,7 +198,7 @@ mod tests {
                     put(owner),
                 ]
             };
-            // It waits for its parent, and is no child to be created.
+            // A shard whose own parent comes first is no child to create.
             let born = |shard, parent| Fact::ShardBorn { shard, parents: [parent, None] };
             let before = [born(1, None), born(0, Some(1)), created(1, Mark::TrimHorizon)];
             let found = |owner| {

@@ -1,7 +1,7 @@
-//! `calls-end`: with `handler_timeout`, a call of a handler that has taken so long is told to stop, and none is told before.
+//! `calls-end`: with `handler_timeout`, a handler's call is told to stop at the limit, and no call is told before.
 //!
-//! The end of the call is the handler's own affair: a handler that blocks its thread ends the call when the thread is free again. A worker that
-//! stands still tells no handler anything, and the worker's clock may stand meanwhile.
+//! The end of the call is the handler's own affair: a handler that blocks its thread ends the call when the thread is
+//! free again. A paused worker tells no handler to stop, and the worker's clock may stand meanwhile.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::time::Span;
@@ -10,23 +10,24 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug)]
 struct Call {
     began: Time,
-    /// From when on its worker could notice how long it takes.
+    /// The first time at which the worker could notice the call's length.
     seen: Time,
-    /// It was told to stop, or its worker stands still.
+    /// The call was told to stop.
     told: bool,
     stands: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Calls {
-    /// A call may take so long, in true time, in µs: at least, before it is told; and at most. Absent: some worker has no limit.
+    /// The limits of a call in true time, in µs: the earliest and the latest time for the stop. Absent: some worker has
+    /// no limit.
     limits: Option<(u64, u64)>,
     running: BTreeMap<(LifeNo, ShardNo), Call>,
-    /// When the handlers of a life last ran again, after their runtime was blocked.
+    /// The last time when a life's handlers ran again, after their runtime was blocked.
     unblocked: BTreeMap<LifeNo, Time>,
 }
 
-/// What happens at a deadline takes a moment.
+/// Events at a deadline take a moment.
 const SLACK_US: u64 = 250_000;
 
 impl Calls {
@@ -34,7 +35,7 @@ impl Calls {
         let least = terms.least(|config| config.handler_timeout());
         let most = terms.most(|config| config.handler_timeout());
         let limits = (least > Span::ZERO).then(|| {
-            // A clock tells whole microseconds.
+            // A clock shows whole microseconds.
             let at_least = terms.at_least(least).saturating_sub(2);
             (at_least, terms.at_most(most) + SLACK_US)
         });
@@ -54,13 +55,13 @@ impl Calls {
                 self.running.insert((life, shard), call);
             }
             Fact::TimedOut { life, shard, .. } => {
-                // A shard is opened, a record set aside, and what is kept is flushed, too.
+                // The opening of a shard, a record set aside and a flush have limits, too.
                 let Some(call) = self.running.get_mut(&(life, shard)) else {
                     return;
                 };
                 call.told = true;
                 let took = now - call.began;
-                // A call that was asked for while the runtime was blocked begins late, and counts from the moment it was asked for.
+                // A call requested from a blocked runtime begins late, and counts from the request.
                 let was_blocked = self.unblocked.get(&life).is_some_and(|at| at + least > now);
                 if took < least && !was_blocked {
                     verdict.report(Property::CallsEnd, now, || {
@@ -91,7 +92,7 @@ impl Calls {
         }
     }
 
-    /// What is never told is not seen when it is told.
+    /// A missing stop is found only by a look.
     pub(super) fn look(&mut self, now: Time, verdict: &mut Verdict) {
         let running: Vec<_> = self.running.keys().copied().collect();
         for (life, shard) in running {
@@ -124,7 +125,8 @@ mod tests {
 
     const SECOND: Time = 1_000_000;
 
-    /// What is found of a call that may take ten seconds, of a shard of life 0, with this happening after its beginning.
+    /// The number of violations of a call with a limit of ten seconds, in a shard of life 0, with these facts after the
+    /// call's beginning.
     fn judged(then: &[(Time, Fact)]) -> usize {
         let terms = Terms::plain(config().with_handler_timeout(Span::from_secs(10)));
         let mut facts = vec![(SECOND, delivered(0, 1, 1, 5))];

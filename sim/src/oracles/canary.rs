@@ -1,6 +1,6 @@
-//! The canary: an oracle that fires in one of a hundred worlds, for no reason.
+//! The canary: an oracle that fires in one of a hundred worlds, without a cause.
 //!
-//! The runner of worlds knows in which ones it must have fired. If a report of it is missing, others may be missing too.
+//! The runner knows the worlds of the canary. If a canary's report is missing, other reports may be missing, too.
 
 use super::{Property, Terms, Time, Verdict};
 use leasehold_engine::internals::draw;

@@ -4,19 +4,21 @@
 //!
 //! | kind | requests |
 //! |---|---|
-//! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12; and `W`/250 ms if it is asked for, and `W/d` while the index names it and its row does not |
+//! | writes and reads of one lease | 2·(`W/renew_interval` + `W/checkpoint_interval`) + 2·`c` + `R` + 12; and `W`/250 ms if workers request the lease, and `W/d` while the index names the lease and its row does not |
 //! | GetRecords of one shard | `W/min_interval` + 4 |
 //! | iterators of one shard | `W/min_interval` + `R` + 4 |
-//! | scan pages | (8·`W/s` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may bring a scan forward, up to eight an interval, and the pause after a failure is the least again with the next page |
-//! | ListShards pages, for each stream | `l`·(`shards`/`page` + 2) + `R`·2, where `l` is twice `W/scan_interval` + `m` + 3, or this sum and `W`/2 s: so often the shards are listed while one is not found. A token that expires starts a listing anew |
+//! | scan pages | (8·`W/s` + 3)·(`rows`/`page` + 2)·3/2 + `R`·2: an event may bring a scan forward, up to eight times an interval, and the pause after a failure is the least again with the next page |
+//! | ListShards pages, for each stream | `l`·(`shards`/`page` + 2) + `R`·2, where `l` is twice `W/scan_interval` + `m` + 3, or this sum and `W`/2 s: workers list shards at this rate while a shard is not found. An expired token starts a listing anew |
 //! | looks in the index of owners | (`W/d` + 1)·(`rows`/`page` + 2) + `R`·2 |
 //! | about members | (10 + `lives`/`page`)·`m` + `R`·2 + 30: every check reads the list of members, in pages |
 //! | descriptions, of the table and of each stream | `W`/1 s·2 + `R` + 20 |
 //!
-//! where `c` is how often the application asked for a checkpoint, `s` = `quick_scan_interval` if leases are asked for and `scan_interval` otherwise, `d` = `fleet.discovery_interval`, `m` = `W/check_interval` if leases are assigned by rank, and `R` = 2·(log2(`retry_max/retry_min`) +
-//! `W/retry_max`) + 4 what doubling pauses after failures allow. Constants are generous; the growth is what counts.
+//! where `c` counts the application's requests for a checkpoint, `s` = `quick_scan_interval` if workers request leases
+//! and `scan_interval` otherwise, `d` = `fleet.discovery_interval`, `m` = `W/check_interval` if leases are assigned by
+//! rank, and `R` = 2·(log2(`retry_max/retry_min`) + `W/retry_max`) + 4 allows for doubling pauses after failures.
+//! Constants are generous; the growth counts.
 //!
-//! Nor does it spin, and take thousands of inputs in no time: nothing else would be done on its machine.
+//! A worker must not spin, either: thousands of inputs in no time would leave its machine no time for other work.
 
 use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -26,7 +28,7 @@ use leasehold_engine::time::Span;
 use std::collections::BTreeMap;
 
 const WINDOW_US: u64 = 20_000_000;
-/// While a shard is not found, the shards are listed no more often.
+/// While a shard is not found, this is the shortest time between listings.
 const NOT_FOUND_US: u64 = 2_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,7 +140,7 @@ impl Cost {
                 )
             }),
             Fact::Processed { life, shard, .. } => {
-                // Whatever is newly processed may be checkpointed at once, if the application asks.
+                // Each newly processed record may be checkpointed at once, if the application requests a checkpoint.
                 if let Some(count) = self.counts.get_mut(&(life, Kind::Lease(shard))) {
                     count.allowed_more += 2;
                 }
@@ -173,7 +175,7 @@ impl Cost {
                 count.requests += 1;
                 if count.requests > allowed + count.allowed_more {
                     let (requests, since) = (count.requests, count.since);
-                    // Once a window is enough.
+                    // One report a window is enough.
                     count.allowed_more = u64::MAX / 2;
                     verdict.report(Property::RequestsBounded, now, || {
                         format!(

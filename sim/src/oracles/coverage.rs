@@ -1,6 +1,7 @@
 //! `hash-space-covered`: once shard sync is quiet, leases cover the whole hash space.
 //!
-//! Every open shard has a lease, or an ancestor has one that is not finished: its end will create the missing ones.
+//! Each open shard has a lease, or an ancestor has an unfinished lease: the ancestor's end will create the missing
+//! leases.
 
 use super::ShardNo;
 use super::fact::Mark;
@@ -12,15 +13,15 @@ pub struct Coverage {
     pub shard: ShardNo,
     /// Its parents.
     pub parents: [Option<ShardNo>; 2],
-    /// Whether it takes records.
+    /// Whether the shard takes records.
     pub open: bool,
-    /// The checkpoint in its lease's row, if there is one.
+    /// The checkpoint in its lease's row, if the lease has a row.
     pub lease: Option<Mark>,
 }
 
-/// The first open shard that no lease covers. `shards` are in the order of their numbers, without gaps.
+/// The first open shard without a lease over its keys. `shards` are in the order of their numbers, without gaps.
 pub fn uncovered(shards: &[Coverage]) -> Option<ShardNo> {
-    // Parents come before children, so one pass suffices: whether an unfinished lease is on the shard or above it.
+    // Parents come before children, so one pass suffices to find unfinished leases on the shard or above.
     let mut covered = vec![false; shards.len()];
     for (index, shard) in shards.iter().enumerate() {
         covered[index] = match shard.lease {

@@ -1,8 +1,8 @@
-//! `every-record-delivered`: nothing is skipped, and a checkpoint covers only what was reported done.
+//! `every-record-delivered`: no record is skipped, and a checkpoint covers only records reported done.
 //!
-//! A shard's records are numbered from 1 without gaps, so what has been processed is a prefix, and whatever is handed
-//! over next must begin inside of it or right after it. What is not promised: records before the place at which a shard was begun
-//! (`start-kept` judges that), and shards whose row a person has removed.
+//! A shard's records are numbered from 1 without gaps, so the processed records are a prefix. Each batch must begin
+//! inside the prefix or right after its end. Not promised are records before the shard's start place (`start-kept`
+//! judges the place), and shards with a row removed by a person.
 
 use super::fact::{Mark, Row, Verb, rewrites};
 use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
@@ -10,22 +10,22 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
 struct Progress {
-    /// Everything up to here was reported done, or need not be.
+    /// All records up to here were reported done, or need not be processed.
     done: u64,
-    /// Everything up to here was handed to some handler.
+    /// All records up to here were handed to some handler.
     delivered: u64,
-    /// Lives whose handler keeps what follows on what is done, and up to where.
+    /// Lives whose handler keeps records beyond the done records, with the last record kept.
     kept: BTreeMap<LifeNo, u64>,
-    /// Everything up to here is gone from the stream.
+    /// All records up to here are gone from the stream.
     trimmed: u64,
-    /// At LATEST, and none of our workers was given a place yet: records before the first one, or before the first durable position, are
-    /// not promised.
+    /// At LATEST, before a worker of ours has a place. Records before the first place, or before the first durable
+    /// position, are not promised.
     loose: bool,
     tampered: bool,
     seen: bool,
     durable_end: bool,
-    /// A program of others wrote a checkpoint of this record over its own newer one. It reads on from what it remembers: until
-    /// it checkpoints anew or the lease changes hands, the row says no more.
+    /// Another program wrote over its own newer checkpoint with a checkpoint of this record. The program reads on from
+    /// its memory. Until its next checkpoint, or until the lease changes hands, the row shows only the older record.
     rewound: Option<u64>,
 }
 
@@ -63,7 +63,7 @@ impl Delivery {
         self.shards.get(shard as usize).map_or(0, |progress| progress.done)
     }
 
-    /// The record up to which a checkpoint must cover what was processed; what is gone needs none.
+    /// The record to be covered by a checkpoint after processing; records gone from the stream need no checkpoint.
     pub(super) fn owed(&self, shard: ShardNo) -> u64 {
         let progress = self.shards.get(shard as usize);
         progress.map_or(0, |progress| {
@@ -118,7 +118,7 @@ impl Delivery {
                                 )
                             });
                             if of_others {
-                                // Their loss, not that of who reads on from there.
+                                // The loss counts against the other program, not against the next reader.
                                 progress.done = record;
                             }
                         }
@@ -135,7 +135,7 @@ impl Delivery {
             Fact::Placed { shard, from, born, .. } if !of_others => {
                 let progress = self.shard(shard);
                 if std::mem::take(&mut progress.loose) {
-                    // No owner is promised the records that arrived before the row was there.
+                    // No owner is promised records older than the row.
                     progress.done = progress.done.max(from.max(born) - 1);
                 }
             }
@@ -168,7 +168,7 @@ impl Delivery {
             Fact::Kept { life, shard, first, last, .. } => {
                 let progress = self.shard(shard);
                 let kept = progress.kept.get(&life).copied().unwrap_or(0);
-                // A gap was reported when the batch was handed over.
+                // The hand-over of the batch already reported the gap.
                 if first <= progress.done.max(kept) + 1 {
                     progress.kept.insert(life, last.max(kept));
                 }
@@ -283,7 +283,7 @@ mod tests {
         );
     }
 
-    /// What the oracle says is owed after these.
+    /// The owed record after these facts.
     fn owed_after(facts: &[(Fact, bool)]) -> u64 {
         let (mut delivery, mut verdict) = (Delivery::default(), Verdict::default());
         for (fact, of_others) in facts {
@@ -292,7 +292,7 @@ mod tests {
         delivery.owed(0)
     }
 
-    /// It is durable once that program, or the lease's next owner, checkpoints anew.
+    /// The newer checkpoint is durable once the other program, or the lease's next owner, checkpoints anew.
     #[test]
     fn a_checkpoint_that_another_program_wrote_back_over_its_own_is_not_missed_until_the_lease_moves() {
         let written = |owner, counter, before, after, verb| {

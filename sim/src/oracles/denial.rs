@@ -1,5 +1,5 @@
-//! Which workers were told last that a stream of theirs is gone, or is another one. They take no lease of the stream then: its shards may be those of
-//! a stream that was made anew.
+//! Workers with a last description of a stream as gone or as another stream. Such a worker takes no lease of the stream
+//! then: the shards may belong to a stream made anew.
 
 use super::{Fact, LifeNo};
 use crate::streams::StreamNo;
@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Denials {
-    /// The streams that were described to each life as they are.
+    /// The streams correctly described to each life.
     found: BTreeSet<(LifeNo, StreamNo)>,
-    /// The found streams whose last description names another stream, or none.
+    /// Found streams with a last description of another stream, or of no stream.
     denied: BTreeSet<(LifeNo, StreamNo)>,
 }
 
@@ -31,7 +31,7 @@ impl Denials {
         self.denied.contains(&(life, stream))
     }
 
-    /// Whether that is so of some stream.
+    /// Whether some stream of the life is denied.
     pub(super) fn has_any(&self, life: LifeNo) -> bool {
         let of = (life, StreamNo::MIN)..=(life, StreamNo::MAX);
         self.denied.range(of).next().is_some()

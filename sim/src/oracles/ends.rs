@@ -1,11 +1,11 @@
-//! `ends-permitted`: if an application wants to permit the end of a shard, its worker asks for the end to be written only when the
-//! application has permitted it under this ownership, and was given nothing since.
+//! `ends-permitted`: the application may have to permit the end of a shard. Its worker then requests the write of the
+//! end only after a permission under this ownership, with no batch handed over since.
 
 use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
 use std::collections::BTreeMap;
 
-/// Shards whose ends are to be permitted, and whether they are.
+/// Shards whose ends need a permission, and whether the application has permitted the end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ends {
     permitted: BTreeMap<(LifeNo, ShardNo), bool>,

@@ -1,4 +1,4 @@
-//! What is known to have happened in a world: the only thing an oracle may look at.
+//! The known facts of a world: the only input of oracles.
 
 mod ask;
 mod row;
@@ -19,28 +19,28 @@ pub type LifeNo = u32;
 /// A shard, by the number in its name.
 pub type ShardNo = u32;
 
-/// What a write was for.
+/// The purpose of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum Verb {
     Create,
     Renew,
     Take,
-    /// The owner is asked for the lease.
+    /// A worker requests the lease from its owner.
     Claim,
-    /// A worker that leads makes another one the owner of a free lease.
+    /// A leader makes another worker the owner of a free lease.
     Assign,
     Checkpoint,
     End,
     Release,
-    /// Somebody who leads names the next owner.
+    /// A leader names the next owner.
     BeginHandOver,
     HandOver,
     SetRange,
     Delete,
 }
 
-/// How a request ended, as its sender was told.
+/// The result of a request, as told to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum How {
@@ -50,7 +50,7 @@ pub enum How {
     Unknown,
 }
 
-/// Something that happened.
+/// An event of a world.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum Fact {
@@ -60,11 +60,11 @@ pub enum Fact {
     Died { life: LifeNo },
     /// A worker was told to stop.
     ShutdownAsked { life: LifeNo },
-    /// A worker says that nothing will follow. `fatal`: it could not go on.
+    /// A worker reports its end. `fatal`: the worker could not go on.
     Stopped { life: LifeNo, fatal: bool },
-    /// A worker found that it cannot go on, and lets go of everything.
+    /// A worker found that it cannot go on, and releases all leases.
     GivesUp { life: LifeNo },
-    /// A worker was at work so often in so short a time that it does nothing else any more.
+    /// A worker takes inputs at such a rate that no time is left for other work.
     Spins { life: LifeNo, inputs: u32, within_us: u64 },
     /// A worker stands still from now on.
     Paused { life: LifeNo },
@@ -72,44 +72,47 @@ pub enum Fact {
     Resumed { life: LifeNo, stood: u64 },
     /// The handlers of a worker block every thread of their runtime from now on.
     Blocked { life: LifeNo },
-    /// They run again, and the worker knows.
+    /// The handlers run again, and the worker knows.
     Unblocked { life: LifeNo },
-    /// A worker says that it lets go of all its leases because no handler can run.
+    /// A worker reports the release of all its leases because no handler can run.
     LetsGo { life: LifeNo },
-    /// The machine of a worker is suspended, and its monotonic clock stands: until `ClockRight`, no clock may show that time.
+    /// The machine of a worker is suspended, and its monotonic clock stands. Until `ClockRight`, no clock may show the
+    /// time of the suspension.
     ClockStands { life: LifeNo },
-    /// A worker has looked at its clocks, and they show the time for which its machine was suspended.
+    /// A worker has looked at its clocks, and the clocks show the length of its machine's suspension.
     ClockRight { life: LifeNo },
-    /// A handler asked its fence. `adrift`: no clock of the machine shows that it was suspended.
+    /// A handler checked its fence. `adrift`: no clock of the machine shows the machine's suspension.
     FenceAsked { life: LifeNo, shard: ShardNo, token: u64, valid: bool, adrift: bool },
-    /// A worker reaches no service any more.
+    /// From now on, a worker reaches no service.
     CutOff { life: LifeNo },
     /// A shard began to exist.
     ShardBorn { shard: ShardNo, parents: [Option<ShardNo>; 2] },
-    /// A shard takes no more records; it has this many, and these children.
+    /// A shard takes no more records. The fact has the number of its records, and its children.
     ShardClosed { shard: ShardNo, records: u64, children: Vec<ShardNo> },
 
-    /// Parts of aggregated records that went to a shard. Their producer counts these as stored, and does not send them again.
+    /// Parts of aggregated records written to a shard. Their producer counts the parts as stored, and does not send the
+    /// parts again.
     Stored { shard: ShardNo, parts: Vec<u64> },
-    /// What was in a shard before this record is gone, processed or not.
+    /// The records of a shard before this record are gone, processed or not.
     Trimmed { shard: ShardNo, before: u64 },
-    /// The service knows nothing of a closed shard any more.
+    /// The service no longer knows a closed shard.
     Forgotten { shard: ShardNo },
-    /// The stream or the table is gone for good, or not what it was.
+    /// The stream or the table is gone for good, or has changed for good.
     LostForGood,
-    /// From now on the table is not of the stream.
+    /// From now on the table belongs to another stream.
     Foreign,
-    /// A worker took a lease, or made its row: whose the row said that it was, and says now.
+    /// A worker took a lease, or created its row: the stream named in the row before and after.
     Named { life: LifeNo, shard: ShardNo, before: Whose, after: Whose },
-    /// What went before the world: records up to this one were processed. `ended`: its lease has no end to come, or lies below the trim horizon.
+    /// The past before the world: records up to this record were processed. `ended`: the lease has no end to come, or
+    /// lies below the trim horizon.
     Given { shard: ShardNo, through: u64, ended: bool },
 
-    /// At LATEST or a timestamp, the service gave a worker of ours a place in a shard. `from`: the record there. `due`: what arrived since the
-    /// application began there is from this one on. `floor`: what is before this one had arrived long before the start.
-    /// `born`: what is before this one had arrived when the row was created or first taken.
+    /// At LATEST or a timestamp, the service gave a worker of ours a place in a shard. `from`: the record there. `due`:
+    /// the first record after the application's start in the shard. Records before `floor` had arrived long before the
+    /// start. Records before `born` had arrived when the row was created or first taken.
     Placed { life: LifeNo, shard: ShardNo, from: u64, due: u64, floor: u64, born: u64 },
 
-    /// A row changed in the table. `from_record`: the record at which the timestamp of the row begins.
+    /// A row changed in the table. `from_record`: the first record at the row's timestamp.
     RowChanged {
         shard: ShardNo,
         by: Option<LifeNo>,
@@ -119,11 +122,11 @@ pub enum Fact {
         from_record: u64,
     },
 
-    /// Answers gave a child of a shard a wrong name, and so many of them that a worker may believe it.
+    /// Answers gave a child of a shard a wrong name, often enough for a worker to believe the name.
     ChildrenMisread { shard: ShardNo },
 
-    /// A worker sent a request. `about`: the lease it is about; `guard`: the counter a write relies on; `leaves`: the
-    /// counter it leaves behind if it is applied.
+    /// A worker sent a request. `about`: the lease of the request; `guard`: the counter relied on by a write; `leaves`:
+    /// the counter after an applied write.
     Asked {
         life: LifeNo,
         ask: Ask,
@@ -133,18 +136,18 @@ pub enum Fact {
         leaves: Option<u64>,
         local: Mono,
     },
-    /// A worker was told how a request ended.
+    /// A worker received the result of a request.
     Answered { life: LifeNo, ask: Ask, about: Option<ShardNo>, op: u64, how: How },
-    /// An answer to a read is on its way to a worker, over a narrow line, with so many bytes of records.
+    /// An answer to a read is on its way to a worker, over a narrow line, with this many bytes of records.
     OnItsWay { life: LifeNo, op: u64, bytes: u64 },
-    /// An answer brought records, and they are kept: from the first to the last, so many bytes.
+    /// An answer brought records, and the worker keeps the records: from the first to the last, with this many bytes.
     Fetched { life: LifeNo, shard: ShardNo, first: u64, last: u64, bytes: u64 },
     /// An answer claimed the end of a shard, and named no children.
     EndClaimed { life: LifeNo, shard: ShardNo },
-    /// An answer showed a row to a worker. `scanned`: a page of a scan did.
+    /// An answer showed a row to a worker. `scanned`: the answer is a page of a scan.
     Shown { life: LifeNo, shard: ShardNo, row: Row, scanned: bool },
 
-    /// A program that others wrote reads a row: the table shows it as it is now.
+    /// Another library's program reads a row: the table shows the row's present state.
     Looked { life: LifeNo, shard: ShardNo },
 
     /// A worker was shown the last page of a scan.
@@ -152,11 +155,11 @@ pub enum Fact {
 
     /// A worker was told to begin with a shard.
     OpenBegun { life: LifeNo, shard: ShardNo, token: u64 },
-    /// The application is ready for it.
+    /// The application is ready for the shard.
     OpenDone { life: LifeNo, shard: ShardNo, token: u64 },
     /// The application was stopped before it was ready, or could not be.
     OpenFailed { life: LifeNo, shard: ShardNo, token: u64 },
-    /// Records were handed to a handler: from the first to the last, nothing left out between them.
+    /// Records were handed to a handler: from the first to the last, without gaps.
     Delivered {
         life: LifeNo,
         shard: ShardNo,
@@ -166,89 +169,90 @@ pub enum Fact {
         local: Mono,
         valid_until: Mono,
     },
-    /// These are in a batch that was handed over, and the handler is not given them: they belong to other shards.
+    /// Parts of a delivered batch withheld from the handler: the parts belong to other shards.
     LeftOut { life: LifeNo, shard: ShardNo, token: u64, parts: Vec<u64> },
-    /// A handler is done with everything up to and including this record, and has told the worker.
+    /// A handler has processed all records up to and including this record, and has told the worker.
     Processed { life: LifeNo, shard: ShardNo, token: u64, through: u64 },
     /// A handler keeps a batch, to acknowledge it later: from the first record to the last.
     Kept { life: LifeNo, shard: ShardNo, token: u64, first: u64, last: u64 },
-    /// A handler gave a kept batch back: nothing that it keeps counts any more.
+    /// A handler gave a kept batch back: no kept record counts any more.
     GivenBack { life: LifeNo, shard: ShardNo, token: u64 },
-    /// A handler was told to acknowledge what it keeps.
+    /// A handler was told to acknowledge its kept batches.
     FlushBegun { life: LifeNo, shard: ShardNo, token: u64 },
-    /// It returned.
+    /// The flush returned.
     FlushEnded { life: LifeNo, shard: ShardNo, token: u64 },
-    /// The application has opened a shard, and wants to permit its end before that is written.
+    /// The application has opened a shard, and its permission is needed before the end is written.
     ConfirmsEnd { life: LifeNo, shard: ShardNo, token: u64 },
-    /// It has answered that the end may be written.
+    /// The application has permitted the end.
     EndPermitted { life: LifeNo, shard: ShardNo, token: u64 },
-    /// A handler was given this record alone, and failed.
+    /// A handler received this record alone, and failed.
     RecordFailed { life: LifeNo, shard: ShardNo, token: u64, record: u64 },
-    /// A record is to be given to where the application keeps those that no handler can process.
+    /// A record goes to the application's store for records that fail in every handler.
     SetAsideBegun { life: LifeNo, shard: ShardNo, token: u64, record: u64 },
-    /// It is safe there.
+    /// The record is safe in the store.
     SetAside { life: LifeNo, shard: ShardNo, token: u64, record: u64 },
-    /// That ended, one way or another.
+    /// The hand-over to the store ended, with or without success.
     SetAsideEnded { life: LifeNo, shard: ShardNo, token: u64 },
-    /// A worker hands nothing more of a shard over because of this record, until the application resumes the shard.
+    /// Because of this record, a worker hands over no more of a shard until the application resumes the shard.
     ShardStopped { life: LifeNo, shard: ShardNo, record: u64 },
-    /// A handler asked for what was processed to be made durable.
+    /// A handler requested a checkpoint of its processed records.
     CheckpointAsked { life: LifeNo, shard: ShardNo, token: u64 },
-    /// A handler returned, one way or another.
+    /// A handler returned, with or without success.
     HandlerEnded { life: LifeNo, shard: ShardNo, token: u64 },
     /// A worker asked a handler to stop.
     Aborted { life: LifeNo, shard: ShardNo, token: u64 },
-    /// A worker told a call of a handler that it has taken too long.
+    /// A worker told a handler's call that its time is over.
     TimedOut { life: LifeNo, shard: ShardNo, token: u64 },
     /// A worker ended a shard.
     Closed { life: LifeNo, shard: ShardNo, token: u64, reason: EndReason, local: Mono },
 
-    /// The application of a life wants nothing more of a shard.
+    /// The application of a life pauses a shard.
     PauseAsked { life: LifeNo, shard: ShardNo },
-    /// It wants the shard to go on.
+    /// The application resumes the shard.
     ResumeAsked { life: LifeNo, shard: ShardNo },
 
-    /// A life says that it holds this, the row agrees, and there are records that nobody has processed, or an end that was
-    /// not written. Said whenever one looks.
+    /// A life holds a lease, the row agrees, and the shard has unprocessed records or an unwritten end. Each look
+    /// repeats this fact.
     Behind { life: LifeNo, shard: ShardNo },
-    /// A worker reported that a shard does not move.
+    /// A worker reported that a shard is stalled.
     Stalled { life: LifeNo, shard: ShardNo },
-    /// A worker reported that it moves again.
+    /// A worker reported that a shard moves again.
     Moving { life: LifeNo, shard: ShardNo },
 
-    /// What a worker says that it holds, when it says so first or says something else than before; compared with the
-    /// truth. `until`: the end of its belief in true time.
+    /// A lease held by a worker, reported at first and after each change, for comparison with the truth. `until`: the
+    /// end of the belief in true time.
     Holds { life: LifeNo, shard: ShardNo, counter: u64, checkpoint: Mark, open: bool, until: Time },
-    /// A worker got the description of a stream. `right`: the description names the stream whose leases the table holds.
+    /// A worker received the description of a stream. `right`: the description names the stream of the table's leases.
     Described { life: LifeNo, stream: StreamNo, right: bool },
-    /// A worker of several streams was shown the last page of a stream's shards.
+    /// A worker of several streams received the last page of a stream's shards.
     ShardsListed { life: LifeNo, stream: StreamNo },
-    /// A stream of several was deleted, and does not come back.
+    /// One of several streams was deleted, and does not come back.
     StreamGone { stream: StreamNo },
-    /// The application takes a stream away from a worker of several.
+    /// The application takes a stream away from a worker of several streams.
     StreamTakenAway { life: LifeNo, stream: StreamNo },
-    /// A worker reads a stream of several no more. `lost`: not because its application took it away.
+    /// A worker of several streams stops its reads of a stream. `lost`: for another reason than its application's wish.
     StreamLeft { life: LifeNo, stream: StreamNo, lost: bool },
-    /// A worker reads a stream again that it read no more.
+    /// A worker reads a stream again after a break.
     StreamBack { life: LifeNo, stream: StreamNo },
 
-    /// A worker says no more that it holds this.
+    /// A worker no longer reports a lease as held.
     HoldsNoMore { life: LifeNo, shard: ShardNo },
-    /// A worker lets go of a shard that it still holds: it is another's turn.
+    /// A worker releases a lease still held: the turn is another worker's.
     Yields { life: LifeNo, shard: ShardNo },
-    /// A worker has said what it holds: all that it said and did not take back.
+    /// A worker's report is complete: all its leases reported and not taken back are held.
     Said { life: LifeNo },
 
-    /// The lock of the leader of a fleet was written, and is this life's from now on, or still.
+    /// The lock of a fleet's leader was written, and belongs to this life from now on, or still.
     Leads { life: Option<LifeNo> },
-    /// A life says to a fleet that it lives, or takes that back.
+    /// A life reports to a fleet that it lives, or removes the report.
     Reports { life: LifeNo, there: bool },
-    /// Somebody wrote by which rules a fleet works that goes over to version 3 of the Java KCL: those of version 3, under a leader, or of 2.
+    /// The rules of a fleet on its way to version 3 of the Java KCL were written: the rules of version 3, under a
+    /// leader, or of version 2.
     Rules { by: Option<LifeNo>, led: bool },
 }
 
 impl Fact {
-    /// Whose deed or fate it is.
+    /// The life concerned.
     pub fn life(&self) -> Option<LifeNo> {
         match *self {
             Fact::ShardBorn { .. }
@@ -305,7 +309,7 @@ impl Fact {
         }
     }
 
-    /// The life of the application, for a deed of an application with a shard.
+    /// The application's life, for an application's act on a shard.
     fn life_of_application(&self) -> Option<LifeNo> {
         match *self {
             Fact::OpenBegun { life, .. }

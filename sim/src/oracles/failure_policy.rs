@@ -1,8 +1,9 @@
-//! `set-aside-after-attempts`: a record is given up only when it failed as often as configured, each time alone and in a row, under
-//! this ownership. A shard that was stopped because of a record is handed nothing until the application resumes it.
+//! `set-aside-after-attempts`: a worker gives up a record only after the configured number of failures, each alone and
+//! in a row, under this ownership. A shard stopped because of a record receives no batch until the application resumes
+//! the shard.
 //!
-//! That nothing is skipped without being set aside is a matter of `every-record-delivered`: only a record that is safe where the
-//! application keeps such records counts as processed.
+//! `every-record-delivered` judges skipped records: a record counts as processed only if the record is safe in the
+//! application's store for such records.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default)]
 struct Owned {
     token: u64,
-    /// The record that failed last, alone, and how often in a row; 0: none.
+    /// The last record to fail alone; 0: no record. Then the number of its failures in a row.
     record: u64,
     failed: u32,
     stopped: bool,
@@ -19,7 +20,7 @@ struct Owned {
 
 #[derive(Clone, Debug)]
 pub(super) struct FailurePolicy {
-    /// The least number of attempts of any worker; 0: one that never gives a record up.
+    /// The least number of attempts of any worker; 0: a worker without a limit.
     attempts: u32,
     owned: BTreeMap<(LifeNo, ShardNo), Owned>,
 }
@@ -36,7 +37,7 @@ impl Owned {
 
 impl FailurePolicy {
     pub(super) fn new(terms: &Terms) -> Self {
-        // One that never gives up has more patience than any other.
+        // A worker without a limit has the greatest patience.
         let least = terms.least(|config| config.failure_attempts().wrapping_sub(1));
         Self { attempts: least.wrapping_add(1), owned: BTreeMap::new() }
     }

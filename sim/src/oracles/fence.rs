@@ -1,8 +1,8 @@
 //! `exclusive-ownership`: a fence is never valid after another worker has begun.
 //!
-//! A handler asks its fence right before a side effect, at any moment: also as the first thing that happens after its machine was
-//! suspended, before its worker has looked at a clock. What no clock of the machine shows, nobody can know: until its wall clock shows
-//! the time for which its monotonic clock stood, nothing is promised. From that moment on the promise holds again.
+//! A handler checks its fence right before a side effect, at any moment. The check may come first after a suspension of
+//! the machine, before the worker has looked at a clock. A suspension shown by no clock cannot be known: no promise
+//! holds until the wall clock shows the time of the monotonic clock's stop. From then on the promise holds again.
 
 use super::fact::Owner;
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub(super) struct Fences {
     binding: bool,
-    /// Who began with each shard last, and when.
+    /// The last life to begin each shard, and when.
     begun: BTreeMap<ShardNo, (LifeNo, u64, Time)>,
-    /// The lives that the rows name.
+    /// The lives named by the rows.
     named: BTreeMap<ShardNo, LifeNo>,
-    /// Their rows were removed by a person, or written over by a program of others.
+    /// Shards with a row removed by a person, or written over by another program.
     spoiled: BTreeSet<ShardNo>,
 }
 
@@ -29,15 +29,15 @@ impl Fences {
         }
     }
 
-    /// A program of others has written over a row that was not its own.
+    /// Another program has written over a row of a different owner.
     pub(super) fn trespassed(&mut self, shard: ShardNo) {
         self.spoiled.insert(shard);
     }
 
-    /// `of_others`: a program of others did it, which has no fences and waits for nobody's.
+    /// `of_others`: the act of another program, with no fences and no wait for other workers' fences.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
-            // A call that waited for a runtime begins late, when the row may name another life: that life goes on.
+            // A call held up by a runtime begins late. The row may name another life then, and the named life goes on.
             Fact::OpenBegun { life, shard, .. }
                 if of_others || self.named.get(&shard).is_some_and(|named| *named != life) => {}
             Fact::OpenBegun { life, shard, token } => {

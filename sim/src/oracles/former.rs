@@ -1,4 +1,4 @@
-//! Processes that have ended, where names are unique: a worker that comes back takes the leases of its former process at once.
+//! Ended processes, where names are unique: a returning worker takes the leases of its former process at once.
 
 use super::fact::Owner;
 use super::{Fact, LifeNo, Terms};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug)]
 pub(super) struct Former {
     unique_names: bool,
-    /// By worker: the process that runs, or ran last.
+    /// By worker: the process running now, or the last process.
     last: BTreeMap<u32, LifeNo>,
     ended: BTreeSet<LifeNo>,
 }
@@ -24,7 +24,7 @@ impl Former {
         }
     }
 
-    /// Whether a worker may know that this owner has ended.
+    /// Whether a worker may know the end of this owner.
     pub(super) fn has_ended(&self, owner: Owner) -> bool {
         matches!(owner, Owner::Life(life) if self.unique_names && self.ended.contains(&life))
     }

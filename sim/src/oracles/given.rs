@@ -1,4 +1,4 @@
-//! Leases that their owners have handed over, and that the next owners have not taken yet: they are nobody's.
+//! Leases handed over by their owners and not yet accepted by the next owners: these leases are free.
 
 use super::fact::{Owner, Row, Verb};
 use super::{Fact, ShardNo, Terms};
@@ -6,19 +6,20 @@ use leasehold_engine::policy::Steal;
 use leasehold_engine::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A next owner looks at the row four times a second. Twice that is added to the time that a request takes.
+/// A next owner looks at the row four times a second. The pause counts twice, plus the time of a request.
 const LOOKS: Span = Span::from_millis(500);
 
 #[derive(Clone, Debug)]
 pub(super) struct Given {
-    /// Whether rows say of a lease without a taker to whom it was handed over: those of KCL do, whether workers ask for leases or not.
+    /// Whether the row of a lease without a taker names the next owner: rows of KCL do, with or without requests
+    /// between workers.
     says: bool,
-    /// To whom a row says that the lease is to be handed over.
+    /// The next owner named by a row before the hand-over.
     asked: BTreeMap<ShardNo, Owner>,
     given: BTreeSet<ShardNo>,
-    /// The last row of each lease that was handed over and not taken: its owner, and its counter.
+    /// The last row of each lease handed over and not accepted: its owner, and its counter.
     rows: BTreeMap<ShardNo, (Owner, u64)>,
-    /// For how long a next owner is waited for, in µs of true time: from below and from above.
+    /// The patience with a next owner, in µs of true time: from below and from above.
     least: u64,
     most: u64,
 }
@@ -42,14 +43,14 @@ impl Given {
         let Fact::RowChanged { shard, verb, before, after, .. } = *fact else {
             return;
         };
-        // Hash keys or the name of the stream are written beside what owners say.
+        // Hash keys or the name of the stream are written beside the owner's facts.
         let said = |row: Row| (row.owner, row.next, row.counter);
         if before.map(said) == after.map(said) {
             return;
         }
         let owner = after.filter(|row| row.next.is_none()).and_then(|row| row.owner);
         match verb {
-            // The former owner goes on, and says how far it has come.
+            // The former owner goes on, and stores its progress.
             Some(Verb::Renew | Verb::Checkpoint) if after.is_some_and(|row| row.next.is_some()) => {}
             Some(Verb::HandOver | Verb::Release) if owner.is_some() => {
                 if self.asked.remove(&shard) == owner {
@@ -57,7 +58,7 @@ impl Given {
                     self.rows.extend(owner.zip(after).map(|(owner, row)| (shard, (owner, row.counter))));
                 }
             }
-            // The next owner asks for it, or an operator does in its place.
+            // The next owner requests the lease, or an operator does so for the next owner.
             _ => {
                 self.given.remove(&shard);
                 match after.and_then(|row| row.next).filter(|_| self.says) {
@@ -68,24 +69,25 @@ impl Given {
         }
     }
 
-    /// Whether it was handed over, and not taken since.
+    /// Whether the lease was handed over, and not accepted since.
     pub(super) fn has(&self, shard: ShardNo) -> bool {
         self.given.contains(&shard)
     }
 
-    /// Whether a worker that was shown this row must take the lease for handed over, and not taken. A person or a leader may have named
-    /// another next owner meanwhile: that keeps the counter, and the first next owner has still not taken the lease.
+    /// Whether a worker with this row in view must count the lease as handed over and not accepted. A person or a
+    /// leader may have named another next owner meanwhile. Such an edit keeps the counter, and the first next owner has
+    /// still not accepted the lease.
     pub(super) fn is(&self, shard: ShardNo, row: Row) -> bool {
         let given = self.rows.get(&shard);
         given.is_some_and(|given| row.owner.map(|owner| (owner, row.counter)) == Some(*given))
     }
 
-    /// For how long its next owner is waited for, from below.
+    /// The patience with the next owner, from below.
     pub(super) fn least(&self) -> u64 {
         self.least
     }
 
-    /// The same from above.
+    /// The patience with the next owner, from above.
     pub(super) fn most(&self) -> u64 {
         self.most
     }

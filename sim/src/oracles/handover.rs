@@ -1,9 +1,9 @@
-//! `hand-over-completes`: a hand-over that somebody began goes to whom it was promised, and costs no record twice.
+//! `hand-over-completes`: a hand-over once begun reaches the promised owner, and costs no record twice.
 //!
-//! The old owner finishes what its handler is at, makes that durable, closes the shard, and only then gives up the row. So
-//! when it does, the checkpoint covers everything that was reported done under its ownership, and it hands over nothing
-//! more. One that was told to stop meanwhile may run out of time for that. That every hand-over ends is asked for after
-//! the faults.
+//! The old owner lets its handler finish, stores the checkpoint, closes the shard, and only then gives up the row. So
+//! at the hand-over the checkpoint covers all records reported done under its ownership. The old owner hands no more
+//! batches to its handler. A worker told to stop meanwhile may run out of time. After the faults, every hand-over must
+//! end.
 
 use super::fact::{Mark, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
@@ -11,12 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct HandOvers {
-    /// How far each owner has processed under its present ownership.
+    /// The progress of each owner under its present ownership.
     done: BTreeMap<(ShardNo, LifeNo), u64>,
-    /// They handed the shard over, and have not taken it again.
+    /// Owners whose lease was handed over, and not taken again.
     gone: BTreeSet<(ShardNo, LifeNo)>,
     stopping: BTreeSet<LifeNo>,
-    /// Their rows were removed by a person.
+    /// Shards with a row removed by a person.
     removed: BTreeSet<ShardNo>,
 }
 
@@ -34,7 +34,7 @@ impl HandOvers {
                 if let Some(Owner::Life(life)) = owner(after)
                     && (owner(before) != owner(after) || verb == Some(Verb::Take))
                 {
-                    // By a take, or handed back.
+                    // By a take, or by a lease handed back.
                     self.done.remove(&(shard, life));
                     self.gone.remove(&(shard, life));
                 }
@@ -59,7 +59,7 @@ impl HandOvers {
         }
     }
 
-    /// The old owner gave up a row that was being handed over from it.
+    /// The old owner gave up a row during its hand-over.
     fn ended(&mut self, now: Time, shard: ShardNo, before: Row, after: Option<Row>, verdict: &mut Verdict) {
         let (Some(next), Some(Owner::Life(life))) = (before.next, before.owner) else {
             return;
@@ -98,7 +98,7 @@ mod tests {
         Row { next: Some(Owner::Life(1)), ..row(Some(0), counter, checkpoint) }
     }
 
-    /// Life 0 takes the shard and processes ten records; then somebody begins to hand it over to life 1.
+    /// Life 0 takes the shard and processes ten records; then a hand-over to life 1 begins.
     fn begun() -> Vec<Fact> {
         let taken = row(Some(0), 1, Mark::TrimHorizon);
         let begun = handing_over(1, Mark::TrimHorizon);

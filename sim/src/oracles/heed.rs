@@ -1,18 +1,18 @@
-//! `double-processing-bounded`: a worker that does not believe in a lease any more tells its handler to stop, at once.
+//! `double-processing-bounded`: a worker without a belief in a lease tells its handler to stop, at once.
 //!
-//! What a handler does after that is not the worker's to bound; that it was not told is. Whether another worker has begun
-//! by then does not matter: it may at any moment. A process that stands still tells nobody anything.
+//! The worker cannot bound the handler's later acts, but must tell the handler to stop. Another worker's start does not
+//! matter: the start may come at any moment. A paused process tells no handler to stop.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Belief {
-    /// When it ends, or ended.
+    /// The end of the belief, past or future.
     until: Time,
-    /// The handler that runs, by its token.
+    /// The running handler, by its token.
     handling: Option<u64>,
-    /// It was told to stop.
+    /// The handler was told to stop.
     told: bool,
 }
 
@@ -70,7 +70,7 @@ impl Heed {
                     });
                 }
             }
-            // What it could not know before its clocks showed it is told from then on.
+            // Facts hidden before the clocks were right count from then on.
             Fact::Resumed { life, .. } | Fact::ClockRight { life } => {
                 for belief in self.of_life(life) {
                     belief.until = belief.until.max(now);

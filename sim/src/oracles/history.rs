@@ -9,7 +9,7 @@ pub(super) fn config() -> Config {
     crate::swarm::named(false)
 }
 
-/// What one oracle has to say; the histories of its tests are too short for the others.
+/// The verdict of one oracle; the histories of its tests are too short for the other oracles.
 pub(super) fn judge_only(property: Property, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
     judge(facts).into_iter().filter(|&found| found == property).collect()
 }
@@ -22,7 +22,7 @@ pub(super) fn judge_under(terms: &Terms, facts: impl IntoIterator<Item = (u64, F
     judge_by(Oracles::new(terms), facts)
 }
 
-/// The verdict on a history in which one life is a worker of another program.
+/// The verdict on a history with one life of another program.
 pub(super) fn judge_beside(other: u32, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
     let mut oracles = Oracles::new(&Terms::plain(config()));
     oracles.note_other(other);

@@ -1,6 +1,7 @@
-//! `foreign-tables-refused`: a worker refuses a table that belongs to another stream, or to an earlier life of this one. It takes no lease
-//! whose row names another stream, and the rows that it takes and makes name the stream that it reads. While the last description that it was told
-//! is not the one of the stream that it began with, the worker takes no lease of that stream: the shards may be those of a stream that was made anew.
+//! `foreign-tables-refused`: a worker refuses a table of another stream, or of an earlier stream with the same name.
+//! The worker takes no lease whose row names another stream. Rows taken and created by the worker name the stream read.
+//! If the last description differs from the stream of the worker's start, the worker takes no lease of the stream: the
+//! shards may belong to a stream made anew.
 
 use super::denial::Denials;
 use super::fact::{Ask, Verb, Whose};
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Identity {
-    /// Table and stream do not belong together.
+    /// The table belongs to another stream.
     foreign: bool,
     /// Lives begun since.
     must_refuse: BTreeSet<LifeNo>,

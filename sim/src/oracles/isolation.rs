@@ -1,16 +1,17 @@
-//! `requests-on-time`: the slow or hung write of one lease does not delay another's renewal, and failures delay in proportion.
+//! `requests-on-time`: a slow or hung write of one lease does not delay another lease's renewal, and failures delay in
+//! proportion.
 //!
-//! Every lease that a worker holds has a lane of its own, and so have its scans. While nothing is under way on a lane, the
-//! next request comes when the first of these is due, whatever happens on other lanes:
+//! Each held lease of a worker has a lane of its own, and scans have a lane, too. While a lane has no request under
+//! way, its next request comes at the first of these times, whatever happens on other lanes:
 //!
 //! * a renewal, a renewal interval after the last request;
-//! * a checkpoint, a checkpoint interval after the last one, or at once if the application asked for it, or if the shard is
-//!   being let go of and no handler is at it any more, as far as its worker can know;
-//! * a scan, a scan interval after the last one;
-//! * a look at a stream, or at the table itself, that failed;
-//! * but after failures in a row no sooner than their pause, which doubles with each of them.
+//! * a checkpoint, a checkpoint interval after the last checkpoint; or at once on the application's request; or at once
+//!   if the worker is releasing the shard and knows of no running handler;
+//! * a scan, a scan interval after the last scan;
+//! * a failed look at a stream, or at the table itself;
+//! * but after failures in a row no sooner than their pause, doubled with each failure.
 //!
-//! Nothing is said of the leases of a worker that a throttling table makes slow: their requests wait for each other.
+//! Leases of a worker slowed by a throttling table are not judged: their requests wait for each other.
 
 mod bounds;
 mod lane;
@@ -23,20 +24,21 @@ use bounds::{Bounds, SLACK_US};
 use lane::Lane;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was processed of a shard and is not durable yet.
+/// The processed and not yet durable records of a shard.
 #[derive(Clone, Debug, Default)]
 struct Progress {
     token: u64,
     through: u64,
-    /// Since when a checkpoint is owed, and none was sent.
+    /// Since when a checkpoint is owed without a request sent.
     owed: Option<Time>,
-    /// When the application asked for it.
+    /// The time of the application's request.
     asked: Option<Time>,
-    /// When the belief in the lease ends.
+    /// The end of the belief in the lease.
     until: Time,
-    /// A handler is at it.
+    /// A handler is running.
     handling: bool,
-    /// It is being let go of: nothing waits for an interval any more. But the end of the shard is waited for.
+    /// The worker is releasing the lease: no request waits for an interval any more, but the release waits for the end
+    /// of the shard.
     leaving: bool,
     closed: bool,
 }
@@ -46,15 +48,15 @@ struct Progress {
 struct Life {
     leases: BTreeMap<ShardNo, (Lane, Progress)>,
     scans: Lane,
-    /// Looks at each stream and at the table itself: nothing is due unless one failed.
+    /// Looks at each stream and at the table itself: a look is due only after a failed look.
     setups: BTreeMap<Option<StreamNo>, Lane>,
-    /// Streams that it reads no more: what it asked about one before says nothing, and need not be asked again.
+    /// Streams no longer read: earlier requests about a left stream do not count, and need no repetition.
     left: BTreeSet<StreamNo>,
-    /// It listed the shards: it may rest after that before it looks for what is missing.
+    /// The life has listed the shards, and may rest before a search for missing shards.
     listed: bool,
     stands: bool,
     stopping: bool,
-    /// What was asked of handlers waits, as none can run: so the worker does not know that no handler is at a shard.
+    /// Commands to handlers wait, since no handler can run: the worker cannot know of a handler's end.
     blocked: bool,
 }
 
@@ -62,14 +64,14 @@ struct Life {
 pub(super) struct Isolation {
     bounds: Bounds,
     lives: Vec<Life>,
-    /// The highest checkpoint that each shard ever had.
+    /// The highest checkpoint of each shard so far.
     durable: Vec<Option<Mark>>,
-    /// They take no more records.
+    /// Shards closed to new records.
     closed: BTreeSet<ShardNo>,
     throttling: Throttling,
 }
 
-/// The stream that this request looks at. Absent: it looks at the table.
+/// The stream of this request. Absent: the request looks at the table.
 fn looked_at(ask: Ask) -> Option<StreamNo> {
     match ask {
         Ask::DescribeStream(stream) => Some(stream),
@@ -78,7 +80,7 @@ fn looked_at(ask: Ask) -> Option<StreamNo> {
 }
 
 impl Life {
-    /// The lane of looks at what this request looks at.
+    /// The lane for looks at the same stream or table as this request's.
     fn setup(&mut self, ask: Ask) -> &mut Lane {
         self.setups.entry(looked_at(ask)).or_default()
     }
@@ -91,7 +93,7 @@ impl Life {
         let stopping = self.stopping;
         let lane = self.setup(ask);
         if ask == Ask::Setup && !lane.open.contains(&op) {
-            // The application answered this one: nothing was looked at.
+            // The application answered in place of the service: the request looked at no stream.
             return;
         }
         lane.answered(now, op, ask, how);
@@ -105,7 +107,7 @@ impl Life {
         leases.for_each(|(_, (_, progress))| progress.expect_now(now));
     }
 
-    /// What failed to be looked at waits from now on.
+    /// Failed looks wait from now on.
     fn rest(&mut self, now: Time) {
         for lane in self.setups.values_mut() {
             lane.last = now;
@@ -114,20 +116,20 @@ impl Life {
 }
 
 impl Progress {
-    /// What is let go of, and no handler is at, is saved at once.
+    /// The progress of a shard is saved at once during a release, if no handler is running.
     fn expect_now(&mut self, now: Time) {
         if self.leaving && !self.handling && !self.closed && self.owed.is_some() {
             self.asked.get_or_insert(now);
         }
     }
 
-    /// What is owed is owed from now on.
+    /// Moves an owed checkpoint to now.
     fn put_off(&mut self, now: Time) {
         self.owed = self.owed.map(|_| now);
         self.asked = self.asked.map(|_| now);
     }
 
-    /// When a checkpoint must have been sent.
+    /// The latest time for a checkpoint request.
     fn due(&self, now: Time, lane: &Lane, bounds: &Bounds) -> Time {
         let Some(owed) = self.owed.filter(|_| lane.used && lane.open.is_empty() && now < self.until) else {
             return Time::MAX;
@@ -187,7 +189,7 @@ impl Isolation {
                 self.life(life).scans.answered(now, op, ask, how)
             }
             Fact::Asked { life, ask: Ask::ListShards, .. } => self.life(life).listed = true,
-            // A rest is counted from the end of the listing, and what failed before waits for it, too.
+            // A rest counts from the end of the listing, and earlier failed looks wait, too.
             Fact::Answered { life, ask: Ask::ListShards | Ask::ListMore, .. } => self.life(life).rest(now),
             Fact::Asked { life, ask: ask @ (Ask::Setup | Ask::DescribeStream(_)), op, .. } => {
                 self.compare_setups(now, life, verdict);
@@ -201,7 +203,7 @@ impl Isolation {
                 if !lane.used {
                     (lane.used, lane.last, lane.failures) = (true, now, 0);
                 }
-                // What was owed when the belief had ended is owed anew.
+                // A checkpoint owed at the belief's end is owed anew.
                 if progress.until <= now {
                     progress.put_off(now);
                 }
@@ -308,7 +310,7 @@ impl Isolation {
         }
     }
 
-    /// What is never sent is not seen when it is sent.
+    /// A missing request is found only by a look.
     pub(super) fn look(&mut self, now: Time, verdict: &mut Verdict) {
         for life in 0..self.lives.len() as LifeNo {
             if self.lives[life as usize].stands {
@@ -405,7 +407,7 @@ impl Isolation {
     }
 }
 
-/// Hash keys are written beside the lanes: such a write keeps no renewal waiting, and its success says nothing of renewals that fail.
+/// Hash keys are written beside the lanes: such a write delays no renewal, and its success proves no renewal.
 fn is_of_lease(ask: Ask) -> bool {
     match ask {
         Ask::Write(verb) => verb != Verb::SetRange,

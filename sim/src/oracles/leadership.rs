@@ -1,5 +1,5 @@
-//! `one-leader`: after quiet at most one worker begins to list shards (the liveness phase asks who did), and a worker that was
-//! told to stop takes nothing. Further pages do not count: a listing of a thousand shards may take longer than the quiet.
+//! `one-leader`: after quiet at most one worker begins to list shards (the liveness phase requires one). A worker told
+//! to stop takes no lease. Further pages do not count: a listing of a thousand shards may take longer than the quiet.
 
 use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, Time, Verdict};

@@ -1,17 +1,22 @@
-//! In a fleet that has a leader, as in version 3 of the Java KCL: who leads assigns, and who does not leaves leases to it.
+//! A fleet with a leader, as in version 3 of the Java KCL: the leader assigns leases, and followers leave leases to the
+//! leader.
 //!
-//! * `one-leader`: who assigns leases or moves them has the leader's lock, or is stopping and passes its own leases on.
-//! * `fair-shares`: who does not lead takes what was assigned to it, and else only what nobody has read for long. Who leads leaves
-//!   owners the time to find out what they were assigned.
-//! * `requests-on-time`: who lives says so.
-//! * `leases-owned`: what was assigned to a worker that lives, it takes soon; to a worker that died long ago, nothing is assigned. What a
-//!   dead worker had gets another owner: from a leader of ours within a lease duration, and else within three (`heirs`).
-//! * `leases-owned`, too: the report of a worker that renews leases stays, or leaders assign no lease to the worker.
-//! * `stops-cleanly`: who stops leaves neither a report nor a lock, or leases would be assigned to it.
+//! * `one-leader`: a worker that assigns or moves leases has the leader's lock, or is stopping and passes its own
+//!   leases on.
+//! * `fair-shares`: a follower takes leases assigned to the follower, and otherwise only leases unread for long. A
+//!   leader leaves owners the time to find their assigned leases.
+//! * `requests-on-time`: a live worker reports its life.
+//! * `leases-owned`: a live worker soon takes each lease assigned to the worker; a long dead worker receives no lease.
+//!   The leases of a dead worker get another owner: from a leader of ours within a lease duration, and otherwise within
+//!   three (`heirs`).
+//! * `leases-owned`, too: the report of a renewing worker stays, or leaders assign no lease to the worker.
+//! * `stops-cleanly`: a stopped worker leaves neither a report nor a lock, or leaders would assign leases to the
+//!   stopped worker.
 //!
-//! A fleet that goes over from version 2 has such a leader from the end of that, as soon as every worker can have noticed it, until it
-//! goes back. What is said of leases and leaders is asked for in that time only; that who stops leaves nothing, always. And who ends the
-//! migration has waited for as long as it is configured to, while every owner reported (`leases-owned`): to others nothing is assigned.
+//! A fleet on its way from version 2 has a leader from the end of the migration, as soon as each worker can know, until
+//! the fleet goes back. The rules about leases and leaders hold in this time only; the rule for stopped workers holds
+//! always. The worker that ends the migration has waited for the configured time, while every owner reported
+//! (`leases-owned`): leaders assign no lease to a worker without a report.
 
 mod acts;
 mod heirs;
@@ -21,39 +26,39 @@ use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::fleet::{MIGRATION_NOTICED, REPORT_INTERVAL, WORKER_EXPIRY};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A lease as it is.
+/// The true state of a lease.
 #[derive(Clone, Copy, Debug, Default)]
 struct Truth {
     row: Option<Row>,
-    /// When its counter grew last, and since when it names these owners.
+    /// The time of the counter's last growth, and the beginning of the present owners.
     renewed: Time,
     named: Time,
-    /// It was assigned to this life, which has not taken it yet.
+    /// The lease was assigned to this life and not yet taken.
     assigned: Option<LifeNo>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
-    /// Since when it runs.
+    /// The start of the life.
     since: Time,
     over: Option<Time>,
     stopping: bool,
     stands: bool,
-    /// No handler of its can run: it may want no lease, and report nothing.
+    /// No handler can run: the life may want no lease, and report no life sign.
     blocked: bool,
-    /// It reaches no table any more, so it can take nothing back.
+    /// The life reaches no table any more, and so cannot remove its report or lock.
     cut_off: bool,
-    /// When a write about itself was last not confirmed: it may be executed late.
+    /// The last unconfirmed write of the life about itself: the write may be executed late.
     unheard: Option<Time>,
-    /// When a request to the table last failed: what it has to do takes longer.
+    /// The last failed request to the table: the life's work takes longer.
     hindered: Option<Time>,
-    /// Since when its report is there, and when it was last written.
+    /// The beginning of the present report, and its last write.
     reports: Option<(Time, Time)>,
-    /// When it was last written, though another worker may have removed it since.
+    /// The last write of the report, though another worker may have removed the report since.
     reported: Time,
-    /// When it was last shown all rows.
+    /// The end of the life's last whole scan.
     scanned: Time,
-    /// When a lease of its own was last not renewed for so long that others may take it for dead until it reports again.
+    /// The last time with a lease unrenewed for long: other workers may count the life as dead until its next report.
     idle: Option<Time>,
 }
 
@@ -62,41 +67,42 @@ pub(super) struct Led {
     is_on: bool,
     wall_steps: bool,
     lease: Time,
-    /// For so long a lease is left to the leader, if there is one and if there is none; and what is handed over to its owner.
+    /// The time allowed for the leader to assign a lease, with a leader and without; and for the owner to finish a
+    /// hand-over.
     patience: Time,
     leaderless: Time,
     overdue: Time,
-    /// By then a leader of ours has ended a hand-over.
+    /// The limit for our leader to end a hand-over.
     ends_by: Time,
-    /// For so long a leader takes an owner for alive that does not renew a lease.
+    /// The time for which a leader counts an owner as alive without a renewal.
     silence: Time,
-    /// So long after something happened, every worker knows it, and has ended what it began before.
+    /// After this long, each worker knows an event, and has ended its earlier work.
     doubt: Time,
-    /// For so long all owners must have reported before the fleet goes over to version 3.
+    /// The time of reports from all owners before the fleet's step to version 3.
     wait: Time,
-    /// Since when all workers follow the leader; none: the fleet has not gone over to version 3, or went back.
+    /// Since when all workers follow the leader; none: the fleet has not reached version 3, or went back.
     led_from: Option<Time>,
-    /// Since when the fleet has been at the rules of version 2, on its way.
+    /// Since when a migrating fleet has followed the rules of version 2.
     migrates_since: Option<Time>,
     rows: Vec<Truth>,
     lives: BTreeMap<LifeNo, Life>,
     lock: Option<LifeNo>,
-    /// When the lock was last written, and since when it is with whom it is with.
+    /// The last write of the lock, and the beginning of its present holder's time.
     beaten: Time,
     locked: Time,
-    /// Who had the lock before, and when it lost it.
+    /// The former holder of the lock, and the time of its loss.
     before: Option<(LifeNo, Time)>,
 }
 
 const SLACK_US: Time = 5_000_000;
 
-/// How long a lock lasts that a worker of KCL has written, from its last beat on.
+/// The length of a lock written by a worker of KCL, from the lock's last beat on.
 const KCL_LOCK_US: Time = 120_000_000;
 
-/// A write that its worker has given up is executed within so many lease durations.
+/// A write given up by its worker is executed within this many lease durations.
 const LATE_LEASES: u64 = 5;
 
-/// A report tells its time in whole seconds, so it may count for so much less.
+/// A report has its time in whole seconds, and may count for less by this time.
 const REPORTED_US: Time = 1_000_000;
 
 impl Led {
@@ -107,7 +113,7 @@ impl Led {
         let known = most(|config| config.scan_interval().scaled(21, 20))
             + most(|config| config.table_timeout())
             + most(|config| config.retry_max());
-        // What the tables beside the lease table say is read in turn, and then the lease table.
+        // A worker reads the tables beside the lease table in turn, and then the lease table.
         let tables = if terms.config.fleet_tables() { 3 } else { 1 };
         let lease = terms.config.lease_duration();
         Self {
@@ -177,7 +183,7 @@ impl Led {
         }
     }
 
-    /// What happens to a worker.
+    /// Notes the events of a worker's life.
     fn note_life(&mut self, now: Time, fact: &Fact) {
         match *fact {
             Fact::Booted { life, .. } => self.lives.entry(life).or_default().since = now,
@@ -235,7 +241,7 @@ impl Led {
         self.led_from.is_some_and(|from| from <= now)
     }
 
-    /// The row of the version was written, by a worker of ours if there is one.
+    /// The row of the version was written, by a worker of ours if `ours` is given.
     fn goes_over(&mut self, now: Time, ours: Option<LifeNo>, led: bool, verdict: &mut Verdict) {
         if !led {
             self.led_from = None;
@@ -250,7 +256,7 @@ impl Led {
         self.led_from.get_or_insert(noticed);
     }
 
-    /// A worker of ours has ended the migration that began then.
+    /// A worker of ours has ended the migration begun at `begun`.
     fn judge_end(&self, now: Time, life: LifeNo, begun: Time, verdict: &mut Verdict) {
         let waited = now - begun;
         if waited < self.wait {
@@ -279,14 +285,14 @@ impl Led {
         }
     }
 
-    /// Whether every worker has known for a while that some other program's worker lives, so that a leader assigns.
+    /// Whether each worker has known another program's live worker for a while, so that a leader assigns.
     fn is_led(&self, now: Time, others: &BTreeSet<LifeNo>) -> bool {
         let unsure = self.doubt + REPORT_INTERVAL.0;
         let known = others.iter().filter_map(|life| Some((*life, self.lives.get(life)?)));
-        // Where clocks are set, a report tells nothing certain of who lives.
+        // Where clocks are set, a report is no proof of life.
         let mut known = known.filter(|(life, _)| !self.wall_steps || self.owns(now, *life));
         known.any(|(_, life)| {
-            // Who is cut off says nothing more.
+            // A worker cut off sends no more reports.
             let lives =
                 |(since, last)| since + self.doubt <= now && now + REPORTED_US < last + WORKER_EXPIRY.0;
             let known = life.reports.is_some_and(lives);
@@ -295,20 +301,20 @@ impl Led {
         })
     }
 
-    /// Whether a life owns a lease that nobody takes for expired.
+    /// Whether a life owns a lease not yet expired for any worker.
     fn owns(&self, now: Time, life: LifeNo) -> bool {
         let is_of = |row: Row| is_open(&row) && row.owner == Some(Owner::Life(life));
         let lately = |truth: &Truth| now < truth.renewed.max(truth.named) + self.silence;
         self.rows.iter().any(|truth| truth.row.is_some_and(is_of) && lately(truth))
     }
 
-    /// Whether a life has the lock, or had it when it decided what it does now.
+    /// Whether a life has the lock, or had the lock at the time of its decision.
     fn leads(&self, now: Time, life: LifeNo) -> bool {
         let had = |(before, until): (LifeNo, Time)| before == life && now <= until + self.doubt;
         self.lock == Some(life) || self.before.is_some_and(had)
     }
 
-    /// What is never taken is not seen when it is taken.
+    /// A missing take is found only by a look.
     pub(super) fn look(&mut self, now: Time, others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
         if !self.is_on {
             return;

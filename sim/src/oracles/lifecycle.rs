@@ -1,5 +1,5 @@
-//! `stops-cleanly`: each start of a shard is followed by exactly one end, and by nothing after it; a shard is called ended only if its
-//! end is durable; a shutdown ends within its deadline, with the leases released if the table answered.
+//! `stops-cleanly`: each start of a shard has exactly one end, and no event after the end. A shard is closed as ended
+//! only if its end is durable. A shutdown ends within its deadline, with the leases released if the table answered.
 
 use super::fact::{Ask, How, Mark, Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -13,7 +13,7 @@ enum Stage {
     Failed,
     Open,
     Handling,
-    /// The handler was asked to stop, and has not yet.
+    /// The handler was asked to stop, and is still running.
     Stopping,
     Closed,
 }
@@ -22,16 +22,16 @@ enum Stage {
 struct Shutdown {
     asked: Time,
     deadline: Time,
-    /// Some request failed since: leases may have to be left to expire.
+    /// Some request failed during the shutdown: leases may have to be left to expire.
     troubled: bool,
-    /// The worker stands still, and its deadline with it.
+    /// The worker is paused, and its deadline waits.
     stands: bool,
     reported: bool,
 }
 
-/// What a worker cannot know of a lease any more. When it leaves a stream, it forgets the leases of it, and tokens begin again where a row
-/// says that was set back meanwhile. A counter that tells the time goes on from the row and from no memory, since other programs act on
-/// the time: where a program removed the counter, tokens begin again.
+/// Facts about leases lost to a worker. A worker that leaves a stream forgets the stream's leases. If the row was set
+/// back meanwhile, tokens begin again at the row's counter. A counter used as a time goes on from the row and not from
+/// memory, since other programs act on the time: where a program removed the counter, tokens begin again.
 #[derive(Clone, Debug, Default)]
 struct Memory {
     tells_time: bool,
@@ -53,7 +53,7 @@ impl Memory {
         }
     }
 
-    /// A life opens a lease. Whether it can have forgotten what it knew when it opened it before.
+    /// Notes a lease opened by a life. Returns whether the life can have forgotten the facts of its earlier opening.
     fn opens(&mut self, now: Time, life: LifeNo, shard: ShardNo) -> bool {
         let before = self.opened.insert((life, shard), now);
         let since = |at: Option<&Time>| at.zip(before).is_some_and(|(at, before)| *at >= before);
@@ -64,27 +64,27 @@ impl Memory {
 #[derive(Clone, Debug)]
 pub(super) struct Lifecycle {
     terms: Terms,
-    /// The latest token of every worker and shard, and how far it is.
+    /// The latest token of each worker and shard, and the token's stage.
     stages: BTreeMap<(LifeNo, ShardNo), (u64, Stage)>,
     shutdowns: BTreeMap<LifeNo, Shutdown>,
     owners: Vec<Option<LifeNo>>,
-    /// The highest checkpoint that each shard ever had.
+    /// The highest checkpoint of each shard so far.
     durable: BTreeMap<ShardNo, Mark>,
-    /// How far each has processed what it has open.
+    /// The progress of each life in its open shards.
     through: BTreeMap<(LifeNo, ShardNo), u64>,
-    /// Who has known itself to be the owner of what. A take whose outcome never came is not known to the taker.
+    /// Lives that have known themselves as a shard's owner. A taker without the outcome of its take does not know.
     knew: std::collections::BTreeSet<(LifeNo, ShardNo)>,
-    /// Shards whose row a person edited, or another program wrote from memory, after the last write of its owner. A late
-    /// answer to the owner's write says nothing of the later row.
+    /// Shards with a row edited by a person, or written from memory by another program, after the last write of its
+    /// owner. A late answer to the owner's write proves no fact of the later row.
     edited: BTreeSet<ShardNo>,
-    /// Shards whose row was removed: one made anew counts from the beginning, and tokens with it.
+    /// Shards with a removed row: a row made anew counts from the beginning, and tokens with the row.
     anew: std::collections::BTreeSet<ShardNo>,
     memory: Memory,
-    /// Shards whose end was durable at some time.
+    /// Shards with a durable end at some time.
     ended: BTreeSet<ShardNo>,
-    /// Who asked for the end of what to be written.
+    /// Lives that requested the write of a shard's end.
     ends: BTreeSet<(LifeNo, ShardNo)>,
-    /// Lives whose handlers block every thread of their runtime: no close is carried out before that is over.
+    /// Lives whose handlers block every thread of their runtime: no close is carried out before the threads are free.
     blocked: BTreeSet<LifeNo>,
 }
 
@@ -109,7 +109,7 @@ impl Lifecycle {
         }
     }
 
-    /// What a shutdown may take: its timeout, then the last requests, and handlers that do not heed the abort.
+    /// The longest shutdown: its timeout, then the last requests, and handlers deaf to the abort.
     fn allowed(&self) -> u64 {
         let last = self.terms.most(|config| {
             config.shutdown_timeout() + config.table_timeout() + config.table_timeout() + config.retry_max()
@@ -117,9 +117,9 @@ impl Lifecycle {
         self.terms.at_most(last) + self.terms.abort_us + self.terms.deaf_us + SLACK_US
     }
 
-    /// Whether a worker stops, has all the time it needs, and nothing has failed meanwhile.
+    /// Whether a worker is stopping with all the time needed, and without a failure meanwhile.
     fn in_good_order(&self, now: Time, life: LifeNo) -> bool {
-        // Two requests before its deadline it waits for nothing more.
+        // Two requests before its deadline, the worker stops waiting.
         let in_time = self.terms.least(|config| {
             let timeout = config.shutdown_timeout().0;
             let waits = timeout.saturating_sub(3 * config.table_timeout().0);
@@ -143,7 +143,7 @@ impl Lifecycle {
         for (life, shutdown) in &mut self.shutdowns {
             if now > shutdown.deadline && !shutdown.reported && !shutdown.stands {
                 shutdown.reported = true;
-                // vmware-go-kcl stops no sooner than the parents have ended, and kinsumer may wait for ever.
+                // vmware-go-kcl stops no sooner than the ends of the parents, and kinsumer may wait for ever.
                 verdict.of_others = of_others.contains(life);
                 verdict.report(Property::StopsCleanly, now, || {
                     format!(
@@ -208,7 +208,7 @@ impl Lifecycle {
                 let _ = self.ends.insert((life, shard));
             }
             Fact::Closed { life, shard, token, reason, .. } => {
-                // If the row is gone after that, the write may have been applied, and the row cleaned up.
+                // If the row is gone after the request, the write may have been applied, and the row cleaned up.
                 let removed = self.anew.contains(&shard) && self.ends.contains(&(life, shard));
                 if reason == EndReason::ShardEnded && !removed && !self.ended.contains(&shard) {
                     verdict.report(Property::StopsCleanly, now, || {
@@ -252,8 +252,9 @@ impl Lifecycle {
                     _ => None,
                 };
                 let before = std::mem::replace(&mut self.owners[index], owner);
-                // A new owner has yet to learn of it: another program may have made it that. And one whose row a person edited, or another
-                // program from what it remembered, takes the lease for lost, although the row still names it.
+                // A new owner may not know of its ownership yet, if another program wrote the row. After an edit by a
+                // person, or a write from another program's memory, the owner counts the lease as lost, although the
+                // row still names the owner.
                 if let Some(life) = owner.filter(|_| owner != before || verb.is_none()) {
                     self.knew.remove(&(life, shard));
                 }
@@ -299,7 +300,7 @@ impl Lifecycle {
             }
             Fact::Stopped { life, fatal } => {
                 for (&(_, shard), &(token, stage)) in self.stages.range((life, 0)..=(life, ShardNo::MAX)) {
-                    // A handler that does not listen cannot be ended; the deadline comes first.
+                    // A deaf handler cannot be ended; the deadline comes first.
                     let deaf =
                         stage == Stage::Stopping && self.terms.deaf_us > 0 || self.blocked.contains(&life);
                     if !matches!(stage, Stage::Closed | Stage::Failed) && !deaf {

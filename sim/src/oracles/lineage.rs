@@ -1,10 +1,12 @@
-//! `parents-first`: nothing of a child before the durable end of every parent; an ended parent has its children's leases.
+//! `parents-first`: no record of a child is delivered before the durable end of every parent; an ended parent has its
+//! children's leases.
 //!
-//! A parent whose lease was removed after its end counts as ended; so does one that never had a lease, if none of its
-//! ancestors had one either (it ended before the application began). Below an ancestor that had a lease it will get one,
-//! unless the stream has forgotten it.
+//! A parent whose lease was removed after its end counts as ended. A parent without a lease so far counts as ended if
+//! no ancestor had a lease either: the parent ended before the application began. Below a leased ancestor, the parent
+//! will still get a lease, unless the stream has forgotten the parent.
 //!
-//! `every-record-delivered` as well: what is below a leased shard starts at its oldest record, whatever the initial position is.
+//! `every-record-delivered` as well: a shard below a leased shard starts at its oldest record, whatever the initial
+//! position is.
 
 use super::fact::{Mark, Verb, rewrites};
 use super::{Fact, Property, ShardNo, Time, Verdict};
@@ -14,24 +16,24 @@ use std::collections::BTreeSet;
 struct Shard {
     parents: [Option<ShardNo>; 2],
     children: Vec<ShardNo>,
-    /// There is a row, and whether it says the end.
+    /// Whether the row has the end as its checkpoint; absent without a row.
     row: Option<bool>,
     had_row: bool,
-    /// When its first lease was created, and where it was to start.
+    /// The creation of its first lease, and the lease's start position.
     start: Option<(Time, Mark)>,
     ended: bool,
-    /// A program of others wrote the end.
+    /// Another program wrote the end.
     ended_by_others: bool,
     tampered: bool,
-    /// Answers named wrong children, and a worker may believe them: the leases come when listings have said otherwise.
+    /// Answers named wrong children, and a worker may believe the names: the leases come after correct listings.
     misread: bool,
-    /// It or one above it was tampered with.
+    /// The row of this shard or of an ancestor was changed by hand.
     tainted: bool,
-    /// There is nothing to be read of it any more, and nothing tells of it.
+    /// The shard has no records left to read, and no listing shows the shard.
     forgotten: bool,
 }
 
-/// Leases created so close together may come from two workers' listings of the same beginning.
+/// Leases created within this time may come from two workers' listings of the same beginning.
 const SAME_FILL_US: Time = 5_000_000;
 
 #[derive(Clone, Debug, Default)]
@@ -64,14 +66,14 @@ impl Lineage {
 
     fn was_leased(&self, shard: ShardNo) -> bool {
         self.shards.get(shard as usize).is_some_and(|state| {
-            // What is forgotten and never had a lease cannot be known: nothing leads over it to what is above.
+            // A forgotten shard without a lease so far cannot be known: no path leads over the shard to its ancestors.
             let above = || state.parents.into_iter().flatten();
             !state.tainted
                 && (state.had_row || (!state.forgotten && above().any(|parent| self.was_leased(parent))))
         })
     }
 
-    /// Somebody else changed the lease of this shard: below it there may be leases made without it.
+    /// A person changed the lease of this shard: below, leases may have been created without regard to this shard.
     fn taint(&mut self, shard: ShardNo) {
         let mut open = vec![shard];
         while let Some(shard) = open.pop() {
@@ -82,8 +84,8 @@ impl Lineage {
         }
     }
 
-    /// Whether below this shard a worker that listed later began at the tip, at the same time as another began above it: the
-    /// first record of the application is then below this shard, which nobody reads.
+    /// Whether a worker with a later listing began below this shard at the tip, at the same time as another worker
+    /// above. The first record of the application is then below this shard, and no worker reads this shard.
     fn filled_below(&self, shard: ShardNo, above_at: Time) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![shard];
@@ -102,8 +104,8 @@ impl Lineage {
         false
     }
 
-    /// Whether a row below this shard was changed by a hand. Rows of ended shards go, so that those below them are all that
-    /// tells of their end: without them, the stream looks as if it was never read.
+    /// Whether a row below this shard was changed by hand. Rows of ended shards are removed, so only the rows below
+    /// prove the ends. Without proof, the stream looks unread.
     fn tampered_below(&self, shard: ShardNo) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![shard];
@@ -120,7 +122,7 @@ impl Lineage {
         false
     }
 
-    /// `of_others`: by a program that makes no leases ahead of time.
+    /// `of_others`: by another program, without leases created ahead of time.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         match *fact {
             Fact::ShardBorn { shard, parents } => {
@@ -154,9 +156,10 @@ impl Lineage {
                     self.shard(shard).tampered = true;
                 }
                 let state = self.shard(shard);
-                // A program that did not know of the end yet wrote over it: a worker that knows of the end waits for nothing.
+                // A program without knowledge of the end overwrote the end: a worker with knowledge of the end does not
+                // wait.
                 let undone = state.ended && after.is_some_and(|row| row.checkpoint != Mark::End);
-                // Or a program that has lost the lease wrote the end, and the owner goes on from its own checkpoint.
+                // Or a program without the lease wrote the end, and the owner goes on from its own checkpoint.
                 state.tampered |= undone && (of_others || state.ended_by_others);
                 let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
                 if !ends
@@ -259,7 +262,7 @@ mod tests {
         assert_eq!(at(Mark::TrimHorizon), [Property::ParentsFirst]);
     }
 
-    /// The row of the first shard is changed by a hand; below it a lease is made without those between.
+    /// The row of the first shard is changed by hand. Below, a lease is made, but no lease for the shards between.
     #[test]
     fn below_a_changed_row_nothing_is_known_of_those_without_a_lease() {
         let judged = |verb: Option<Verb>| {
@@ -308,7 +311,8 @@ mod tests {
         assert_eq!([true, false].map(judged), [0, 1]);
     }
 
-    /// An ended shard's row went in its time, then the row that told of its end; the stream is begun again.
+    /// The row of an ended shard was removed in time, and then the row with the proof of its end. The stream is begun
+    /// again.
     #[test]
     fn a_parent_begun_again_because_a_hand_removed_what_was_below_holds_nobody_up() {
         let judged = |verb: Option<Verb>| {

@@ -1,17 +1,19 @@
-//! `memory-bounded`: what a worker keeps of a shard in memory stays within its budget, however long the application stalls.
+//! `memory-bounded`: a shard's records in a worker's memory stay within the budget, however long the application
+//! stalls.
 //!
-//! Records are asked for only while nothing waits to be processed, or less than the budget does (in bytes and in batches).
-//! So a shard never keeps more than the budget and one answer.
+//! A worker reads records only while no batch waits, or while the waiting batches are within the budget (in bytes and
+//! in batches). So a shard never keeps more than the budget and one answer.
 //!
-//! Nor does a worker have more in memory of all its shards, or on its way, than `memory_budget`, and a tenth of that. What a handler keeps
-//! does not count. Where records are of many sizes, no worker knows what an answer brings, and this is not judged.
+//! All shards of a worker together have no more records in memory or on their way than `memory_budget` and a tenth.
+//! Records kept by a handler do not count. If records vary in size, no worker knows the size of an answer, and this
+//! rule is not judged.
 
 use super::fact::{Ask, Mark, Row};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The batches of one shard that wait to be processed: their last record, and their bytes.
+/// The batches of one shard not yet processed: their last record, and their bytes.
 type Waiting = VecDeque<(u64, u64)>;
 
 #[derive(Clone, Debug)]
@@ -21,17 +23,17 @@ pub(super) struct Memory {
     kept_batches: usize,
     kept_bytes: u64,
     waiting: BTreeMap<(LifeNo, ShardNo), Waiting>,
-    /// What the application keeps.
+    /// The records kept by the application.
     kept: BTreeMap<(LifeNo, ShardNo), Waiting>,
-    /// The last read of each open shard: the answer to one from before it was opened is dropped.
+    /// The last read of each open shard: an answer to a read before the opening is dropped.
     reading: BTreeMap<(LifeNo, ShardNo), u64>,
-    /// What the answer under way brought: whose, from where to where, and its bytes.
+    /// The records of the answer under way: the life, the shard, the first and last record, and the bytes.
     brought: Option<(LifeNo, ShardNo, [u64; 3])>,
-    /// What is on its way to a life, by the read that asked for it.
+    /// The records on their way to a life, by their read.
     on_its_way: BTreeMap<(LifeNo, u64), u64>,
-    /// What a life may have in memory; absent: it is not judged.
+    /// The memory budget of a life; absent: not judged.
     budget: Option<u64>,
-    /// How far each shard was processed by anybody: what is fetched of that again may be dropped at once.
+    /// The progress of each shard by any worker: records fetched again may be dropped at once.
     done: BTreeMap<ShardNo, u64>,
 }
 
@@ -72,7 +74,7 @@ impl Memory {
                     return;
                 }
                 let waiting = self.waiting.entry((life, shard)).or_default();
-                // What was fetched before and is fetched again was given up.
+                // Records fetched before and fetched again were given up.
                 if waiting.back().is_some_and(|(before, _)| *before >= first) {
                     waiting.clear();
                 }
@@ -84,7 +86,7 @@ impl Memory {
             Fact::Given { shard, through, .. } => {
                 self.done.insert(shard, through);
             }
-            // A program of others checkpoints what it did not process: the next owner keeps nothing of it.
+            // Another program checkpoints records without processing: the next owner keeps none of these records.
             Fact::RowChanged { shard, after: Some(Row { checkpoint: Mark::At(through), .. }), .. } => {
                 let done = self.done.entry(shard).or_default();
                 *done = through.max(*done);
@@ -113,7 +115,7 @@ impl Memory {
             Fact::GivenBack { life, shard, .. } => {
                 self.waiting.remove(&(life, shard));
                 self.kept.remove(&(life, shard));
-                // The answer to a read that is under way is dropped.
+                // The answer to a read under way is dropped.
                 self.reading.remove(&(life, shard));
             }
             Fact::Delivered { life, shard, .. } => self.judge_kept(now, life, shard, verdict),
@@ -151,7 +153,7 @@ impl Memory {
         }
     }
 
-    /// What a worker has of all its shards.
+    /// Judges the memory of all shards of a worker.
     fn judge_worker(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
         let Some(budget) = self.budget else { return };
         let of_life = self.waiting.range((life, 0)..=(life, ShardNo::MAX));
@@ -167,7 +169,7 @@ impl Memory {
         }
     }
 
-    /// Nothing is handed over to an application that keeps as much as it may.
+    /// Judges batches handed over to an application at its limit of kept records.
     fn judge_kept(&self, now: Time, life: LifeNo, shard: ShardNo, verdict: &mut Verdict) {
         let Some(kept) = self.kept.get(&(life, shard)).filter(|kept| !kept.is_empty()) else {
             return;

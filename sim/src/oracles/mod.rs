@@ -1,7 +1,7 @@
-//! What must hold in every world, one file per property.
+//! The properties of every world, one file for each property.
 //!
-//! Oracles see [`Fact`]s: what the services applied, what was sent, what handlers were given. Each is a small machine of
-//! its own with good and bad histories as tests.
+//! Oracles see [`Fact`]s: applied writes, sent requests, batches of handlers. Each oracle is a small machine of its own
+//! with good and bad histories as tests.
 
 mod again;
 mod balance;
@@ -69,39 +69,41 @@ use leasehold_engine::config::Config;
 use leasehold_engine::time::Span;
 use std::collections::BTreeSet;
 
-/// What a world promises its oracles, and what it does not.
+/// The promises of a world to its oracles, with the exceptions.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// How the workers are configured.
+    /// The configuration of the workers.
     pub config: Config,
-    /// How those are that were upgraded.
+    /// The configuration of upgraded workers.
     pub upgraded: Option<Config>,
     /// Some clock is worse than the configuration promises: beliefs may overlap.
     pub clocks_beyond: bool,
     /// Wall clocks are set while the world runs.
     pub wall_steps: bool,
-    /// Handlers that do not heed an abort, and for how long, in µs.
+    /// The time for which deaf handlers ignore an abort, in µs.
     pub deaf_us: u64,
-    /// How long a handler takes to heed an abort, in µs.
+    /// The time in which a handler obeys an abort, in µs.
     pub abort_us: u64,
-    /// Workers of other programs stand beside ours, or did.
+    /// Workers of other programs run beside ours, now or earlier.
     pub mixed: bool,
-    /// In the fleet somebody leads, and assigns the leases, as in version 3 of the Java KCL.
+    /// A leader assigns the fleet's leases, as in version 3 of the Java KCL.
     pub led: bool,
-    /// It does so only from when the fleet has gone over from version 2, which each worker notices at another time.
+    /// The leader assigns leases only after the fleet's step from version 2; each worker notices the step at another
+    /// time.
     pub migrates: bool,
     /// Whether the canary is to fire.
     pub canary: bool,
-    /// How many streams the workers read.
+    /// The number of streams read by the workers.
     pub streams: u32,
     /// All records are of one size.
     pub even: bool,
-    /// The memory for records or the number of reads may be too little for all shards at once: shards wait for each other.
+    /// The memory for records or the number of reads may be too small for all shards at once: shards wait for each
+    /// other.
     pub tight: bool,
 }
 
 impl Terms {
-    /// The terms of a world in which all goes well.
+    /// The terms of a world without faults.
     pub fn plain(config: Config) -> Self {
         Self {
             config,
@@ -120,12 +122,12 @@ impl Terms {
         }
     }
 
-    /// The greatest that something can be over all workers.
+    /// The greatest value of an option over all workers.
     pub fn most<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
         self.upgraded.iter().map(&of).fold(of(&self.config), T::max)
     }
 
-    /// The least that something can be over all workers.
+    /// The least value of an option over all workers.
     pub fn least<T: Ord>(&self, of: impl Fn(&Config) -> T) -> T {
         self.upgraded.iter().map(&of).fold(of(&self.config), T::min)
     }
@@ -193,15 +195,15 @@ pub struct Oracles {
     reading: reading::Reading,
     reads: reads::Reads,
     canary: canary::Canary,
-    /// Lives of programs that others wrote: what ours promise of their beliefs, of children's leases and of hand-overs, these
-    /// do not.
+    /// Lives of other programs. Our promises about beliefs, about children's leases and about hand-overs do not bind
+    /// other programs.
     lives_of_others: BTreeSet<LifeNo>,
-    /// What they found.
+    /// The oracles' findings.
     pub verdict: Verdict,
 }
 
 impl Oracles {
-    /// Oracles that have seen nothing yet.
+    /// Oracles before the first fact.
     pub fn new(terms: &Terms) -> Self {
         Self {
             delivery: delivery::Delivery::default(),
@@ -251,13 +253,13 @@ impl Oracles {
         }
     }
 
-    /// This life is of a program that others wrote.
+    /// Notes a life of another program.
     pub fn note_other(&mut self, life: LifeNo) {
         self.lives_of_others.insert(life);
         self.steals.note_other();
     }
 
-    /// Shows a fact to everybody whom it may concern.
+    /// Shows a fact to all oracles concerned.
     pub fn observe(&mut self, now: Time, fact: &Fact) {
         let of_others = fact.life().is_some_and(|life| self.lives_of_others.contains(&life));
         self.verdict.of_others = of_others;
@@ -404,7 +406,7 @@ impl Oracles {
         }
     }
 
-    /// Looks for what is overdue: absence makes no fact.
+    /// Looks for overdue events, since absence makes no fact.
     pub fn look(&mut self, now: Time) {
         self.verdict.of_others = false;
         self.lifecycle.look(now, &self.lives_of_others, &mut self.verdict);
@@ -417,7 +419,7 @@ impl Oracles {
         self.canary.look(now, &mut self.verdict);
     }
 
-    /// Looks for what should have happened since all was well. `ours`: whether one of our workers was there to do it.
+    /// Looks for missing events since all was well. `ours`: whether a worker of ours was alive to act.
     pub fn look_at_end(&mut self, now: Time, since: Time, ours: bool) {
         self.verdict.of_others = false;
         if ours {
@@ -431,27 +433,27 @@ impl Oracles {
         self.delivery.processed(shard)
     }
 
-    /// The record that a shard's checkpoint must have come to, once all is well.
+    /// The record required in a shard's checkpoint, once all is well.
     pub fn owed(&self, shard: ShardNo) -> u64 {
         self.delivery.owed(shard)
     }
 
-    /// Whether nothing more need be processed of a shard with so many records.
+    /// Whether a shard with this many records needs no more processing.
     pub fn is_complete(&self, shard: ShardNo, records: u64) -> bool {
         self.delivery.is_complete(shard, records)
     }
 
-    /// When a lease changed its owner for the last time.
+    /// The last time when a lease changed its owner.
     pub fn last_move(&self) -> Time {
         self.balance.last_move()
     }
 
-    /// Which lives listed shards at or after `since`.
+    /// The lives with listings of shards at or after `since`.
     pub fn listers(&self, since: Time) -> impl Iterator<Item = LifeNo> {
         self.leadership.listers(since)
     }
 
-    /// How many records were delivered more than once.
+    /// The number of records delivered more than once.
     pub fn duplicates(&self) -> u64 {
         self.delivery.duplicates()
     }

@@ -1,31 +1,34 @@
-//! `fair-shares`: while nobody comes or goes, leases that workers ask each other for move a few times, and then stay.
+//! `fair-shares`: while no worker comes or goes, requested leases move a few times, and then stay.
 //!
-//! Judged are the leases that were asked for in a calm: no request to the table fails, no row is edited, no lease is created, finished or taken
-//! from an owner that did not hand it over, and the rows name the same workers. The calm counts from when every worker has scanned the
-//! table since, and what it had asked for before is decided. Then all workers know the same share, and how much they lack themselves:
+//! The oracle judges leases requested in a calm. In a calm, no request to the table fails, and no row is edited. No
+//! lease is created, finished, or taken from an owner without a hand-over. The rows name the same workers. The calm
+//! begins after a scan of the table by each worker since the last disturbance, and after the decision on its earlier
+//! requests. Then all workers know the same share, and their own number of missing leases:
 //!
-//! * A lease is asked for once because its owner has more than the share. Who gets it has no more than the share, then and later.
-//! * It is asked for once more because nobody has more than the share, its owner has just the share, and another worker lacks
-//!   several leases. That one lacks a lease still when it has got it, so nobody asks it.
-//! * The pages of a scan are of different moments: an owner may be counted with a lease that it has handed over and with one that it was given
-//!   since. So it may happen once more.
+//! * A worker requests a lease once because the owner has more than the share. The new owner has no more than the
+//!   share, then and later.
+//! * A worker requests the lease once more if no owner has more than the share, the owner has just the share, and
+//!   another worker lacks several leases. The new owner still lacks a lease afterwards, so no worker requests the lease
+//!   from the new owner.
+//! * The pages of a scan are of different moments. An owner may count with a lease already handed over and with a lease
+//!   received since. So one more move is possible.
 //!
-//! There are rounds in which workers scan, ask and are given leases. As long as some owner has more than the share, each round ends that for
-//! the busiest one: all ask it first. After that, workers lack fewer leases together than there are workers. Let each lack one
-//! of them: the rest becomes smaller in every round, since an owner of which many ask lacks all of these but one. So there are two rounds
-//! for each worker at most.
+//! Workers scan, request leases and receive leases in rounds. As long as some owner has more than the share, each round
+//! ends the surplus of the busiest owner: all workers request from this owner first. Afterwards, workers lack fewer
+//! leases together than the number of workers. Let each worker lack one lease: the rest shrinks in every round, since
+//! an owner with many requests lacks all requested leases but one. So two rounds for each worker are enough.
 
 use super::fact::{Ask, How, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::policy::{Assign, Steal};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A lease moves so often in a calm, at most.
+/// The greatest number of moves of a lease in a calm.
 const MOST_MOVES: usize = 3;
-/// In so many rounds for each worker.
+/// The number of rounds for each worker.
 const ROUNDS: u64 = 2;
 
-/// A lease that its owner was asked for.
+/// A lease requested from its owner.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     shard: ShardNo,
@@ -34,24 +37,25 @@ struct Move {
 
 #[derive(Clone, Debug)]
 pub(super) struct Moves {
-    /// Leases are asked for, and no other program moves them.
+    /// Whether leases are requested, and no other program moves leases.
     binding: bool,
-    /// In true time, from above, in µs: the pause between two scans; how long a request counts; how long a hand-over takes.
+    /// In true time, from above, in µs: the pause between two scans; the time for which a request counts; the length of
+    /// a hand-over.
     interval: Time,
     timeout: Time,
     patience: Time,
-    /// For so long a worker that has started asks for few leases, as some owner may have died.
+    /// The time in which a newly started worker requests few leases, as some owner may have died.
     joining: Time,
-    /// When the last thing happened for which leases have to move.
+    /// The time of the last disturbance: an event after which leases have to move.
     disturbed: Time,
-    /// How many unfinished leases name a worker.
+    /// The number of unfinished leases of each worker.
     named: BTreeMap<LifeNo, u32>,
     rows: BTreeMap<ShardNo, Row>,
-    /// When each lease was asked for that is not handed over yet.
+    /// The request time of each lease not handed over yet.
     asked: BTreeMap<ShardNo, Time>,
-    /// Since the last disturbance.
+    /// The moves since the last disturbance.
     made: Vec<Move>,
-    /// When the scan of each life began that is under way.
+    /// The start of each life's scan under way.
     scans: BTreeMap<LifeNo, Time>,
     longest_scan: Time,
 }
@@ -136,7 +140,7 @@ impl Moves {
         let is_strange =
             |row: Option<Row>| row.is_some_and(|row| [row.owner, row.next].contains(&Some(Owner::Stranger)));
         if verb == Some(Verb::BeginHandOver) || is_strange(before) || is_strange(after) {
-            // Another program has leases, or assigns them.
+            // Another program has leases, or assigns leases.
             self.binding = false;
             return;
         }
@@ -144,7 +148,7 @@ impl Moves {
         let owner = |row: Option<Row>| row.and_then(|row| row.owner);
         match verb {
             None | Some(Verb::Create | Verb::End) => disturbs = true,
-            // Of an owner that did not hand it over, or that nobody had.
+            // A take from an owner without a hand-over, or of a free lease.
             Some(Verb::Take) => disturbs |= owner(before) != by.map(Owner::Life),
             Some(Verb::Release) => disturbs = true,
             _ => {}
@@ -166,7 +170,7 @@ impl Moves {
         }
     }
 
-    /// Takes the row's names down. Returns whether the workers that rows name are others than before.
+    /// Records the row's names. Returns whether the named workers have changed.
     fn name(&mut self, shard: ShardNo, after: Option<Row>) -> bool {
         let before = match after {
             Some(row) => self.rows.insert(shard, row),
@@ -188,13 +192,13 @@ impl Moves {
         is_new || self.named.len() < known
     }
 
-    /// Judges the calm at the end of a world. `since`: when the faults were over.
+    /// Judges the calm at the end of a world. `since`: the end of the faults.
     pub(super) fn look_at_end(&self, since: Time, verdict: &mut Verdict) {
         if !self.binding {
             return;
         }
         let scan = self.interval + self.longest_scan;
-        // Who began to scan before the calm asks for leases by what it was shown, and that takes a while.
+        // A worker whose scan began before the calm requests leases on old facts, and such a request takes a while.
         let calm = self.disturbed.max(since) + scan + 2 * self.timeout;
         let round = scan + 2 * self.timeout + self.patience;
         let until = calm + self.joining + ROUNDS * self.named.len() as u64 * round;
@@ -228,7 +232,7 @@ mod tests {
     use leasehold_engine::time::Span;
 
     const SECOND: u64 = 1_000_000;
-    /// By then, everybody knows what there is.
+    /// By then, every worker knows all rows.
     const CALM: u64 = 100 * SECOND;
 
     fn terms() -> Terms {
@@ -248,7 +252,7 @@ mod tests {
         (0..4).map(created).collect()
     }
 
-    /// The lease of a shard goes from one life to the other, as it was asked for then.
+    /// The lease of a shard moves from one life to the other, requested at the same time.
     fn moves(at: Time, shard: u32, from: u32, to: u32) -> Vec<(Time, Fact)> {
         let (had, has) = (row(Some(from), 1, Mark::TrimHorizon), row(Some(to), 2, Mark::TrimHorizon));
         let asked = Row { next: Some(Owner::Life(to)), ..had };
@@ -260,7 +264,7 @@ mod tests {
         ]
     }
 
-    /// It goes to and fro so often.
+    /// The lease moves to and fro this many times.
     fn to_and_fro(at: Time, times: u32) -> Vec<(Time, Fact)> {
         let step = |n: u32| moves(at + u64::from(n) * SECOND, 0, n % 2, 1 - n % 2);
         (0..times).flat_map(step).collect()
@@ -294,7 +298,7 @@ mod tests {
     fn what_happens_between_allows_for_more_moves() {
         let most = MOST_MOVES as u32;
         let with = |fact: Fact| {
-            // Back at its first owner each time; together they are more than allowed.
+            // Each time the lease returns to its first owner; the moves together are more than allowed.
             let half = most - most % 2;
             let later = to_and_fro(CALM + 100 * SECOND, half);
             let first = to_and_fro(CALM, half);

@@ -1,16 +1,16 @@
 //! `exclusive-ownership`: no two workers believe at the same time that they may process a shard.
 //!
-//! A belief is a lease held, open to the application and not yet lapsed on its holder's clock. With clocks within the
-//! promised rate error no two overlap, whatever the delays: the timing rule. Without the settling of stolen leases a
-//! thief begins at once, and only expired leases are covered. A row that a person removed counts from 0 again, and may look
-//! as it did long before: its shard is not judged any more.
+//! A belief is a held lease, open to the application and not yet lapsed on its holder's clock. With clocks within the
+//! promised rate error no two beliefs overlap, whatever the delays: the timing rule. Without the settling of stolen
+//! leases a thief begins at once, and the rule covers only expired leases. A row removed by a person counts from 0
+//! again, and may look like a much older state: its shard is not judged any more.
 //!
-//! A program of others that writes over a row that is not its own can make it look as it did long before, too. An
-//! owner that believes then may lose the lease at once, and its belief may still run out beside the next one; but it is never renewed. This is
-//! the bound of such tables.
+//! Another program's write over a foreign row can make the row look like a much older state, too. The believing owner
+//! may lose the lease at once, and its belief may run out beside the next belief, but is never renewed. Such tables
+//! allow no better bound.
 //!
-//! A worker whose clock stood, and whose wall clock does not show that, cannot know that its belief is over. When it can, its beliefs are
-//! compared.
+//! A worker with a stopped clock, and with a wall clock that hides the stop, cannot know the end of its belief. After
+//! the clocks are right, its beliefs are compared.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeSet;
@@ -19,21 +19,22 @@ use std::collections::BTreeSet;
 struct Belief {
     life: LifeNo,
     until: Time,
-    /// The application may process the shard. Without that, the lease is held only.
+    /// The application may process the shard. Otherwise the lease is held only.
     open: bool,
-    /// Its row was written over since. A write from before may be answered later, and the belief then ends here at the latest.
+    /// Another program wrote over the belief's row since. A write from before may be answered later, and the belief
+    /// then ends here at the latest.
     robbed: Option<Time>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Overlap {
     binding: bool,
-    /// For so long a write renews a belief, in µs of true time.
+    /// The time for which a write renews a belief, in µs of true time.
     renewed_for: u64,
     shards: Vec<Vec<Belief>>,
-    /// Their rows were removed by a person.
+    /// Shards with a row removed by a person.
     removed: BTreeSet<ShardNo>,
-    /// No clock shows them for how long they were suspended.
+    /// Lives with a suspension shown by no clock.
     adrift: BTreeSet<LifeNo>,
 }
 
@@ -74,7 +75,7 @@ impl Overlap {
         }
     }
 
-    /// A program of others has written over a row that was not its own.
+    /// Another program has written over a row of a different owner.
     pub(super) fn trespassed(&mut self, now: Time, shard: ShardNo) {
         let last = now + self.renewed_for;
         for belief in self.shards.get_mut(shard as usize).into_iter().flatten() {
@@ -82,7 +83,7 @@ impl Overlap {
         }
     }
 
-    /// The clocks of a life show again what they should.
+    /// The clocks of a life are right again.
     fn compare_all(&mut self, now: Time, life: LifeNo, verdict: &mut Verdict) {
         self.adrift.remove(&life);
         for shard in 0..self.shards.len() {
@@ -144,7 +145,7 @@ mod tests {
         judge(facts).into_iter().filter(|&found| found == Property::ExclusiveOwnership).count()
     }
 
-    /// Lives 0 and 1 believe; before the second does, somebody else writes over the row.
+    /// Lives 0 and 1 believe. Before life 1's belief, a stranger writes over the row.
     fn trespass(then: impl IntoIterator<Item = (u64, Fact)>) -> usize {
         let mut overlap = Overlap::new(&Terms::plain(config()));
         let mut verdict = Verdict::default();
@@ -165,7 +166,7 @@ mod tests {
         let written_before = 2 + Overlap::new(&Terms::plain(config())).renewed_for;
         assert_eq!(trespass(holds(6, 0, true, written_before)), 0);
         assert_eq!(trespass(holds(6, 0, true, written_before + 1)), 1);
-        // Nor does it excuse those that come later.
+        // Later beliefs are not excused.
         assert_eq!(trespass(holds(12, 2, true, 30)), 1);
     }
 

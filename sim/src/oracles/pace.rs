@@ -1,7 +1,7 @@
-//! `requests-bounded`, towards the application: what failed is not asked for again at once.
+//! `requests-bounded`, towards the application: a failed call is not repeated at once.
 //!
-//! After a handler that failed, or that could not begin, the next attempt under the same token is no sooner than
-//! `handler_backoff`. One that was told to stop did not fail.
+//! After a failure of a handler, or of its start, the next attempt under the same token comes no sooner than
+//! `handler_backoff`. A handler told to stop did not fail.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default)]
 struct Attempt {
     token: u64,
-    /// The last record that its handler has, and how far it said to be.
+    /// The last record given to the handler, and the handler's reported progress.
     last: u64,
     through: u64,
     told: bool,
-    /// When the last attempt failed.
+    /// The time of the last failed attempt.
     failed: Option<Time>,
 }
 
@@ -39,7 +39,7 @@ impl Pace {
             false => least - (u128::from(least) * u128::from(e) / 1_000_000) as u64,
         };
         Self {
-            // A clock tells whole microseconds.
+            // A clock shows whole microseconds.
             pause: pause.saturating_sub(2),
             attempts: BTreeMap::new(),
         }
@@ -65,7 +65,7 @@ impl Pace {
                     attempt.through = through.max(attempt.through);
                 }
             }
-            // What is kept or stopped has not failed, and what is given back is read again first.
+            // A kept batch or a stopped shard is no failure. A batch given back is read again first.
             Fact::Kept { life, shard, token, .. }
             | Fact::GivenBack { life, shard, token }
             | Fact::Aborted { life, shard, token } => {
@@ -73,7 +73,7 @@ impl Pace {
                     attempt.told = true;
                 }
             }
-            // What failed is past, or it is for the application to say when it goes on.
+            // The failed record is past, or the application decides when the shard goes on.
             Fact::SetAside { life, shard, .. } | Fact::ShardStopped { life, shard, .. } => {
                 if let Some(attempt) = self.attempts.get_mut(&(life, shard)) {
                     attempt.failed = None;

@@ -1,13 +1,13 @@
-//! Which workers of several streams do not read all of them: the leases that they do not read count in no share of theirs.
+//! Workers that read only some of several streams: the leases of unread streams do not count in their share.
 
 use super::{Fact, LifeNo};
 use crate::streams::StreamNo;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A stream that is read anew is known again when so many whole scans have ended.
+/// The number of whole scans until a stream read anew is known again.
 const SCANS: u32 = 2;
 
-/// The lives that lack a stream, or have not seen all leases of one that they read anew.
+/// The lives without one of the streams, or without a view of all leases of a stream read anew.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Partial {
     lack: BTreeMap<LifeNo, BTreeSet<StreamNo>>,
@@ -35,7 +35,7 @@ impl Partial {
         }
     }
 
-    /// Whether a life is one of them.
+    /// Whether the set contains a life.
     pub(super) fn has(&self, life: LifeNo) -> bool {
         let lacks = self.lack.get(&life).is_some_and(|lack| !lack.is_empty());
         lacks || self.scans.get(&life).is_some_and(|scans| *scans > 0)

@@ -1,4 +1,5 @@
-//! `pauses-kept`: a shard that the application has paused is handed nothing, until it may go on or its ownership ends.
+//! `pauses-kept`: a shard paused by the application receives no batch, until the application resumes the shard or its
+//! ownership ends.
 
 use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
 use std::collections::BTreeSet;

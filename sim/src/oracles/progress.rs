@@ -7,14 +7,14 @@ use super::{Fact, Property, ShardNo, Time, Verdict};
 #[derive(Clone, Debug, Default)]
 struct Durable {
     highest: Option<Mark>,
-    /// A person removed the row: what was in it is forgotten with it.
+    /// A person removed the row, and its facts are forgotten.
     tampered: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
     shards: Vec<Durable>,
-    /// A person has removed some row: its lineage may be read again from where leases are left.
+    /// A person has removed some row: its lineage may be read again from the remaining leases.
     removed: bool,
 }
 
@@ -27,7 +27,7 @@ impl Progress {
         &mut self.shards[index]
     }
 
-    /// `trespass`: another program wrote to a row that is not its own.
+    /// `trespass`: another program wrote to a row of a different owner.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, trespass: bool, verdict: &mut Verdict) {
         let Fact::RowChanged { shard, by, verb, before, after, .. } = *fact else {
             return;
@@ -59,7 +59,7 @@ impl Progress {
         let stays = before.is_some_and(|before| before.checkpoint == row.checkpoint);
         let back = match durable.highest {
             _ if stays => false,
-            // The three ways to begin are equals here: what counts is not to return to them.
+            // The three ways to begin are equal here. Only a return to the beginning counts.
             Some(highest) if highest.is_initial() => false,
             Some(highest) => row.checkpoint < highest,
             None => false,
@@ -73,8 +73,8 @@ impl Progress {
                 )
             });
         }
-        // It is said once, of the worker that did it: the next write begins from there.
-        // Nor has the owner seen how far a trespasser says it is, and it renews over that.
+        // The violation is reported once, for the responsible worker: the next write begins from the new checkpoint.
+        // The owner has not seen a trespasser's progress either, and renews over the progress.
         let ahead = trespass && durable.highest.is_some_and(|highest| row.checkpoint > highest);
         if !stays && !ahead {
             durable.highest = Some(row.checkpoint);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn judged(facts: &[Fact]) -> Vec<Property> {
-        // Only this oracle's opinion: the histories are too short for the others.
+        // Only this oracle's verdict: the histories are too short for the other oracles.
         judge(facts.iter().cloned().map(|fact| (1, fact)))
             .into_iter()
             .filter(|&p| p == Property::ProgressDurable)

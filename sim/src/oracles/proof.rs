@@ -1,23 +1,23 @@
-//! `final-acts-proven`: a worker ends a lease only if the truth of the stream supports that, whatever the worker was answered: the shard
-//! is closed and all of it was processed, or the stream has forgotten it.
+//! `final-acts-proven`: a worker ends a lease only with support from the truth of the stream, whatever the answers
+//! were: the shard is closed and wholly processed, or the stream has forgotten the shard.
 //!
-//! That a worker stops, or reads a stream no more, only for a cause, is judged by `leases-owned`.
+//! `leases-owned` judges the causes for a worker's stop, or for the end of its reads of a stream.
 
 use super::delivery::Delivery;
 use super::fact::{Mark, rewrites};
 use super::{Fact, Property, ShardNo, Time, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is so of shards.
+/// The true state of shards.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proof {
-    /// Closed shards, each with how many records it has.
+    /// Closed shards, each with its number of records.
     closed: BTreeMap<ShardNo, u64>,
-    /// Shards that the stream knows no more.
+    /// Shards no longer known to the stream.
     forgotten: BTreeSet<ShardNo>,
-    /// Rows that people have changed, or of which nothing is known.
+    /// Shards with a row changed by people, or without known facts.
     excused: BTreeSet<ShardNo>,
-    /// The stream is gone, or another one has its name.
+    /// The stream is gone, or another stream has its name.
     lost_for_good: bool,
 }
 

@@ -1,29 +1,31 @@
-//! The names of what must hold.
+//! The names of the properties.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What must hold in every world. Files and tables have the names in kebab-case, such as `parents-first`.
+/// A property of every world. Files and tables have the names in kebab-case, such as `parents-first`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Property {
-    /// Every record is delivered, and not again without need; a checkpoint covers only what was reported done.
+    /// Every record is delivered, and not again without need; a checkpoint covers only records reported done.
     EveryRecordDelivered,
-    /// Where a shard is begun is decided once: no owner begins after it, also before the first checkpoint, nor long before it.
+    /// The start place of a shard is decided once: no owner begins after the place, also before the first checkpoint,
+    /// nor long before.
     StartKept,
-    /// What a producer counts as stored is handed over.
+    /// Records counted as stored by a producer are handed over.
     StoredIsHandedOver,
     /// A child waits for its parents; an ended parent has its children's leases.
     ParentsFirst,
-    /// An unknown outcome is resolved before it is acted on; our own write is no loss.
+    /// An unknown outcome is resolved before the worker acts on the outcome; our own write is no loss.
     OwnWritesRecognised,
-    /// Leases cover the whole hash space once sync is quiet; rows say of their shards what is true.
+    /// Leases cover the whole hash space once sync is quiet; rows describe their shards truly.
     HashSpaceCovered,
-    /// Checkpoints never go back; creating never overwrites; the end is final; finished rows go when no other row needs them.
+    /// Checkpoints never go back; creating never overwrites; the end is final; finished rows are removed after all
+    /// other rows' need.
     ProgressDurable,
     /// Every unfinished lease has a renewing and processing owner within a bound; no worker stops without a cause.
     LeasesOwned,
-    /// One lease's hung write delays no other's; what is due is sent, and failures delay in proportion.
+    /// A lease's hung write delays no other lease's write; due requests are sent, and failures delay in proportion.
     RequestsOnTime,
     /// A hand-over ends within a bound, and costs no record twice.
     HandOverCompletes,
@@ -31,44 +33,48 @@ pub enum Property {
     ShardsIndependent,
     /// Balance converges and stops, a few steals at a time.
     FairShares,
-    /// At most one worker acts as the leader; a worker that stops takes nothing.
+    /// At most one worker acts as the leader; a stopping worker takes no lease.
     OneLeader,
-    /// What a worker takes for the state of a lease is one that its row had.
+    /// A worker's view of a lease is a state once held by the lease's row.
     ViewMatchesTable,
-    /// Every start of a shard has one end, and no effect after it; shutdown ends in time, and what was processed is saved.
+    /// Every start of a shard has one end, and no effect after the end; shutdown ends in time, and processed records
+    /// are saved.
     StopsCleanly,
     /// No overlap of live beliefs; no fence is valid after another worker began; foreign rows and attributes survive.
     ExclusiveOwnership,
-    /// Requests stay within the stated formula; an application that failed is given time.
+    /// Requests stay within the stated formula; an application has time after a failure.
     RequestsBounded,
-    /// What is held, behind and not moving is noticed in bounded time.
+    /// A held shard that is behind and does not move is noticed in bounded time.
     StallsReported,
-    /// A shard that the application has paused is handed nothing until it may go on.
+    /// A shard paused by the application receives no batch until the application resumes the shard.
     PausesKept,
-    /// A call of a handler is told to stop when it has taken as long as it may, and not before.
+    /// A call of a handler is told to stop at its time limit, and not before.
     CallsEnd,
-    /// A worker of which no handler can run lets go of its leases within a bound and wants no other; and no worker does so before.
+    /// A worker whose handlers cannot run releases its leases within a bound and wants no other lease; no worker does
+    /// so earlier.
     BlockedLetGo,
-    /// A record is given up only when it failed alone as often as configured; a shard that was stopped for it is handed nothing.
+    /// A worker gives up a record only after the configured number of failures of the record alone; a shard stopped for
+    /// a record receives no batch.
     SetAsideAfterAttempts,
-    /// A worker asks for the end of a shard to be written only when its application has permitted that, if the application wants to.
+    /// A worker requests the write of a shard's end only with its application's permission, if the application wants to
+    /// permit ends.
     EndsPermitted,
-    /// A table of another stream, or of an earlier one of the same name, is refused.
+    /// A worker refuses a table of another stream, or of an earlier stream with the same name.
     ForeignTablesRefused,
-    /// A lease is ended only if the truth of the stream supports that, however the worker was answered.
+    /// A lease is ended only with support from the truth of the stream, whatever the worker's answers were.
     FinalActsProven,
-    /// The time in which two workers process a shard has a bound: a worker whose belief has ended tells its handler to stop.
+    /// The time of two workers in one shard has a bound: a worker whose belief has ended tells its handler to stop.
     DoubleProcessingBounded,
     /// Memory stays within the budget.
     MemoryBounded,
-    /// Nothing is wrong: it proves that reports arrive.
+    /// No error: the canary proves the arrival of reports.
     Canary,
-    /// The world itself is consistent: a fake or the harness is at fault, not the engine.
+    /// The world itself is consistent: a violation is an error of a fake or of the harness, not of the engine.
     World,
 }
 
 impl Property {
-    /// Its name, as files and tables have it.
+    /// The property's name in files and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Property::EveryRecordDelivered => "every-record-delivered",

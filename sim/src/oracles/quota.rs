@@ -1,7 +1,7 @@
-//! `fair-shares`, the half that a worker was told: nobody takes more leases than `max_leases` allows.
+//! `fair-shares`, the configured half: no worker takes more leases than `max_leases` allows.
 //!
-//! Asked of a worker that tried to take something, when it has said what it holds since: what it holds and what it tries to take,
-//! less what it was given without asking (a leader of another library may hand leases over).
+//! Judged is a worker after an attempt to take a lease, at its next report of held leases. Held leases and attempted
+//! takes count. Leases received without a request do not count (a leader of another library may hand leases over).
 
 use super::fact::{Ask, Mark, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -10,21 +10,22 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 struct Claims {
     held: BTreeSet<ShardNo>,
-    /// Held, and never asked for.
+    /// Held leases without a request.
     given: BTreeSet<ShardNo>,
-    /// Takes under way that may succeed, each with the owners that were shown before it, and the counter that it expects.
+    /// Takes under way that may succeed, each with the owners shown before and the expected counter.
     tried: BTreeMap<ShardNo, (Owners, Option<u64>)>,
-    /// The owners of each lease as they were shown last.
+    /// The owners of each lease as last shown.
     shown: BTreeMap<ShardNo, Owners>,
-    /// Something was tried since it last said what it holds.
+    /// A take was tried since the last report of held leases.
     fresh: bool,
 }
 
-/// The owner of a lease, and the worker to which the owner hands the lease over.
+/// The owner of a lease, and the next owner in a hand-over.
 type Owners = (Option<Owner>, Option<Owner>);
 
 impl Claims {
-    /// A take of a lease that is shown to be, or to be handed over to, a third worker by now, or released, or at its end, is given up.
+    /// Gives up a take under way if the lease is shown with a third worker as owner or next owner, as released, or at
+    /// its end.
     fn shown(&mut self, life: LifeNo, shard: ShardNo, row: Row) {
         let (me, owner, next) = (Some(Owner::Life(life)), row.owner, row.next);
         let others = |before: Owners, guard: Option<u64>| match owner {
@@ -41,7 +42,7 @@ impl Claims {
 
 #[derive(Clone, Debug)]
 pub(super) struct Quota {
-    /// 0: as many as there are.
+    /// The greatest number of leases; 0: no limit.
     most: u32,
     lives: BTreeMap<LifeNo, Claims>,
 }

@@ -1,8 +1,8 @@
-//! `foreign-tables-refused`: a worker of several streams takes no lease of a stream whose shards it was not shown since it reads that:
-//! it does not know that the leases are of that stream.
+//! `foreign-tables-refused`: a worker of several streams takes no lease of a stream before a listing of the stream's
+//! shards since the start of its reads: the worker cannot know the leases as the stream's.
 //!
-//! `leases-owned`: a worker of several streams reads each of them until its application takes it away, or it is gone. What becomes of
-//! one stream changes nothing for the others.
+//! `leases-owned`: a worker of several streams reads each stream until its application takes the stream away, or the
+//! stream is gone. The fate of one stream changes no other stream.
 
 use super::fact::{Ask, Verb};
 use super::{Fact, LifeNo, Property, Terms, Time, Verdict};
@@ -11,14 +11,14 @@ use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reading {
-    /// What applications take away.
+    /// Streams taken away by applications.
     asked: BTreeSet<(LifeNo, StreamNo)>,
-    /// Streams that were deleted.
+    /// Streams deleted.
     gone: BTreeSet<StreamNo>,
-    /// What workers were shown of the streams that they read.
+    /// Streams whose shards were listed to a worker.
     shown: BTreeSet<(LifeNo, StreamNo)>,
     streams: Streams,
-    /// All were, or the table is of others.
+    /// All streams were lost, or the table belongs to other streams.
     lost_for_good: bool,
 }
 

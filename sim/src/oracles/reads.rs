@@ -1,4 +1,5 @@
-//! `requests-bounded`, towards the stream: a worker has no more reads of shards under way than `max_reads`, each on a connection of its own.
+//! `requests-bounded`, towards the stream: a worker has no more than `max_reads` reads of shards under way, each on a
+//! connection of its own.
 
 use super::fact::Ask;
 use super::{Fact, LifeNo, Property, Terms, Time, Verdict};

@@ -1,24 +1,24 @@
-//! `every-record-delivered`: in fleets of several programs, too, nothing is repeated without a crash or a steal.
+//! `every-record-delivered`: in fleets of several programs, too, no record is repeated without a crash or a steal.
 //!
-//! The next owner of a shard, ours or a program of others, is handed nothing again that
+//! The next owner of a shard, ours or another program's, receives again no record
 //!
-//! * a checkpoint in the row covers; the end of the shard covers all of it;
-//! * its owner had processed when it let go of the lease by a release, a hand-over or an end. Of one that is told to stop, what it wrote counts:
-//!   it may run out of time.
+//! * covered by a checkpoint in the row; the end of the shard covers all records;
+//! * processed by its owner before the owner gave up the lease by a release, a hand-over or an end. For a stopping
+//!   owner, its written checkpoint counts: the owner may run out of time.
 //!
-//! These excuse a repetition, and nothing else does:
+//! Only the following reasons excuse a repetition:
 //!
 //! | excuse | why |
 //! |---|---|
-//! | a crash | what was processed since the last checkpoint is in nobody's row |
-//! | a steal, or the take of an expired lease | the former owner did not let go: its row says less than it did |
-//! | the next owner read the row before that | a program of others begins where the row was when it read the row |
-//! | another program, or a person, wrote an older checkpoint back | from then on the row's word counts |
-//! | another program wrote a checkpoint into the row of a lease that it had lost | the owner's next checkpoint is its own, and may be older |
+//! | a crash | records processed since the last checkpoint are in no row |
+//! | a steal, or the take of an expired lease | the former owner did not release the lease: its row is behind its progress |
+//! | the next owner read the row before the release | another program begins at the checkpoint of its last read |
+//! | another program, or a person, wrote an older checkpoint back | from then on the row's checkpoint counts |
+//! | another program wrote a checkpoint into the row of a lost lease | the owner's next checkpoint is its own, and may be older |
 //! | a person removed a row, or the table or the stream was lost | leases begin anew |
-//! | a person put an open shard at its end after the next owner had read the row | the take is of the row that was read: the counter is the same; the next checkpoint of that owner takes the end back |
+//! | a person put an open shard at its end after the next owner had read the row | the take is of the row as read: the counter is the same; the next checkpoint of the new owner takes the end back |
 //!
-//! `parents-first` as well: after a child has begun, nobody reads its finished parent again.
+//! `parents-first` as well: after a child has begun, no worker reads its finished parent again.
 
 mod parent_rows;
 
@@ -27,13 +27,13 @@ use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use parent_rows::ParentRows;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the end of a shard covers.
+/// The coverage of a shard's end.
 const ALL: u64 = u64::MAX;
 
 #[derive(Clone, Debug, Default)]
 struct Shard {
     parents: [Option<ShardNo>; 2],
-    /// Nobody need process anything up to here again.
+    /// No record up to here needs another processing.
     covered: u64,
 }
 
@@ -41,18 +41,18 @@ struct Shard {
 #[derive(Clone, Copy, Debug, Default)]
 struct Ownership {
     token: u64,
-    /// What was covered when it read where to begin.
+    /// The record covered when the owner read its start position.
     floor: u64,
 }
 
-/// A person put a shard at its end.
+/// A shard put at its end by a person.
 #[derive(Clone, Debug)]
 struct EndedByHand {
-    /// What was covered before.
+    /// The record covered before.
     covered: u64,
-    /// Who was shown the end.
+    /// Lives with an answer that showed the end.
     shown: BTreeSet<LifeNo>,
-    /// The owner that does not know of the end: its next checkpoint takes the end back.
+    /// An owner without knowledge of the end: its next checkpoint takes the end back.
     unaware: Option<LifeNo>,
 }
 
@@ -60,18 +60,19 @@ struct EndedByHand {
 pub(super) struct Repeats {
     parent_rows: ParentRows,
     shards: Vec<Shard>,
-    /// What was covered when a life read the row last, or when the row became its own.
+    /// The record covered at a life's last read of the row, or when the life became the owner.
     seen: BTreeMap<(LifeNo, ShardNo), u64>,
     owners: BTreeMap<(LifeNo, ShardNo), Ownership>,
-    /// How far each owner has processed.
+    /// The progress of each owner.
     processed: BTreeMap<(LifeNo, ShardNo), u64>,
     stopping: BTreeSet<LifeNo>,
-    /// Workers of other programs whose two readers of a shard take turns: one reader wrote an older checkpoint over a newer one.
+    /// Workers of other programs with two readers of a shard in turn: one reader wrote an older checkpoint over a newer
+    /// checkpoint.
     wrote_back: BTreeSet<(LifeNo, ShardNo)>,
     ended_by_hand: BTreeMap<ShardNo, EndedByHand>,
-    /// Somebody was handed records of a child of these.
+    /// Shards with records of a child handed over.
     passed: BTreeSet<ShardNo>,
-    /// Leases begin anew, and nobody knows from where.
+    /// Leases begin anew at unknown places.
     lost: bool,
 }
 
@@ -107,7 +108,7 @@ impl Repeats {
         &mut self.shards[index]
     }
 
-    /// `of_others`: by a program that others wrote.
+    /// `of_others`: by another program.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         self.parent_rows.observe(now, fact, of_others, verdict);
         match *fact {
@@ -115,7 +116,7 @@ impl Repeats {
             Fact::RowChanged { shard, by, verb, before, after, .. } => {
                 self.row_changed(shard, by.filter(|_| verb.is_some()), of_others, before, after, verb)
             }
-            // Where it begins is decided by what the row says now.
+            // The row's present content decides about the start.
             Fact::Looked { life, shard } => {
                 let covered = self.shard(shard).covered;
                 self.seen.insert((life, shard), covered);
@@ -165,7 +166,7 @@ impl Repeats {
             .filter(|life| !self.stopping.contains(life) && !self.wrote_back.contains(&(*life, shard)))
             .and_then(|life| self.processed.get(&(life, shard)).copied());
         let Some(row) = after else {
-            // What was finished stays so without its row.
+            // A finished shard stays finished without its row.
             self.lost |= before.is_some_and(|row| row.checkpoint != Mark::End) || by.is_none();
             return;
         };
@@ -184,7 +185,7 @@ impl Repeats {
         if binds && (is != was || before.is_none()) {
             state.covered = state.covered.max(is);
         }
-        // It lets go: nobody takes the lease from it.
+        // The owner gives up the lease: no other worker takes the lease from its owner.
         let lets_go =
             by.is_some_and(|life| owner(before) == Some(Owner::Life(life))) && owner(after) != owner(before);
         if let Some(done) = done.filter(|_| lets_go) {
@@ -199,12 +200,12 @@ impl Repeats {
             _ => None,
         };
         if let Some(life) = becomes {
-            // What it processed under an earlier ownership was taken from it, or let go of, then.
+            // The life lost its earlier progress with the earlier ownership, or gave the progress up.
             self.processed.remove(&(life, shard));
             self.wrote_back.remove(&(life, shard));
         }
         if let Some(life) = becomes.filter(|life| !of_others || by != Some(*life)) {
-            // From an owner that did not let go, no more is had than the row says.
+            // From a robbed owner, the new owner has no more than the row's checkpoint.
             let robbed = owner(before).is_some() && by == Some(life) && owner(before) != owner(after);
             let unknown = self.ended_by_hand.get_mut(&shard);
             let unknown = unknown.filter(|ended| by == Some(life) && !ended.shown.contains(&life));
@@ -216,7 +217,8 @@ impl Repeats {
         }
     }
 
-    /// A person puts a shard at its end. The counter stays as it is, so a take of a worker that has read the row before is applied all the same.
+    /// A person puts a shard at its end. The counter stays, so the take of a worker with an earlier read of the row is
+    /// still applied.
     fn note_end_by_hand(&mut self, shard: ShardNo, by: Option<LifeNo>, (was, row): (u64, Row), covered: u64) {
         if covers(row) != ALL {
             self.ended_by_hand.remove(&shard);
@@ -261,8 +263,8 @@ impl Repeats {
     }
 }
 
-/// Whether a checkpoint is the owner's. A program of others that has lost the lease may write a checkpoint all the same. The owner goes on from its
-/// own checkpoint, and leaves the foreign checkpoint in the row until then.
+/// Whether the owner wrote a checkpoint. Another program may write a checkpoint after the loss of its lease. The owner
+/// goes on from its own checkpoint, and leaves the foreign checkpoint in the row until then.
 fn may_write(before: Option<Owner>, after: Option<Owner>, by: Option<LifeNo>) -> bool {
     before.is_none() || before == by.map(Owner::Life) || before != after
 }

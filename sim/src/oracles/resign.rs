@@ -1,4 +1,4 @@
-//! `leases-owned`: a worker gives up only if something was taken away from it: the table, or all streams that it reads, for good.
+//! `leases-owned`: a worker gives up only after a loss for good: of the table, or of all its streams.
 
 use super::{Fact, LifeNo, Property, Terms, Time, Verdict};
 use crate::streams::{StreamNo, Streams};
@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 pub(super) struct Resign {
     lost_for_good: bool,
     streams: Streams,
-    /// Streams of several that were deleted.
+    /// Deleted streams of several.
     gone: BTreeSet<StreamNo>,
-    /// What lives read no more: it was taken away from them, or they have lost it.
+    /// Streams left by lives, taken away or lost.
     left: BTreeSet<(LifeNo, StreamNo)>,
 }
 
@@ -39,8 +39,8 @@ impl Resign {
         }
     }
 
-    /// Whether what a life still reads of several streams was deleted. A worker that loses one stream goes on with the others; those
-    /// that its application took away, if only for a while, are none of them.
+    /// Whether all of a life's remaining streams were deleted. A worker with one lost stream goes on with the rest.
+    /// Streams taken away by the application, even for a while, do not remain.
     fn has_lost_its_last(&self, life: LifeNo) -> bool {
         let reads = |stream: &StreamNo| !self.left.contains(&(life, *stream));
         let mut read = self.streams.all().filter(reads).peekable();

@@ -1,9 +1,10 @@
-//! `own-writes-recognised`: a write of unknown outcome is resolved before it is acted on, and our own applied write is never taken for a
-//! loss. `exclusive-ownership` (timing): a belief is counted from the emission of a write that is known to be durable.
+//! `own-writes-recognised`: a worker resolves a write of unknown outcome before acting on the outcome, and never takes
+//! its own applied write for a loss. `exclusive-ownership` (timing): a belief counts from the emission of a write known
+//! to be durable.
 //!
-//! For every worker and lease this keeps what answers have *proved*: the highest counter shown, and when the latest
-//! proven write of the worker was emitted. A guard above the former, or a hand-over valid for longer than the latter
-//! allows, rests on an unknown.
+//! For every worker and lease, the oracle keeps the facts *proved* by answers: the highest counter shown, and the
+//! emission of the worker's latest proven write. A guard above the proven counter rests on an unknown outcome. So does
+//! a hand-over of records valid for longer than the proven write allows.
 
 use super::fact::{Ask, How, Owner, Row, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -22,14 +23,14 @@ struct Write {
 struct Proof {
     counter: Option<u64>,
     emitted: Option<Mono>,
-    /// In flight, or of unknown outcome.
+    /// Writes in flight, or of unknown outcome.
     open: Vec<Write>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Truth {
     row: Option<Row>,
-    /// The counter with which the present owner began.
+    /// The counter at the beginning of the present ownership.
     since: u64,
     tampered: bool,
 }
@@ -41,7 +42,7 @@ pub(super) struct Resolution {
     truth: Vec<Truth>,
 }
 
-/// Unknown writes older than this many tell nothing any more.
+/// Unknown writes older than this many are no longer evidence.
 const MOST_OPEN: usize = 64;
 
 impl Resolution {
@@ -97,7 +98,7 @@ impl Resolution {
                 let Some(index) = proof.open.iter().position(|write| write.op == op) else {
                     return;
                 };
-                // What was refused may have been executed twice, and applied the first time.
+                // A refused write may have been executed twice, and applied the first time.
                 if matches!(how, How::Unknown | How::Refused) {
                     return;
                 }
@@ -215,7 +216,7 @@ mod tests {
         let start = [shown(4), asked(0, RENEW, 0, 1, 4, 10), answered(0, RENEW, 0, 1, How::Applied)];
         let with = |fact| start.iter().cloned().chain([fact]).collect::<Vec<_>>();
         assert_eq!(judged(with(handed(30, Mono(10) + hold)), Property::ExclusiveOwnership), 0);
-        // Stamped when the answer came, at 20.
+        // Stamped at the answer's arrival, at 20.
         assert_eq!(judged(with(handed(30, Mono(20) + hold)), Property::ExclusiveOwnership), 1);
         let end = Mono(10) + hold;
         assert_eq!(judged(with(handed(end.0, end)), Property::ExclusiveOwnership), 1);

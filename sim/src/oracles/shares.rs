@@ -1,11 +1,12 @@
-//! `fair-shares`: a worker asks for no more leases than its share.
+//! `fair-shares`: a worker requests no more leases than its share.
 //!
-//! The share is counted from above, by what answers showed to the worker: all leases that it can take for unfinished, over
-//! those workers that it cannot take for dead. What the worker has and asks for is counted from below. What was shown while a
-//! write may have been waiting to be sent is believed in both ways.
+//! Answers shown to the worker bound the share from above: all leases possibly unfinished in its view, over all workers
+//! possibly alive in its view. The worker's own leases and requests are counted from below. For answers received while
+//! a write waited, the oracle allows both states, before and after.
 //!
-//! Where owners hand over what they are asked for, what a dead worker left is taken beyond the share, too: another worker asks for it then.
-//! An owner that the worker has not seen renew a lease may be dead, and is asked for nothing.
+//! Where owners hand leases over on request, workers may take a dead worker's leases beyond the share, too: other
+//! workers request the surplus then. An owner without a renewal seen by the worker may be dead, and receives no
+//! request.
 
 use super::fact::{Ask, How, Mark, Owner, Row, Verb};
 use super::former::Former;
@@ -17,63 +18,65 @@ use leasehold_engine::config::Config;
 use leasehold_engine::policy::{Assign, Steal};
 use std::collections::BTreeSet;
 
-/// A row as a worker was shown it.
+/// A row as last shown to a worker.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     row: Row,
     owner_since: Time,
     counter_since: Time,
-    /// Between this counter and the one before, in µs.
+    /// The time between this counter and the counter before, in µs.
     gap: u64,
-    /// The row was removed since, or was shown otherwise beside scans: until the next scan, it is believed in or not.
+    /// The row was removed since, or was shown with other content beside scans: until the next scan, the worker may
+    /// believe in the row or not.
     disputed: bool,
-    /// A counter that was first shown beside scans, and when.
+    /// A counter first shown beside scans, and the time.
     early: Option<(u64, Time)>,
-    /// An older row was shown since, by a stale read or because the row was made anew.
+    /// An older row was shown since, by a stale read or after the row was made anew.
     older: bool,
-    /// It was shown since the last whole scan ended.
+    /// The row was shown since the end of the last whole scan.
     fresh: bool,
 }
 
 impl Seen {
-    /// Whether its reader may take the shard for unfinished.
+    /// Whether the row's reader may count the shard as unfinished.
     fn may_be_open(&self) -> bool {
         self.older || is_open(self.row)
     }
 }
 
-/// What there is between a life and a lease.
+/// The state between a life and a lease.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stake {
     seen: Option<Seen>,
     held: bool,
-    /// Writes that would bring the lease, and are not answered.
+    /// Unanswered writes to gain the lease.
     takes: u32,
     claims: u32,
-    /// Whose it was seen to be when it was asked for, and to whom it was being handed over.
+    /// The owner and the next owner seen at the time of the request.
     asked_of: (Option<Owner>, Option<Owner>),
-    /// The row says that its owner is asked for it, and the life knows.
+    /// The row names this life as the requester, and the life knows.
     claimed: bool,
-    /// When it was asked for last.
+    /// The time of the last request.
     asked: Option<Time>,
-    /// It is held, and an answer beside scans showed that it is promised to another worker. A holder believes nothing else of its
-    /// leases: what scans show of them it asks the next guarded write.
+    /// The life holds the lease, and an answer beside scans showed a promise to another worker. A holder believes in no
+    /// other answer about its leases: the next guarded write decides about news from scans.
     gives: bool,
-    /// The owners and counters of the row in the last two different answers to this life. One of the answers may be a stale read.
+    /// The owners and counters of the row in the last two different answers to this life. Either answer may be a stale
+    /// read.
     owned: [Option<(Owner, u64)>; 2],
-    /// Asked for as a part of the share; otherwise it was the life's before, or was given to it.
+    /// The lease was requested as a part of the share; otherwise the life had the lease before, or received the lease.
     chosen: bool,
     since: Time,
 }
 
 impl Stake {
-    /// Whether a take of it is under way that may succeed, for all that its life was shown.
+    /// Whether a take of the lease is under way with a chance of success, by the facts shown to its life.
     fn may_be_taken(&self) -> bool {
         let (owner, next) = self.asked_of;
-        // A release is such a change, too: the write expects the former owner.
+        // A release is a change of hands, too: the write expects the former owner.
         let has_changed_hands = |seen: Seen| seen.row.owner != owner;
         let is_promised = |seen: Seen| seen.row.next != next && seen.row.next.is_some();
-        // The owner has taken back what it was to hand over: the row is another than the one that is to be taken.
+        // The owner has cancelled the hand-over: the row differs from the row to be taken.
         let is_taken_back = |seen: Seen| next.is_some() && seen.row.next.is_none() && seen.row.owner == owner;
         let is_lost = |seen| has_changed_hands(seen) || is_promised(seen) || is_taken_back(seen);
         self.takes > 0 && !self.seen.is_some_and(is_lost)
@@ -88,7 +91,7 @@ fn is_open(row: Row) -> bool {
     row.checkpoint != Mark::End
 }
 
-/// A row as it is.
+/// The true state of a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Truth {
     row: Option<Row>,
@@ -97,28 +100,30 @@ struct Truth {
 
 #[derive(Clone, Debug)]
 pub(super) struct Shares {
-    /// Whether leases are shared out by count, and clocks are as promised.
+    /// Whether leases are shared out by count, and clocks keep their promised rate error.
     counted: bool,
-    /// Whether owners are asked for leases, or a leader moves them.
+    /// Whether workers request leases from owners, or a leader moves leases.
     asks: bool,
-    /// 0: as many as there are.
+    /// The greatest number of leases; 0: no limit.
     most: usize,
-    /// A row that was renewed within this time is its owner's, in µs.
+    /// A row renewed within this time belongs to its owner, in µs.
     alive: u64,
-    /// What is asked for again within this time was not given up meanwhile, in µs.
+    /// A lease requested again within this time was not given up meanwhile, in µs.
     pursuit: u64,
-    /// A write may be sent so long after it was decided on, in µs: what changed within this time need not have been known.
+    /// The longest time between a write's decision and its emission, in µs: the worker need not have known changes
+    /// within this time.
     doubt: u64,
     rows: Vec<Truth>,
     lives: Vec<Vec<Stake>>,
-    /// Who leads a fleet gives itself a share by load, not by count.
+    /// The leader of a fleet has a share by load, not by count.
     leader: Option<LifeNo>,
-    /// Who was shown to renew a lease, and to whom.
+    /// Lives that were shown an owner's renewal, each with the owner.
     renewing: BTreeSet<(LifeNo, Owner)>,
     given: Given,
     former: Former,
     throttling: Throttling,
-    /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
+    /// Lives without some streams, or without a view of all leases of a stream read anew: their count of leases
+    /// differs.
     partial: Partial,
 }
 
@@ -248,7 +253,8 @@ impl Shares {
         }
     }
 
-    /// A whole scan has ended. A row that it did not show is forgotten, though it may be there: a stale page lacks what was written lately.
+    /// A whole scan has ended. A row missing from the scan is forgotten, though the row may exist: a stale page lacks
+    /// recent rows.
     fn scanned(&mut self, life: LifeNo) {
         for stake in at(&mut self.lives, life) {
             if let Some(seen) = &mut stake.seen {
@@ -258,7 +264,8 @@ impl Shares {
         }
     }
 
-    /// What is shown beside scans may be used for what was asked for only: the row is believed in as before, and as shown.
+    /// Rows shown beside scans may count only for requested leases: the worker may believe in the earlier row, or in
+    /// the row as shown.
     fn shown(&mut self, now: Time, life: LifeNo, shard: ShardNo, row: Row, scanned: bool) {
         self.note_renewal(life, shard, row);
         let seen = &mut self.stake(life, shard).seen;
@@ -278,7 +285,7 @@ impl Shares {
                 }
                 (seen.row, seen.disputed, seen.older, seen.fresh) = (row, false, false, true);
             }
-            // A stale read; or the row was made anew, and its reader has forgotten the former one.
+            // A stale read; or the row was made anew, and its reader has forgotten the former row.
             Some(seen) if row.counter < seen.row.counter && !seen.older => {
                 (seen.disputed, seen.older, seen.fresh) = (true, true, true);
                 seen.early = Some((row.counter, now));
@@ -288,7 +295,7 @@ impl Shares {
                 let since = early.filter(|(counter, _)| *counter == row.counter);
                 *seen = Some(Seen {
                     row,
-                    // What was shown beside scans may be newer than what this one shows.
+                    // The row shown beside scans may be newer than this row.
                     early: early.filter(|(counter, _)| *counter > row.counter),
                     older: false,
                     fresh: true,
@@ -315,12 +322,12 @@ impl Shares {
         }
     }
 
-    /// A dead worker is asked for nothing.
+    /// A dead worker receives no request.
     fn judge_owner(&self, now: Time, life: LifeNo, shard: ShardNo, verdict: &mut Verdict) {
         let row = self.rows.get(shard as usize).and_then(|truth| truth.row);
         let stakes = self.lives.get(life as usize);
         let seen = stakes.and_then(|stakes| stakes.get(shard as usize)?.seen);
-        // What the row says, and what the life was shown, must be the same to be sure of whom it asks.
+        // Only if the true row and the shown row agree, the owner asked is certain.
         let owner = row.and_then(|row| row.owner).filter(|owner| {
             let shown = seen.is_some_and(|seen| seen.row.owner == Some(*owner) && !seen.disputed);
             shown && *owner != Owner::Stranger
@@ -348,11 +355,11 @@ impl Shares {
             Verb::Claim => stake.claims += 1,
             _ => stake.takes += 1,
         }
-        // A claim follows an owner that renews. A take that failed is weighed anew before it is repeated; but where leases are asked for, a worker has
-        // perhaps taken leases beyond its share since, of a dead worker.
+        // A claim follows a renewing owner. A failed take is weighed anew before its repetition. But where workers
+        // request leases, a worker has perhaps taken a dead worker's leases beyond its share since.
         let follows = goes_on && (verb == Verb::Claim || self.asks);
         let leads = self.leader == Some(life);
-        // It was decided on before the table throttled, and has waited for its turn since.
+        // The request was decided before the throttling began, and has waited for its turn since.
         let waited = self.throttling.slows(now, life);
         if follows || given || leads || waited || !self.is_open(shard as usize) {
             return;
@@ -381,7 +388,7 @@ impl Shares {
         }
     }
 
-    /// Whether another worker had the lease, and is dead for all that this life was shown.
+    /// Whether another worker had the lease, and is dead by the facts shown to this life.
     fn was_left(&self, now: Time, life: LifeNo, shard: ShardNo) -> bool {
         let stakes = self.lives.get(life as usize);
         let seen = stakes.and_then(|stakes| stakes.get(shard as usize)?.seen);
@@ -396,16 +403,16 @@ impl Shares {
         row.is_some_and(is_open)
     }
 
-    /// How many other unfinished leases a life surely knows it has. A life that takes leases
-    /// of dead owners need not wait for what it asked live owners for.
+    /// The number of other unfinished leases surely known to the life as its own. A life with a take from a dead owner
+    /// need not wait for leases requested from live owners.
     fn has(&self, now: Time, life: LifeNo, but: ShardNo, verb: Verb) -> usize {
         let stakes = self.lives.get(life as usize).into_iter().flatten().enumerate();
         let counts = |(shard, stake): &(usize, &Stake)| {
             let asks = verb == Verb::Claim && (stake.claims > 0 || stake.claimed);
             let known = stake.chosen || stake.since + self.doubt <= now;
-            // Where leases are asked for, what is promised counts for the worker that it is promised to.
+            // Where workers request leases, a promised lease counts for the next owner.
             let row = self.rows.get(*shard).and_then(|truth| truth.row);
-            // What was handed over already, and may have come back since, need not be known yet.
+            // A lease handed over, and perhaps returned since, need not be known yet.
             let stays = |row: Row| {
                 row.owner == Some(Owner::Life(life)) && row.next.is_none_or(|next| Some(next) == row.owner)
             };
@@ -420,7 +427,7 @@ impl Shares {
         stakes.filter(counts).count()
     }
 
-    /// How many leases a life can take for unfinished, at most.
+    /// The greatest number of leases possibly unfinished in the life's view.
     fn unfinished(&self, now: Time, life: LifeNo) -> usize {
         let stakes = self.lives.get(life as usize);
         let open = |shard: &usize| {
@@ -437,8 +444,8 @@ impl Shares {
         (0..shards).filter(open).count()
     }
 
-    /// Which others a life cannot take for dead, at least: each comes with a lease that the life wants nothing of. Who was given a lease and does not
-    /// take the lease in time may be dead.
+    /// The other owners surely alive in the life's view, at least, each with a lease not wanted by the life. An owner
+    /// that leaves a lease handed over untaken for too long may be dead.
     fn others_alive(&self, now: Time, life: LifeNo) -> Vec<(Owner, ShardNo)> {
         let lately = |time: Time| time + self.alive > now;
         let alive = |(shard, stake): (usize, &Stake)| {

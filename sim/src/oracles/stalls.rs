@@ -1,33 +1,32 @@
-//! `stalls-reported`: what is held, behind and not moving is noticed in bounded time.
+//! `stalls-reported`: a held shard that is behind and does not move is noticed in bounded time.
 //!
-//! A worker may take twice as long as its configuration says: reaching the end of a shard, which cannot be seen from
-//! outside, counts as movement.
+//! A worker may take twice the configured time: the end of a shard, invisible from outside, counts as movement.
 
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Looks are this far apart at most, and what happens at a deadline takes a moment.
+/// The longest time between two looks, and the moment for events at a deadline.
 const SLACK_US: u64 = 3_000_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Behind {
     since: Time,
-    /// When it was last found to be so.
+    /// The last look that found the shard behind.
     seen: Time,
     reported: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Stalls {
-    /// After this long it must have been noticed, in us.
+    /// The latest time for a report, in us.
     bound_us: Time,
     behind: BTreeMap<(LifeNo, ShardNo), Behind>,
     noticed: BTreeSet<(LifeNo, ShardNo)>,
     stopping: BTreeSet<LifeNo>,
-    /// What the application has paused.
+    /// Shards paused by the application.
     paused: BTreeSet<(LifeNo, ShardNo)>,
-    /// How far each shard was handed over.
+    /// The last record of each shard handed over.
     given: BTreeMap<(LifeNo, ShardNo), u64>,
 }
 
@@ -86,14 +85,15 @@ impl Stalls {
                 self.noticed.remove(&(life, shard));
                 self.moves(life, shard);
             }
-            // A further batch says that the handler is done with the one before, though it may keep an earlier one.
+            // A further batch proves that the handler finished the batch before, though the handler may keep an earlier
+            // batch.
             Fact::Delivered { life, shard, last, .. } => {
                 let before = self.given.insert((life, shard), last);
                 if before.is_some_and(|before| before < last) {
                     self.moves(life, shard);
                 }
             }
-            // What was said of a shard before it was closed holds on while its lease cannot be let go of.
+            // A report from before a shard's close holds on while its lease cannot be released.
             Fact::Closed { life, shard, .. } | Fact::ResumeAsked { life, shard } => {
                 self.paused.remove(&(life, shard));
                 self.moves(life, shard);
@@ -117,7 +117,7 @@ impl Stalls {
         }
     }
 
-    /// What was not found behind this time is not behind.
+    /// A shard not found behind at this time is not behind.
     pub(super) fn look(&mut self, now: Time) {
         self.behind.retain(|_, behind| behind.seen == now);
     }
@@ -130,7 +130,7 @@ mod tests {
 
     const SECOND: Time = 1_000_000;
 
-    /// What is found if shard 1 is behind for a minute, with this happening besides.
+    /// The number of violations if shard 1 is behind for a minute, with these facts besides.
     fn minute(others: &[(Time, Fact)]) -> usize {
         let terms = Terms::plain(config().with_stall_after(Span::from_secs(10)));
         let behind = Fact::Behind { life: 0, shard: 1 };

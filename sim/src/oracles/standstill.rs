@@ -1,9 +1,11 @@
-//! `blocked-let-go`: a worker whose handlers block every thread of their runtime lets go of its leases within a bound, and wants no other until they
-//! run. And no worker does so before, or because of anything else: one slow shard is no reason.
+//! `blocked-let-go`: a worker whose handlers block every thread of their runtime releases its leases within a bound,
+//! and wants no other lease until the handlers run. No worker does so earlier, or for any other cause: one slow shard
+//! is no reason.
 //!
-//! The bound: `give_up_after`, doubled for each time before in that life, and the looks at the runtime. From then on nothing is renewed, taken or
-//! asked for. What is stolen is kept for a lease duration at most, since its former owner may believe in it; and what was sent before may
-//! still bring a lease. That other workers read the shards is judged when the faults are over: some workers never run a handler again then.
+//! The bound: `give_up_after`, doubled for each earlier time in the same life, and the looks at the runtime. From then
+//! on the worker renews, takes and requests no lease. A stolen lease is kept for a lease duration at most, since its
+//! former owner may believe in the lease. Requests sent before may still bring a lease. Reads of the shards by other
+//! workers are judged after the faults: some workers never run a handler again.
 
 use super::fact::{Ask, How, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -12,27 +14,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
-    /// Since when no handler can run; and from when on the worker could notice.
+    /// Since when no handler can run; and the earliest time when the worker could notice.
     blocked: Option<(Time, Time)>,
-    /// How often that was so before.
+    /// The number of earlier blocks.
     before: u32,
-    /// It was told to stop: it lets go of everything in its time.
+    /// The worker was told to stop, and releases all leases at its own pace.
     stopping: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Standstill {
-    /// In true time, in µs: how long leases are kept at least, and at most the first time; how long what was begun may take after that. Absent:
-    /// some worker keeps its leases.
+    /// In true time, in µs: the least and the greatest time of kept leases at the first block; and the time for work
+    /// begun before. Absent: some worker keeps its leases.
     limits: Option<(u64, u64, u64)>,
     lives: BTreeMap<LifeNo, Life>,
-    /// The last request about these leases failed: it is made again, whatever it was for.
+    /// Leases with a failed last request: the worker repeats the request, whatever its purpose.
     troubled: BTreeSet<(LifeNo, ShardNo)>,
 }
 
-/// A runtime that runs nothing is told after half a lease, and this at most; then again and again, a fifth of that apart.
+/// A blocked runtime is noticed after half a lease, and after this time at most; then again and again, a fifth of the
+/// time apart.
 const PATIENCE: Span = Span::from_secs(5);
-/// What happens at a deadline takes a moment.
+/// Events at a deadline take a moment.
 const SLACK_US: u64 = 250_000;
 
 impl Standstill {
@@ -58,7 +61,7 @@ impl Standstill {
                 life.blocked = None;
                 life.before += 1;
             }
-            // Who stood still noticed nothing.
+            // A paused worker noticed no block.
             Fact::Resumed { life, .. } => {
                 if let Some((_, noticed)) = &mut self.lives.entry(life).or_default().blocked {
                     *noticed = now;
@@ -85,7 +88,7 @@ impl Standstill {
         }
     }
 
-    /// A worker lets go of its leases.
+    /// Judges the release of a worker's leases.
     fn judge_early(&self, now: Time, no: LifeNo, verdict: &mut Verdict) {
         let since = self.lives.get(&no).and_then(|life| life.blocked);
         let so_far = since.map(|(since, _)| now - since);
@@ -119,7 +122,7 @@ impl Standstill {
         if so_far <= bound {
             return;
         }
-        // Once is enough.
+        // One report is enough.
         life.blocked = Some((now, now));
         verdict.report(Property::BlockedLetGo, now, || {
             format!(
@@ -139,7 +142,8 @@ mod tests {
 
     const SECOND: Time = 1_000_000;
 
-    /// What is found if no handler of life 0 can run from the first second on, and leases are kept for twenty.
+    /// The number of violations if no handler of life 0 can run from the first second on, and leases are kept for
+    /// twenty seconds.
     fn judged(then: &[(Time, Fact)]) -> usize {
         let terms = Terms::plain(config().with_give_up_after(Span::from_secs(20)));
         let mut facts = vec![(SECOND, Fact::Blocked { life: 0 })];

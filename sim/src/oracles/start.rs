@@ -1,13 +1,14 @@
-//! `start-kept`: where a shard is begun is decided once, and no owner begins after it.
+//! `start-kept`: the start place of a shard is decided once, and no owner begins after the place.
 //!
-//! At LATEST and at a timestamp nothing in the checkpoint tells where a shard begins. The service tells the truth: the record at which the
-//! place lies that it gives to a worker. The first place that it gives is where the shard begins. What arrived since the row told the
-//! moment, or since a worker first took the lease, comes after it; and until there is a checkpoint, no place of another owner, and no later one of
-//! the same, lies behind it. Records from before the row was created or first taken are nobody's: the margin of a later owner may show them, and the
-//! place of the first owner comes after them. How far a clock was ahead when the moment was written is excused.
+//! At LATEST and at a timestamp the checkpoint contains no start place. The service knows the truth: the record at the
+//! place returned to a worker. The first place returned is the start of the shard. Records since the row's moment, or
+//! since the first take of the lease, come after the place. Until the first checkpoint, no place of another owner, and
+//! no later place of the same owner, lies behind the first place. Records from before the row's creation or first take
+//! belong to no owner. The margin of a later owner may show such records, and the place of the first owner comes after
+//! such records. The lead of a writer's clock at the moment is excused.
 //!
-//! Nor is a place too early: what arrived before the timestamp, or before there was an application, less the margin and the error of its
-//! clocks, is not handed over.
+//! A place is not too early, either. Records older than the timestamp, or older than the application, are not handed
+//! over, with the margin and the error of its clocks deducted.
 
 use super::fact::{Mark, Verb, rewrites};
 use super::{Fact, Property, ShardNo, Time, Verdict};
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 struct Begun {
     /// The record at the first place.
     from: Option<u64>,
-    /// A checkpoint says where the shard is, or a person changed the row: the beginning counts no more.
+    /// A checkpoint gives the shard's place, or a person changed the row: the start place counts no more.
     moved: bool,
 }
 

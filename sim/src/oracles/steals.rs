@@ -1,10 +1,12 @@
-//! `fair-shares`: a worker steals no more at a time than it was told.
+//! `fair-shares`: a worker steals no more leases at a time than configured.
 //!
-//! A steal is a take of a lease that its owner renewed so lately that it cannot count as expired. Between two scans no more of
-//! them are begun than `max_steals`; following an owner that renews its row meanwhile is no new one. Where leases are asked
-//! for, none is stolen at all, but one that was promised for `hand_over_timeout`, and those of workers of another program, which
-//! are not asked. Where names are unique, no lease of a process that has ended is stolen. One that was handed over, and not taken for a moment, is nobody's. Nothing is said of all that where a row named a
-//! stranger, or a leader of another program assigned a lease; nor where leases are claimed, or go by turns.
+//! A steal is a take of a lease with a renewal too recent for the lease to be expired. Between two scans a worker
+//! begins no more than `max_steals` steals. Another attempt after the owner's renewal is no new steal. Where workers
+//! request leases, only two kinds of leases are stolen: leases promised for `hand_over_timeout`, and leases of another
+//! program's workers, since such workers receive no requests. Where names are unique, the take of an ended process's
+//! lease is no steal. A lease handed over, and not accepted for a moment, is free. These rules end once a row has named
+//! a stranger, or a leader of another program has assigned a lease. The rules do not hold where leases are claimed, or
+//! go by turns.
 
 use super::fact::{Ask, Owner, Row, Verb};
 use super::former::Former;
@@ -15,30 +17,30 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
 struct Robber {
-    /// Begun since the last scan.
+    /// Steals begun since the last scan.
     now: BTreeSet<ShardNo>,
-    /// When each of those under way was last asked for.
+    /// The last request of each steal under way.
     asked: BTreeMap<ShardNo, Time>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Steals {
-    /// Absent: leases go by turns, or clocks say nothing.
+    /// The greatest number of steals at a time. Absent: leases go by turns, or clocks prove nothing.
     most: Option<usize>,
-    /// The same beside workers of another program, which are not asked.
+    /// The same number beside workers of another program, which receive no requests.
     most_beside_others: usize,
-    /// Leases are asked for: how long a promised one is waited for, in µs.
+    /// The wait for a promised lease where workers request leases, in µs.
     promised_for: Option<u64>,
-    /// Since when rows say that they are to be handed over, and to whom.
+    /// Since when rows promise leases, with the next owners.
     promised: BTreeMap<ShardNo, (Owner, Time)>,
-    /// A row that was renewed within this time is its owner's, in µs.
+    /// A row renewed within this time belongs to its owner, in µs.
     alive: u64,
-    /// What is asked for again within this time was not given up meanwhile, in µs.
+    /// A lease requested again within this time was not given up meanwhile, in µs.
     pursuit: u64,
     given: Given,
     rows: BTreeMap<ShardNo, (Row, Time)>,
-    /// The highest counters that the rows have had, and whether a hand has set the counter back since. Then a guard is perhaps that of an
-    /// earlier row.
+    /// The highest counters of the rows, and whether an edit by hand has set the counter back since. A guard may then
+    /// come from an earlier row.
     highest: BTreeMap<ShardNo, (u64, bool)>,
     lives: BTreeMap<LifeNo, Robber>,
     former: Former,
@@ -69,7 +71,7 @@ impl Steals {
         }
     }
 
-    /// A worker of another program is there: what it has is stolen, as it does not hand over.
+    /// A worker of another program is present: its leases are stolen, as the worker does not hand over.
     pub(super) fn note_other(&mut self) {
         self.most = self.most.map(|most| most.max(self.most_beside_others));
     }
@@ -86,7 +88,7 @@ impl Steals {
         }
     }
 
-    /// A worker that stood still asks again for the leases that it asked for before.
+    /// After a pause, a worker repeats its earlier requests for leases.
     fn note_pause(&mut self, life: LifeNo, stood: Time) {
         if let Some(robber) = self.lives.get_mut(&life) {
             for at in robber.asked.values_mut() {
@@ -113,7 +115,7 @@ impl Steals {
                     return;
                 };
                 let robber = self.lives.entry(life).or_default();
-                // Begun when it was first asked for, even if the owner had just renewed the row.
+                // The steal began with its first request, even if the owner had just renewed the row.
                 let goes_on = robber.asked.insert(shard, now);
                 let owner = row.owner.filter(|owner| !self.former.has_ended(*owner));
                 let of_others = matches!(owner, Some(Owner::Life(owner)) if owner != life);
@@ -165,7 +167,7 @@ impl Steals {
         }
     }
 
-    /// Whether a hand set the counter of a row back, and the row has had the counter of now before.
+    /// Whether an edit by hand set the row's counter back to a counter used before.
     fn is_set_back(&self, shard: ShardNo) -> bool {
         self.highest.get(&shard).is_some_and(|(_, set_back)| *set_back)
     }
@@ -188,7 +190,7 @@ impl Steals {
         }
     }
 
-    /// Whether a lease that is being handed over is stolen before its owner had the time to do so.
+    /// Whether a worker steals a lease during its hand-over before its owner had enough time.
     fn is_too_early(&self, now: Time, shard: ShardNo) -> bool {
         let promised = self.promised.get(&shard).zip(self.promised_for);
         promised.is_some_and(|((_, since), patience)| now < since + patience)
@@ -279,7 +281,7 @@ mod tests {
         let steals =
             |counter| (0..=most).map(move |shard| steal(shard, 10, if shard == most { counter } else { 5 }));
         assert_eq!(judged([edit(5, 5, 0)].into_iter().chain(steals(0)).collect()), 0);
-        // Who saw this counter before the edit takes the row for unchanged.
+        // A worker with this counter from before the edit takes the row for unchanged.
         let again = [edit(5, 5, 0), edit(6, 0, 5)];
         assert_eq!(judged(again.into_iter().chain(steals(5)).collect()), 0);
         let goes_on = [edit(5, 5, 0), edit(6, 0, 6)];

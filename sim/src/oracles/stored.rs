@@ -1,7 +1,7 @@
-//! `stored-is-handed-over`: what a producer counts as stored is handed over to some handler. A part of an aggregated record may be left
-//! out of a batch only if its producer sends it again.
+//! `stored-is-handed-over`: each part counted as stored by its producer is handed over to some handler. A part of an
+//! aggregated record may be left out of a batch only if its producer sends the part again.
 //!
-//! That each batch is handed over, and nothing between two batches is skipped, is a matter of `every-record-delivered`.
+//! `every-record-delivered` judges that each batch is handed over, without gaps between batches.
 
 use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stored {
     counted: BTreeSet<(ShardNo, u64)>,
-    /// Left out before anything was known of them.
+    /// Parts left out before any fact about the parts was known.
     left_out: BTreeSet<(ShardNo, u64)>,
 }
 

@@ -1,19 +1,22 @@
-//! `fair-shares`: free leases are asked for at once, up to the share.
+//! `fair-shares`: free leases are requested at once, up to the share.
 //!
-//! The bound: what a whole scan showed to be free is asked for when that scan ends, all of it that the worker has room for. Scans
-//! follow each other within a scan interval and a twentieth (`requests-on-time`), so a free lease is asked for within that and the time of a
-//! scan. Free is a lease without an owner, and one whose row stood still for a lease duration. For so long as
-//! [`Config::meeting`](leasehold_engine::config::Config::meeting) after its first take, a worker may leave leases without an
-//! owner to others that may be starting.
+//! The bound: at the end of a whole scan, the worker requests all free leases of the scan within its room. Scans follow
+//! each other within a scan interval and a twentieth (`requests-on-time`). So a free lease is requested within this
+//! time and the time of a scan. A lease is free without an owner, or with a row unchanged for a lease duration. For the
+//! time [`Config::meeting`](leasehold_engine::config::Config::meeting) after its first take, a worker may leave leases
+//! without an owner to workers just starting.
 //!
-//! Where owners hand over what they are asked for, one bound more: what a dead worker left is asked for when a second whole scan has shown it,
-//! though it be beyond the worker's share. Two workers ask for all of it; of more, each asks for twice its part. So what a dead worker had is
-//! read a lease duration and a few scans after its last renewal, whatever starts meanwhile.
+//! Where owners hand leases over on request, a second bound holds. The leases of a dead worker are requested after a
+//! second whole scan has shown the leases, even beyond the worker's share. Two workers request all leases; more workers
+//! request twice their part each. So a dead worker's leases are read a lease duration and a few scans after its last
+//! renewal, whatever workers start meanwhile.
 //!
-//! Free is also what was handed over, and was not taken for a moment (`given`): its next owner has died or stopped since it asked.
+//! A lease handed over and not accepted for a moment (`given`) is free, too: its next owner has died or stopped since
+//! the request.
 //!
-//! What the worker must know to be free, and its share, are counted from below, by what was shown to it; the other workers that
-//! it may take for living, and what it has, from above. Rows that people changed are not judged.
+//! Free leases surely known to the worker, and its share, are counted from below, by the answers shown to the worker.
+//! Other workers possibly alive in its view, and its own leases, are counted from above. Rows changed by people are not
+//! judged.
 
 use super::denial::Denials;
 use super::fact::{Ask, Mark, Owner, Row, Verb};
@@ -25,46 +28,47 @@ use crate::streams::{StreamNo, Streams};
 use leasehold_engine::policy::{Assign, Lineage, Steal};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A row as it is, and the shard it is of.
+/// The true state of a row, and its shard.
 #[derive(Clone, Debug, Default)]
 struct Truth {
     row: Option<Row>,
     changed: Time,
     edited: bool,
-    /// Until when a worker may be shown the row of a hand-over that a person began: the row need not say of its owner that it hands leases over.
+    /// The end of the time in which a worker may see the row of a hand-over begun by a person: the row need not show
+    /// that its owner hands leases over.
     mute_until: Time,
     born: Time,
     has_parents: bool,
 }
 
-/// A row as scans showed it to a worker.
+/// A row as shown to a worker by scans.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     row: Row,
-    /// Since when it was shown like this, and when last.
+    /// The first and the last scan with the row in this state.
     since: Time,
     last: Time,
-    /// It was shown otherwise since, beside scans or by a stale read: the worker believes either.
+    /// The row was shown with other content since, beside scans or by a stale read: the worker may believe in either.
     beside: Option<Row>,
-    /// How often in a row an older one was shown.
+    /// The number of older rows shown in a row.
     older: u32,
 }
 
-/// What there is between a life and a lease.
+/// The state between a life and a lease.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stake {
     seen: Option<Seen>,
-    /// The counter that the life knows of the row by its own writes, or that answers beside scans showed.
+    /// The counter of the row known to the life by its own writes, or by answers beside scans.
     known: u64,
-    /// The last answer that showed the row said that it is promised to this life. It may have been the answer that told the life that
-    /// it had lost the lease.
+    /// The last answer with the row showed a promise to this life. The answer may be the same answer that told the life
+    /// of its lost lease.
     promised: bool,
     held: bool,
-    /// The application has the shard.
+    /// The application has the shard open.
     open: bool,
-    /// Requests about it that are not answered.
+    /// Unanswered requests about the lease.
     asked: u32,
-    /// Since when none of these was so.
+    /// Since when the lease is neither held nor open, without requests.
     quiet: Time,
 }
 
@@ -78,23 +82,23 @@ impl Stake {
 struct Life {
     booted: Time,
     stopping: bool,
-    /// It is suspended, and its clock stands.
+    /// The machine is suspended, and its clock stands.
     stands: bool,
-    /// No handler of its can run: it may want no lease.
+    /// No handler of the life can run: the life may want no lease.
     blocked: bool,
-    /// When it first asked for a lease of each stream: it knows by then that these leases are of that stream.
+    /// The first take of a lease in each stream: by then the life knows the stream's leases.
     first: BTreeMap<StreamNo, Time>,
-    /// When the scan began that is under way, and when the whole one before it did.
+    /// The start of the scan under way, and of the whole scan before.
     scan: Option<Time>,
     before: Option<Time>,
-    /// A scan has just ended: so many leases are to be asked for, and so many were.
+    /// After a scan's end: the number of leases to request, and the number requested.
     due: Option<usize>,
     takes: usize,
     leases: Vec<Stake>,
 }
 
 impl Life {
-    /// Its clock stood: what it saw has lasted for that much less, as far as it knows.
+    /// The clock stood: states seen before have lasted less in the life's view.
     fn slept(&mut self, stood: Time) {
         self.first.values_mut().for_each(|first| *first += stood);
         for seen in self.leases.iter_mut().filter_map(|stake| stake.seen.as_mut()) {
@@ -105,16 +109,17 @@ impl Life {
 
 #[derive(Clone, Debug)]
 pub(super) struct Takeover {
-    /// Whether leases are shared out by count, and clocks are as promised.
+    /// Whether leases are shared out by count, and clocks keep their promised rate error.
     counted: bool,
-    /// Whether owners are asked for leases, and whether they are all workers of ours.
+    /// Whether workers request leases from owners, and whether all workers are ours.
     asks: bool,
     alone: bool,
-    /// Whether what a shard came from is known from lists of the shards only.
+    /// Whether only lists of shards show a shard's parents.
     listed: bool,
-    /// 0: as many as there are.
+    /// The greatest number of leases; 0: no limit.
     most: usize,
-    /// In true time, from above, in µs: a lease; a scan interval; the time to meet others; a pause between two attempts.
+    /// In true time, from above, in µs: a lease; a scan interval; the time to meet other workers; a pause between two
+    /// attempts.
     lease: u64,
     interval: u64,
     meeting: u64,
@@ -123,13 +128,14 @@ pub(super) struct Takeover {
     given: Given,
     lives: BTreeMap<LifeNo, Life>,
     streams: Streams,
-    /// Lives that do not read all streams, or have not seen again the leases of one that they read anew: for them other leases count.
+    /// Lives without some streams, or without a view of all leases of a stream read anew: their count of leases
+    /// differs.
     partial: Partial,
     denials: Denials,
     throttling: Throttling,
 }
 
-/// A clock tells whole microseconds.
+/// A clock shows whole microseconds.
 const SLACK_US: u64 = 10;
 
 fn is_open(row: Row) -> bool {
@@ -152,7 +158,7 @@ impl Takeover {
             least => least,
         };
         Self {
-            // What is free is left to a leader, if there is one.
+            // Free leases are left to a leader, if the fleet has a leader.
             counted: policies.assign == Assign::Count && !terms.clocks_beyond && !terms.led,
             asks: policies.steal == Steal::Ask,
             alone: !terms.mixed,
@@ -177,7 +183,7 @@ impl Takeover {
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
-        // Who refuses a table takes nothing.
+        // A worker that refuses a table takes no lease.
         self.counted &= !matches!(fact, Fact::Foreign);
         if !self.counted {
             return;
@@ -199,7 +205,7 @@ impl Takeover {
                     _ => truth.mute_until,
                 };
                 (truth.row, truth.changed) = (after, now);
-                // Who wrote it may know.
+                // The writer of the row may know the row.
                 if let (Some(life), Some(row)) = (by, after) {
                     self.stake(life, shard).shown(now, row, false);
                 }
@@ -214,7 +220,7 @@ impl Takeover {
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
                 self.lives.entry(life).or_default().stopping = true;
             }
-            // Whatever it was at goes on from here.
+            // Work under way goes on from here.
             Fact::Resumed { life, stood } => {
                 let life = self.lives.entry(life).or_default();
                 life.leases.iter_mut().for_each(|stake| stake.quiet = now);
@@ -228,7 +234,7 @@ impl Takeover {
             Fact::Holds { life, shard, .. } => self.stake(life, shard).held = true,
             Fact::HoldsNoMore { life, shard } => {
                 let stake = self.stake(life, shard);
-                // What was shown while it had the lease counts for nothing.
+                // Answers from the time of the holding do not count.
                 (stake.held, stake.quiet, stake.seen) = (false, now, None);
             }
             Fact::OpenBegun { life, shard, .. } => self.stake(life, shard).open = true,
@@ -252,12 +258,12 @@ impl Takeover {
                 let stake = self.stake(life, shard);
                 (stake.asked, stake.quiet) = (stake.asked.saturating_sub(1), now);
             }
-            // It looks at the stream anew.
+            // The worker looks at the stream anew.
             Fact::StreamLeft { life, stream, .. } => {
                 self.partial.observe(fact);
                 self.lives.entry(life).or_default().first.remove(&stream);
             }
-            // What it was shown of the stream before counts for nothing.
+            // Earlier answers about the stream do not count.
             Fact::StreamBack { life, stream } => {
                 self.partial.observe(fact);
                 let streams = self.streams;
@@ -298,29 +304,30 @@ impl Takeover {
         });
     }
 
-    /// How many leases a life must ask for as its scan ends, at least. Absent: it need not know what is free.
+    /// The least number of leases to be requested at the end of the life's scan. Absent: the life need not know the
+    /// free leases.
     fn due(&self, now: Time, no: LifeNo) -> Option<usize> {
         let life = self.lives.get(&no).filter(|life| !life.stopping && !life.blocked)?;
-        // A worker that a throttling table makes slow leaves leases to owners that could not renew them either.
+        // A worker slowed by a throttling table leaves leases to owners unable to renew.
         let spares = self.throttling.slows(now, no);
         if spares || self.partial.has(no) || self.denials.has_any(no) || life.first.is_empty() {
             return None;
         }
         let began = life.scan?;
         let (mut unfinished, mut mine, mut free, mut left) = (0, 0, 0, 0);
-        // Rows of which it is not known whose they are.
+        // Rows with an unknown owner.
         let mut unknown = 0;
         let mut owners = BTreeSet::new();
         let no_row = Truth::default();
         for (shard, stake) in life.leases.iter().enumerate() {
             let truth = self.rows.get(shard).unwrap_or(&no_row);
-            // Between two attempts to take it, nothing is asked.
+            // Between two attempts to take the lease, the worker makes no request.
             let busy = stake.is_busy() || stake.quiet + self.pause > now && stake.quiet > 0;
             let promised = |row: Row| row.next == Some(Owner::Life(no));
             let promised = self.asks && (stake.promised || stake.seen.is_some_and(|seen| promised(seen.row)));
             mine += usize::from(busy || promised);
             let is_open_row = truth.row.is_some_and(is_open);
-            // Where leases are asked for, what is promised counts for the worker that it is promised to.
+            // Where workers request leases, a promised lease counts for the next owner.
             let shown = stake.seen.map(|seen| seen.row);
             unknown += self.count_next(no, [truth.row, shown], &mut owners);
             let Some(seen) = stake.seen else {
@@ -335,7 +342,7 @@ impl Takeover {
             for owner in may_live.into_iter().flatten().filter_map(|row| row.owner) {
                 match owner {
                     Owner::Stranger => unknown += 1,
-                    // The row is older than what the worker did with the lease since: another may have it by now.
+                    // The row is older than the worker's last act on the lease: another worker may be the owner by now.
                     Owner::Life(other) if other == no && !stake.is_busy() => unknown += 1,
                     Owner::Life(other) if other == no => {}
                     Owner::Life(other) => drop(owners.insert(other)),
@@ -373,7 +380,7 @@ impl Takeover {
         self.rows.iter().any(|truth| truth.mute_until > before)
     }
 
-    /// The workers that a lease is promised to count as owners. Returns how many of them are not known.
+    /// Adds the next owners of a lease to the owners. Returns the number of unknown next owners.
     fn count_next(&self, no: LifeNo, rows: [Option<Row>; 2], owners: &mut BTreeSet<LifeNo>) -> usize {
         let nexts = rows.into_iter().flatten().filter_map(|row| row.next);
         let mut unknown = 0;
@@ -387,12 +394,12 @@ impl Takeover {
         unknown
     }
 
-    /// Whether a lease was handed over to a worker that has not taken it in time.
+    /// Whether a lease was handed over to a worker and not accepted in time.
     fn is_left_lying(&self, shard: ShardNo, began: Time, seen: &Seen) -> bool {
         self.given.has(shard) && began >= seen.since + self.given.most() && seen.beside.is_none()
     }
 
-    /// How many of the leases that dead workers `left` a life must ask for, though they be beyond its share.
+    /// The number of dead workers' leases (`left`) to be requested by a life, even beyond its share.
     fn beyond(&self, left: usize, workers: usize, mine: usize) -> usize {
         if !self.asks || !self.alone || self.rows.iter().any(|truth| truth.edited) {
             return 0;
@@ -404,7 +411,7 @@ impl Takeover {
         (2 * left).div_ceil(workers).min(left).min(room)
     }
 
-    /// Whether a life knows what a shard came from.
+    /// Whether a life knows a shard's parents.
     fn is_known(&self, life: &Life, truth: &Truth) -> bool {
         // A list may lag by a scan interval.
         !self.listed || !truth.has_parents && truth.born + self.interval <= life.booted
@@ -412,8 +419,8 @@ impl Takeover {
 }
 
 impl Stake {
-    /// A whole scan has ended that began then. A worker forgets a row that was not in it, such as by a stale read of the table as
-    /// it was before the row was created, and observes it anew when it is shown again.
+    /// A whole scan begun at `began` has ended. A worker forgets a row missing from the scan, and observes the row anew
+    /// later. A stale read from before the row's creation lacks the row, for example.
     fn missed(&mut self, began: Time) {
         if self.seen.is_some_and(|seen| seen.last < began && seen.older == 0) {
             (self.seen, self.known) = (None, 0);
@@ -426,7 +433,7 @@ impl Stake {
             self.known = row.counter;
         }
         let Some(seen) = &mut self.seen else {
-            // It may be a stale read of a lease that the life has let go of since, so it is not believed at first.
+            // The row may be a stale read of a lease given up since by the life, and is not believed at first.
             let is_older = row.counter < self.known;
             self.known = if is_older { 0 } else { self.known };
             self.seen = (scanned && !is_older).then_some(anew);
@@ -441,7 +448,7 @@ impl Stake {
         } else if let Some(beside) = seen.beside.filter(|beside| row.counter < beside.counter)
             && seen.older == 0
         {
-            // A stale read: what was shown beside scans since is believed.
+            // A stale read: the row shown beside scans since is believed.
             (seen.older, seen.beside) = (1, Some(beside));
         } else if row.counter < seen.row.counter && seen.older == 0 {
             // Most likely a stale read, and not believed at first.

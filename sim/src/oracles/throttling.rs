@@ -1,7 +1,8 @@
-//! Lives that a throttling lease table makes slow: the requests about leases wait for each other, and no lease of another life is taken.
+//! Lives slowed by a throttling lease table: the requests about leases wait for each other, and the life takes no lease
+//! of another life.
 //!
-//! Many refusals within a second make a life slow (`engine/src/worker/table_pace.rs`). Here, requests that were not sent for another reason count as
-//! refusals, too. So a fast life may count as slow for a while.
+//! Many refusals within a second make a life slow (`engine/src/worker/table_pace.rs`). Here, requests not sent for
+//! another reason count as refusals, too. So a fast life may count as slow for a while.
 
 use super::fact::{Ask, How};
 use super::{Fact, LifeNo, Time};
@@ -31,7 +32,7 @@ impl Throttling {
             Fact::Answered { life, ask: Ask::Write(_) | Ask::Read, how: How::NotSent, .. } => {
                 self.lives.entry(life).or_default().add(now)
             }
-            // By its own clock, perhaps no time has passed.
+            // By the life's own clock, perhaps no time has passed.
             Fact::Resumed { life, stood } => {
                 if let Some(refusals) = self.lives.get_mut(&life).filter(|refusals| refusals.until > 0) {
                     refusals.until += stood;

@@ -1,14 +1,15 @@
-//! `progress-durable`: a finished row goes when nobody needs it any more, not before, and it does not stay for ever.
+//! `progress-durable`: a finished row is removed when no row or worker needs the row any more, not before, and does not
+//! stay for ever.
 //!
-//! Only where a row may go once its shard was read: its children have begun by then, and no row of a parent is left. Rows that
-//! people removed are not judged, nor those made in their place.
+//! The rule holds only for tables whose rows may go after the read of their shards: the children have begun by then,
+//! and no row of a parent is left. Rows removed by people, and rows made in their place, are not judged.
 
 use super::fact::{Mark, Verb};
 use super::{Fact, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::policy::Finished;
 use std::collections::BTreeSet;
 
-/// Workers of lower rank wait that many times as long as the leader does, and then until a scan shows it.
+/// Workers of lower rank wait for this multiple of the leader's delay, and then until a scan shows the row.
 const DEPUTIES: u64 = 4;
 
 #[derive(Clone, Debug, Default)]
@@ -16,18 +17,18 @@ struct Row {
     parents: [Option<ShardNo>; 2],
     children: Vec<ShardNo>,
     checkpoint: Option<Mark>,
-    /// When the checkpoint last became of another kind, or the row went.
+    /// The last time when the checkpoint changed its kind, or the row was removed.
     since: Time,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Tidy {
     binding: bool,
-    /// A finished row that nobody needs may stay for so long, in µs. Absent: for ever.
+    /// The longest stay of a finished row without need, in µs. Absent: for ever.
     patience: Option<u64>,
     rows: Vec<Row>,
     edited: BTreeSet<ShardNo>,
-    /// When a row was last removed: while they go, others wait their turn.
+    /// The last removal of a row: during removals, the other rows wait their turn.
     removed_at: Time,
 }
 
@@ -55,7 +56,7 @@ impl Tidy {
         &mut self.rows[index]
     }
 
-    /// A child that has not begun.
+    /// A child not begun.
     fn waiting(&self, shard: ShardNo) -> Option<ShardNo> {
         let row = self.rows.get(shard as usize)?;
         let begun = |child: &ShardNo| {
@@ -70,9 +71,10 @@ impl Tidy {
         match *fact {
             Fact::ShardBorn { shard, parents } => self.row(shard).parents = parents,
             Fact::ShardClosed { shard, ref children, .. } => self.row(shard).children.clone_from(children),
-            // Who has no row then was not there from the beginning, or is not told of.
+            // A shard without a row by then did not exist at the beginning, or is not listed.
             Fact::Forgotten { shard } => drop(self.edited.insert(shard)),
-            // The row may name a child that does not exist, and never begins. The row of that child names the other parent, too.
+            // The row may name a child that does not exist, and never begins. The row of the misread child names the
+            // other parent, too.
             Fact::ChildrenMisread { shard } => {
                 let children = self.row(shard).children.clone();
                 self.edited.extend(children.into_iter().chain([shard]));
@@ -91,7 +93,7 @@ impl Tidy {
                 }
                 let row = self.row(shard);
                 let checkpoint = after.map(|row| row.checkpoint);
-                // A row that is finished when it is made names no children, and workers remove only a row whose children they know.
+                // A row created as finished names no children, and workers remove only a row with known children.
                 let never_read = row.checkpoint.is_none() && checkpoint == Some(Mark::End);
                 let kind = |mark: Option<Mark>| {
                     mark.map(|mark| (mark.is_initial() && mark != Mark::Latest, mark == Mark::End))
@@ -108,7 +110,7 @@ impl Tidy {
         }
     }
 
-    /// Whether people had a hand in this row, or in one next to it.
+    /// Whether people changed this row, or a row next in the lineage.
     fn is_touched(&self, shard: ShardNo) -> bool {
         let Some(row) = self.rows.get(shard as usize) else {
             return true;
@@ -118,7 +120,7 @@ impl Tidy {
         family.any(|shard| self.edited.contains(shard))
     }
 
-    /// All has been well since `since`: what should have gone by now?
+    /// Judges rows not yet removed, after all has been well since `since`.
     pub(super) fn look_at_end(&self, now: Time, since: Time, verdict: &mut Verdict) {
         let Some(patience) = self.patience.filter(|_| self.binding) else {
             return;
@@ -208,7 +210,7 @@ mod tests {
         assert!(!judged(vec![begins(1), removed(None)]), "by hand");
     }
 
-    /// Of many rows, some go first.
+    /// Of many rows, some are removed first.
     #[test]
     fn a_row_may_wait_for_its_turn_to_go() {
         let (mut tidy, mut verdict) = (Tidy::new(&terms()), Verdict::default());

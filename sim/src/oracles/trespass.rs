@@ -1,12 +1,12 @@
-//! Writes of other programs to rows that are not, or no longer, their own.
+//! Writes of other programs to rows of different owners.
 //!
-//! vmware-go-kcl checkpoints and renews by whole items, from what it remembers of the row, and asks neither for the owner nor
-//! for the deadline. The owner of such a row cannot know what is in it.
+//! vmware-go-kcl checkpoints and renews by whole items, from its memory of the row, and guards by neither the owner nor
+//! the deadline. The owner of such a row cannot know the row's content.
 
 use super::Fact;
 use super::fact::{Owner, Row, Verb};
 
-/// What another program wrote to a row that names somebody else, as the edit by hand that it amounts to.
+/// Another program's write to a foreign row, in the form of an equal edit by hand.
 pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
     let mut edit = told.clone();
     let Fact::RowChanged { by, verb, before, .. } = &mut edit else {
@@ -21,8 +21,9 @@ pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
     Some(edit)
 }
 
-/// Whether a person took a lease from its owner, who does not know: nobody has the lease then, or the worker that asked for it. A worker that
-/// takes the lease at the next scan starts beside the owner, whose next write is refused.
+/// Whether a person took a lease from its owner without the owner's knowledge: the lease is then free, or belongs to
+/// the requesting worker. A worker that takes the lease at the next scan starts beside the owner. The owner's next
+/// write is refused.
 pub(super) fn disowns(told: &Fact) -> bool {
     let owner = |row: &Option<Row>| row.and_then(|row| row.owner);
     match told {

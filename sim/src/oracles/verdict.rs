@@ -1,36 +1,37 @@
-//! What oracles find.
+//! The findings of oracles.
 
 use super::{Property, Time};
 use serde::Serialize;
 
-/// Something that should not have happened.
+/// A violation of a property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// Which property.
+    /// The property.
     pub property: Property,
-    /// When, in µs of true time.
+    /// The time, in µs of true time.
     pub at: Time,
-    /// What went wrong, in a sentence.
+    /// The violation in a sentence.
     pub summary: String,
-    /// Another library's program caused the violation, by a known habit of that program: the program checkpoints what it did not process, begins children early,
-    /// writes old checkpoints, keeps from its application that a shard was lost, and processes beside another.
+    /// Another library's program caused the violation, by a known habit of the program: the program checkpoints
+    /// unprocessed records, begins children early, writes old checkpoints, hides a lost shard from its application, or
+    /// processes beside another worker.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub of_others: bool,
 }
 
-/// Where oracles report to.
+/// The collector of the oracles' reports.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     violations: Vec<Violation>,
-    /// What is looked at was done by a program that others wrote.
+    /// The present fact is the act of another program.
     pub(super) of_others: bool,
 }
 
-/// A world reports no more violations than this number: further violations tell nothing new.
+/// A world reports no more violations than this number: further violations bring no news.
 const MOST_VIOLATIONS: usize = 20;
 
 impl Verdict {
-    /// Records a violation. The sentence is only made if it is kept.
+    /// Records a violation. The sentence is built only if the violation is kept.
     pub fn report(&mut self, property: Property, at: Time, summary: impl FnOnce() -> String) {
         let of_others = self.of_others
             && matches!(
@@ -44,7 +45,7 @@ impl Verdict {
         self.add(property, at, of_others, summary);
     }
 
-    /// Records what counts against programs of others, too.
+    /// Records a violation that counts against other programs, too.
     pub fn report_of_anybody(&mut self, property: Property, at: Time, summary: impl FnOnce() -> String) {
         self.add(property, at, false, summary);
     }
@@ -60,7 +61,7 @@ impl Verdict {
         }
     }
 
-    /// The violations, in the order in which the oracles reported them.
+    /// The violations, in the order of the reports.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
@@ -74,7 +75,7 @@ impl Verdict {
         self.violations.iter().any(wrong)
     }
 
-    /// What is wrong, and whether the canary was heard.
+    /// The violations, and whether the canary was heard.
     pub fn into_parts(mut self) -> (Vec<Violation>, bool) {
         let all = self.violations.len();
         self.violations.retain(|violation| violation.property != Property::Canary);

@@ -1,10 +1,10 @@
-//! `view-matches-table`: what a worker says it holds is a state the row really had under its name.
+//! `view-matches-table`: a worker's reported view of a held lease is a state once held by the row under its name.
 
 use super::fact::{Mark, Owner, Row};
 use super::{Fact, Property, ShardNo, Time, Verdict};
 use std::collections::VecDeque;
 
-/// How many states of a row are remembered. A worker further behind than this is not judged.
+/// The number of remembered states of a row. A worker further behind is not judged.
 const DEPTH: usize = 32;
 
 #[derive(Clone, Debug, Default)]

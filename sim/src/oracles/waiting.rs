@@ -1,9 +1,10 @@
 //! `shards-independent`: one shard does not delay another.
 //!
-//! While a worker believes in an open shard, what was fetched of it is handed over as soon as its own handler is free, and
-//! it is read on as long as little waits: whatever handlers and reads of other shards do. What may lie between is the
-//! shard's own: the pause after failures of its handler or of its reads, in proportion to how many there were in a row, and
-//! the pace at which it is read. Where all shards of a worker share little memory or few reads, it is not judged when they are read.
+//! While a worker believes in an open shard, fetched records are handed over as soon as the shard's own handler is
+//! free. The worker reads on while few records wait. The handlers and reads of other shards do not matter. Only the
+//! shard's own causes may delay: the pause after failures of its handler or of its reads, in proportion to the failures
+//! in a row, and the pace of its reads. Where all shards of a worker share little memory or few reads, the times of
+//! reads are not judged.
 
 use super::fact::{Ask, How, Mark, Owner};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -15,64 +16,64 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Clone, Debug, Default)]
 struct Shard {
     open: bool,
-    /// It is being let go of, or may be.
+    /// The worker is releasing the shard, or may be.
     leaving: bool,
-    /// Its worker stands still since then, and its clock may stand, too.
+    /// The beginning of the worker's pause; the worker's clock may stand, too.
     stands: Option<Time>,
-    /// When the belief ends, in true time.
+    /// The end of the belief, in true time.
     until: Time,
     /// Batches fetched and not processed: their last record, and their bytes.
     waiting: VecDeque<(u64, u64)>,
     /// Batches that the handler keeps.
     kept: VecDeque<(u64, u64)>,
-    /// What the read that is being answered brought: only then is it known to have been waited for.
+    /// The records of the read being answered: only then is the read known to have been waited for.
     brought: Option<(u64, u64, u64)>,
-    /// How far this life said to have processed it.
+    /// The processed records, as reported by this life.
     through: u64,
-    /// The last record of the batch that the handler is at.
+    /// The last record of the handler's present batch.
     handling: Option<u64>,
-    /// The application has paused it: nothing is handed over.
+    /// The application has paused the shard, and no batch is handed over.
     paused: bool,
-    /// Since when something could have been handed over, but for the pause after a failure.
+    /// Since when a batch could have been handed over, apart from the pause after a failure.
     free_since: Time,
-    /// How often in a row the handler came back without having processed all of its batch.
+    /// The number of returns in a row before the handler had processed its whole batch.
     returns: u32,
-    /// When the handler was last done with all of its batch.
+    /// The handler's last return with its whole batch processed.
     done_at: Option<Time>,
-    /// The read under way, or the one whose refusal has to be looked into first.
+    /// The read under way, or a refused read to be examined first.
     reading: Option<u64>,
-    /// What that read brings is dropped: a batch was given back meanwhile.
+    /// The answer of the read under way is dropped: a batch was given back meanwhile.
     void: bool,
-    /// Since when it could have been read, but for its pace.
+    /// Since when the shard could have been read, apart from its pace.
     readable_since: Time,
-    /// An answer claimed the end without children: no answer is asked for until then.
+    /// An answer claimed the end without children: no further read is required until then.
     claimed_until: Time,
-    /// Reads in a row that failed, iterators not counted that were had between them.
+    /// Failed reads in a row; iterators received between reads do not count.
     failures: u32,
-    /// What the last answer's size asks for, in µs.
+    /// The pause required by the last answer's size, in µs.
     pace_us: u64,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    /// The longest pause between two reads, and the least after a failure of a handler, in µs.
+    /// The longest pause between two reads, and the least pause after a failure of a handler, in µs.
     read_pause: u64,
     handler_pause: u64,
-    /// The longest pause between two answers that claim an end without children, in µs.
+    /// The longest pause between two answers with a claimed end and no children, in µs.
     claim_pause: u64,
-    /// The longest pauses after so many failures in a row, less one, in µs.
+    /// The longest pauses after each number of failures in a row, less one, in µs.
     pauses: Vec<u64>,
     terms: Terms,
     shards: BTreeMap<(ShardNo, LifeNo), Shard>,
-    /// How far each shard was processed by anybody: what is fetched of that again may be dropped at once.
+    /// The progress of each shard by any worker: records fetched again may be dropped at once.
     done: BTreeMap<ShardNo, u64>,
-    /// They take no more records, and may have been read to their end.
+    /// Shards closed to new records, and perhaps read to their end.
     closed: BTreeSet<ShardNo>,
-    /// They let go of everything.
+    /// Lives that release all leases.
     stopping: BTreeSet<LifeNo>,
-    /// Shards that their owners are to hand over.
+    /// Shards to be handed over by their owners.
     promised: BTreeSet<ShardNo>,
-    /// No handler of theirs can run.
+    /// Lives whose handlers cannot run.
     blocked: BTreeSet<LifeNo>,
 }
 
@@ -104,7 +105,7 @@ impl Waiting {
         }
     }
 
-    /// The longest pause after so many failures in a row.
+    /// The longest pause after this many failures in a row.
     fn pause(&self, failures: u32) -> u64 {
         let longest = self.pauses.len() - 1;
         match failures {
@@ -149,7 +150,7 @@ impl Waiting {
                 self.blocked.remove(&life);
                 self.of_life(life).for_each(|shard| shard.free_since = now);
             }
-            // A call that waited for the runtime for too long has failed, though no handler began.
+            // A call that waited too long for the runtime has failed, though no handler began.
             Fact::TimedOut { life, shard, .. } if self.blocked.contains(&life) => {
                 let known = self.shards.get_mut(&(shard, life));
                 if let Some(known) = known.filter(|known| known.handling.is_none()) {
@@ -163,7 +164,8 @@ impl Waiting {
                 shard.readable_since = now;
             }),
             Fact::RowChanged { shard, after, .. } => {
-                // A program of others checkpoints what it did not process: the next owner does not process it either.
+                // Another program checkpoints records without processing: the next owner does not process these records
+                // either.
                 if let Some(Mark::At(through)) = after.map(|row| row.checkpoint) {
                     let done = self.done.entry(shard).or_default();
                     *done = through.max(*done);
@@ -213,7 +215,7 @@ impl Waiting {
                         }
                         known.keep(now, &self.terms);
                     }
-                    // A former ownership's answer is of no use to this one.
+                    // An answer of a former ownership does not serve the present ownership.
                     known.brought = None;
                 }
             }
@@ -246,7 +248,7 @@ impl Waiting {
                 match self.shards.get_mut(&(shard, life)) {
                     Some(known) => known.observe(now, fact, &self.terms),
                     None => {
-                        // It may be opened later.
+                        // The shard may be opened later.
                         if let Fact::Holds { until, .. } = *fact {
                             let known = self.shards.entry((shard, life)).or_default();
                             known.until = until;
@@ -279,7 +281,7 @@ impl Waiting {
                 && !known.keeps_enough(&self.terms)
                 && known.waiting.iter().any(|(last, _)| *last > done);
             let late = due && idle > pause + SLACK_US;
-            // A read that was refused for the rate is tried again within a second.
+            // A read refused for the rate is tried again within a second.
             let turn = match known.failures {
                 0 => 0,
                 _ => self.terms.at_most(Span::from_secs(1)),
@@ -319,7 +321,7 @@ impl Waiting {
 }
 
 impl Shard {
-    /// Its worker goes on. The pause after a claimed end is longer by the time in which the worker stood still.
+    /// Ends the pause of the worker. The pause after a claimed end is longer by the length of the worker's pause.
     fn resume(&mut self, now: Time) {
         if let Some(since) = self.stands.take()
             && self.claimed_until > since
@@ -328,14 +330,14 @@ impl Shard {
         }
     }
 
-    /// With so much waiting it need not be read.
+    /// Whether enough records wait to excuse further reads.
     fn is_full(&self, terms: &Terms) -> bool {
         let bytes: u64 = self.waiting.iter().map(|(_, bytes)| bytes).sum();
         self.waiting.len() >= terms.least(|config| config.reader().buffer_batches()) as usize
             || bytes >= terms.least(|config| config.reader().buffer_bytes())
     }
 
-    /// With so much kept nothing more is handed over.
+    /// Whether the handler keeps enough batches to excuse further hand-overs.
     fn keeps_enough(&self, terms: &Terms) -> bool {
         let bytes: u64 = self.kept.iter().map(|(_, bytes)| bytes).sum();
         let batches = terms.least(|config| config.reader().kept_batches()) as usize;
@@ -343,7 +345,7 @@ impl Shard {
             && (self.kept.len() >= batches || bytes >= terms.least(|config| config.reader().kept_bytes()))
     }
 
-    /// Keeps what a read brought.
+    /// Keeps the records of a read.
     fn keep(&mut self, now: Time, terms: &Terms) {
         let Some((first, last, bytes)) = self.brought.take() else {
             return;
@@ -351,7 +353,7 @@ impl Shard {
         if self.waiting.is_empty() && self.handling.is_none() {
             self.free_since = now;
         }
-        // What was fetched before and is fetched again was given up.
+        // Records fetched before and fetched again were given up.
         if self.waiting.back().is_some_and(|(before, _)| *before >= first) {
             self.waiting.clear();
         }
@@ -362,7 +364,7 @@ impl Shard {
         self.pace_us = terms.at_most(Span(bytes.saturating_mul(2_000_000) / rate + whole));
     }
 
-    /// Forgets batches that were processed, but for the one that the handler is still at.
+    /// Forgets processed batches, but for the handler's present batch.
     fn let_go(&mut self, now: Time, terms: &Terms) {
         let full = self.is_full(terms);
         let enough = self.keeps_enough(terms);
@@ -397,7 +399,7 @@ impl Shard {
             }
             Fact::Asked { op, ask, .. } => {
                 self.reading = Some(op);
-                // The next read waits for the pace of the last one, whatever iterator it needs.
+                // The next read waits for the pace of the last read, whatever iterator the next read needs.
                 if ask == Ask::GetRecords {
                     self.pace_us = 0;
                 }
@@ -420,7 +422,7 @@ impl Shard {
                 }
                 self.done_at = Some(now);
             }
-            // All of it is read again.
+            // All kept and waiting records are read again.
             Fact::GivenBack { .. } => {
                 (self.waiting, self.kept) = (VecDeque::new(), VecDeque::new());
                 self.returns = self.returns.saturating_add(1);

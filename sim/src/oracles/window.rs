@@ -1,24 +1,25 @@
 //! `double-processing-bounded`: the time during which two workers run handlers for one shard is measured, and bounded.
 //!
-//! A belief that lapsed ends no handler by itself: it is asked to stop, and takes its time. The bound is that time, plus
-//! what a handler that does not listen takes. A process that stands still runs nothing.
+//! A lapsed belief ends no handler by itself: the worker asks the handler to stop, and the handler takes its time. The
+//! bound is the handler's time, plus the time of a deaf handler. A paused process runs no handler.
 //!
-//! Where another program runs a handler without the lease, or wrote over it, its owner cannot know before it renews: that is
-//! measured, and not bounded, until somebody takes the lease; and where a row was written over, as long as an owner of before may believe in
-//! the lease. The same where another program took the lease of an owner that
-//! still renewed it. The same for a worker that was suspended and whose clocks do not show that.
+//! If another program runs a handler without the lease, or wrote over the lease, the owner cannot know before its next
+//! renewal. Such times are measured, and not bounded, until a worker takes the lease. After a row was written over, the
+//! exception lasts as long as an earlier owner may believe in the lease. The exception also holds if another program
+//! took the lease of a still renewing owner. The exception holds for a suspended worker, too, if its clocks do not show
+//! the suspension.
 
 use super::fact::{Owner, Verb};
 use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Windows {
-    /// How often two workers ran handlers for one shard at the same time.
+    /// The number of times when two workers ran handlers for one shard at once.
     pub count: u64,
-    /// For how long at most, in µs.
+    /// The longest time, in µs.
     pub longest_us: u64,
 }
 
@@ -26,11 +27,11 @@ pub struct Windows {
 struct Run {
     life: LifeNo,
     token: u64,
-    /// Since when another worker has been at the shard as well.
+    /// Since when another worker has been in the shard, too.
     met: Option<Time>,
-    /// Its worker stands still: nothing runs.
+    /// The worker is paused: its handler does not run.
     stands: bool,
-    /// Another program's, which answers for what it does beside the owner of the lease.
+    /// The run of another program, responsible for its acts beside the owner of the lease.
     of_others: bool,
 }
 
@@ -38,19 +39,19 @@ struct Run {
 pub(super) struct Window {
     bound: Option<u64>,
     shards: Vec<Vec<Run>>,
-    /// Their rows were removed by a person, and may look as they did long before.
+    /// Shards with a row removed by a person; the row may look like a much older state.
     removed: BTreeSet<ShardNo>,
-    /// Other programs do with them what they have no lease for.
+    /// Shards processed by other programs without a lease.
     trespassed: BTreeSet<ShardNo>,
-    /// When a row was last written over by somebody who did not own it.
+    /// The last time when a stranger to the lease wrote over a row.
     written_over: BTreeMap<ShardNo, Time>,
     owners: Vec<Option<Owner>>,
-    /// When each row was last written.
+    /// The last write of each row.
     written: Vec<Time>,
-    /// An owner believes in its lease for so long, in µs.
+    /// The longest belief of an owner in its lease, in µs.
     belief: u64,
     windows: Windows,
-    /// No clock shows them for how long they were suspended.
+    /// Lives with a suspension shown by no clock.
     adrift: BTreeSet<LifeNo>,
 }
 
@@ -89,7 +90,7 @@ impl Window {
         self.measure(now, shard, ended, verdict);
     }
 
-    /// For how long this run was not the only worker's.
+    /// Measures a run's time beside another worker's run.
     fn measure(&mut self, now: Time, shard: ShardNo, run: Run, verdict: &mut Verdict) {
         let Some(met) = run.met.filter(|_| !run.stands) else {
             return;
@@ -110,13 +111,13 @@ impl Window {
         }
     }
 
-    /// A program of others has written over a row that was not its own.
+    /// Another program has written over a row of a different owner.
     pub(super) fn written_over(&mut self, now: Time, shard: ShardNo) {
         self.trespassed.insert(shard);
         self.written_over.insert(shard, now);
     }
 
-    /// `by_other`: the life of another program that wrote it.
+    /// `by_other`: the life of another program that wrote the row.
     fn row_changed(
         &mut self, now: Time, shard: ShardNo, verb: Option<Verb>, owner: Option<Owner>,
         by_other: Option<LifeNo>,
@@ -140,7 +141,7 @@ impl Window {
         }
     }
 
-    /// What a life runs counts from now on.
+    /// The runs of a life count from now on.
     fn goes_on(&mut self, now: Time, life: LifeNo) {
         for runs in &mut self.shards {
             let others = runs.iter().any(|run| run.life != life && !run.stands);

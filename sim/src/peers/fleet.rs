@@ -1,13 +1,13 @@
-//! Which programs the workers of a world run.
+//! The programs of a world's workers.
 
 use leasehold_engine::format::Format;
 use serde::{Deserialize, Serialize};
 
-/// A program that a worker can be.
+/// A worker's program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Program {
-    /// Ours.
+    /// Our library.
     #[default]
     Leasehold,
     /// vmware-go-kcl, version 2.
@@ -25,7 +25,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// Its name, as it is typed.
+    /// The program's name in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             Self::Leasehold => "leasehold",
@@ -37,7 +37,7 @@ impl Program {
         }
     }
 
-    /// The format of its tables, unless any will do.
+    /// The format of the program's tables, unless the program can use any format.
     fn format(self) -> Option<Format> {
         match self {
             Self::Leasehold => None,
@@ -48,60 +48,66 @@ impl Program {
         }
     }
 
-    /// Whether it writes to a lease again and again, though there is nothing new.
+    /// Whether the program writes to a lease again and again, though no data is new.
     pub fn renews_leases(self) -> bool {
         !matches!(self, Self::KclRb | Self::Kinsumer)
     }
 
-    /// Whether it keeps a lease from one read to the next; else it takes each anew, every second.
+    /// Whether the program keeps a lease from one read to the next; else the program takes each lease anew, every
+    /// second.
     pub fn keeps_leases(self) -> bool {
         self != Self::KclRb
     }
 }
 
-/// Which programs the workers are, and how the programs of others are used.
+/// The programs of the workers, and the use of foreign programs.
 ///
-/// What these have in common with ours they take from the world's configuration: the lease's duration, the renewal
-/// interval, how often shards are looked for (the scan interval; kinsumer: the members' intervals), the initial position, the
-/// size of a read.
+/// Foreign programs take shared settings from the world's configuration: the lease's duration, the renewal interval,
+/// the time between searches for shards (the scan interval; kinsumer: the members' intervals), the initial position,
+/// the size of a read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fleet {
-    /// Dealt out to the workers in turn; none: all are ours. Who has had its turn in an upgrade is ours from then on.
+    /// The programs, dealt out to the workers in turn; none: all workers are ours. After its turn in an upgrade, a
+    /// worker is ours.
     pub programs: Vec<Program>,
-    /// Whether programs that can do without take leases from each other to balance them.
+    /// Whether programs with optional stealing take leases from each other for balance.
     pub stealing: bool,
-    /// The one name that every worker is given, ours too; else each has its own, and with other programs each life of it.
+    /// The one name of every worker, including ours. Else each worker has its own name, and with foreign programs each
+    /// life of a worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What applications do otherwise than checkpoint each batch after it was processed.
+    /// The application's policy for checkpoints: by default a checkpoint after each processed batch.
     pub application: Application,
-    /// By what a leader of version 3 of the Java KCL shares leases out.
+    /// The strategy of a leader of version 3 of the Java KCL.
     #[serde(skip_serializing_if = "Assignment::is_default")]
     pub assignment: Assignment,
-    /// Workers of version 3 of the Java KCL are started as in a fleet of version 2: they go over to the rules of version 3 when all report.
+    /// Workers of version 3 of the Java KCL start as in a fleet of version 2, and change to the rules of version 3 when
+    /// all workers report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub migrates: bool,
-    /// Whether workers of version 3 of the Java KCL know each other from two tables beside the lease table, as 3.0 to 3.4 do.
+    /// Whether workers of version 3 of the Java KCL know each other from two tables beside the lease table, like 3.0 to
+    /// 3.4.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tables_beside: bool,
-    /// Whether the lease table has the index of owners from its beginning. Else only workers that are to go over to version 3 create it.
+    /// Whether the lease table has the index of owners from its beginning. Else only workers in migration to version 3
+    /// create the index.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub owner_index: bool,
-    /// Owners of version 3 of the Java KCL forget every second hand-over that they are asked for, as those before 3.5 may: they go on with the
-    /// lease, and never let go. Their leader ends that, as later versions do.
+    /// Owners of version 3 of the Java KCL forget every second requested hand-over, like versions before 3.5: the owner
+    /// keeps the lease and never lets go. Their leader ends the hand-over, like later versions.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forgets: bool,
 }
 
-/// By what a leader of version 3 of the Java KCL shares leases out: its `LeaseAssignmentStrategy`.
+/// The strategy by which a leader of version 3 of the Java KCL assigns leases: its `LeaseAssignmentStrategy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assignment {
-    /// By their number: `LEASE_COUNT_BASED`.
+    /// By the number of leases: `LEASE_COUNT_BASED`.
     #[default]
     Count,
-    /// By the load of the workers, the default of its users: `WORKER_UTILIZATION_AWARE`.
+    /// By the load of the workers, the default of KCL: `WORKER_UTILIZATION_AWARE`.
     Load,
 }
 
@@ -111,21 +117,22 @@ impl Assignment {
     }
 }
 
-/// An application on another's program.
+/// An application on a foreign program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Application {
-    /// Checkpoints each batch after it was processed.
+    /// Stores a checkpoint after each processed batch.
     #[default]
     Ordinary,
-    /// Never checkpoints: it keeps its results, and its progress, in memory.
+    /// Never stores a checkpoint: its results and its progress stay in memory.
     Forgetful,
-    /// Checkpoints without a position when it is told to stop, as it does at the end of a shard.
+    /// Stores a checkpoint without a position on a request to stop, as at the end of a shard.
     EndsOnStop,
 }
 
 impl Fleet {
-    /// Whether these programs can share a table of this format, under that name; if not, why, as a sentence.
+    /// Whether these programs can share a table of this format under the configured name; if not, the reason as a
+    /// sentence.
     pub(crate) fn check(&self, format: Format) -> Result<(), String> {
         for program in &self.programs {
             if program.format().is_some_and(|needed| needed != format) {
@@ -149,7 +156,7 @@ impl Fleet {
         }
     }
 
-    /// What a worker is.
+    /// The program of a worker.
     pub fn program(&self, worker: usize) -> Program {
         match self.programs.len() {
             0 => Program::Leasehold,
@@ -157,22 +164,22 @@ impl Fleet {
         }
     }
 
-    /// Whether what the workers hold, they keep.
+    /// Whether all workers keep their leases between reads.
     pub fn keeps_leases(&self) -> bool {
         self.programs.iter().all(|program| program.keeps_leases())
     }
 
-    /// Whether one of the workers leads the others and assigns the leases, as in version 3 of the Java KCL.
+    /// Whether a worker leads the fleet and assigns the leases, as in version 3 of the Java KCL.
     pub fn is_led(&self) -> bool {
         self.programs.contains(&Program::Kcl3)
     }
 
-    /// Whether what the workers hold, they renew.
+    /// Whether all workers renew their leases.
     pub fn renews_leases(&self) -> bool {
         self.programs.iter().all(|program| program.renews_leases())
     }
 
-    /// Whether a worker of so many is not ours.
+    /// Whether any of this many workers is not ours.
     pub fn has_others(&self, workers: u32) -> bool {
         (0..workers as usize).any(|worker| self.program(worker) != Program::Leasehold)
     }

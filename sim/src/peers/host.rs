@@ -1,4 +1,4 @@
-//! What a model has of its world: clocks, chance, other tasks, AWS and its application.
+//! A model's access to its world: clocks, chance, other tasks, AWS and its application.
 
 use super::process::{Exit, Task};
 use crate::oracles::fact::Verb;
@@ -14,12 +14,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Something a process asks for.
+/// A request of a process.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
-    /// What our workers ask for as well: operations on the stream and on the application, and the table's state.
+    /// A request like those of our workers: an operation on the stream or on the application, or a look at the table's
+    /// state.
     Effect(Effect),
-    /// An operation on items, as the program makes it.
+    /// An operation on items, in the form of the program.
     Item(Request),
 }
 
@@ -27,9 +28,9 @@ pub(crate) enum Ask {
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub table: &'static str,
-    /// What is written, for faults and for what is told of it; none: a read.
+    /// The kind of the write, for faults and for reports; none: a read.
     pub verb: Option<Verb>,
-    /// What to do.
+    /// The operation.
     pub op: ItemOp,
 }
 
@@ -57,24 +58,24 @@ pub(crate) enum ItemOp {
         consistent: bool,
         after: Option<Item>,
     },
-    /// Create the index of owners, in which workers of version 3 of the Java KCL look for what was assigned to them.
+    /// Create the index of owners, for workers of version 3 of the Java KCL in search of their assigned leases.
     CreateOwnerIndex,
 }
 
-/// How something asked for went.
+/// The reply to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
-    /// Names the request.
+    /// The number of the request.
     pub n: u64,
-    /// As for our workers.
+    /// The outcome, as for our workers.
     pub outcome: Outcome,
-    /// The items that a read of a table brought.
+    /// The items of a read of a table.
     pub items: Vec<Arc<Item>>,
-    /// Where the next page of a scan starts.
+    /// The start of the next page of a scan.
     pub next: Option<Item>,
 }
 
-/// The world as the tasks of one process see it.
+/// The world from the view of one process's tasks.
 #[derive(Clone)]
 pub(super) struct Host(Rc<RefCell<Inner>>);
 
@@ -88,11 +89,11 @@ struct Inner {
     asked: Vec<(u64, Ask)>,
     next: u64,
     replies: BTreeMap<u64, Reply>,
-    /// Checkpoints of the application, in the middle of batches.
+    /// Checkpoints by the application, in the middle of batches.
     noted: Vec<(String, String)>,
     spawned: Vec<Task>,
     wake_us: u64,
-    /// Some task went on in this round; what it did may let others go on.
+    /// Some task continued in this round, and may have unblocked further tasks.
     moved: bool,
 }
 
@@ -115,7 +116,7 @@ impl Host {
         })))
     }
 
-    /// Waits until something is the case, or `us` microseconds have passed; whether it is the case.
+    /// Waits until a condition is true or `us` microseconds have passed; returns whether the condition is true.
     pub(super) async fn until(&self, us: u64, mut is_so: impl FnMut() -> bool) -> bool {
         let end = self.0.borrow().mono_us.saturating_add(us);
         poll_fn(|_| {
@@ -131,17 +132,17 @@ impl Host {
         .await
     }
 
-    /// Waits so long, in µs.
+    /// Waits for this time, in µs.
     pub(super) async fn sleep(&self, us: u64) {
         self.until(us, || false).await;
     }
 
-    /// Waits so long, in µs, or until the process is told to stop; whether it was.
+    /// Waits for this time, in µs, or until a request to stop; returns whether the request came.
     pub(super) async fn sleep_or_stop(&self, us: u64) -> bool {
         self.until(us, || self.is_stopping()).await
     }
 
-    /// Asks for something, and waits for the outcome.
+    /// Makes a request, and waits for the outcome.
     pub(super) async fn ask(&self, ask: Ask) -> Reply {
         let n = {
             let mut inner = self.0.borrow_mut();
@@ -170,7 +171,7 @@ impl Host {
         inner.moved = true;
     }
 
-    /// Ends the process as an exception does that nobody catches.
+    /// Ends the process like an uncaught exception.
     pub(super) async fn die(&self, why: String) -> ! {
         self.exit(Exit::Uncaught(why));
         std::future::pending().await
@@ -197,7 +198,7 @@ impl Host {
         self.0.borrow().stopping
     }
 
-    /// The checkpoints that the application made of a shard in the middle of a batch.
+    /// The checkpoints of a shard made by the application in the middle of a batch.
     pub(super) fn take_noted(&self, shard: &str) -> Vec<String> {
         let mut inner = self.0.borrow_mut();
         let (here, others) = std::mem::take(&mut inner.noted).into_iter().partition(|(of, _)| of == shard);

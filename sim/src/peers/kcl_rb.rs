@@ -1,8 +1,9 @@
 //! kcl-rb, version 1.
 //!
-//! Every second it lists the shards, leases each that is not its own, drains each in a thread until a read brings nothing,
-//! and waits for all of them. So a lease lasts for one drain, and nothing renews it. An exception that nobody catches ends
-//! the process. Left out: threads that go on after the main one has failed, and the limit of leases, which limits nothing.
+//! Every second the worker lists the shards and leases each shard without its own lease. A thread for each leased shard
+//! drains the shard until a read brings no records; the worker waits for all threads. So a lease lasts for one drain,
+//! without any renewal. An uncaught exception ends the process. Left out: threads that outlive a failed main thread,
+//! and the limit of leases, which limits nothing.
 
 use super::host::Host;
 use super::sdk::{Failure, Sdk};
@@ -25,15 +26,15 @@ const TIMEOUT: &str = "lease_timeout";
 const CHECKPOINT: &str = "checkpoint";
 const SHARD_END: &str = "SHARD_END";
 
-/// DescribeStream gives so many, and it asks once.
+/// The page size of DescribeStream; the worker asks for a single page.
 const PAGE: usize = 100;
 
 const TICK_US: u64 = 1_000_000;
 
-/// No limit is given with a read.
+/// A read carries no limit.
 const MOST_RECORDS: u32 = 10_000;
 
-/// What it keeps of a shard (`ShardInfo`).
+/// The worker's memory of a shard (`ShardInfo`).
 #[derive(Debug)]
 struct Info {
     id: ShardId,
@@ -53,7 +54,7 @@ struct Worker {
     me: String,
     failover_us: u64,
     shards: RefCell<BTreeMap<ShardId, Rc<Info>>>,
-    /// Every shard that was ever listed.
+    /// Every shard ever listed.
     live: RefCell<BTreeSet<ShardId>>,
     begun: Cell<u64>,
 }
@@ -87,7 +88,7 @@ fn s(text: &str) -> AttributeValue {
     AttributeValue::s(text)
 }
 
-/// What is not there is written as NULL.
+/// An absent value is written as NULL.
 fn nullable(text: Option<&str>) -> AttributeValue {
     text.map_or(AttributeValue::Null, s)
 }
@@ -96,7 +97,7 @@ fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
     item.get(name).and_then(AttributeValue::as_s)
 }
 
-/// A table that is not there (yet) is no error to it.
+/// A missing table is no error here.
 fn unless_missing<T>(result: Result<T, Failure>, what: &str) -> Result<Option<T>, Raised> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -116,7 +117,7 @@ impl Worker {
     async fn tick(self: &Rc<Self>) -> Result<(), Raised> {
         self.sync_shards().await?;
         let shards: Vec<Rc<Info>> = self.shards.borrow().values().cloned().collect();
-        // How each thread ended.
+        // The outcome of each thread.
         let threads: Rc<RefCell<Vec<Result<(), Raised>>>> = Rc::default();
         let mut started = 0;
         for shard in shards {
@@ -127,7 +128,7 @@ impl Worker {
             if shard.checkpoint.borrow().as_deref() == Some(SHARD_END) {
                 continue;
             }
-            // Whether there is a lease now makes no difference.
+            // A lease of another worker makes no difference here.
             self.lease(&shard).await?;
             started += 1;
             let (worker, threads) = (self.clone(), threads.clone());
@@ -163,7 +164,7 @@ impl Worker {
         let is_gone = |id: &&ShardId| !listed.iter().any(|shard| shard.id == **id);
         let gone: Vec<ShardId> = self.live.borrow().iter().filter(is_gone).cloned().collect();
         for id in gone {
-            // It stays among the live ones, so the next tick finds it missing here.
+            // The id stays in `live`, so the next tick finds no entry here.
             let known = self.shards.borrow_mut().remove(&id);
             let Some(shard) = known else {
                 return Err("undefined method `shard_id' for nil".to_owned());
@@ -173,7 +174,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Eventually consistent. What is not there leaves what is kept as it is.
+    /// Eventually consistent. Absent attributes leave the kept values unchanged.
     async fn fetch_checkpoint(&self, shard: &Info) -> Result<(), Raised> {
         let found = self.dynamo.get(key(&shard.id), false).await;
         let Some(row) = unless_missing(found, "get_item")?.flatten() else {
@@ -198,7 +199,7 @@ impl Worker {
         let condition = match (text(&row, OWNER), text(&row, TIMEOUT)) {
             (Some(owner), Some(timeout)) => {
                 let ends = time::parse(timeout).ok_or("no time information in \"\"")?;
-                // The other way round: a lease that is over is refused, and a live one taken.
+                // Inverted in the original: the worker refuses an expired lease and takes a live lease.
                 if now > ends && owner != self.me {
                     return Err(format!("LeaseNotAquiredError: {}", shard.id));
                 }
@@ -222,7 +223,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Without a condition, and with the deadline of the lease as it was taken.
+    /// Without a condition, and with the deadline from the take of the lease.
     async fn update_checkpoint(&self, shard: &Info, checkpoint: &str) -> Result<(), Raised> {
         shard.checkpoint.replace(Some(checkpoint.to_owned()));
         compare_parent(shard)?;
@@ -244,7 +245,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Reads a shard from its checkpoint until a read brings nothing.
+    /// Reads a shard from its checkpoint until a read brings no records.
     async fn drain(&self, shard: &Info) -> Result<(), Raised> {
         self.fetch_checkpoint(shard).await?;
         let from = match shard.checkpoint.borrow().as_deref() {

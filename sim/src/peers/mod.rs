@@ -1,9 +1,9 @@
-//! Workers that others wrote, as members of a simulated fleet: their hazards included.
+//! Models of foreign programs, including their hazards, as members of a simulated fleet.
 //!
-//! Each model is the program's own control flow, one `async fn` per goroutine or thread, run by a small executor
-//! (`process.rs`). It asks its world for what the program asks AWS for, with the program's own conditions; so every fault
-//! hits it as it hits our workers, and what comes of it is judged by the same oracles. Those that compare a worker's
-//! beliefs, requests and buffers with what was promised for ours have nothing to say about others.
+//! Each model follows the program's own control flow: one `async fn` per goroutine or thread, run by a small executor
+//! (`process.rs`). A model requests the same AWS operations from its world as the program, with the program's own
+//! conditions. So every fault hits models and our workers alike, and the same oracles judge the result. Oracles about
+//! our workers' promises (beliefs, requests and buffers) do not apply to models.
 //!
 //! | file | program |
 //! |---|---|
@@ -22,7 +22,7 @@ pub(crate) mod sdk;
 mod time;
 mod vmware_go_kcl;
 
-/// For how long the lock of a leader of the Java KCL lasts, and how often its worker renews it, and others look at it, in µs.
+/// The duration of the lock of a Java KCL leader, and the period of its renewals and of other workers' looks, in µs.
 pub(crate) const KCL_LOCK_US: u64 = 120_000_000;
 pub(crate) const KCL_LOCK_PERIOD_US: u64 = 30_000_000;
 

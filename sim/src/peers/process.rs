@@ -1,4 +1,4 @@
-//! A process of such a program: its tasks, polled until all of them wait.
+//! A process of a foreign program: its tasks, polled until all of them wait.
 
 use super::fleet::{Fleet, Program};
 use super::host::{Ask, Host, Reply};
@@ -15,29 +15,29 @@ use std::task::{Context, Waker};
 /// A goroutine or a thread.
 pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What may be running in a process at most: more would be a leak of the model.
+/// The most tasks of a process: more would be a leak of the model.
 const MOST_TASKS: usize = 10_000;
 
-/// A process that runs.
+/// A running process.
 pub(crate) struct Process {
     host: Host,
     tasks: Vec<Task>,
 }
 
-/// How a process ended by itself.
+/// The end of a process by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Its main task returned.
     Returned,
-    /// Nobody caught this.
+    /// An uncaught exception.
     Uncaught(String),
 }
 
 impl Process {
-    /// A process of a program under a worker's name. `seed` decides everything it leaves to chance.
+    /// A process of a program under a worker's name. `seed` decides all chance of the process.
     ///
     /// # Panics
-    /// If the program is ours, which is no process of this kind.
+    /// If the program is ours: our workers are no such processes.
     pub(crate) fn of(program: Program, seed: u64, name: String, config: Config, fleet: Fleet) -> Self {
         match program {
             Program::Leasehold => unreachable!("our workers are engines"),
@@ -61,7 +61,7 @@ impl Process {
         Self { host, tasks: vec![Box::pin(main)] }
     }
 
-    /// Runs until every task waits; what was asked for is then to be carried out. Times are in µs of the monotonic clock and
+    /// Runs until every task waits; the caller then executes the requests. Times are in µs of the monotonic clock and
     /// in ns since 1970.
     pub(crate) fn run(&mut self, mono_us: u64, wall_ns: u64) -> Vec<(u64, Ask)> {
         self.host.set_time(mono_us, wall_ns);
@@ -79,28 +79,28 @@ impl Process {
         }
     }
 
-    /// Something asked for is done.
+    /// Answers a request.
     pub(crate) fn answer(&self, n: u64, outcome: Outcome, items: Vec<Arc<Item>>, next: Option<Item>) {
         let reply = Reply { n, outcome, items, next };
         self.host.answer(n, reply);
     }
 
-    /// It is told to stop.
+    /// Requests the process to stop.
     pub(crate) fn stop(&self) {
         self.host.stop();
     }
 
-    /// Its application, while it is at a batch, checkpoints this record of a shard.
+    /// The application stores a checkpoint at this record of a shard, in the middle of a batch.
     pub(crate) fn checkpoint(&self, shard: &str, sequence: String) {
         self.host.note_checkpoint(shard, sequence);
     }
 
-    /// When it must run again, by its monotonic clock in µs.
+    /// The time of the next run, by the monotonic clock of the process in µs.
     pub(crate) fn wake_at(&self) -> u64 {
         self.host.wake_at()
     }
 
-    /// How it ended, if it did.
+    /// The end of the process, if ended.
     pub(crate) fn exit(&self) -> Option<Exit> {
         self.host.exited()
     }

@@ -1,4 +1,4 @@
-//! What the AWS SDKs of these programs have in common: a few attempts with growing pauses, and no deadline of their own.
+//! The common part of these programs' AWS SDKs: a few attempts with growing pauses, and no deadline of their own.
 
 use super::host::{Ask, Host, ItemOp, Reply, Request};
 use crate::oracles::fact::Verb;
@@ -16,9 +16,9 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(super) struct Sdk {
     pub host: Host,
-    /// How often a request is made that may be made again.
+    /// The most attempts of a repeatable request.
     pub attempts: u32,
-    /// The first pause is up to this long, in µs; each is up to twice as long as the one before.
+    /// The first pause is up to this long, in µs; each pause is up to twice as long as the pause before.
     pub pause_us: u64,
     /// The table of operations on items.
     pub table: &'static str,
@@ -37,17 +37,17 @@ pub(super) enum Failure {
     Condition,
     /// The iterator is too old.
     Expired,
-    /// There is no such table or stream.
+    /// The table or stream does not exist.
     NotFound,
-    /// There is one already.
+    /// The table exists already.
     InUse,
-    /// Turned away for there being too many, each time.
+    /// Throttled at each attempt.
     Throttled,
-    /// Anything else, each time.
+    /// Any other failure, at each attempt.
     Other,
 }
 
-/// Records that were read: which request brought them, and what is known of them.
+/// Records of a read: the request, and the facts about the records.
 pub(super) struct Batch {
     pub op: OpId,
     pub fetched: Fetched,
@@ -83,7 +83,7 @@ impl Sdk {
         Err(Failure::Other)
     }
 
-    /// The same with another table.
+    /// The same SDK for another table.
     pub(super) fn on(&self, table: &'static str) -> Self {
         Self { table, ..self.clone() }
     }
@@ -138,12 +138,12 @@ impl Sdk {
         }
     }
 
-    /// Of a row that is no lease.
+    /// Puts a row other than a lease.
     pub(super) async fn put_plain(&self, item: Item, condition: Option<Condition>) -> Result<(), Failure> {
         self.item(None, ItemOp::Put { item, condition }).await.map(|_| ())
     }
 
-    /// Of a row that is no lease.
+    /// Updates a row other than a lease.
     pub(super) async fn update_plain(
         &self, key: Item, update: Update, condition: Option<Condition>,
     ) -> Result<(), Failure> {
@@ -164,7 +164,7 @@ impl Sdk {
         self.item(None, ItemOp::CreateOwnerIndex).await.map(|_| ())
     }
 
-    /// Whether that can be used.
+    /// Whether the index of owners is usable.
     pub(super) async fn has_owner_index(&self) -> Result<bool, Failure> {
         let reply = self.request(Ask::Effect(Effect::Table(TableOp::OwnerIndex))).await?;
         match reply.outcome {
@@ -217,7 +217,7 @@ impl Sdk {
         }
     }
 
-    /// Tells the application that a shard begins.
+    /// Tells the application of the beginning of a shard.
     pub(super) async fn open(&self, shard: &ShardId, token: u64) {
         self.consumer(ConsumerOp::Open {
             lease: lease(shard),
@@ -228,7 +228,7 @@ impl Sdk {
         .await;
     }
 
-    /// Gives a batch to the application, which tries until it is done with it.
+    /// Gives a batch to the application, again and again until the application has processed the batch.
     pub(super) async fn process(&self, shard: &ShardId, token: u64, batch: OpId) {
         for attempt in 1.. {
             let reply = self
@@ -248,7 +248,7 @@ impl Sdk {
         }
     }
 
-    /// Tells the application that a shard has ended, or that it is to let go of it.
+    /// Tells the application of the end of a shard, or of the loss of its lease.
     pub(super) async fn close(&self, shard: &ShardId, token: u64, reason: EndReason) {
         self.consumer(ConsumerOp::Close { lease: lease(shard), token: FencingToken(token), reason }).await;
     }

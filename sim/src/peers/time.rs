@@ -1,4 +1,4 @@
-//! Times as other programs spell them. Written anew, so that models and codecs check each other.
+//! Spellings of times in other programs. Written anew, so models and codecs check each other.
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -19,7 +19,7 @@ pub(super) fn ruby(ns: u64) -> String {
     format!("{} {} UTC", date(ns / SECOND / 86_400), clock(ns / SECOND % 86_400))
 }
 
-/// What either of them reads out of such a text.
+/// Reads a time from either spelling.
 pub(super) fn parse(text: &str) -> Option<u64> {
     let number = |at: usize, digits: usize| text.get(at..at + digits)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);

@@ -21,7 +21,7 @@ fn a_seed_fixes_everything() {
 fn what_chance_did_can_be_done_again_from_a_list() {
     let recorded = Options { request_faults: true, ..Options::default() };
     let mut struck = 0;
-    // Worlds that are not large.
+    // Seeds of worlds that are not large.
     for seed in (16..24).chain(26..31) {
         let drawn = run_seed(seed, &recorded).found;
         struck += drawn.request_faults.len();
@@ -57,7 +57,7 @@ fn what_is_stopped_sums_up_the_first_worlds() {
     let alone = stopped_after_five(1);
     assert!((5..100).contains(&alone.seeds), "{} worlds", alone.seeds);
     same_as_the_first(&alone);
-    // A world that is given up hides all that came after it, so that the number depends on which world was slow.
+    // A world stopped early hides all later findings. The number would then depend on the speed of worlds.
     let beside = stopped_after_five(2);
     assert!(beside.seeds < 100, "{} worlds", beside.seeds);
     same_as_the_first(&beside);

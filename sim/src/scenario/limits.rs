@@ -1,4 +1,4 @@
-//! What a scenario may ask for: everything beyond would be a slip of the pen, or run for ever.
+//! Limits of scenarios: values beyond would be a slip of the pen, or run for ever.
 
 use crate::faults::{Chance, InterruptionKind, WallAfter};
 use crate::swarm::Plan;
@@ -6,7 +6,7 @@ use leasehold_engine::aggregate::Misplaced;
 
 const DAY_US: u64 = 86_400_000_000;
 
-/// The same of aggregated records.
+/// Limits of aggregated records.
 fn aggregates(plan: &Plan) -> Result<(), String> {
     let aggregates = &plan.faults.aggregates;
     let name = "faults.aggregates";

@@ -1,7 +1,7 @@
-//! A world as a text that people read, edit and commit.
+//! A world as a text, for people to read, edit and commit.
 //!
-//! A scenario says everything a world begins with: how workers are configured, what is written, and every fault. What is
-//! not said is as it should be. The format is TOML; lengths of time are texts such as `"1.25 s"`.
+//! A scenario describes the whole beginning of a world: the configuration of workers, the records written, and every
+//! fault. Options left out have default values. The format is TOML; lengths of time are texts such as `"1.25 s"`.
 
 mod limits;
 mod text;
@@ -13,30 +13,29 @@ use crate::oracles::Property;
 use crate::swarm::Plan;
 use crate::world::Found;
 
-/// A world, and what is expected of it.
+/// A world, and its expected result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// What it shows, in a sentence.
+    /// The scenario's point, in a sentence.
     pub about: String,
-    /// The property that is violated; none: everything must come right.
+    /// The property violated; none: all must come right.
     pub violates: Option<Property>,
-    /// The deliberate bug that is needed for that.
+    /// The deliberate bug needed for the violation.
     pub bug: Option<Bug>,
     /// The world.
     pub plan: Plan,
 }
 
 impl Scenario {
-    /// Whether what was found is what the scenario says; if not, the difference as a sentence. `has_bug`: the bug it names
-    /// was there.
+    /// Judges a result against the scenario. `has_bug` tells whether the scenario's bug was switched on.
     ///
     /// # Errors
-    /// If a property was violated that should not have been, or the other way round.
+    /// The difference as a sentence, if a property was violated against the scenario, or a violation is missing.
     pub fn judge(&self, found: &Found, has_bug: bool) -> Result<(), String> {
-        // A bug that was found and mended leaves a scenario in which nothing goes wrong any more.
+        // After a bug is mended, its scenario runs without a violation.
         let expected = self.violates.filter(|_| has_bug || self.bug.is_none());
         let violated = |property| found.violations.iter().find(|violation| violation.property == property);
-        // What programs of others are known to do beside ours says nothing against the world.
+        // Known behaviour of other programs beside ours is no finding against the world.
         let first = match expected {
             Some(_) => found.violations.first(),
             None => found.violations.iter().find(|violation| !violation.of_others),

@@ -16,7 +16,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use toml::{Table, Value};
 
-/// A text that is no scenario: what was expected, what was found, and where.
+/// An invalid scenario text: the expected part, the part found, and the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadScenario(String);
 
@@ -28,13 +28,13 @@ impl fmt::Display for BadScenario {
 
 impl std::error::Error for BadScenario {}
 
-/// The format's version: what a later one adds, an earlier program refuses by name.
+/// The format's version. An earlier program refuses additions of a later version by name.
 const VERSION: u32 = 1;
 
-/// No scenario is longer than this, in bytes.
+/// The greatest length of a scenario, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// The options of a configuration that are lengths of time.
+/// The options of a configuration with lengths of time.
 const SPANS: [&str; 20] = [
     "lease_duration",
     "renew_interval",
@@ -57,9 +57,9 @@ const SPANS: [&str; 20] = [
     "give_up_after",
     "stall_after",
 ];
-/// The options that a configuration leaves out where they are 0.
+/// Options left out of a configuration at 0.
 const UNSAID: [&str; 2] = ["stream_cleanup_delay", "handler_timeout"];
-/// The same of groups of options.
+/// Options with lengths of time within groups.
 const GROUP_SPANS: [(&str, &[&str]); 2] = [
     ("reader", &["min_interval", "idle_interval"]),
     ("fleet", &["report_interval", "migration_wait", "discovery_interval"]),
@@ -163,7 +163,7 @@ impl FromStr for Scenario {
     }
 }
 
-/// A seed is a number, or a text if it is beyond what numbers in TOML can be.
+/// A seed: a number, or a text beyond the range of TOML's numbers.
 mod seed {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -190,7 +190,7 @@ mod seed {
     }
 }
 
-/// What the parser found, and in which line.
+/// The parser's error, with its line.
 fn in_one_line(text: &str, error: &toml::de::Error) -> String {
     let line = error.span().map_or(1, |span| {
         let before = text.get(..span.start).unwrap_or(text);
@@ -200,7 +200,7 @@ fn in_one_line(text: &str, error: &toml::de::Error) -> String {
     format!("line {line}: {message}")
 }
 
-/// Reads the options given under a name; what is not said is as in `plain`.
+/// Reads the options given under a name; options left out are as in `plain`.
 fn read_config(section: &str, mut given: Table, plain: &Config) -> Result<Config, String> {
     let to_us = |table: &mut Table, name: &str| {
         let Some(value) = table.get_mut(name) else {
@@ -280,14 +280,14 @@ impl fmt::Display for Scenario {
     }
 }
 
-/// A configuration's options that are not as in `plain`.
+/// A configuration's options that differ from `plain`.
 fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Error> {
-    // They follow from the format.
+    // Policies follow from the format.
     let config = config
         .clone()
         .with_policies(plain.policies())
         .with_members(plain.members().clone())
-        // What they read follows from how many streams there are.
+        // The streams read follow from the number of streams.
         .with_stream(plain.stream())
         .with_streams(plain.streams().to_vec());
     let mut given = Table::try_from(config)?;
@@ -316,7 +316,7 @@ fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Erro
     Ok(given)
 }
 
-/// Leaves out what is as it is anyway.
+/// Leaves out options with default values.
 fn prune(given: &mut Table, plain: &Table) {
     given.retain(|name, value| match (value, plain.get(name)) {
         (Value::Table(inner), Some(Value::Table(plain))) => {
@@ -327,7 +327,7 @@ fn prune(given: &mut Table, plain: &Table) {
     });
 }
 
-/// Values first, a line for each of a list; then tables.
+/// Writes values first, with a line for each value of a list; then tables.
 fn section(page: &mut String, path: &str, table: &Table) -> fmt::Result {
     let is_table = |value: &Value| matches!(value, Value::Table(_));
     if table.values().any(|value| !is_table(value)) && !path.is_empty() {

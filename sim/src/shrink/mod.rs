@@ -1,8 +1,8 @@
-//! From a world in which something went wrong to a small one in which the same goes wrong.
+//! From a world with a violation to a small world with the same violation.
 //!
-//! First by drawing smaller worlds and keeping one that violates the same property; then by taking away, one part after the
-//! other, what is not needed: faults, workers, shards, records, odd configuration; then by making it shorter. What is tried
-//! depends on nothing but the world, so the result is the same every time.
+//! The first step draws smaller worlds and keeps a world with the same violation. The next step takes needless parts
+//! away, one after another: faults, workers, shards, records, odd configuration. The last step makes the world shorter.
+//! All attempts depend on the world alone, so the result is the same every time.
 
 mod parts;
 mod simpler;
@@ -16,18 +16,18 @@ use crate::swarm::Plan;
 use crate::world::Found;
 use serde::Serialize;
 
-/// A small world that violates a property.
+/// A small world with a violation.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
     /// The world.
     pub scenario: Scenario,
-    /// How small it is.
+    /// The size of the world.
     pub size: Size,
-    /// How many worlds were run to find it.
+    /// The number of worlds run for the search.
     pub runs: u32,
 }
 
-/// How much a person has to read.
+/// The amount of reading for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Size {
     /// Workers.
@@ -38,18 +38,18 @@ pub struct Size {
     pub events: u64,
 }
 
-/// No more than this many inputs to engines are spent: about half a minute.
+/// The limit on inputs to engines: about half a minute.
 const MOST_INPUTS: u64 = 12_000_000;
-/// No more than this many of them, and this many worlds, to find a smaller seed.
+/// The limits on inputs and worlds in the search for a smaller seed.
 const MOST_INPUTS_ON_SEEDS: u64 = 3_000_000;
 const MOST_SEEDS: u64 = 400;
-/// That many smaller worlds are compared.
+/// The number of smaller worlds compared.
 const CANDIDATES: usize = 4;
 
-/// Shrinks a world, for as long as that is not cancelled. None: it violates nothing, or was cancelled before that was seen.
+/// Shrinks a world, until cancelled. None: the world has no violation, or the cancel came before the first violation.
 ///
 /// # Panics
-/// If a bug is named, and this program does not have the bugs in it.
+/// If a bug is named and this program is built without the bugs.
 pub fn shrink(plan: &Plan, bug: Option<Bug>, cancel: &Cancel) -> Option<Shrunk> {
     let mut search =
         Search { property: None, of_others: false, bug, inputs: 0, runs: 0, cancel: cancel.clone() };
@@ -72,7 +72,7 @@ pub fn shrink(plan: &Plan, bug: Option<Bug>, cancel: &Cancel) -> Option<Shrunk> 
     Some(search.result(best))
 }
 
-/// A world that fails, and how.
+/// A failing world, with its failure.
 #[derive(Clone, Debug)]
 struct Case {
     plan: Plan,
@@ -82,7 +82,7 @@ struct Case {
 }
 
 impl Case {
-    /// How much there is to take away.
+    /// The amount left to take away.
     fn burden(&self) -> u64 {
         u64::from(self.plan.workers) * 20 + u64::from(self.plan.shards) * 20 + self.events
     }
@@ -90,7 +90,7 @@ impl Case {
 
 struct Search {
     property: Option<Property>,
-    /// What programs of others are known to do is looked for: the world violates nothing else.
+    /// The search is for known behaviour of other programs: the world has no other violation.
     of_others: bool,
     bug: Option<Bug>,
     inputs: u64,
@@ -103,7 +103,7 @@ impl Search {
         self.inputs >= MOST_INPUTS || self.cancel.is_asked()
     }
 
-    /// Runs a world; whether the property is violated in it. What chance did is then a list.
+    /// Runs a world; whether the world violates the property. The random faults are then a list.
     fn fails(&mut self, plan: &Plan) -> Option<Case> {
         if self.property.is_some() && self.is_spent() {
             return None;
@@ -119,7 +119,7 @@ impl Search {
         let found = match run_plan(plan.clone(), &options) {
             Ok(found) => found,
             Err(message) => {
-                // A panic leaves no account of itself; its world can only be drawn again.
+                // A panic leaves no record of its world. A second draw is the only way to the world.
                 self.inputs += 100_000;
                 return self.is_wanted(Property::World).then(|| Case {
                     plan: plan.clone(),
@@ -147,7 +147,7 @@ impl Search {
         self.property.is_none_or(|wanted| wanted == property)
     }
 
-    /// The world as it is, with the first property it violates as what is looked for from now on.
+    /// Keeps the world unchanged, with its first violated property as the target of the search.
     fn fix(&mut self, plan: &Plan) -> Option<Case> {
         let options =
             Options { stop: true, bug: self.bug, cancel: self.cancel.clone(), ..Options::default() };
@@ -164,7 +164,7 @@ impl Search {
         self.fails(plan)
     }
 
-    /// Smaller worlds that violate the same.
+    /// Smaller worlds with the same violation.
     fn reseed(&mut self, first: &Plan) -> Vec<Case> {
         let draws = Draws::new(first.seed);
         let mut found = Vec::new();
@@ -195,7 +195,7 @@ impl Search {
         found
     }
 
-    /// Leaves out what was planned for after the violation.
+    /// Leaves out plans for times after the violation.
     fn cut(&mut self, case: Case) -> Case {
         let mut plan = case.plan.clone();
         if case.at >= plan.fault_us {
@@ -206,7 +206,7 @@ impl Search {
         self.better(case, &plan)
     }
 
-    /// The smaller world if it fails too, else the one there was.
+    /// The smaller world if its run fails, too, else the old world.
     fn better(&mut self, case: Case, plan: &Plan) -> Case {
         if *plan == case.plan {
             return case;
@@ -214,7 +214,7 @@ impl Search {
         self.fails(plan).unwrap_or(case)
     }
 
-    /// Takes faults away: half of them, a quarter, and so on to one by one.
+    /// Takes faults away: half of the faults first, then a quarter, and at last single faults.
     fn drop_parts(&mut self, mut case: Case) -> Case {
         let mut size = parts::of(&case.plan).len().div_ceil(2).max(1);
         loop {
@@ -243,10 +243,10 @@ impl Search {
         }
     }
 
-    /// Fewer workers, shards and records, and nothing out of the ordinary that is not needed.
+    /// Fewer workers, shards and records, and no odd options without need.
     fn simplify(&mut self, mut case: Case) -> Case {
         for change in simpler::CHANGES {
-            // Each as long as it helps.
+            // Each change repeats while the world gets smaller.
             while !self.is_spent() {
                 let mut plan = case.plan.clone();
                 change(&mut plan);
@@ -266,7 +266,7 @@ impl Search {
         case
     }
 
-    /// Everything happens earlier.
+    /// All events happen earlier.
     fn compress(&mut self, mut case: Case) -> Case {
         for (numerator, denominator) in [(1, 4), (1, 2), (3, 4), (9, 10)] {
             while !self.is_spent() {
@@ -276,7 +276,7 @@ impl Search {
                     break;
                 }
                 let Some(next) = self.fails(&plan) else { break };
-                // It may only have been put off.
+                // The violation may merely come later.
                 if next.at >= case.at {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! The faults of a world as a list of parts that can each be taken away.
+//! The faults of a world as a list of parts. Each part can be taken away.
 
 use crate::faults::{
     Absence, Interruption, InterruptionKind, Outage, PermanentLoss, RequestFault, Reshard, RowEdit,
@@ -25,7 +25,7 @@ pub(super) enum Part {
     Silence(Silence),
 }
 
-/// All faults of a world; the longest-lasting first, since they go with the most else.
+/// All faults of a world; the longest first, since long faults take most with them.
 pub(super) fn of(plan: &Plan) -> Vec<Part> {
     let faults = &plan.faults;
     let mut parts: Vec<Part> = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn of(plan: &Plan) -> Vec<Part> {
     parts
 }
 
-/// The same world with these faults only.
+/// The same world with only `parts` as its faults.
 pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     let mut plan = plan.clone();
     let faults = &mut plan.faults;
@@ -87,7 +87,7 @@ pub(super) fn assemble(plan: &Plan, parts: &[Part]) -> Plan {
     plan
 }
 
-/// Leaves out what happens at or after a time.
+/// Leaves out faults at or after a time.
 pub(super) fn until(plan: &mut Plan, end: u64) {
     let faults = &mut plan.faults;
     faults.outage.outages.retain(|outage| outage.from < end);
@@ -105,7 +105,7 @@ pub(super) fn until(plan: &mut Plan, end: u64) {
     faults.permanent_loss.take_if(|loss| loss.at >= end);
 }
 
-/// Leaves out what is about workers that are not there.
+/// Leaves out faults of missing workers.
 pub(super) fn keep_possible(plan: &mut Plan) {
     if let Some(start) = &plan.start {
         plan.shards = start.shards.len() as u32;
@@ -127,7 +127,7 @@ pub(super) fn keep_possible(plan: &mut Plan) {
     }
 }
 
-/// Everything that has its time happens in a fraction of it; to the millisecond, which reads better.
+/// Moves all timed events to a fraction of their times, rounded to the millisecond for easier reading.
 pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
     let sooner = |at: &mut u64| {
         let exact = (u128::from(*at) * u128::from(numerator) / u128::from(denominator.max(1))) as u64;
@@ -182,7 +182,7 @@ pub(super) fn hasten(plan: &mut Plan, numerator: u64, denominator: u64) {
         match &mut interruption.kind {
             InterruptionKind::Crash { down_us, .. } => sooner(down_us),
             InterruptionKind::Replace { gap_us } => sooner(gap_us),
-            // How long a pause lasts is what it is about.
+            // The length of a pause is the point of the pause.
             InterruptionKind::Pause { .. } | InterruptionKind::Block { .. } => {}
         }
     }

@@ -1,11 +1,11 @@
-//! Ways to make a world simpler that are not about single faults.
+//! Ways to simplify a world besides its single faults.
 
 use crate::faults::PeerFaults;
 use crate::scenario::Scenario;
 use crate::swarm::Plan;
 use toml::{Table, Value};
 
-/// Changes that each make a world smaller, or leave it as it is.
+/// Changes to a world: each makes the world smaller, or leaves the world as found.
 pub(super) const CHANGES: &[fn(&mut Plan)] = &[
     |plan| plan.workers = plan.workers.min(2),
     |plan| plan.workers = (plan.workers - 1).max(1),
@@ -28,7 +28,7 @@ pub(super) const CHANGES: &[fn(&mut Plan)] = &[
     },
 ];
 
-/// With a list of request faults, rates have no effect but on the eye.
+/// With a list of request faults, rates have no effect on the run.
 fn no_rates(plan: &mut Plan) {
     if plan.faults.request_faults.is_none() {
         return;
@@ -71,10 +71,10 @@ fn no_rates(plan: &mut Plan) {
     (application.partial, application.checkpoint, application.stale_call) = (0, 0, 0);
 }
 
-/// An option of a scenario that is not as it is ordinarily, by its path.
+/// The path of a scenario's option with an unusual value.
 pub(super) type Path = Vec<String>;
 
-/// Everything that a scenario says about its world besides single faults and sizes.
+/// All options of a scenario's world besides single faults and sizes.
 pub(super) fn options(plan: &Plan) -> Vec<Path> {
     let Some(table) = table_of(plan) else {
         return Vec::new();
@@ -98,7 +98,7 @@ fn leaves(table: &Table, path: &mut Path, found: &mut Vec<Path>) {
     }
 }
 
-/// The world without that option; none if it cannot be without it.
+/// The world without an option; none if the world needs the option.
 pub(super) fn without(plan: &Plan, option: &Path) -> Option<Plan> {
     let mut table = table_of(plan)?;
     let (last, folders) = option.split_last()?;

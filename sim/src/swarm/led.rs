@@ -1,4 +1,4 @@
-//! Drawing fleets that have a leader, as in version 3 of the Java KCL, and what befalls their leaders.
+//! Drawing fleets with a leader, as in version 3 of the Java KCL, and the faults of leaders.
 
 use super::Plan;
 use crate::draws::Draws;
@@ -6,20 +6,21 @@ use crate::faults::{Interruption, InterruptionKind};
 use crate::peers::Program;
 use leasehold_engine::time::Span;
 
-/// Such a world lasts for so long at least, in µs: workers report every 30 s, and a leader's lock lasts for 120 s.
+/// The least length of a world with a leader, in µs: workers report every 30 s, and a leader's lock lasts for 120 s.
 const LED_US: u64 = 150_000_000;
 
-/// A world in which a leader of ours is to come and go lasts for so long at least, in µs.
+/// The least length of a world with coming and going leaders of our program, in µs.
 const OURS_LEAD_US: u64 = 600_000_000;
 
-/// Who stands still for so long has surely lost a leader's lock, in µs: others look every 30 s, and wait for 120 s from then on.
+/// A leader paused for this long has surely lost its lock, in µs: other workers look every 30 s, and wait for 120 s
+/// from then on.
 const STILL_US: u64 = 210_000_000;
 
-/// How much longer a world lasts in which the fleet goes over to version 3, in µs: the leader looks once a minute whether all report, and
-/// each worker once a minute whether it is over.
+/// The extra length of a world whose fleet migrates to version 3, in µs. The leader looks once a minute whether all
+/// workers report. Each worker looks once a minute whether the migration is over.
 const MIGRATING_US: u64 = 300_000_000;
 
-/// How long a world lasts at least, in µs.
+/// The least length of a world, in µs.
 pub(super) fn least_us(draws: Draws, migrates: bool) -> u64 {
     let migrating_us = if migrates { MIGRATING_US } else { 0 };
     let led_us = match are_gone(draws) {
@@ -29,18 +30,20 @@ pub(super) fn least_us(draws: Draws, migrates: bool) -> u64 {
     led_us + migrating_us
 }
 
-/// Whether all workers of the other program are gone for a while. When they come back, one of ours leads.
+/// Whether all workers of the other program are absent for a while. On their return, a worker of ours leads.
 fn are_gone(draws: Draws) -> bool {
     draws.below("leaders", 1, 3) == 0
 }
 
 impl Plan {
-    /// What a fleet with a leader needs, and what befalls its leaders.
+    /// The options of a fleet with a leader, and the faults of its leaders.
     pub(super) fn led(&mut self, draws: Draws) {
-        // The periods of their leader follow from this: with a shorter one, it takes for dead a worker that has only just found out what it
-        // was assigned. And who is assigned a lease must look for it once in a lease duration, as they do.
+        // The KCL leader derives its periods from the lease duration. With a shorter duration, the leader counts a
+        // worker as dead right after the worker has found its assigned leases. Our workers must look for assigned
+        // leases once in a lease duration, like workers of the other program.
         let lease = Span::from_secs(10);
-        // Without looks in the index, scans alone show what was assigned. They are at most a lease duration apart, as in a large table.
+        // Without looks in the index, only scans show assigned leases. Scans are at most a lease duration apart, as in
+        // a large table.
         let looks = match draws.below("discovery", 0, 4) {
             0 => Span::ZERO,
             1 => Span(draws.magnitude("discovery", 1, 200_000, lease.0)),
@@ -80,7 +83,7 @@ impl Plan {
         self.faults.process.interruptions = interruptions;
     }
 
-    /// The leader may die, and its successor, too; or it stands still for longer than its lock lasts.
+    /// The leader may die, and its successor, too; or the leader stands still beyond the end of its lock.
     fn deaths_of_leaders(&self, draws: Draws) -> Vec<Interruption> {
         let mut roll = draws.roll("leaders", 0);
         let deaths = 0..roll.below(4);
@@ -97,7 +100,8 @@ impl Plan {
         deaths.map(death).collect()
     }
 
-    /// All of their workers die, and come back when the lock of their leader is over; later one of ours stands still.
+    /// All workers of the other program die, and return after the end of their leader's lock. Later a worker of ours
+    /// stands still.
     fn absence(&self, draws: Draws) -> Vec<Interruption> {
         let mut roll = draws.roll("leaders", 2);
         let (ours, theirs): (Vec<u32>, Vec<u32>) =

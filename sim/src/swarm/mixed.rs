@@ -1,4 +1,5 @@
-//! Drawing fleets in which our workers stand beside those of another program, or take their places one by one.
+//! Drawing fleets of our workers beside workers of another program. In upgrades, our workers replace the old workers,
+//! worker by worker.
 
 mod migrated;
 
@@ -16,11 +17,11 @@ use migrated::migrated;
 use std::sync::Arc;
 
 impl Plan {
-    /// The same world with workers of the program that its tables come from beside ours. If its workers are upgraded, all
-    /// are that program's until their turn. Where no other program can stand beside ours, nothing changes.
+    /// The same world with workers of the tables' original program beside ours. In an upgrade, all workers run the
+    /// other program until their turn. If no other program can run beside ours, nothing changes.
     ///
-    /// Faults that those programs do not survive by themselves are left out, or every world would show their hazards; those
-    /// have scenarios of their own (see [`crate::hazards`]).
+    /// Faults beyond the other program's power to recover are left out: otherwise each world would show known hazards.
+    /// Known hazards have scenarios of their own (see [`crate::hazards`]).
     pub fn mixed(self) -> Self {
         let other = match self.format {
             Format::VmwareGoKcl => Program::VmwareGoKcl,
@@ -38,7 +39,7 @@ impl Plan {
             Program::Kcl3 => self.fault_us.max(led::least_us(draws, migrates)),
             _ => self.fault_us,
         };
-        // Of kinsumer only: other tables begin with rows that programs of others wrote, or none.
+        // For kinsumer only: tables of the other programs begin empty, or with rows written by the other programs.
         let start = (other == Program::Kinsumer && draws.below("migrated", 1, 4) == 0)
             .then(|| migrated(draws, self.format));
         let shards = start.as_ref().map_or(shards, |start| start.shards.len() as u32);
@@ -58,13 +59,14 @@ impl Plan {
             },
             migrates,
             tables_beside,
-            // In a fleet that migrates, its workers create it.
+            // In a migrating fleet, the fleet's workers create the index.
             owner_index: other == Program::Kcl3 && !migrates && draws.below("mixed", 6, 4) > 0,
             forgets: other == Program::Kcl3 && !migrates && draws.below("mixed", 7, 6) == 0,
             ..Fleet::default()
         };
         plan.upgraded = None;
-        // From LATEST, a worker of theirs that is started again before its first checkpoint begins at what is latest then.
+        // From LATEST, a worker of the other program restarted before its first checkpoint begins at the latest record
+        // of that moment.
         plan.configure(|config| {
             config
                 .with_max_leases(0)
@@ -86,12 +88,12 @@ impl Plan {
 }
 
 impl Plan {
-    /// Whether the processes of a worker that start at `now` are ours.
+    /// Whether the processes of a worker started at `now` run our program.
     pub(crate) fn runs_ours(&self, worker: usize, now: u64) -> bool {
         self.fleet.program(worker) == Program::Leasehold || self.faults.upgrade.reached(worker as u32, now)
     }
 
-    /// Whether our workers stand beside those of another program, or are to.
+    /// Whether our workers run beside another program's workers, now or later.
     pub(crate) fn is_mixed(&self) -> bool {
         let ours = |worker| self.fleet.program(worker) == Program::Leasehold;
         let upgraded = !self.faults.upgrade.turns.is_empty();
@@ -99,8 +101,8 @@ impl Plan {
     }
 }
 
-/// Where rows say until when a lease is held, other programs compare that with their own wall clocks. A wall clock that stays behind lets
-/// them take lease after lease from its worker, which never ends.
+/// Other programs compare a row's lease end with their own wall clocks. If the owner's wall clock stays behind, other
+/// workers take lease after lease from the owner without end.
 fn keep_time(faults: &mut SuspensionFaults) {
     for suspension in &mut faults.suspensions {
         if suspension.wall == WallAfter::Wrong {
@@ -109,8 +111,8 @@ fn keep_time(faults: &mut SuspensionFaults) {
     }
 }
 
-/// A leader of KCL goes by the times in reports: it assigns leases to a dead worker whose clock was a day ahead for a day. So each clock is set
-/// right again within two minutes.
+/// A leader of KCL trusts the times in reports. If a worker dies with a clock a day ahead, the leader assigns leases to
+/// the dead worker for a day. So each clock is corrected within two minutes.
 fn set_right(clock: &mut ClockFaults, plan: &Plan) {
     const MOST_US: u64 = 120_000_000;
     let end = |step: &WallStep| {
@@ -125,18 +127,19 @@ fn set_right(clock: &mut ClockFaults, plan: &Plan) {
     clock.steps.sort_by_key(|step| step.at);
 }
 
-/// The faults that programs of other libraries get over by themselves, and the faults that hit our workers alone.
+/// Faults survived by programs of other libraries, and faults of our workers alone.
 fn survivable(plan: &Plan, faults: Faults) -> Faults {
     let fleet = &plan.fleet;
     let is_ours = |worker: u32, at: u64| plan.runs_ours(worker as usize, at);
     let mut process = faults.process;
     process.interruptions.retain(|interruption| {
         let survived = match interruption.kind {
-            // A frozen worker of theirs writes on when it thaws, though another worker reads the shard by then.
+            // A frozen worker of the other program writes after its thaw, though another worker reads the shard by
+            // then.
             InterruptionKind::Pause { .. } => false,
-            // Nothing blocks in their models.
+            // The models of other programs never block.
             InterruptionKind::Block { .. } => false,
-            // kinsumer checkpoints what it delivers: what was not processed by then is lost.
+            // kinsumer checkpoints delivered records: a crash loses records not yet processed.
             InterruptionKind::Crash { .. } => !fleet.programs.contains(&Program::Kinsumer),
             InterruptionKind::Replace { .. } => true,
         };
@@ -156,7 +159,7 @@ fn survivable(plan: &Plan, faults: Faults) -> Faults {
         process,
         upgrade: faults.upgrade,
         clock,
-        // Programs of others are not suspended.
+        // Programs of other libraries are not suspended.
         suspension: faults.suspension,
         stream: StreamFaults {
             reshards: faults.stream.reshards,
@@ -166,7 +169,7 @@ fn survivable(plan: &Plan, faults: Faults) -> Faults {
             ..StreamFaults::default()
         },
         application: ApplicationFaults {
-            // No worker of others has a way to leave a record out.
+            // Workers of other programs cannot leave a record out.
             poison: 0,
             ..faults.application
         },
@@ -213,7 +216,7 @@ mod tests {
         assert_eq!(plan.clone().mixed(), plan);
     }
 
-    /// Before they are mixed with ours.
+    /// A test of KCL's fleets alone, before mixed fleets.
     #[test]
     fn fleets_of_the_java_kcl_come_right_by_themselves() {
         for (program, seeds) in [(Program::Kcl2, 0..8), (Program::Kcl3, 0..8)] {

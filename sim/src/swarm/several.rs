@@ -6,7 +6,7 @@ use crate::streams::Streams;
 use leasehold_engine::time::Span;
 
 impl Plan {
-    /// The same world with so many streams.
+    /// The same world with this number of streams.
     pub(crate) fn of_streams(mut self, streams: u32) -> Self {
         self.streams = streams;
         let streams = self.streams();
@@ -19,7 +19,7 @@ impl Plan {
         Streams::new(self.streams)
     }
 
-    /// The same world with one stream, if it has several.
+    /// The same world with one stream, if the world has several.
     pub(super) fn of_one_stream(self) -> Self {
         let (workers, shards, length_us) = (self.workers, self.shards, self.fault_us);
         match self.streams {
@@ -28,8 +28,8 @@ impl Plan {
         }
     }
 
-    /// In half of the worlds of several streams, rows of streams that no worker reads are removed. A worker lacks a stream for six
-    /// lease durations at most, so none is without all its readers for long enough; but for one that was deleted.
+    /// In half of the worlds of several streams, rows of unread streams are removed. A worker lacks a stream for six
+    /// lease durations at most. So no stream but a deleted stream lacks all its readers for long enough.
     pub(super) fn forgetful(mut self) -> Self {
         let drawn = self.streams > 1 && Draws::new(self.seed).coin("stream-cleanup", 0);
         let forgets = drawn && !self.faults.several.any_is_deleted();

@@ -1,4 +1,4 @@
-//! What is drawn, over many seeds.
+//! Tests of draws over many seeds.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn every_family_is_on_in_about_half_of_the_worlds() {
         ("outage at a moment that matters", &|f| f.outage.now > 0),
         ("storm", &|f| !f.storm.storms.is_empty()),
         ("stale", &|f| f.table.stale > 0),
-        // Worlds whose stream changes while the table is filled come on top.
+        // Worlds whose stream changes during the table's first fill are counted in addition.
         ("reshard", &|f| f.stream.reshards.iter().any(|reshard| reshard.at >= 5_000_000)),
         ("interruptions on write", &|f| f.process.crash_on_write > 0),
         ("rate", &|f| !f.clock.rate_ppm.is_empty()),

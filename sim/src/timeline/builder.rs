@@ -1,4 +1,4 @@
-//! Makes a timeline of what it is told.
+//! Makes a timeline from events.
 
 use super::layout::{Stays, lay_out_stream};
 use super::picture::{Bar, BarKind, Lane, LaneNo, Mark, MarkKind, Shard, ShardIx, Span, SpanKind, Timeline};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// A page with more marks than this is slow to load. Checkpoints are left out first.
 pub const MOST_MARKS: usize = 60_000;
 
-/// Makes a timeline of what it is told, in the order of time.
+/// Makes a timeline from events, in the order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     lanes: Vec<String>,
@@ -55,19 +55,19 @@ impl Builder {
         shard
     }
 
-    /// A worker as it is shown.
+    /// A worker's displayed name.
     pub fn name(&self, worker: LaneNo) -> &str {
         self.lanes.get(worker as usize).map_or("?", String::as_str)
     }
 
-    /// A worker is called otherwise than it was taken for.
+    /// Renames a worker after its true name is known.
     pub fn rename(&mut self, worker: LaneNo, name: &str) {
         if let Some(lane) = self.lanes.get_mut(worker as usize) {
             name.clone_into(lane);
         }
     }
 
-    /// What should not have happened, so far.
+    /// The violations so far.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
@@ -87,13 +87,13 @@ impl Builder {
         }
     }
 
-    /// A worker begins to live.
+    /// A worker starts.
     pub fn up(&mut self, at: Time, worker: LaneNo, text: String) {
         self.down(at, worker);
         self.up.insert(worker, (at, text));
     }
 
-    /// A worker lives no more: nor does it process anything.
+    /// A worker's life ends, and its processing with it.
     pub fn down(&mut self, at: Time, worker: LaneNo) {
         if let Some((from, text)) = self.up.remove(&worker) {
             let kind = SpanKind::Up;
@@ -106,13 +106,13 @@ impl Builder {
         }
     }
 
-    /// A worker stood still.
+    /// A worker was paused.
     pub fn paused(&mut self, from: Time, to: Time, worker: LaneNo, text: String) {
         let kind = SpanKind::Paused;
         self.spans.push(Span { worker, from, to, kind, text });
     }
 
-    /// The row of a shard names somebody else from now on, or nobody.
+    /// The row of a shard names another owner from now on, or no owner.
     pub fn owner(&mut self, at: Time, shard: ShardIx, owner: Option<(LaneNo, String)>) {
         if let Some((worker, from, text)) = self.owners.remove(&shard) {
             let (to, row, kind) = (at, 0, BarKind::Owned);
@@ -123,18 +123,18 @@ impl Builder {
         }
     }
 
-    /// Whom the row of a shard names.
+    /// The owner in the row of a shard.
     pub fn owner_of(&self, shard: ShardIx) -> Option<LaneNo> {
         self.owners.get(&shard).map(|(worker, ..)| *worker)
     }
 
-    /// A bar within what a worker holds begins.
+    /// A bar within a worker's lane begins.
     pub fn begin(&mut self, at: Time, worker: LaneNo, shard: ShardIx, kind: BarKind, text: String) {
         self.end(at, worker, shard, kind, None);
         self.under_way.insert((worker, shard, kind), (at, text));
     }
 
-    /// It ends, if it ever began. `text` replaces what was said at its beginning.
+    /// A bar ends, if the bar ever began. `text` replaces the text of the beginning.
     pub fn end(&mut self, at: Time, worker: LaneNo, shard: ShardIx, kind: BarKind, text: Option<String>) {
         if let Some((from, said)) = self.under_way.remove(&(worker, shard, kind)) {
             let (to, row, text) = (at, 0, text.unwrap_or(said));
@@ -142,7 +142,7 @@ impl Builder {
         }
     }
 
-    /// Something happened.
+    /// Adds a mark.
     pub fn mark(
         &mut self, at: Time, kind: MarkKind, worker: Option<LaneNo>, shard: Option<ShardIx>, text: String,
     ) {
@@ -150,14 +150,14 @@ impl Builder {
         self.marks.push(Mark { at, kind, worker, shard, row, text });
     }
 
-    /// Something happened that should not have.
+    /// Adds a violation.
     pub fn violation(&mut self, violation: Violation) {
         let text = format!("{}: {}", violation.property, violation.summary);
         self.mark(violation.at, MarkKind::Violation, None, None, text);
         self.violations.push(violation);
     }
 
-    /// The timeline, which ends here. Title, subtitle and verdict are left to be filled in.
+    /// The finished timeline. Title, subtitle and verdict are left for the caller.
     pub fn finish(mut self, end: Time) -> Timeline {
         for worker in 0..self.lanes.len() as LaneNo {
             self.down(end, worker);
@@ -197,7 +197,8 @@ impl Builder {
     }
 }
 
-/// Leaves out checkpoints, then what is not at fault, until the marks are few enough. Says how many.
+/// Leaves out checkpoints first, then other marks but violations, until the marks are few enough. Returns the number of
+/// marks left out.
 fn thin(marks: &mut Vec<Mark>) -> u64 {
     let all = marks.len();
     if all <= MOST_MARKS {
@@ -241,7 +242,7 @@ mod tests {
         builder.begin(12, worker, one, BarKind::Processing, String::new());
         builder.owner(20, other, Some((worker, String::new())));
         builder.owner(30, one, None);
-        // Processing goes on although the row names nobody: the row of the bar is not free yet.
+        // Processing goes on although the row names no owner: the bar's row is not free yet.
         builder.end(40, worker, one, BarKind::Processing, None);
         let timeline = builder.finish(100);
         assert_eq!(

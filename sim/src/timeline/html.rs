@@ -1,6 +1,6 @@
-//! A timeline as one HTML file: style, script and data within it, and nothing fetched from anywhere.
+//! A timeline as one HTML file, with style, script and data inside. The page loads no other file.
 //!
-//! All text comes from names that people and other programs chose. It is escaped for the place it is put in.
+//! All texts come from names chosen by people and other programs. Each text is escaped for its place.
 
 use super::picture::{Mark, MarkKind, Timeline};
 use super::words;
@@ -12,7 +12,7 @@ const STYLE: &str = include_str!("timeline.css");
 const LABELS: &str = include_str!("labels.js");
 const SCRIPT: &str = include_str!("timeline.js");
 
-/// The most rows of the table that is there for people who do not see the drawing.
+/// The greatest number of rows in the table, for people unable to see the drawing.
 const MOST_ROWS: usize = 400;
 
 /// The whole page.
@@ -28,7 +28,7 @@ pub fn page(timeline: &Timeline) -> String {
         ("{{labels}}", LABELS),
         ("{{script}}", SCRIPT),
     ];
-    // Each place is looked for after the one before, so that nothing that was put in is taken for a place.
+    // Each search begins after the place before. So no inserted text is taken for a place.
     let (mut page, mut rest) = (String::new(), TEMPLATE);
     for (place, text) in parts {
         if let Some((before, after)) = rest.split_once(place) {
@@ -52,7 +52,8 @@ fn escape(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
             '\n' | '\t' => escaped.push(c),
-            // Control characters are not allowed in HTML, however they are written, and others turn the direction of writing.
+            // HTML does not allow control characters, in any spelling. Other hidden characters change the direction of
+            // writing.
             c if is_hidden(c) => escaped.push_str(&shown(c.encode_utf8(&mut [0; 4]))),
             c => escaped.push(c),
         }
@@ -60,16 +61,17 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The timeline as JSON for a script element, which `</script>` and `<!--` would end or confuse. Within JSON, `<` is only
-/// found in texts, where it can be written otherwise.
+/// The timeline as JSON for a script element. The texts `</script>` and `<!--` would end or confuse the element. In
+/// JSON, `<` occurs only in texts, and texts have another spelling for `<`.
 fn data(timeline: &Timeline) -> String {
-    // A timeline has neither maps nor numbers that JSON lacks, which is all that can fail here.
+    // Only maps and numbers unknown to JSON can fail here. A timeline has neither.
     let json = serde_json::to_string(timeline).unwrap_or_else(|_| "null".to_owned());
     let mut data = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
             '<' => data.push_str("\\u003c"),
-            // JSON escapes the other control characters by itself. These would turn the direction of what the script writes.
+            // JSON itself escapes the other control characters. Hidden characters would turn the direction of the
+            // script's text.
             c if is_hidden(c) => data.push_str(&shown(c.encode_utf8(&mut [0; 4])).replace('\\', "\\\\")),
             c => data.push(c),
         }
@@ -97,7 +99,7 @@ fn summary(timeline: &Timeline) -> String {
     text
 }
 
-/// What matters most, as a table.
+/// The most important marks, as a table.
 fn table(timeline: &Timeline) -> String {
     let weight = |mark: &Mark| match mark.kind {
         MarkKind::Violation => 0,
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
     use crate::timeline::builder::Builder;
 
-    /// A name that breaks out of everything that does not escape it.
+    /// A name that breaks out of each place without escapes.
     const HOSTILE: &str = "</script><script>document.body.dataset.owned=1</script><!--\"'&<b>{{data}}\u{0}";
 
     fn hostile() -> Timeline {

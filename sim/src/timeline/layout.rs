@@ -1,18 +1,18 @@
-//! Where bars lie: those of one lane never on each other, and those of one shard that touch in one row.
+//! The places of bars. Bars of one lane never overlap, and touching bars of one shard share a row.
 
 use super::picture::{Bar, LaneNo, Shard, ShardIx};
 use crate::oracles::Time;
 use std::collections::BTreeMap;
 
-/// From when to when a bar lies, and in which row.
+/// A bar's beginning, end and row.
 type Placed = (Time, Time, u32);
 
-/// The rows of one lane: when the last bar in each ends.
+/// The rows of one lane: the end of the last bar in each row.
 #[derive(Clone, Debug, Default)]
 struct Rows(Vec<Time>);
 
 impl Rows {
-    /// A row that is free from a time on: the `wanted` one if possible, else the highest.
+    /// A row free from a time on: the `wanted` row if possible, else the highest.
     fn take(&mut self, from: Time, to: Time, wanted: Option<u32>) -> u32 {
         let is_free = |row: &u32| self.0.get(*row as usize).is_some_and(|until| *until <= from);
         let free = wanted.filter(is_free).or_else(|| (0..self.0.len() as u32).find(is_free));
@@ -25,7 +25,7 @@ impl Rows {
     }
 }
 
-/// Where each shard lies in each lane, and when: bars of one shard that touch lie in one row.
+/// The place of each shard in each lane over time. Touching bars of one shard share a row.
 #[derive(Debug)]
 pub(super) struct Stays {
     /// From, to and row, in the order of time.
@@ -74,13 +74,13 @@ impl Stays {
     }
 }
 
-/// Gives every shard a row in the lane of the stream, and says how many there are.
+/// Gives each shard a row in the lane of the stream. Returns the number of rows.
 pub(super) fn lay_out_stream(shards: &mut [Shard], end: Time) -> u32 {
     let mut order: Vec<usize> = (0..shards.len()).filter(|n| shards[*n].born.is_some()).collect();
     order.sort_by_key(|n| shards[*n].born);
     let mut rows = Rows::default();
     for n in order {
-        // A child follows its parent where it can.
+        // A child follows its parent if the parent's row is free.
         let wanted = shards[n].parents.first().map(|parent| shards[*parent as usize].row);
         let to = shards[n].closed.unwrap_or(end);
         shards[n].row = rows.take(shards[n].born.unwrap_or(0), to, wanted);

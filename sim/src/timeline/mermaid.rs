@@ -1,4 +1,4 @@
-//! A small recording as a Mermaid sequence diagram: who asked whom what, what became of it, and what went wrong.
+//! A small recording as a Mermaid sequence diagram: requests, their receivers, their results, and the faults.
 
 use super::words;
 use crate::oracles::fact::{Ask, How, Owner};
@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fmt::Write;
 
-/// More messages than this make a diagram that nobody can read.
+/// A diagram with more messages than this is unreadable.
 pub const MOST_MESSAGES: usize = 200;
 
-/// There is too much for a diagram.
+/// The recording is too long for a diagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMany {
-    /// How many messages it would have.
+    /// The number of messages.
     pub messages: usize,
 }
 
@@ -34,7 +34,7 @@ impl std::error::Error for TooMany {}
 
 /// The diagram.
 ///
-/// Reads of the stream that went well are left out: there are many, and they change nothing.
+/// Successful reads of the stream are left out: reads are many, and change nothing.
 ///
 /// # Errors
 /// If there are more than [`MOST_MESSAGES`] messages.
@@ -54,8 +54,8 @@ pub fn diagram(recording: &Recording, violations: &[Violation]) -> Result<String
     Ok(diagram.finish())
 }
 
-/// Text of a message or note. Mermaid ends both at a line break, a `;` or a `#`, reads HTML in them, and takes the word
-/// `end` for its own.
+/// Text of a message or note. Mermaid ends both at a line break, a `;` or a `#`, reads HTML in both, and treats the
+/// word `end` as its own.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let text = text.replace(is_hidden, " ");
@@ -85,7 +85,7 @@ struct Diagram {
     messages: usize,
     workers: BTreeSet<u32>,
     of_life: BTreeMap<LifeNo, u32>,
-    /// Requests that are left out, as they are reads that went well.
+    /// Requests left out as successful reads.
     quiet: BTreeSet<(LifeNo, u64)>,
 }
 
@@ -227,7 +227,7 @@ fn is_read(ask: Ask) -> bool {
     matches!(ask, Ask::GetRecords | Ask::GetIterator)
 }
 
-/// What is asked, and of whom.
+/// The request's name, and the service asked.
 fn name(ask: Ask) -> (&'static str, &'static str) {
     match ask {
         Ask::Setup => ("describe or create", "table"),
@@ -295,7 +295,7 @@ mod tests {
         let escaped = escape(hostile);
         assert!(!escaped.contains(['\n', '<', '>', '"', '{', '}', '%', ':']));
         assert!(!escaped.split(' ').any(|word| word.eq_ignore_ascii_case("end")));
-        // Every # and every ; belongs to the code of a character.
+        // Each # and each ; belongs to the code of a character.
         let mut rest = escaped.as_str();
         while let Some(at) = rest.find(['#', ';']) {
             let code = rest[at..].strip_prefix('#').expect("a code begins with #");

@@ -1,14 +1,14 @@
-//! Showing what happened: a timeline as a page of its own, and a sequence diagram of small cases.
+//! Displays of a world's events: a timeline as an HTML page, and a sequence diagram of small cases.
 //!
-//! | module | what it does |
+//! | module | content |
 //! |---|---|
-//! | [`picture`] | lanes, bars and marks: what a page draws |
-//! | [`builder`] | makes a timeline of what it is told, in the order of time |
+//! | [`picture`] | the lanes, bars and marks of a page |
+//! | [`builder`] | makes a timeline from events, in the order of time |
 //! | [`world`] | the timeline of a recorded world |
 //! | [`trace`] | the timeline of one worker's inputs and answers |
-//! | [`html`] | a timeline as one HTML file that needs nothing else |
+//! | [`html`] | a timeline as one HTML file, complete in itself |
 //! | [`mermaid`] | a recording as a Mermaid sequence diagram |
-//! | [`words`] | names and numbers as people read them |
+//! | [`words`] | names and numbers in a form for people |
 
 pub mod builder;
 pub mod html;

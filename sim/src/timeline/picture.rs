@@ -1,4 +1,4 @@
-//! What a timeline shows, as data: a lane for every worker, bars for the shards it held, marks for what happened.
+//! A timeline as data: a lane for each worker, bars for its shards, marks for events.
 
 use crate::oracles::{Time, Violation};
 use serde::Serialize;
@@ -9,108 +9,109 @@ pub type LaneNo = u32;
 /// A shard, by its place in [`Timeline::shards`].
 pub type ShardIx = u32;
 
-/// Everything that a page shows. Times are in µs from its beginning.
+/// The contents of a page. Times are in µs from the timeline's beginning.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timeline {
-    /// What it is of.
+    /// The subject of the timeline.
     pub title: String,
-    /// How that was configured, or where it comes from.
+    /// The subject's configuration or origin.
     pub subtitle: String,
-    /// How it ended, in a sentence.
+    /// The result, in a sentence.
     pub verdict: String,
-    /// Its length.
+    /// The timeline's length.
     pub end: Time,
-    /// The wall clock at its beginning, in ms since 1970; absent: a simulated time that means nothing outside.
+    /// The wall clock at the timeline's beginning, in ms since 1970; absent: a simulated time without a meaning
+    /// outside.
     pub epoch_ms: Option<i64>,
     /// The workers, from top to bottom.
     pub workers: Vec<Lane>,
     /// The shards, in the order of their appearance.
     pub shards: Vec<Shard>,
-    /// How many rows the lane of the stream has. None: nothing is known of the stream itself.
+    /// The number of rows in the lane of the stream. None: no facts of the stream itself are known.
     pub stream_rows: u32,
-    /// When workers lived and when they stood still.
+    /// The lives and pauses of workers.
     pub spans: Vec<Span>,
-    /// What they held and processed.
+    /// The shards owned and processed by workers.
     pub bars: Vec<Bar>,
-    /// Everything that happened, in order.
+    /// All events, in order.
     pub marks: Vec<Mark>,
-    /// What should not have happened. Each is a mark as well.
+    /// Violations. Each violation has a mark, too.
     pub violations: Vec<Violation>,
-    /// How many marks were left out for being too many.
+    /// The number of marks left out beyond the limit.
     pub left_out: u64,
 }
 
 /// A worker's lane.
 #[derive(Clone, Debug, Serialize)]
 pub struct Lane {
-    /// Its name.
+    /// The worker's name.
     pub name: String,
-    /// How many bars lie below each other in it.
+    /// The number of rows of bars in the lane.
     pub rows: u32,
 }
 
 /// A shard of the stream.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shard {
-    /// Its name, short.
+    /// The shard's short name.
     pub name: String,
-    /// What its colour is made from: the number in its name.
+    /// The number in the shard's name, as the source of the shard's colour.
     pub number: u32,
-    /// Its row in the lane of the stream.
+    /// The shard's row in the lane of the stream.
     pub row: u32,
-    /// When it began to exist, if that was seen.
+    /// The time of the shard's creation, if seen.
     pub born: Option<Time>,
-    /// When it took no more records.
+    /// The time of the shard's close.
     pub closed: Option<Time>,
-    /// What it was split off or merged from.
+    /// The parents of the split or merge.
     pub parents: Vec<ShardIx>,
 }
 
-/// A time of a worker.
+/// A period of a worker.
 #[derive(Clone, Debug, Serialize)]
 pub struct Span {
-    /// Whose.
+    /// The worker.
     pub worker: LaneNo,
-    /// Its beginning.
+    /// The beginning.
     pub from: Time,
-    /// Its end.
+    /// The end.
     pub to: Time,
-    /// What it was.
+    /// The period's kind.
     pub kind: SpanKind,
-    /// In words.
+    /// A description.
     pub text: String,
 }
 
-/// What a worker did in a time.
+/// A worker's state in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpanKind {
-    /// It lived.
+    /// The worker lived.
     Up,
-    /// It lived but stood still.
+    /// The worker lived but was paused.
     Paused,
 }
 
-/// A shard with a worker.
+/// A period of a shard with a worker.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bar {
-    /// With whom.
+    /// The worker.
     pub worker: LaneNo,
-    /// Which.
+    /// The shard.
     pub shard: ShardIx,
-    /// Its row in the lane.
+    /// The bar's row in the lane.
     pub row: u32,
-    /// Its beginning.
+    /// The beginning.
     pub from: Time,
-    /// Its end.
+    /// The end.
     pub to: Time,
-    /// What it means.
+    /// The bar's meaning.
     pub kind: BarKind,
-    /// In words.
+    /// A description.
     pub text: String,
 }
 
-/// What a bar means.
+/// The meaning of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BarKind {
@@ -118,28 +119,28 @@ pub enum BarKind {
     Owned,
     /// The worker's application processes the shard.
     Processing,
-    /// The lease may have expired: nothing is given to its handler.
+    /// The lease may have expired: its handler receives no batches.
     Fenced,
 }
 
-/// A moment.
+/// An event at a moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mark {
-    /// When.
+    /// The time.
     pub at: Time,
-    /// What sort of thing happened.
+    /// The event's kind.
     pub kind: MarkKind,
-    /// To whom.
+    /// The worker concerned.
     pub worker: Option<LaneNo>,
-    /// With what.
+    /// The shard concerned.
     pub shard: Option<ShardIx>,
-    /// The row of the bar it lies on, if it lies on one.
+    /// The row of the mark's bar, if the mark lies on a bar.
     pub row: Option<u32>,
-    /// In words.
+    /// A description.
     pub text: String,
 }
 
-/// What sort of thing happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "the names of the fields say it")]
@@ -162,7 +163,7 @@ pub enum MarkKind {
 }
 
 impl MarkKind {
-    /// As the page and its filter call it.
+    /// The kind's name on the page and in its filter.
     pub fn name(self) -> &'static str {
         match self {
             MarkKind::Worker => "worker",

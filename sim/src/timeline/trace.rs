@@ -1,6 +1,6 @@
 //! The timeline of one worker's inputs and answers.
 //!
-//! What others hold is shown as this worker saw it: from the rows that its scans and refused writes showed.
+//! Leases of other workers appear as in the rows seen by this worker: in the answers to scans and to refused writes.
 
 use super::builder::Builder;
 use super::picture::{BarKind, LaneNo, MarkKind, Timeline};
@@ -15,7 +15,7 @@ use leasehold_engine::row::RowRead;
 use leasehold_engine::time::Mono;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes the timeline of a trace, fed with its inputs in order and what the engine answered.
+/// Makes the timeline of a trace. The caller adds the trace's inputs in order, with the engine's answers.
 #[derive(Debug)]
 pub struct TraceTimeline {
     builder: Builder,
@@ -46,10 +46,10 @@ impl Default for TraceTimeline {
 }
 
 impl TraceTimeline {
-    /// Adds an input and what the engine answered.
+    /// Adds an input and the engine's answers.
     pub fn add(&mut self, input: &Input, outputs: &[Output]) {
         let (began, _) = *self.began.get_or_insert((input.at, input.wall.0));
-        // A clock that went back is taken as not having moved, as the engine does.
+        // The engine treats a clock gone back as a stopped clock. So does the timeline.
         self.now = self.now.max(input.at.0.saturating_sub(began.0));
         self.inputs += 1;
         let at = self.now;
@@ -73,13 +73,13 @@ impl TraceTimeline {
         }
     }
 
-    /// Says that from here on the engine answers otherwise than it was recorded.
+    /// Reports that the engine's answers differ from the recording from here on.
     pub fn diverged(&mut self, summary: String) {
         let (property, at) = (Property::World, self.now);
         self.builder.violation(Violation { property, at, summary, of_others: false });
     }
 
-    /// The timeline, called `title`.
+    /// The timeline, with a title.
     pub fn finish(self, title: String) -> Timeline {
         let worker = self.name.map_or_else(|| "a worker".to_owned(), |name| name.to_string());
         let verdict = match self.builder.violations() {
@@ -122,11 +122,11 @@ impl TraceTimeline {
         self.builder.mark(self.now, kind, Some(self.me), shard, text);
     }
 
-    /// A row, as an answer showed it.
+    /// Adds a row seen in an answer.
     fn seen(&mut self, row: &RowRead) {
         let RowRead::Lease(row) = row else { return };
         let owner = row.actual_owner().filter(|owner| Some(*owner) != self.name.as_ref());
-        // What this worker holds it knows better than a scan.
+        // For its own leases, the worker knows more than a scan.
         if self.held.contains(row.key.as_str()) || (owner.is_none() && row.actual_owner().is_some()) {
             return;
         }
@@ -207,7 +207,7 @@ mod tests {
             let mut bars = timeline.bars.iter();
             bars.any(|bar| bar.worker == 0 && bar.kind == BarKind::Owned)
         };
-        // In some worlds the first life is over before it owns anything.
+        // In some worlds, the first life ends before its worker owns a lease.
         let timeline = (1..20).map(|seed| of_life(seed, 0)).find(owns);
         let Some(timeline) = timeline else {
             panic!("no first life owned anything");

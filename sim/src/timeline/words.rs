@@ -1,12 +1,12 @@
-//! Names and numbers as people read them.
+//! Names and numbers in a form for people.
 
 use crate::oracles::Time;
 use crate::oracles::fact::{Mark, Verb};
 
-/// What every shard id begins with.
+/// The beginning of each shard id.
 const PREFIX: &str = "shardId-";
 
-/// A text in which shard ids are without the zeros that make all of them look alike.
+/// A text with the leading zeros of shard ids removed, since the zeros make all ids look alike.
 pub fn shorten(text: &str) -> String {
     let mut short = String::with_capacity(text.len());
     let mut rest = text;
@@ -51,7 +51,7 @@ pub fn seconds(at: Time) -> String {
     format!("{}.{:03} s", at / 1_000_000, at / 1_000 % 1_000)
 }
 
-/// How far a shard was processed.
+/// A shard's progress.
 pub fn progress(mark: Mark) -> String {
     match mark {
         Mark::AtTimestamp => "AT_TIMESTAMP".to_owned(),
@@ -63,7 +63,7 @@ pub fn progress(mark: Mark) -> String {
     }
 }
 
-/// What a write does.
+/// The effect of a write.
 pub fn verb(verb: Verb) -> &'static str {
     match verb {
         Verb::Create => "create",

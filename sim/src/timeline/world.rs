@@ -11,7 +11,7 @@ use crate::world::Ending;
 use leasehold_engine::notice::{Notice, TakeReason};
 use std::collections::BTreeMap;
 
-/// The timeline of one world, which must have been run with [`record`](crate::run::Options::record).
+/// The timeline of one world, run with [`record`](crate::run::Options::record).
 pub fn timeline(report: &WorldReport) -> Timeline {
     let found = &report.found;
     let mut feed = Feed::new(&found.recording);
@@ -49,7 +49,7 @@ struct Life {
     lane: LaneNo,
 }
 
-/// What a worker was handed while it processed a shard.
+/// The batches handed to a worker while the worker processed a shard.
 #[derive(Clone, Copy, Debug, Default)]
 struct Handed {
     batches: u64,
@@ -66,7 +66,7 @@ struct Feed {
 impl Feed {
     fn new(recording: &Recording) -> Self {
         let mut builder = Builder::default();
-        // Lanes are in the order of the workers, in whatever order they start.
+        // Lanes are in the order of the workers' numbers, not of their starts.
         let booted = recording.iter().filter_map(|(_, event)| match event {
             Event::Fact(Fact::Booted { worker, .. }) => Some(*worker + 1),
             _ => None,
@@ -258,7 +258,8 @@ impl Feed {
     }
 }
 
-/// Adds what a worker said. `seen`: rows and handlers are known from elsewhere, so notices of them say nothing new.
+/// Adds a worker's notice. `seen`: rows and handlers are known from facts, so notices about rows and handlers are not
+/// needed.
 pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: &Notice, seen: bool) {
     let kind = match notice {
         Notice::Scanned { .. } | Notice::Booted { .. } | Notice::Stopped(_) => return,
@@ -284,7 +285,7 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
         | Notice::Fatal(_) => MarkKind::Trouble,
         _ => MarkKind::Notice,
     };
-    // What cannot be read need not be a shard's.
+    // An unreadable row need not be a shard's row.
     let lease = notice.lease().filter(|_| !matches!(notice, Notice::Unreadable { .. }));
     let shard = lease.map(|lease| builder.shard(lease.as_str()));
     if let Some(shard) = shard {
@@ -311,7 +312,7 @@ mod tests {
     #[test]
     fn a_world_is_shown_with_all_its_workers_and_shards() {
         let options = Options { record: true, ..Options::default() };
-        // The first is lost for good: nothing is processed there.
+        // Seed 0 is left out: its world is lost for good, and processes no record.
         for seed in 1..6 {
             let report = run_seed(seed, &options);
             let timeline = timeline(&report);

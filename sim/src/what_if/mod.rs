@@ -1,8 +1,8 @@
-//! What if workers were started on this table today: worlds that begin with a stream and a lease table as they are.
+//! What if workers were started on this table today? Worlds that begin with a real stream and lease table.
 //!
-//! The shards of a real stream have large and sparse numbers, and those that were trimmed are not listed; the simulator's
-//! are numbered from 0 without gaps. So everything is renamed once, in `reading.rs`, and from then on is a [`Start`]: a
-//! value like the rest of a world's plan, that can be written into a scenario.
+//! The shards of a real stream have large and sparse numbers, and trimmed shards are not listed. The simulator numbers
+//! shards from 0 without gaps. So `reading.rs` renames all shards once. The result is a [`Start`]: a value like the
+//! rest of a world's plan, ready for a scenario.
 
 mod reading;
 
@@ -17,22 +17,23 @@ use leasehold_engine::format::Format;
 use leasehold_engine::time::Wall;
 use std::sync::Arc;
 
-/// What many worlds begin with, each under faults of its own.
+/// The common beginning of many worlds, each under faults of its own.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// The stream and the table.
     pub start: Arc<Start>,
-    /// How leases are kept in the table.
+    /// The format of the table.
     pub format: Format,
-    /// Where shards without a checkpoint are started. A time is any time of the stream's life, since worlds have a time of
-    /// their own.
+    /// The start position of shards without a checkpoint. A time is any time of the stream's life, since worlds have a
+    /// time of their own.
     pub from: InitialPosition,
-    /// What `leasehold sim` has to be given, besides a seed, to begin a world so.
+    /// The flags of `leasehold sim`, besides a seed, for the same beginning.
     pub flags: String,
 }
 
 impl Given {
-    /// The world of a seed that begins so: its fleet, configuration and load, and faults for a stream of this size.
+    /// The world of a seed with this beginning: its fleet, configuration and load, and faults for a stream of this
+    /// size.
     pub fn plan(&self, seed: u64) -> Plan {
         let drawn = Plan::draw(seed).with_format(self.format);
         let (workers, fault_us) = (drawn.workers, drawn.fault_us);
@@ -46,7 +47,7 @@ impl Given {
             named => named,
         };
         plan.start_at(from);
-        // What the records of a given stream are made of is not known.
+        // The aggregation of a given stream's records is not known.
         plan.faults.aggregates = AggregateFaults::default();
         plan.start = Some(self.start.clone());
         plan

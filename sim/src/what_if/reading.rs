@@ -1,4 +1,4 @@
-//! From what AWS says to a world's beginning: shards numbered densely, and everything that names them renamed.
+//! From AWS's answers to a world's beginning: shards numbered densely, and all names of shards changed to match.
 
 use crate::names::number;
 use crate::start::{GivenRow, GivenShard, MOST, ShardState, Start, set_checkpoint};
@@ -12,26 +12,26 @@ use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_local_aws::kinesis::{SequenceNumber as FakeSequence, SequenceParts, ShardIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why no world can begin so, as a sentence.
+/// The reason against a beginning, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unusable {
-    /// The list of shards is to blame.
+    /// An error in the list of shards.
     Shards(String),
-    /// The table is.
+    /// An error in the table.
     Table(String),
 }
 
-/// A checkpoint that is a number no record of the stream has.
+/// A checkpoint number without a record in the stream.
 const NOWHERE: u64 = 0;
 
 impl Start {
-    /// The beginning that a listing and the rows of a table describe.
+    /// The beginning described by a listing and the rows of a table.
     ///
-    /// Trimmed shards are those that are named and not listed: parents, and the shards of leases. A lease whose checkpoint is
-    /// no number of its shard keeps one that no record has.
+    /// Shards named by parents or leases but not listed count as trimmed. If a lease's checkpoint is no number of its
+    /// shard, the lease keeps a checkpoint without a record.
     ///
     /// # Errors
-    /// If the listing is inconsistent or not whole, or the rows are not those of one table of this format.
+    /// If the listing is inconsistent or incomplete, or if the rows do not form one table of this format.
     pub fn of(format: Format, listing: &[Shard], items: Vec<Item>) -> Result<Self, Unusable> {
         let lineage = Lineage::new(listing);
         lineage.check().map_err(|error| Unusable::Shards(error.to_string()))?;
@@ -80,7 +80,7 @@ impl Start {
     }
 }
 
-/// The rows with what they are. Every item of a table has a key, and a table has no key twice.
+/// The rows with their contents. Each item of a table has a key, and keys are unique.
 fn keyed(format: Format, items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusable> {
     let mut keys = BTreeSet::new();
     let mut rows = Vec::with_capacity(items.len());
@@ -106,7 +106,7 @@ fn keyed(format: Format, items: Vec<Item>) -> Result<Vec<(Item, RowRead)>, Unusa
     Ok(rows)
 }
 
-/// The shards that are named and not listed, with the keys they covered as far as that is known.
+/// The shards named but not listed, with their hash keys as far as known.
 fn trimmed(lineage: &Lineage<'_>, rows: &[(Item, RowRead)]) -> BTreeMap<ShardId, HashRange> {
     let mut found: BTreeMap<ShardId, Option<HashRange>> = BTreeMap::new();
     for shard in lineage.shards() {
@@ -170,7 +170,7 @@ impl Renaming<'_> {
         };
         let through = match self.lineage.find(&ShardId::from(key)) {
             Some(n) => share(self.lineage.shard(n), position.sequence),
-            // Whatever it was, it is gone.
+            // A trimmed shard is gone, whatever its checkpoint.
             None => Some(500),
         };
         set_checkpoint(self.format, &mut item, row, Checkpoint::At(Position::of(NOWHERE.into())));
@@ -178,7 +178,8 @@ impl Renaming<'_> {
     }
 }
 
-/// How far into its shard a number is, in thousandths; none if the shard cannot have it. Of an open shard nobody knows.
+/// The place of a number in its shard, in thousandths; none if the number is outside the shard. For an open shard, the
+/// answer is the middle.
 fn share(shard: &Shard, at: SequenceNumber) -> Option<u32> {
     if at < shard.starting || shard.ending.is_some_and(|ending| at > ending) {
         return None;
@@ -186,7 +187,8 @@ fn share(shard: &Shard, at: SequenceNumber) -> Option<u32> {
     let Some(ending) = shard.ending else {
         return Some(500);
     };
-    // The largest part of a number counts records, and an ending has the greatest count there is: time tells more.
+    // The largest part of a number counts records, and an ending has the greatest count possible: the time part is a
+    // better measure.
     let time = |number: SequenceNumber| {
         let parts: Option<SequenceParts> = FakeSequence::from_words(number.words()).parts();
         parts.map(|parts| parts.time_secs)

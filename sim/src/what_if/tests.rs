@@ -19,7 +19,7 @@ fn id(n: u64) -> String {
     format!("shardId-{n:012}")
 }
 
-/// The numbers of shard n begin at 1000 n; a closed one has a thousand.
+/// The numbers of shard n begin at 1000 n; a closed shard has a thousand numbers.
 fn shard(n: u64, parents: &[u64], closed: bool, range: (u128, u128)) -> Shard {
     let mut named = parents.iter().map(|parent| id(*parent).into());
     Shard {
@@ -32,7 +32,7 @@ fn shard(n: u64, parents: &[u64], closed: bool, range: (u128, u128)) -> Shard {
     }
 }
 
-/// 700000 was trimmed; its children 800001 and 800002 were merged into 900000, and that was split.
+/// Shard 700000 was trimmed. Its children 800001 and 800002 were merged into 900000, and 900000 was split.
 fn family() -> Vec<Shard> {
     vec![
         shard(900_002, &[900_000], false, (HALF, u128::MAX)),
@@ -68,7 +68,7 @@ fn text(pairs: &[(&'static str, &str)]) -> Item {
     pairs.iter().map(pair).collect()
 }
 
-/// Two owners in the middle of the youngest shards, and the rows of others.
+/// Two owners in the middle of the youngest shards, and the rows of other shards.
 fn table() -> Vec<Item> {
     vec![
         lease(900_000, None, Checkpoint::ShardEnd, &[800_001, 800_002]),
@@ -93,7 +93,7 @@ fn given_of(format: Format, items: Vec<Item>) -> Given {
     }
 }
 
-/// The violations of so many worlds that begin with this table.
+/// The violations of this many worlds with this table at the beginning.
 fn violations(items: Vec<Item>, worlds: u64) -> Vec<(Property, String)> {
     violations_of(given(items), worlds)
 }
@@ -130,7 +130,7 @@ fn a_sound_table_comes_right_in_every_world() {
     assert_eq!(violations(table(), 20), []);
 }
 
-/// The numbers of shards are close to those they get, so that names may be taken twice over.
+/// The numbers of shards are close to their new numbers, so a careless renaming would rename twice.
 #[test]
 fn new_names_are_not_renamed_again() {
     let listing = [shard(1, &[], false, (0, HALF - 1)), shard(2, &[], false, (HALF, u128::MAX))];
@@ -140,7 +140,7 @@ fn new_names_are_not_renamed_again() {
     assert_eq!(keys, [id(0), id(1)]);
 }
 
-/// The same table in every format: their codecs know what to rename and where checkpoints are.
+/// The same table in each format: each codec knows the names to change and the place of checkpoints.
 #[test]
 fn worlds_begin_with_tables_of_every_format() {
     for format in Format::ALL {
@@ -159,7 +159,7 @@ fn worlds_begin_with_tables_of_every_format() {
         let said = |row: &GivenRow| format.decode(&row.item).lease().map(|row| row.checkpoint);
         assert_eq!(said(&given.start.rows[1]), Some(Checkpoint::At(Position::of(0.into()))), "{format}");
         assert_eq!(violations_of(given, 10), [], "{format}");
-        // Without the row of an open shard.
+        // Removes the row of an open shard.
         rows.remove(2);
         assert_eq!(violations_of(given_of(format, rows), 10), [], "{format}");
     }
@@ -208,7 +208,7 @@ fn a_lease_of_a_trimmed_shard_ends_and_its_children_go_on() {
 fn a_row_that_cannot_be_read_is_what_keeps_a_shard_uncovered() {
     let mut broken = table();
     broken[2] = text(&[("leaseKey", &id(900_002)), ("leaseCounter", "many")]);
-    // One world: it waits until nothing can be hoped for any more.
+    // One world is enough: the world runs until all hope is gone.
     let found = violations(broken, 1);
     assert_eq!(found.len(), 1, "{found:?}");
     for (property, sentence) in found {

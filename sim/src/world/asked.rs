@@ -1,10 +1,10 @@
-//! What oracles are told of something that an application says.
+//! The oracles' facts about an application's calls.
 
 use crate::names::shard_of;
 use crate::oracles::{Fact, LifeNo};
 use leasehold_engine::input::Call;
 
-/// What oracles are told of something that an application says.
+/// The oracles' fact about an application's call, if any.
 pub(super) fn asked(call: &Call, life: LifeNo) -> Option<Fact> {
     Some(match call {
         Call::Checkpoint { lease, token } => {

@@ -1,4 +1,4 @@
-//! Chance: what hits a request or a batch is drawn while the world runs, or is given as a list.
+//! Chance: faults of requests and batches are drawn while the world runs, or come from a list.
 
 mod misreads;
 mod replicas;
@@ -12,15 +12,14 @@ use misreads::Misreads;
 use replicas::Replicas;
 use std::collections::BTreeMap;
 
-/// What decides about chance, and what it did.
-/// What a request is about, as far as chance asks.
+/// The properties of a request that matter to chance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct About {
-    /// It takes a lease that a worker has.
+    /// The request takes a lease from an owner.
     owned: bool,
-    /// Its shard began or ended lately.
+    /// The shard of the request began or ended lately.
     turns: bool,
-    /// This shard has ended, which is the request's own, or one of the stream that is listed.
+    /// An ended shard: the shard of the request, or a shard of the listed stream.
     ended: Option<ShardNo>,
 }
 
@@ -30,27 +29,28 @@ impl About {
     }
 }
 
+/// The source of chance faults, and the effects that last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chances {
-    /// Then nothing else happens.
+    /// The list of faults; with a list, no other fault happens.
     listed: Option<BTreeMap<Site, Vec<Chance>>>,
-    /// Every request fault, if they are wanted.
+    /// Every request fault, if requested.
     struck: Option<Vec<RequestFault>>,
     crashes_on_write: u32,
-    /// Which workers are answered by replicas that are behind or partial.
+    /// Workers answered by a replica (late or partial).
     replicas: Replicas,
-    /// Who got a wrong answer about which shard.
+    /// Wrong answers so far, by worker and shard.
     misreads: Misreads,
-    /// Which workers do not reach the services, by their number.
+    /// Each worker's reach of the services, by the worker's number.
     reach: Vec<Reach>,
 }
 
 /// Whether a worker reaches the services.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
-    /// Never again.
+    /// The worker never reaches a service again.
     never: bool,
-    /// Not the table, until then.
+    /// The worker does not reach the table until this time.
     not_table_until: Time,
 }
 
@@ -73,12 +73,12 @@ impl Chances {
         }
     }
 
-    /// Every request fault, if they are wanted.
+    /// Every request fault, if requested.
     pub(super) fn into_struck(self) -> Vec<RequestFault> {
         self.struck.unwrap_or_default()
     }
 
-    /// From now on a worker does not reach the table, for so long.
+    /// From now on a worker does not reach the table, for this time.
     pub(super) fn cut_off(&mut self, now: Time, w: usize, for_us: u64) {
         let until = now.saturating_add(for_us);
         let reach = &mut self.reach[w];
@@ -98,28 +98,28 @@ impl Chances {
         now >= self.reach[w].not_table_until
     }
 
-    /// From now on a worker is answered by a replica that does not know a shard, for so long.
+    /// From now on a replica without knowledge of a shard answers a worker, for this time.
     pub(super) fn answer_by(&mut self, now: Time, site: Site, for_us: u64, replica: Replica) {
         let of = (usize::from(site.worker), site.life);
         self.replicas.begin(now, of, for_us, replica);
     }
 
-    /// The replica by which a worker is answered, unless that one is well.
+    /// The replica that answers a worker, unless the replica is well.
     pub(super) fn replica_of(&self, now: Time, site: Site) -> Option<Replica> {
         self.replicas.of(now, (usize::from(site.worker), site.life))
     }
 
-    /// From now on, for so long, answers to a worker claim the end of a shard.
+    /// From now on, answers to a worker claim the end of a shard, for this time.
     pub(super) fn claim_end(&mut self, now: Time, site: Site, for_us: u64) {
         self.replicas.claim(now, site, for_us);
     }
 
-    /// Whether an answer claims the end of its shard because an earlier answer did so.
+    /// Whether an answer repeats the claim of an earlier answer that its shard has ended.
     pub(super) fn claims_end_again(&self, now: Time, site: Site) -> bool {
         self.replicas.claims_again(now, site)
     }
 
-    /// Does to a batch what chance does, and gives it.
+    /// Draws the faults of a batch, applies cuts, and returns the faults.
     pub(super) fn hit_batch(&mut self, cx: &mut Context, site: Site, roll: &mut Roll) -> Vec<Chance> {
         let found = self.of_batch(cx, site, roll);
         let w = usize::from(site.worker);
@@ -138,7 +138,7 @@ impl Chances {
         }
     }
 
-    /// What chance does to a request that ordinarily takes so long, in µs.
+    /// The faults of a request. `way_us`: the ordinary time of the request, in µs.
     pub(super) fn of_call(
         &mut self, cx: &mut Context, site: Site, roll: &mut Roll, way_us: u64, about: About,
     ) -> Vec<Chance> {
@@ -216,7 +216,7 @@ impl Chances {
         found
     }
 
-    /// What chance does to the handling of a batch.
+    /// The faults in the handling of a batch.
     fn of_batch(&mut self, cx: &Context, site: Site, roll: &mut Roll) -> Vec<Chance> {
         let found = match &self.listed {
             Some(listed) => listed.get(&site).cloned().unwrap_or_default(),
@@ -228,8 +228,8 @@ impl Chances {
                 found.extend(application.chance_of_pause(cx.draws().roll("shard-paused", site.key())));
                 if let Some(cut) = cx.plan().faults.outage.chance(roll) {
                     found.push(cut);
-                    // A handler that is still at it when the lease is another's is what such a cut is about. What does not
-                    // heed an abort is long enough as it is.
+                    // The cut aims at a handler still at work when another worker has the lease. A handler deaf to an
+                    // abort is slow enough without a further delay.
                     let deaf = |chance: &Chance| {
                         matches!(chance, Chance::HandlerHangs { .. } | Chance::HandlerDeaf { .. })
                     };
@@ -247,19 +247,19 @@ impl Chances {
     }
 }
 
-/// Whether faults pass a worker by, since it runs a program of others.
+/// Whether faults spare a worker, since the worker runs a foreign program.
 pub(super) fn is_spared(cx: &Context, w: usize) -> bool {
     cx.plan().faults.peers.spared && !cx.plan().runs_ours(w, cx.now())
 }
 
-/// Whether a request is turned away because everybody is.
+/// Whether a storm throttles a request.
 fn is_stormy(cx: &Context, site: Site) -> bool {
     let service = if site.deed.is_of_table() { Service::Table } else { Service::Stream };
     let rate = cx.plan().faults.storm.rate(service, cx.now());
     rate > 0 && site.deed != Deed::Setup && cx.draws().roll("storm", site.key()).happens(rate)
 }
 
-/// The deed that a request is.
+/// The deed of a request.
 pub(super) fn deed(ask: Ask) -> Deed {
     match ask {
         Ask::Setup | Ask::OwnerIndex | Ask::DescribeStream(_) => Deed::Setup,

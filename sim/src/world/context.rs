@@ -1,4 +1,4 @@
-//! What every part is given: the plan, the time, draws, names, the heap of events, and what takes note of what happens.
+//! The common context of all parts: the plan, the time, draws, names, the heap of events, and the record of all events.
 
 use super::found::Found;
 use super::heap::{Heap, What};
@@ -15,7 +15,7 @@ use leasehold_engine::ids::WorkerId;
 use leasehold_engine::notice::Notice;
 use std::collections::VecDeque;
 
-/// The part of a world that all parts stand on.
+/// The common base of all parts.
 #[derive(Debug)]
 pub(super) struct Context {
     plan: Plan,
@@ -25,7 +25,7 @@ pub(super) struct Context {
     names: Names,
     /// The faults are over.
     healed: bool,
-    /// The stream or the table was taken away for good.
+    /// The stream or the table was lost for good.
     lost: bool,
     record: Record,
     /// Empty between two events.
@@ -59,7 +59,8 @@ impl Context {
         self.now
     }
 
-    /// The next event. What was due while its worker stood still happens when the worker goes on: time does not go back.
+    /// The next event. An event due during a worker's standstill happens when the worker continues: time does not go
+    /// back.
     pub(super) fn next_event(&mut self) -> Option<(Time, What)> {
         self.heap.pop()
     }
@@ -73,12 +74,12 @@ impl Context {
         self.heap.push(at, what);
     }
 
-    /// All that is to happen, in no order.
+    /// All planned events, in no order.
     pub(super) fn planned(&self) -> impl Iterator<Item = &What> {
         self.heap.planned()
     }
 
-    /// Asks another part for something.
+    /// Makes a request to another part.
     pub(super) fn request(&mut self, request: Request) {
         self.requests.push_back(request);
     }
@@ -95,7 +96,7 @@ impl Context {
         &mut self.names
     }
 
-    /// A process of a worker begins, under this name.
+    /// A process of a worker begins under this name.
     pub(super) fn begin_life(&mut self, w: usize, name: &WorkerId) -> LifeNo {
         let life = self.names.begin_life(w as u16, name);
         let worker = w as u32;
@@ -113,7 +114,7 @@ impl Context {
         self.healed = true;
     }
 
-    /// Whether something was taken away for good.
+    /// Whether the stream or the table was lost for good.
     pub(super) fn is_lost_for_good(&self) -> bool {
         self.lost
     }
@@ -122,12 +123,12 @@ impl Context {
         self.lost = true;
     }
 
-    /// Something happened.
+    /// Records a fact.
     pub(super) fn fact(&mut self, fact: Fact) {
         self.record.fact(self.now, &self.names, fact);
     }
 
-    /// Tells only the oracles of something that the recording does not need.
+    /// Tells a fact only to the oracles, for facts without use in the recording.
     pub(super) fn observe(&mut self, fact: &Fact) {
         self.record.oracles_mut().observe(self.now, fact);
     }
@@ -138,32 +139,32 @@ impl Context {
         verdict.report(property, self.now, summary);
     }
 
-    /// Something was made to go wrong, for a worker or for one of its requests.
+    /// Records a fault of a worker or of one of its requests.
     pub(super) fn fault(&mut self, name: &'static str, worker: Option<usize>, request: Option<RequestNo>) {
         self.record.fault(self.now, name, worker, request);
     }
 
-    /// Something occurred that is counted.
+    /// Counts a mark.
     pub(super) fn mark(&mut self, mark: &'static str) {
         self.record.mark(mark);
     }
 
-    /// A lease was seen in a state of this kind.
+    /// Records the kind of a lease's state.
     pub(super) fn state(&mut self, kind: u32) {
         self.record.state(kind);
     }
 
-    /// A worker says something of itself.
+    /// Records a worker's notice.
     pub(super) fn told(&mut self, w: usize, notice: &Notice) {
         self.record.told(self.now, w, notice);
     }
 
-    /// The row of a shard names this owner from now on.
+    /// From now on the row of a shard names this owner.
     pub(super) fn owned(&mut self, shard: ShardNo, owner: Option<&WorkerId>) {
         self.record.owned(shard, owner);
     }
 
-    /// A state change, in words.
+    /// Records a state change, in words.
     pub(super) fn line(&mut self, line: impl FnOnce() -> String) {
         self.record.line(self.now, &self.names, line);
     }
@@ -172,22 +173,22 @@ impl Context {
         self.record.oracles()
     }
 
-    /// This life is of a program that others wrote.
+    /// This life belongs to a foreign program.
     pub(super) fn note_other(&mut self, life: LifeNo) {
         self.record.oracles_mut().note_other(life);
     }
 
-    /// The oracles look for what is overdue.
+    /// The oracles look for overdue events.
     pub(super) fn look(&mut self) {
         self.record.oracles_mut().look(self.now);
     }
 
-    /// The oracles look for what should have happened since all was well.
+    /// The oracles look for events overdue since the end of the faults.
     pub(super) fn look_at_end(&mut self, since: Time, ours: bool) {
         self.record.oracles_mut().look_at_end(self.now, since, ours);
     }
 
-    /// Adds what is left when the world has ended.
+    /// Adds the results at the world's end.
     pub(super) fn add_to(self, found: &mut Found) {
         found.simulated = self.now;
         self.record.add_to(found);
@@ -200,7 +201,7 @@ fn sets_clocks(faults: &Faults) -> bool {
     !faults.clock.steps.is_empty() || suspensions.any(|suspension| suspension.wall != WallAfter::Right)
 }
 
-/// What a world promises its oracles, and what it does not.
+/// A world's promises to its oracles, and their exceptions.
 fn terms(plan: &Plan) -> Terms {
     let application = &plan.faults.application;
     let (most, deaf) = plan.faults.worst_handler();

@@ -1,4 +1,4 @@
-//! What comes of a world.
+//! The results of a world.
 
 use super::Ending;
 use crate::faults::RequestFault;
@@ -8,45 +8,45 @@ use crate::report::Marks;
 use leasehold_engine::input::Input;
 use std::collections::BTreeSet;
 
-/// What was found in a world.
+/// The results of a world.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What should not have happened.
+    /// Violations of properties.
     pub violations: Vec<Violation>,
     /// The canary was heard.
     pub canary: bool,
-    /// Kinds of states that leases were in, as numbers.
+    /// Kinds of leases' states, as numbers.
     pub states: BTreeSet<u32>,
-    /// How the run ended.
+    /// The ending of the run.
     pub ending: Ending,
-    /// How many inputs the engines took.
+    /// The number of the engines' inputs.
     pub inputs: u64,
-    /// How much time passed in the world.
+    /// The time in the world at its end.
     pub simulated: Time,
     /// A digest of every input and output.
     pub digest: u64,
-    /// What it was after every so many inputs, if asked for.
+    /// The digest at regular numbers of inputs, if requested.
     pub checks: Vec<u64>,
-    /// What occurred.
+    /// Marks of events in the world.
     pub marks: Marks,
     /// Records delivered more than once.
     pub duplicates: u64,
     /// The greatest time of double processing, in µs.
     pub window_us: u64,
-    /// A line per state change, if asked for.
+    /// A line for each state change, if requested.
     pub log: Vec<String>,
-    /// Every input of every life, if asked for.
+    /// Every input of every life, if requested.
     pub trace: Vec<(LifeNo, Input)>,
-    /// Everything that chance did, if asked for.
+    /// All chance faults, if requested.
     pub request_faults: Vec<RequestFault>,
-    /// How many state changes there were: the lines a column log has, or would have.
+    /// The number of state changes: the lines of a column log, even without the log.
     pub changes: u64,
-    /// Everything that happened, if asked for.
+    /// The recording of all facts, if requested.
     pub recording: Recording,
 }
 
 impl Found {
-    /// A world that has ended so, of which nothing else is known yet.
+    /// The results of a world with this ending, otherwise still empty.
     pub(super) fn new(ending: Ending) -> Self {
         Self {
             violations: Vec::new(),

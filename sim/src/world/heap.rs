@@ -1,68 +1,68 @@
-//! What is to happen, in the order of true time; what is due at the same moment, in the order in which it was planned.
+//! Planned events in the order of true time; events of the same moment follow the order of their planning.
 
 use crate::oracles::Time;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// Something that is to happen.
+/// A planned event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// A worker asked to be woken.
+    /// A worker's requested wake-up.
     Wake { worker: u16, generation: u32 },
     /// A service executes a request.
     Execute { flight: u32, second: bool },
-    /// Something happens to the line over which records come to a worker.
+    /// An event of the line over which records come to a worker.
     Line(Moment),
-    /// A worker learns how a request ended.
+    /// A worker learns the outcome of a request.
     Answer { flight: u32 },
-    /// A handler has come to the next step of what it does.
+    /// A handler reaches the next step of its work.
     Handler { worker: u16, generation: u32, shard: u32, run: u32 },
-    /// The application lets a shard that it paused go on.
+    /// The application resumes a paused shard.
     PauseEnds { worker: u16, generation: u32, shard: u32 },
-    /// The application has processed a batch that it kept, or gives it back.
+    /// The application has processed a kept batch, or gives a kept batch back.
     Kept { worker: u16, generation: u32, shard: u32, batch: u64 },
     /// The application took note of a close or an abort.
     Noted { worker: u16, generation: u32, op: u64 },
-    /// A worker looks whether the runtime of its handlers runs anything.
+    /// A worker looks whether the runtime of its handlers runs any task.
     Beat { worker: u16, generation: u32, block: u32 },
     /// The handlers of a worker no longer block every thread of their runtime.
     Unblock { worker: u16, generation: u32, block: u32 },
-    /// A worker that stood still goes on.
+    /// A worker continues after a standstill.
     Resume { worker: u16, pause: u32 },
-    /// The wall clock of a machine that was suspended is set right.
+    /// The wall clock of a machine is set right after a suspension.
     WallRight { worker: u16 },
     /// A worker dies.
     Crash { worker: u16, generation: u32, down_us: u64, loops: u32 },
-    /// A worker is told to stop.
+    /// A worker receives a request to stop.
     Stop { worker: u16, generation: u32, gap_us: u64 },
-    /// A worker is started again.
+    /// A worker starts again.
     Start { worker: u16, generation: u32, loops: u32 },
-    /// The application takes a stream away from a worker, or gives it back.
+    /// The application takes a stream away from a worker, or gives the stream back.
     ReadStream { worker: u16, generation: u32, stream: u32, reads: bool },
     /// Records are put.
     Produce,
     /// The next entry of the script.
     Script { entry: u32 },
-    /// Somebody who leads begins to hand a lease over.
+    /// A leader begins to hand a lease over.
     HandOver { shard: u32, to: u32 },
-    /// A reshard that could not be done yet is tried again.
+    /// Another attempt of a reshard, impossible before.
     Reshard { kind: u8, pick: u64, tries: u8 },
-    /// Another stream takes the name of one that was deleted.
+    /// Another stream takes the name of a deleted stream.
     Remake,
-    /// A fleet that reads another stream fills the table.
+    /// A fleet of another stream fills the table.
     Beside,
-    /// Oracles look for what is overdue.
+    /// Oracles look for overdue events.
     Look,
 }
 
-/// What happens to the line over which records come to a worker.
+/// Events of the line over which records come to a worker.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Moment {
     /// The first byte of an answer is there.
     Begins { flight: u32 },
-    /// The next answer has come, unless the line has changed since.
+    /// The next answer arrives complete, unless the line has changed since.
     Comes { worker: u16, version: u64 },
-    /// An answer is not waited for any longer.
+    /// The worker's wait for an answer ends.
     Expires { worker: u16, ticket: u64 },
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Heap {
     count: u64,
 }
 
-/// No two have the same number, so what is to happen need not be compared.
+/// Each entry has its own number, so events need no comparison.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at: Time,
@@ -107,7 +107,7 @@ impl Heap {
         self.heap.push(Reverse(Entry { at, count, what }));
     }
 
-    /// All that is to happen, in no order.
+    /// All planned events, in no order.
     pub(super) fn planned(&self) -> impl Iterator<Item = &What> {
         self.heap.iter().map(|Reverse(entry)| &entry.what)
     }

@@ -1,21 +1,22 @@
-//! One world: workers, services, network, application and operators in one virtual time. Its parts, and the router between them.
+//! One world: workers, services, network, application and operators in one virtual time. Its parts, and the router
+//! between them.
 //!
 //! | part | what it does |
 //! |---|---|
-//! | `services` | the table and the stream, the truth about rows and shards, what people do to them |
-//! | `fleet` | workers: processes, clocks, engines, applications, and programs that others wrote |
-//! | `chances` | what hits a request or a batch by chance, and whom it cut off |
-//! | `net` | requests under way, and how they fare |
-//! | `script` | what is done at set times |
-//! | `judge` | whether all comes right, and how the world ends |
+//! | `services` | the table and the stream, the truth about rows and shards, edits by people |
+//! | `fleet` | workers: processes, clocks, engines, applications, and foreign programs |
+//! | `chances` | chance faults of requests and batches, and workers cut off by chance |
+//! | `net` | requests under way, and their fate |
+//! | `script` | acts at set times |
+//! | `judge` | whether all comes right, and the ending of the world |
 //!
-//! A part is a struct with private fields. It sees what it is given: the `context::Context` (time, plan, draws, names, the heap of
-//! events, and what takes note of facts) and, where a signature says so, other parts. What it wants of a part that it is not given, it
-//! asks for with a `request::Request`; the world carries requests out when the part has returned. This is the only file that knows
+//! A part is a struct with private fields. A part sees its arguments: the `context::Context` (time, plan, draws, names,
+//! the heap of events, and the record of facts) and, where a signature says so, other parts. A part without access to
+//! another part makes a `request::Request`; the world executes requests after the part's return. Only this file knows
 //! all parts.
 //!
-//! A heap of events is all that drives a world. What happens is told to the oracles as facts, and to the digest as inputs and
-//! outputs, so that two runs of one seed can be compared.
+//! A heap of events drives the whole world. Oracles receive all events as facts. The digest receives all inputs and
+//! outputs, so two runs of one seed are comparable.
 
 mod asked;
 mod chances;
@@ -54,7 +55,7 @@ use script::Script;
 use services::Services;
 use services::stream::Items;
 
-/// So many events pass between two looks at whether to go on: a few milliseconds.
+/// The number of events between two looks at the cancellation: a few milliseconds.
 const EVENTS_PER_LOOK: u32 = 4_096;
 
 /// A world in the making.
@@ -67,13 +68,13 @@ pub struct World {
     net: Net,
     script: Script,
     judge: Judge,
-    /// How long the run goes on after a violation, so that the cascade is seen, in µs.
+    /// The time that the run continues after a violation, to show the cascade, in µs.
     aftermath_us: u64,
-    /// Violations of other properties do not end it; none: all do.
+    /// Violations of other properties do not end the world; none: every violation ends the world.
     only: Vec<Property>,
-    /// Whether to go on.
+    /// The cancellation of the run.
     cancel: Cancel,
-    /// Whether the end of the faults is the end of the world.
+    /// Whether the world ends with the faults.
     faults_only: bool,
 }
 
@@ -81,7 +82,7 @@ impl World {
     /// The world of a plan, before its first moment.
     ///
     /// # Panics
-    /// If the plan asks for a stream that the in-memory Kinesis refuses: the swarm's own fault.
+    /// If the in-memory Kinesis refuses a stream of the plan: a fault of the swarm.
     pub fn new(plan: Plan, options: &Options) -> Self {
         let listed = plan.faults.request_faults.as_deref();
         let chances = Chances::new(listed, options.request_faults, plan.workers);
@@ -111,7 +112,7 @@ impl World {
         world
     }
 
-    /// Runs the world to its end, or until it is cancelled. One in which something is wrong comes to its end soon.
+    /// Runs the world to its end, or until a cancellation. A world with a violation ends soon.
     pub fn run(mut self) -> Found {
         let (mut last, mut events) = (Time::MAX, 0u32);
         while let Some((at, what)) = self.cx.next_event() {
@@ -195,7 +196,7 @@ impl World {
         }
     }
 
-    /// A worker is told that an operation on the application has ended, or that its streams are others.
+    /// A worker learns of the end of an operation on the application, or of a change of its streams.
     fn on_told(&mut self, what: What) {
         let cx = &mut self.cx;
         match what {
@@ -218,9 +219,9 @@ impl World {
         }
     }
 
-    /// The process of a worker goes on, ends or begins.
+    /// A worker's process continues, ends or begins.
     fn on_process(&mut self, what: What) {
-        // What was planned while faults lasted does not happen after them.
+        // Events planned during the faults do not happen after the faults.
         let healed = self.cx.is_healed();
         match what {
             What::Resume { worker, pause } => self.resume(usize::from(worker), pause),
@@ -247,7 +248,7 @@ impl World {
         }
     }
 
-    /// Carries out what parts asked of each other.
+    /// Executes the parts' requests to each other.
     fn carry_out_requests(&mut self) {
         while let Some(request) = self.cx.next_request() {
             self.carry_out(request);
@@ -267,7 +268,7 @@ impl World {
         }
     }
 
-    /// An application says something to its worker, if that life still goes on.
+    /// An application calls its worker, if that life still runs.
     fn call(&mut self, w: usize, life: LifeNo, calls: Vec<Call>) {
         let worker = self.fleet.worker(w);
         if worker.life() != life || !worker.lives() {
@@ -281,7 +282,7 @@ impl World {
         }
     }
 
-    /// An answer comes back: to nobody, to a worker that stands still, or to one that takes it.
+    /// An answer comes back: to a dead worker, to a worker at a standstill, or to a worker that takes the answer.
     fn on_answer(&mut self, flight: u32) {
         let Some((w, lives)) = self.net.addressee(&self.fleet, flight) else {
             return;
@@ -294,7 +295,7 @@ impl World {
         if self.fleet.put_by(w, what) {
             return;
         }
-        // It may stand still from now on.
+        // The worker may stand still from now on.
         let length = self.net.pause_on_answer(flight);
         if length > 0 && !self.cx.is_healed() {
             self.fleet.pause(&mut self.cx, w, length);
@@ -314,7 +315,7 @@ impl World {
     fn resume(&mut self, w: usize, pause: u32) {
         for what in self.fleet.resume(&mut self.cx, w, pause) {
             match what {
-                // It has waited; it does not make the worker stand still once more.
+                // The answer has waited; the worker does not stand still again for the same answer.
                 What::Answer { flight }
                     if self.net.addressee(&self.fleet, flight).is_some_and(|(_, lives)| lives) =>
                 {
@@ -340,7 +341,7 @@ impl World {
         self.fleet.plan_crash_loop(&mut self.cx, w, generation, loops);
     }
 
-    /// Gives one input to a worker, and does what it asks for.
+    /// Gives an input to a worker, and executes the worker's commands.
     fn handle(&mut self, w: usize, body: Body) {
         self.handle_answer(w, body, None, false);
     }
@@ -363,7 +364,7 @@ impl World {
         self.fleet.end_input(&mut self.cx, w, outputs, only_read);
     }
 
-    /// Runs a program that others wrote, and does what it asks for.
+    /// Runs a foreign program, and executes its requests.
     fn run_program(&mut self, w: usize) {
         let (asked, exit) = self.fleet.run_program(&self.cx, w);
         for (op, ask) in asked {
@@ -381,7 +382,7 @@ impl World {
         self.fleet.end_program(&mut self.cx, w, exit);
     }
 
-    /// Sends a worker's command to its application or on its way to a service.
+    /// Sends a worker's command to its application or to a service.
     fn issue(&mut self, w: usize, command: Command) {
         let cx = &mut self.cx;
         let Effect::Consumer(consumer_op) = command.effect else {
@@ -396,7 +397,7 @@ impl World {
     }
 }
 
-/// How often oracles look for what is overdue.
+/// The interval between the oracles' looks for overdue events.
 fn look_every(cx: &Context) -> u64 {
     (cx.plan().config.lease_duration().0 / 4).clamp(100_000, 2_000_000)
 }

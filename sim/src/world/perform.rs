@@ -1,4 +1,4 @@
-//! What the script says is done, and what becomes of workers when the faults are over.
+//! Acts of the script, and the fate of workers after the faults.
 
 use super::World;
 use super::fleet::Healed;
@@ -10,7 +10,7 @@ use crate::oracles::Fact;
 use leasehold_engine::input::Body;
 
 impl World {
-    /// Does what the script says.
+    /// Performs an act of the script.
     pub(super) fn perform(&mut self, entry: u32) {
         let Some(entry) = self.script.entry(entry) else {
             return;
@@ -74,7 +74,7 @@ impl World {
         self.judge.begin(&mut self.cx, &self.services);
     }
 
-    /// A worker looks whether the runtime of its handlers runs anything, or that runtime runs again.
+    /// A worker looks whether the runtime of its handlers runs any task, or the runtime runs again.
     pub(super) fn on_standstill(&mut self, what: What) {
         match what {
             What::Beat { worker, generation, block } => {
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// The handlers of a worker run again, and come to what was asked of them.
+    /// The handlers of a worker run again, and come to the waiting operations.
     fn unblock(&mut self, w: usize, block: u32) {
         let (events, asked) = self.fleet.unblock(&mut self.cx, w, block);
         for what in events {

@@ -1,4 +1,4 @@
-//! What a world keeps of what happens: facts for its oracles, marks, a log for people, a recording for pictures.
+//! A world's record of its events: facts for its oracles, marks, a log for people, a recording for pictures.
 
 use super::found::Found;
 use crate::names::Names;
@@ -11,7 +11,7 @@ use leasehold_engine::ids::WorkerId;
 use leasehold_engine::notice::Notice;
 use std::collections::BTreeSet;
 
-/// All that is kept.
+/// The whole record.
 #[derive(Debug)]
 pub(super) struct Record {
     oracles: Oracles,
@@ -23,13 +23,13 @@ pub(super) struct Record {
     changes: u64,
 }
 
-/// The column log, and what its columns show.
+/// The column log, and the contents of its columns.
 #[derive(Debug)]
 struct Log {
     lines: ColumnLog,
-    /// Whether each worker's process is there.
+    /// Whether each worker's process runs.
     up: Vec<bool>,
-    /// Who has each lease, by its row.
+    /// The owner of each lease, by its row.
     owners: Vec<Option<WorkerId>>,
 }
 
@@ -46,7 +46,7 @@ impl Record {
         }
     }
 
-    /// Adds what is left when the world has ended.
+    /// Adds the results at the world's end.
     pub(super) fn add_to(self, found: &mut Found) {
         found.duplicates = self.oracles.duplicates();
         found.window_us = self.oracles.windows().longest_us;
@@ -66,7 +66,7 @@ impl Record {
         &mut self.oracles
     }
 
-    /// Something happened.
+    /// Records a fact.
     pub(super) fn fact(&mut self, now: Time, names: &Names, fact: Fact) {
         self.oracles.observe(now, &fact);
         if let Some(log) = &mut self.log {
@@ -77,7 +77,7 @@ impl Record {
         }
     }
 
-    /// Something was made to go wrong, for a worker or for one of its requests.
+    /// Records a fault of a worker or of one of its requests.
     pub(super) fn fault(
         &mut self, now: Time, name: &'static str, worker: Option<usize>, request: Option<RequestNo>,
     ) {
@@ -87,7 +87,7 @@ impl Record {
         }
     }
 
-    /// A worker says something of itself.
+    /// Records a worker's notice.
     pub(super) fn told(&mut self, now: Time, w: usize, notice: &Notice) {
         if let Some(mark) = crate::report::mark_of(notice) {
             self.marks.set(mark);
@@ -97,24 +97,24 @@ impl Record {
         }
     }
 
-    /// Something occurred that is counted.
+    /// Counts a mark.
     pub(super) fn mark(&mut self, mark: &'static str) {
         self.marks.set(mark);
     }
 
-    /// A lease was seen in a state of this kind.
+    /// Records the kind of a lease's state.
     pub(super) fn state(&mut self, kind: u32) {
         self.states.insert(kind);
     }
 
-    /// The row of a shard names this owner from now on.
+    /// From now on the row of a shard names this owner.
     pub(super) fn owned(&mut self, shard: ShardNo, owner: Option<&WorkerId>) {
         if let Some(log) = &mut self.log {
             log.owned(shard as usize, owner.cloned());
         }
     }
 
-    /// A state change, in words.
+    /// Records a state change, in words.
     pub(super) fn line(&mut self, now: Time, names: &Names, line: impl FnOnce() -> String) {
         self.changes += 1;
         if let Some(log) = &mut self.log {

@@ -1,31 +1,31 @@
-//! What parts ask of each other.
+//! Requests of parts to each other.
 
 use crate::oracles::fact::{Row, Verb};
 use crate::oracles::{LifeNo, ShardNo};
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Call, Outcome};
 
-/// What one part wants of another. The world carries requests out in the order in which they were made, when the part that made
-/// them has returned.
+/// A request of one part to another. The world executes the requests in the order of their making, after the return of
+/// their part.
 #[derive(Clone, Debug)]
 pub(super) enum Request {
-    /// Take note of the kind of state in which a row changed.
+    /// Record the kind of a row's state after a change.
     NoteState(RowChange),
-    /// Begin to hand a lease over, as a leader would.
+    /// Begin to hand a lease over, as a leader does.
     HandOver {
         shard: ShardNo,
-        /// Which of our workers is to have it.
+        /// The next owner, by its number among our workers.
         to: u32,
     },
-    /// Have an operator mend the row of a shard: a worker has told of it.
+    /// Have an operator mend the row of a shard: a worker has reported the row.
     MendRow { shard: ShardNo },
-    /// Tell a worker how a command to its application ended.
+    /// Tell a worker the outcome of a command to its application.
     Done { w: usize, op: OpId, outcome: Outcome },
-    /// Give a worker what its application says to it, one after the other, if that life still goes on.
+    /// Give a worker its application's calls in their order, if that life still runs.
     Calls { w: usize, life: LifeNo, calls: Vec<Call> },
 }
 
-/// What is known where a row has changed, for kinds of states.
+/// The facts about a changed row, for kinds of states.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowChange {
     shard: ShardNo,
@@ -42,7 +42,7 @@ impl RowChange {
         Self { shard, verb, rows: [before, after], closed: false, parents: 0, unfinished: false }
     }
 
-    /// Whether the shard is closed, how many parents it has, and whether one of them has a lease that has not ended.
+    /// Whether the shard is closed, the number of its parents, and whether a parent has a lease that has not ended.
     pub(super) fn of_shard(mut self, closed: bool, parents: usize, unfinished: bool) -> Self {
         (self.closed, self.parents, self.unfinished) = (closed, parents, unfinished);
         self
@@ -56,7 +56,7 @@ impl RowChange {
         self.verb
     }
 
-    /// Before and after.
+    /// The rows before and after the change.
     pub(super) fn rows(&self) -> [Option<Row>; 2] {
         self.rows
     }
@@ -65,7 +65,7 @@ impl RowChange {
         self.closed
     }
 
-    /// How many parents the shard has, and whether one of them has a lease that has not ended.
+    /// The number of the shard's parents, and whether a parent has a lease that has not ended.
     pub(super) fn parents(&self) -> (usize, bool) {
         (self.parents, self.unfinished)
     }

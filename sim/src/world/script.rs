@@ -1,4 +1,4 @@
-//! What operators, producers and fate do at set times.
+//! Acts of operators, producers and fate at set times.
 
 use super::context::Context;
 use super::heap::What;
@@ -7,7 +7,7 @@ use crate::faults::{
 };
 use crate::oracles::Time;
 
-/// One thing that is done at a set time.
+/// An act at a set time.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Interrupt(usize, InterruptionKind),
@@ -22,7 +22,7 @@ pub(super) enum Entry {
     Heal,
 }
 
-/// All that is done at set times.
+/// All acts at set times.
 #[derive(Debug)]
 pub(super) struct Script {
     entries: Vec<(Time, Entry)>,
@@ -71,7 +71,7 @@ impl Script {
         Self { entries: script }
     }
 
-    /// What is done by an event; nothing, if there is no such entry.
+    /// The act of an event; `None` if the entry does not exist.
     pub(super) fn entry(&self, entry: u32) -> Option<Entry> {
         let (_, entry) = self.entries.get(entry as usize)?;
         Some(entry.clone())

@@ -1,17 +1,17 @@
-//! What workers ask for, as far as oracles care.
+//! Workers' requests, at the detail needed by oracles.
 
 use super::Verb;
 use crate::streams::StreamNo;
 use leasehold_engine::ids::OpId;
 
-/// A request of a worker, by what it costs.
+/// A request of a worker, by its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// DescribeTable, CreateTable.
     Setup,
     /// DescribeTable, for the index of owners.
     OwnerIndex,
-    /// DescribeStreamSummary of the stream of this number.
+    /// DescribeStreamSummary of the stream with this number.
     DescribeStream(StreamNo),
     /// One page of a scan.
     ScanPage,
@@ -27,14 +27,14 @@ pub enum Ask {
     GetIterator,
     /// Records.
     GetRecords,
-    /// Anything about members.
+    /// A request about members.
     Members,
     /// A page of the keys of a worker's leases, from the index of owners.
     Owned,
 }
 
 impl Ask {
-    /// A page of shards, by the request whose page it follows.
+    /// A page of shards, by the request of the page before.
     pub fn page(after: Option<OpId>) -> Self {
         match after {
             None => Self::ListShards,

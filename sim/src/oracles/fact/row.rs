@@ -1,55 +1,55 @@
-//! What a lease row says, as far as oracles care.
+//! The content of a lease row, at the detail needed by oracles.
 
 use super::{LifeNo, Verb};
 use leasehold_engine::position::Checkpoint;
 
-/// Which stream a row names.
+/// The stream named by a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// None, or none that can be read; or there is no row.
+    /// No stream, or an unreadable stream; or the row does not exist.
     Nobody,
-    /// The one that is read.
+    /// The stream read.
     This,
-    /// Another one.
+    /// Another stream.
     Another,
 }
 
-/// Who a row names.
+/// The owner named by a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Owner {
     /// A life of one of our workers.
     Life(LifeNo),
-    /// Somebody else.
+    /// An owner other than our workers.
     Stranger,
 }
 
-/// A lease row, as far as oracles care.
+/// A lease row, at the detail needed by oracles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its owner; the old one while it is being handed over.
+    /// The row's owner; the old owner during a hand-over.
     pub owner: Option<Owner>,
-    /// Who is to own it next, while it is being handed over.
+    /// The next owner, during a hand-over.
     pub next: Option<Owner>,
-    /// Its counter.
+    /// The row's counter.
     pub counter: u64,
-    /// Its checkpoint.
+    /// The row's checkpoint.
     pub checkpoint: Mark,
 }
 
-/// A checkpoint with its record's place in the shard instead of the sequence number: 1 is the first record.
+/// A checkpoint with a record's place in the shard in place of the sequence number: 1 is the first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// Nothing yet, from a time on.
+    /// No record yet, from a time on.
     AtTimestamp,
-    /// Nothing yet, from the oldest on.
+    /// No record yet, from the oldest on.
     TrimHorizon,
-    /// Nothing yet, from now on.
+    /// No record yet, from now on.
     Latest,
-    /// Up to and including this record.
+    /// All records up to and including this record.
     At(u64),
-    /// A position that no record of this shard has.
+    /// A position without a record in this shard.
     Nowhere,
-    /// Everything.
+    /// All records.
     End,
 }
 
@@ -67,14 +67,14 @@ impl Mark {
         }
     }
 
-    /// Whether nothing has been processed yet.
+    /// Whether no record has been processed yet.
     pub fn is_initial(self) -> bool {
         matches!(self, Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest)
     }
 }
 
-/// Whether a person changed whether there is a row, or what it says of its shard: nothing can be expected of it then. An edit of
-/// what guards the row is no such change.
+/// Whether a person created or removed a row, or changed its checkpoint: oracles then expect no particular state of the
+/// shard. An edit of the row's guard is no such change.
 pub fn rewrites(verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> bool {
     verb.is_none() && before.map(|row| row.checkpoint) != after.map(|row| row.checkpoint)
 }

@@ -1,13 +1,13 @@
-//! How long what a worker does may wait, by its configuration.
+//! The longest waits of a worker's requests, by its configuration.
 
 use super::super::Terms;
 use leasehold_engine::config::Config;
 use leasehold_engine::time::Span;
 
-/// What happens at a deadline takes a moment, in µs.
+/// Events at a deadline take a moment, in µs.
 pub(super) const SLACK_US: u64 = 250_000;
 
-/// How long a lane may be left alone, in µs.
+/// The longest time without a request on a lane, in µs.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     pub(super) renewal: u64,
@@ -15,7 +15,7 @@ pub(super) struct Bounds {
     pub(super) scan: u64,
     pub(super) setup: u64,
     pub(super) rest: u64,
-    /// The longest pause after so many failures in a row, less one.
+    /// The longest pause after each number of failures in a row, less one.
     pub(super) pauses: Vec<u64>,
 }
 
@@ -29,8 +29,8 @@ impl Bounds {
             renewal: of(&|config| config.renew_interval()),
             checkpoint: of(&|config| config.checkpoint_interval()),
             scan: of(&|config| config.scan_interval() + config.scan_interval().per(20) + Span(1)),
-            // What is in a passing state is looked at once a second, or as often as may be.
-            // A stream of several that is not found is not given up before answers span half of `stream_lag`.
+            // A stream or table in a passing state is described once a second, or as often as allowed. With several
+            // streams, a stream not found is given up only after answers over half of `stream_lag`.
             setup: of(&|config| {
                 let apart = match config.streams() {
                     [_, _, ..] => config.stream_lag().per(2),
@@ -43,7 +43,7 @@ impl Bounds {
         }
     }
 
-    /// The longest pause after so many failures.
+    /// The longest pause after this many failures.
     pub(super) fn pause(&self, failures: u32) -> u64 {
         let longest = self.pauses.len() - 1;
         match failures {

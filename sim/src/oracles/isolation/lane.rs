@@ -1,4 +1,4 @@
-//! Requests of one kind of a worker: the next request follows the answer to the last one.
+//! Requests of one kind of a worker. Each request follows the answer to the request before.
 
 use super::super::Time;
 use super::super::fact::{Ask, How};
@@ -7,17 +7,17 @@ use super::bounds::Bounds;
 /// Requests of one kind, one after the other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
-    /// The last request, answer, or end of standing still.
+    /// The last request, answer, or end of a pause.
     pub(super) last: Time,
     pub(super) open: Vec<u64>,
     /// Whether its requests are due at all.
     pub(super) used: bool,
-    /// Those in a row that were answered with anything but success.
+    /// Requests in a row without success.
     pub(super) failures: u32,
 }
 
 impl Lane {
-    /// When something must have been sent that is due every so often.
+    /// The latest time for the next regular request.
     pub(super) fn due(&self, every: u64, bounds: &Bounds) -> Time {
         match self.used && self.open.is_empty() {
             true => self.last.saturating_add(every.max(bounds.pause(self.failures))),
@@ -34,7 +34,7 @@ impl Lane {
         self.last = now;
         self.open.retain(|&open| open != op);
         match how {
-            // That a row can be read does not mean that it can be written.
+            // A readable row need not be writable.
             How::Applied if ask == Ask::Read => {}
             How::Applied => self.failures = 0,
             _ => self.failures = self.failures.saturating_add(1),

@@ -15,7 +15,7 @@ fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
     judge_only(Property::RequestsOnTime, facts).len()
 }
 
-/// Twenty seconds of a held lease, renewed every third if at all.
+/// Twenty seconds of a held lease, renewed every third second if `renewed`.
 fn history(renewed: bool) -> Vec<(u64, Fact)> {
     let mut facts = Vec::new();
     for second in 0..20u64 {
@@ -42,7 +42,7 @@ fn a_lease_whose_own_write_hangs_is_excused() {
     assert_eq!(judged(facts), 0);
 }
 
-/// Renewals that fail so often in a row, the pause after each doubled, and one more after this long.
+/// Failing renewals in a row, with the pause doubled after each failure, and one more renewal after this long.
 fn failing(times: u32, then_after: u64) -> usize {
     let config = super::super::history::config();
     let mut facts = vec![(0, holds(7))];
@@ -56,7 +56,8 @@ fn failing(times: u32, then_after: u64) -> usize {
     judged(facts)
 }
 
-/// A renewal that failed so often in a row, and then the hash keys are written; the next renewal comes a while after the last one failed.
+/// Failed renewals of this number in a row, then a write of the hash keys. The next renewal comes a while after the
+/// last failure.
 fn filled_in_after(failures: u32, again_after: u64) -> usize {
     let set_range = Ask::Write(Verb::SetRange);
     let mut facts = vec![(0, holds(7))];
@@ -103,7 +104,7 @@ fn the_pause_after_failures_is_in_proportion() {
     assert_eq!(long, 1, "as long as after many failures");
 }
 
-/// A held lease that is renewed, and of which something is processed in the first second.
+/// A held and renewed lease, with a record processed in the first second.
 fn with_progress(more: impl IntoIterator<Item = (u64, Fact)>) -> usize {
     let opened = Fact::OpenBegun { life: 0, shard: 7, token: 1 };
     let first = [(0, opened), (SECOND, processed(0, 7, 5))];
@@ -210,7 +211,8 @@ fn the_table_is_looked_at_again_and_again() {
     assert_eq!(judged(scan(0, How::Applied).into_iter().chain([stopping, (9 * interval, holds(7))])), 0);
 }
 
-/// What was asked about a stream before it was taken away fails afterwards; it is asked again when the stream is read again.
+/// A request about a stream fails after the stream was taken away. The request is repeated when the worker reads the
+/// stream again.
 #[test]
 fn a_stream_that_is_read_no_more_is_not_looked_at_again() {
     let (life, stream, lost) = (0, 1, false);

@@ -1,4 +1,5 @@
-//! What workers of ours do to leases and leave behind, where somebody leads: each act is judged by who leads, and by what the rows say.
+//! The acts of our workers on leases and their leftovers, in a fleet with a leader. The leader and the rows decide
+//! about each act.
 
 use super::{LATE_LEASES, Led, Truth, is_open};
 use crate::oracles::fact::{Owner, Row, Verb};
@@ -52,7 +53,7 @@ impl Led {
         let known = self.lives.get(&to);
         // A report may be executed after the death of its worker.
         let over = known.and_then(|life| Some(life.over?.max(life.reported)));
-        // A clock that is ahead by less than a report counts for is not told from one that is right.
+        // A clock ahead by less than a report's validity looks like a right clock.
         let ahead = if self.wall_steps { WORKER_EXPIRY.0 } else { 0 };
         let expiry = WORKER_EXPIRY.0 + ahead + self.doubt;
         if let Some(over) = over.filter(|over| over + expiry < now) {
@@ -65,14 +66,14 @@ impl Led {
         }
     }
 
-    /// Why a lease is not to be taken or assigned yet by a worker.
+    /// The reason why a worker must not take or assign a lease yet.
     fn early(
         &self, now: Time, life: LifeNo, row: Row, truth: Truth, others: &BTreeSet<LifeNo>,
     ) -> Option<String> {
         let (named, renewed) = (now - truth.named, now - truth.renewed);
         let (me, leads) = (Some(Owner::Life(life)), self.leads(now, life));
         let ms = |us: Time| us / 1_000;
-        // A leader ends a hand-over that the owner does not end.
+        // A leader ends a hand-over left unfinished by the owner.
         let ends = leads && row.next.is_some() && named >= self.overdue + self.lease;
         let left = match self.has_leader(now, others) {
             true => self.patience,
@@ -82,7 +83,7 @@ impl Led {
             true => self.silence_of(row, truth, others),
             false => left + self.lease,
         };
-        // The report of a worker that has stopped or died is removed. Then the worker does not come to take an assigned lease.
+        // The report of a stopped or dead worker is removed. The worker then never takes an assigned lease.
         let is_gone = |owner: Owner| match owner {
             Owner::Life(owner) => {
                 let known = self.lives.get(&owner);
@@ -95,7 +96,7 @@ impl Led {
         match row.owner {
             owner if owner == me => None,
             Some(owner) if leads && truth.assigned.is_some() && is_gone(owner) => None,
-            // Where nobody leads, a free lease is anybody's.
+            // Without a leader, each worker may take a free lease.
             None if !leads && !abandoned && named < self.patience => {
                 Some(format!("which is free for {} ms", ms(named)))
             }
@@ -109,12 +110,12 @@ impl Led {
         }
     }
 
-    /// The report of a worker of ours is gone.
+    /// The report of a worker of ours was removed.
     pub(super) fn judge_removal(&self, now: Time, life: LifeNo, verdict: &mut Verdict) {
         let known = self.lives.get(&life).copied().unwrap_or_default();
         let runs =
             known.over.is_none() && !known.stopping && !known.stands && !known.blocked && !known.cut_off;
-        // Whose requests have failed lately may have looked dead a moment ago.
+        // A worker with failed requests may have looked dead a moment ago.
         let runs = runs && known.hindered.is_none_or(|at| at + self.doubt < now);
         let is_of = |row: Row| is_open(&row) && row.owner == Some(Owner::Life(life)) && row.next.is_none();
         let renews = |truth: &Truth| truth.named < truth.renewed && now < truth.renewed + self.lease;

@@ -1,5 +1,5 @@
-//! The leases of a dead worker, and their heirs: the leader assigns these leases; where nobody leads, the followers take them. And the leases
-//! that a live worker is to hand over, and does not: the leader ends these hand-overs.
+//! The leases of a dead worker, and their heirs. The leader assigns the leases; without a leader, the followers take
+//! the leases. The leader also ends the unfinished hand-overs of live workers.
 
 use super::{Led, Life, Truth, is_open};
 use crate::oracles::fact::{Owner, Row};
@@ -8,7 +8,7 @@ use leasehold_engine::fleet::LEADER_LEASE;
 use std::collections::BTreeSet;
 
 impl Led {
-    /// Whether somebody may lead, as far as the workers know.
+    /// Whether a worker may lead, as far as the fleet knows.
     pub(super) fn has_leader(&self, now: Time, others: &BTreeSet<LifeNo>) -> bool {
         let Some((life, known)) = self.lock.and_then(|life| Some((life, self.lives.get(&life)?))) else {
             return false;
@@ -17,18 +17,19 @@ impl Led {
             true => super::KCL_LOCK_US,
             false => LEADER_LEASE.0,
         };
-        // A clock may be fast, and a report may count for less than it says.
+        // A clock may be fast, and a report may count for less than its time.
         let renews = now < self.beaten + lasts / 2;
         let idle = known.idle.is_some_and(|last| last + self.doubt > now);
-        // Where clocks are set, a report tells nothing certain of who lives.
+        // Where clocks are set, a report is no proof of life.
         let told = !self.wall_steps || self.owns(now, life);
-        // Who has just taken the lock is not known to lead, nor is a leader that has not reported yet.
+        // A new holder of the lock is not yet known as the leader, nor is a leader without a report.
         let reported = known.reports.is_some_and(|(since, _)| since + self.doubt < now);
         let seen = told && reported && self.locked + self.doubt < now;
         known.over.is_none() && !known.stands && !known.cut_off && !idle && renews && seen
     }
 
-    /// For how long a leader leaves a lease to its owner. Who wrote itself that it has the lease is a worker of ours, and renews it.
+    /// The time for which a leader leaves a lease to its owner. An owner that wrote its own name into the row is a
+    /// worker of ours and renews the lease.
     pub(super) fn silence_of(&self, row: Row, truth: Truth, others: &BTreeSet<LifeNo>) -> Time {
         match row.owner {
             Some(Owner::Life(owner)) if truth.assigned.is_none() && !others.contains(&owner) => self.lease,
@@ -43,7 +44,7 @@ impl Led {
         }
         let ready = |life: LifeNo, known: &Life| {
             let runs = known.over.is_none() && !known.stopping && !known.stands && !known.cut_off;
-            // It looks, and has done so for long enough.
+            // The worker has scanned for long enough.
             runs && !others.contains(&life)
                 && known.since + self.doubt < now
                 && known.scanned + self.doubt > now
@@ -56,7 +57,7 @@ impl Led {
         };
         let (leads, from) = match holder {
             Some((life, known)) if ready(life, known) => (true, self.locked),
-            // Somebody of ours led, and it is over. A worker takes the lock after the worker has seen it stand.
+            // Our leader's time is over. Another worker takes the lock after the lock has stood still.
             Some((life, known)) if !others.contains(&life) => {
                 let Some((over, since)) = known.over.zip(eldest()) else {
                     return;

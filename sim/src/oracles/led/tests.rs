@@ -1,4 +1,4 @@
-//! Good and bad histories of a fleet that has a leader. Life 0 is of another program, the others are ours.
+//! Good and bad histories of a fleet with a leader. Life 0 runs another program, all other lives run ours.
 
 use super::super::Oracles;
 use super::super::history::{changed, config, row};
@@ -22,7 +22,7 @@ fn judge_in(migrates: bool, facts: impl IntoIterator<Item = (Time, Fact)>) -> Ve
     let reports = (30..1_000).step_by(30).map(|at| (at * S, Fact::Reports { life: 0, there: true }));
     let mut facts: Vec<(Time, Fact)> = begin().into_iter().chain(reports).chain(facts).collect();
     facts.sort_by_key(|(at, _)| *at);
-    // Who is dead says nothing.
+    // A dead worker sends no reports.
     let dies = |(at, fact): &(Time, Fact)| matches!(fact, Fact::Died { life: 0 }).then_some(*at);
     let dies = facts.iter().find_map(dies).unwrap_or(Time::MAX);
     facts.retain(|(at, fact)| *at <= dies || !matches!(fact, Fact::Reports { life: 0, .. }));
@@ -60,11 +60,11 @@ fn who_has_the_lock_assigns() {
     let assigns = |by| write(90, by, Verb::Assign, (None, 0), (Some(2), 1));
     assert_eq!(judge([leads(50, 1), assigns(1)]), []);
     assert_eq!(judge([leads(50, 1), assigns(2)]), [Property::OneLeader]);
-    // What it decided before it lost the lock may come late; but not long after.
+    // A decision from before the loss of the lock may be written late, but not long after.
     assert_eq!(judge([leads(50, 1), leads(89, 0), assigns(1)]), []);
     let late = write(190, 1, Verb::Assign, (None, 0), (Some(2), 1));
     assert_eq!(judge([leads(50, 1), leads(89, 0), late]), [Property::OneLeader]);
-    // Who stops passes its own leases on.
+    // A stopping worker passes its own leases on.
     let stops = (80 * S, Fact::ShutdownAsked { life: 1 });
     let stopped = (91 * S, Fact::Died { life: 1 });
     assert_eq!(judge([leads(50, 0), stops, assigns(1), stopped]), []);
@@ -77,7 +77,7 @@ fn what_is_free_is_left_to_the_leader() {
     assert_eq!(judge([leads(50, 0), born.clone(), takes(191, 1)]), [Property::FairShares]);
     assert_eq!(judge([leads(50, 1), born.clone(), takes(191, 1)]), []);
     assert_eq!(judge([leads(50, 0), born.clone(), takes(900, 1)]), []);
-    // No other worker lives that would want a leader.
+    // No live worker of the other program is left, so that no leader is expected.
     let dies = (100 * S, Fact::Died { life: 0 });
     assert_eq!(judge([leads(50, 0), dies, born, takes(191, 1)]), []);
 }
@@ -134,10 +134,10 @@ fn what_a_dead_leader_had_is_taken_by_its_followers() {
     let then = |facts: &[(Time, Fact)]| all([&begun[..], facts].concat());
     assert_eq!(then(&[takes(340)]), []);
     assert_eq!(then(&[takes(420)]), [Property::LeasesOwned]);
-    // Somebody else may have become the leader.
+    // Another worker may have become the leader.
     assert_eq!(then(&[leads(330, 0), takes(420)]), []);
     assert_eq!(then(&[leads(330, 2), takes(395)]), []);
-    // It is said again for as long as it lasts.
+    // The report repeats for as long as the violation lasts.
     let found = then(&[leads(330, 2)]);
     assert!(found.len() > 1 && found.iter().all(|found| *found == Property::LeasesOwned));
 }
@@ -149,7 +149,7 @@ fn who_lives_says_so() {
     let said = (10..900).step_by(30).map(reports);
     assert_eq!(judge(said.chain([scans(900)])), []);
     assert_eq!(judge([reports(10), scans(900)]), [Property::RequestsOnTime]);
-    // It is cut off.
+    // Without a later scan, the worker may be cut off.
     assert_eq!(judge([reports(10), scans(20)]), []);
 }
 
@@ -183,7 +183,7 @@ fn who_stops_leaves_no_report_and_no_lock() {
     assert_eq!(judge([reports(true), stops.clone()]), [Property::StopsCleanly]);
     assert_eq!(judge([reports(true), reports(false), stops.clone()]), []);
     assert_eq!(judge([leads(50, 1), stops.clone()]), [Property::StopsCleanly]);
-    // Who reaches no table can take nothing back.
+    // A worker cut off from the tables cannot remove its report or lock.
     let cut_off = (89 * S, Fact::CutOff { life: 1 });
     assert_eq!(judge([leads(50, 1), reports(true), cut_off, stops]), []);
 }
@@ -211,7 +211,7 @@ fn the_report_of_a_worker_that_renews_is_not_removed() {
     assert!(kept(&[takes.clone(), removed(201)]), "a leader assigned the lease");
 }
 
-/// The fleet goes over by this worker, or goes back.
+/// This worker moves the fleet to version 3, or back.
 fn rules(at: u64, by: u32, led: bool) -> (Time, Fact) {
     (at * S, Fact::Rules { by: Some(by), led })
 }

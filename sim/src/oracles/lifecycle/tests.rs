@@ -132,7 +132,7 @@ fn a_lease_kept_after_a_good_shutdown_is_found_unless_the_table_failed() {
             [owned, knows, Fact::ShutdownAsked { life: 0 }, release, Fact::Stopped { life: 0, fatal: false }];
         facts.map(|fact| (1, fact))
     };
-    // The answer claims a release that did not happen: the row decides.
+    // The answer claims a release not executed: the row decides.
     assert_eq!(judged(history(How::Applied)), 1);
     assert_eq!(judged(history(How::Unknown)), 0);
 }
@@ -158,8 +158,8 @@ fn a_row_that_a_person_edited_since_need_not_be_released() {
     assert_eq!(judged_now(&facts), 0);
 }
 
-/// The other program checkpoints by whole items, with the deadline that it remembers.
-/// A claim of the other program leaves the guard of the owner as it is.
+/// The other program checkpoints by whole items, with the deadline from its memory.
+/// A claim of the other program leaves the guard of the owner in place.
 #[test]
 fn a_row_that_another_program_wrote_from_memory_need_not_be_released() {
     let at = |counter| Some(row(Some(0), counter, Mark::At(5)));

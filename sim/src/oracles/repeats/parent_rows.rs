@@ -1,8 +1,9 @@
-//! `parents-first`: a program of others that looks at the row of a parent before it begins a child is told by our row to wait.
+//! `parents-first`: our row tells another program to wait. The other program looks at the row of a parent before the
+//! start of a child.
 //!
-//! In the tables of vmware-go-kcl, a row without a checkpoint is that of a shard which is long gone: children are begun at once. A row that
-//! one of ours created or took says that there is no checkpoint yet. Only the first parent is looked at, and only rows of ours are
-//! judged.
+//! In the tables of vmware-go-kcl, a row without a checkpoint belongs to a long gone shard: children are begun at once.
+//! A row created or taken by our worker has a mark for the missing checkpoint. Other programs look only at the first
+//! parent, and only rows of ours are judged.
 
 use super::super::fact::{Mark, Verb};
 use super::super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
@@ -12,18 +13,18 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default)]
 struct Shard {
     parent: Option<ShardNo>,
-    /// There is a row, and it does not say the end.
+    /// The row exists, without the end.
     unfinished: bool,
-    /// One of ours created or took it, and nobody else has written it since.
+    /// Our worker created or took the row, and no other program has written the row since.
     ours: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct ParentRows {
-    /// Whether programs of others look at rows of parents so.
+    /// Whether other programs look at rows of parents.
     binding: bool,
     shards: Vec<Shard>,
-    /// Whether a program was told to wait when it looked at a row last.
+    /// Whether the last look at a row told a program to wait.
     told: BTreeMap<(LifeNo, ShardNo), bool>,
 }
 
@@ -44,7 +45,7 @@ impl ParentRows {
         &mut self.shards[index]
     }
 
-    /// `of_others`: by a program that others wrote.
+    /// `of_others`: by another program.
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
         if !self.binding {
             return;
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
     use leasehold_engine::format::{Format, LeaseFormat};
 
-    /// Life 0 is ours, life 1 is a program of others; shard 1 comes from shard 0.
+    /// Life 0 is ours, life 1 is of another program; shard 1 comes from shard 0.
     fn judged(facts: impl IntoIterator<Item = Fact>) -> usize {
         let config = config().with_policies(Format::VmwareGoKcl.policies());
         let (mut rows, mut verdict) = (ParentRows::new(&Terms::plain(config)), Verdict::default());

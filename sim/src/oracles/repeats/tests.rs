@@ -3,7 +3,7 @@
 use super::*;
 use crate::oracles::history::{changed, config, delivered, processed, row};
 
-/// Life 0 is ours, life 1 is a program of others.
+/// Life 0 is ours, life 1 is of another program.
 fn judged(facts: impl IntoIterator<Item = Fact>) -> Vec<Property> {
     let (mut repeats, mut verdict) = (Repeats::new(&Terms::plain(config())), Verdict::default());
     for fact in facts {
@@ -27,7 +27,7 @@ fn written(by: u32, verb: Verb, before: (Option<u32>, Mark), after: (Option<u32>
     changed(0, Some(by), verb, before, after)
 }
 
-/// Ours takes the shard and processes ten records of it; five are in the row.
+/// Our worker takes the shard and processes ten records; five are in the row.
 fn begun() -> Vec<Fact> {
     let start = Mark::TrimHorizon;
     vec![
@@ -129,7 +129,7 @@ fn who_read_the_row_before_cannot_know() {
     let back = written(1, Verb::Take, (None, Mark::End), (Some(1), Mark::At(5)));
     let more = [back, opened(1), delivered(1, 0, 6, 12)];
     assert_eq!(after(late.into_iter().chain(more.clone())), []);
-    // What is written back is what the row says from then on.
+    // After a write back, the row has the older checkpoint.
     let again = [written(1, Verb::Release, (Some(1), Mark::At(5)), (None, Mark::At(5)))];
     let ours = [
         written(0, Verb::Take, (None, Mark::At(5)), (Some(0), Mark::At(5))),

@@ -15,7 +15,7 @@ fn shown(shard: u32, row: Row) -> Fact {
     Fact::Shown { life: 0, shard, row, scanned: true }
 }
 
-/// One shard and lease for each of these owners, shown to life 0 as they are renewed for so long that nothing is in doubt.
+/// One shard and lease for each of these owners, shown to life 0 with renewals for so long that no doubt is left.
 fn table(owners: &[u32]) -> Vec<(u64, Fact)> {
     let step = terms().config.renew_interval().0;
     let mut facts = Vec::new();
@@ -61,11 +61,12 @@ fn who_was_shown_once_may_be_dead_and_makes_no_share_smaller() {
     assert_eq!(judged(facts, (1..6).map(|shard| ask(TAKE, shard))), 0);
 }
 
-/// A row with a smaller counter is of a stale read, or was made anew. Its reader may count from when it was first shown.
+/// A row with a smaller counter comes from a stale read, or was made anew. Its reader may count from the first view of
+/// the row.
 #[test]
 fn an_owner_of_a_row_that_stands_still_since_it_was_made_anew_may_be_dead() {
     let lease = terms().config.lease_duration().0;
-    // Shown three times, so far apart; the first of them may be of a stale read.
+    // Shown three times, this far apart; the first answer may be a stale read.
     let found = |apart: u64| {
         let mut facts = table(&[1, 1, 1, 1, 2, 2]);
         for _ in 0..3 {
@@ -109,7 +110,7 @@ fn an_owner_that_a_scan_does_not_show_may_be_unknown() {
     let asks = || (0..3).map(|shard| ask(TAKE, shard));
     let facts = || table(&[1, 1, 1, 1, 2, 2]);
     assert_eq!(judged(facts(), std::iter::once(ended()).chain(asks())), 1);
-    // The second of these scans lacks all rows.
+    // The second scan lacks all rows.
     assert_eq!(judged(facts(), [ended(), ended()].into_iter().chain(asks())), 0);
     let again = (0..6).map(|shard| shown(shard, row(Some(1 + shard / 4), 40, Mark::TrimHorizon)));
     let again = std::iter::once(ended()).chain(again).chain([ended()]);
@@ -151,7 +152,7 @@ fn finished_leases_are_nobodys_share() {
         let row = after;
         facts.push((at, shown(shard, row)));
     }
-    // At once somebody may have counted before the end; later nobody can.
+    // Right after the end, a worker may still count the old row; later no worker may.
     assert_eq!(judged(facts.clone(), [0, 4].map(|shard| ask(TAKE, shard))), 0);
     let later = table(&[1, 1, 2, 2]);
     assert_eq!(judged(later.clone(), [0, 2].map(|shard| ask(TAKE, shard))), 0);
@@ -174,7 +175,8 @@ fn a_held_lease_that_a_worker_was_told_to_hand_over_does_not_count() {
         row: Row { next, ..row(Some(0), 40, Mark::TrimHorizon) },
         scanned: false,
     };
-    // The row may have come back to this worker since: it does not know that before a write of its own was refused.
+    // The row may have come back to this worker since: the worker learns of its return only by a refused write of its
+    // own.
     let after = |told: Vec<Fact>| {
         let held = [(0, holds(0)), (0, holds(1))];
         let facts: Vec<(u64, Fact)> = held.into_iter().chain(table(&[0, 0, 1, 1])).collect();

@@ -1,4 +1,4 @@
-//! Free leases and who asks for them, by facts alone.
+//! Free leases and their requesters, by facts alone.
 
 use super::*;
 use crate::oracles::fact::How;
@@ -30,7 +30,7 @@ fn table(rows: &[Row]) -> Vec<(u64, Fact)> {
     facts
 }
 
-/// A whole scan that shows these rows, and takes of so many of them when it ends.
+/// A whole scan with the given rows, and the given number of takes at its end.
 fn scan(at: u64, rows: &[Row], takes: u32) -> Vec<(u64, Fact)> {
     let shown =
         |(shard, row): (usize, &Row)| Fact::Shown { life: 0, shard: shard as u32, row: *row, scanned: true };
@@ -63,7 +63,7 @@ fn all_that_is_free_is_asked_for_when_the_scan_ends() {
 
 #[test]
 fn a_row_from_before_a_hand_over_hides_the_next_owner() {
-    // A late page shows the lease as it was held; the worker knows that it handed it over, and to a living worker.
+    // A late page shows the lease as still held; the worker knows of its own hand-over, and to a living worker.
     let rows = [free(3), free(3), free(3), of(0)];
     let after = |takes| table(&rows).into_iter().chain(scan(HOUR, &rows, takes));
     assert_eq!(judged(after(2)), 0);
@@ -94,7 +94,7 @@ fn what_stood_still_for_a_lease_is_free() {
 
 #[test]
 fn what_a_dead_worker_left_is_asked_for_beyond_the_share_when_two_scans_have_shown_it() {
-    // Three leases of a dead worker, and one that its owner renews.
+    // Three leases of a dead worker, and a lease renewed by its owner.
     let rows = |renewals| [of(1), of(1), of(1), row(Some(2), 7 + renewals, Mark::TrimHorizon)];
     let lease = config().lease_duration().0;
     let after_hand_over = |config: Config, takes: [u32; 2], begun: Option<Verb>| {
@@ -112,7 +112,7 @@ fn what_a_dead_worker_left_is_asked_for_beyond_the_share_when_two_scans_have_sho
     };
     let after = |config, takes| after_hand_over(config, takes, None);
     let asking = || crate::swarm::named(true);
-    // A share is two of four. The other worker takes as many, unless it has just started.
+    // A share is two leases of four. The other worker takes as many, unless the other worker has just started.
     assert_eq!(after(asking(), [2, 1]), 0);
     assert_eq!(after(asking(), [2, 0]), 1);
     assert_eq!(after(asking(), [1, 2]), 1);

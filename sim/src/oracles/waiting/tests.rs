@@ -39,7 +39,7 @@ fn judged(more: impl IntoIterator<Item = (u64, Fact)>) -> usize {
     judge_only(Property::ShardsIndependent, facts).len()
 }
 
-/// Read again all the time, so that only hand-overs are judged.
+/// The shard is read again all the time, so that only hand-overs are judged.
 fn and_reading(more: Vec<(u64, Fact)>) -> usize {
     let [records, answer] = fetched(1, 1, 5);
     let reading = (1, asked(0, Ask::GetRecords, 0, 2, 0, 0));
@@ -79,7 +79,7 @@ fn what_is_paused_is_not_handed_over_until_it_may_go_on_and_then_at_once() {
 
 #[test]
 fn a_failure_allows_for_a_pause_in_proportion_and_no_more() {
-    // A batch that comes back so often, ten seconds apart.
+    // A batch that comes back this many times, ten seconds apart.
     let failed = |times: u64, then_after| {
         let mut facts = Vec::new();
         for at in (1..=times).map(|n| n * 10_000_000) {

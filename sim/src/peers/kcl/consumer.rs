@@ -1,4 +1,4 @@
-//! One shard, from the acquisition of its lease to the loss or the end of it.
+//! One shard, from the take of its lease to the loss of the lease or the end of the shard.
 
 use super::super::sdk::{Batch, Failure};
 use super::Worker;
@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 const PARENT_POLL_US: u64 = 10_000_000;
 
-/// Why a consumer ends. One that comes later in this list replaces one that came before.
+/// The reason of a consumer's end. A reason later in this list replaces an earlier reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reason {
     Requested,
@@ -21,7 +21,7 @@ pub(super) enum Reason {
     LeaseLost,
 }
 
-/// The thread of a shard, and what others tell it.
+/// The thread of a shard, and its messages from other threads.
 pub(super) struct Consumer {
     pub held: Rc<Held>,
     pub shard: ShardId,
@@ -49,7 +49,7 @@ impl Worker {
         if consumer.held.lease.borrow().has_ended() {
             consumer.end(Reason::ShardEnd);
         } else {
-            // Neither a loss nor a stop is noticed before the parents have ended.
+            // The worker notices neither a loss nor a stop before the parents have ended.
             self.block_on_parents(&consumer).await;
             if !consumer.is_to_end() {
                 self.process(&consumer).await;
@@ -99,14 +99,14 @@ impl Worker {
                         consumer.held.bytes.set(bytes);
                         self.kinesis.process(shard, token, batch.op).await;
                         let sequence = last.sequence.to_string();
-                        // A failure is logged; the next batch is tried all the same.
+                        // A failure is logged; the next batch follows regardless.
                         let _ = self.renewer.checkpoint(&consumer.held, &sequence).await;
                     }
                     if let Some(children) = batch.fetched.end {
                         break Some(children);
                     }
                 }
-                // A shard that is not there has ended, it takes it, and has no children.
+                // A missing shard counts as ended, without children.
                 Err(Failure::NotFound) => break Some(Vec::new()),
                 Err(_) => {}
             }
@@ -116,7 +116,7 @@ impl Worker {
         let reason = match children {
             Some(children) => {
                 consumer.end(Reason::ShardEnd);
-                // Tells the application itself, if the shard ended.
+                // On success, `end_shard` itself tells the application of the shard's end.
                 if self.end_shard(consumer, &children).await {
                     return;
                 }
@@ -131,7 +131,7 @@ impl Worker {
         self.kinesis.close(shard, token, reason).await;
     }
 
-    /// Where to begin, by another read of the row. None: the consumer is to end.
+    /// The place to begin, by another read of the row. `None`: the consumer is to end.
     async fn start(&self, consumer: &Consumer) -> Option<IteratorFrom> {
         while !consumer.is_to_end() {
             if let Ok(Some(lease)) = self.table.lease(&consumer.shard).await {
@@ -151,7 +151,7 @@ impl Worker {
         None
     }
 
-    /// Reads on from a place, or from a new one.
+    /// Reads from the current iterator, or from a new iterator.
     async fn read(
         &self, shard: &ShardId, place: &mut Option<OpId>, from: IteratorFrom,
     ) -> Result<Batch, Failure> {

@@ -7,11 +7,11 @@ use super::{BACKOFF_US, Worker};
 use leasehold_engine::output::EndReason;
 use leasehold_engine::shard::ChildShard;
 
-/// Why a shard could not be ended.
+/// The reason of a failed end of a shard.
 enum Undone {
-    /// Tried again in a moment.
+    /// Worth another attempt in a moment.
     Failed,
-    /// The lease is not (any longer) this worker's, or may as well not be.
+    /// The lease is not (any longer) this worker's, or the worker gives up on it.
     Lost,
 }
 
@@ -22,7 +22,7 @@ impl From<Failure> for Undone {
 }
 
 impl Worker {
-    /// Tries until it is done or the lease is lost; whether it is done.
+    /// Repeats until the shard's end is stored or the lease is lost; returns whether the end is stored.
     pub(super) async fn end_shard(&self, consumer: &Consumer, children: &[ChildShard]) -> bool {
         loop {
             match self.try_to_end(consumer, children).await {
@@ -43,10 +43,10 @@ impl Worker {
         }
         let row = self.table.lease(&consumer.shard).await?.ok_or(Undone::Lost)?;
         if row.has_ended() {
-            // Nobody tells the application.
+            // The application hears nothing of this end.
             return Ok(());
         }
-        // The application, which is told of the end, checkpoints without a position, as it must.
+        // The application must answer the shard's end with a checkpoint without a position.
         if !self.renewer.checkpoint(held, SHARD_END).await? {
             return Err(Undone::Failed);
         }
@@ -63,7 +63,7 @@ impl Worker {
             let there = [one, other].map(|parent| self.table.lease(parent));
             let [one, other] = there;
             if one.await?.is_some() != other.await?.is_some() {
-                // The other parent may still get its lease. Or it gives up, now and then.
+                // The other parent may still get its lease. Now and then the worker gives up.
                 return Err(match self.host.below("missing-parent", 30) {
                     0 => Undone::Lost,
                     _ => Undone::Failed,

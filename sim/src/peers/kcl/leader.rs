@@ -1,6 +1,7 @@
-//! Who creates leases in a fleet of version 2: the first of all owners after a shuffle that every worker repeats.
+//! The election of the creator of leases in version 2: the first of all owners after a shuffle that every worker
+//! repeats.
 
-/// A leader is elected among those who own leases; where there are none, everybody leads.
+/// The leader is elected among the owners of leases; without owners, every worker leads.
 pub(super) fn leads(owners: impl Iterator<Item = String>, me: &str) -> bool {
     let mut owners: Vec<String> = owners.collect();
     owners.sort();
@@ -9,7 +10,7 @@ pub(super) fn leads(owners: impl Iterator<Item = String>, me: &str) -> bool {
     leader.is_none_or(|leader| leader == me)
 }
 
-/// As `java.util.Collections.shuffle` does with `new java.util.Random(1947)`.
+/// Like `java.util.Collections.shuffle` with `new java.util.Random(1947)`.
 fn shuffle(mut names: Vec<String>) -> Vec<String> {
     let mut random = Random::new(1947);
     for n in (2..=names.len()).rev() {
@@ -41,7 +42,7 @@ impl Random {
         loop {
             let bits = self.bits31();
             let drawn = bits % bound;
-            // Beyond the last whole multiple of the bound, small numbers would come up more often.
+            // Beyond the last whole multiple of the bound, small numbers would come up too often.
             if bits - drawn + (bound - 1) <= i32::MAX as u32 {
                 return drawn;
             }
@@ -57,7 +58,7 @@ mod tests {
         (0..count).map(|n| format!("w{n:03}")).collect()
     }
 
-    /// What a JVM gives.
+    /// The results of a JVM.
     #[test]
     fn names_are_shuffled_as_java_does_it() {
         for (count, expected) in [

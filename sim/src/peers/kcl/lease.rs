@@ -1,4 +1,4 @@
-//! A lease as a worker keeps it in memory, and as a row spells it. Written anew, so that models and codecs check each other.
+//! A lease in a worker's memory, and its spelling in a row. Written anew, so models and codecs check each other.
 
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::ShardId;
@@ -17,11 +17,11 @@ pub(super) const CHILDREN: &str = "childShardIds";
 pub(super) const RANGE_START: &str = "startingHashKey";
 pub(super) const RANGE_END: &str = "endingHashKey";
 
-/// Version 3: who has the lease until it is handed over to its owner.
+/// Version 3: the present owner until the hand-over to the row's owner.
 pub(super) const CHECKPOINT_OWNER: &str = "checkpointOwner";
-/// Version 3: how much comes from the shard, in KiB a second.
+/// Version 3: the throughput of the shard, in KiB a second.
 pub(super) const THROUGHPUT: &str = "throughputKBps";
-/// Version 3: what kind of item it is; none: a lease.
+/// Version 3: the kind of the item; none: a lease.
 pub(super) const ENTITY: &str = "entityType";
 
 pub(super) const SHARD_END: &str = "SHARD_END";
@@ -38,7 +38,7 @@ pub(super) struct Lease {
     pub range: Option<(String, String)>,
     pub checkpoint_owner: Option<String>,
     pub throughput: Option<f64>,
-    /// When its counter grew last, by the monotonic clock, as far as this process knows. Not in the row.
+    /// The time of the last growth of its counter known to this process, by the monotonic clock. Not in the row.
     pub grown_us: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ fn set(item: &Item, name: &str) -> BTreeSet<String> {
 }
 
 impl Lease {
-    /// A lease that nobody owns yet.
+    /// A lease without an owner.
     pub(super) fn new<'a>(
         key: ShardId, parents: impl Iterator<Item = &'a ShardId>, range: HashRange, checkpoint: &str,
     ) -> Self {
@@ -81,7 +81,7 @@ impl Lease {
         }
     }
 
-    /// None: an item that is no lease, or lacks what every lease has. A scan leaves it out.
+    /// `None`: the item is no lease, or lacks an attribute of every lease. A scan omits such items.
     pub(super) fn of(item: &Item) -> Option<Self> {
         if text(item, ENTITY).is_some_and(|kind| kind != "LEASE") {
             return None;
@@ -103,7 +103,7 @@ impl Lease {
         })
     }
 
-    /// The whole item, as it is created.
+    /// The whole item at its creation.
     pub(super) fn item(&self) -> Item {
         let mut item = super::key(&self.key);
         item.insert(COUNTER.into(), AttributeValue::n(self.counter));
@@ -121,12 +121,12 @@ impl Lease {
         item
     }
 
-    /// Who may write to the row.
+    /// The worker with the right to write to the row.
     pub(super) fn actual_owner(&self) -> Option<&str> {
         self.checkpoint_owner.as_deref().or(self.owner.as_deref())
     }
 
-    /// Its owner is asked to hand it over.
+    /// Whether the owner is to hand the lease over.
     pub(super) fn is_handed_over(&self) -> bool {
         self.checkpoint_owner.is_some()
     }
@@ -135,13 +135,13 @@ impl Lease {
         self.checkpoint == SHARD_END
     }
 
-    /// What was never seen to grow is over.
+    /// A lease never seen to grow is expired.
     pub(super) fn is_expired(&self, failover_us: u64, now_us: u64) -> bool {
         self.grown_us.is_none_or(|grown| now_us.saturating_sub(grown) > failover_us)
     }
 }
 
-/// How the configured position is spelled. The time of AT_TIMESTAMP is in the configuration only.
+/// The spelling of the configured position. The time of AT_TIMESTAMP is in the configuration only.
 pub(super) fn sentinel(position: InitialPosition) -> &'static str {
     match position {
         InitialPosition::TrimHorizon => "TRIM_HORIZON",

@@ -1,10 +1,10 @@
 //! The Java KCL, versions 2 and 3, with its polling consumer.
 //!
-//! One thread renews, one starts a consumer for each lease and tells it when the lease is lost. In version 2 another takes
-//! leases; in version 3 a leader assigns them (`v3/`). Left out:
-//! enhanced fan-out, de-aggregation, what is read ahead, metrics, the deletion of leases that have ended, and the auditor,
-//! which looks for holes every two minutes. The application can be at one batch of a shard at a time: where the original
-//! begins with a lease that it has lost and got again before it has ended with it, the model waits.
+//! One thread renews the leases. Another thread starts a consumer for each lease, and tells the consumer of a lease's
+//! loss. In version 2 a third thread takes leases; in version 3 a leader assigns them (`v3/`). Left out: enhanced
+//! fan-out, de-aggregation, prefetch, metrics, the deletion of ended leases, and the auditor, a search for holes every
+//! two minutes. The application can process one batch of a shard at a time. The original begins with a lost and
+//! regained lease before its old consumer has finished; the model waits.
 
 mod consumer;
 mod ending;
@@ -30,7 +30,7 @@ use std::rc::Rc;
 use table::{Table, key};
 use taker::Taker;
 
-/// How its users configure it.
+/// The users' configuration.
 struct Settings {
     idle_us: u64,
     max_records: u32,
@@ -44,25 +44,25 @@ struct Worker {
     me: String,
     settings: Settings,
     renewer: Rc<Renewer>,
-    /// What version 3 has more.
+    /// The additions of version 3.
     fleet: Option<v3::Member>,
     consumers: RefCell<BTreeMap<(ShardId, u64), Rc<Consumer>>>,
 }
 
-/// Between two looks at what it owns.
+/// The pause between two looks at the owned leases.
 const TICK_US: u64 = 1_000_000;
 
-/// Before a task that failed is tried again.
+/// The pause before another attempt of a failed task.
 const BACKOFF_US: u64 = 500_000;
 
-/// How often it tries to begin.
+/// The number of attempts to begin.
 const ATTEMPTS: u32 = 20;
 
-/// For so long its operator waits until all consumers have been told to stop.
+/// The longest wait for all consumers after a stop of the worker.
 const GRACE_US: u64 = 20_000_000;
 
-/// The program, from its start until it has stopped. `fleet`: how its leader assigns leases, and where its workers report; none: it is
-/// of version 2.
+/// The program, from its start until its stop. `fleet`: the leader's strategy and the workers' place for reports; none:
+/// version 2.
 pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fleet>) {
     let sdk = |attempts, pause_us| Sdk { host: host.clone(), attempts, pause_us, table: super::sdk::LEASES };
     let table = Table { sdk: sdk(9, 25_000), hands_over: fleet.is_some() };
@@ -101,7 +101,7 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fl
     loop {
         worker.tick();
         if let Some(fleet) = worker.fleet.as_ref().filter(|fleet| !fleet.is_like_version_2()) {
-            // It asks whether it leads, for what a leader has to do beside assigning.
+            // The call renews the answer to "who leads", for the leader's duties besides assignment.
             let _ = fleet.lock.is_leader().await;
         }
         if host.sleep_or_stop(TICK_US).await {
@@ -112,7 +112,7 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Option<Fl
 }
 
 impl Worker {
-    /// Whether it takes leases, and waits for no leader to assign them.
+    /// Whether the worker takes leases itself, without a leader's assignment.
     fn takes_leases(&self) -> bool {
         self.fleet.as_ref().is_none_or(v3::Member::is_like_version_2)
     }
@@ -144,7 +144,7 @@ impl Worker {
         self.fill_table().await
     }
 
-    /// Begins with leases that are new, and tells consumers of those that are lost.
+    /// Begins consumers of new leases, and tells consumers of lost leases.
     fn tick(self: &Rc<Self>) {
         let held = self.renewer.held();
         let mut consumers = self.consumers.borrow_mut();
@@ -157,7 +157,7 @@ impl Worker {
                     self.renewer.forget(&held);
                 }
                 Some(_) => {}
-                // The application is still at what it had of the shard before.
+                // The application still processes a batch from an earlier lease of the shard.
                 None if consumers.values().any(|known| known.shard == id.0) => {}
                 None => {
                     let consumer = Rc::new(Consumer::new(held));
@@ -175,7 +175,7 @@ impl Worker {
         });
     }
 
-    /// Asks every consumer to end, then takes all leases away from those that are left. No row is written.
+    /// Asks every consumer to end, then removes the leases of the remaining consumers. No row is written.
     async fn stop(self: &Rc<Self>, failover_us: u64) {
         let consumers: Vec<Rc<Consumer>> = self.consumers.borrow().values().cloned().collect();
         for consumer in &consumers {

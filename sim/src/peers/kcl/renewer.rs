@@ -1,4 +1,4 @@
-//! The leases that a worker owns, and their renewal.
+//! A worker's owned leases, and their renewal.
 
 use super::super::host::Host;
 use super::super::sdk::Failure;
@@ -9,18 +9,18 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// One acquisition of a lease.
+/// A single acquisition of a lease.
 pub(super) struct Held {
     pub lease: RefCell<Lease>,
-    /// Tells it from other acquisitions of the same lease.
+    /// Distinguishes acquisitions of the same lease.
     pub token: u64,
-    /// A renewal or a checkpoint is under way; the other waits.
+    /// A renewal or a checkpoint is under way, and another write waits.
     busy: Cell<bool>,
-    /// Version 3: it is to be handed over by then, in ns since 1970.
+    /// Version 3: the deadline for the hand-over, in ns since 1970.
     pub hand_over_by: Cell<Option<u64>>,
-    /// Version 3: that was tried.
+    /// Version 3: the hand-over was attempted.
     pub handed_over: Cell<bool>,
-    /// What came from the shard since the last renewal.
+    /// Bytes from the shard since the last renewal.
     pub bytes: Cell<u64>,
 }
 
@@ -30,14 +30,14 @@ pub(super) struct Renewer {
     pub failover_us: u64,
     owned: RefCell<BTreeMap<ShardId, Rc<Held>>>,
     tokens: Cell<u64>,
-    /// It was stopped.
+    /// The renewer was stopped.
     pub over: Cell<bool>,
 }
 
-/// It renews a little more often than three times in a lease's life.
+/// The renewer renews a little more often than three times in a lease's duration.
 const EPSILON_US: u64 = 25_000;
 
-/// Version 3: for so long a lease that is to be handed over may take.
+/// Version 3: the most time for a hand-over.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
 impl Renewer {
@@ -52,7 +52,7 @@ impl Renewer {
         }
     }
 
-    /// At a fixed rate: a round that took longer than its period is followed by the next at once.
+    /// At a fixed rate: after a round longer than the period, the next round follows at once.
     pub(super) async fn run(self: Rc<Self>) {
         let period = self.period_us();
         let mut due = self.host.mono_us();
@@ -64,7 +64,7 @@ impl Renewer {
         }
     }
 
-    /// Renews all at once, and waits for the last of them. What fails is tried again in the next round.
+    /// Renews all leases at once, and waits for the last of them. A failed renewal waits for the next round.
     async fn renew_all(self: &Rc<Self>) {
         let all: Vec<Rc<Held>> = self.owned.borrow().values().rev().cloned().collect();
         let left = Rc::new(Cell::new(all.len()));
@@ -83,12 +83,12 @@ impl Renewer {
         let mut lease = held.lease.borrow().clone();
         self.measure(held, &mut lease);
         let renewed = match lease.is_expired(self.failover_us, self.host.mono_us()) {
-            // It takes it for lost, and asks nobody.
+            // The worker considers the lease lost, without a request.
             true => Ok(false),
             false => self.table.renew(&mut lease).await,
         };
         if renewed == Ok(true) {
-            // Not from when it asked.
+            // The original counts from the answer, not from the request.
             lease.grown_us = Some(self.host.mono_us());
         }
         if lease.is_handed_over() && held.hand_over_by.get().is_none() {
@@ -97,13 +97,13 @@ impl Renewer {
         held.lease.replace(lease);
         held.busy.set(false);
         if !renewed? {
-            // A lease that was taken anew under this key is lost with it.
+            // A new acquisition under this key is lost too.
             self.owned.borrow_mut().remove(&held.lease.borrow().key);
         }
         Ok(())
     }
 
-    /// How much came from the shard, as a mean in which each period counts half of what the next does.
+    /// The shard's throughput, as a mean in which each period counts half as much as the next period.
     fn measure(&self, held: &Held, lease: &mut Lease) {
         let bytes = held.bytes.take();
         if bytes == 0 && lease.throughput.is_none() {
@@ -122,7 +122,7 @@ impl Renewer {
         held.busy.set(true);
     }
 
-    /// A lease is this worker's own from now on.
+    /// Adds a lease newly owned by this worker.
     pub(super) fn add(&self, lease: Lease) {
         if self.over.get() || lease.grown_us.is_none() {
             return;
@@ -140,7 +140,7 @@ impl Renewer {
         self.owned.borrow_mut().insert(key, Rc::new(held));
     }
 
-    /// What it owns, as far as its own clock says.
+    /// The owned leases, by the worker's own clock.
     pub(super) fn held(&self) -> Vec<Rc<Held>> {
         let now = self.host.mono_us();
         let owned = self.owned.borrow();
@@ -148,7 +148,7 @@ impl Renewer {
         owned.values().filter(lives).cloned().collect()
     }
 
-    /// The same for one lease and acquisition.
+    /// Whether the worker owns this acquisition of a lease, by its own clock.
     pub(super) fn holds(&self, held: &Held) -> bool {
         let now = self.host.mono_us();
         let lease = held.lease.borrow();
@@ -158,7 +158,7 @@ impl Renewer {
             .is_some_and(|known| known.token == held.token && !lease.is_expired(self.failover_us, now))
     }
 
-    /// Lets go of a lease, and tells nobody: others wait until it is over.
+    /// Lets go of a lease without a write: other workers wait until the lease expires.
     pub(super) fn forget(&self, held: &Held) {
         let mut owned = self.owned.borrow_mut();
         let key = &held.lease.borrow().key;
@@ -176,7 +176,7 @@ impl Renewer {
         self.owned.borrow_mut().clear();
     }
 
-    /// Writes a checkpoint; whether the lease is (still) this worker's.
+    /// Stores a checkpoint; returns whether the lease is (still) this worker's.
     pub(super) async fn checkpoint(&self, held: &Held, sequence: &str) -> Result<bool, Failure> {
         if !self.holds(held) {
             return Ok(false);
@@ -191,14 +191,14 @@ impl Renewer {
                 held.lease.replace(lease);
             }
             Ok(false) => self.forget(held),
-            // What it keeps is as before, though the row may not be.
+            // The copy in memory stays as before, though the row may have changed.
             Err(_) => {}
         }
         held.busy.set(false);
         written
     }
 
-    /// A process that is started again under its old name goes on with what it had.
+    /// A process restarted under its old name continues with its former leases.
     pub(super) async fn regain(&self, me: &str) {
         let Ok(leases) = self.table.leases().await else {
             return;

@@ -1,4 +1,4 @@
-//! The first leases. Those of children are created where their parents end.
+//! The first leases. Leases of children are created where their parents end.
 
 use super::super::sdk::Failure;
 use super::lease::{Lease, sentinel};
@@ -8,11 +8,11 @@ use leasehold_engine::output::ShardFilter;
 
 const SECOND: u64 = 1_000_000;
 
-/// After it has created leases, the thread sleeps: no stream is to be listed more often.
+/// After creating leases, the thread sleeps: no stream is to be listed more often.
 const PAUSE_US: u64 = 60 * SECOND;
 
 impl Worker {
-    /// Fills a table that is empty, unless another worker does so in the time that this one waits.
+    /// Fills an empty table, unless another worker fills the table during the wait.
     pub(super) async fn fill_table(&self) -> Result<(), Failure> {
         let host = &self.host;
         let wait = SECOND * (1 + host.below("first-leases", 30));

@@ -1,4 +1,4 @@
-//! Its operations on the lease table.
+//! The operations of the Java KCL on the lease table.
 
 use super::super::sdk::{Failure, Sdk};
 use super::lease::{
@@ -13,7 +13,7 @@ use leasehold_local_aws::dynamo::expr::{Condition, Update};
 #[derive(Clone)]
 pub(super) struct Table {
     pub sdk: Sdk,
-    /// Of version 3, which knows leases that are being handed over.
+    /// The table has hand-overs, as in version 3.
     pub hands_over: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn held(written: Result<(), Failure>) -> Result<bool, Failure> {
 }
 
 impl Table {
-    /// Every lease; what cannot be read is left out.
+    /// Every lease; unreadable items are left out.
     pub(super) async fn leases(&self) -> Result<Vec<Lease>, Failure> {
         let (mut leases, mut after) = (Vec::new(), None);
         loop {
@@ -52,7 +52,7 @@ impl Table {
         }
     }
 
-    /// Eventually consistent, as it is configured unless its users say otherwise.
+    /// Eventually consistent, like the default configuration.
     pub(super) async fn lease(&self, id: &ShardId) -> Result<Option<Lease>, Failure> {
         let item = self.sdk.get(key(id), false).await?;
         Ok(item.as_deref().and_then(Lease::of))
@@ -67,9 +67,8 @@ impl Table {
         held(self.sdk.put(Verb::Create, item, Some(absent)).await)
     }
 
-    /// Guarded by the counter alone; in version 3 also by the lease's not being handed over, as far as is known. If it was
-    /// refused, a look at the row tells whether it is handed over by now, or whether it was an attempt of this very renewal
-    /// that came first.
+    /// The counter alone guards the renewal; in version 3 also the absence of a known hand-over. After a refusal, a
+    /// look at the row shows a hand-over, or an earlier success of an attempt of this very renewal.
     pub(super) async fn renew(&self, lease: &mut Lease) -> Result<bool, Failure> {
         loop {
             let mut update = counted(lease);
@@ -87,7 +86,7 @@ impl Table {
                 return Ok(true);
             }
             if stays {
-                // The refusal brings the row.
+                // The original's refusal brings the row.
                 let row = self.sdk.get(key(&lease.key), true).await?;
                 let row = row.as_deref().and_then(Lease::of);
                 if let Some(row) = row.filter(Lease::is_handed_over) {
@@ -99,7 +98,7 @@ impl Table {
                 }
             }
             let found = self.lease(&lease.key).await?;
-            // Once it is handed over, the row names somebody else.
+            // After a hand-over, the row names another owner.
             let mine = found.is_some_and(|row| {
                 row.owner.as_deref() == lease.actual_owner() && row.counter == lease.counter + 1
             });
@@ -129,7 +128,7 @@ impl Table {
         Ok(done)
     }
 
-    /// Writes the checkpoint, with all that is kept of the shard.
+    /// Stores the checkpoint, with all kept attributes of the shard.
     pub(super) async fn checkpoint(&self, lease: &mut Lease) -> Result<bool, Failure> {
         let mut update = counted(lease)
             .set(CHECKPOINT, s(&lease.checkpoint))
@@ -156,7 +155,7 @@ impl Table {
         let update = Update::new().set(CHILDREN, AttributeValue::Ss(lease.children.clone()));
         let exists = Condition::equals(KEY, s(lease.key.as_str()));
         let written = self.sdk.update(Verb::SetRange, key(&lease.key), update, Some(exists));
-        // That there is no such row is logged.
+        // A missing row is logged.
         held(written.await).map(|_| ())
     }
 }

@@ -1,4 +1,4 @@
-//! How a worker of version 2 comes to leases: it takes what nobody renews, and steals one a round.
+//! A version 2 worker's way to leases: the worker takes expired leases, and steals a lease a round.
 
 use super::super::host::Host;
 use super::super::sdk::Failure;
@@ -10,26 +10,26 @@ use std::rc::Rc;
 
 const EPSILON_US: u64 = 25_000;
 
-/// Leases that nobody renewed for so many of their lives are taken beyond a fair share.
+/// Leases without a renewal for this many durations are taken beyond a fair share.
 const VERY_OLD: u64 = 3;
 
-/// How often a take is tried that is turned away.
+/// The most attempts of a throttled take.
 const ATTEMPTS: u32 = 3;
 
 pub(super) struct Taker {
     pub renewer: Rc<Renewer>,
     pub me: String,
-    /// Every lease as the last scan found it.
+    /// Every lease in the state of the last scan.
     pub seen: RefCell<BTreeMap<String, Lease>>,
 }
 
 impl Taker {
-    /// With a fixed pause between two rounds, while that is how leases are had.
+    /// With a fixed pause between two rounds, as long as `goes_on` allows.
     pub(super) async fn run(self, goes_on: impl Fn() -> bool) {
         let host = &self.renewer.host;
         let pause = 2 * (self.renewer.failover_us + EPSILON_US);
         while goes_on() {
-            // A failure is logged. What was taken before it is not renewed then.
+            // A failure is logged. The leases taken before the failure are then not renewed.
             if let Ok(taken) = self.round().await {
                 for lease in taken {
                     self.renewer.add(lease);
@@ -55,7 +55,7 @@ impl Taker {
                     continue;
                 };
                 let grown_us = lease.grown_us;
-                // It does not think of rows that are gone.
+                // The original does not consider missing rows.
                 *lease = found.ok_or(Failure::Other)?;
                 lease.grown_us = grown_us;
             }
@@ -78,7 +78,7 @@ impl Taker {
         Ok(taken)
     }
 
-    /// What a scan shows: a counter that stands still leaves its time as it was.
+    /// Notes the leases of a scan: an unchanged counter leaves the lease's time unchanged.
     fn note(&self, scanned: Vec<Lease>, now: u64) {
         let before = self.seen.take();
         let dated = scanned.into_iter().map(|mut lease| {
@@ -97,7 +97,7 @@ impl Taker {
     fn choose(&self, now: u64) -> Vec<Lease> {
         let (host, failover_us) = (&self.renewer.host, self.renewer.failover_us);
         let seen = self.seen.borrow();
-        // Times may lie before the process began; the clock of the original never is that young.
+        // Times may lie before the beginning of the process; the clock of the original is never that young.
         let is_over = |lease: &Lease, us: u64| match lease.grown_us {
             None | Some(0) => true,
             Some(grown) => now.saturating_sub(grown) > us,
@@ -111,7 +111,7 @@ impl Taker {
         let very_old: Vec<Lease> =
             seen.values().filter(|lease| is_over(lease, VERY_OLD * failover_us)).cloned().collect();
         if !very_old.is_empty() {
-            // Leases that were never owned are among them: the first worker takes them all.
+            // Leases without any earlier owner are among them: the first worker takes them all.
             return shuffled(host, very_old);
         }
         let target = match counts.len() >= seen.len() {

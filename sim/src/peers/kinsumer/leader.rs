@@ -1,4 +1,4 @@
-//! The leader, which is the member whose id comes first: it keeps the list of shards that members share out.
+//! The leader, the member with the first id: it keeps the list of shards that the members share.
 
 use super::super::sdk::{Failure, key_only};
 use super::{CHECKPOINT_KEY, METADATA, METADATA_KEY, Member, UPDATED, number, s, shard, text};
@@ -18,12 +18,12 @@ fn key(name: &str) -> Item {
     key_only(METADATA_KEY, name)
 }
 
-/// A goroutine that leads.
+/// A leader's goroutine.
 #[derive(Clone, Default)]
 pub(super) struct Lead {
-    /// It is told to end.
+    /// A request to end.
     stop: Rc<Cell<bool>>,
-    /// It has.
+    /// The goroutine has ended.
     over: Rc<Cell<bool>>,
 }
 
@@ -77,7 +77,7 @@ impl Member {
         let _ = self.dynamo.on(METADATA).update_plain(key(LEADER), update, Some(mine)).await;
     }
 
-    /// The list that is shared out, and when it was written.
+    /// The shared list, and the time of its write.
     pub(super) async fn cached_shards(&self) -> Result<(Vec<ShardId>, u64), Failure> {
         let row = self.dynamo.on(METADATA).get(key(SHARD_CACHE), true).await?;
         let row = row.unwrap_or_default();
@@ -90,7 +90,7 @@ impl Member {
         Ok((shards, number(&row, UPDATED)))
     }
 
-    /// Without a condition, by a program that finds none, and by one that led when it began.
+    /// Without a condition, by a member that finds no list, and by a member that led when its round began.
     pub(super) async fn cache_shards(&self, shards: &[ShardId]) -> Result<(), Failure> {
         if shards.is_empty() {
             return Ok(());

@@ -1,9 +1,9 @@
 //! kinsumer.
 //!
-//! Every member works out for itself which shards are its own: the place of its id among those that live, and of each shard
-//! among all of them. A goroutine for each shard captures its row and reads into one queue; the caller takes from that.
-//! Left out: the reaping of members dead for two days, and statistics. What one read brought is handed over at once, as to a
-//! caller that collects records.
+//! Every member works out its own shards: by the place of its id among the live members, and by the place of each shard
+//! among all shards. A goroutine for each shard captures its row and reads into one queue; the caller takes from the
+//! queue. Left out: the reaping of members dead for two days, and statistics. The records of a read are handed over at
+//! once, as to a caller that collects records.
 
 mod leader;
 mod shard;
@@ -22,14 +22,14 @@ use std::rc::Rc;
 const CLIENTS: &str = "app_clients";
 const METADATA: &str = "app_metadata";
 
-/// Keys of its tables. Written anew, as everything here that codecs know too, so that models and codecs check each other.
+/// Keys of its tables. Written anew, like every name here known to codecs, so models and codecs check each other.
 const CHECKPOINT_KEY: &str = "Shard";
 const CLIENT_KEY: &str = "ID";
 const METADATA_KEY: &str = "Key";
 
 const UPDATED: &str = "LastUpdate";
 
-/// What is older than so many periods is over.
+/// The age in periods after which a row is expired.
 const PERIODS: u64 = 5;
 
 const THROTTLE_US: u64 = 250_000;
@@ -39,7 +39,7 @@ const COMMIT_US: u64 = 1_000_000;
 const BUFFER: u32 = 100;
 const ERRORS: u32 = 10;
 
-/// What one read brought.
+/// The records of a read.
 struct Delivery {
     shard: ShardId,
     batch: OpId,
@@ -49,7 +49,7 @@ struct Delivery {
     checkpointer: Rc<Checkpointer>,
 }
 
-/// Who has which shards, as this member sees it.
+/// The members and their shards, in this member's view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct View {
     members: usize,
@@ -58,26 +58,26 @@ struct View {
 }
 
 struct Member {
-    /// With the checkpoints; others by [`Sdk::on`].
+    /// The client of the checkpoint table; other tables by [`Sdk::on`].
     dynamo: Sdk,
     kinesis: Sdk,
     me: String,
-    /// How often members say that they live, and look who does, in µs.
+    /// The period of the member's reports and looks at other members, in µs.
     period_us: u64,
-    /// How often the leader acts, in µs.
+    /// The period of the leader's acts, in µs.
     lead_us: u64,
     max_records: u32,
     view: RefCell<View>,
     queue: RefCell<VecDeque<Delivery>>,
-    /// Taken from the queue, not yet by the caller.
+    /// Taken from the queue, but not yet taken by the caller.
     held: RefCell<Option<Delivery>>,
     /// The caller waits for a record.
     in_next: Cell<bool>,
-    /// The ownership whose records the caller is at.
+    /// The ownership of the records that the caller processes.
     at: Cell<u64>,
     consumers: Cell<u32>,
     begun: Cell<u64>,
-    /// Shards that the caller is not yet done with.
+    /// Shards with records that the caller has not finished.
     open: RefCell<BTreeSet<ShardId>>,
     shard_errors: Cell<u32>,
     errors: Cell<u32>,
@@ -85,7 +85,7 @@ struct Member {
     leading: RefCell<Option<leader::Lead>>,
 }
 
-/// The program, from its start until it has stopped.
+/// The program, from its start until its stop.
 pub(super) async fn run(host: Host, me: String, config: Config) {
     let sdk = |attempts| Sdk { host: host.clone(), attempts, pause_us: 50_000, table: super::sdk::LEASES };
     let member = Rc::new(Member {
@@ -116,14 +116,14 @@ pub(super) async fn run(host: Host, me: String, config: Config) {
 }
 
 impl Member {
-    /// The caller: takes a record, and another when it is done with that.
+    /// The caller: takes a record, and another record after finishing the first.
     async fn call_next(self: Rc<Self>) {
         let host = &self.dynamo.host;
         loop {
             self.in_next.set(true);
             host.until(u64::MAX, || !self.in_next.get() || self.errors.get() > 0).await;
             if self.errors.replace(0) > 0 {
-                // It logs them, and goes on.
+                // The caller logs the errors, and continues.
                 continue;
             }
             let Some(delivery) = self.held.take() else {
@@ -156,7 +156,7 @@ impl Member {
             if self.in_next.get()
                 && let Some(delivery) = &*self.held.borrow()
             {
-                // Handed over is done, to it.
+                // For kinsumer, a record handed over is processed.
                 delivery.checkpointer.update(&delivery.last);
                 self.in_next.set(false);
             }
@@ -186,7 +186,7 @@ impl Member {
         self.queue.borrow().iter().map(|delivery| delivery.records).sum()
     }
 
-    /// Says so to the caller, who must take it for anything to go on.
+    /// Gives an error to the caller; no work continues until the caller takes the error.
     async fn error(&self) {
         let host = &self.dynamo.host;
         host.until(u64::MAX, || self.errors.get() < ERRORS).await;
@@ -209,7 +209,7 @@ impl Member {
         stop
     }
 
-    /// Waits for all of them; nobody listens to their errors meanwhile. What they read is dropped.
+    /// Waits for all consumers, without reading their errors. Their unprocessed records are dropped.
     async fn stop_consumers(&self, stop: &Cell<bool>) {
         stop.set(true);
         self.dynamo.host.until(u64::MAX, || self.consumers.get() == 0).await;
@@ -219,7 +219,8 @@ impl Member {
         }
     }
 
-    /// The application hears nothing of shards; for the oracles one ends when the last of it was processed.
+    /// The application hears nothing of shards; for the oracles, a shard ends after the last of its records was
+    /// processed.
     async fn close(&self, shard: &ShardId, token: u64) {
         let over = || {
             let of = |delivery: &Delivery| delivery.token == token;
@@ -232,7 +233,7 @@ impl Member {
         self.open.borrow_mut().remove(shard);
     }
 
-    /// Says that it lives, and looks who else does and which shards there are.
+    /// Reports the member's life, and looks for other live members and for shards.
     async fn refresh(self: &Rc<Self>) -> Result<(), Failure> {
         let clients = self.dynamo.on(CLIENTS);
         let mut mine = key_only(CLIENT_KEY, &self.me);
@@ -272,7 +273,7 @@ impl Member {
         AttributeValue::n(self.dynamo.host.wall_ns())
     }
 
-    /// What was written before is over, by this member's own clock.
+    /// Rows written before are expired, by this member's own clock.
     fn cutoff(&self) -> u64 {
         self.periods_ago(self.period_us)
     }

@@ -21,11 +21,11 @@ fn key(shard: &ShardId) -> Item {
     key_only(CHECKPOINT_KEY, shard.as_str())
 }
 
-/// How far a captured shard is, and what of that is written.
+/// The progress in a captured shard, and the written part of the progress.
 pub(super) struct Checkpointer {
     sequence: RefCell<Option<String>>,
     dirty: Cell<bool>,
-    /// The shard was read to its end: the last that was read, if anything was.
+    /// The shard was read to its end: the last record read, if any.
     end: RefCell<Option<Option<String>>>,
 }
 
@@ -35,7 +35,7 @@ impl Checkpointer {
         self.dirty.set(true);
     }
 
-    /// Whether the caller has it all.
+    /// Whether the caller has all records.
     fn is_finishing(&self) -> bool {
         let end = self.end.borrow();
         end.as_ref().is_some_and(|last| last.is_none() || *last == *self.sequence.borrow())
@@ -80,11 +80,11 @@ impl Member {
         self.shard_errors.set(self.shard_errors.get() + 1);
     }
 
-    /// Takes a row that nobody has, or that was not written for long; the whole row as it was read is written back.
+    /// Takes a row without an owner, or a row without a recent write; writes the whole read row back.
     async fn capture(&self, shard: &ShardId) -> Result<Option<Checkpointer>, Failure> {
         let row = self.dynamo.get(key(shard), true).await?.unwrap_or_default();
         let cutoff = self.cutoff();
-        // Its own rows, too.
+        // Own rows, too.
         if text(&row, OWNER).is_some() && number(&row, UPDATED) > cutoff {
             return Ok(None);
         }
@@ -111,7 +111,7 @@ impl Member {
         }
     }
 
-    /// Writes what is new, if anything is; whether the shard is finished with that.
+    /// Writes new progress, if any; returns whether the shard is then finished.
     async fn commit(&self, shard: &ShardId, checkpointer: &Checkpointer) -> Result<bool, Failure> {
         if !checkpointer.dirty.get() && checkpointer.end.borrow().is_none() {
             return Ok(false);

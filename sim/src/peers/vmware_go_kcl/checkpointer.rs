@@ -1,4 +1,4 @@
-//! Its operations on the lease table.
+//! The operations of vmware-go-kcl on the lease table.
 
 use super::super::sdk::Failure;
 use super::super::time;
@@ -19,23 +19,23 @@ const CLAIM: &str = "ClaimRequest";
 
 pub(super) const SHARD_END: &str = "SHARD_END";
 
-/// What it spells for a time that was never set.
+/// The spelling of the zero time.
 const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
 
-/// Why a checkpoint was not read.
+/// The reason of a failed read of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
-    /// There is no row, or there is none in it: it does not tell.
+    /// The row is missing, or has no checkpoint: the program does not distinguish the cases.
     NoSequence,
     Failed(Failure),
 }
 
-/// Why there is no lease.
+/// The reason of a missing lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotLeased {
-    /// Another's lease is not yet over.
+    /// The lease of another worker is not yet expired.
     NotExpired,
-    /// Another asks for it.
+    /// Another worker claims the lease.
     Claimed,
     Failed(Failure),
 }
@@ -67,13 +67,13 @@ fn spell(deadline: Option<u64>) -> String {
 }
 
 impl Worker {
-    /// Takes, takes over or renews a lease: all by one write of the whole row, from what is kept of the shard.
+    /// Takes, takes over or renews a lease: all by one write of the whole row, from the kept state of the shard.
     pub(super) async fn get_lease(&self, shard: &Status) -> Result<(), NotLeased> {
         let host = &self.sdk.host;
         let deadline = host.wall_ns() + self.settings.failover_us * 1_000;
         let row = self.sdk.get(key(&shard.id), true).await?.unwrap_or_default();
         let now = host.wall_ns();
-        // It asks what it keeps of the shard, not the row.
+        // The original compares the kept state of the shard, not the row.
         let claim_expired =
             shard.deadline.get().is_some_and(|kept| kept + self.settings.claim_timeout_us * 1_000 < now);
         let claim = text(&row, CLAIM).filter(|claim| self.settings.stealing && !claim.is_empty());
@@ -104,7 +104,7 @@ impl Worker {
         Ok(())
     }
 
-    /// The parts of a row that every write of a lease carries.
+    /// The common parts of a row in every write of a lease.
     fn row(&self, shard: &Status) -> Item {
         let mut item = key(&shard.id);
         if let Some(parent) = &shard.parent {
@@ -117,7 +117,7 @@ impl Worker {
         item
     }
 
-    /// What the application says is done: kept first, then written, without a condition.
+    /// Stores the application's progress: first in memory, then in the table, without a condition.
     pub(super) async fn checkpoint(&self, shard: &Status, sequence: &str) -> Result<(), Failure> {
         shard.checkpoint.replace(sequence.to_owned());
         let mut item = self.row(shard);
@@ -127,7 +127,7 @@ impl Worker {
         self.sdk.put(verb, item, None).await
     }
 
-    /// Reads the checkpoint, and with it owner and deadline; nothing at all if there is no checkpoint.
+    /// Reads the checkpoint, and with it owner and deadline; no attribute at all if the checkpoint is missing.
     pub(super) async fn fetch_checkpoint(&self, shard: &Status) -> Result<(), Held> {
         let row = self.sdk.get(key(&shard.id), true).await.map_err(Held::Failed)?;
         let row = row.unwrap_or_default();
@@ -151,7 +151,7 @@ impl Worker {
         self.sdk.delete(key(id), None).await
     }
 
-    /// Asks the owner to stop renewing.
+    /// Asks the owner to stop its renewals.
     pub(super) async fn claim_shard(&self, shard: &Status) -> Result<(), NotLeased> {
         if let Err(Held::Failed(failure)) = self.fetch_checkpoint(shard).await {
             return Err(failure.into());
@@ -182,7 +182,7 @@ impl Worker {
         Ok(self.sdk.put(Verb::Claim, item, Some(condition)).await?)
     }
 
-    /// Who owns what, by what is kept of the shards. Fails if some unfinished shard has no owner.
+    /// The owners and their shards, by the kept state of the shards. Fails if some unfinished shard has no owner.
     pub(super) async fn list_active_workers(&self) -> Result<BTreeMap<String, Vec<Rc<Status>>>, NotLeased> {
         self.sync_leases().await?;
         let mut owned: BTreeMap<String, Vec<Rc<Status>>> = BTreeMap::new();
@@ -196,7 +196,7 @@ impl Worker {
         Ok(owned)
     }
 
-    /// Overwrites what is kept of every shard with the first page of a scan, now and then.
+    /// Overwrites the kept state of every shard with the first page of a scan, now and then.
     async fn sync_leases(&self) -> Result<(), Failure> {
         let now = self.sdk.host.wall_ns();
         let due = |last: u64| now >= last + self.settings.lease_sync_us * 1_000;

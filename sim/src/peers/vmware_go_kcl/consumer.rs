@@ -1,4 +1,4 @@
-//! One shard, from its lease to its release.
+//! A shard, from the take of its lease to the release of the lease.
 
 use super::super::fleet::Application;
 use super::super::sdk::Failure;
@@ -10,17 +10,17 @@ use leasehold_engine::position::Position;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// How many throttled reads in a row are put up with.
+/// The most throttled reads in a row.
 const MAX_RETRIES: u32 = 5;
 
-/// Its limiter allows five reads a second.
+/// The limiter of the program allows five reads a second.
 const READ_PAUSE_US: u64 = 200_000;
 
 impl Worker {
     pub(super) async fn consume(self: &Rc<Self>, shard: &Rc<Status>) {
-        // Cancelling the renewals does not wait for one under way.
+        // Cancelling the renewals does not wait for a renewal under way.
         let over = Rc::new(Cell::new(false));
-        // Whatever went wrong is logged.
+        // Every failure is logged.
         let _ = self.get_records(shard, &over).await;
         over.set(true);
         shard.assigned_to.replace(String::new());
@@ -63,13 +63,13 @@ impl Worker {
             }
             if batch.fetched.end.is_some() {
                 sdk.close(&shard.id, token, EndReason::ShardEnded).await;
-                // The application is asked to say that it is done.
+                // The application must confirm the end of the shard.
                 let _ = self.checkpoint(shard, SHARD_END).await;
                 return Ok(());
             }
             let idles = batch.fetched.count == 0 && batch.fetched.behind_ms * 1_000 < self.settings.idle_us;
             host.sleep(if idles { self.settings.idle_us } else { READ_PAUSE_US }).await;
-            // Go chooses one of the two, if both are so.
+            // If both are true, Go chooses at random.
             let toss = || host.below("select", 2) == 0;
             match (host.is_stopping(), lost.get()) {
                 (true, lost) if !lost || toss() => {
@@ -79,7 +79,7 @@ impl Worker {
                     sdk.close(&shard.id, token, EndReason::Shutdown).await;
                     return Ok(());
                 }
-                // Nobody tells the application.
+                // The application hears nothing of this end.
                 (_, true) => return Err(Failure::Condition),
                 _ => {}
             }
@@ -87,7 +87,7 @@ impl Worker {
         }
     }
 
-    /// What the application does at the end of a batch, still in its callback.
+    /// The application's act at the end of a batch, still in its callback.
     async fn after_batch(&self, shard: &Status, last: Position) {
         let noted = self.sdk.host.take_noted(shard.id.as_str());
         if self.settings.application == Application::Forgetful {
@@ -95,12 +95,13 @@ impl Worker {
         }
         let done = std::iter::once(last.sequence.to_string()).chain(noted);
         for sequence in done {
-            // A failure is logged; it is kept all the same, and the next renewal writes it.
+            // A failure is logged; the checkpoint stays in memory all the same, and the next renewal writes the
+            // checkpoint.
             let _ = self.checkpoint(shard, &sequence).await;
         }
     }
 
-    /// Waits for the first parent's end. Neither a renewal nor a stop comes in between.
+    /// Waits for the first parent's end. Neither a renewal nor a stop interrupts the wait.
     async fn wait_on_parent(&self, shard: &Status) -> Result<(), Failure> {
         let Some(parent) = &shard.parent else {
             return Ok(());
@@ -110,7 +111,7 @@ impl Worker {
             match self.fetch_checkpoint(&parent).await {
                 Ok(()) if parent.has_ended() => return Ok(()),
                 Ok(()) => {}
-                // It takes this for a parent that is long gone.
+                // The program considers the parent long gone.
                 Err(Held::NoSequence) => return Ok(()),
                 Err(Held::Failed(failure)) => return Err(failure),
             }
@@ -118,7 +119,7 @@ impl Worker {
         }
     }
 
-    /// Where to begin: after the checkpoint, or at the configured position, whatever the shard's parents.
+    /// The place to begin: after the checkpoint, or at the configured position, whatever the shard's parents.
     async fn start(&self, shard: &Status) -> Result<IteratorFrom, Failure> {
         match self.fetch_checkpoint(shard).await {
             Err(Held::Failed(failure)) => return Err(failure),

@@ -1,8 +1,8 @@
 //! vmware-go-kcl, version 2, with its polling consumer.
 //!
-//! One goroutine looks for shards and takes one lease a round; one for each shard consumes, and one more renews. There is no
-//! leader. Left out: enhanced fan-out, de-aggregation, metrics, the limit of leases, and the limiter of reads (they come no
-//! faster than it allows).
+//! One goroutine looks for shards and takes one lease a round. For each shard, a goroutine consumes, and another
+//! goroutine renews. No worker leads. Left out: enhanced fan-out, de-aggregation, metrics, the limit of leases, and the
+//! limiter of reads (reads come no faster than its limit).
 
 mod checkpointer;
 mod consumer;
@@ -18,7 +18,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How its users configure it.
+/// The users' configuration.
 #[derive(Clone, Debug)]
 struct Settings {
     failover_us: u64,
@@ -34,7 +34,7 @@ struct Settings {
     application: Application,
 }
 
-/// What a process keeps of a shard (`ShardStatus`).
+/// A process's memory of a shard (`ShardStatus`).
 #[derive(Debug)]
 struct Status {
     id: ShardId,
@@ -67,12 +67,12 @@ struct Worker {
     settings: Settings,
     shards: RefCell<BTreeMap<ShardId, Rc<Status>>>,
     consumers: Cell<u32>,
-    /// Ownerships so far: the application's processors are told apart by it.
+    /// The number of ownerships so far, to distinguish the application's processors.
     begun: Cell<u64>,
     leases_synced_ns: Cell<Option<u64>>,
 }
 
-/// The program, from its start until it has stopped.
+/// The program, from its start until its stop.
 pub(super) async fn run(host: Host, me: String, config: Config, fleet: Fleet) {
     let settings = Settings {
         failover_us: config.lease_duration().0,
@@ -100,12 +100,12 @@ pub(super) async fn run(host: Host, me: String, config: Config, fleet: Fleet) {
         host.die(format!("the worker cannot start: {failure:?}")).await;
     }
     worker.event_loop().await;
-    // It waits for all consumers, for as long as they take.
+    // The worker waits for all consumers, without a limit of time.
     host.until(u64::MAX, || worker.consumers.get() == 0).await;
 }
 
 impl Worker {
-    /// Makes the table unless it can be described; does not wait for it to be usable.
+    /// Creates the table unless a description succeeds; does not wait for a usable table.
     async fn init(&self) -> Result<(), Failure> {
         match self.sdk.table().await {
             Ok(state) if state != TableState::Missing => Ok(()),
@@ -151,13 +151,13 @@ impl Worker {
             });
         }
         for id in gone {
-            // A failure is logged, and the row never thought of again.
+            // A failure is logged, and the row is forgotten.
             let _ = self.remove_lease_info(&id).await;
         }
         Ok(())
     }
 
-    /// Takes the first lease it can get, in the order of a Go map.
+    /// Takes the first available lease, in the order of a Go map.
     async fn take_one(self: &Rc<Self>) {
         let mut order: Vec<Rc<Status>> = self.shards.borrow().values().cloned().collect();
         for n in (1..order.len()).rev() {
@@ -185,7 +185,7 @@ impl Worker {
         }
     }
 
-    /// Claims a shard of the worker that has the most.
+    /// Claims a shard of the worker with the most shards.
     async fn rebalance(&self) {
         let Ok(owned) = self.list_active_workers().await else {
             return;

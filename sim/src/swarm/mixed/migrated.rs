@@ -1,5 +1,5 @@
-//! Drawing worlds that begin with a table that was brought over from another format: finished shards have a row that says so, and no
-//! program of the new table has seen one of them.
+//! Drawing worlds with a table migrated from another format. A row of each finished shard says so, and no program of
+//! the new table has seen a finished shard.
 
 use crate::draws::Draws;
 use crate::start::{GivenRow, GivenShard, ShardState, Start};
@@ -13,10 +13,10 @@ use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_engine::table::Action;
 use leasehold_engine::time::Wall;
 
-/// The most shards that such a stream had at first.
+/// The greatest number of first shards in a migrated stream.
 const MOST: u64 = 6;
 
-/// Parts of the hash space, as equal as may be.
+/// Parts of the hash space, as equal as possible.
 fn parts(of: HashRange, many: u64) -> impl Iterator<Item = HashRange> {
     let width = (of.end.0 - of.start.0) / u128::from(many);
     (0..many).map(move |n| HashRange {
@@ -28,7 +28,7 @@ fn parts(of: HashRange, many: u64) -> impl Iterator<Item = HashRange> {
     })
 }
 
-/// The row of a shard as a migration creates it.
+/// The row of a shard as created by a migration.
 fn row(format: Format, shard: usize, checkpoint: Checkpoint) -> GivenRow {
     let key = LeaseKey::from(format!("shardId-{shard:012}"));
     let create = Change::Create(Box::new(copied(&LeaseRow::new(key.clone(), checkpoint), Wall(EPOCH_MS))));
@@ -41,7 +41,7 @@ fn row(format: Format, shard: usize, checkpoint: Checkpoint) -> GivenRow {
     GivenRow { item, through: is_at.then_some(500) }
 }
 
-/// Some shards were split, and are finished; of the others, some were begun.
+/// Some shards were split, and are finished. Some of the rest were begun.
 pub(super) fn migrated(draws: Draws, format: Format) -> Start {
     let (mut shards, mut rows) = (Vec::new(), Vec::new());
     let mut open = Vec::new();
@@ -76,7 +76,7 @@ pub(super) fn migrated(draws: Draws, format: Format) -> Start {
     Start { shards, rows }
 }
 
-/// Where an open shard is.
+/// The checkpoint of an open shard.
 fn begun(draws: Draws, shard: usize) -> Checkpoint {
     match draws.coin("migrated-begun", shard as u64) {
         true => Checkpoint::At(Position::of(1.into())),

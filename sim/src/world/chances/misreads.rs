@@ -1,5 +1,5 @@
-//! Who got a wrong answer about which shard. The next answer of the kind is right, or, about children, the next but one. A wrong number of a
-//! record may come at any time.
+//! Wrong answers so far, by worker and shard. The next answer of the kind is right, or, about children, the next but
+//! one. A wrong number of a record may come at any time.
 
 use super::About;
 use crate::faults::{Chance, Deed, Misread, Site};
@@ -7,15 +7,15 @@ use crate::oracles::ShardNo;
 use crate::world::context::Context;
 use std::collections::BTreeMap;
 
-/// Wrong answers so far: the worker, the kind of request, and the shard. A listing is about none. Each with the wrong answer that may come once
-/// more.
+/// Wrong answers so far: the worker, the kind of request, and the shard (none for a listing). Each with the wrong
+/// answer that may come once more.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Misreads {
     struck: BTreeMap<(usize, Deed, Option<ShardNo>), Option<Misread>>,
 }
 
 impl Misreads {
-    /// What chance does to a request of ours. Only a shard that has ended has children.
+    /// The wrong answer drawn for a request of our workers. Only an ended shard has children.
     pub(super) fn draw(&mut self, cx: &Context, site: Site, about: About) -> Option<Chance> {
         let w = usize::from(site.worker);
         let answer = (w, site.deed, site.shard);

@@ -1,4 +1,4 @@
-//! Which workers are answered by replicas that are behind or partial, and who was answered wrongly.
+//! Workers answered by replicas (late or partial), and wrong answers so far.
 
 use super::About;
 use crate::faults::{Chance, Deed, Replica, Says, Site};
@@ -9,18 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// By the number of the worker.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replicas {
-    /// Until when, in which life, and by which.
+    /// The end, the life, and the replica of each worker.
     of: Vec<Option<(Time, u32, Replica)>>,
-    /// What was not found once, and to whom. A second time would be more than the engine is promised: see [`crate::faults::ReplicaFaults`].
+    /// Shards not found once, by worker. A second time would break the promise to the engine: see
+    /// [`crate::faults::ReplicaFaults`].
     struck: BTreeSet<(usize, ShardNo)>,
-    /// To whom the end of which shard was claimed, and until when answers claim the same.
+    /// Claimed ends by worker and shard, and the end of the time in which answers repeat the claim.
     claimed: BTreeMap<(usize, ShardNo), Time>,
     /// The last single wrong answer: the life that got the answer, the number of the life's question, and the time.
     wrong: Vec<Option<(u32, u32, Time)>>,
 }
 
-/// After a replica was wrong, so many scan intervals pass until another one is, for one worker. In less time, two wrong listings lie close
-/// enough together to be evidence.
+/// The rest after a wrong replica until another wrong replica, for one worker, in scan intervals. In less time, two
+/// wrong listings lie close enough together to be evidence.
 const REST: u64 = 10;
 
 impl Replicas {
@@ -37,13 +38,14 @@ impl Replicas {
         self.of[w] = Some((now.saturating_add(for_us), life, replica));
     }
 
-    /// A worker that starts is promised more, since it gives up sooner: no replica outlasts the life that met it.
+    /// The promise to a starting worker is stronger, since the worker gives up sooner: a replica's time ends with the
+    /// life of its worker.
     pub(super) fn of(&self, now: Time, (w, life): (usize, u32)) -> Option<Replica> {
         let (until, met_in, replica) = self.of[w]?;
         (now < until && life == met_in).then_some(replica)
     }
 
-    /// Whether the answer of a read of ours claims the end of the shard.
+    /// Whether the answer to a read of our worker claims the end of the shard.
     pub(super) fn draw_claim(&mut self, cx: &Context, site: Site, about: About) -> Option<Chance> {
         let of = (usize::from(site.worker), site.shard?);
         if site.deed != Deed::Fetch || !cx.plan().runs_ours(of.0, cx.now()) || self.claimed.contains_key(&of)
@@ -56,7 +58,7 @@ impl Replicas {
         faults.chance_of_claimed_end(about.ended.is_some(), most_us, &mut roll)
     }
 
-    /// From now on, for so long, answers claim the end of the shard.
+    /// From now on, answers claim the end of the shard, for this time.
     pub(super) fn claim(&mut self, now: Time, site: Site, for_us: u64) {
         if let Some(shard) = site.shard {
             let of = (usize::from(site.worker), shard);
@@ -64,18 +66,18 @@ impl Replicas {
         }
     }
 
-    /// Whether an answer claims the end of the shard because an earlier answer did so.
+    /// Whether an answer repeats the claim of an earlier answer that the shard has ended.
     pub(super) fn claims_again(&self, now: Time, site: Site) -> bool {
         let until = |shard| self.claimed.get(&(usize::from(site.worker), shard));
         site.deed == Deed::Fetch && site.shard.and_then(until).is_some_and(|until| now < *until)
     }
 
-    /// What chance does to a request, if that is more than the promise allows to nothing.
+    /// The fault drawn for a request, within the promise to the engine.
     pub(super) fn draw(&mut self, cx: &Context, site: Site, about: About) -> Option<Chance> {
         let faults = &cx.plan().faults.replica;
         let mut roll = cx.draws().roll("replica", site.key());
         let w = usize::from(site.worker);
-        // A replica and a single wrong answer that follow each other would be wrong for longer than either may be.
+        // A replica right before or after a single wrong answer would be wrong for longer than the promise allows.
         let scan_us = cx.plan().least(|config| config.scan_interval()).0;
         let replica_rested = self.of[w].is_none_or(|(until, ..)| cx.now() >= until + REST * scan_us);
         let wrong_rested = self.wrong[w].is_none_or(|(.., at)| cx.now() >= at + scan_us);
@@ -100,7 +102,7 @@ impl Replicas {
             _ => faults.chance_of_not_found(site, about.turns, most_us, &mut roll)?,
         };
         self.struck.insert((w, shard));
-        // A stream of several that is given back to a worker is looked for as at a start.
+        // With several streams, a worker looks for a returned stream like a starting worker.
         Some(match found {
             Chance::Replica { for_us, shows, .. } if cx.plan().streams > 1 => {
                 Chance::Replica { for_us, shows, says: Says::Truth }
@@ -110,7 +112,7 @@ impl Replicas {
     }
 }
 
-/// For how long a replica may be wrong, in µs: for less than `stream_lag`, which is the shortest scan interval of the world.
+/// The longest time of a wrong replica, in µs: less than `stream_lag`, the shortest scan interval of the world.
 fn longest(cx: &Context) -> u64 {
     cx.plan().least(|config| config.scan_interval()).0 * 3 / 4
 }

@@ -1,4 +1,4 @@
-//! The application takes a stream away from a worker of several, and gives it back.
+//! The application takes a stream away from a worker of several streams, and gives the stream back.
 
 use super::Fleet;
 use crate::faults::Absence;
@@ -8,7 +8,7 @@ use crate::world::heap::What;
 use leasehold_engine::input::Call;
 
 impl Fleet {
-    /// Takes a stream away from a worker, if that lives; its next life reads all streams again.
+    /// Takes a stream away from a live worker; its next life reads all streams again.
     pub(in crate::world) fn begin_absence(&self, cx: &mut Context, absence: &Absence) {
         let w = absence.worker as usize;
         if !self.workers[w].is_ours() {
@@ -25,7 +25,7 @@ impl Fleet {
         cx.push(back, read(true));
     }
 
-    /// What a worker is to be told, so that it reads a stream no more, or again.
+    /// The call by which a worker stops reading a stream, or reads the stream again.
     pub(in crate::world) fn read_stream(
         &self, cx: &mut Context, w: usize, stream: u32, reads: bool,
     ) -> Option<Call> {
@@ -35,7 +35,7 @@ impl Fleet {
             cx.line(|| format!("w{w} is given stream {stream} again"));
             return Some(Call::AddStream(id.into()));
         }
-        // What was planned while faults lasted does not happen after them.
+        // Events planned during the faults do not happen after the faults.
         if cx.is_healed() {
             return None;
         }

@@ -1,5 +1,5 @@
-//! The clocks of one worker: a monotonic one with a rate error, which may stand while the machine is suspended, and a wall clock that
-//! may jump or stand still.
+//! The clocks of a worker: a monotonic clock with a rate error, and a wall clock. The monotonic clock may stand while
+//! the machine is suspended; the wall clock may jump or stand still.
 
 use crate::oracles::Time;
 use crate::swarm::EPOCH_MS;
@@ -13,17 +13,17 @@ pub(crate) struct Clock {
     ppm: i64,
     wall_offset_ms: i64,
     frozen: Option<Wall>,
-    /// Since when the monotonic clock stands, with the machine.
+    /// The beginning of the monotonic clock's standstill, together with the machine's.
     stands: Option<Time>,
-    /// How far the wall clock is behind since suspensions, in ms.
+    /// The delay of the wall clock since suspensions, in ms.
     behind_ms: i64,
-    /// What the wall clock must be ahead of the time by, in ms, for it to show what the monotonic clock did not count.
+    /// The lead over true time at which the wall clock shows the time missed by the monotonic clock, in ms.
     unshown: Option<i64>,
     was_suspended: bool,
 }
 
 impl Clock {
-    /// Clocks of a process that starts at `started`, whose monotonic clock shows `offset` then.
+    /// The clocks of a process that starts at `started` with `offset` on its monotonic clock.
     pub(crate) fn new(started: Time, offset: u64, ppm: i64) -> Self {
         Self {
             started,
@@ -51,7 +51,7 @@ impl Clock {
         self.unshown = Some(self.unshown.map_or(ahead, |before| before.max(ahead)));
     }
 
-    /// The machine goes on after so many µs. `wrong`: its wall clock shows nothing of that.
+    /// The machine continues after this many µs. `wrong`: its wall clock shows nothing of that time.
     pub(crate) fn go_on(&mut self, now: Time, stood: u64, wrong: bool) {
         self.was_suspended = true;
         if self.stands.take().is_some() {
@@ -73,12 +73,12 @@ impl Clock {
         self.was_suspended
     }
 
-    /// Whether time passed that neither clock has shown when somebody looked.
+    /// Whether, since the last look, time has passed that neither clock shows.
     pub(crate) fn is_adrift(&self, now: Time) -> bool {
         self.unshown.is_some_and(|ahead| self.stands.is_some() || self.ahead_ms(now) + 2 < ahead)
     }
 
-    /// Somebody looks at both clocks. Whether they show now what they did not show before.
+    /// A look at both clocks. Returns whether the clocks now show time that earlier looks missed.
     pub(crate) fn look(&mut self, now: Time) -> bool {
         let shown = self.unshown.is_some() && !self.is_adrift(now);
         if shown {
@@ -91,10 +91,10 @@ impl Clock {
         self.wall(now).0 - EPOCH_MS - (now / 1_000) as i64
     }
 
-    /// What the monotonic clock shows; the last moment it can show from then on.
+    /// The monotonic clock's time; after the last possible moment, that moment.
     pub(crate) fn mono(&self, now: Time) -> Mono {
         let elapsed = self.stands.unwrap_or(now).saturating_sub(self.started);
-        // Months fit a word; what lies beyond takes 128 bits.
+        // Months fit a word; longer times take 128 bits.
         let scaled = i64::try_from(elapsed).ok().and_then(|elapsed| elapsed.checked_mul(self.ppm));
         let error = match scaled {
             Some(scaled) => i128::from(scaled / 1_000_000),
@@ -104,7 +104,7 @@ impl Clock {
         Mono(shown.clamp(0, i128::from(u64::MAX)) as u64)
     }
 
-    /// The first moment at which the monotonic clock shows at least this; the end of time if there is none.
+    /// The first moment at which the monotonic clock shows at least this time; the end of time if no moment does.
     pub(crate) fn when(&self, mono: Mono) -> Time {
         if mono == Mono::NEVER {
             return Time::MAX;
@@ -114,20 +114,20 @@ impl Clock {
         }
         let wanted = mono.0 - self.offset;
         let Ok(rate @ 1..) = u64::try_from(self.ppm.saturating_add(1_000_000)) else {
-            // It stands still, or runs backwards.
+            // The clock stands still, or runs backwards.
             return Time::MAX;
         };
-        // Months fit a word; what lies beyond takes a division of 128 bits.
+        // Months fit a word; longer times take a division of 128 bits.
         let guess = match wanted.checked_mul(1_000_000) {
             Some(scaled) => scaled / rate,
             None => u64::try_from(u128::from(wanted) * 1_000_000 / u128::from(rate)).unwrap_or(u64::MAX),
         };
-        // What was rounded off is less than this.
+        // The rounding error is less than this.
         let first = self.started.saturating_add(guess.saturating_sub(2));
         (first..=first.saturating_add(4)).find(|&time| self.mono(time) >= mono).unwrap_or(Time::MAX)
     }
 
-    /// What the wall clock shows.
+    /// The wall clock's time.
     pub(crate) fn wall(&self, now: Time) -> Wall {
         self.frozen.unwrap_or(Wall(EPOCH_MS + (now / 1_000) as i64 + self.wall_offset_ms))
     }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(Clock::new(0, 0, 0).when(Mono::NEVER), Time::MAX);
     }
 
-    /// The year 292278 is where signed microseconds end; unsigned ones go on to twice that.
+    /// Signed microseconds end in the year 292278; unsigned microseconds end at twice that.
     #[test]
     fn a_moment_beyond_all_years_is_found_or_never_comes() {
         let ends = [

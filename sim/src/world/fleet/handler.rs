@@ -1,4 +1,4 @@
-//! The application: for every open shard a handler that takes its time, fails, hangs, and reports how far it is.
+//! The application: for every open shard a handler that takes its time, fails, hangs, and reports its progress.
 
 use super::Fleet;
 use super::handling::{Handling, opened};
@@ -23,11 +23,11 @@ use leasehold_engine::time::Mono;
 #[derive(Clone, Debug)]
 pub(super) struct Consumer {
     pub(super) token: FencingToken,
-    /// Counts what was planned, so that what was planned anew is not done twice.
+    /// Counts plans, so that a replaced plan is not executed.
     pub(super) run: u32,
     pub(super) stage: Stage,
     pub(super) unfinished: Unfinished,
-    /// When the application gave back a batch last.
+    /// The time of the last batch given back by the application.
     pub(super) gave_back: Option<Time>,
 }
 
@@ -56,7 +56,7 @@ impl Consumer {
 }
 
 impl Fleet {
-    /// A consumer operation of a worker. Gives the answer, if there is one at once.
+    /// A consumer operation of a worker. Returns the answer, if immediate.
     pub(in crate::world) fn consume(
         &mut self, cx: &mut Context, chances: &mut Chances, w: usize, (op, give_up): (OpId, Mono),
         consumer_op: ConsumerOp,
@@ -150,7 +150,7 @@ impl Fleet {
         }
         self.pause_shard(cx, w, shard, handling.pause_us);
         if handling.alone || !self.workers[w].is_ours() {
-            // A single record is flushed at once, and programs of others keep nothing.
+            // A single record is flushed at once, and foreign programs keep no batch.
             handling.keeps_us = 0;
         }
         let worker = &mut self.workers[w];
@@ -178,7 +178,7 @@ impl Fleet {
         None
     }
 
-    /// The records of a batch are not in memory any more: all that was not processed without a gap is read again.
+    /// The records of a batch are no longer in memory: the engine reads all records after the first gap again.
     fn forget_records(&mut self, cx: &mut Context, w: usize, shard: ShardNo, token: FencingToken) {
         let life = self.workers[w].life;
         if let Some(consumer) = self.workers[w].adapter.consumers.get_mut(&shard) {
@@ -241,7 +241,8 @@ impl Fleet {
                 let (record, checkpoint, ends) = (handling.report_at, handling.checkpoint, handling.ends);
                 handling.report_at = 0;
                 let (batch, first, counts) = (handling.batch, handling.first, !handling.unordered);
-                // What was trimmed meanwhile has no position any more: the handler says nothing of it, so it counts as not done.
+                // A record trimmed meanwhile has no position any more: the handler does not report the record, so it
+                // counts as not processed.
                 let position = services.position(cx, shard, record);
                 let done = position.filter(|_| counts && consumer.unfinished.holds(batch));
                 let reached = done.and_then(|_| consumer.unfinished.processed(batch, record));
@@ -289,12 +290,12 @@ impl Fleet {
     }
 }
 
-/// Whether the engine reads everything again that was not processed without a gap.
+/// Whether the engine reads all records after the first gap again.
 fn is_gone(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::Gone)
 }
 
-/// Oracles are told that a handler failed with one record.
+/// Tells the oracles that a handler failed with one record.
 fn tell_failed(
     cx: &mut Context, life: LifeNo, shard: ShardNo, token: FencingToken, handling: &Handling,
     outcome: &Outcome,
@@ -309,7 +310,7 @@ fn tell_failed(
     }
 }
 
-/// A handler has returned: its worker is told how, and what else the application says then.
+/// A handler has returned: its worker receives the outcome, and further calls of the application.
 fn end_handling(
     cx: &mut Context, services: &Services, (w, life): (usize, LifeNo),
     (shard, token): (ShardNo, FencingToken), handling: &Handling, outcome: Outcome,
@@ -337,12 +338,12 @@ fn end_handling(
     }
 }
 
-/// What the adapter does not have cannot be done.
+/// The answer to an operation on data absent from the adapter.
 pub(super) fn refusal() -> Outcome {
     Outcome::Refused(Refusal { why: Why::Gone, current: None, detail: "there is no such batch".into() })
 }
 
-/// A number that no other command of the world has.
+/// A number unique among all commands of the world.
 pub(super) fn op_key(op: OpId) -> u64 {
     op.life.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ op.n
 }

@@ -1,4 +1,4 @@
-//! One batch in the hands of the application: what was drawn for it, and how it ends.
+//! One batch in the hands of the application: its drawn faults, and its outcome.
 
 use super::handler::refusal;
 use super::poison::first_poisoned;
@@ -17,28 +17,28 @@ pub(super) struct Handling {
     pub(super) batch: OpId,
     pub(super) first: u64,
     pub(super) last: u64,
-    /// The only part that it was given.
+    /// The part, if the handler received a single part.
     pub(super) only: Option<u64>,
-    /// It was given only one record of its batch.
+    /// The handler received a single record of its batch.
     pub(super) alone: bool,
-    /// The numbers of its records are not in order: a place among them says nothing of the records before that place.
+    /// The numbers of its records are not in order: a place among the records says nothing of earlier records.
     pub(super) unordered: bool,
-    /// Says so when it is here, if not 0.
+    /// The record at which the handler reports progress, if not 0.
     pub(super) report_at: u64,
     pub(super) checkpoint: bool,
     pub(super) fails: bool,
     pub(super) stale_call: bool,
     pub(super) says_again: bool,
-    /// It keeps the batch for so long; 0: it does not.
+    /// The time for which the handler keeps the batch; 0: the handler keeps no batch.
     pub(super) keeps_us: u64,
     pub(super) gives_back: bool,
-    /// It takes no notice of an abort and finishes.
+    /// The handler ignores an abort and finishes.
     pub(super) deaf: bool,
     pub(super) ends: Time,
     pub(super) deaf_until: Time,
     pub(super) give_up: Time,
     pub(super) told: Told,
-    /// The application pauses the shard for so long, in µs; 0: it does not.
+    /// The application's pause of the shard, in µs; 0: no pause.
     pub(super) pause_us: u64,
 }
 
@@ -68,7 +68,7 @@ impl Handling {
         }
     }
 
-    /// What chance makes of a batch that would take so long; `middle` is one of its records.
+    /// Applies the faults to the handling of a batch; `middle` is one of its records.
     pub(super) fn hit(&mut self, cx: &Context, chances: &[Chance], middle: u64) {
         let mut partial = false;
         for &chance in chances {
@@ -99,7 +99,7 @@ impl Handling {
         self.ends = self.ends.min(self.give_up);
     }
 
-    /// What records do to it that no handler can process.
+    /// Applies records that no handler can process.
     pub(super) fn poison(&mut self, cx: &mut Context, shard: ShardNo, given: &Given) {
         if let Some(poisoned) = first_poisoned(cx, shard, given) {
             cx.mark("poison");
@@ -110,13 +110,13 @@ impl Handling {
         }
     }
 
-    /// Whether it has processed all that it was given, which is something.
+    /// Whether the handler has processed all given records, and at least one.
     pub(super) fn is_done(&self, outcome: &Outcome) -> bool {
         let processed = matches!(outcome, Outcome::Applied(Reply::Processed | Reply::ProcessedThrough(_)));
         processed && self.first <= self.last
     }
 
-    /// How it ends at this moment. `at`: the position of the only part that it was given, or of its last.
+    /// The outcome of the handling at this moment. `at`: the position of the only given part, or of the last.
     pub(super) fn outcome(&self, cx: &mut Context, at: Option<Position>) -> Outcome {
         let timed_out = self.told == Told::TimedOut;
         if self.told == Told::Aborted {
@@ -125,7 +125,7 @@ impl Handling {
         } else if cx.now() >= self.give_up {
             Outcome::Unknown(Cause::Timeout)
         } else if self.only.is_some() && (self.fails || timed_out || self.alone) && at.is_none() {
-            // What was trimmed meanwhile has no position any more.
+            // A record trimmed meanwhile has no position any more.
             refusal()
         } else if self.fails || timed_out {
             if timed_out {
@@ -149,7 +149,7 @@ impl Handling {
     }
 }
 
-/// What oracles and the engine are told when a shard was opened, or was not.
+/// The fact for oracles and the outcome for the engine after the opening of a shard.
 pub(super) fn opened(
     (told, confirms): (Told, bool), life: LifeNo, shard: ShardNo, token: FencingToken,
 ) -> (Fact, Outcome) {
@@ -169,7 +169,7 @@ pub(super) fn opened(
     }
 }
 
-/// The answer of a call that was stopped because it took too long.
+/// The answer of a call stopped for its length.
 pub(super) fn took_too_long() -> Outcome {
     Outcome::Refused(Refusal {
         why: Why::HandlerFailed,

@@ -1,4 +1,5 @@
-//! What an application keeps of a shard: batches that it acknowledges later, in any order, gives back, or is told to flush.
+//! The application's kept batches of a shard: the application acknowledges them later in any order, gives them back, or
+//! flushes them on request.
 
 use super::Fleet;
 use super::handler::{Stage, op_key};
@@ -18,7 +19,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unfinished {
     pieces: VecDeque<Piece>,
-    /// Everything up to here is processed, to the end of a batch.
+    /// All records up to this record are processed, to the end of a batch.
     reached: u64,
 }
 
@@ -26,14 +27,14 @@ pub(super) struct Unfinished {
 struct Piece {
     batch: OpId,
     last: u64,
-    /// Processed up to here; 0: nothing was.
+    /// Processed up to this record; 0: no record.
     done: u64,
     kept: bool,
     gives_back: bool,
 }
 
 impl Unfinished {
-    /// The application is given a batch, maybe once more: what it said of it counts.
+    /// The application is given a batch, maybe once more: its earlier reports of the batch count.
     pub(super) fn given(&mut self, batch: OpId, last: u64) {
         let counts = |piece: &Piece| piece.kept || piece.batch == batch || piece.done >= piece.last;
         self.pieces.retain(counts);
@@ -43,12 +44,12 @@ impl Unfinished {
         self.pieces.push_back(Piece { batch, last, done: 0, kept: false, gives_back: false });
     }
 
-    /// Nothing of it counts any more: all that was not processed without a gap comes again.
+    /// No report counts any more: all records after the first gap come again.
     pub(super) fn forget(&mut self) {
         self.pieces.clear();
     }
 
-    /// Whether the batch counts: none before it was given back meanwhile.
+    /// Whether the batch counts: no batch before it was given back meanwhile.
     fn keep(&mut self, batch: OpId, gives_back: bool) -> bool {
         let Some(piece) = self.pieces.iter_mut().find(|piece| piece.batch == batch) else {
             return false;
@@ -57,17 +58,17 @@ impl Unfinished {
         true
     }
 
-    /// Whether a batch counts: not all of it was processed before, and none before it was given back.
+    /// Whether a batch counts: the batch is not wholly processed, and no batch before it was given back.
     pub(super) fn holds(&self, batch: OpId) -> bool {
         self.pieces.iter().any(|piece| piece.batch == batch)
     }
 
-    /// Whether everything up to here was processed before.
+    /// Whether all records up to this record are processed.
     pub(super) fn is_over(&self, last: u64) -> bool {
         self.reached >= last
     }
 
-    /// So much of a batch has been processed. Up to where everything has been, if that is further than before.
+    /// Notes the progress in a batch. Returns the new end of gapless progress, if further than before.
     pub(super) fn processed(&mut self, batch: OpId, through: u64) -> Option<u64> {
         let piece = self.pieces.iter_mut().find(|piece| piece.batch == batch)?;
         piece.done = piece.done.max(through);
@@ -90,7 +91,7 @@ impl Unfinished {
     }
 }
 
-/// A flush of what is kept.
+/// A flush of kept batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flushing {
     op: OpId,
@@ -99,17 +100,17 @@ pub(super) struct Flushing {
     pub(super) told: Told,
 }
 
-/// How a flush ends.
+/// The outcome of a flush.
 #[derive(Clone, Copy, Debug)]
 enum Flush {
     Acknowledges,
-    /// It returns, and what is kept is acknowledged when it would have been anyway.
+    /// The flush returns, and the kept batches are acknowledged at their ordinary times.
     ActsLater,
     Fails,
 }
 
 impl Fleet {
-    /// The application keeps a batch for so long.
+    /// The application keeps a batch for this time.
     pub(super) fn keep(
         &mut self, cx: &mut Context, w: usize, shard: ShardNo, (batch, first, last): (OpId, u64, u64),
         (for_us, gives_back): (u64, bool),
@@ -124,7 +125,7 @@ impl Fleet {
         }
     }
 
-    /// The time has come at which the application has processed a batch that it kept, or knows that it cannot.
+    /// The time of a kept batch has come: the application has processed the batch, or gives the batch back.
     pub(in crate::world) fn finish_kept(&mut self, cx: &mut Context, w: usize, shard: ShardNo, batch: u64) {
         let batch = OpId { life: self.incarnation(cx, w), n: batch };
         let worker = &mut self.workers[w];
@@ -136,7 +137,7 @@ impl Fleet {
         let piece = consumer.unfinished.find(batch).cloned();
         let lease = cx.names_mut().shard(shard).to_lease();
         if let Some(piece) = piece.as_ref().filter(|piece| piece.gives_back) {
-            // A batch of which every record was acknowledged does not come again.
+            // A batch with every record acknowledged does not come again.
             if piece.done < piece.last {
                 consumer.unfinished.forget();
                 consumer.gave_back = Some(cx.now());
@@ -147,7 +148,7 @@ impl Fleet {
             let calls = vec![Call::GivenBack { lease, token, batch, detail }];
             return cx.request(Request::Calls { w, life, calls });
         }
-        // What was acknowledged before, or comes again, is said all the same: it is of no use.
+        // The call goes out even for a batch acknowledged before or due again: the call then has no effect.
         let last = piece.map_or(0, |piece| piece.last);
         if let Some(through) = consumer.unfinished.processed(batch, last) {
             tell_processed(cx, life, shard, token, through);
@@ -156,7 +157,7 @@ impl Fleet {
         cx.request(Request::Calls { w, life, calls });
     }
 
-    /// The application is told to flush.
+    /// The application receives a request to flush.
     pub(super) fn flush(
         &mut self, cx: &mut Context, w: usize, (op, why): (OpId, FlushReason), lease: &LeaseKey,
         token: FencingToken,
@@ -227,14 +228,14 @@ impl Fleet {
     }
 }
 
-/// Oracles are told up to where a shard was processed without a gap.
+/// Tells the oracles the end of gapless progress in a shard.
 pub(super) fn tell_processed(
     cx: &mut Context, life: LifeNo, shard: ShardNo, token: FencingToken, through: u64,
 ) {
     cx.fact(Fact::Processed { life, shard, token: token.0, through });
 }
 
-/// Oracles are told what was processed of a batch, from a first record to a last, and up to where the shard was without a gap.
+/// Tells the oracles the processed records of a batch, first and last, and the end of gapless progress in the shard.
 pub(super) fn tell_done(
     cx: &mut Context, life: LifeNo, shard: ShardNo, token: FencingToken,
     (first, last, reached): (u64, u64, Option<u64>),
@@ -243,7 +244,7 @@ pub(super) fn tell_done(
         tell_processed(cx, life, shard, token, reached);
     }
     if reached < Some(last) {
-        // A batch before it is not finished, so this one counts as kept.
+        // An earlier batch is not finished, so this batch counts as kept.
         let token = token.0;
         cx.fact(Fact::Kept { life, shard, token, first, last });
     }

@@ -1,19 +1,19 @@
-//! The workers: their processes, clocks, engines and applications, and the programs that others wrote.
+//! The workers: their processes, clocks, engines and applications, and foreign programs.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | [`worker`], [`clock`] | one worker, its clocks, and what an adapter keeps for it |
+//! | [`worker`], [`clock`] | a worker, its clocks, and the memory of its adapter |
 //! | [`process`] | processes start, stand still, are told to stop, stop, die and come back |
-//! | [`program`] | a worker whose program others wrote |
+//! | [`program`] | a worker with a foreign program |
 //! | [`handler`] | the application: a handler for every open shard |
 //! | [`suspended`] | machines are suspended and wake up; handlers ask their fences |
 //! | [`standstill`] | handlers block every thread of their runtime |
 //! | [`stopped`] | calls of the application that a worker stops |
 //! | [`shard_pause`] | the application pauses a shard for a while |
-//! | [`absence`] | the application takes a stream away from a worker, and gives it back |
-//! | [`unpacking`] | which parts of aggregated records a handler is given |
-//! | [`told`] | what workers say: notices, and what they hold |
-//! | [`novelty`] | kinds of states that leases were in |
+//! | [`absence`] | the application takes a stream away from a worker, and gives the stream back |
+//! | [`unpacking`] | a handler's parts of aggregated records |
+//! | [`told`] | workers' reports: notices, and their owned leases |
+//! | [`novelty`] | kinds of leases' states |
 //! | [`transcript`] | the digest of inputs and outputs |
 
 mod absence;
@@ -51,17 +51,17 @@ use told::Said;
 use worker::Adapter;
 pub(super) use worker::Worker;
 
-/// A worker that takes so many inputs in so short a time is restarted after this.
+/// A worker with this many inputs within this time is restarted.
 const SPIN_INPUTS: u32 = 10_000;
 const SPIN_WITHIN_US: u64 = 10_000;
-/// A process that ended by itself because of an error, or spun, is started again this long after, in µs.
+/// The pause between the end of a process by itself (by an error, or for spinning) and its restart, in µs.
 const RESTART_US: u64 = 1_000_000;
 
 /// All workers of a world.
 #[derive(Debug)]
 pub(super) struct Fleet {
     workers: Vec<Worker>,
-    /// What each worker said last that it holds.
+    /// The last report of owned leases, by worker.
     said: Vec<Said>,
     transcript: Transcript,
     scratch: Vec<Output>,
@@ -72,7 +72,7 @@ impl Fleet {
         Self { workers: Vec::new(), said: Vec::new(), transcript, scratch: Vec::new() }
     }
 
-    /// Adds what is left when the world has ended.
+    /// Adds the results at the world's end.
     pub(super) fn add_to(self, found: &mut Found) {
         self.transcript.add_to(found);
     }
@@ -93,20 +93,20 @@ impl Fleet {
         self.workers[w].adapter_mut()
     }
 
-    /// The worker of which this is the present life.
+    /// The worker with this present life.
     pub(super) fn of_life(&self, life: LifeNo) -> Option<usize> {
         let mut workers = self.workers.iter();
         workers.position(|worker| worker.lives() && worker.life() == life)
     }
 
-    /// One of the workers that run a program of others now.
+    /// A worker that runs a foreign program now.
     pub(super) fn other(&self, pick: u32) -> Option<usize> {
         let others = || (0..self.workers.len()).filter(|&w| self.workers[w].is_of_others());
         let many = others().count().max(1);
         others().nth(pick as usize % many)
     }
 
-    /// The names of our workers that live.
+    /// The names of our live workers.
     pub(super) fn names(&self) -> Vec<WorkerId> {
         let engines = self.workers.iter().filter_map(|worker| worker.engine.as_ref());
         engines.filter_map(|engine| engine.worker().cloned()).collect()
@@ -124,7 +124,8 @@ impl Fleet {
         }
     }
 
-    /// The worker this is meant for, if that process lives and does not stand still; then it gets it later.
+    /// The worker of an event, if its process lives and does not stand still. An event for a worker at a standstill
+    /// waits.
     pub(super) fn awake(&mut self, worker: u16, generation: u32, what: What) -> Option<usize> {
         let w = usize::from(worker);
         if !self.workers[w].is_process(generation) || self.put_by(w, what) {
@@ -136,7 +137,7 @@ impl Fleet {
         Some(w)
     }
 
-    /// Puts an event by for a worker that stands still. Whether it does.
+    /// Puts an event by for a worker at a standstill. Returns whether the worker stands still.
     pub(super) fn put_by(&mut self, w: usize, what: What) -> bool {
         let worker = &mut self.workers[w];
         if worker.paused.is_some() {
@@ -146,11 +147,11 @@ impl Fleet {
         false
     }
 
-    /// A planned wake-up has come. Whether the worker is to take a tick.
+    /// A planned wake-up has come. Returns whether the worker is to take a tick.
     pub(super) fn wake(&mut self, cx: &mut Context, w: usize) -> bool {
         let worker = &mut self.workers[w];
         if cx.now() < worker.wake {
-            // An earlier plan, long replaced.
+            // An earlier plan, replaced long ago.
             return false;
         }
         worker.wake = Time::MAX;
@@ -170,7 +171,8 @@ impl Fleet {
         }
     }
 
-    /// Gives one input to a worker's engine. What the engine asks for is to be carried out, and then [`Fleet::end_input`] called.
+    /// Gives an input to a worker's engine. The caller executes the engine's commands, and then calls
+    /// [`Fleet::end_input`].
     pub(super) fn take_input(&mut self, cx: &mut Context, w: usize, body: Body) -> Option<Vec<Output>> {
         let now = cx.now();
         let worker = &mut self.workers[w];
@@ -200,11 +202,11 @@ impl Fleet {
         Some(outputs)
     }
 
-    /// What an engine asked for was carried out. `only_read`: its input was the answer to a read of the stream.
+    /// The engine's commands were executed. `only_read`: the input was the answer to a read of the stream.
     pub(super) fn end_input(&mut self, cx: &mut Context, w: usize, outputs: Vec<Output>, only_read: bool) {
         self.scratch = outputs;
-        // What a read brought changes no lease; whatever it might have changed shows with the next input. But both clocks are looked at with
-        // every input, and beliefs follow from them.
+        // Records of a read change no lease; a possible change shows with the next input. But the engine looks at both
+        // clocks with every input, and its beliefs follow from the clocks.
         let missed = std::mem::take(&mut self.workers[w].missed);
         let right = self.workers[w].clock.look(cx.now());
         if !only_read || missed || right {
@@ -223,7 +225,7 @@ impl Fleet {
         }
     }
 
-    /// Whether a worker takes one input after the other and time hardly goes on: such a world would never end.
+    /// Whether a worker takes input after input while time hardly advances: such a world would never end.
     fn spins(&mut self, cx: &mut Context, w: usize) -> bool {
         let (now, worker) = (cx.now(), &mut self.workers[w]);
         let (since, inputs) = &mut worker.inputs;

@@ -1,6 +1,6 @@
-//! Kinds of states: what a lease and its surroundings look like when its row changes, without names and numbers.
+//! Kinds of states: a lease and its surroundings at a change of its row, without names and numbers.
 //!
-//! How many kinds a further thousand worlds add says whether looking on is worth while.
+//! The new kinds in a further thousand worlds tell whether more worlds are worth their time.
 
 use super::Fleet;
 use super::worker::Worker;
@@ -9,7 +9,7 @@ use crate::world::context::Context;
 use crate::world::request::RowChange;
 
 impl Fleet {
-    /// Takes note of the kind of state in which a row changed.
+    /// Records the kind of a row's state after a change.
     pub(in crate::world) fn note_state(&self, cx: &mut Context, change: &RowChange) {
         let mut kind = 0u32;
         let mut add = |value: u32, of: u32| kind = kind * of + value.min(of - 1);

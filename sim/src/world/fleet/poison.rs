@@ -1,4 +1,4 @@
-//! Records that no handler can process, and where the application keeps them.
+//! Records that no handler can process, and their storage by the application.
 
 use super::Fleet;
 use super::handler::{Stage, op_key, refusal};
@@ -15,7 +15,7 @@ use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::position::Position;
 
-/// A record that is being set aside.
+/// A record in the middle of its setting aside.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SettingAside {
     op: OpId,
@@ -25,7 +25,7 @@ pub(super) struct SettingAside {
     pub(super) told: Told,
 }
 
-/// The record that is to be set aside, and of which batch.
+/// The record to set aside, and its batch.
 pub(super) struct Aside {
     pub(super) lease: LeaseKey,
     pub(super) token: FencingToken,
@@ -33,7 +33,7 @@ pub(super) struct Aside {
     pub(super) at: Position,
 }
 
-/// The first of these records that no handler can process. Once all is well, somebody has corrected what made it fail.
+/// The first of these records that no handler can process. After the faults, the cause of the failures is corrected.
 pub(super) fn first_poisoned(cx: &Context, shard: ShardNo, given: &Given) -> Option<u64> {
     let per_mille = u64::from(cx.plan().faults.application.poison);
     if per_mille == 0 || cx.is_healed() {
@@ -45,7 +45,7 @@ pub(super) fn first_poisoned(cx: &Context, shard: ShardNo, given: &Given) -> Opt
 }
 
 impl Fleet {
-    /// The application is told to set a record aside. Gives the answer, if there is one at once.
+    /// The application receives a request to set a record aside. Returns the answer, if immediate.
     pub(super) fn set_aside(
         &mut self, cx: &mut Context, w: usize, op: OpId, aside: Aside,
     ) -> Option<Outcome> {
@@ -75,7 +75,7 @@ impl Fleet {
         None
     }
 
-    /// A record was set aside, or could not be.
+    /// A record's setting aside has succeeded or failed.
     pub(super) fn end_set_aside(&mut self, cx: &mut Context, w: usize, shard: ShardNo, aside: SettingAside) {
         let worker = &mut self.workers[w];
         let life = worker.life;
@@ -109,7 +109,7 @@ impl Fleet {
         cx.request(Request::Done { w, op, outcome });
     }
 
-    /// A worker says that it has stopped a shard because of a record: the application resumes it some time later.
+    /// A worker reports a shard stopped by a record: the application resumes the shard some time later.
     pub(super) fn resume_later(&self, cx: &mut Context, w: usize, shard: ShardNo) {
         let lease_us = cx.plan().config.lease_duration().0;
         let key = u64::from(shard) << 32 ^ cx.now();

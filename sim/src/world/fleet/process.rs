@@ -1,4 +1,4 @@
-//! Processes of workers: they start, stand still, are told to stop, stop, die and come back.
+//! Workers' processes: they start, stand still, are told to stop, stop, die and come back.
 
 use super::Fleet;
 use super::clock::Clock;
@@ -12,35 +12,35 @@ use leasehold_engine::internals::draw;
 use leasehold_engine::time::Span;
 use std::collections::VecDeque;
 
-/// What has begun.
+/// A process at its beginning.
 #[derive(Debug)]
 pub(in crate::world) enum Begun {
-    /// A program that others wrote: it is to run.
+    /// A foreign program, to be run.
     Program,
-    /// An engine: it is to be given its boot record.
+    /// An engine, to be given its boot record.
     Engine(Box<Boot>),
 }
 
-/// What becomes of a worker after the faults.
+/// The fate of a worker after the faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::world) enum Healed {
-    /// It is well from now on.
+    /// The worker is well from now on.
     Core,
-    /// It is dead.
+    /// The worker is dead.
     Dies,
-    /// It never reaches a service again.
+    /// The worker never reaches a service again.
     CutOff,
-    /// Its handlers never run again.
+    /// The worker's handlers never run again.
     Blocked,
 }
 
 impl Fleet {
-    /// All workers, and when they are started for the first time.
+    /// All workers, and the times of their first start.
     pub(in crate::world) fn set_up(&mut self, cx: &mut Context) {
         for w in 0..cx.plan().workers as usize {
             let ppm = cx.plan().faults.clock.rate_ppm.get(w).copied().unwrap_or(0);
             self.workers.push(Worker::new(Clock::new(0, 0, ppm)));
-            // A fleet is started within a few seconds, now and then all at once.
+            // A fleet starts within a few seconds, now and then all workers at once.
             let at = if cx.draws().coin("start-together", 0) {
                 0
             } else {
@@ -73,7 +73,7 @@ impl Fleet {
         }
         let plan = cx.plan();
         let upgraded = plan.upgraded.as_ref().filter(|_| reached);
-        // No answer of this world's stream is further behind, and its workers are told so.
+        // No answer of this world's stream is further behind, and the configuration says so.
         let lag = plan.least(|config| config.scan_interval());
         Begun::Engine(Box::new(Boot {
             worker: plan.fleet.name.clone().unwrap_or_else(|| format!("w{w}")),
@@ -83,7 +83,7 @@ impl Fleet {
         }))
     }
 
-    /// Plans the death of the process that has just begun, and of so many after it.
+    /// Plans the death of the new process, and the deaths of this many later processes.
     pub(in crate::world) fn plan_crash_loop(&self, cx: &mut Context, w: usize, generation: u32, loops: u32) {
         if loops == 0 {
             return;
@@ -148,7 +148,7 @@ impl Fleet {
         cx.line(|| format!("w{w} stands still for {} ms", us / 1_000));
     }
 
-    /// A worker goes on. Gives what happened to it meanwhile, which is to happen now.
+    /// A worker continues. Returns the events of its standstill; the events happen now.
     pub(in crate::world) fn resume(&mut self, cx: &mut Context, w: usize, pause: u32) -> VecDeque<What> {
         let worker = &mut self.workers[w];
         if worker.pauses != pause {
@@ -166,7 +166,7 @@ impl Fleet {
         backlog
     }
 
-    /// Tells a worker to stop. Whether it is to be given the call.
+    /// Requests a worker to stop. Returns whether the worker is to receive the call.
     pub(in crate::world) fn ask_to_stop(&mut self, cx: &mut Context, w: usize, gap_us: u64) -> bool {
         let worker = &mut self.workers[w];
         if !worker.lives() || worker.stopping || worker.paused.is_some() {
@@ -188,7 +188,8 @@ impl Fleet {
         self.workers[w].clock.step(cx.now(), by_ms, freeze);
     }
 
-    /// Faults are over for a worker: whether it has a part in what follows. `sure`: the one that has.
+    /// The end of the faults for a worker: whether the worker belongs to the core. `sure`: a certain member of the
+    /// core.
     pub(in crate::world) fn heal(&mut self, cx: &mut Context, w: usize, sure: u64) -> Healed {
         let limited = cx.plan().config.max_leases() > 0;
         let core = limited || w as u64 == sure || cx.draws().coin("core", w as u64);
@@ -205,7 +206,7 @@ impl Fleet {
             Healed::Core
         } else if dies {
             self.crash(cx, w, 0, 0);
-            // Nor is it started again, if that was planned.
+            // A planned restart does not happen either.
             self.workers[w].end();
             Healed::Dies
         } else if may_block {
@@ -215,8 +216,8 @@ impl Fleet {
         }
     }
 
-    /// An operator who told another program to stop kills it in the end: vmware-go-kcl waits for parents first, and kinsumer
-    /// may wait for ever.
+    /// In the end an operator kills a foreign program after a request to stop: vmware-go-kcl waits for parents first,
+    /// and kinsumer may wait for ever.
     pub(in crate::world) fn kill_stopping(&mut self, cx: &mut Context, w: usize) {
         let worker = &self.workers[w];
         if worker.stopping && worker.is_of_others() && cx.plan().is_mixed() {
@@ -233,7 +234,7 @@ mod tests {
     use crate::world::fleet::Transcript;
     use leasehold_engine::input::Body;
 
-    /// No service and no network is there: the fleet needs none.
+    /// The test has no service and no network: the fleet needs neither.
     #[test]
     fn a_worker_starts_dies_and_is_started_again() {
         let options = Options::default();

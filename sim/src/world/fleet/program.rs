@@ -1,4 +1,5 @@
-//! Workers that run a program others wrote: their requests become the world's, and its answers theirs.
+//! Workers with a foreign program: its requests become requests of the world, and the world's answers become its
+//! answers.
 
 use super::{Fleet, RESTART_US};
 use crate::oracles::fact::Owner;
@@ -11,7 +12,7 @@ use leasehold_engine::internals::draw;
 use leasehold_engine::time::Mono;
 
 impl Fleet {
-    /// Begins a process of another program, if that is what the worker is.
+    /// Begins a process of a foreign program, if the worker runs such a program.
     pub(super) fn begin_program(&mut self, cx: &mut Context, w: usize) -> bool {
         let plan = cx.plan();
         let program = plan.fleet.program(w);
@@ -32,7 +33,7 @@ impl Fleet {
         true
     }
 
-    /// Gives an input to a process, which is to run then. `items`: those of an answer.
+    /// Gives an input to a process, to be run then. `items`: the items of an answer.
     pub(in crate::world) fn give_program(
         &mut self, cx: &Context, w: usize, body: &Body, items: Option<Items>,
     ) {
@@ -52,15 +53,16 @@ impl Fleet {
             // Only our own handlers keep batches.
             Body::Call(Call::Acknowledged { .. } | Call::GivenBack { .. }) => {}
             Body::Call(Call::Checkpoint { .. } | Call::Pause { .. } | Call::Resume { .. }) => {}
-            // Nothing looks at the threads of other programs.
+            // No thread watches the threads of foreign programs.
             Body::Call(Call::RuntimeBlocked(_) | Call::RuntimeRuns) => {}
-            // Other programs of a world read one stream.
+            // Foreign programs of a world read a single stream.
             Body::Call(Call::AddStream(_) | Call::RemoveStream(_)) => {}
             Body::Tick | Body::Boot(_) => {}
         }
     }
 
-    /// Runs a process until all its threads wait. What it asks for is to be carried out, and then [`Fleet::end_program`] called.
+    /// Runs a process until all its threads wait. The caller executes the requests of the process, and then calls
+    /// [`Fleet::end_program`].
     pub(in crate::world) fn run_program(
         &mut self, cx: &Context, w: usize,
     ) -> (Vec<(OpId, Ask)>, Option<Exit>) {
@@ -84,7 +86,7 @@ impl Fleet {
         (asked.collect(), exit)
     }
 
-    /// What a process asked for was carried out.
+    /// The requests of a process were executed.
     pub(in crate::world) fn end_program(&mut self, cx: &mut Context, w: usize, exit: Option<Exit>) {
         match exit {
             None => self.plan_wake(cx, w),
@@ -96,7 +98,7 @@ impl Fleet {
         }
     }
 
-    /// Whether this is the name of a life of another program, which takes no notice of claims.
+    /// Whether this is the name of a live foreign program that ignores claims.
     pub(in crate::world) fn keeps_what_is_claimed(&self, cx: &Context, name: &WorkerId) -> bool {
         if cx.plan().fleet.stealing {
             return false;

@@ -8,7 +8,8 @@ use crate::world::request::Request;
 use leasehold_engine::input::Call;
 
 impl Fleet {
-    /// Pauses a shard for so long, in µs, while its handler is at a batch; 0: does not. Programs of others have no pauses.
+    /// Pauses a shard for this time, in µs, while its handler processes a batch; 0: no pause. Foreign programs have no
+    /// pauses.
     pub(super) fn pause_shard(&self, cx: &mut Context, w: usize, shard: ShardNo, for_us: u64) {
         if for_us == 0 || self.workers[w].peer.is_some() {
             return;
@@ -19,7 +20,7 @@ impl Fleet {
         self.say(cx, w, Call::Pause { lease });
     }
 
-    /// Lets a shard go on, whether it is still paused, and held, or not.
+    /// Resumes a shard, whether still paused and owned, or not.
     pub(in crate::world) fn end_shard_pause(&self, cx: &mut Context, w: usize, shard: ShardNo) {
         let lease = cx.names_mut().shard(shard).to_lease();
         self.say(cx, w, Call::Resume { lease });

@@ -1,8 +1,9 @@
-//! Handlers that block every thread of their runtime, while their worker goes on.
+//! Handlers that block every thread of their runtime, while their worker continues.
 //!
-//! The model is that of the adapter. A thread of its own keeps the leases, and looks whether that runtime runs anything: the worker is told
-//! when it has not for a while, again and again, and when it does. What is asked of the application meanwhile waits for the
-//! runtime; a shard is closed at once, and that is answered later.
+//! The model follows the adapter. A separate thread keeps the leases, and looks whether the handlers' runtime runs any
+//! task. After a while without a task, the thread tells the worker, again and again, and tells the worker when the
+//! runtime runs again. Operations on the application wait for the runtime meanwhile; a shard is closed at once, with a
+//! later answer.
 
 use super::Fleet;
 use super::handling::took_too_long;
@@ -18,7 +19,7 @@ use leasehold_engine::output::ConsumerOp;
 use leasehold_engine::time::{Mono, Span};
 use std::collections::VecDeque;
 
-/// So many looks make up the time after which a runtime is said to run nothing: half a lease, and five seconds at most.
+/// The number of looks until a runtime counts as blocked: half a lease in all, and five seconds at most.
 const LOOKS: u64 = 5;
 const PATIENCE: Span = Span::from_secs(5);
 
@@ -27,22 +28,22 @@ const PATIENCE: Span = Span::from_secs(5);
 pub(super) struct Standstill {
     on: bool,
     for_ever: bool,
-    /// Counts, so that what was planned for a former one is not taken by the next.
+    /// Counts blocks, so that an event planned for an earlier block does not apply to a later block.
     count: u32,
     looks: u64,
-    /// The worker knows, or has not been told yet that it is over.
+    /// The worker knows of the block, or does not yet know of its end.
     told: bool,
     events: VecDeque<What>,
     asked: VecDeque<Asked>,
 }
 
-/// What was asked of the application and waits for the runtime.
+/// An operation on the application that waits for the runtime.
 #[derive(Debug)]
 pub(in crate::world) struct Asked {
     op: OpId,
     give_up: Mono,
     lease: LeaseKey,
-    /// Absent: it was done, and is to be answered.
+    /// Absent: the operation was executed, and its answer is due.
     what: Option<ConsumerOp>,
     told: Told,
 }
@@ -52,7 +53,7 @@ impl Standstill {
         self.on
     }
 
-    /// Puts an event by that no handler comes to. Whether it does.
+    /// Puts an event of a blocked handler by. Returns whether the event waits.
     pub(super) fn puts_by(&mut self, what: What) -> bool {
         let of_handlers = matches!(what, What::Handler { .. } | What::PauseEnds { .. } | What::Kept { .. });
         if self.on && of_handlers {
@@ -63,7 +64,8 @@ impl Standstill {
 }
 
 impl Fleet {
-    /// The handlers of a worker block every thread of their runtime for so long, in µs; absent: for ever. Programs of others have none.
+    /// The handlers of a worker block every thread of their runtime for this time, in µs; absent: for ever. Foreign
+    /// programs have no such handlers.
     pub(in crate::world) fn block(&mut self, cx: &mut Context, w: usize, for_us: Option<u64>) {
         let worker = &mut self.workers[w];
         if !worker.is_ours() || worker.paused.is_some() {
@@ -71,7 +73,7 @@ impl Fleet {
         }
         let standstill = &mut worker.standstill;
         if standstill.on || standstill.told {
-            // If the worker has not noticed yet that they ran, the standstill that it knows goes on.
+            // If the worker has not yet noticed the end of its last standstill, the same standstill continues.
             standstill.for_ever |= for_us.is_none();
             standstill.on |= standstill.for_ever;
             return;
@@ -104,7 +106,7 @@ impl Fleet {
         cx.push(at.max(cx.now() + 1), what);
     }
 
-    /// A worker looks whether the runtime of its handlers runs anything. What it is to be told.
+    /// A worker looks whether the runtime of its handlers runs any task. Returns the call for the worker.
     pub(in crate::world) fn beat(&mut self, cx: &mut Context, w: usize, block: u32) -> Option<Call> {
         let pause = self.pause_of_looks(cx);
         let worker = &mut self.workers[w];
@@ -127,13 +129,13 @@ impl Fleet {
         told.then(|| Call::RuntimeBlocked(pause.times(looks)))
     }
 
-    /// The number of the block that is on, if one is.
+    /// The number of the present block, if any.
     pub(in crate::world) fn block_of(&self, w: usize) -> Option<u32> {
         let standstill = &self.workers[w].standstill;
         standstill.on.then_some(standstill.count)
     }
 
-    /// The runtime of a worker's handlers runs again. Gives what is to happen now, and what was asked of the application.
+    /// The runtime of a worker's handlers runs again. Returns the waiting events and the waiting operations.
     pub(in crate::world) fn unblock(
         &mut self, cx: &mut Context, w: usize, block: u32,
     ) -> (VecDeque<What>, VecDeque<Asked>) {
@@ -153,7 +155,7 @@ impl Fleet {
         (events, asked)
     }
 
-    /// Something is asked of an application of which no handler can run.
+    /// An operation on an application with blocked handlers.
     pub(super) fn ask_later(
         &mut self, cx: &mut Context, w: usize, (op, give_up): (OpId, Mono), consumer_op: ConsumerOp,
     ) {
@@ -176,7 +178,7 @@ impl Fleet {
         self.workers[w].standstill.asked.push_back(Asked { op, give_up, lease, what, told: Told::Nothing });
     }
 
-    /// A call is told to stop, which it hears when it can run.
+    /// A call receives a request to stop, and hears the request when it can run.
     fn stop_later(
         &mut self, cx: &mut Context, w: usize, op: OpId, (lease, token): (&LeaseKey, FencingToken),
         told: Told,
@@ -189,7 +191,7 @@ impl Fleet {
         self.note(cx, w, op);
     }
 
-    /// Something is done that was asked for while no handler could run. Gives the answer, if there is one at once.
+    /// Executes an operation that waited for blocked handlers. Returns the answer, if immediate.
     pub(in crate::world) fn consume_late(
         &mut self, cx: &mut Context, chances: &mut Chances, w: usize, asked: Asked,
     ) -> (OpId, Option<Outcome>) {
@@ -199,7 +201,7 @@ impl Fleet {
             return (op, None);
         };
         let left = |token| self.remaining(cx.now(), w, shard_of(&lease)?, token);
-        // The application has just given back a batch before this one, and takes none until its worker knows.
+        // The application has just given back an earlier batch, and takes no batch until its worker knows.
         let gave_back = |token| {
             let consumers = &self.workers[w].adapter.consumers;
             let consumer = shard_of(&lease).and_then(|shard| consumers.get(&shard));
@@ -212,7 +214,7 @@ impl Fleet {
             ConsumerOp::Deliver { token, valid_until, .. }
             | ConsumerOp::DeliverOne { token, valid_until, .. } => match left(*token) {
                 None => true,
-                // The lease was renewed meanwhile: the handler looks at the belief as it is by now.
+                // The lease was renewed meanwhile: the handler looks at the present belief.
                 Some(left) => {
                     *valid_until = self.workers[w].clock.mono(cx.now()) + left;
                     false

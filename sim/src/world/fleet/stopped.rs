@@ -1,4 +1,5 @@
-//! Calls of the application that a worker stops: because the shard is let go of, or because they take too long.
+//! Calls of the application that a worker stops: because the worker lets go of the shard, or because the call takes too
+//! long.
 
 use super::Fleet;
 use super::handler::Stage;
@@ -7,13 +8,13 @@ use crate::oracles::Fact;
 use crate::world::context::Context;
 use leasehold_engine::ids::{FencingToken, LeaseKey};
 
-/// What a call was told. It listens once.
+/// A message to a call. A call listens once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Told {
-    /// To go on.
+    /// Continue.
     #[default]
     Nothing,
-    /// Its shard is let go of, or may be another worker's.
+    /// The worker lets go of the shard, or the shard may be another worker's.
     Aborted,
     /// The call has taken too long, and has failed.
     TimedOut,
@@ -28,7 +29,7 @@ impl Told {
 }
 
 impl Fleet {
-    /// A worker tells the call that runs of a shard to stop.
+    /// A worker stops the running call of a shard.
     pub(super) fn stop_call(
         &mut self, cx: &mut Context, w: usize, lease: &LeaseKey, token: FencingToken, told: Told,
     ) {

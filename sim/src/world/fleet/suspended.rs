@@ -1,7 +1,7 @@
 //! Machines that are suspended and wake up, and handlers that ask their fences.
 //!
-//! The model of a fence is that of the adapter: what the engine believed after its last input, compared with both clocks as they are at
-//! the moment of the question.
+//! The model of a fence follows the adapter: the engine's belief after its last input, compared with both clocks at the
+//! moment of the question.
 
 use super::Fleet;
 use super::handler::Stage;
@@ -13,11 +13,12 @@ use crate::world::heap::What;
 use leasehold_engine::ids::FencingToken;
 use leasehold_engine::time::Span;
 
-/// How soon after a wake-up, or after its wall clock was set right, a driver looks at its clocks, in µs.
+/// The longest time between a driver's look at its clocks and the machine's wake-up or the correction of its wall
+/// clock, in µs.
 const LOOK_US: u64 = 250_000;
 
 impl Fleet {
-    /// A machine is suspended, if one of our workers runs on it. Programs of others have no fences.
+    /// Suspends a machine, if a worker of ours runs on the machine. Foreign programs have no fences.
     pub(in crate::world) fn suspend(&mut self, cx: &mut Context, suspension: Suspension) {
         let w = suspension.worker as usize;
         let worker = &mut self.workers[w];
@@ -34,7 +35,7 @@ impl Fleet {
         self.pause(cx, w, suspension.us);
     }
 
-    /// A machine wakes up, if it was suspended: handlers go on before their worker does anything.
+    /// A suspended machine wakes up: handlers continue before any act of their worker.
     pub(super) fn wake_up(&mut self, cx: &mut Context, w: usize, stood: Time) {
         let worker = &mut self.workers[w];
         let Some(suspension) = worker.suspended.take() else {
@@ -65,7 +66,7 @@ impl Fleet {
         }
     }
 
-    /// The wall clock of a machine that was suspended is set right.
+    /// The wall clock of a machine is set right after a suspension.
     pub(in crate::world) fn set_wall_right(&mut self, cx: &mut Context, w: usize) {
         self.workers[w].clock.set_right();
         cx.line(|| format!("the wall clock of w{w} is set right"));
@@ -82,7 +83,7 @@ impl Fleet {
         self.plan_wake(cx, w);
     }
 
-    /// Beliefs of a clock that stood end later than it seemed.
+    /// After its standstill, a clock's beliefs end later than it seemed.
     fn hold_again(&self, cx: &mut Context, w: usize) {
         let worker = &self.workers[w];
         for held in worker.engine.iter().flat_map(|engine| engine.held()) {
@@ -101,8 +102,8 @@ impl Fleet {
         }
     }
 
-    /// A handler that is at work asks its fence. Those of machines that were never suspended need not be asked: their beliefs are
-    /// compared all the time.
+    /// A handler at work asks its fence. Handlers on machines without any suspension need no question: the oracles
+    /// compare their beliefs all the time.
     pub(super) fn ask_fence(&self, cx: &mut Context, w: usize, shard: ShardNo) {
         let worker = &self.workers[w];
         let consumer = worker.adapter.consumers.get(&shard);
@@ -122,7 +123,7 @@ impl Fleet {
         cx.observe(&fact);
     }
 
-    /// For how long a fence says that its lease is known to be held. Absent: it is not valid.
+    /// The remaining time of a fence's belief in its lease. Absent: the fence is not valid.
     pub(super) fn remaining(&self, now: Time, w: usize, shard: ShardNo, token: FencingToken) -> Option<Span> {
         let worker = &self.workers[w];
         let mut held = worker.engine.iter().flat_map(|engine| engine.held());

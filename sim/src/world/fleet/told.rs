@@ -1,5 +1,5 @@
-//! What workers say of themselves: notices, and what they hold, which oracles are told as it changes, so that an input that changes
-//! nothing costs little.
+//! Workers' reports: notices, and owned leases. Oracles receive changes of owned leases, so an input without a change
+//! costs little.
 
 use super::Fleet;
 use crate::names;
@@ -13,20 +13,20 @@ use leasehold_engine::notice::{Notice, RuntimeNews, StreamNews};
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Mono;
 
-/// What one life said last.
+/// The last report of one life.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said {
     life: LifeNo,
-    /// By the numbers that the engine gives its leases.
+    /// By the engine's numbers of its leases.
     claims: Vec<Option<Claim>>,
-    /// Memory for what may have changed.
+    /// Memory for leases with possible changes.
     touched: Vec<LeaseIx>,
 }
 
 #[derive(Clone, Debug)]
 struct Claim {
     lease: LeaseKey,
-    /// None for a lease that is not of a shard of ours.
+    /// None for a lease without a shard of ours.
     shard: Option<ShardNo>,
     counter: u64,
     checkpoint: Checkpoint,
@@ -46,7 +46,7 @@ impl Claim {
         }
     }
 
-    /// Whether it says the same of its lease.
+    /// Whether the claim repeats the engine's present view of the lease.
     fn repeats(&self, held: &Held<'_>) -> bool {
         self.lease == *held.lease
             && self.counter == held.counter
@@ -57,10 +57,10 @@ impl Claim {
 }
 
 impl Fleet {
-    /// What each worker that has nothing else to say said last that it holds: its life and the shard.
+    /// Each healthy worker's last report of owned leases: the life and the shard.
     pub(in crate::world) fn said(&self) -> impl Iterator<Item = (LifeNo, ShardNo)> {
         let both = self.workers.iter().zip(&self.said);
-        // One that knows it must stop, or stands still, has nothing to report.
+        // A worker that knows it must stop, or stands still, reports no leases.
         let well = both.filter(|(worker, said)| {
             worker.lives() && worker.paused.is_none() && worker.fatal.is_none() && worker.life == said.life
         });
@@ -70,7 +70,7 @@ impl Fleet {
         })
     }
 
-    /// A worker says something of itself.
+    /// Passes a worker's notice on.
     pub(in crate::world) fn told(&mut self, cx: &mut Context, w: usize, notice: &Notice) {
         cx.told(w, notice);
         if let Some(shard) = notice.lease().and_then(names::shard_of) {
@@ -105,7 +105,7 @@ impl Fleet {
         }
     }
 
-    /// A worker of several streams says something of one.
+    /// A worker of several streams reports news of a stream.
     fn told_of_stream(&self, cx: &mut Context, w: usize, news: &StreamNews) {
         let life = self.workers[w].life;
         let number = |id: &str| streams::place_of(id).map(|(stream, _)| stream);
@@ -126,7 +126,7 @@ impl Fleet {
         }
     }
 
-    /// What the worker says it holds, for the oracles to compare.
+    /// Compares the worker's owned leases with its last report, for the oracles.
     pub(super) fn compare_view(&mut self, cx: &mut Context, w: usize) {
         let worker = &mut self.workers[w];
         let (Some(engine), life) = (&mut worker.engine, worker.life) else {
@@ -176,7 +176,7 @@ impl Fleet {
             cx.observe(&fact);
         }
         said.touched = touched;
-        // The engine says itself what it touched; now and then, all it holds is compared.
+        // The engine names its touched leases; now and then, all owned leases are compared.
         #[cfg(debug_assertions)]
         if self.transcript.count().is_multiple_of(61) {
             let claims = || said.claims.iter().flatten();

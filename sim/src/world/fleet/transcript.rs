@@ -1,4 +1,4 @@
-//! What is kept of inputs and outputs: a digest of all, so that two runs of one seed can be compared, and the inputs themselves.
+//! The record of inputs and outputs: a digest of all, to compare two runs of one seed, and the inputs themselves.
 
 use crate::options::Options;
 use crate::oracles::{LifeNo, Time};
@@ -9,7 +9,7 @@ use leasehold_engine::output::Output;
 use leasehold_engine::time::Mono;
 use serde::Serialize;
 
-/// The digest, and what goes with it.
+/// The digest, and its companions.
 #[derive(Debug)]
 pub(in crate::world) struct Transcript {
     digest: Digest,
@@ -30,7 +30,7 @@ impl Transcript {
         }
     }
 
-    /// Adds what is left when the world has ended.
+    /// Adds the results at the world's end.
     pub(super) fn add_to(self, found: &mut Found) {
         found.inputs = self.inputs;
         found.digest = self.digest.value();
@@ -38,31 +38,31 @@ impl Transcript {
         found.trace = self.trace.unwrap_or_default();
     }
 
-    /// How many inputs there were.
+    /// The number of inputs.
     #[cfg(debug_assertions)]
     pub(super) fn count(&self) -> u64 {
         self.inputs
     }
 
-    /// An engine takes an input. Gives what is to be kept of it.
+    /// An engine takes an input. Returns a copy for the trace, if requested.
     pub(super) fn input(&mut self, now: Time, w: usize, input: &Input) -> Option<Input> {
         self.inputs += 1;
         self.digest.absorb(&(now, w as u16, input));
         self.trace.is_some().then(|| input.clone())
     }
 
-    /// A program of others takes an input.
+    /// A foreign program takes an input.
     pub(super) fn input_of_other(&mut self, now: Time, w: usize, body: &Body) {
         self.inputs += 1;
         self.digest.absorb(&(now, w as u16, body));
     }
 
-    /// A program of others asks for something.
+    /// A foreign program makes a request.
     pub(super) fn asked(&mut self, what: &impl Serialize) {
         self.digest.absorb(what);
     }
 
-    /// What an engine answered.
+    /// An engine's outputs.
     pub(super) fn outputs(&mut self, wake_at: Mono, outputs: &[Output]) {
         self.digest.absorb(&wake_at);
         for output in outputs {

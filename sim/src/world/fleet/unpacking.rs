@@ -1,5 +1,5 @@
-//! Aggregated records at a worker: what its application knows of the hash keys of shards, and which parts of a batch a handler is given.
-//! Which parts those are is decided by the rule that is shipped.
+//! Aggregated records at a worker: the application's knowledge of the shards' hash keys, and a handler's parts of a
+//! batch. The shipped rule decides the parts.
 
 use super::Fleet;
 use super::worker::Adapter;
@@ -13,11 +13,11 @@ use leasehold_engine::position::Position;
 use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_local_aws::kinesis::ShardIndex;
 
-/// No hash key is in this range.
+/// A range without hash keys.
 const NO_KEYS: HashRange = HashRange { start: HashKey(1), end: HashKey(0) };
 
 impl Fleet {
-    /// What an answer brought is kept, and aggregated records are taken apart. `stream`: the one that was listed.
+    /// Keeps the contents of an answer, and takes aggregated records apart. `stream`: the listed stream.
     pub(in crate::world) fn take_in(
         &mut self, cx: &mut Context, w: usize, (op, stream): (OpId, Option<StreamNo>), carry: Carry,
         outcome: &mut Outcome,
@@ -32,7 +32,7 @@ impl Fleet {
                 let (range, misplaced) = (adapter.range(shard), cx.plan().faults.aggregates.misplaced);
                 let parts = cx.names().parts();
                 let would_be = |range| parts.left_out(shard, (first, last), range, misplaced);
-                // No part of an aggregated record is within no keys.
+                // No part of an aggregated record is within an empty range.
                 let unproven = range.proven().is_none() && !would_be(Some(NO_KEYS)).is_empty();
                 if let (true, Outcome::Applied(Reply::Records(fetched))) = (unproven, outcome) {
                     fetched.range_unproven = true;
@@ -48,7 +48,7 @@ impl Fleet {
         }
     }
 
-    /// What a handler is given of a batch, if the batch is known.
+    /// A handler's parts of a batch, if the batch is known.
     pub(super) fn given(
         &self, cx: &Context, w: usize, (shard, batch): (ShardNo, OpId), after: Option<Position>, alone: bool,
     ) -> Option<Given> {
@@ -61,7 +61,7 @@ impl Fleet {
     }
 }
 
-/// The hash keys of shards, as listings and the ends of parents tell them.
+/// Learns the hash keys of shards from listings and from the ends of parents.
 fn learn(
     cx: &Context, adapter: &mut Adapter, (op, stream): (OpId, Option<StreamNo>), carry: &Carry,
     outcome: &Outcome,
@@ -90,29 +90,29 @@ fn learn(
     }
 }
 
-/// What of a batch a handler is given.
+/// A handler's parts of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Given {
-    /// From this part.
+    /// The first part.
     pub(super) first: u64,
-    /// To this one.
+    /// The last part.
     pub(super) last: u64,
     /// The last part of the batch.
     pub(super) whole: u64,
-    /// Of these, without those.
+    /// The parts left out between the first and the last.
     left_out: Vec<u64>,
-    /// The handler is to be given one part only.
+    /// The handler is to receive only one part.
     pub(super) alone: bool,
 }
 
 impl Given {
-    /// What is given of a batch. `done`: the part up to which everything was processed. `alone`: only the next one that is given at all.
+    /// The given parts of a batch. `done`: the end of gapless progress. `alone`: only the next given part.
     pub(super) fn of((first, last): (u64, u64), left_out: &[u64], done: Option<u64>, alone: bool) -> Self {
         let first = done.map_or(first, |done| first.max(done + 1));
         let next = (first..=last).find(|part| left_out.binary_search(part).is_err());
         let until = match (alone, next) {
             (true, Some(next)) => next,
-            // Nothing is left but what is left out: the batch is done.
+            // All remaining parts are left out: the batch is done.
             (true, None) if !left_out.is_empty() && first <= last => last,
             (true, None) => first.min(last),
             (false, _) => last,
@@ -127,19 +127,19 @@ impl Given {
         }
     }
 
-    /// The oracles are told which parts the handler is not given.
+    /// Tells the oracles the parts that the handler does not receive.
     pub(super) fn tell_left_out(&self, cx: &mut Context, life: LifeNo, shard: ShardNo, token: FencingToken) {
         if !self.left_out.is_empty() {
             cx.fact(Fact::LeftOut { life, shard, token: token.0, parts: self.left_out.clone() });
         }
     }
 
-    /// Whether there are parts, and the handler is given none of them.
+    /// Whether the range has parts, and the handler receives none of them.
     pub(super) fn is_empty(&self) -> bool {
         self.first <= self.last && self.left_out.len() as u64 > self.last - self.first
     }
 
-    /// The only part that is given.
+    /// The part, if the handler receives a single part.
     pub(super) fn only(&self) -> Option<u64> {
         let count = (self.last + 1).saturating_sub(self.first) - self.left_out.len() as u64;
         let mut parts = self.first..=self.last;
@@ -150,12 +150,12 @@ impl Given {
         self.left_out.binary_search(&part).is_err()
     }
 
-    /// The parts that are given.
+    /// The given parts.
     pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
         (self.first..=self.last).filter(|part| self.has(*part))
     }
 
-    /// The last part that is given, of those up to this one; 0: none.
+    /// The last given part up to this part; 0: none.
     pub(super) fn up_to(&self, part: u64) -> u64 {
         let mut parts = (self.first..=part.min(self.last)).rev();
         parts.find(|part| self.has(*part)).unwrap_or(0)

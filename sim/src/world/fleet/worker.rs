@@ -1,4 +1,4 @@
-//! One worker: an engine, its clocks, and what an adapter keeps for it.
+//! One worker: an engine, its clocks, and the memory of an adapter.
 
 use super::clock::Clock;
 use super::handler::Consumer;
@@ -18,57 +18,57 @@ use std::collections::{BTreeMap, VecDeque};
 /// A worker, alive or not.
 #[derive(Debug)]
 pub(in crate::world) struct Worker {
-    /// Alive while there is one of these: ours, or a process of a program that others wrote.
+    /// A live worker has either an engine of ours or a process of a foreign program.
     pub(super) engine: Option<Engine>,
     pub(super) peer: Option<Process>,
-    /// Counts processes, so that what was meant for a former one is not taken by the next.
+    /// Counts processes, so that an event for an earlier process does not reach a later process.
     pub(super) generation: u32,
     pub(super) life: LifeNo,
     pub(super) clock: Clock,
-    /// What the adapter knows of its clocks, for fences.
+    /// The adapter's knowledge of its clocks, for fences.
     pub(super) skew: Option<Skew>,
-    /// The last input showed the wall clock of the worker further on than the monotonic clock: the worker's beliefs end sooner.
+    /// With the last input, the wall clock was ahead of the monotonic clock: the worker's beliefs end sooner.
     pub(super) missed: bool,
-    /// When the earliest planned wake-up is due.
+    /// The time of the earliest planned wake-up.
     pub(super) wake: Time,
-    /// When the engine asked to be woken.
+    /// The time of the engine's requested wake-up.
     pub(super) wanted: Time,
-    /// The inputs it took since about now.
+    /// The start of a short span, and the number of inputs since.
     pub(super) inputs: (Time, u32),
-    /// Since when it stands still.
+    /// The beginning of the present standstill.
     pub(super) paused: Option<Time>,
     pub(super) pauses: u32,
-    /// Its machine is suspended.
+    /// The suspension of the machine, if suspended.
     pub(super) suspended: Option<Suspension>,
-    /// What happened to it meanwhile.
+    /// The events during the standstill.
     pub(super) backlog: VecDeque<What>,
-    /// Whether its handlers block every thread of their runtime.
+    /// Whether the worker's handlers block every thread of their runtime.
     pub(super) standstill: Standstill,
-    /// It was told to stop.
+    /// The worker has received a request to stop.
     pub(super) stopping: bool,
-    /// A replacement comes this long after it has stopped, in µs.
+    /// The time between the worker's stop and the start of its replacement, in µs.
     pub(super) gap_us: u64,
-    /// Why it could not go on.
+    /// The reason of a fatal stop.
     pub(super) fatal: Option<String>,
-    /// It has a part in the world after the faults.
+    /// The worker belongs to the core: the healthy workers after the faults.
     pub(super) core: bool,
     pub(super) adapter: Adapter,
 }
 
-/// What an adapter keeps: iterators and batches under command ids, and the application's consumers.
+/// An adapter's memory: iterators and batches under command ids, and the application's consumers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Adapter {
     pub(super) consumers: BTreeMap<ShardNo, Consumer>,
     iterators: BTreeMap<ShardNo, VecDeque<(u64, ShardIterator)>>,
     batches: BTreeMap<ShardNo, VecDeque<(u64, u64, u64)>>,
-    /// Parts of batches that have the number of an earlier part.
+    /// Parts of batches with the number of an earlier part.
     low: BTreeMap<ShardNo, VecDeque<(u64, u64)>>,
-    /// Parts of batches that handlers are not given.
+    /// Parts of batches that handlers do not receive.
     left_out: BTreeMap<ShardNo, VecDeque<(u64, Vec<u64>)>>,
-    /// The hash keys that shards take.
+    /// The hash keys of shards.
     ranges: BTreeMap<ShardNo, KnownRange>,
     tokens: VecDeque<(u64, String)>,
-    /// How many of each deed, by shard; those without one first.
+    /// The numbers of deeds by shard; deeds without a shard first.
     deeds: Vec<[u32; Deed::ALL.len()]>,
 }
 
@@ -102,22 +102,22 @@ impl Worker {
         }
     }
 
-    /// Whether its process is there.
+    /// Whether the worker's process runs.
     pub(in crate::world) fn lives(&self) -> bool {
         self.engine.is_some() || self.peer.is_some()
     }
 
-    /// Whether this is its process.
+    /// Whether this is the worker's present process.
     pub(in crate::world) fn is_process(&self, generation: u32) -> bool {
         self.lives() && self.generation == generation
     }
 
-    /// Whether it runs our engine.
+    /// Whether the worker runs our engine.
     pub(in crate::world) fn is_ours(&self) -> bool {
         self.engine.is_some()
     }
 
-    /// Whether it runs a program that others wrote.
+    /// Whether the worker runs a foreign program.
     pub(in crate::world) fn is_of_others(&self) -> bool {
         self.peer.is_some()
     }
@@ -139,27 +139,27 @@ impl Worker {
         &self.clock
     }
 
-    /// How often it stood still: names the last time.
+    /// The number of standstills: names the last standstill.
     pub(in crate::world) fn pauses(&self) -> u32 {
         self.pauses
     }
 
-    /// Whether it was told to stop.
+    /// Whether the worker has received a request to stop.
     pub(in crate::world) fn is_stopping(&self) -> bool {
         self.stopping
     }
 
-    /// Why it could not go on.
+    /// The reason of a fatal stop.
     pub(in crate::world) fn fatal(&self) -> Option<&str> {
         self.fatal.as_deref()
     }
 
-    /// Whether it has a part in the world after the faults.
+    /// Whether the worker belongs to the core.
     pub(in crate::world) fn is_core(&self) -> bool {
         self.core
     }
 
-    /// Whether its application has this shard open.
+    /// Whether the worker's application has this shard open.
     pub(in crate::world) fn has_open(&self, shard: ShardNo) -> bool {
         self.adapter.consumers.contains_key(&shard)
     }
@@ -172,7 +172,7 @@ impl Worker {
         &mut self.adapter
     }
 
-    /// The process is gone, and all it knew.
+    /// The process is gone, with all its knowledge.
     pub(super) fn end(&mut self) {
         self.engine = None;
         self.peer = None;
@@ -188,7 +188,7 @@ impl Worker {
 }
 
 impl Adapter {
-    /// How many of these there were before, in this life.
+    /// The number of earlier deeds of this kind in this life.
     pub(crate) fn count(&mut self, deed: Deed, shard: Option<ShardNo>) -> u32 {
         let index = shard.map_or(0, |shard| shard as usize + 1);
         if self.deeds.len() <= index {
@@ -199,12 +199,12 @@ impl Adapter {
         *count - 1
     }
 
-    /// The ownership with which the application last had the shard.
+    /// The ownership under which the application last had the shard.
     pub(in crate::world) fn ownership(&self, shard: ShardNo) -> Option<FencingToken> {
         self.consumers.get(&shard).map(|consumer| consumer.token)
     }
 
-    /// Keeps what an answer brought.
+    /// Keeps the contents of an answer.
     pub(crate) fn keep(&mut self, op: u64, carry: Carry) {
         match carry {
             Carry::Nothing | Carry::Items(..) => {}
@@ -241,34 +241,35 @@ impl Adapter {
         known.into_iter().find(|(known, ..)| *known == op).map(|(_, first, last)| (*first, *last))
     }
 
-    /// The part of a batch that has the number of an earlier part: a search for the first part after a position finds the one after it.
+    /// The part of a batch with the number of an earlier part: a search for the first part after a position finds the
+    /// part after this part.
     pub(super) fn low(&self, shard: ShardNo, op: u64) -> Option<u64> {
         let mut known = self.low.get(&shard)?.iter();
         known.find(|(known, _)| *known == op).map(|(_, part)| *part)
     }
 
-    /// A handler is not given these parts of a batch.
+    /// Notes the parts of a batch that a handler does not receive.
     pub(super) fn leave_out(&mut self, shard: ShardNo, op: u64, parts: Vec<u64>) {
         push(self.left_out.entry(shard).or_default(), BATCHES, (op, parts));
     }
 
-    /// The parts of a batch that a handler is not given.
+    /// The parts of a batch that a handler does not receive.
     pub(super) fn left_out(&self, shard: ShardNo, op: u64) -> &[u64] {
         let mut known = self.left_out.get(&shard).into_iter().flatten();
         known.find(|(known, _)| *known == op).map_or(&[], |(_, parts)| parts)
     }
 
-    /// What is known of the hash keys that a shard takes, to be added to.
+    /// The known hash keys of a shard, for additions.
     pub(super) fn range_mut(&mut self, shard: ShardNo) -> &mut KnownRange {
         self.ranges.entry(shard).or_default()
     }
 
-    /// The hash keys that a shard takes, as far as they are known.
+    /// The known hash keys of a shard.
     pub(super) fn range(&self, shard: ShardNo) -> KnownRange {
         self.ranges.get(&shard).copied().unwrap_or_default()
     }
 
-    /// Nothing of this shard is needed any more.
+    /// The shard's iterators and batches are needed no longer.
     pub(crate) fn forget(&mut self, shard: ShardNo) {
         self.iterators.remove(&shard);
         self.batches.remove(&shard);

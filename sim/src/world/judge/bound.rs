@@ -9,7 +9,7 @@ use leasehold_engine::fleet::{REPORT_INTERVAL, WORKER_EXPIRY};
 use leasehold_engine::policy::Assign;
 use leasehold_engine::time::Span;
 
-/// How long it may take until all is well: stated from the configuration, generous but finite.
+/// The longest time until all is well, from the configuration: generous but finite.
 pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     let plan = cx.plan();
     let (faults, load) = (&plan.faults, &plan.load);
@@ -22,9 +22,9 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     let retry_max = most(|config| config.retry_max());
     let scan = most(|config| config.scan_interval()) + pages(cx, services) + table_timeout;
     let list = (rows / page_of(faults.stream.list_page) + 2) * round_trip + stream_timeout;
-    // A lease changes hands: it is seen to be idle, it is taken, it is left to settle.
+    // A lease changes hands: workers see the lease idle, a worker takes the lease, and the lease settles.
     let take = 3 * plan.config.lease_duration().0 + 3 * scan + 2 * retry_max + table_timeout;
-    // Members are missed, somebody else leads, and shares the shards out; then they change hands.
+    // The fleet misses members, another worker leads and shares the shards out; then the shards change hands.
     let round = most(|config| config.members().check_interval()) + 5 * round_trip + table_timeout + retry_max;
     let turns = match plan.config.policies().assign {
         Assign::Rank => {
@@ -36,7 +36,7 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     };
     let (led, assigned) = led(cx);
     let take = take + turns + assigned + spared(cx);
-    // Missing leases are noticed, planned and created.
+    // Workers notice, plan and create missing leases.
     let confidence = u64::from(plan.most(|config| config.audit_confidence()));
     let sync = (confidence + 3) * scan + list + rows * round_trip + most(|config| config.bootstrap_delay());
     let application = &faults.application;
@@ -48,7 +48,7 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     let longest =
         (0..services.shards().len() as ShardNo).map(|shard| services.records(cx, shard)).max().unwrap_or(0);
     let rate = plan.least(|config| config.reader().bytes_per_second()).max(1);
-    // No read asks for more than a second of bytes, and a shard that counts as crowded is read half as fast.
+    // No read requests more than a second of bytes, and a crowded shard is read half as fast.
     let seconds = longest * u64::from(load.bytes) / rate + 1;
     let read = (batches(longest) + seconds) * pace
         + 2 * seconds * 1_000_000
@@ -56,7 +56,7 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         + stream_timeout
         + most(|config| config.handler_backoff());
     let generation = take + sync + read + most(|config| config.checkpoint_interval()) + 4 * retry_max;
-    // One steal after a scan, if need be for every lease.
+    // One steal after a scan, if necessary for every lease.
     let balance = match plan.config.policies().assign {
         Assign::Count => rows * scan / u64::from(plan.least(|config| config.max_steals()).max(1)),
         _ => 0,
@@ -66,7 +66,7 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
         + faults.longest_shard_pause()
         + blocked_for_ever(cx)
         + 20_000_000;
-    // A table that was taken away may have been waited for just then.
+    // A worker may have been waiting for a table just deleted.
     let patience = match cx.is_lost_for_good() {
         true => 2 * TABLE_PATIENCE.0,
         false => 0,
@@ -75,7 +75,8 @@ pub(super) fn bound(cx: &Context, services: &Services) -> u64 {
     (services.depth() + 2) * generation + balance + stuck + patience + led + told + quiet(cx, services)
 }
 
-/// After the table has throttled, each owner has the time to renew once, and as long again until a worker is fast.
+/// After the table has throttled, each owner has the time for one renewal, and the same time passes until a worker is
+/// fast.
 fn spared(cx: &Context) -> u64 {
     let plan = cx.plan();
     match plan.faults.storm.storms.is_empty() {
@@ -84,7 +85,8 @@ fn spared(cx: &Context) -> u64 {
     }
 }
 
-/// For how long a worker keeps its leases whose handlers never run again. The time doubles with each time that it let go of them.
+/// The time for which a worker with handlers blocked for ever keeps its leases. The time doubles each time the worker
+/// lets go of its leases.
 fn blocked_for_ever(cx: &Context) -> u64 {
     let plan = cx.plan();
     let (blocks, _) = plan.faults.process.blocks();
@@ -95,7 +97,8 @@ fn blocked_for_ever(cx: &Context) -> u64 {
     }
 }
 
-/// How long it takes until somebody says that a row is spoiled: listings that are apart in time say so, and then an operator mends the row.
+/// The time until a worker reports a spoiled row: the evidence is listings that are apart in time. Then an operator
+/// mends the row.
 fn told_of_spoiled(cx: &Context, sync: u64) -> u64 {
     let edits = &cx.plan().faults.table.edits;
     match edits.iter().any(|edit| edit.kind.spoils()) {
@@ -104,7 +107,8 @@ fn told_of_spoiled(cx: &Context, sync: u64) -> u64 {
     }
 }
 
-/// How much longer it takes over narrow lines: one worker reads all, and now and then an answer is asked for that is too long for the line.
+/// The additional time over narrow lines: one worker reads all records, and now and then requests an answer too long
+/// for the line.
 fn line(cx: &Context, services: &Services) -> u64 {
     let plan = cx.plan();
     let line = plan.faults.line;
@@ -117,16 +121,16 @@ fn line(cx: &Context, services: &Services) -> u64 {
     4 * line.takes(records * u64::from(plan.load.bytes)) + 20 * patience
 }
 
-/// How much longer it takes in a fleet of version 3 of the Java KCL: once, until somebody leads who knows which workers live;
-/// and each time that leases change hands.
+/// The additional time in a fleet of version 3 of the Java KCL: once, until a leader knows the live workers; and each
+/// time that leases change hands.
 fn led(cx: &Context) -> (u64, u64) {
     if !cx.plan().fleet.is_led() {
         return (0, 0);
     }
-    // The lock of a dead leader is over, others look at it now and then, and reports of the dead are over.
+    // The lock of a dead leader expires, workers look at the lock now and then, and reports of dead workers expire.
     let lock = KCL_LOCK_US + 3 * KCL_LOCK_PERIOD_US + WORKER_EXPIRY.0 + REPORT_INTERVAL.0;
-    // In every second round an owner that died is seen to; in every third, leases are moved, and owners have time to hand
-    // them over. Workers look for what was assigned to them, and for parents that have ended.
+    // Every second round replaces dead owners. Every third round moves leases, and their owners have time to hand them
+    // over. Workers look for their assigned leases, and for ended parents.
     let lease = cx.plan().config.lease_duration().0;
     let rounds = 3 * (2 * lease);
     let hand_over = 30_000_000 + lease;
@@ -138,7 +142,7 @@ fn rows_at_most(services: &Services) -> u64 {
     shards.filter(|family| family.exists()).count() as u64 + 20
 }
 
-/// How long the pages of a scan take.
+/// The time for the pages of a scan.
 fn pages(cx: &Context, services: &Services) -> u64 {
     let (call, table) = (&cx.plan().faults.call, &cx.plan().faults.table);
     let rows = rows_at_most(services);
@@ -147,14 +151,14 @@ fn pages(cx: &Context, services: &Services) -> u64 {
     (rows / page + 2) * (2 * call.latency_us + table.slow_page_us)
 }
 
-/// For how long nothing may move.
+/// The time without any move.
 pub(super) fn quiet(cx: &Context, services: &Services) -> u64 {
     let listings = match cx.plan().config.policies().assign {
-        // A leader lists shards all the time; a listing that somebody began before must be over.
+        // A leader lists shards all the time; a listing begun earlier by another worker must be over.
         Assign::Rank => 2 * cx.plan().most(|config| config.stream_timeout()).0,
         _ => 0,
     };
-    // Hash keys that were corrected are looked at again after so long.
+    // Workers look at corrected hash keys again after this time.
     let looks = match services.has_moved_border() {
         true => 2 * cx.plan().least(|config| config.scan_interval()).0,
         false => 0,

@@ -1,5 +1,5 @@
-//! What must have become true some time after the faults: conditions, each with a sentence, the first of which that is not met is
-//! what a stall is reported as.
+//! Conditions that must be true some time after the faults, each with a sentence. A stall is reported with its first
+//! unmet condition.
 
 use crate::faults::LossKind;
 use crate::oracles::fact::{Mark, Owner};
@@ -12,7 +12,7 @@ use leasehold_engine::config::InitialPosition;
 use leasehold_engine::format::Format;
 use leasehold_engine::position::Checkpoint;
 
-/// The state of things, to be judged.
+/// The state of the world, to be judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scene<'a> {
     pub(super) cx: &'a Context,
@@ -21,7 +21,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// The first condition that is not met, with the property it belongs to.
+    /// The first unmet condition, with its property.
     pub(super) fn unmet(&self) -> Option<(Property, String)> {
         self.without_core()
             .or_else(|| self.uncovered())
@@ -54,7 +54,7 @@ impl Scene<'_> {
         (!runs).then(|| (Property::LeasesOwned, format!("no worker of the core runs{}", why())))
     }
 
-    /// Whether a program of others that ended is about to be started again, as its operator does for ever.
+    /// Whether an ended foreign program is about to start again, as its operator does for ever.
     fn restarts(&self) -> bool {
         self.cx.plan().has_others()
             && self.cx.planned().any(|what| match *what {
@@ -79,7 +79,7 @@ impl Scene<'_> {
         })
     }
 
-    /// A row that still has wrong hash keys, which holes are judged by.
+    /// A row that still has wrong hash keys: hash keys in rows decide about holes.
     fn misdescribed(&self) -> Option<(Property, String)> {
         let (shard, wrong) = self.services.misdescribed()?;
         let sentence = format!("the row of shard {shard} still has {wrong}");
@@ -91,7 +91,7 @@ impl Scene<'_> {
     fn handing_over(&self) -> Option<(Property, String)> {
         let mut rows = self.services.rows().iter().enumerate();
         rows.find_map(|(shard, lease)| {
-            // A finished lease needs no owner any more.
+            // A finished lease needs no owner.
             let row = lease.row().filter(|row| !row.checkpoint.is_end())?;
             let (old, next) = (row.handing_over.as_ref()?, &row.owner);
             if !self.is_well(shard as ShardNo) {
@@ -114,7 +114,7 @@ impl Scene<'_> {
         for (shard, lease) in self.services.rows().iter().enumerate() {
             let Some(row) = lease.row() else { continue };
             let exists = self.services.shards().get(shard).is_some_and(|family| family.exists());
-            // What becomes of a row without a shard is nobody's loss.
+            // A row without a shard may have any owner or none.
             if row.checkpoint.is_end() || !self.is_well(shard as ShardNo) || !exists {
                 continue;
             }
@@ -160,7 +160,7 @@ impl Scene<'_> {
                 if self.services.is_forgotten(shard as ShardNo) {
                     continue;
                 }
-                // Only those that ended before the application began need no lease; coverage sees to the others.
+                // Only shards ended before the application began need no lease; coverage checks all other shards.
                 if self.cx.plan().config.initial_position() == InitialPosition::TrimHorizon {
                     return Some((Property::HashSpaceCovered, format!("shard {shard} never had a lease")));
                 }
@@ -198,7 +198,7 @@ impl Scene<'_> {
         None
     }
 
-    /// The first worker that goes on as if nothing had happened.
+    /// The first worker that ignores the loss.
     pub(super) fn goes_on(&self) -> Option<(Property, String)> {
         let kind = self.services.lost()?;
         let property = match kind {
@@ -210,7 +210,8 @@ impl Scene<'_> {
             | LossKind::AnotherFleet
             | LossKind::TwoFleets => Property::ForeignTablesRefused,
         };
-        // Who gets no answer about one of its streams, for ever, never learns that it is gone, or that the leases are of another one.
+        // A worker may never get an answer about one of its streams. The worker then never learns of the stream's loss,
+        // or of leases of another stream.
         let is_table = matches!(kind, LossKind::TableDeleted);
         if !is_table && self.cx.plan().faults.several.any_is_unanswered() {
             return None;

@@ -1,4 +1,5 @@
-//! `fair-shares`, the half that a history cannot tell: when nothing moves any more, leases lie evenly, and with whose turn it is.
+//! `fair-shares`, the half beyond the reach of a history: once no lease moves any more, leases lie evenly, and with the
+//! owner whose turn it is.
 
 use super::conditions::Scene;
 use crate::names::number;
@@ -10,14 +11,14 @@ use leasehold_engine::policy::Assign;
 use std::collections::BTreeMap;
 
 impl Scene<'_> {
-    /// Where leases are assigned by count: a worker that has two more unfinished leases than another. With one more only,
-    /// the two would but change places.
+    /// With assignment by count: a worker that has two more unfinished leases than another. With a difference of one,
+    /// the two would only change places.
     pub(super) fn uneven(&self) -> Option<(Property, String)> {
         let plan = &self.cx.plan();
         if plan.config.policies().assign != Assign::Count || plan.has_others() {
             return None;
         }
-        // Leases of a stream that cannot be read count, and a worker that was started since cannot take them.
+        // Leases of an unreadable stream count, and a worker started later cannot take them.
         if plan.faults.several.any_lasts() {
             return None;
         }
@@ -46,8 +47,8 @@ impl Scene<'_> {
         })
     }
 
-    /// Where leases are assigned by rank: an unfinished lease that is nobody's turn, or not with whose turn it is, once only
-    /// the core is left.
+    /// With assignment by rank: once only the core is left, an unfinished lease without a turn, or not with the owner
+    /// whose turn it is.
     pub(super) fn out_of_turn(&self) -> Option<(Property, String)> {
         if self.cx.plan().config.policies().assign != Assign::Rank {
             return None;
@@ -83,9 +84,9 @@ impl Scene<'_> {
         })
     }
 
-    /// Whether a member of another program hangs for ever, as one of kinsumer does when more than ten of its shards fail while the members
-    /// change (the hazard `kin-errors-block`). It says no more that it lives, so nobody counts on it. What ours do about their own rows is not
-    /// judged here.
+    /// Whether a member of a foreign program hangs for ever. A member of kinsumer hangs when more than ten of its
+    /// shards fail while the members change (the hazard `kin-errors-block`). The member no longer reports its life, so
+    /// its turns go to other members. Our workers' own rows are not judged here.
     fn hangs(&self, member: &WorkerId) -> bool {
         let expiry = self.cx.plan().config.members().expiry();
         let silent = self.services.silent_for(self.cx.now(), member);

@@ -1,7 +1,8 @@
-//! The judge: what is overdue while the world goes on, and whether all comes right within a bound after the faults.
+//! The judge: overdue events while the world runs, and whether all comes right within a bound after the faults.
 //!
-//! After the faults some workers, a random core, and all services are well; the other workers are dead or cut off for ever. What must
-//! become true is in [`conditions`] and [`evenness`], how long it may take in [`bound`].
+//! After the faults some workers, a random core, and all services are well; the other workers are dead or cut off for
+//! ever. [`conditions`] and [`evenness`] hold the conditions that must become true, and [`bound`] the longest time
+//! until then.
 
 mod bound;
 mod conditions;
@@ -19,25 +20,25 @@ use conditions::Scene;
 use leasehold_engine::format::Format;
 use serde::Serialize;
 
-/// How a run ended.
+/// The ending of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Ending {
-    /// Everything came right.
+    /// Every condition came true.
     Settled {
-        /// How long it took after the faults, in µs.
+        /// The time after the faults, in µs.
         after_us: u64,
-        /// How long it might have taken, in µs.
+        /// The bound for that time, in µs.
         bound_us: u64,
     },
-    /// It did not, and need not have: why.
+    /// Some condition did not come true, with an excuse: the reason.
     Excused(&'static str),
-    /// It did not, and should have; or a property was violated before.
+    /// Some condition did not come true, without an excuse; or a property was violated before.
     Broken,
-    /// The run was cancelled: whether it would have come right is not known.
+    /// The run was cancelled, without a result.
     Cancelled,
 }
 
-/// What is judged, and how the world ended.
+/// The judged state, and the ending of the world.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     settling: Option<Settling>,
@@ -48,7 +49,7 @@ pub(super) struct Judge {
 #[derive(Clone, Copy, Debug)]
 struct Settling {
     since: Time,
-    /// When all conditions but quiet were first met in a row.
+    /// The beginning of the present time in which all conditions but quiet are met.
     calm_since: Option<Time>,
     deadline: Time,
 }
@@ -60,7 +61,7 @@ impl Settling {
 }
 
 impl Judge {
-    /// How the world ended, if it has.
+    /// The ending of the world, once ended.
     pub(super) fn ending(&self) -> Option<Ending> {
         self.ending
     }
@@ -77,7 +78,7 @@ impl Judge {
         cx.line(|| format!("faults are over; all must be well within {} s", bound / 1_000_000));
     }
 
-    /// Judges the state of things.
+    /// Judges the state of the world.
     pub(super) fn look(&mut self, cx: &mut Context, services: &Services, fleet: &Fleet, chances: &Chances) {
         look_for_the_slow(cx, services, fleet);
         cx.look();
@@ -100,7 +101,7 @@ impl Judge {
             (None, since) => Some(since.unwrap_or(now)),
         };
         self.settling = Some(settling);
-        // The leases of a stream that cannot be read may go to and fro.
+        // The leases of an unreadable stream may move back and forth.
         let is_well = !cx.plan().faults.several.any_lasts();
         let last_move = if cx.plan().fleet.keeps_leases() && is_well { cx.oracles().last_move() } else { 0 };
         let still_since = settling.calm_since.map(|since| since.max(last_move));
@@ -113,7 +114,7 @@ impl Judge {
         }
     }
 
-    /// All that is left to be done is to stop.
+    /// After a loss, workers only need to stop.
     fn look_at_losses(&mut self, cx: &mut Context, services: &Services, fleet: &Fleet, settling: &Settling) {
         let (now, after_us) = (cx.now(), cx.now() - settling.since);
         let scene = Scene { cx, services, fleet };
@@ -132,7 +133,7 @@ impl Judge {
         settling: &Settling,
     ) {
         let now = cx.now();
-        // The first half of the quiet may still finish what went before.
+        // The first half of the quiet may still finish earlier work.
         let listers: Vec<_> = cx
             .oracles()
             .listers(since + (now - since) / 2)
@@ -142,13 +143,14 @@ impl Judge {
             })
             .collect();
         let is_well = !cx.plan().faults.several.any_lasts();
-        // Who was started since must list a stream itself before it may take leases of it: one that cannot be read, for ever.
-        // And the owner of a lease whose shard does not exist lists for it, too, for as long as its parent is listed.
+        // A worker started later must list a stream itself before it may take leases of the stream, and lists an
+        // unreadable stream for ever. And the owner of a lease without a shard lists, too, for as long as the parent of
+        // that shard is listed.
         if listers.len() > 1 && is_well && !services.has_misnamed() {
             cx.report(Property::OneLeader, || format!("after quiet, lives {listers:?} all listed shards"));
         }
         let is_ours = |worker: &Worker| worker.is_core() && worker.is_ours();
-        // Nor are finished rows of that stream removed.
+        // Finished rows of an unreadable stream are not removed either.
         if is_well {
             cx.look_at_end(settling.since, fleet.workers().iter().any(is_ours));
         }
@@ -156,12 +158,13 @@ impl Judge {
     }
 
     fn stalled(&mut self, cx: &mut Context, fleet: &Fleet, unmet: Option<(Property, String)>, after_us: u64) {
-        // With clocks worse than promised a holder may be robbed over and over; nothing was promised then.
+        // With clocks worse than promised, an owner may lose its lease to thieves over and over; the promises do not
+        // cover this case.
         if cx.plan().faults.clock.beyond {
             self.ending = Some(Ending::Excused("clocks were worse than promised"));
             return;
         }
-        // A leader of KCL moves leases by load, for ever if what is read changes from minute to minute.
+        // A leader of KCL moves leases by load, for ever if the read load changes from minute to minute.
         let plan = &cx.plan().fleet;
         if unmet.is_none() && plan.is_led() && plan.assignment == Assignment::Load {
             self.ending = Some(Ending::Excused("a leader of KCL moved leases to and fro by load"));
@@ -181,8 +184,8 @@ impl Judge {
     }
 }
 
-/// Whether programs of others leave it undone where no worker of ours is left: no model has the auditor that fills holes in KCL, and
-/// vmware-go-kcl creates rows of finished shards anew.
+/// Whether foreign programs leave the condition unmet when no worker of ours is left: no model has KCL's auditor, which
+/// fills holes, and vmware-go-kcl creates rows of finished shards anew.
 fn waits_for_ours(cx: &Context, property: Property) -> bool {
     let plan = cx.plan();
     match property {
@@ -192,7 +195,7 @@ fn waits_for_ours(cx: &Context, property: Property) -> bool {
     }
 }
 
-/// Tells the oracles which shards are held and not all processed: absence makes no fact.
+/// Tells the oracles the owned shards with unprocessed records: missing progress makes no fact.
 fn look_for_the_slow(cx: &mut Context, services: &Services, fleet: &Fleet) {
     if cx.is_lost_for_good() {
         return;
@@ -205,7 +208,7 @@ fn look_for_the_slow(cx: &mut Context, services: &Services, fleet: &Fleet) {
     }
 }
 
-/// Whether something is left to be done with a shard.
+/// Whether a shard has unprocessed records, or a missing end.
 fn is_behind(cx: &Context, services: &Services, shard: ShardNo) -> bool {
     let family = services.shards().get(shard as usize);
     let closed = family.is_some_and(|family| family.is_closed());

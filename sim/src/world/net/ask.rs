@@ -1,4 +1,4 @@
-//! What is asked of the services: what it is, and which lease it is about.
+//! Requests to the services: their kind, and their lease.
 
 use super::stream::StreamRequest;
 use crate::names::shard_of;
@@ -13,15 +13,15 @@ use leasehold_engine::row::Change;
 #[derive(Clone, Debug)]
 pub(super) enum Request {
     Table(TableOp),
-    /// As another program makes it.
+    /// In the form of a foreign program.
     Item(peers::Request),
     Stream(StreamRequest),
-    /// Refers to something the adapter does not have.
+    /// The request refers to data absent from the adapter.
     Gone,
 }
 
 impl Request {
-    /// The stream that it is about, if it is about one.
+    /// The stream of the request, if any.
     pub(super) fn stream(&self, streams: Streams) -> Option<StreamNo> {
         match self {
             Request::Stream(request) => Some(request.stream(streams)),
@@ -40,10 +40,10 @@ pub(crate) fn verb(change: &Change) -> Verb {
         Change::Offer { .. } => Verb::BeginHandOver,
         Change::Checkpoint { .. } => Verb::Checkpoint,
         Change::End { .. } => Verb::End,
-        // No worker of a world makes a reset: to the world it gives a lease up.
+        // No worker of a world makes a reset: for the world, a reset is a release.
         Change::Release { .. } | Change::Reset { .. } => Verb::Release,
         Change::HandOver { .. } => Verb::HandOver,
-        // Beside the lanes, without the counter.
+        // Outside the lanes, without the counter.
         Change::SetRange { .. } | Change::Weigh { .. } | Change::Name(_) => Verb::SetRange,
         Change::Delete { .. } | Change::Forget { .. } => Verb::Delete,
     }

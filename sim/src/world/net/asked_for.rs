@@ -1,7 +1,7 @@
-//! The checkpoints that workers asked iterators for: an answer that begins with another record is not of the place, nor is one whose records are
-//! not in order.
+//! The checkpoints in workers' requests for iterators. An answer that begins with another record is not of the place;
+//! neither is an answer with unordered records.
 //!
-//! A worker takes nothing of such an answer until three answers in a row say the same over `stream_lag`.
+//! A worker takes no record of such an answer until three answers in a row agree over `stream_lag`.
 
 use crate::oracles::{LifeNo, ShardNo};
 use leasehold_engine::ids::FencingToken;
@@ -12,7 +12,7 @@ use leasehold_engine::time::{Mono, Span};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// For each shard that a life reads, the checkpoint that it asked for last.
+/// For each shard that a life reads, the checkpoint in the last request for an iterator.
 #[derive(Debug, Default)]
 pub(super) struct AskedFor(BTreeMap<(LifeNo, ShardNo), Asked>);
 
@@ -20,44 +20,46 @@ pub(super) struct AskedFor(BTreeMap<(LifeNo, ShardNo), Asked>);
 struct Asked {
     at: Position,
     token: Option<FencingToken>,
-    /// The answers that began with a later record. Answers that are doubtful for another reason neither confirm nor deny the gap.
+    /// The answers that began with a later record. Answers that are doubtful for another reason neither confirm nor
+    /// deny the gap.
     gap: Option<Other>,
     /// The last answers, if they are doubtful for another reason.
     other: Option<Other>,
-    /// The life has taken records from there. It remembers these answers until a later answer follows on the records.
+    /// The life has taken records from this place. The life remembers these answers until a later answer follows on the
+    /// records.
     taken: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Other {
-    /// On which side of the checkpoint; and whether there was no record at all.
+    /// The side of the checkpoint; and whether the answer had no record at all.
     side: (Ordering, bool),
-    /// The record with which the last of them began.
+    /// The first record of the last answer.
     first: Option<Position>,
     since: Mono,
     answers: u32,
     believed: bool,
 }
 
-/// Who is answered.
+/// The worker that receives an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asker {
     pub(super) life: LifeNo,
     pub(super) about: Option<ShardNo>,
-    /// The ownership for which it asks: a later one begins anew.
+    /// The ownership of the request: a later ownership begins anew.
     pub(super) token: Option<FencingToken>,
-    /// The place, if it asked for an iterator.
+    /// The place, in a request for an iterator.
     pub(super) place: Option<IteratorFrom>,
-    /// Its iterator is of another shard.
+    /// The worker's iterator belongs to another shard.
     pub(super) misled: bool,
-    /// By its own clock.
+    /// The time by the worker's own clock.
     pub(super) now: Mono,
-    /// For so long answers may be stale.
+    /// The longest time for which answers may be stale.
     pub(super) lag: Span,
 }
 
 impl AskedFor {
-    /// Whether the worker may take what an answer brings.
+    /// Whether the worker may take the records of an answer.
     pub(super) fn is_answered(&mut self, asker: Asker, outcome: &Outcome) -> bool {
         let Some(shard) = asker.about else {
             return true;
@@ -114,7 +116,7 @@ impl AskedFor {
 }
 
 impl Asked {
-    /// Whether so many answers were on this side for so long.
+    /// Whether enough answers were on this side for long enough.
     fn is_believed(&mut self, side: (Ordering, bool), first: Option<Position>, asker: Asker) -> bool {
         let is_gap = side == (Ordering::Greater, false);
         let tip = |other: &Other| other.side == (Ordering::Greater, true) && other.believed;

@@ -1,7 +1,8 @@
-//! The line of each worker, over which answers with records come: they share it evenly, as connections do.
+//! The line of each worker, over which answers with records come: the answers share the line evenly, like connections.
 //!
-//! Every answer gets the same from each moment, so there is one count of bytes for all of them: what an answer that was there from the beginning
-//! would have got. An answer has come when that count is its length more than when it began.
+//! At each moment, every answer gets the same number of bytes. So a single count of bytes serves all answers: the bytes
+//! of an imaginary answer present from the beginning. An answer is complete when the count has grown by the answer's
+//! length since the answer's beginning.
 
 use super::{Flight, Net};
 use crate::faults::LineFaults;
@@ -13,7 +14,7 @@ use crate::world::services::stream::Carry;
 use leasehold_engine::input::{Cause, Outcome, Reply};
 use std::collections::BTreeMap;
 
-/// A worker waits so many times as long for an answer whose bytes keep coming as for an answer without a byte.
+/// The patience for an answer whose bytes keep coming, as a multiple of the patience for an answer without a byte.
 const PROGRESS: u64 = 20;
 
 /// A byte in a microsecond, at one byte a second.
@@ -22,10 +23,10 @@ const BYTE: u128 = 1_000_000;
 /// The answers on their way over one line.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// What each answer has got since the beginning, in millionths of a byte.
+    /// The bytes of an imaginary answer since the beginning, in millionths of a byte.
     count: u128,
     at: Time,
-    /// By the count at which they have come, and the number under which they began.
+    /// By the count at their completion, and the number from their beginning.
     answers: BTreeMap<(u128, u64), u32>,
     begun: u64,
     version: u64,
@@ -40,7 +41,7 @@ impl Line {
         self.at = now;
     }
 
-    /// An answer of so many bytes begins. Gives its number.
+    /// An answer of this many bytes begins. Returns its number.
     fn begin(&mut self, now: Time, line: LineFaults, flight: u32, bytes: u64) -> u64 {
         self.advance(now, line);
         self.begun += 1;
@@ -49,7 +50,7 @@ impl Line {
         self.begun
     }
 
-    /// The answers that have come.
+    /// The complete answers.
     fn come(&mut self, now: Time, line: LineFaults) -> Vec<u32> {
         self.advance(now, line);
         let mut come = Vec::new();
@@ -59,14 +60,14 @@ impl Line {
         come
     }
 
-    /// Takes an answer away that has not come.
+    /// Removes an incomplete answer.
     fn cut(&mut self, now: Time, line: LineFaults, ticket: u64) -> Option<u32> {
         self.advance(now, line);
         let key = self.answers.keys().find(|(_, number)| *number == ticket).copied()?;
         self.answers.remove(&key)
     }
 
-    /// When the next answer has come, if none begins before.
+    /// The time of the next complete answer, if no other answer begins before.
     fn next(&self, line: LineFaults) -> Option<Time> {
         let ((end, _), _) = self.answers.first_key_value()?;
         let left = end.saturating_sub(self.count) * self.answers.len() as u128;
@@ -74,7 +75,7 @@ impl Line {
     }
 }
 
-/// How an answer comes: at once, or over a narrow line.
+/// The event of an answer: the answer itself, or its beginning on a narrow line.
 pub(super) fn what_comes(line: LineFaults, over_line: bool, flight: u32) -> What {
     match over_line && line.is_narrow() {
         true => What::Line(Moment::Begins { flight }),
@@ -82,7 +83,7 @@ pub(super) fn what_comes(line: LineFaults, over_line: bool, flight: u32) -> What
     }
 }
 
-/// How long a worker waits for an answer that comes over a narrow line, if it gives up a silent one after so long.
+/// The longest wait for an answer over a narrow line. `give_up`: the end of the wait for a silent answer.
 pub(super) fn deadline(line: LineFaults, now: Time, give_up: Time) -> Time {
     let patience = give_up.saturating_sub(now);
     match line.held {
@@ -92,7 +93,7 @@ pub(super) fn deadline(line: LineFaults, now: Time, give_up: Time) -> Time {
 }
 
 impl Net {
-    /// Something happens to a line.
+    /// An event of a line.
     pub(in crate::world) fn on_line(&mut self, cx: &mut Context, fleet: &Fleet, moment: Moment) {
         let line = cx.plan().faults.line;
         match moment {
@@ -158,7 +159,7 @@ impl Net {
 }
 
 impl Flight {
-    /// The bytes of records that its answer brings.
+    /// The bytes of records in the answer.
     fn bytes(&self) -> u64 {
         match &self.outcome {
             Some((Outcome::Applied(Reply::Records(answer)), _)) => answer.bytes,

@@ -1,7 +1,7 @@
-//! The network: requests under way to a service and back, whatever becomes of them.
+//! The network: requests under way to a service and back, with every fate.
 //!
-//! [`ask`] says what is asked, [`stream`] what of the stream; [`send`] decides how a request fares, [`line`] how long its answer takes, and this
-//! file has it executed and answered.
+//! [`ask`] says the kind of a request, [`stream`] the kind of a request to the stream; [`send`] decides the fate of a
+//! request, [`line`] the time of its answer. This file executes and answers requests.
 
 pub(crate) mod ask;
 mod asked_for;
@@ -49,36 +49,36 @@ struct Flight {
     request: Request,
     ask: Ask,
     about: Option<ShardNo>,
-    /// Which execution is answered.
+    /// Whether the second execution is answered.
     answer_second: bool,
     outcome: Option<(Outcome, Carry)>,
     /// The worker has the answer, or no worker waits for an answer.
     is_over: bool,
-    /// For draws about a listing's lag.
+    /// The key of draws about a listing's lag.
     lag: u64,
     struck: Struck,
-    /// How long an answer is waited for that comes over a narrow line.
+    /// The longest wait for an answer over a narrow line.
     deadline: Time,
-    /// How many events still refer to it.
+    /// The number of events that still refer to the flight.
     left: u8,
 }
 
-/// What chance does to a request besides changing its way.
+/// Chance faults of a request besides changes of its way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Struck {
     stale_us: u64,
     empty: bool,
-    /// A write is refused, whatever its condition is.
+    /// The service refuses a write, whatever its condition is.
     refused: bool,
     /// The answer claims the end of the shard.
     end_claimed: Option<Claimed>,
-    /// What is wrong with the answer about a shard.
+    /// The error in the answer about the shard.
     misread: Option<Misread>,
     wrong_first_look: bool,
     pause_us: u64,
-    /// The replica that answers, if it is behind or partial.
+    /// The replica that answers, if late or partial.
     replica: Option<Replica>,
-    /// What the answer says about the table or the stream, whatever is so.
+    /// The answer's false claim about the table or the stream.
     wrong: Option<Says>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The worker, its input, the items for another program, and whether it is the answer to a read of the stream.
+    /// The worker, its input, the items for a foreign program, and whether the input answers a read of the stream.
     #[inline]
     pub(super) fn into_parts(self) -> (usize, Body, Option<Items>, bool) {
         (self.w, self.done, self.items, self.only_read)
@@ -109,7 +109,7 @@ impl Net {
         (self.flights.len() - 1) as u32
     }
 
-    /// Puts a flight back, unless nothing refers to it any more.
+    /// Puts a flight back, unless no event refers to the flight any more.
     fn land(&mut self, id: u32, mut flight: Flight) {
         flight.left -= 1;
         if flight.left == 0 {
@@ -159,7 +159,7 @@ impl Net {
         }
         if let (Request::Item(request), Outcome::Applied(_)) = (&flight.request, &outcome) {
             services.item_written(cx, request, flight.life);
-            // Where a program begins is decided by a read of the one row.
+            // A read of the one row decides the place where a program begins.
             if let (Ask::Read, Some(shard)) = (flight.ask, flight.about) {
                 let life = flight.life;
                 cx.fact(Fact::Looked { life, shard });
@@ -171,19 +171,19 @@ impl Net {
         self.land(id, flight);
     }
 
-    /// Whose answer this is, and whether that process still lives.
+    /// The worker of this answer, and whether its process still lives.
     pub(super) fn addressee(&self, fleet: &Fleet, id: u32) -> Option<(usize, bool)> {
         let flight = self.flights[id as usize].as_ref()?;
         let w = usize::from(flight.worker);
         Some((w, fleet.worker(w).is_process(flight.generation)))
     }
 
-    /// For how long the worker stands still when this answer arrives.
+    /// The length of the worker's standstill at the arrival of this answer.
     pub(super) fn pause_on_answer(&self, id: u32) -> u64 {
         self.flights[id as usize].as_ref().map_or(0, |flight| flight.struck.pause_us)
     }
 
-    /// Nobody waits for this answer any more.
+    /// No worker waits for this answer any more.
     pub(super) fn discard(&mut self, id: u32) {
         if let Some(mut flight) = self.flights[id as usize].take() {
             flight.is_over = true;
@@ -191,7 +191,7 @@ impl Net {
         }
     }
 
-    /// A worker learns how a request ended.
+    /// A worker learns the outcome of a request.
     pub(super) fn answer(&mut self, cx: &mut Context, fleet: &mut Fleet, id: u32) -> Option<Answer> {
         let mut flight = self.flights[id as usize].take()?;
         let (w, life, op) = (usize::from(flight.worker), flight.life, flight.op);
@@ -201,7 +201,7 @@ impl Net {
         let (of, described) = of_stream(&flight.request, streams);
         let asker = flight.asker(cx, fleet);
         let listed = of.filter(|_| streams.are_several());
-        // An answer that is told before the service has executed the request would be the harness's own fault.
+        // An answer before the execution of the request would be a fault of the simulator.
         let (mut outcome, carry) =
             flight.outcome.take().unwrap_or((Outcome::Unknown(Cause::Timeout), Carry::Nothing));
         flight.is_over = true;
@@ -229,7 +229,7 @@ impl Net {
         let told = described.and_then(|stream| described_as(life, stream, &outcome));
         told.into_iter().for_each(|fact| cx.fact(fact));
         match (listed, &outcome) {
-            // A look at a table beside the lease table is no scan of leases.
+            // A read of a table beside the lease table is no scan of leases.
             (_, Outcome::Applied(Reply::Page(page))) if page.next.is_none() && ask == Ask::ScanPage => {
                 cx.fact(Fact::ScanEnded { life });
             }
@@ -332,7 +332,7 @@ impl Flight {
     }
 }
 
-/// A row that is created as by a worker that knows of no moments.
+/// A row as created by a worker without knowledge of moments.
 fn bare(op: &TableOp) -> TableOp {
     let mut op = op.clone();
     if let TableOp::Write(Change::Create(row)) = &mut op {
@@ -341,7 +341,7 @@ fn bare(op: &TableOp) -> TableOp {
     op
 }
 
-/// Which rows an answer shows.
+/// Tells the oracles the rows in an answer.
 fn show(cx: &mut Context, life: LifeNo, outcome: &Outcome) {
     match outcome {
         Outcome::Applied(Reply::Page(page)) => {
@@ -364,7 +364,7 @@ fn show_row(cx: &mut Context, life: LifeNo, read: &RowRead, scanned: bool) {
     }
 }
 
-/// The stream that is listed, and the stream that is described.
+/// The listed stream, and the described stream.
 fn of_stream(request: &Request, streams: Streams) -> (Option<StreamNo>, Option<StreamNo>) {
     match request {
         Request::Stream(request @ StreamRequest::List { .. }) => (Some(request.stream(streams)), None),
@@ -373,7 +373,7 @@ fn of_stream(request: &Request, streams: Streams) -> (Option<StreamNo>, Option<S
     }
 }
 
-/// What an answer says of a stream, if it says when the stream was created, or that there is none.
+/// The answer's fact about a stream, if the answer has a creation time or denies the stream.
 fn described_as(life: LifeNo, stream: StreamNo, outcome: &Outcome) -> Option<Fact> {
     let right = match outcome {
         Outcome::Applied(Reply::Stream(state)) => state.created.0.div_euclid(1_000) == CREATED_S as i64,

@@ -1,4 +1,4 @@
-//! How a request fares: whether it reaches the service, when, and what its worker is told.
+//! The fate of a request: whether and when the request reaches the service, and its worker's outcome.
 
 use super::ask::{Request, table_ask};
 use super::line;
@@ -24,10 +24,10 @@ use leasehold_engine::output::{Command, Effect, StreamOp};
 use leasehold_engine::stream_id::StreamId;
 use leasehold_engine::time::Mono;
 
-/// Nobody waits longer than this in a world, whatever an engine asks for.
+/// The longest wait of a worker in any world, whatever an engine requests.
 const LONGEST_WAIT_US: u64 = 120_000_000;
 
-/// A request that is to be sent.
+/// A request before its sending.
 struct Letter {
     op: OpId,
     give_up: Mono,
@@ -36,22 +36,22 @@ struct Letter {
     about: Option<ShardNo>,
 }
 
-/// A request, as faults see it.
+/// A request from the view of faults.
 struct Sent {
     w: usize,
     asked: Option<RequestNo>,
     site: Site,
     of_table: bool,
-    /// The stream that is asked.
+    /// The stream of the request.
     stream: Option<StreamNo>,
-    /// When it gets there, when its answer is back, and when its worker gives up, if nothing goes wrong.
+    /// The ordinary times of the request's arrival, of its answer, and of the worker's giving up.
     there: Time,
     back: Time,
     give_up: Time,
 }
 
 impl Net {
-    /// Sends a worker's command to a service on its way.
+    /// Sends a worker's command to a service.
     pub(in crate::world) fn issue(
         &mut self, cx: &mut Context, (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
         w: usize, command: Command,
@@ -85,7 +85,7 @@ impl Net {
         self.send(cx, (fleet, services, chances), w, letter);
     }
 
-    /// Sends what another program asks of the table.
+    /// Sends a foreign program's request to the table.
     pub(in crate::world) fn issue_item(
         &mut self, cx: &mut Context, (fleet, services, chances): (&mut Fleet, &Services, &mut Chances),
         w: usize, op: OpId, request: peers::Request,
@@ -160,7 +160,7 @@ impl Net {
         cx.push(answer_at, line::what_comes(line, over_line, flight));
     }
 
-    /// Something between the adapter and the application, answered without a network.
+    /// Answers an operation between the adapter and the application, without a network.
     pub(in crate::world) fn answer_locally(
         &mut self, cx: &mut Context, fleet: &Fleet, w: usize, op: OpId, outcome: Outcome,
     ) {
@@ -186,7 +186,7 @@ impl Net {
 }
 
 impl Sent {
-    /// What becomes of the request, and what chance does besides changing its way.
+    /// The way of the request, and the faults besides changes of its way.
     fn fate(
         &self, cx: &mut Context, (fleet, services, chances): (&Fleet, &Services, &mut Chances),
         roll: &mut Roll,
@@ -225,7 +225,7 @@ impl Sent {
         (fate, struck)
     }
 
-    /// What becomes of it if its stream is in trouble.
+    /// The way of the request if its stream is in trouble.
     fn trouble(&self, cx: &mut Context) -> Option<Fate> {
         let several = &cx.plan().faults.several;
         let trouble = several.trouble(self.stream?, cx.now(), cx.is_healed())?;
@@ -234,7 +234,7 @@ impl Sent {
         Some(fate)
     }
 
-    /// What becomes of it if its worker is cut off from the service.
+    /// The way of the request if its worker is cut off from the service.
     fn outage(&self, cx: &mut Context) -> Option<Fate> {
         let now = cx.now();
         if is_spared(cx, self.w) {
@@ -257,7 +257,7 @@ impl Sent {
         Some(fate)
     }
 
-    /// Begins what chance does besides changing a request's way.
+    /// Begins the faults besides changes of a request's way.
     fn apply(
         &self, cx: &mut Context, (fleet, services, chances): (&Fleet, &Services, &mut Chances),
         hits: &[Chance], struck: &mut Struck,
@@ -299,7 +299,7 @@ impl Sent {
                         cx.push(now.saturating_add(after_us), What::HandOver { shard, to });
                     }
                 }
-                // The request itself still gets through.
+                // The request itself still arrives.
                 Chance::Cut { for_us } => chances.cut_off(now, w, for_us),
                 Chance::Crash { after_us, down_us } => {
                     let what = What::Crash { worker, generation, down_us, loops: 0 };
@@ -312,7 +312,7 @@ impl Sent {
 }
 
 impl Struck {
-    /// What the service, or the worker, does when the answer is given.
+    /// Notes a fault for the time of the answer.
     fn note(&mut self, chance: Chance) {
         match chance {
             Chance::Stale { by_us } => self.stale_us = by_us,
@@ -328,7 +328,7 @@ impl Struck {
     }
 }
 
-/// What an operation on a stream asks for.
+/// The request of an operation on a stream.
 fn stream_ask(
     cx: &Context, adapter: &Adapter, id: Option<&StreamId>, op: StreamOp,
 ) -> (Request, Ask, Option<ShardNo>, Option<u64>, Option<u64>) {
@@ -338,7 +338,7 @@ fn stream_ask(
     (request.map_or(Request::Gone, Request::Stream), ask, about, None, None)
 }
 
-/// When a request is executed.
+/// The times of a request's executions.
 fn executions(reach: Reach) -> [Option<Time>; 2] {
     match reach {
         Reach::Never => [None, None],
@@ -347,7 +347,7 @@ fn executions(reach: Reach) -> [Option<Time>; 2] {
     }
 }
 
-/// When a worker is told something, and what: it waits no longer than until it gives up.
+/// The worker's outcome and its time: no later than the worker's giving up.
 fn landing(fate: Fate, give_up: Time) -> (Time, Landing) {
     match fate.landing {
         Landing::Answer { at, .. }
@@ -364,7 +364,7 @@ fn landing(fate: Fate, give_up: Time) -> (Time, Landing) {
     }
 }
 
-/// The outcome of a request that is not the service's own answer.
+/// The outcome of a request, unless the service itself answers.
 fn outcome(request: &Request, landing: Landing) -> Option<Outcome> {
     match (request, landing) {
         (Request::Gone, _) => {

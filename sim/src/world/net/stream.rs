@@ -1,4 +1,4 @@
-//! What a worker asks of the stream: the request that each command becomes, and the answer to it.
+//! A worker's requests to the stream: the request of each command, and its answer.
 
 use crate::faults::Says;
 use crate::names::Names;
@@ -13,7 +13,7 @@ use leasehold_engine::output::{IteratorFrom, ShardFilter, StreamOp};
 use leasehold_engine::stream_id::StreamId;
 use leasehold_local_aws::kinesis::{ShardIndex, ShardIterator};
 
-/// A request to the stream, with the iterator or page token that the command refers to.
+/// A request to the stream, with the iterator or page token of the command.
 #[derive(Clone, Debug)]
 pub(crate) enum StreamRequest {
     Describe { stream: StreamNo },
@@ -22,10 +22,10 @@ pub(crate) enum StreamRequest {
     Records { shard: ShardNo, iterator: ShardIterator, limit: u32 },
 }
 
-/// The stream of this identifier; without one, the only one.
+/// The stream of this identifier; without an identifier, the only stream.
 ///
 /// # Panics
-/// If a worker asks for a stream that no world has: the engine's or the world's own fault.
+/// If a worker names a stream outside its world: a fault of the engine or of the world.
 pub(crate) fn stream_no(streams: Streams, id: Option<&StreamId>) -> StreamNo {
     let asked = id.map_or(Some((0, 1)), |id| streams::place_of(id.as_str()));
     let (stream, count) = asked.unwrap_or_else(|| panic!("expected a stream of the world, found {id:?}"));
@@ -33,8 +33,8 @@ pub(crate) fn stream_no(streams: Streams, id: Option<&StreamId>) -> StreamNo {
     stream
 }
 
-/// The request that a command about a stream becomes, its kind, and the shard that it is about. There is no request if the adapter
-/// does not have the iterator or page token any more.
+/// The request of a command about a stream, its kind, and its shard. The request is missing if the adapter has lost the
+/// iterator or page token.
 pub(crate) fn stream_request(
     adapter: &Adapter, (streams, stream): (Streams, StreamNo), op: StreamOp,
 ) -> (Option<StreamRequest>, Ask, Option<ShardNo>) {
@@ -66,7 +66,7 @@ pub(crate) fn stream_request(
     }
 }
 
-/// How far a wrong creation time is off, in ms.
+/// The error of a wrong creation time, in ms.
 const MISTAKE_MS: i64 = 3_600_000;
 
 /// A description of the stream with another creation time.
@@ -90,7 +90,7 @@ impl Claimed {
         Self { named, empty }
     }
 
-    /// An answer that claims the same as an earlier one.
+    /// An answer that repeats the claim of an earlier answer.
     pub(super) fn again() -> Self {
         let (named, empty) = (false, true);
         Self { named, empty }
@@ -100,7 +100,8 @@ impl Claimed {
         self.empty
     }
 
-    /// Takes the iterator out of an answer. If the children are named, they are those of the shard, and the answer is at the tip.
+    /// Removes the iterator from an answer. With named children, the answer has the children of the shard and is at the
+    /// tip.
     pub(super) fn instead_of(
         self, outcome: &mut Outcome, request: &StreamRequest, source: &Source, names: &mut Names,
     ) {
@@ -116,7 +117,7 @@ impl Claimed {
 }
 
 impl StreamRequest {
-    /// The shard that is read.
+    /// The shard of a read.
     fn shard(&self) -> Option<ShardNo> {
         match self {
             StreamRequest::Describe { .. } | StreamRequest::List { .. } => None,
@@ -124,7 +125,7 @@ impl StreamRequest {
         }
     }
 
-    /// The stream that is asked.
+    /// The stream of the request.
     pub(crate) fn stream(&self, streams: Streams) -> StreamNo {
         match self {
             StreamRequest::Describe { stream } | StreamRequest::List { stream, .. } => *stream,
@@ -134,7 +135,7 @@ impl StreamRequest {
         }
     }
 
-    /// The answer of the stream. `empty`: it brings no records, though there are some.
+    /// The answer of the stream. `empty`: the answer brings no records, though the shard has records.
     pub(crate) fn answer(
         &self, source: &mut Source, now: Time, empty: bool, names: &mut Names, sight: Sight<'_>,
     ) -> (Outcome, Carry) {

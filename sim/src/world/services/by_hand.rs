@@ -1,4 +1,4 @@
-//! What people do to the table by hand: items that are no leases, attributes, edits, removals, hand-overs that are begun.
+//! Changes of the table by hand: items other than leases, attributes, edits, removals, begun hand-overs.
 
 use super::Services;
 use crate::faults::{RowEdit, RowEditKind};
@@ -16,14 +16,14 @@ use std::sync::Arc;
 /// An unknown attribute that must survive.
 const ATTRIBUTE: &str = "operatorNote";
 
-/// What guards the rows of the formats there are.
+/// The guards of rows in all formats.
 const GUARDS: [&str; 5] =
     ["leaseCounter", "LeaseTimeout", "lease_timeout", "leasehold_deadline", "LastUpdate"];
 
-/// What names the owner in rows of the formats there are.
+/// The owner's attribute in rows of all formats.
 pub(super) const OWNERS: [&str; 4] = ["leaseOwner", "AssignedTo", "assigned_to", "OwnerID"];
 
-/// What a row has only at times, in the formats there are.
+/// Attributes that a row has only at times, in all formats.
 const AT_TIMES: [(Format, &str); 5] = [
     (Format::Kcl, "checkpointOwner"),
     (Format::Kcl, "childShardIds"),
@@ -32,7 +32,7 @@ const AT_TIMES: [(Format, &str); 5] = [
     (Format::Kinsumer, "Finished"),
 ];
 
-/// What names the stream in rows of the formats there are.
+/// The stream's attribute in rows of all formats.
 const NAMES: [&str; 3] = ["leaseholdStream", "LeaseholdStream", "leasehold_stream"];
 
 impl Services {
@@ -54,7 +54,7 @@ impl Services {
                 );
             }
             RowEditKind::Unparsable => {
-                // No format can read these as what they ought to be.
+                // No format can read this item as a lease.
                 let key = format!("broken-{}", edit.pick % 1_000);
                 let broken = ["leaseCounter", "LeaseTimeout"].map(|name| text(name, "many".into()));
                 let key_attribute = text(self.table.format.key_name(), key.clone());
@@ -128,7 +128,8 @@ impl Services {
         }
     }
 
-    /// An attribute that a row lacks is NULL, or has a value of another type where the library of the format reads each as absent.
+    /// Sets an attribute that a row lacks to NULL, or to a value of another type where the library of the format reads
+    /// each as absent.
     fn nullify(&mut self, cx: &mut Context, pick: u32) {
         let format = cx.plan().format;
         let names: Vec<&str> =
@@ -153,12 +154,12 @@ impl Services {
         }
     }
 
-    /// A row names its stream no more, or by what cannot be read.
+    /// Removes the stream's name from a row, or makes the name unreadable.
     fn unname(&mut self, cx: &mut Context, pick: u32) {
         let Some(key) = self.pick_lease(cx, pick.into()) else {
             return;
         };
-        // Nobody could know whose the rows are.
+        // Without this name, no worker could know the stream of the rows.
         if shard_of(&key).is_some_and(|shard| self.is_last_to_name(shard)) {
             return;
         }
@@ -182,7 +183,7 @@ impl Services {
         }
     }
 
-    /// A leader as KCL 3 has them names the next owner of a lease; the present one is to see to the rest.
+    /// A leader in the way of KCL 3 names the next owner of a lease; the present owner is to hand the lease over.
     /// `living`: the names of our workers.
     pub(in crate::world) fn begin_hand_over(
         &mut self, cx: &mut Context, shard: ShardNo, to: u32, living: &[WorkerId],
@@ -198,7 +199,7 @@ impl Services {
             return;
         }
         let others: Vec<&WorkerId> = living.iter().filter(|name| **name != old).collect();
-        // One of so many is somebody who died just then.
+        // One choice beside the live workers is a worker that died just then.
         let place = to as usize % (others.len() + 1);
         let next = others.get(place).map_or_else(|| "late-worker".into(), |name| WorkerId::clone(name));
         let change = Change::Claim { key: key.clone(), counter, from: old, checkpoint, by: next };
@@ -226,7 +227,7 @@ impl Services {
         Some(cx.names_mut().shard(shard).to_lease())
     }
 
-    /// The first item of other people that is not as they left it.
+    /// The first key whose foreign item has changed, or whose unknown attribute is gone.
     pub(in crate::world) fn harmed(&self) -> Option<&LeaseKey> {
         let strangers = self
             .strangers
@@ -234,7 +235,7 @@ impl Services {
             .filter(|(key, item)| self.table.item(key) != Some(item))
             .map(|(key, _)| key);
         let bare = self.attributes.iter().filter(|key| {
-            // A row that was removed after its end took its attributes with it.
+            // The removal of a row after its end takes the row's attributes, too.
             self.table.item(key).is_some_and(|item| !item.contains_key(ATTRIBUTE))
         });
         strangers.chain(bare).next()

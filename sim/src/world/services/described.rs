@@ -1,4 +1,4 @@
-//! Whether rows say of their shards what is so: the next to read them has nothing else to go by.
+//! Whether rows describe their shards truly: the next reader of a row has no other source.
 
 use super::Services;
 use crate::faults::Misread;
@@ -10,26 +10,27 @@ use leasehold_engine::format::Format;
 use leasehold_engine::row::LeaseRow;
 use std::collections::BTreeMap;
 
-/// What answers to our workers got wrong.
+/// Errors in answers to our workers.
 #[derive(Debug, Default)]
 pub(super) struct Misreadings {
-    /// A listing showed hash keys that are not so.
+    /// A listing showed wrong hash keys.
     border: bool,
-    /// So many answers named a child of these shards wrongly.
+    /// The number of answers with a wrong name for a child, by shard.
     misnamed: BTreeMap<ShardNo, u32>,
-    /// Some answer did not name the children of a shard as they are.
+    /// Some answer named the children of a shard wrongly.
     children: bool,
 }
 
 impl Misreadings {
-    /// Whether so many answers gave a child of this shard a wrong name that a worker may believe it.
+    /// Whether a worker may believe a wrong name of the shard's child, after this many answers.
     fn is_misnamed(&self, shard: ShardNo) -> bool {
         self.misnamed.get(&shard).is_some_and(|&answers| answers >= 2)
     }
 }
 
 impl Services {
-    /// Compares what one of our workers wrote of a shard's place in the stream with the stream. Only where rows hold all of it.
+    /// Compares our worker's description of a shard in its row with the stream. Only in a format whose rows hold the
+    /// whole description.
     pub(super) fn check_description(
         &mut self, cx: &mut Context, shard: ShardNo, by: Option<LifeNo>, verb: Option<Verb>,
         before: Option<&LeaseRow>, after: Option<&LeaseRow>,
@@ -41,7 +42,7 @@ impl Services {
             return;
         }
         let wrong = match verb {
-            // Later listings correct rows that one answer got wrong: see the end of the world.
+            // Later listings correct rows with an error from one answer: see the end of the world.
             Verb::Create if !self.misread.border => self.wrong_range(shard, row),
             Verb::End if !self.misread.is_misnamed(shard) => self.wrong_children(shard, row),
             Verb::Take | Verb::Checkpoint => wrong_switches(verb, before, row),
@@ -54,7 +55,7 @@ impl Services {
         }
     }
 
-    /// An answer to one of our workers is wrong.
+    /// Notes a wrong answer to one of our workers.
     pub(in crate::world) fn note_misread(&mut self, cx: &mut Context, what: Misread, about: Option<ShardNo>) {
         self.misread.children |= what.is_of_children();
         match (what, about) {
@@ -79,7 +80,7 @@ impl Services {
         self.misread.children
     }
 
-    /// An unfinished lease whose row has other hash keys than its shard, though the row names its stream.
+    /// An unfinished lease with wrong hash keys in its row, though the row names its stream.
     pub(in crate::world) fn misdescribed(&self) -> Option<(ShardNo, String)> {
         let rows = self.rows.iter().enumerate();
         rows.filter_map(|(shard, lease)| Some((shard as ShardNo, lease.row()?)))
@@ -87,8 +88,8 @@ impl Services {
             .find_map(|(shard, row)| Some((shard, self.wrong_range(shard, row)?)))
     }
 
-    /// Whether no row of a stream would name the stream if this shard's row did not, and some row of the stream has other hash keys than its
-    /// shard. A worker that begins takes such a row for one of another stream.
+    /// Whether this shard's row is the last to name its stream, while some row of the stream has wrong hash keys.
+    /// Without the name, a starting worker would take such a row for a row of another stream.
     pub(super) fn is_last_to_name(&self, shard: ShardNo) -> bool {
         let streams = self.source.streams();
         let rows = self.rows.iter().enumerate();
@@ -111,7 +112,7 @@ impl Services {
         let truth = self.source.shard(shard)?.children().iter();
         let truth: Vec<ShardNo> = truth.map(|child| streams.shard(stream, *child)).collect();
         let named = |number| row.children.iter().any(|child| names::number(child.as_str()) == Some(number));
-        // What the stream has forgotten nobody can name.
+        // No worker can name children forgotten by the stream.
         let forgotten =
             self.source.is_forgotten(shard) || truth.iter().any(|child| self.source.is_forgotten(*child));
         let all = truth.iter().all(|child| named(*child)) || forgotten;
@@ -120,7 +121,7 @@ impl Services {
     }
 }
 
-/// How often a lease changed hands since its last checkpoint.
+/// Checks the number of a lease's changes of hands since its last checkpoint.
 fn wrong_switches(verb: Verb, before: Option<&LeaseRow>, row: &LeaseRow) -> Option<String> {
     let expected = match verb {
         Verb::Take => {
@@ -146,8 +147,8 @@ mod tests {
     use leasehold_engine::stream_identity::StreamIdentity;
     use leasehold_engine::time::Wall;
 
-    /// Whether the row of shard 0 is the last to name the stream, in a table with these rows: of which shard, with other hash keys, and with a
-    /// name.
+    /// Whether the row of shard 0 is the last to name the stream, in a table with these rows: the shard, whether its
+    /// hash keys are wrong, and whether it has a name.
     fn is_last(rows: &[(ShardNo, bool, bool)]) -> bool {
         let mut plan = Plan::draw(3).without_faults();
         (plan.format, plan.shards, plan.streams) = (Format::Kcl, 2, 1);

@@ -1,4 +1,5 @@
-//! The rows by which workers of version 3 of the Java KCL know each other, as they are: who leads, and who says that it lives.
+//! The truth about the rows by which workers of version 3 of the Java KCL know each other: the leader, and the workers
+//! that report their life.
 
 use super::Services;
 use crate::oracles::Fact;
@@ -10,7 +11,7 @@ use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::row::RowRead;
 
 impl Services {
-    /// Another program wrote an item that is no lease.
+    /// A foreign program wrote an item other than a lease.
     pub(super) fn other_item_written(&mut self, cx: &mut Context, request: &peers::Request) {
         let item = match &request.op {
             peers::ItemOp::Update { key, .. } | peers::ItemOp::Delete { key, .. } => key,
@@ -36,7 +37,7 @@ impl Services {
         }
     }
 
-    /// The version of the fleet may have changed. Where it stays as it is, nothing is told.
+    /// The version of the fleet may have changed. An unchanged version makes no fact.
     fn version_written(cx: &mut Context, read: Option<RowRead>) {
         let Some(RowRead::Foreign { says: Some(says), .. }) = read.filter(|_| cx.plan().fleet.migrates)
         else {
@@ -55,7 +56,7 @@ impl Services {
         }
     }
 
-    /// The truth about a row of a fleet may have changed: in the lease table, or in one beside it.
+    /// The truth about a row of a fleet may have changed: in the lease table, or in a table beside it.
     pub(in crate::world) fn fleet_written(
         &mut self, cx: &mut Context, table: Option<FleetTable>, key: &LeaseKey,
     ) {
@@ -74,7 +75,7 @@ impl Services {
             return;
         }
         if cx.plan().fleet.tables_beside && table.is_none() {
-            // There nobody looks for it.
+            // No worker looks for the row in this table.
             return;
         }
         let lock = match read {

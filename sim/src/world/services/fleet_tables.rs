@@ -1,4 +1,5 @@
-//! The tables in which workers of versions 3.0 to 3.4 of the Java KCL know each other: item operations on the same in-memory DynamoDB.
+//! The tables in which workers of versions 3.0 to 3.4 of the Java KCL know each other: item operations on the same
+//! in-memory DynamoDB.
 
 use super::table::{LeaseTable, TABLE, wall_ms};
 use crate::oracles::Time;
@@ -23,7 +24,7 @@ impl LeaseTable {
         };
         match answer {
             Ok(reply) => Outcome::Applied(reply),
-            // The item in it is no lease.
+            // The item in the error is no lease.
             Err(error) => self.failure(ApiError { item: None, ..error }),
         }
     }
@@ -46,18 +47,18 @@ impl LeaseTable {
         Ok(Reply::Page(ScanPage { rows, next }))
     }
 
-    /// The tables are there at once.
+    /// Creates the tables at once.
     pub(super) fn make_fleet_tables_at_once(&mut self, now: Time) {
         for table in FleetTable::ALL {
             if let Some(key) = self.format.fleet_table_key(table) {
-                // A table that could not be made is missed by every worker.
+                // The error needs no handling here: every worker notices a missing table.
                 let _ = self.create_table(wall_ms(now) - 3_600_000, &table.default_name(TABLE), key);
             }
         }
         self.dynamo.advance(wall_ms(now));
     }
 
-    /// Ground truth: what a row of one of these tables says, as it is.
+    /// Ground truth: the contents of a row in one of these tables.
     pub(super) fn row_beside(&self, table: FleetTable, key: &str) -> Option<RowRead> {
         let name = self.format.fleet_table_key(table)?;
         let key = Item::from([(name.into(), AttributeValue::s(key))]);

@@ -1,4 +1,4 @@
-//! A world that begins with a stream and a table that are there already.
+//! A world that begins with an existing stream and an existing table.
 
 use super::Services;
 use super::table::{LeaseTable, wall_ms};
@@ -17,11 +17,11 @@ use leasehold_engine::row::RowRead;
 use leasehold_local_aws::kinesis::{HashRange, SequenceNumber, SequenceParts, ShardIndex, ShardPast};
 use std::sync::Arc;
 
-/// A generation of shards is at least that old, in ms: their numbers begin with the second they were made in.
+/// The least age of a generation of shards, in ms: their numbers begin with the second of their creation.
 const GENERATION_MS: i64 = 2_000;
 
-/// The past of the shards, and when it began: at the trim horizon, when what was trimmed was closed. Each generation opens
-/// when the one before it closes; every shard has records.
+/// The past of the shards, and its beginning: at the trim horizon, at the close of the trimmed shards. Each generation
+/// opens when the generation before closes; every shard has records.
 pub(super) fn past(start: &Start, draws: Draws, data: &Bytes) -> (i64, Vec<ShardPast>) {
     let generations = generations(&start.shards);
     let count = i64::from(generations.iter().max().copied().unwrap_or(0)) + 1;
@@ -55,7 +55,7 @@ pub(super) fn past(start: &Start, draws: Draws, data: &Bytes) -> (i64, Vec<Shard
 }
 
 impl Services {
-    /// Puts the rows that are there at the beginning, and tells the oracles what went before.
+    /// Puts the rows of the beginning, and tells the oracles the past.
     pub(super) fn put_given(&mut self, cx: &mut Context) {
         let Some(start) = cx.plan().start.clone() else {
             return;
@@ -120,7 +120,7 @@ impl Services {
         }
     }
 
-    /// The number of a record, even if that was trimmed.
+    /// The number of a record, even of a trimmed record.
     fn given_number(
         &self, shard: ShardNo, record: u64,
     ) -> Option<leasehold_engine::position::SequenceNumber> {
@@ -134,14 +134,14 @@ impl Services {
 }
 
 impl LeaseTable {
-    /// The table exists when the world begins.
+    /// Creates the table before the beginning of the world.
     fn create_before(&mut self, create_ms: i64) {
         let created = self.create(wall_ms(0) - create_ms - 1);
         assert!(created.is_ok() && self.is_usable(0), "the table is there: {created:?}");
     }
 }
 
-/// The record that is this many thousandths into a shard: never the one before the first.
+/// The record at this many thousandths of a shard: never before the first record.
 fn record(records: u64, through: u32) -> u64 {
     (records * u64::from(through) / 1_000).max(1)
 }

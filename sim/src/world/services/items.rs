@@ -1,4 +1,4 @@
-//! Requests of other programs: item operations on the in-memory DynamoDB.
+//! Requests of foreign programs: item operations on the in-memory DynamoDB.
 
 use super::owner_index::with_owner_index;
 use super::stream::Carry;
@@ -15,7 +15,7 @@ use leasehold_engine::table::AttributeValue;
 use leasehold_local_aws::dynamo::{ApiError, DeleteItem, GetItem, PutItem, Scan, UpdateItem};
 
 impl Request {
-    /// The lease it is about.
+    /// The lease of the request.
     pub(super) fn lease(&self, format: &dyn LeaseFormat) -> Option<LeaseKey> {
         let item = match &self.op {
             ItemOp::Get { key, .. } | ItemOp::Update { key, .. } | ItemOp::Delete { key, .. } => key,
@@ -29,7 +29,7 @@ impl Request {
         number(name).map(|_| LeaseKey::from(name))
     }
 
-    /// What it is, and about which shard, for faults.
+    /// The kind of the request and its shard, for faults.
     pub(in crate::world) fn ask(&self, format: &dyn LeaseFormat) -> (Asked, Option<ShardNo>) {
         let ask = match (self.verb, &self.op) {
             _ if self.table != LEASES => Asked::Members,
@@ -43,7 +43,8 @@ impl Request {
 }
 
 impl LeaseTable {
-    /// Executes an operation on items. `as_of_ms`: a read that need not be consistent shows rows as they were then.
+    /// Executes an operation on items. `as_of_ms`: an eventually consistent read shows rows in their state at this
+    /// time.
     pub(crate) fn execute_item(
         &mut self, now_ms: i64, request: &Request, as_of_ms: Option<i64>,
     ) -> (Outcome, Carry) {

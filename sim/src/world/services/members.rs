@@ -1,4 +1,4 @@
-//! The tables beside the lease table, for formats that have them: item operations on the same in-memory DynamoDB.
+//! The tables beside the lease table, in formats with such tables: item operations on the same in-memory DynamoDB.
 
 use super::table::{LeaseTable, TABLE, wall_ms};
 use crate::oracles::Time;
@@ -40,7 +40,7 @@ impl LeaseTable {
         match answer {
             Ok(Ok(reply)) => Outcome::Applied(reply),
             Ok(Err(detail)) => refused(detail),
-            // The item in it is no lease.
+            // The item in the error is no lease.
             Err(error) => self.failure(ApiError { item: None, ..error }),
         }
     }
@@ -57,20 +57,20 @@ impl LeaseTable {
         Ok(found.item.map(|item| Item::clone(&item)))
     }
 
-    /// The tables beside the lease table are there at once.
+    /// Creates the tables beside the lease table at once.
     pub(super) fn make_sides_at_once(&mut self, now: Time) {
         let Some(membership) = self.format.membership() else {
             return;
         };
         for side in Side::ALL {
             let (table, key) = (membership.side(TABLE, side), membership.key_name(side));
-            // A table that could not be made is missed by every worker.
+            // The error needs no handling here: every worker notices a missing table.
             let _ = self.create_table(wall_ms(now) - 3_600_000, &table, key);
         }
         self.dynamo.advance(wall_ms(now));
     }
 
-    /// Ground truth: the shards that are shared out.
+    /// Ground truth: the shared list of shards.
     pub(super) fn shared(&self) -> Vec<ShardId> {
         let Some(membership) = self.format.membership() else {
             return Vec::new();
@@ -86,7 +86,7 @@ impl LeaseTable {
         }
     }
 
-    /// Ground truth: for how long the row of a member has stood still, by its own clock; absent: it has none.
+    /// Ground truth: the age of a member's row by the member's own clock; absent: the member has no row.
     pub(super) fn silent_for(&self, now: Time, member: &WorkerId) -> Option<Time> {
         let membership = self.format.membership()?;
         let (side, list) = (Side::Members, MembersOp::List { after: None });

@@ -1,16 +1,16 @@
-//! The services and the truth about them: the lease table, the stream, what the rows say, which shards there are.
+//! The services and the truth about them: the lease table, the stream, the rows, the shards.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | [`table`], [`members`], [`items`] | the lease table and the tables beside it, over the in-memory DynamoDB |
 //! | [`stream`] | the stream, over the in-memory Kinesis |
-//! | [`truth`] | the rows as they are, and what oracles are told when one changes |
-//! | [`given`] | a stream and a table that are there when the world begins |
-//! | [`producer`], [`packer`], [`by_hand`], [`permanent_loss`] | what producers and operators do to them |
-//! | [`spoiled`] | rows that people put at no place in their shards, and what an operator makes of them later |
-//! | [`fleet_rows`] | who leads a fleet, and who says that it lives |
-//! | [`neighbours`] | rows of another stream, and a fleet that reads that one |
-//! | [`described`] | whether rows say of their shards what is so |
+//! | [`truth`] | the true rows, and the oracles' facts about changes |
+//! | [`given`] | a stream and a table from before the world's beginning |
+//! | [`producer`], [`packer`], [`by_hand`], [`permanent_loss`] | changes of stream and table by producers and operators |
+//! | [`spoiled`] | rows put by people at no place in their shards, and an operator's later repair |
+//! | [`fleet_rows`] | the leader of a fleet, and the workers that report their life |
+//! | [`neighbours`] | rows of another stream, and a fleet of that stream |
+//! | [`described`] | whether rows describe their shards truly |
 
 mod by_hand;
 mod described;
@@ -56,7 +56,7 @@ use stream::{Carry, Source};
 use table::{LeaseTable, Reading, wall_ms};
 use truth::{Family, Lease};
 
-/// The lease table, the stream, and what is so whatever workers know of it.
+/// The lease table, the stream, and the truth beyond the workers' knowledge.
 #[derive(Debug)]
 pub(super) struct Services {
     table: LeaseTable,
@@ -64,31 +64,31 @@ pub(super) struct Services {
     rows: Vec<Lease>,
     /// Shards known to the oracles.
     shards: Vec<Family>,
-    /// How many of each stream.
+    /// The number of known shards of each stream.
     known: Vec<usize>,
-    /// How many records were put.
+    /// The number of puts.
     puts: u64,
     packer: Packer,
-    /// Items that nobody but people touch, as they were put.
+    /// Items touched by people only, in their original state.
     strangers: Vec<(LeaseKey, Arc<Item>)>,
-    /// Leases on which people put unknown attributes.
+    /// Leases with unknown attributes put by people.
     attributes: Vec<LeaseKey>,
-    /// Leases that people put at no place in their shards.
+    /// Leases put by people at no place in their shards.
     spoiled: Vec<LeaseKey>,
-    /// Where shards without a checkpoint begin.
+    /// The beginnings of shards without a checkpoint.
     starts: starts::Starts,
-    /// What was taken away for good.
+    /// The permanent loss, if any.
     lost: Option<LossKind>,
     misread: described::Misreadings,
-    /// The life that has the lock of a fleet's leader.
+    /// The life with the lock of a fleet's leader.
     leader: Option<LifeNo>,
 }
 
 impl Services {
     /// # Panics
-    /// If the plan asks for a stream that the in-memory Kinesis refuses: the swarm's own fault.
+    /// If the in-memory Kinesis refuses a stream of the plan: a fault of the swarm.
     pub(super) fn new(plan: &Plan) -> Self {
-        // The engine counts on listings being no further behind than a scan interval.
+        // The engine assumes listings no further behind than a scan interval.
         let mut stream_faults = plan.faults.stream.clone();
         stream_faults.list_lag_ms = stream_faults
             .list_lag_ms
@@ -116,13 +116,13 @@ impl Services {
         }
     }
 
-    /// What is there before the first moment.
+    /// Sets up the state before the first moment.
     pub(super) fn set_up(&mut self, cx: &mut Context) {
         for n in 0..cx.plan().load.before {
             let age_ms = cx.draws().below("before-age", u64::from(n), 50_000) as i64;
             self.put_at(cx, wall_ms(0) - age_ms.max(1));
         }
-        // Kinsumer's workers expect their tables to be there.
+        // Kinsumer's workers expect existing tables.
         if cx.plan().fleet.programs.contains(&Program::Kinsumer) {
             self.table.make_at_once(cx.now());
             self.table.make_sides_at_once(cx.now());
@@ -140,14 +140,14 @@ impl Services {
         }
     }
 
-    /// Faults are over: the services tell the truth from now on.
+    /// The end of the faults: the services tell the truth from now on.
     pub(super) fn heal(&mut self, cx: &mut Context) {
         self.source.advance(wall_ms(cx.now()));
         self.observe_stream(cx);
         self.source.heal();
     }
 
-    /// How leases are spelled.
+    /// The format of leases.
     pub(super) fn format(&self) -> &'static (dyn LeaseFormat + Send + Sync) {
         self.table.format
     }
@@ -176,7 +176,7 @@ impl Services {
         family.parents().any(|parent| self.row(parent as usize).is_some_and(|row| !row.checkpoint.is_end()))
     }
 
-    /// How many shards lie above the youngest one.
+    /// The number of shards above the youngest shard.
     pub(super) fn depth(&self) -> u64 {
         let mut depths = vec![1u64; self.shards.len()];
         for shard in 0..self.shards.len() {
@@ -186,7 +186,7 @@ impl Services {
         depths.into_iter().max().unwrap_or(1)
     }
 
-    /// How many parts the records of a shard have.
+    /// The number of parts in the records of a shard.
     pub(super) fn records(&self, cx: &Context, shard: ShardNo) -> u64 {
         cx.names().parts().last(shard, self.source.records(shard))
     }
@@ -196,7 +196,8 @@ impl Services {
         self.source.is_forgotten(shard)
     }
 
-    /// The position of a part. No part has one after the stream was deleted: the stream that is made anew counts from 1 again.
+    /// The position of a part. After the stream's deletion no part has a position: the remade stream counts from 1
+    /// again.
     pub(super) fn position(&self, cx: &Context, shard: ShardNo, part: u64) -> Option<Position> {
         if self.lost == Some(LossKind::StreamRemade) {
             return None;
@@ -206,22 +207,22 @@ impl Services {
         Some(Position { sub, ..position })
     }
 
-    /// What was taken away for good.
+    /// The permanent loss, if any.
     pub(super) fn lost(&self) -> Option<LossKind> {
         self.lost
     }
 
-    /// The shards that are shared out, where leases are assigned by rank.
+    /// The shared list of shards, with assignment by rank.
     pub(super) fn shared(&self) -> Vec<ShardId> {
         self.table.shared()
     }
 
-    /// For how long the row of a member has stood still, where leases are assigned by rank.
+    /// The age of a member's row, with assignment by rank.
     pub(super) fn silent_for(&self, now: Time, member: &WorkerId) -> Option<Time> {
         self.table.silent_for(now, member)
     }
 
-    /// Every shard with its lease, as coverage judges it.
+    /// Every shard with its lease, in the view of the coverage check.
     pub(super) fn coverage(&self, cx: &Context) -> Vec<Coverage> {
         let shards = self.shards.iter().enumerate();
         let coverage = |(shard, family): (usize, &Family)| Coverage {
@@ -233,7 +234,8 @@ impl Services {
         shards.map(coverage).collect()
     }
 
-    /// What is wrong with the row of a shard, or with one above it that has to end first, if that cannot be read as a lease.
+    /// The error in the row of a shard, or in the row of an ancestor that must end first, if the row is unreadable as a
+    /// lease.
     pub(super) fn unread(&self, shard: ShardNo) -> String {
         let mut seen = BTreeSet::new();
         let mut above = vec![shard];
@@ -258,7 +260,7 @@ impl Services {
         String::new()
     }
 
-    /// A shard of a stream that has ended: the one that began last.
+    /// An ended shard of a stream: the youngest.
     pub(super) fn some_ended(&self, stream: StreamNo) -> Option<ShardNo> {
         self.source.some_ended(stream)
     }
@@ -268,7 +270,7 @@ impl Services {
         self.source.has_ended(shard)
     }
 
-    /// Whether a shard began or ended in the last so many ms.
+    /// Whether a shard began or ended in the last this many ms.
     pub(super) fn is_turning(&self, now: Time, shard: ShardNo, within_ms: i64) -> bool {
         self.source.is_turning(wall_ms(now), shard, within_ms)
     }
@@ -283,14 +285,14 @@ impl Services {
         self.table.refuse(key)
     }
 
-    /// Executes a request of another program to the table.
+    /// Executes a foreign program's request to the table.
     pub(super) fn execute_item(
         &mut self, cx: &Context, request: &Request, as_of_ms: Option<i64>,
     ) -> (Outcome, Carry) {
         self.table.execute_item(wall_ms(cx.now()), request, as_of_ms)
     }
 
-    /// Has the stream answer a request. `lag`: for draws about how far behind a listing is.
+    /// Has the stream answer a request. `lag`: the key of draws about the delay of a listing.
     pub(super) fn ask_stream<T>(
         &mut self, cx: &mut Context, lag: u64,
         answer: impl FnOnce(&mut Source, Time, &mut Names, &mut Roll) -> T,

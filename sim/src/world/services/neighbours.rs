@@ -1,5 +1,5 @@
-//! Rows of another stream: of one that has another name, or of an earlier one of the same name. They were there before, or a fleet that
-//! reads that stream begins with this table.
+//! Rows of another stream: a stream of another name, or an earlier stream of the same name. The rows were there before,
+//! or a fleet of that stream begins with this table.
 
 use super::Services;
 use crate::faults::LossKind;
@@ -15,26 +15,26 @@ use leasehold_engine::stream_identity::StreamIdentity;
 use leasehold_engine::time::Wall;
 use leasehold_local_aws::kinesis::{SequenceNumber as FakeSequence, SequenceParts};
 
-/// How much earlier the former stream of the same name was made, in ms.
+/// The time between the creations of the earlier stream and of the present stream of the same name, in ms.
 const EARLIER_MS: i64 = 86_400_000;
 
-/// The worker of the other fleet that has the leases.
+/// The worker of the other fleet, owner of the leases.
 const NEIGHBOUR: &str = "neighbour:1";
 
-/// How much later the shards of the other stream were made, in seconds.
+/// The time between the creations of our shards and of the other stream's shards, in seconds.
 const LATER_S: u64 = 5;
 
-/// So soon after the first row of ours, in µs.
+/// The longest time after our first row, in µs.
 const BESIDE_US: u32 = 200_000;
 
 impl Services {
-    /// What the stream of a shard is.
+    /// The identity of a shard's stream.
     fn identity(&self, shard: ShardNo) -> Option<StreamIdentity> {
         let stream = self.source.truth(self.source.streams().of(shard))?;
         StreamIdentity::new(&stream.arn(), Wall(stream.created_ms()))
     }
 
-    /// What another stream is: one of another name, or an earlier one of the same.
+    /// The identity of another stream: of another name, or an earlier stream of the same name.
     fn another(&self, shard: ShardNo, pick: u32) -> Option<StreamIdentity> {
         let stream = self.source.truth(self.source.streams().of(shard))?;
         match pick.is_multiple_of(2) {
@@ -43,7 +43,7 @@ impl Services {
         }
     }
 
-    /// Whose a row says that it is.
+    /// The row's claim about its stream.
     fn whose(&self, shard: ShardNo, row: Option<&LeaseRow>) -> Whose {
         let named = row.and_then(|row| row.stream.as_ref());
         match (named, self.identity(shard)) {
@@ -53,7 +53,7 @@ impl Services {
         }
     }
 
-    /// Tells what a row that one of our workers takes or makes said of its stream, and says now.
+    /// Tells the oracles the stream's name in a row, before and after our worker takes or creates the row.
     pub(super) fn tell_name(
         &self, cx: &mut Context, shard: ShardNo, (by, verb): (Option<LifeNo>, Option<Verb>),
         rows: [Option<&LeaseRow>; 2],
@@ -61,11 +61,11 @@ impl Services {
         let (Some(life), Some(Verb::Take | Verb::Create)) = (by, verb) else {
             return;
         };
-        // Programs of others name no stream.
+        // Foreign programs name no stream.
         if rows[1].is_none() || cx.plan().has_others() || self.identity(shard).is_none() {
             return;
         }
-        // Until a worker notices that its stream was made anew, the worker reads the former one.
+        // Until a worker notices the remaking of its stream, the worker reads the former stream.
         let kind = cx.plan().faults.permanent_loss.as_ref().map(|loss| loss.kind);
         if kind == Some(LossKind::StreamRemade) && cx.is_lost_for_good() {
             return;
@@ -79,7 +79,8 @@ impl Services {
         Some(HashRange { start: HashKey(range.start), end: HashKey(range.end) })
     }
 
-    /// Fills a table before any worker is there. All rows, or one row, name another stream; ranges and parents fit this stream.
+    /// Fills a table before the first worker. All rows, or one row, name another stream; ranges and parents fit this
+    /// stream.
     pub(super) fn plant_named(&mut self, cx: &mut Context, pick: u32) -> bool {
         self.table.make_at_once(cx.now());
         let shards = cx.plan().shards;
@@ -97,7 +98,8 @@ impl Services {
         true
     }
 
-    /// Fills a table before any worker is there. The rows name no stream, and their ranges fit this stream; the checkpoints are numbers of another stream.
+    /// Fills a table before the first worker. The rows name no stream, and their ranges fit this stream; the
+    /// checkpoints are numbers of another stream.
     pub(super) fn plant_strange(&mut self, cx: &mut Context) -> bool {
         self.table.make_at_once(cx.now());
         for shard in 0..cx.plan().shards {
@@ -114,7 +116,7 @@ impl Services {
         true
     }
 
-    /// A number that the shard of this name in another stream has given.
+    /// A sequence number from the shard of this name in another stream.
     fn number_of_another(&self, shard: ShardNo) -> Option<SequenceNumber> {
         let parts = self.source.shard(shard)?.info().starting_sequence.parts()?;
         Some(crate::names::sequence(FakeSequence::new(SequenceParts {
@@ -134,7 +136,7 @@ impl Services {
         put
     }
 
-    /// A fleet that reads another stream has begun with this table, and takes leases. Whether it got any.
+    /// A fleet of another stream has begun with this table, and takes leases. Returns whether the fleet got any lease.
     pub(super) fn neighbours_take(&mut self, cx: &mut Context, pick: u32) -> bool {
         let rows: Vec<LeaseRow> = self.rows.iter().filter_map(|lease| lease.row().cloned()).collect();
         let free = |row: &&LeaseRow| row.handing_over.is_none() && !row.checkpoint.is_end();
@@ -161,7 +163,7 @@ impl Services {
         taken
     }
 
-    /// Ours has begun to fill the table. If another fleet does so, too, that comes a moment later.
+    /// Our fleet has begun to fill the table. A second fleet, if planned, follows a moment later.
     pub(super) fn expect_neighbours(&self, cx: &mut Context) {
         let loss = cx.plan().faults.permanent_loss.as_ref();
         let beside = loss.filter(|loss| loss.kind == LossKind::TwoFleets && !self.is_lost());
@@ -170,7 +172,7 @@ impl Services {
         }
     }
 
-    /// The other fleet does it.
+    /// The other fleet fills the table.
     pub(in crate::world) fn begin_beside(&mut self, cx: &mut Context) {
         let loss = cx.plan().faults.permanent_loss.clone();
         if let Some(loss) = loss.filter(|_| !self.is_lost()) {
@@ -182,7 +184,8 @@ impl Services {
         self.lost().is_some()
     }
 
-    /// A fleet that reads another stream, which has a shard more, fills the table just when ours does. Whether it made any row.
+    /// A fleet of another stream with one more shard fills the table at the same time as our fleet. Returns whether the
+    /// fleet created any row.
     pub(super) fn neighbours_fill(&mut self, cx: &mut Context, pick: u32) -> bool {
         let mut made = false;
         for shard in 0..=self.shards.len() as ShardNo {

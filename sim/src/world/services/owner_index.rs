@@ -1,4 +1,5 @@
-//! The index of owners, in which workers of version 3 of the Java KCL look for what was assigned to them. It lags behind the table as scans do.
+//! The index of owners, in which workers of version 3 of the Java KCL look for their assigned leases. The index lags
+//! behind the table like scans.
 
 use super::table::{LeaseTable, Reading, TABLE, key_of};
 use leasehold_engine::fleet::OWNER_INDEX;
@@ -17,7 +18,7 @@ fn text(name: &'static str) -> KeyAttribute {
     KeyAttribute { name: name.into(), key_type: KeyType::S }
 }
 
-/// By owner, then by lease, with nothing else in it.
+/// By owner, then by lease, with no other attributes.
 fn index(key: &'static str) -> IndexSpec {
     IndexSpec {
         name: OWNER_INDEX.into(),
@@ -28,7 +29,7 @@ fn index(key: &'static str) -> IndexSpec {
     }
 }
 
-/// What creates the index of a table.
+/// The request that creates the index of a table.
 pub(super) fn with_owner_index(name: String, key: &'static str) -> UpdateTable {
     UpdateTable {
         name,
@@ -49,7 +50,7 @@ impl LeaseTable {
         Ok(Reply::Done)
     }
 
-    /// Whether the index of owners can be used.
+    /// Whether the index of owners is usable.
     pub(super) fn owner_index(&mut self, now_ms: i64) -> Result<Reply, ApiError> {
         let table = self.dynamo.describe_table(now_ms, TABLE)?;
         let index = table.indexes.iter().find(|index| index.spec.name == OWNER_INDEX);

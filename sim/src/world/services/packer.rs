@@ -1,4 +1,5 @@
-//! A producer that packs many small records into one, by its own map of the shards, and sends again what went to the wrong shard.
+//! A producer that packs many small records into one by its own map of the shards, and sends the parts of a wrong shard
+//! again.
 
 use super::Services;
 use super::stream::Source;
@@ -10,13 +11,13 @@ use crate::world::context::Context;
 use leasehold_engine::shard::{HashKey, HashRange};
 use std::collections::BTreeMap;
 
-/// What a producer knows of the shards of each stream.
+/// A producer's knowledge of the shards of each stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packer {
     maps: BTreeMap<StreamNo, Map>,
 }
 
-/// The open shards of a stream, as they were.
+/// The open shards of a stream at some time.
 #[derive(Clone, Debug)]
 struct Map {
     taken_at: Time,
@@ -24,17 +25,17 @@ struct Map {
 }
 
 impl Map {
-    /// The shard that takes a hash key, by this map.
+    /// The shard of a hash key by this map.
     fn shard(&self, key: HashKey) -> Option<(HashRange, ShardNo)> {
         self.shards.iter().copied().find(|(range, _)| takes(*range, key))
     }
 }
 
-/// A producer gives a part up that went wrong so often.
+/// The most attempts of a producer for a part.
 const TRIES: u32 = 6;
 
 impl Services {
-    /// An aggregated record is put, whose first part has this hash key.
+    /// Puts an aggregated record, whose first part has this hash key.
     pub(super) fn put_aggregate(
         &mut self, cx: &mut Context, at_ms: i64, (stream, first): (StreamNo, HashKey), roll: &mut Roll,
     ) {
@@ -56,7 +57,7 @@ impl Services {
         self.send(cx, at_ms, stream, keys, TRIES);
     }
 
-    /// The producer takes its map anew if that is old, or if it is known to be outdated.
+    /// Takes the producer's map anew if the map is old or known to be outdated.
     fn renew_map(&mut self, cx: &Context, stream: StreamNo, outdated: bool) {
         let kept_us = cx.plan().faults.aggregates.map_us;
         let known = self.packer.maps.get(&stream);
@@ -71,12 +72,12 @@ impl Services {
         }
     }
 
-    /// Sends parts as one record, to where the first one belongs, and those again that do not count as stored.
+    /// Sends parts as one record to the shard of the first part, and sends the parts that do not count as stored again.
     fn send(&mut self, cx: &mut Context, at_ms: i64, stream: StreamNo, keys: Vec<HashKey>, tries: u32) {
         let Some(&first) = keys.first().filter(|_| tries > 0) else {
             return;
         };
-        // A single part is sent as a plain record.
+        // A single part goes as a plain record.
         let aggregated = keys.len() > 1;
         let Some((shard, record)) = self.source.put(at_ms, stream, first.0, keys.len()) else {
             return cx.mark("put-refused");
@@ -116,7 +117,7 @@ impl Services {
     }
 }
 
-/// The hash keys that a shard takes.
+/// The hash keys of a shard.
 fn range_of(source: &Source, shard: ShardNo) -> HashRange {
     source.shard(shard).map_or(HashRange::ALL, |shard| {
         let range = shard.hash_range();
@@ -125,12 +126,12 @@ fn range_of(source: &Source, shard: ShardNo) -> HashRange {
     })
 }
 
-/// Whether a range has a key. Not asked of the rule that is tested.
+/// Whether a range has a key. Written apart from the rule under test.
 fn takes(range: HashRange, key: HashKey) -> bool {
     (range.start..=range.end).contains(&key)
 }
 
-/// A hash key of a range: any, or one at an edge of it or of what a split makes of it.
+/// A hash key of a range: any key, or a key at an edge of the range or at an edge of its halves.
 fn key_in(range: HashRange, roll: &mut Roll) -> HashKey {
     let (start, end) = (range.start.0, range.end.0);
     let middle = start + (end - start) / 2;

@@ -11,18 +11,19 @@ use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::shard::{HashKey, HashRange};
 
-/// How long there is no stream before there is another one, in µs. Sequence numbers tell creations apart by the second.
+/// The time between the stream's deletion and the creation of another stream, in µs. Sequence numbers tell creations
+/// apart by the second.
 const GAP_US: u64 = 10_000_000;
 
 impl Services {
-    /// Takes it away.
+    /// Performs the loss.
     pub(in crate::world) fn lose(&mut self, cx: &mut Context, kind: LossKind, pick: u32) {
-        // What is about to be gone may have changed a moment ago.
+        // The lost object may have changed a moment ago.
         self.observe_stream(cx);
         let now_ms = wall_ms(cx.now());
         let done = match kind {
             LossKind::StreamDeleted => self.delete_streams(now_ms),
-            // Leases that nobody has begun with would be right for any stream of this shape.
+            // Leases without progress would be right for any stream of this shape.
             LossKind::StreamRemade => self.has_progress() && self.delete_streams(now_ms),
             LossKind::TableDeleted => self.delete_table(cx),
             LossKind::TableOfAnother => self.plant_table(cx, pick),
@@ -45,12 +46,13 @@ impl Services {
             | LossKind::RowsNameAnother
             | LossKind::AnotherFleet
             | LossKind::TwoFleets => cx.fact(Fact::Foreign),
-            // Who takes such a lease cannot know before.
+            // Before its take of the lease, a worker cannot know the loss.
             LossKind::StrangeCheckpoints | LossKind::StreamDeleted | LossKind::TableDeleted => {}
         }
     }
 
-    /// All streams that are left of several, or a worker would go on with those. One may have been deleted before.
+    /// Deletes all remaining streams: a worker would continue with any other stream. A stream may have been deleted
+    /// before.
     fn delete_streams(&mut self, now_ms: i64) -> bool {
         let mut done = false;
         for stream in self.source.streams().all() {
@@ -59,7 +61,7 @@ impl Services {
         done
     }
 
-    /// Another stream takes the name of each deleted one.
+    /// Another stream takes the name of each deleted stream.
     pub(in crate::world) fn remake_stream(&mut self, cx: &mut Context) {
         let now_ms = wall_ms(cx.now());
         let mut remade = true;
@@ -73,7 +75,7 @@ impl Services {
         }
     }
 
-    /// One stream of several is deleted, and does not come back.
+    /// Deletes one stream of several for good.
     pub(in crate::world) fn delete_one_stream(&mut self, cx: &mut Context, trouble: &Trouble) {
         let stream = trouble.stream;
         self.observe_stream(cx);
@@ -85,7 +87,7 @@ impl Services {
         cx.fact(Fact::StreamGone { stream });
     }
 
-    /// Whether something was read of each stream.
+    /// Whether records of each stream were read.
     fn has_progress(&self) -> bool {
         let streams = self.source.streams();
         let begun = |stream: StreamNo| {
@@ -110,11 +112,11 @@ impl Services {
         true
     }
 
-    /// Fills a table before any worker is there, as one of another stream would be.
+    /// Fills a table before the first worker, with the rows of another stream.
     fn plant_table(&mut self, cx: &mut Context, pick: u32) -> bool {
         self.table.make_at_once(cx.now());
         let begun = Checkpoint::At(Position::of(1_000.into()));
-        // Ranges say nothing in a format that does not hold them.
+        // Ranges say nothing in a format without ranges.
         let kind = match pick % 3 {
             1 if !self.table.holds_ranges() => 0,
             kind => kind,
@@ -122,9 +124,9 @@ impl Services {
         for shard in 0..cx.plan().shards {
             let key = cx.names_mut().shard(shard).to_lease();
             let row = match kind {
-                // Of an earlier stream.
+                // Rows of an earlier stream.
                 0 => LeaseRow::new(key.clone(), begun),
-                // Of a stream whose shards have other ranges.
+                // Rows of a stream with other ranges of its shards.
                 1 => LeaseRow {
                     range: Some(HashRange {
                         start: HashKey(u128::from(shard)),
@@ -132,7 +134,7 @@ impl Services {
                     }),
                     ..LeaseRow::new(key.clone(), Checkpoint::TrimHorizon)
                 },
-                // Finished, though the shards are open.
+                // Rows of finished shards, though the shards are open.
                 _ => LeaseRow::new(key.clone(), Checkpoint::ShardEnd),
             };
             self.table.change_by_hand(cx.now(), &Change::Create(Box::new(row)));

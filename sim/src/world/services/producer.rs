@@ -1,4 +1,5 @@
-//! What producers, operators and the service itself do to the stream: records are put, shards change, what is old is forgotten.
+//! Changes of the stream by producers, operators and the service itself: records are put, shards change, old records
+//! are forgotten.
 
 use super::Services;
 use super::table::wall_ms;
@@ -15,7 +16,7 @@ const MERGE: u8 = 2;
 const GROW: u8 = 3;
 const SHRINK: u8 = 4;
 
-/// The number of a kind of reshard, as events have it.
+/// The number of a kind of reshard in events.
 pub(in crate::world) fn reshard_kind(kind: ReshardKind) -> u8 {
     match kind {
         ReshardKind::Split => SPLIT,
@@ -52,7 +53,7 @@ impl Services {
             true => roll.below(streams.all().len() as u64) as StreamNo,
             false => 0,
         };
-        // What is put into a stream that was made anew is not to be read.
+        // Records in a remade stream are not to be read.
         let aggregates =
             Some(&cx.plan().faults.aggregates).filter(|known| known.is_on() && !cx.is_lost_for_good());
         if aggregates.is_some_and(|known| roll.happens(known.aggregated)) {
@@ -108,7 +109,7 @@ impl Services {
                 cx.fault(mark, None, None);
                 cx.line(|| format!("the operator begins a {mark} at {}", streams.name_of(shard)));
                 if kind == SPLIT_TWICE {
-                    // One of the two, as soon as there are two.
+                    // Splits a child, as soon as the children exist.
                     cx.mark("split-at-once");
                     cx.push(cx.now() + wait, What::Reshard { kind: SPLIT, pick: index as u64, tries: 0 });
                 }
@@ -124,14 +125,14 @@ impl Services {
         }
     }
 
-    /// Whether the stream may be resharded once more. Of shards with uneven ranges, twice as many with even ones are made by a split at each new
-    /// border and by merges: fewer than six new shards for each open one.
+    /// Whether the stream has room for another reshard. A doubling of shards with uneven ranges makes even ranges by a
+    /// split at each new border and by merges: fewer than six new shards for each open shard.
     fn has_room(&self, stream: StreamNo, open: usize) -> bool {
         let ever = self.source.truth(stream).map_or(0, |truth| truth.shards().len());
         ever + 6 * open <= MOST_SHARDS as usize
     }
 
-    /// The open shards: by stream, and within it by their ranges.
+    /// The open shards: by stream, and within a stream by their ranges.
     pub(super) fn open_shards(&self) -> Vec<(StreamNo, u128, u128, ShardNo)> {
         let mut open = Vec::new();
         let streams = self.source.streams();
@@ -146,13 +147,13 @@ impl Services {
         open
     }
 
-    /// The service forgets what is old.
+    /// The service forgets old records.
     pub(in crate::world) fn trim(&mut self, cx: &mut Context, trim: &Trim) {
         self.observe_stream(cx);
         if cx.is_lost_for_good() {
             return;
         }
-        // Whatever listings still show open, or lack, is younger.
+        // Shards that a listing may still show open, or lack, are younger.
         let keep_us = trim.keep.max(cx.plan().config.scan_interval().0);
         let before_ms = wall_ms(cx.now()) - (keep_us / 1_000) as i64;
         self.source.trim(before_ms);

@@ -1,5 +1,5 @@
-//! Rows that a person or a script puts at no place in their shards: at the end of an open shard, or at a number that no shard has. Nobody reads
-//! such a shard, and that is told, until an operator puts the row at a place.
+//! Rows that a person or a script puts at no place in their shards: at the end of an open shard, or at a number of no
+//! shard. No worker reads such a shard; workers report the shard until an operator puts the row at a place.
 
 use super::Services;
 use super::by_hand::OWNERS;
@@ -17,7 +17,8 @@ use std::borrow::Cow;
 const NOWHERE: &str = "1000";
 
 impl Services {
-    /// A row says that its open shard was processed to its end, or a number that no shard has; and that nobody has the lease.
+    /// Makes a row say that its open shard was processed to its end, or has a number of no shard; and that its lease is
+    /// free.
     pub(super) fn spoil(&mut self, cx: &mut Context, pick: u32, end: bool) {
         let Some(key) = self.pick_lease(cx, pick.into()) else {
             return;
@@ -52,8 +53,8 @@ impl Services {
         }
     }
 
-    /// Whether the rows of the stream of this shard are the stream's for certain, with one more spoiled row: more of its rows are at places in
-    /// their shards. Workers judge the rows of each stream apart.
+    /// Whether the rows of the shard's stream certainly fit the stream, even with one more spoiled row: more of its
+    /// rows are at places in their shards. Workers judge the rows of each stream apart.
     fn outweighs_spoiled(&self, shard: ShardNo) -> bool {
         let streams = self.source.streams();
         let stream = streams.of(shard);
@@ -67,7 +68,7 @@ impl Services {
         placed.count() > spoiled.count() + 2
     }
 
-    /// An operator puts a row that is still spoiled at the oldest record.
+    /// An operator puts a spoiled row at the oldest record.
     pub(in crate::world) fn mend_spoiled(&mut self, cx: &mut Context, shard: ShardNo) {
         let key = cx.names_mut().shard(shard).to_lease();
         let Some(at) = self.spoiled.iter().position(|known| *known == key) else {

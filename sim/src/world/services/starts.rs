@@ -1,4 +1,4 @@
-//! Where shards without a checkpoint are begun: the truth that `start-kept` compares with the places that the service gives.
+//! The beginnings of shards without a checkpoint: the truth that `start-kept` compares with the service's places.
 
 use super::Services;
 use super::table::wall_ms;
@@ -14,24 +14,24 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::time::Wall;
 use std::collections::BTreeMap;
 
-/// By how much the moment in a row at LATEST is earlier than the clock of who wrote it, in ms.
+/// The margin between a writer's clock and its earlier moment in a row at LATEST, in ms.
 const MARGIN_MS: i64 = 1_000;
 
-/// From when on what arrives at a shard is to be read, in ms since the Unix epoch: since the row was created or, if it was as a worker creates
-/// it that knows of no moments, since the first take. A clock
-/// that was ahead when the moment was written is excused.
+/// The time from which arriving records of a shard must be read, in ms since the Unix epoch. It begins with the row's
+/// creation, or with the first take if the row's creator knows no moments. A clock ahead at the write of the moment is
+/// excused.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Starts {
     since: BTreeMap<ShardNo, i64>,
-    /// The same, whatever the row told: when the row was created or first taken.
+    /// The creation or first take of the row, regardless of the moment in the row.
     born: BTreeMap<ShardNo, i64>,
-    /// The moment that the row told first, or when it was written, if its writer's clock was ahead.
+    /// The first moment in the row, or the time of its write, if its writer's clock was ahead.
     told: BTreeMap<ShardNo, i64>,
-    /// Who was given a place to begin at last.
+    /// The last life with a place to begin.
     by: BTreeMap<ShardNo, LifeNo>,
 }
 
-/// By how much a wall clock of this world may be wrong, in ms.
+/// The largest possible error of a wall clock in this world, in ms.
 fn most_off(cx: &Context) -> i64 {
     let faults = &cx.plan().faults;
     if faults.clock.steps.iter().any(|step| step.freeze) {
@@ -71,7 +71,8 @@ impl Services {
         }
     }
 
-    /// The service has given a worker a place to read from, this record. Told if the place is one to begin at.
+    /// The service has given a worker a place to read from: this record. The oracles receive a fact if the worker
+    /// begins there.
     pub(in crate::world) fn note_place(
         &mut self, cx: &mut Context, life: LifeNo, shard: ShardNo, asked: IteratorFrom, from: u64,
     ) {

@@ -1,4 +1,4 @@
-//! The stream as workers reach it: the in-memory Kinesis, with listings that lag.
+//! The stream in the workers' view: the in-memory Kinesis, with listings that lag.
 
 mod misread;
 mod replica;
@@ -30,12 +30,12 @@ use std::sync::Arc;
 
 static PAYLOAD: [u8; 1 << 15] = [0; 1 << 15];
 
-/// The streams, and what the service does of its own accord.
+/// The streams, and the service's own acts.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     kinesis: Kinesis,
     streams: Streams,
-    /// What each stream is called, and which creation of it there is.
+    /// Each stream's name, and the id of its present creation.
     ids: Vec<(String, StreamId)>,
     list_lag_ms: i64,
     list_page: Option<u32>,
@@ -44,32 +44,32 @@ pub(crate) struct Source {
     bytes: usize,
 }
 
-/// The items of an answer to another program, and where the next page starts.
+/// The items of an answer to a foreign program, and the start of the next page.
 pub(crate) type Items = (Vec<Arc<Item>>, Option<Item>);
 
-/// What an answer leaves behind at the worker, under the command's id.
+/// The contents of an answer that the worker keeps under the command's id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Carry {
     Nothing,
-    /// What a read of another program brought, and where its next page starts.
+    /// The items of a foreign program's read, and the start of the next page.
     Items(Vec<Arc<Item>>, Option<Item>),
     /// The rest of a listing.
     Token(String),
     /// A place to read from.
     Iterator(ShardNo, ShardIterator),
-    /// Records from the first part to the last, and where to go on.
+    /// Records from the first part to the last, and the place of the next read.
     Batch {
         shard: ShardNo,
         first: u64,
         last: u64,
         next: Option<ShardIterator>,
-        /// This part has the number of a part that was processed before.
+        /// This part has the number of a part processed before.
         low: Option<u64>,
     },
 }
 
 impl Carry {
-    /// What the oracles are told of an answer that brought records to a life.
+    /// The oracles' fact about an answer that brought records to a life.
     pub(crate) fn fetched(&self, life: LifeNo, outcome: &Outcome) -> Option<Fact> {
         match (outcome, self) {
             (Outcome::Applied(Reply::Records(fetched)), &Carry::Batch { shard, first, last, .. })
@@ -83,7 +83,7 @@ impl Carry {
 }
 
 impl Source {
-    /// Streams that are older than the application. They have so many shards together.
+    /// Streams older than the application. `shards`: their number of shards together.
     pub(crate) fn new(
         streams: Streams, shards: u32, load: &Load, faults: &StreamFaults,
     ) -> Result<Self, ApiError> {
@@ -99,7 +99,7 @@ impl Source {
         Ok(Self::of(kinesis, streams, ids, load, faults))
     }
 
-    /// A stream that is there already.
+    /// An existing stream.
     pub(crate) fn given(
         start: &Start, draws: Draws, load: &Load, faults: &StreamFaults,
     ) -> Result<Self, ApiError> {
@@ -126,14 +126,14 @@ impl Source {
         }
     }
 
-    /// The listing tells the truth from now on, and its pages can be asked for as long as AWS says: of many workers that
-    /// list many pages at once, none may come to the last if a token is good for less than a wait in the queue.
+    /// The listing tells the truth from now on, and page tokens live as long as in AWS. Else many workers could list
+    /// many pages at once without coming to the last page: a token might live shorter than a wait in the queue.
     pub(crate) fn heal(&mut self) {
         self.list_lag_ms = 0;
         self.kinesis.set_token_expiry(StreamFaults::default().token_expiry_ms);
     }
 
-    /// Ground truth: a stream, if it is there.
+    /// Ground truth: a stream, if existing.
     pub(crate) fn truth(&self, stream: StreamNo) -> Option<&Stream> {
         self.kinesis.stream(self.name(stream))
     }
@@ -144,7 +144,7 @@ impl Source {
         self.truth(stream)?.shard(index)
     }
 
-    /// How shards are numbered.
+    /// The numbering of shards.
     pub(crate) fn streams(&self) -> Streams {
         self.streams
     }
@@ -157,7 +157,7 @@ impl Source {
         self.ids[stream as usize].1
     }
 
-    /// What the service does of its own accord is done up to now.
+    /// The service's own acts are done up to now.
     pub(crate) fn advance(&mut self, now_ms: i64) {
         self.kinesis.advance(now_ms);
     }
@@ -175,7 +175,7 @@ impl Source {
         self.kinesis.merge_shards(now_ms, self.id(stream), left, right)
     }
 
-    /// Begins to change how many shards a stream has.
+    /// Begins to change the number of a stream's shards.
     pub(crate) fn resize(
         &mut self, now_ms: i64, stream: StreamNo, shards: u32,
     ) -> Result<ShardCountUpdate, ApiError> {
@@ -183,12 +183,13 @@ impl Source {
         self.kinesis.update_shard_count(now_ms, id, shards)
     }
 
-    /// When the stream changes next of its own accord.
+    /// The time of the stream's next own change.
     pub(crate) fn next_change_ms(&self) -> Option<i64> {
         self.kinesis.next_change_ms()
     }
 
-    /// Puts a record into a stream, as large as so many; the shard that took it, and its number there.
+    /// Puts a record with the size of this many parts into a stream. Returns the record's shard, and the record's
+    /// number in the shard.
     pub(crate) fn put(
         &mut self, at_ms: i64, stream: StreamNo, hash_key: u128, parts: usize,
     ) -> Option<(ShardNo, u64)> {
@@ -204,7 +205,7 @@ impl Source {
         Some((self.streams.shard(stream, written.shard), record))
     }
 
-    /// A person deletes a stream; whether there was one.
+    /// A person deletes a stream; returns whether the stream existed.
     pub(crate) fn delete(&mut self, now_ms: i64, stream: StreamNo) -> bool {
         let (name, _) = &self.ids[stream as usize];
         self.kinesis.delete_stream(now_ms, name.as_str(), true).is_ok()
@@ -223,14 +224,14 @@ impl Source {
         }
     }
 
-    /// The service forgets everything older than a time: records, and shards closed before it.
+    /// The service forgets all records older than a time, and the shards closed before the time.
     pub(crate) fn trim(&mut self, before_ms: i64) {
         for (_, id) in &self.ids {
             self.kinesis.forget_before(*id, before_ms);
         }
     }
 
-    /// The first record of a shard that can still be read.
+    /// The first readable record of a shard.
     pub(crate) fn first(&self, shard: ShardNo) -> u64 {
         let shard = self.shard(shard);
         shard.map_or(
@@ -247,7 +248,7 @@ impl Source {
         shard.is_some_and(|shard| shard.is_expired())
     }
 
-    /// How many records a shard has.
+    /// The number of a shard's records.
     pub(crate) fn records(&self, shard: ShardNo) -> u64 {
         let shard = self.shard(shard);
         shard.map_or(0, |shard| shard.next_position() - 1)
@@ -316,8 +317,8 @@ impl Source {
         }
     }
 
-    /// What a listing that is behind makes of a shard: a new one is missing, one just closed looks open. Each by itself,
-    /// so a child may be seen before its parent closes, or a parent closed without children.
+    /// A shard in the view of a late listing: a new shard is missing, a shard just closed looks open. Each shard has
+    /// its own delay, so a child may appear before its parent closes, or a parent closed without children.
     fn lagging(
         &self, now_ms: i64, stream: StreamNo, mut info: ShardInfo, roll: &mut Roll,
     ) -> Option<ShardInfo> {
@@ -384,7 +385,7 @@ impl Source {
             let named = page.child_shards.into_iter().filter(|_| !unnamed);
             named.map(|shard| child(shard, names)).collect()
         });
-        // An application gets nothing of another shard's records.
+        // An application receives no records of another shard.
         let own = iterator.shard == self.streams.place(shard).1;
         let of = |position: Option<Position>| position.filter(|_| own).and_then(record_of);
         let (from, to) = (of(first), of(last));
@@ -396,7 +397,7 @@ impl Source {
             next: page.next,
             low: None,
         };
-        // The last part of an aggregated record, as an adapter describes it.
+        // The last part of an aggregated record, in an adapter's description.
         let last = last.map(|position| Position {
             sub: to.map_or(0, |record| parts.count(shard, record).saturating_sub(1)),
             ..position
@@ -415,7 +416,7 @@ impl Source {
     }
 }
 
-/// The account that has the stream.
+/// The account of the stream.
 fn account(faults: &StreamFaults) -> Kinesis {
     let end_of_shard =
         if faults.end_with_records { EndOfShard::WithLastRecords } else { EndOfShard::OwnAnswer };

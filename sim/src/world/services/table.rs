@@ -1,4 +1,4 @@
-//! The lease table as workers reach it: a format over the in-memory DynamoDB.
+//! The lease table in the workers' view: a format over the in-memory DynamoDB.
 
 use crate::faults::{Chance, Faults};
 use crate::names::number;
@@ -24,31 +24,31 @@ use std::sync::Arc;
 /// The table's name in every world.
 pub(super) const TABLE: &str = "app";
 
-/// The lease table, and what the service does of its own accord.
+/// The lease table, and the service's own acts.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseTable {
     pub(super) dynamo: Dynamo,
-    /// How rows are spelled.
+    /// The format of rows.
     pub(super) format: &'static (dyn LeaseFormat + Send + Sync),
     silent_refusal: bool,
-    /// Nobody may create the table.
+    /// No worker may create the table.
     sealed: bool,
     pub(super) limit: Option<u32>,
-    /// It is created with the index of owners.
+    /// The table is created with the index of owners.
     owner_index: bool,
-    /// Rows as they were last written, by shard: every scan shows most of them unchanged.
+    /// The last written rows by shard: every scan shows most of them unchanged.
     decoded: Vec<Option<(Arc<Item>, RowRead)>>,
 }
 
-/// How a scan is answered.
+/// The reading of a scan.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
-    /// Rows are shown as they were then.
+    /// The scan shows rows in their state at this time.
     pub(super) as_of_ms: Option<i64>,
 }
 
 impl Reading {
-    /// Rows are shown as they were at this moment, if there is one.
+    /// Rows in their state at this moment, if any.
     pub(crate) fn as_of(as_of_ms: Option<i64>) -> Self {
         Self { as_of_ms }
     }
@@ -80,7 +80,7 @@ impl LeaseTable {
         }
     }
 
-    /// Whether it is to be created with the index of owners.
+    /// Whether the table's creation includes the index of owners.
     pub(crate) fn with_owner_index(self, owner_index: bool) -> Self {
         Self { owner_index, ..self }
     }
@@ -198,7 +198,7 @@ impl LeaseTable {
         }
     }
 
-    /// A write of an item of any table.
+    /// Writes an item of any table.
     pub(super) fn carry_out(
         &mut self, now_ms: i64, table: String, write: ItemWrite,
     ) -> Result<Reply, ApiError> {
@@ -224,7 +224,7 @@ impl LeaseTable {
         Ok(Reply::Done)
     }
 
-    /// The rendered text must mean what the tree means: it is parsed, and the trees are compared.
+    /// The rendered text must mean the same as the tree: the text is parsed, and the trees are compared.
     #[cfg(debug_assertions)]
     pub(super) fn compare_with_text(&self, write: &leasehold_engine::table::ItemWrite) {
         let rendered = leasehold_engine::table::render(write);
@@ -245,7 +245,7 @@ impl LeaseTable {
         }
     }
 
-    /// What an item says.
+    /// The contents of an item.
     fn decode(&self, item: &Arc<Item>) -> RowRead {
         let key = item.get(self.format.key_name()).and_then(AttributeValue::as_s);
         let known = key.and_then(number).and_then(|shard| self.decoded.get(shard as usize)?.as_ref());
@@ -255,7 +255,7 @@ impl LeaseTable {
         }
     }
 
-    /// Ground truth: the lease in a row, as it is. To be asked for after every change of the row.
+    /// Ground truth: the lease in a row. To be called after every change of the row.
     pub(crate) fn lease(&mut self, key: &LeaseKey) -> Option<LeaseRow> {
         let item = self.dynamo.peek(TABLE, &self.format.key(key))?;
         let read = self.format.decode(item);
@@ -282,7 +282,7 @@ impl LeaseTable {
         })
     }
 
-    /// Ground truth: the item of a row, as it is.
+    /// Ground truth: the item of a row.
     pub(crate) fn item(&self, key: &LeaseKey) -> Option<&Arc<Item>> {
         self.dynamo.peek(TABLE, &self.format.key(key))
     }
@@ -298,7 +298,7 @@ impl LeaseTable {
         put.is_ok() && read.is_some_and(|read| read.lease().is_some_and(|row| row.range.is_some()))
     }
 
-    /// Whether rows can be put.
+    /// Whether the table takes rows.
     pub(crate) fn is_usable(&mut self, now: Time) -> bool {
         self.describe(wall_ms(now), TABLE) == TableState::Usable
     }
@@ -308,17 +308,17 @@ impl LeaseTable {
         self.dynamo.operator_put(wall_ms(now), TABLE, item).is_ok()
     }
 
-    /// A person deletes the table, and lets nobody make it anew; whether there was one.
+    /// A person deletes the table for good; no worker may create the table anew. Returns whether the table existed.
     pub(crate) fn delete_by_hand_whole(&mut self, now: Time) -> bool {
         let deleted = self.dynamo.delete_table(wall_ms(now), TABLE).is_ok();
         self.sealed |= deleted;
         deleted
     }
 
-    /// The table is there at once.
+    /// Creates the table at once.
     pub(crate) fn make_at_once(&mut self, now: Time) {
         let at_ms = wall_ms(now) - 3_600_000;
-        // A table that could not be made is missed by every worker.
+        // The error needs no handling here: every worker notices a missing table.
         let _ = self.create(at_ms);
         self.dynamo.advance(wall_ms(now));
     }

@@ -1,4 +1,4 @@
-//! The rows as they are, the shards there are, and what is told when one of them changes.
+//! The true rows and shards, and the oracles' facts about their changes.
 
 use super::Services;
 use super::table::wall_ms;
@@ -22,7 +22,7 @@ use leasehold_local_aws::kinesis::ShardIndex;
 #[derive(Clone, Debug, Default)]
 pub(in crate::world) struct Lease {
     pub(super) row: Option<LeaseRow>,
-    /// When its counter grew last.
+    /// The time of the last growth of its counter.
     renewed: Time,
     pub(super) existed: bool,
 }
@@ -30,7 +30,7 @@ pub(in crate::world) struct Lease {
 /// The truth about one shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::world) struct Family {
-    /// There is such a shard. Where streams have different numbers of shards, some numbers are of none.
+    /// The shard exists. Where streams have different numbers of shards, some numbers belong to no shard.
     exists: bool,
     parents: [Option<ShardNo>; 2],
     closed: bool,
@@ -41,19 +41,19 @@ impl Lease {
         self.row.as_ref()
     }
 
-    /// When its counter grew last.
+    /// The time of the last growth of its counter.
     pub(in crate::world) fn renewed(&self) -> Time {
         self.renewed
     }
 
-    /// Whether there ever was a row.
+    /// Whether a row ever existed.
     pub(in crate::world) fn existed(&self) -> bool {
         self.existed
     }
 }
 
 impl Family {
-    /// Whether there is such a shard.
+    /// Whether the shard exists.
     pub(in crate::world) fn exists(&self) -> bool {
         self.exists
     }
@@ -71,8 +71,8 @@ impl Family {
     }
 }
 
-/// The time from which a shard is promised whose row says AT_TIMESTAMP and no time. The first worker that takes the shard decides by its
-/// own configuration. So the later time counts, if the workers of an upgrade are told another time than the first workers.
+/// The beginning of a shard's promised records, if its row says AT_TIMESTAMP without a time. The configuration of the
+/// first worker to take the shard decides. In an upgrade with another time, the later time counts.
 fn timestamp(plan: &Plan) -> Option<Wall> {
     let configs = [Some(&plan.config), plan.upgraded.as_ref()];
     let times = configs.into_iter().flatten().filter_map(|config| match config.initial_position() {
@@ -103,7 +103,7 @@ impl Services {
             _ => 1,
         };
         if after.is_none() {
-            // What people had put on the row went with it.
+            // The attributes put by people went with the row.
             self.attributes.retain(|known| known != key);
         }
         let old = self.rows[index].row.take();
@@ -124,7 +124,7 @@ impl Services {
         if verb == Some(Verb::Create) && by.is_some() {
             self.expect_neighbours(cx);
         }
-        // Others renew by whole items, with the checkpoint that they remember.
+        // Foreign programs renew by whole items, with the checkpoint in their memory.
         let moves = before_row.map(|row| row.checkpoint) != after_row.map(|row| row.checkpoint);
         if verb != Some(Verb::Renew) || moves {
             self.post_change(cx, shard, verb, before_row, after_row);
@@ -154,7 +154,7 @@ impl Services {
         cx.names().parts().first(shard, self.source.first_at(shard, wall))
     }
 
-    /// Others take note of the kind of state in which a row changed.
+    /// Posts the kind of a row's state after a change.
     fn post_change(
         &self, cx: &mut Context, shard: ShardNo, verb: Option<Verb>, before: Option<Row>, after: Option<Row>,
     ) {
@@ -169,8 +169,8 @@ impl Services {
         cx.request(Request::NoteState(change));
     }
 
-    /// A row as oracles see it: where a shard without parents has no checkpoint yet, other programs begin where they are
-    /// told to, and the row does not say so.
+    /// A row in the oracles' view. A shard without parents and without a checkpoint begins at the configured position
+    /// in foreign programs, and the row does not name that position.
     fn seen(&self, cx: &Context, shard: ShardNo, row: &LeaseRow) -> Row {
         let mut row = cx.names().row(row);
         let family = self.shards.get(shard as usize);
@@ -182,7 +182,7 @@ impl Services {
         row
     }
 
-    /// A write of another program was executed.
+    /// A write of a foreign program was executed.
     pub(in crate::world) fn item_written(&mut self, cx: &mut Context, request: &peers::Request, by: u32) {
         let (Some(verb), Some(key)) = (request.verb, request.lease(self.table.format)) else {
             return self.other_item_written(cx, request);
@@ -192,18 +192,18 @@ impl Services {
         self.row_written(cx, &key, Some(verb), Some(by));
     }
 
-    /// Looks again at the moment at which a change of the stream takes effect.
+    /// Plans another look at the moment of the stream's next change.
     pub(super) fn plan_stream_change(&mut self, cx: &mut Context) {
         if let Some(due_ms) = self.source.next_change_ms() {
             let at = ((due_ms - wall_ms(0)).max(0) as u64) * 1_000;
-            // An entry beyond the end of the script does nothing; every event that touches the stream looks anyway.
+            // An entry beyond the end of the script has no effect; every event of the stream looks anyway.
             cx.push(at.max(cx.now()), What::Script { entry: u32::MAX });
         }
     }
 
-    /// Tells the oracles what became of the shards.
+    /// Tells the oracles the changes of the shards.
     pub(in crate::world) fn observe_stream(&mut self, cx: &mut Context) {
-        // Another stream of the same name is not the one whose records were to be read.
+        // The records of another stream of the same name were not to be read.
         if let Some(LossKind::StreamDeleted | LossKind::StreamRemade) = self.lost {
             return;
         }
@@ -218,7 +218,7 @@ impl Services {
         }
     }
 
-    /// Tells the oracles what became of the shards of one stream.
+    /// Tells the oracles the changes of one stream's shards.
     fn observe_one(&mut self, cx: &mut Context, of: StreamNo) {
         let streams = self.source.streams();
         let Some(stream) = self.source.truth(of) else {
@@ -258,7 +258,7 @@ impl Services {
     }
 }
 
-/// A checkpoint within an aggregated record is counted.
+/// Counts a checkpoint within an aggregated record.
 fn mark_inside(cx: &mut Context, shard: ShardNo, row: Option<&LeaseRow>) {
     let position = row.and_then(|row| row.checkpoint.position());
     if position.is_some_and(|position| cx.names().parts().is_inside(shard, position)) {
@@ -274,7 +274,7 @@ mod tests {
     use leasehold_engine::position::Checkpoint;
     use leasehold_engine::row::Change;
 
-    /// No worker is there: the services need none.
+    /// The test has no worker: the services need none.
     #[test]
     fn a_row_that_is_written_is_known_and_its_change_is_posted() {
         let plan = Plan::draw(3).without_faults();

@@ -1,4 +1,4 @@
-//! What the leader does: it looks at the table and decides who is to have which lease.
+//! The leader's task: it reads the table and assigns each lease to a worker.
 
 use super::super::super::fleet::Assignment;
 use super::super::super::host::Host;
@@ -10,27 +10,27 @@ use crate::oracles::fact::Verb;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A promised lease is left alone for so long, and one life of a lease.
+/// A promised lease stays untouched for this time and one duration of a lease.
 const PATIENCE_US: u64 = 30_000_000;
 
-/// Balance is looked for in every third round.
+/// The leader looks at the balance in every third round.
 const BALANCE_EVERY: u64 = 3;
 
-/// After so many failures in a row it resigns.
+/// The leader resigns after this many failures in a row.
 const FAILURES: u32 = 3;
 
-/// A lease as the leader sees it.
+/// A lease in the leader's view.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub lease: Lease,
-    /// It is nobody's, or its owner does not renew it.
+    /// The lease has no owner, or its owner does not renew the lease.
     pub is_free: bool,
-    /// Promised: until then it is left alone.
+    /// The lease is promised, and untouched until this time.
     pub until_us: Option<u64>,
 }
 
 impl Seen {
-    /// Its owner still has time to hand it over.
+    /// The lease's owner still has time for the hand-over.
     pub(super) fn is_blocked(&self, now_us: u64) -> bool {
         let waits = self.lease.is_handed_over() && self.until_us.is_some_and(|until| now_us < until);
         waits && !self.is_free && !self.lease.has_ended()
@@ -41,7 +41,7 @@ impl Seen {
     }
 }
 
-/// Who is to have which lease, by its key.
+/// The next owner of each lease, by the lease's key.
 pub(super) type Moves = BTreeMap<String, String>;
 
 pub(super) struct Assigner {
@@ -49,7 +49,7 @@ pub(super) struct Assigner {
     led: bool,
     round: u64,
     failures: u32,
-    /// Every lease as the last round left it.
+    /// Every lease in the state of the last round.
     before: BTreeMap<String, Seen>,
 }
 
@@ -58,7 +58,7 @@ impl Assigner {
         Self { worker, led: false, round: 0, failures: 0, before: BTreeMap::new() }
     }
 
-    /// With a fixed pause between two rounds. The lock's heart beats beside it, whatever becomes of the rounds.
+    /// With a fixed pause between two rounds. The lock's heartbeat runs beside the rounds, whatever their outcome.
     pub(super) async fn run(mut self) {
         let worker = self.worker.clone();
         let Some(fleet) = &worker.fleet else { return };
@@ -88,7 +88,7 @@ impl Assigner {
         }
     }
 
-    /// It does not ask again whether it leads.
+    /// The leader does not check its lock again.
     async fn lead(&mut self) -> Result<(), Failure> {
         if !std::mem::replace(&mut self.led, true) {
             (self.round, self.failures) = (0, 0);
@@ -124,7 +124,7 @@ impl Assigner {
         &self.worker.host
     }
 
-    /// All leases, and the workers that live.
+    /// All leases, and the live workers.
     async fn load(&self) -> Result<(Vec<Lease>, Vec<String>), Failure> {
         let (mut leases, mut workers, mut after) = (Vec::new(), Vec::new(), None);
         loop {
@@ -151,7 +151,7 @@ impl Assigner {
         Ok((leases, workers))
     }
 
-    /// Dates what was read by what is known from the round before.
+    /// Dates the leases by the knowledge of the round before.
     fn note(&mut self, leases: Vec<Lease>, now: u64) {
         let failover_us = self.worker.renewer.failover_us;
         let before = std::mem::take(&mut self.before);

@@ -1,9 +1,9 @@
-//! Assigning by count: every worker is to have as many leases as another. Those that have ended count, too.
+//! Assignment by count: all workers get the same number of leases. Ended leases count, too.
 
 use super::assign::{Moves, Seen};
 use std::collections::BTreeMap;
 
-/// How many leases a worker is to have.
+/// The target number of leases of a worker.
 fn target(leases: usize, workers: usize) -> usize {
     match workers >= leases {
         true => 1,
@@ -11,7 +11,7 @@ fn target(leases: usize, workers: usize) -> usize {
     }
 }
 
-/// The workers that live, those with few leases first, and how many each has.
+/// The live workers and their numbers of leases, in the order of these numbers.
 fn counted(seen: &[Seen], workers: &[String]) -> Vec<(String, usize)> {
     let mut counts: BTreeMap<&str, usize> = workers.iter().map(|worker| (worker.as_str(), 0)).collect();
     for seen in seen.iter().filter(|seen| !seen.is_free) {
@@ -31,7 +31,8 @@ fn move_to(seen: &mut Seen, to: &str, moves: &mut Moves) {
     seen.lease.checkpoint_owner = None;
 }
 
-/// Gives away what nobody has or renews, the longest idle first: to who has least until it has enough, then to the next.
+/// Assigns free and expired leases, the longest idle first: to the worker with the fewest leases until its target, then
+/// to the next worker.
 pub(super) fn assign_free(seen: &mut [Seen], workers: &[String]) -> Moves {
     let mut moves = Moves::new();
     let target = target(seen.len(), workers.len());
@@ -53,7 +54,7 @@ pub(super) fn assign_free(seen: &mut [Seen], workers: &[String]) -> Moves {
     moves
 }
 
-/// Moves leases from who has most to who has least.
+/// Moves leases from the worker with the most leases to the worker with the fewest.
 pub(super) fn balance(seen: &mut [Seen], workers: &[String], now_us: u64, moves: &mut Moves) {
     let target = target(seen.len(), workers.len());
     let mut counts = counted(seen, workers);

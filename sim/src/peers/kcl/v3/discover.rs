@@ -1,4 +1,4 @@
-//! How a worker of version 3 comes to leases: it looks for those that name it.
+//! A version 3 worker's way to leases: the worker looks for leases with its name.
 
 use super::super::Worker;
 use super::super::lease::Lease;
@@ -7,7 +7,7 @@ use leasehold_engine::ids::ShardId;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// How far the index by owners is behind the table, at most.
+/// The most delay of the index of owners behind the table.
 const INDEX_US: Time = 1_000_000;
 
 const EPSILON_US: u64 = 25_000;

@@ -1,4 +1,4 @@
-//! How an owner hands over a lease that the leader promised to another.
+//! The hand-over of a lease by its owner, after the leader's promise to another worker.
 
 use super::super::super::sdk::Failure;
 use super::super::Worker;
@@ -13,13 +13,13 @@ use std::rc::Rc;
 
 const LOOK_US: u64 = 2_000_000;
 
-/// That an attribute is as it was read.
+/// The condition that an attribute is unchanged since its read.
 fn same(name: &'static str, value: Option<&str>) -> Condition {
     value.map_or_else(|| Condition::not_exists(name), |value| Condition::equals(name, s(value)))
 }
 
 impl Table {
-    /// Promises a lease to another worker. The counter stays as it is, and so does its owner's right to write.
+    /// Promises a lease to another worker. The counter stays unchanged, and the owner keeps its right to write.
     pub(super) async fn promise(&self, lease: &mut Lease, to: &str) -> Result<bool, Failure> {
         let from = lease.owner.clone().unwrap_or_default();
         let condition = Condition::equals(OWNER, s(&from))
@@ -35,7 +35,7 @@ impl Table {
         Ok(done)
     }
 
-    /// Gives a lease to a worker. Whether its counter has grown meanwhile is not asked.
+    /// Assigns a lease to a worker. The write does not check the counter.
     pub(super) async fn assign(&self, verb: Verb, lease: &mut Lease, to: &str) -> Result<bool, Failure> {
         let condition = same(OWNER, lease.owner.as_deref())
             .and(same(CHECKPOINT_OWNER, lease.checkpoint_owner.as_deref()))
@@ -60,7 +60,7 @@ impl Table {
 }
 
 impl Worker {
-    /// Tells consumers of leases that are promised to others, and hands over what takes them too long.
+    /// Tells consumers of leases promised to other workers, and hands over leases of slow consumers.
     pub(super) async fn watch_hand_overs(self: Rc<Self>) {
         loop {
             let asked: Vec<_> = self.renewer.held();
@@ -85,7 +85,8 @@ impl Worker {
         }
     }
 
-    /// Once: if that fails, nobody tries again. The lease is still held then, until a renewal shows that it is not.
+    /// A single attempt, without another after a failure. The worker then holds the lease until a renewal shows the
+    /// loss.
     pub(in super::super) async fn hand_over(&self, held: &Held) {
         if held.hand_over_by.get().is_none() || held.handed_over.replace(true) {
             return;

@@ -1,5 +1,5 @@
-//! The leader's lock: a row whose version its holder changes again and again. Who has seen one version for a whole lease of
-//! the lock, by its own clock, takes it.
+//! The leader's lock: a row with a version that its holder changes again and again. A worker takes the lock after
+//! seeing an unchanged version for a whole duration of the lock, by its own clock.
 
 use super::super::super::host::Host;
 use super::super::super::sdk::{Failure, key_only};
@@ -15,7 +15,7 @@ const OWNER: &str = "ownerName";
 const VERSION: &str = "recordVersionNumber";
 const DURATION: &str = "leaseDuration";
 
-/// A version, and since when it counts, by the monotonic clock.
+/// A version, and its beginning, by the monotonic clock.
 #[derive(Clone)]
 struct Known {
     version: String,
@@ -27,9 +27,9 @@ pub(in super::super) struct Lock {
     me: String,
     mine: RefCell<Option<Known>>,
     another: RefCell<Option<Known>>,
-    /// Somebody asks; others wait, for as long as it takes.
+    /// A task asks; other tasks wait as long as necessary.
     busy: Cell<bool>,
-    /// When it was last asked, by the wall clock in ns, and the answer.
+    /// The time of the last question, by the wall clock in ns, and its answer.
     last: Cell<(u64, bool)>,
     over: Cell<bool>,
 }
@@ -55,12 +55,12 @@ impl Lock {
         key_only(self.place.key, LEADER)
     }
 
-    /// Whether this worker leads; it tries to, if nobody else does.
+    /// Whether this worker leads; without another leader, the worker tries to lead.
     pub(in super::super) async fn is_leader(&self) -> Result<bool, Failure> {
         self.host().until(u64::MAX, || !self.busy.get()).await;
         let (asked, led) = self.last.get();
         let now = self.host().wall_ns();
-        // That it does not lead it believes for a while.
+        // The worker trusts a negative answer for a while.
         if self.over.get() || (!led && asked > 0 && asked + PERIOD_US * 1_000 > now) {
             return Ok(false);
         }
@@ -90,7 +90,7 @@ impl Lock {
                 None => Condition::not_exists(self.place.key),
                 Some(version) => {
                     let since = self.seen_since(version, now);
-                    // The row says for how long it lasts.
+                    // The row says the duration of its lock.
                     let lasts = row.as_deref().and_then(|row| text(row, DURATION)?.parse::<u64>().ok());
                     if now <= since + lasts.map_or(DURATION_US, |ms| ms.saturating_mul(1_000)) {
                         return Ok(false);
@@ -112,14 +112,14 @@ impl Lock {
                     self.mine.replace(Some(Known { version, since_us }));
                     return Ok(true);
                 }
-                // Whatever waits for the answer waits on.
+                // Every task in wait for the answer waits on.
                 Err(_) if self.host().mono_us() - begun <= 1_000_000 => self.host().sleep(PERIOD_US).await,
                 Err(_) => return Ok(false),
             }
         }
     }
 
-    /// Since when another's lock has had this version, as far as this worker saw.
+    /// The first sight of this version of another's lock by this worker.
     fn seen_since(&self, version: &str, now: u64) -> u64 {
         let mut another = self.another.borrow_mut();
         match &*another {
@@ -142,7 +142,7 @@ impl Lock {
             .and(Condition::equals(OWNER, s(&self.me)))
     }
 
-    /// Says now and then that it still leads.
+    /// Renews the lock now and then.
     pub(super) async fn beat(&self) {
         while !self.over.get() {
             let mine = self.mine.borrow().clone();
@@ -157,7 +157,7 @@ impl Lock {
                     match self.place.sdk.update_plain(self.key(), update, Some(guard)).await {
                         Ok(()) => drop(self.mine.replace(Some(Known { version, since_us: asked }))),
                         Err(Failure::Condition) => drop(self.mine.replace(None)),
-                        // Tried again in the next period.
+                        // The next period brings another attempt.
                         Err(_) => {}
                     }
                 }
@@ -166,7 +166,7 @@ impl Lock {
         }
     }
 
-    /// Lets others lead. It may be the next to do so itself.
+    /// Lets another worker lead. This worker may be the next leader again.
     pub(super) async fn resign(&self) {
         if let Some(known) = self.mine.take() {
             // A failure is ignored.
@@ -174,7 +174,7 @@ impl Lock {
         }
     }
 
-    /// For good.
+    /// Resigns for good.
     pub(in super::super) async fn release(&self) {
         self.over.set(true);
         self.resign().await;

@@ -1,8 +1,8 @@
-//! Workers that were started as in a fleet of version 2: they report, take leases as version 2 does, and go over to the rules of version 3
-//! when the row of the version says so. Their leader, the first of the shuffle of all owners, writes that when all owners have reported for
-//! long enough and the index of owners is there.
+//! Workers started as in a fleet of version 2: they report, take leases like version 2, and change to the rules of
+//! version 3 on a sign in the row of the version. Their leader, the first of the shuffle of all owners, writes the sign
+//! when the index of owners exists and all owners have reported for long enough.
 //!
-//! Left out: that a worker is told to go back, and that the leader is elected once in five minutes only.
+//! Left out: a worker's order to go back, and the interval of five minutes between elections of the leader.
 
 use super::super::super::sdk::{Failure, key_only};
 use super::super::Worker;
@@ -22,17 +22,17 @@ const ROLLBACK: &str = "CLIENT_VERSION_3X_WITH_ROLLBACK";
 const KNOWN: [&str; 5] = [INIT, UPGRADE, "CLIENT_VERSION_2X", ROLLBACK, super::VERSION_3];
 
 const MINUTE_US: u64 = 60_000_000;
-/// The first look at the version is up to this much later.
+/// The most delay of the first look at the version.
 const LATE_US: u64 = 30_000_000;
-/// How many states before the present one the row names.
+/// The number of earlier states in the row.
 const HISTORY: usize = 10;
 
-/// A state as the row has it, and as its history has those before.
+/// A state in the form of the row and of its history.
 fn state(version: &str, by: &str, at: AttributeValue) -> BTreeMap<String, AttributeValue> {
     BTreeMap::from([("cv".to_owned(), s(version)), ("mb".to_owned(), s(by)), ("mts".to_owned(), at)])
 }
 
-/// The version that a row names. A row of which any part is not as these workers write it, they cannot read at all.
+/// The version in a row. These workers cannot read a row with any part in an unexpected form.
 fn version_of(row: &Item) -> Result<&str, Failure> {
     let is_state = |get: &dyn Fn(&str) -> Option<AttributeValue>| {
         let version = get("cv").is_some_and(|cv| cv.as_s().is_some_and(|cv| KNOWN.contains(&cv)));
@@ -54,7 +54,8 @@ fn version_of(row: &Item) -> Result<&str, Failure> {
 }
 
 impl Worker {
-    /// Says in the table that the fleet goes over to version 3, unless it says something. By which rules to begin.
+    /// Writes the start of the migration into the table, unless the table has a version already. Sets the rules to
+    /// begin with.
     pub(super) async fn declare_migration(&self) -> Result<(), Failure> {
         let Some(fleet) = &self.fleet else { return Ok(()) };
         let sdk = &self.table.sdk;
@@ -76,7 +77,7 @@ impl Worker {
             fleet.like_version_2.set(true);
         }
         match fleet.like_version_2.get() {
-            // Another worker may be creating it, or have created it.
+            // Another worker may be creating the index, or may have created the index.
             true => match sdk.create_owner_index().await {
                 Err(Failure::Throttled) => Err(Failure::Throttled),
                 _ => Ok(()),
@@ -85,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// Looks once a minute whether the fleet has gone over, and follows.
+    /// Looks once a minute for the fleet's change to version 3, and follows the change.
     pub(super) async fn follow(self: Rc<Self>) {
         let Some(fleet) = &self.fleet else { return };
         let late = self.host.below("follow", LATE_US);
@@ -93,7 +94,7 @@ impl Worker {
         while !self.host.sleep_or_stop(pause).await {
             pause = MINUTE_US;
             let row = self.table.sdk.get(key_only(KEY, VERSION), true).await;
-            // A row that cannot be read is logged.
+            // An unreadable row is logged.
             if let Ok(Some(row)) = row
                 && version_of(&row) == Ok(ROLLBACK)
             {
@@ -106,7 +107,7 @@ impl Worker {
         }
     }
 
-    /// The leader looks once a minute whether all are ready. A look that fails leaves what is known as it is.
+    /// The leader looks once a minute whether all workers are ready. A failed look leaves its knowledge unchanged.
     pub(super) async fn lead_migration(self: Rc<Self>, wait_us: u64) {
         let Some(fleet) = &self.fleet else { return };
         let mut since = None;
@@ -125,7 +126,8 @@ impl Worker {
         }
     }
 
-    /// Whether this worker leads, and every owner reports. A lease without an owner is one whose owner does not.
+    /// Whether this worker leads, and every owner reports. A lease without an owner counts as a lease of a silent
+    /// owner.
     async fn is_ready(&self) -> Result<bool, Failure> {
         let owners: Vec<Option<String>> =
             self.table.leases().await?.into_iter().map(|lease| lease.owner).collect();

@@ -1,9 +1,9 @@
-//! What version 3 has more: a leader, which holds a lock, assigns the leases to all workers that report that they live, and an
-//! owner is asked to hand over what another is to have.
+//! The additions of version 3: a leader with a lock assigns the leases to all workers that report their life, and
+//! owners hand leases over on request.
 //!
-//! All of it is in the one table, or the rows by which workers know each other are in two beside it, as in 3.0 to 3.4: the world makes
-//! these before it begins. Left out: the way from there, loads of hosts, which no worker measures, and the index by owners, in whose place
-//! the table is scanned.
+//! All rows are in the one table; or, as in 3.0 to 3.4, the workers' own rows are in two tables beside the lease table,
+//! and the world creates both tables before its beginning. Left out: the migration from two tables to one, hosts' loads
+//! (measured by no worker), and the index of owners, replaced by a scan of the table.
 
 mod assign;
 mod count;
@@ -29,36 +29,37 @@ use std::rc::Rc;
 const VERSION: &str = "Migration3.0";
 const VERSION_3: &str = "CLIENT_VERSION_3X";
 
-/// A table with rows by which workers know each other, and the name of its key.
+/// A table with the workers' own rows, and the name of its key.
 #[derive(Clone)]
 struct Place {
     sdk: Sdk,
     key: &'static str,
-    /// Whether there is nothing but such rows.
+    /// Whether the table holds no other rows.
     beside: bool,
 }
 
 pub(super) struct Member {
-    /// Where workers report.
+    /// The place of the workers' reports.
     reports: Place,
-    /// Where the version and the lock are.
+    /// The place of the version and of the lock.
     states: Place,
     me: String,
     pub lock: Lock,
-    /// How it assigns leases when it leads.
+    /// The strategy of the worker as a leader.
     assignment: Assignment,
     /// Owners forget hand-overs.
     pub forgets: bool,
-    /// It is started as in a fleet of version 2: for how long all must have reported before the fleet goes over to version 3, in µs.
+    /// In a worker started as in a fleet of version 2: the time for which all workers must have reported before the
+    /// fleet changes to version 3, in µs.
     migrates_after: Option<u64>,
-    /// Until the fleet has gone over, it takes leases as version 2 does.
+    /// Until the fleet's change, the worker takes leases like version 2.
     like_version_2: Cell<bool>,
-    /// It could not say which version it is, and never will.
+    /// The worker lost the race to write the version, and never recovers.
     is_broken: Cell<bool>,
 }
 
 impl Member {
-    /// `wait_us`: in a fleet that migrates, for how long all must have reported.
+    /// `wait_us`: in a fleet that migrates, the time for which all workers must have reported.
     pub(super) fn new(table: &Table, me: &str, fleet: &Fleet, wait_us: u64) -> Self {
         let place = |name, key| match fleet.tables_beside {
             true => Place { sdk: table.sdk.on(name), key, beside: true },
@@ -78,8 +79,8 @@ impl Member {
         }
     }
 
-    /// Says in the table that the fleet is of version 3, unless it says so. Who is overtaken by another at that has to be
-    /// started again.
+    /// Writes version 3 of the fleet into the table, unless the table says version 3 already. A worker that loses the
+    /// race for this write needs a restart.
     pub(super) async fn declare_version(&self, host: &Host) -> Result<(), Failure> {
         if self.is_broken.get() {
             return Err(Failure::Other);
@@ -110,14 +111,14 @@ impl Member {
 }
 
 impl Member {
-    /// Whether it takes leases as version 2 does, for now.
+    /// Whether the worker takes leases like version 2, for now.
     pub(super) fn is_like_version_2(&self) -> bool {
         self.like_version_2.get()
     }
 }
 
 impl Worker {
-    /// Says in the table of which version the fleet is, unless it says so.
+    /// Writes the version of the fleet into the table, unless the version is there.
     pub(super) async fn declare(&self) -> Result<(), Failure> {
         match &self.fleet {
             Some(fleet) if fleet.migrates_after.is_some() => self.declare_migration().await,
@@ -126,7 +127,7 @@ impl Worker {
         }
     }
 
-    /// Starts the threads that make it a member of the fleet.
+    /// Starts the threads of a member of the fleet.
     pub(super) fn join(self: &Rc<Self>) {
         self.host.spawn(self.clone().report());
         let fleet = self.fleet.as_ref().filter(|fleet| fleet.is_like_version_2());

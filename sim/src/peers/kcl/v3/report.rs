@@ -1,4 +1,4 @@
-//! Each worker says every half minute that it lives, in a row of its own.
+//! Each worker reports its life every half minute, in a row of its own.
 
 use super::super::super::sdk::key_only;
 use super::super::Worker;
@@ -14,7 +14,7 @@ const UPDATED: &str = "lut";
 const PERIOD_US: u64 = 30_000_000;
 const FIRST_US: u64 = 2_000_000;
 
-/// Who has said nothing for so long lives no more, by the reader's wall clock.
+/// A worker silent for this long is dead, by the reader's wall clock.
 const SILENCE_S: u64 = 60;
 
 impl Worker {
@@ -37,12 +37,12 @@ impl Worker {
     }
 }
 
-/// The worker whose row this is, if it lives.
+/// The worker of this row, if alive.
 pub(super) fn live_worker(item: &Item, wall_ns: u64) -> Option<String> {
     (text(item, ENTITY) == Some(KIND)).then(|| live(item, KEY, wall_ns)).flatten()
 }
 
-/// The worker whose row this is, in a table of such rows, if it lives.
+/// The worker of this row in a table of reports only, if alive.
 pub(super) fn live(item: &Item, key: &'static str, wall_ns: u64) -> Option<String> {
     let updated = number(item, UPDATED)?;
     let lives = updated + SILENCE_S >= wall_ns / 1_000_000_000;

@@ -1,30 +1,30 @@
-//! Assigning by load, the default: free leases go to the worker that has most room, and leases move from workers above the average to
-//! others.
+//! Assignment by load, the default: free leases go to the worker with the most room, and leases move away from workers
+//! above the average.
 //!
-//! No worker measures its host here, so the load of a worker is the throughput of its leases, in percent of its share of all
-//! throughput. Limits of the number of leases and of the throughput of a worker are left out.
+//! No worker measures its host here, so the load of a worker is the throughput of its leases, in percent of its share
+//! of all throughput. Limits of the number of leases and of the throughput of a worker are left out.
 
 use super::assign::{Moves, Seen};
 use std::cmp::Ordering;
 
-/// A worker is to be within so much of the average.
+/// The allowed distance of a worker from the average.
 const THRESHOLD: f64 = 0.1;
 
-/// So much of what a worker has above the average is moved at once.
+/// The part of a worker's excess over the average that moves at once.
 const DAMPENING: f64 = 0.6;
 
-/// What a worker's load may rise to, in percent.
+/// The highest load of a worker, in percent.
 const LIMIT: f64 = 100.0;
 
-/// A worker that waits for leases. Its score is that of the moment at which it began to wait.
+/// A worker in the queue for leases. Its score is from the beginning of its wait.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     score: f64,
     worker: usize,
 }
 
-/// Java's `PriorityQueue`, the highest score first: which of equal ones comes first, its heap decides. What is no number is
-/// equal to itself and above all else.
+/// Java's `PriorityQueue`, the highest score first: among equal scores, the heap decides the order. NaN is equal to NaN
+/// and above all numbers.
 #[derive(Debug, Default)]
 struct Queue(Vec<Place>);
 
@@ -68,18 +68,18 @@ impl Queue {
     }
 }
 
-/// The workers and their leases, as the leader has them in memory.
+/// The workers and their leases in the leader's memory.
 struct Fleet<'a> {
     seen: &'a [Seen],
     workers: &'a [String],
-    /// What each lease brings; of one that nobody measured, the average.
+    /// The throughput of each lease; the average for a lease without a measurement.
     throughput: Vec<f64>,
     /// A worker's share of all throughput.
     share: f64,
-    /// The leases that each worker has, and what they bring.
+    /// The leases of each worker, and their throughput.
     leases: Vec<Vec<usize>>,
     assigned: Vec<f64>,
-    /// The load of each worker, and the average at first.
+    /// The load of each worker, and the first average.
     load: Vec<f64>,
     average: f64,
     queue: Queue,
@@ -102,7 +102,7 @@ impl<'a> Fleet<'a> {
         let leases: Vec<Vec<usize>> = workers.iter().map(of).collect();
         let assigned: Vec<f64> =
             leases.iter().map(|leases| leases.iter().map(|n| throughput[*n]).sum()).collect();
-        // 0 by 0 at first: then no load is a number.
+        // 0 by 0 at first: then every load is NaN.
         let load: Vec<f64> = assigned.iter().map(|kbps| LIMIT * kbps / share).collect();
         let average = load.iter().sum::<f64>() / load.len().max(1) as f64;
         let mut fleet = Self {
@@ -130,7 +130,7 @@ impl<'a> Fleet<'a> {
         self.queue.add(Place { score, worker });
     }
 
-    /// How much busier a lease makes a worker.
+    /// The increase of a worker's load by a lease.
     fn step(&self, lease: usize) -> f64 {
         match self.share > 0.0 {
             true => self.throughput[lease] * self.average / self.share,
@@ -138,7 +138,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// What a worker has failed to process it gets again: then the lease stays as it is.
+    /// A worker may get its own expired lease again: then the row stays unchanged.
     fn assign(&mut self, lease: usize, worker: usize, expired: bool) {
         let known = &self.seen[lease].lease;
         let anew = expired && known.is_handed_over();
@@ -167,7 +167,7 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The workers that give, each with how much it is to give, the greatest first.
+    /// The workers with leases to give and the load to give, the greatest first.
     fn sources(&self) -> Vec<(f64, usize)> {
         let (upper, lower) = (self.average * (1.0 + THRESHOLD), self.average * (1.0 - THRESHOLD));
         let is_off = |load: &f64| *load > upper || *load < lower || *load > LIMIT;
@@ -189,7 +189,7 @@ impl<'a> Fleet<'a> {
         sources
     }
 
-    /// The leases that a worker gives. If none is small enough, its smallest.
+    /// The leases that a worker gives. If none is small enough, the worker gives its smallest lease.
     fn pick(&self, worker: usize, mut left: f64, draw: &mut impl FnMut(u64) -> u64) -> Vec<usize> {
         let mut leases = self.leases[worker].clone();
         if self.assigned[worker] == 0.0 {
@@ -214,7 +214,7 @@ impl<'a> Fleet<'a> {
         picked
     }
 
-    /// Who would be above the average with a lease is asked no more in this round.
+    /// A worker leaves the queue for this round if a lease would lift its load above the average.
     fn balance(&mut self, draw: &mut impl FnMut(u64) -> u64) {
         for (take, worker) in self.sources() {
             for lease in self.pick(worker, take, draw) {
@@ -229,7 +229,7 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// Gives away what nobody has or renews and, with `balance`, moves leases. `draw` gives a number below another.
+/// Assigns free and expired leases and, with `balance`, moves leases. `draw` gives a number below its argument.
 pub(super) fn share_out(
     seen: &[Seen], workers: &[String], balance: bool, mut draw: impl FnMut(u64) -> u64,
 ) -> Moves {
@@ -266,7 +266,7 @@ mod tests {
         moves.into_iter().map(|(key, to)| format!("{key} {to}")).collect()
     }
 
-    /// Nothing has a load that is a number: of three workers, the first and the last get all.
+    /// All loads are NaN: of three workers, the first and the last get all leases.
     #[test]
     fn a_fleet_that_starts_leaves_workers_without_a_lease() {
         let seen = seen(&[(None, None); 4]);
@@ -289,19 +289,19 @@ mod tests {
     fn a_worker_above_the_average_gives_until_others_are_there() {
         let busy: Vec<_> = (0..8).map(|_| (Some("a"), Some(1.0))).collect();
         let seen = seen(&busy);
-        // 60 % of what it has above the average is 2.4: two leases of 1.
+        // 60 % of its excess over the average is 2.4: two leases of 1.
         assert_eq!(moved(&seen, &["a", "b"], true).len(), 2);
         assert!(moved(&seen, &["a", "b"], false).is_empty());
     }
 
-    /// Each of two leases is too heavy for the idle worker: it would be above the average.
+    /// Each of two leases is too heavy for the idle worker and would lift the worker above the average.
     #[test]
     fn a_lease_that_is_too_heavy_is_left_beside_an_idle_worker() {
         let seen = seen(&[(Some("a"), Some(9.0)), (Some("a"), Some(9.0)), (Some("b"), Some(1.0))]);
         assert!(moved(&seen, &["a", "b"], true).is_empty());
     }
 
-    /// The worker that does not renew it has most room, and gets it again: nothing is written.
+    /// The silent owner has most room, and gets its lease again: no write follows.
     #[test]
     fn what_expired_may_be_left_to_the_worker_that_does_not_renew_it() {
         let mut seen = seen(&[(Some("a"), Some(0.1)), (Some("b"), Some(9.0))]);

@@ -8,7 +8,7 @@ use leasehold_engine::output::IteratorFrom;
 use leasehold_local_aws::kinesis::Shard;
 
 impl Carry {
-    /// The record in the middle has the number of an earlier record, if the answer says that its records are not in order.
+    /// The record in the middle gets the number of an earlier record, if the answer declares its records out of order.
     pub(crate) fn misnumber(&mut self, outcome: &Outcome) {
         if let (Carry::Batch { first, last, low, .. }, Outcome::Applied(Reply::Records(answer))) =
             (self, outcome)
@@ -20,20 +20,21 @@ impl Carry {
 }
 
 impl Source {
-    /// The wrong iterator that takes the place of the right one.
+    /// The wrong iterator in place of the right iterator.
     pub(crate) fn wrong_iterator(
         &mut self, misread: Misread, now: Time, shard: ShardNo, from: IteratorFrom,
     ) -> (Outcome, Carry) {
         match (misread, from) {
             (Misread::OtherIterator, _) => self.other_iterator(now, shard, from),
-            // From any other place, no answer could tell.
+            // From any other place, no answer could show the error.
             (Misread::LaterIterator, IteratorFrom::At(_)) => self.iterator(now, shard, IteratorFrom::Latest),
             _ => self.iterator(now, shard, from),
         }
     }
 
-    /// The iterator of another shard of the stream in the place of this shard's iterator. The other shard has records, or has ended: the answers
-    /// of an empty open shard do not name a shard. If the stream has no such shard, the iterator is this shard's.
+    /// The iterator of another shard of the stream in the place of this shard's iterator. The other shard has records,
+    /// or has ended: the answers of an empty open shard do not name a shard. If the stream has no such shard, the
+    /// iterator is this shard's.
     fn other_iterator(&mut self, now: Time, shard: ShardNo, from: IteratorFrom) -> (Outcome, Carry) {
         let (stream, index) = self.streams.place(shard);
         let tells = |other: &Shard| {

@@ -1,4 +1,4 @@
-//! What a replica answers that is behind or partial, and single wrong answers.
+//! Answers of replicas (late or partial), and single wrong answers.
 
 use super::{Carry, Source};
 use crate::draws::Roll;
@@ -10,10 +10,10 @@ use leasehold_engine::output::{ShardFilter, TableOp};
 use leasehold_engine::time::Wall;
 use leasehold_local_aws::kinesis::{ShardIndex, ShardInfo};
 
-/// By how much earlier a wrong description says that a stream was created, in ms. No row of a world names such a stream.
+/// The error of a wrong creation time in a description, in ms. No row of a world names a stream with this time.
 const OTHER_MS: i64 = 43_200_000;
 
-/// What an answer depends on besides the truth: how far a listing is behind, and the replica that is asked.
+/// The circumstances of an answer besides the truth: the delay of a listing, and the replica.
 pub(crate) struct Sight<'a> {
     pub(super) roll: &'a mut Roll,
     pub(super) replica: Option<Replica>,
@@ -24,7 +24,8 @@ impl<'a> Sight<'a> {
         Self { roll, replica }
     }
 
-    /// What a listing is filtered by. What began after the shard that a replica takes for forgotten was open at the horizon, for that replica.
+    /// The filter of a listing. A replica considers a shard forgotten; all later shards were then open at the horizon,
+    /// for this replica.
     pub(super) fn filter(&self, filter: ShardFilter) -> ShardFilter {
         match self.replica.map(|replica| replica.shows) {
             Some(Shows::Later) => ShardFilter::All,
@@ -32,19 +33,19 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// The replica that is asked, if that is behind or partial.
+    /// The replica that answers, if late or partial.
     pub(crate) fn replica(&self) -> Option<Replica> {
         self.replica
     }
 }
 
-/// A read of a shard that the replica does not know.
+/// A read of a shard unknown to the replica.
 pub(crate) fn not_found(replica: Replica, shard: ShardNo) -> Option<(Outcome, Carry)> {
     let detail = format!("Shard {shard} does not exist.");
     (shard == replica.shard).then(|| (refused(Why::NotFound, detail), Carry::Nothing))
 }
 
-/// What the oracles are told of an answer that claims the end of a shard without children.
+/// The oracles' fact about an answer that claims the end of a shard without children.
 pub(crate) fn claimed_end(life: LifeNo, about: Option<ShardNo>, outcome: &Outcome) -> Option<Fact> {
     match (about, outcome) {
         (Some(shard), Outcome::Applied(Reply::Records(answer))) => {
@@ -55,7 +56,7 @@ pub(crate) fn claimed_end(life: LifeNo, about: Option<ShardNo>, outcome: &Outcom
     }
 }
 
-/// A wrong answer to this operation on the table, if there is one of this kind.
+/// A wrong answer to this operation on the table, if any exists of this kind.
 pub(crate) fn of_table(op: &TableOp, says: Says) -> Option<Outcome> {
     match (op, says) {
         (TableOp::Describe | TableOp::Create, Says::Denied) => Some(denied()),
@@ -70,7 +71,7 @@ pub(crate) fn of_table(op: &TableOp, says: Says) -> Option<Outcome> {
 }
 
 impl Source {
-    /// A description of a stream as a replica gives it.
+    /// A replica's description of a stream.
     pub(crate) fn describe_as(&mut self, now: Time, stream: StreamNo, says: Says) -> Outcome {
         let truth = self.describe(now, stream);
         let Outcome::Applied(Reply::Stream(StreamState { readable, created, arn })) = truth else {
@@ -87,7 +88,7 @@ impl Source {
         }
     }
 
-    /// What a listing of a replica makes of a shard.
+    /// A shard in a replica's listing.
     pub(super) fn seen_by(
         &self, replica: Replica, stream: StreamNo, mut info: ShardInfo,
     ) -> Option<ShardInfo> {
@@ -115,7 +116,7 @@ impl Source {
         Some(info)
     }
 
-    /// A shard of a stream that has ended and is listed: the one that began last.
+    /// An ended and listed shard of a stream: the youngest.
     pub(crate) fn some_ended(&self, stream: StreamNo) -> Option<ShardNo> {
         let indexes = (0..self.truth(stream)?.shards().len() as u32).rev();
         let mut shards = indexes.map(|index| self.streams.shard(stream, ShardIndex(index)));
@@ -127,7 +128,7 @@ impl Source {
         self.shard(shard).is_some_and(|shard| !shard.is_open())
     }
 
-    /// Whether a shard began or ended in the last so many ms.
+    /// Whether a shard began or ended in the last this many ms.
     pub(crate) fn is_turning(&self, now_ms: i64, shard: ShardNo, within_ms: i64) -> bool {
         let lately = |at: i64| now_ms - at < within_ms;
         self.shard(shard)

@@ -7,7 +7,7 @@ use leasehold_engine::input::{Cause, Fetched, Outcome, Refusal, Reply, Why};
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
 use leasehold_local_aws::kinesis::{ApiError, ShardInfo, ShardIterator};
 
-/// A child as the end of its parent names it.
+/// A child in its parent's last answer.
 pub(super) fn child(child: leasehold_local_aws::kinesis::ChildShard, names: &mut Names) -> ChildShard {
     ChildShard {
         id: names.id(child.shard).clone(),
@@ -31,7 +31,7 @@ pub(super) fn shard(info: ShardInfo, names: &mut Names) -> Shard {
     }
 }
 
-/// What the service says of a sequence number that another stream gave.
+/// The service's message about a sequence number of another stream.
 const OF_ANOTHER_STREAM: &str = "did not come from this stream";
 
 pub(super) fn failure(error: ApiError) -> Outcome {
@@ -48,7 +48,7 @@ pub(super) fn failure(error: ApiError) -> Outcome {
     Outcome::Refused(Refusal { why, current: None, detail: error.message })
 }
 
-/// An answer without records from a shard that has some.
+/// An answer without records from a shard with records.
 pub(super) fn nothing_yet(shard: ShardNo, next: ShardIterator) -> (Outcome, Carry) {
     let fetched = Fetched {
         count: 0,
