@@ -1,8 +1,8 @@
 //! Any bytes as a record of the Kinesis Producer Library: taken apart, or left as a plain record.
 //!
-//! The first byte says what the rest is: the data of a record, the body of an aggregate (its frame is put around it), or the parts
-//! of one, which this file writes as protobuf by itself. Of the latter it is known what must come out. Whatever comes out of the
-//! others is numbered without gaps, and is the same when it is packed and taken apart again.
+//! The first byte chooses the kind of the rest: the data of a record, the body of an aggregate (framed here), or the
+//! parts of an aggregate, written as protobuf by this file. For written parts, the expected result is known. For other
+//! inputs, the resulting parts are numbered without gaps, and stay the same after packing and taking apart again.
 #![no_main]
 
 use arbitrary::{Arbitrary, Result, Unstructured};
@@ -14,7 +14,7 @@ use libfuzzer_sys::fuzz_target;
 use md5::{Digest, Md5};
 
 const TEXTS: [&str; 5] = ["", "k", "key", "ä", "00000000000000000000000000000000"];
-/// Hash keys as texts, and what they are.
+/// Hash keys as texts, with their values.
 const HASHES: [(&str, Option<u128>); 9] = [
     ("0", Some(0)),
     ("5", Some(5)),
@@ -27,7 +27,7 @@ const HASHES: [(&str, Option<u128>); 9] = [
     ("1 ", None),
 ];
 
-/// A part: the places of its keys in the tables, and its data. What is absent is not written.
+/// A part: the places of its keys in the tables, and its data. Absent fields are not written.
 #[derive(Debug, Arbitrary)]
 struct Part {
     key: Option<u8>,
@@ -70,13 +70,13 @@ fn message(part: &Part) -> Vec<u8> {
         field(3, data, &mut out);
     }
     if part.tagged {
-        // A tag of the record, which no consumer reads.
+        // A tag of the record, ignored by all consumers.
         field(4, &[0x0a, 1, b't'], &mut out);
     }
     out
 }
 
-/// The body of an aggregate, and what must come out: nothing if it is damaged.
+/// The body of an aggregate, and the expected result: none for a damaged body.
 fn drawn(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, Option<Expected>)> {
     let mut body = Vec::new();
     let (mut keys, mut hashes) = (Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ fn drawn(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, Option<Expected>)> {
         packed.push(part);
     }
     keys.iter().for_each(|key| field(1, key.as_bytes(), &mut body));
-    // The order of fields of different numbers means nothing.
+    // The order of fields with different numbers has no meaning.
     let tables_last: bool = u.arbitrary()?;
     let mut tables = Vec::new();
     hashes.iter().for_each(|(text, _)| field(2, text.as_bytes(), &mut tables));
@@ -121,7 +121,7 @@ fn drawn(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, Option<Expected>)> {
         Some((key.to_owned(), hash, part.data.clone()?))
     };
     let expected = packed.iter().map(expected).collect();
-    // Between magic and sum there must be something.
+    // An aggregate needs at least one byte between magic and sum.
     Ok(if body.is_empty() { (body, None) } else { (body, expected) })
 }
 
@@ -129,7 +129,7 @@ fn record(data: Vec<u8>) -> Record {
     Record::new("shardId-0".into(), Position::of(7.into()), "outer".into(), data.into())
 }
 
-/// What comes out of a record. Each part has the place of its record, and a number.
+/// The parts of a record. Each part has the place of its record, and a number.
 fn taken_apart(data: Vec<u8>) -> Option<Expected> {
     let record = record(data);
     let parts = parts(&record)?;
@@ -186,7 +186,7 @@ fuzz_target!(|bytes: &[u8]| {
                 assert_eq!(found, expected);
                 found
             } else {
-                // A byte of the sum is another.
+                // One byte of the sum is wrong.
                 let at = data.len() - 1 - usize::from(rest.len() as u8 % 16);
                 data[at] ^= 1;
                 assert_eq!(taken_apart(data), None);

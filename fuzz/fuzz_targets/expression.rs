@@ -1,6 +1,6 @@
 //! Any text as an expression of the in-memory DynamoDB: parsed or refused, and carried out on items of every shape.
 //!
-//! The first word says what it is (`condition`, `filter`, `key`, `update` or `projection`), the rest is the expression.
+//! The first word is the kind (`condition`, `filter`, `key`, `update` or `projection`), the rest is the expression.
 //! Placeholders: `#0` to `#9` and `:0` to `:9`, for attributes and values of every type.
 #![no_main]
 

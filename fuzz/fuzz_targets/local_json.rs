@@ -9,7 +9,7 @@ use leasehold_local_aws::kinesis::{Kinesis, KinesisConfig};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
-/// The most lines of one run; a longer one finds no more and takes longer.
+/// The most lines of one run; a longer run finds no more and takes longer.
 const MOST: usize = 64;
 const TOKENS: [&str; 5] =
     ["ShardIterator", "NextShardIterator", "NextToken", "LastEvaluatedKey", "LastEvaluatedTableName"];

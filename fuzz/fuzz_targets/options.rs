@@ -1,8 +1,8 @@
-//! Any text as what a worker is told: by flags, by the environment and by the file of `consume --config`.
+//! Any text as the settings of a worker: flags, the environment and the file of `consume --config`.
 //!
-//! Lines before the first `---` are `flag NAME VALUE` or `env VARIABLE VALUE`; what follows is the file. Whatever is refused is
-//! refused with what was expected. Of what is accepted, each value is that of the source that goes first, it reads back from its own text,
-//! and the printed settings are a file that says the same. A time is also read by this file, digit by digit.
+//! Lines before the first `---` are `flag NAME VALUE` or `env VARIABLE VALUE`; the rest is the file. A refusal names
+//! the expectation. Each accepted value is the value of the first source, reads back from its own text, and the printed
+//! settings are a file with the same meaning. This file reads times a second time, digit by digit.
 #![no_main]
 
 /// In the place of the command's own failure, which also ends a process.
@@ -29,12 +29,12 @@ use libfuzzer_sys::fuzz_target;
 use names::NAMES;
 use settings::{Given, Settings, Source, Values, of_environment, of_file};
 
-/// A refusal says what was expected. The command prints it in one line, whatever characters are in it.
+/// A refusal names the expectation. The command prints a refusal in one line, whatever its characters.
 fn read_refusal(sentence: &str) {
     assert!(sentence.contains("expected "), "{sentence:?}");
 }
 
-/// A time in microseconds, as the manual says it: a number with no more digits than microseconds have, and a unit.
+/// A time in microseconds, by the manual's rule: a number with no more digits than microseconds have, and a unit.
 fn micros(text: &str) -> Option<u64> {
     let units = [("us", 1_u128), ("ms", 1_000), ("min", 60_000_000), ("s", 1_000_000), ("h", 3_600_000_000)];
     let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
@@ -50,12 +50,12 @@ fn micros(text: &str) -> Option<u64> {
     (part % scale == 0).then(|| u64::try_from(whole.checked_add(part / scale)?).ok())?
 }
 
-/// Whether a time has so many digits after the point that a worker may refuse it, zeros though they are.
+/// Whether a time has so many digits after the point that a worker may refuse the text, even for zeros.
 fn too_fine(text: &str) -> bool {
     text.split_once('.').is_some_and(|(_, part)| part.bytes().take_while(u8::is_ascii_digit).count() > 9)
 }
 
-/// One option from one text: refused with its name, or read back from its own text as the same.
+/// One option from one text: refused with its name, or equal after reading back from its own text.
 fn one(name: &str, text: &str) {
     let before = Config::default();
     let is_time = before.option(name).as_deref().is_some_and(|text| micros(text).is_some());
@@ -87,7 +87,7 @@ fn one(name: &str, text: &str) {
     }
 }
 
-/// The settings say what was given: flags go before the environment, and that before the file.
+/// The settings match the sources: flags go before the environment, and the environment before the file.
 fn compare(settings: &Settings, sources: [&Values; 3]) {
     for name in NAMES.iter().map(|name| name.name()) {
         let Some(given) = sources.iter().find_map(|source| source.get(name)) else {

@@ -1,11 +1,12 @@
-//! Any bytes as a scenario: refused with a sentence, or read, shown and read again as the same. A small one is also run.
+//! Any bytes as a scenario: refused with a sentence, or read, shown and read again as the same scenario. A small
+//! scenario is also run.
 #![no_main]
 
 use leasehold_sim::run::{Options, run_plan};
 use leasehold_sim::scenario::Scenario;
 use libfuzzer_sys::fuzz_target;
 
-/// A world that ends soon, whatever is in it.
+/// A world with an early end, whatever its content.
 fn is_small(scenario: &Scenario) -> bool {
     let plan = &scenario.plan;
     let load =

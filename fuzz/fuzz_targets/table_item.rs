@@ -1,12 +1,13 @@
 //! Any item as a lease row of any format: decoded to an answer, and changed without touching what is not the format's.
 //!
-//! Bytes that are JSON are an item as it is in the corpus (`{"leaseKey":{"S":"shardId-000000000000"},…}`), and every format reads
-//! it; of others, the first byte chooses the format, and the rest changes an item that its codec made. Every change that the
-//! decoded row allows is encoded, carried out by the engine's own algebra and by the in-memory DynamoDB from the rendered
-//! expressions, and both must agree. What a change is not about reads as before.
+//! Bytes in JSON are an item in the corpus's form (`{"leaseKey":{"S":"shardId-000000000000"},…}`), and every format
+//! reads the item. For other bytes, the first byte chooses the format, and the rest changes an item made by the
+//! format's codec. Every change allowed by the decoded row is encoded, then carried out by the engine's own algebra and
+//! by the in-memory DynamoDB from the rendered expressions. Both must agree. Parts of the row outside the change read
+//! as before.
 //!
-//! Which attributes are the format's follows from its codec: those that a row is created with, and those that make a difference when
-//! a row is read. A change leaves every other attribute alone, whatever program wrote it.
+//! The codec tells the format's own attributes: attributes of created rows, and attributes with an effect on a row's
+//! reading. A change leaves every other attribute alone, whatever program wrote it.
 #![no_main]
 
 #[path = "table_item/creation.rs"]
@@ -25,9 +26,10 @@ use libfuzzer_sys::fuzz_target;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// Attributes of other kinds of items, and a stranger's: no change of a lease touches them.
+/// Attributes of other kinds of items, and of a stranger: no change of a lease touches these attributes.
 const OTHERS: [&str; 7] = ["lut", "recordVersionNumber", "cv", "tm", "streamId", "stranger", ""];
-/// A checkpoint that a worker of KCL prepared. No row of ours has one, and none is read: a checkpoint removes it, as KCL does.
+/// A checkpoint prepared by a worker of KCL. No row of Leasehold has a prepared checkpoint, and no worker of Leasehold
+/// reads it: a stored checkpoint removes the prepared checkpoint, as in KCL.
 const PREPARED: [&str; 3] =
     ["pendingCheckpoint", "pendingCheckpointSubSequenceNumber", "pendingCheckpointState"];
 const TEXTS: [&str; 14] = [
@@ -48,20 +50,20 @@ const TEXTS: [&str; 14] = [
 ];
 const NUMBERS: [&str; 8] = ["0", "1", "-1", "1.0", "1E2", "18446744073709551615", "1E99", "x"];
 
-/// What is known of a format from its codec alone.
+/// The facts about a format from its codec alone.
 struct Known {
     format: Format,
     /// Rows as the codec creates them.
     created: Vec<Item>,
     /// Every attribute that the codec names in a creation or in a change.
     names: Vec<AttributeName>,
-    /// Those of them that are the format's.
+    /// The format's own attributes among all attributes.
     own: BTreeSet<AttributeName>,
 }
 
 static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| Format::ALL.into_iter().map(Known::of).collect());
 
-/// Rows with everything in them that a row may say.
+/// Rows with every possible attribute.
 fn full_rows() -> Vec<LeaseRow> {
     let mut free = LeaseRow::new("shardId-000000000000".into(), Checkpoint::TrimHorizon);
     free.counter = 1_767_323_045_000_000;
@@ -184,7 +186,7 @@ fn item(u: &mut Unstructured<'_>, known: &Known) -> Result<Item> {
     Ok(item)
 }
 
-/// Every change of this row that its holder, a taker, a leader or an operator could ask for.
+/// Every possible change of this row by its holder, a taker, a leader or an operator.
 fn changes(row: &LeaseRow) -> Vec<Change> {
     [of_a_holder(row), of_a_taker(row), of_a_leader(row)].concat()
 }
@@ -217,7 +219,7 @@ fn of_a_holder(row: &LeaseRow) -> Vec<Change> {
     ]
 }
 
-/// Those of a taker, and those that fill in or reset a row.
+/// The changes of a taker, and changes to fill in or reset a row.
 fn of_a_taker(row: &LeaseRow) -> Vec<Change> {
     let key = row.key.clone();
     let (counter, next) = (row.counter, row.counter.saturating_add(1));
@@ -253,7 +255,7 @@ fn of_a_taker(row: &LeaseRow) -> Vec<Change> {
     ]
 }
 
-/// The changes that a leader writes, and the changes that remove a row.
+/// The changes by a leader, and the removals of a row.
 fn of_a_leader(row: &LeaseRow) -> Vec<Change> {
     let key = row.key.clone();
     let (counter, next) = (row.counter, row.counter.saturating_add(1));
@@ -275,7 +277,8 @@ fn of_a_leader(row: &LeaseRow) -> Vec<Change> {
     ]
 }
 
-/// The same write from its rendered expressions, as the in-memory DynamoDB carries it out; `None`: the guard does not hold.
+/// The same write from its rendered expressions, carried out by the in-memory DynamoDB; `None`: the guard does not
+/// hold.
 fn by_expressions(write: &ItemWrite, item: &Item) -> Option<Option<Item>> {
     let rendered = render(write);
     let values: Item = rendered.values.into_iter().map(|(name, value)| (name.into(), value)).collect();
@@ -292,7 +295,7 @@ fn check(known: &Known, item: &Item) {
     let RowRead::Lease(row) = read else {
         return;
     };
-    // A take adds one to a count that only ever grows by one: nobody comes to its end by honest means.
+    // A take adds one to a count that only ever grows by one: no honest worker reaches the count's end.
     if row.switches == u64::MAX {
         return;
     }
@@ -331,7 +334,7 @@ fn check(known: &Known, item: &Item) {
     creation::check(format, row);
 }
 
-/// What a change is not about reads as before.
+/// Parts of the row outside the change read as before.
 fn compare(change: &Change, old: &LeaseRow, new: &LeaseRow) {
     let said = || format!("{change:?} made {new:?} out of {old:?}");
     let progress = matches!(change, Change::Checkpoint { .. } | Change::End { .. } | Change::Reset { .. });
@@ -341,7 +344,7 @@ fn compare(change: &Change, old: &LeaseRow, new: &LeaseRow) {
     assert!(matches!(change, Change::End { .. }) || new.children == old.children, "{}", said());
     assert!(matches!(change, Change::SetRange { .. }) || new.range == old.range, "{}", said());
     match change {
-        // What a former owner read says nothing of the next one.
+        // A former owner's reading tells nothing about the next owner.
         Change::Take { .. } => assert_eq!(new.throughput, None, "{}", said()),
         Change::Weigh { .. } => {}
         _ => assert_eq!(new.throughput, old.throughput, "{}", said()),

@@ -1,8 +1,8 @@
-//! Timelines in a real browser: they run without errors, and draw what they should.
+//! Timelines in a real browser: pages run without errors, and draw every bar and mark.
 //!
-//! Needs Chromium; skipped, with one line on stderr, on machines without. `LEASEHOLD_REQUIRE_SERVERS=1` turns a skipped
-//! test into a failed one. The pages and screenshots are left below `target/tmp/browser/`, of the copy of the sources that has the
-//! deliberate bugs in it, too, where the small world has one:
+//! Needs Chromium; on machines without, the tests are skipped with one line on stderr. `LEASEHOLD_REQUIRE_SERVERS=1`
+//! turns a skipped test into a failed test. The pages and screenshots are left below `target/tmp/browser/`. In the copy
+//! of the sources with the deliberate bugs, the small world has a bug:
 //!
 //!     cargo run --release -- mutants --prepare
 //!     cargo test --manifest-path target/deliberate-bugs/Cargo.toml --release -p leasehold-sim --test browser
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// A page is drawn within this time or not at all, however slow the machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The browser, or nothing and a line that says so.
+/// The browser, or none with a line on stderr.
 fn chromium(test: &str) -> Option<&'static str> {
     let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
         let version = Command::new(name).arg("--version").output();
@@ -38,7 +38,7 @@ fn chromium(test: &str) -> Option<&'static str> {
     found
 }
 
-/// A process that does not outlive its test.
+/// A process ended with its test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -98,7 +98,7 @@ impl Desk {
         std::fs::read_to_string(&output).expect("the output as text")
     }
 
-    /// What the page says of itself after it was drawn.
+    /// The page's own state after drawing.
     fn state(&self, page: &Path, wish: &str, theme: Theme) -> State {
         State::of(&self.browse(page, wish, theme, &["--dump-dom"]))
     }
@@ -125,7 +125,7 @@ impl Theme {
         }
     }
 
-    /// What the page is told by its media query.
+    /// The browser flag behind the page's media query.
     fn switch(self) -> &'static str {
         match self {
             Theme::Light => "--blink-settings=preferredColorScheme=1",
@@ -155,7 +155,7 @@ impl State {
         value.parse().unwrap_or_else(|_| panic!("data-{name} is no number in {self:?}"))
     }
 
-    /// Nothing failed, and the page shows this timeline in this theme.
+    /// Asserts that no script failed, and that the page shows this timeline in this theme.
     fn shows(&self, timeline: &Timeline, theme: Theme) {
         assert_eq!(self.get("error"), None, "{self:?}");
         assert_eq!(self.get("ready"), Some("yes"), "{self:?}");
@@ -165,7 +165,7 @@ impl State {
         self.boxes_lie_apart();
     }
 
-    /// No text above the lanes (numbers of the axis, labels of faults and violations) lies upon another one.
+    /// Asserts that no two texts above the lanes overlap (numbers of the axis, labels of faults and violations).
     fn boxes_lie_apart(&self) {
         let number = |text: &str| -> f64 { text.parse().expect("a number") };
         let text = self.get("boxes").expect("boxes");
@@ -197,7 +197,7 @@ fn is_wide(bar: &Bar, timeline: &Timeline) -> bool {
     (bar.to - bar.from) * 900 > timeline.end
 }
 
-/// A small world that fails: one with a deliberate bug if this is the copy that has them, else one that says it failed.
+/// A small failing world: with a deliberate bug in the copy with bugs, else with an invented violation.
 fn small() -> Timeline {
     use leasehold_sim::oracles::{Property, Violation};
     let bug = HAS_BUGS.then(|| Bug::named("stamp-at-receipt").expect("a bug of the catalogue"));
@@ -238,14 +238,15 @@ fn a_small_failure_is_drawn_in_light_and_dark() {
     for theme in [Theme::Light, Theme::Dark] {
         let state = desk.state(&page, "", theme);
         state.shows(&timeline, theme);
-        // Everything is in view: every bar that is a pixel wide is drawn.
+        // With the whole time in view, the page draws every bar at least a pixel wide.
         let bars = timeline.bars.iter().filter(|bar| is_wide(bar, &timeline)).count();
         assert!(state.number("bars") >= bars && bars > 0, "{state:?}, expected {bars}");
         assert!(state.number("bars") <= timeline.bars.len() + timeline.shards.len(), "{state:?}");
         assert_eq!(state.number("listed"), timeline.marks.len());
         assert!(desk.picture(&page, "", theme) > 10_000);
     }
-    // What a link asks for is shown: of the first half of the events' time, fewer than all; of one kind, only that.
+    // The page follows the options of a link: the first half of the time shows fewer events, and one kind shows only
+    // its events.
     let last = timeline.marks.iter().map(|mark| mark.at).max().unwrap_or(0);
     let half = last as f64 / 2e6;
     let state = desk.state(&page, &format!("from=0&to={half}&theme=dark"), Theme::Light);
@@ -260,7 +261,7 @@ fn a_large_world_is_drawn_quickly_and_merges_what_is_narrower_than_a_pixel() {
     let Some(desk) = Desk::new("large") else { return };
     let timeline = large();
     let page = desk.write("large", &timeline);
-    // What is drawn depends on the pixels there are: of three times the events, no more.
+    // The number of drawn marks depends on the pixels: three times the events give no more marks.
     let mut thrice = timeline.clone();
     thrice.marks = timeline.marks.iter().flat_map(|mark| vec![mark.clone(); 3]).collect();
     let crowded = desk.state(&desk.write("thrice", &thrice), "", Theme::Light);
@@ -280,7 +281,7 @@ fn a_large_world_is_drawn_quickly_and_merges_what_is_narrower_than_a_pixel() {
 fn the_page_obeys_wheel_keys_pointer_and_filter() {
     let Some(desk) = Desk::new("hands") else { return };
     let timeline = small();
-    // What a person would do, as a script at the end of the page. Each step waits for the frame after the one before.
+    // A person's actions, as a script at the end of the page. Each step waits for the frame after the step before.
     let hands = r#"<script>
       const view = document.getElementById('view'), body = document.body, got = [];
       const key = (key) => view.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
@@ -306,7 +307,7 @@ fn the_page_obeys_wheel_keys_pointer_and_filter() {
     </script>"#;
     let page = desk.write("hands", &timeline);
     let text = std::fs::read_to_string(&page).expect("the page");
-    // A browser without a screen draws no frames while its time is a virtual one.
+    // A browser without a screen draws no frames in virtual time.
     let frames = "<head><script>window.requestAnimationFrame = (frame) => setTimeout(frame, 10);</script>";
     let text = text.replacen("<head>", frames, 1).replace("</body>", &format!("{hands}</body>"));
     std::fs::write(&page, text).expect("a page with hands");
@@ -362,7 +363,7 @@ fn the_labels_of_many_faults_lie_apart_and_none_is_left_out() {
             let dom = desk.browse(&page, wish, Theme::Light, &[&window, "--dump-dom"]);
             let state = State::of(&dom);
             state.shows(&timeline, Theme::Light);
-            // Of the narrower time, each has a label, and no fault of another time has one.
+            // Each fault and violation of the narrower time has a label, and no fault of another time has a label.
             assert_eq!(state.number("flagged"), faults + violations, "{size} {wish}: {state:?}");
         }
     }

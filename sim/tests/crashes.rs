@@ -1,5 +1,5 @@
-//! For how long no worker reads the shards of a killed worker, and the cost of a deploy. Workers have the default options, and nothing else goes
-//! wrong.
+//! The time in which no worker reads the shards of a killed worker, and the cost of a deploy. Workers have the default
+//! options, and there are no other faults.
 //!
 //! `cargo test -p leasehold-sim --test crashes -- --nocapture` prints the tables.
 
@@ -27,29 +27,33 @@ const ALONE: u64 = LEASE + 3 * SECOND;
 
 /// The bound where a worker of KCL leads.
 ///
-/// * 60 s: for so long after its last report, KCL's leader takes a worker for live. So the leader may assign leases to the dead worker again.
-/// * 20 s: KCL's leader assigns every two lease durations. By the next round, leases of the dead worker have expired again.
-/// * 11 s: a worker of KCL looks for its leases once a lease duration, in an index that is 1 s behind. Workers of Leasehold look more often.
-/// * 4 s: the seconds to which reports are rounded, requests, and the start of the handler.
+/// * 60 s: for this long after its last report, KCL's leader takes a worker for live. So the leader may assign leases
+///   to the dead worker again.
+/// * 20 s: KCL's leader assigns every two lease durations. By the next round, leases of the dead worker have expired
+///   again.
+/// * 11 s: a worker of KCL looks for its leases once a lease duration, in an index that is 1 s behind. Workers of
+///   Leasehold look more often.
+/// * 4 s: the rounding of reports to seconds, requests, and the start of the handler.
 const LED_BY_KCL: u64 = (60 + 20 + 11 + 4) * SECOND;
 
 /// The bound where a leader of Leasehold crashes, and some worker of Leasehold is there within 5 s.
 ///
-/// * 5 s: the restart, where no other worker of Leasehold lives.
-/// * 20 s: the lock of the dead leader lasts for so long.
-/// * 14 s: two scans, the first shows the end of the lock to the next leader, and the second is followed by assignments. In a large fleet, scans
-///   are 7 s apart.
+/// * 5 s: the restart, if no other worker of Leasehold lives.
+/// * 20 s: the lock of the dead leader lasts for this long.
+/// * 14 s: two scans, the first shows the end of the lock to the next leader, and the second is followed by
+///   assignments. In a large fleet, scans are 7 s apart.
 /// * 11 s: the new owner looks for its leases.
 ///
-/// Followers do not wait for a leader for longer: a lease that expired two lease durations ago is anybody's where nobody leads. The sum is less.
+/// Without a leader, followers wait no longer: any worker may take a lease two lease durations after its expiry. The
+/// sum is less.
 const LED_BY_OURS: u64 = (5 + 20 + 14 + 11) * SECOND;
 
 /// The bound where a leader of Leasehold crashes, and all other workers are of KCL.
 ///
-/// * 80 s: workers of KCL read the lock in every second one of their rounds, and the rounds are 20 s apart. The first read shows the last version,
-///   and the second read shows that this version has stood still.
-/// * 20 s: the new leader knows nothing of the leases in its first round, and finds expired leases in the second round. By then all reports of the
-///   dead worker are too old.
+/// * 80 s: workers of KCL read the lock in every second round, and the rounds are 20 s apart. The first read shows the
+///   last version, and the second read shows that this version has stood still.
+/// * 20 s: the new leader knows no lease in its first round, and finds expired leases in the second round. By then all
+///   reports of the dead worker are too old.
 /// * 11 s and 4 s: as above.
 const LED_BY_KCL_ANEW: u64 = (80 + 20 + 11 + 4) * SECOND;
 
@@ -68,11 +72,11 @@ enum Restart {
 
 const RESTARTS: [Restart; 3] = [Restart::After(0), Restart::After(5), Restart::Never];
 
-/// With whom the workers of Leasehold share the table.
+/// The programs that share the table with the workers of Leasehold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     Nobody,
-    /// Every second worker is of KCL 3, and one of these leads.
+    /// Every second worker is of KCL 3, and a worker of KCL leads.
     LeadingKcl,
     /// Every second worker is of KCL 3, and the worker of Leasehold that crashes leads.
     FollowingKcl,
@@ -188,12 +192,12 @@ impl Setting {
         read_again(&found, victim, at)
     }
 
-    /// The workers that are killed in so many worlds.
+    /// The workers killed in this many worlds.
     fn victims(self, worlds: u64) -> Vec<u32> {
         (0..worlds).map(|seed| self.victim(seed)).collect()
     }
 
-    /// The longest time of the worlds in which these workers are killed.
+    /// The longest gap of worlds in which these workers are killed.
     fn longest(self, victims: &[u32], restart: Restart) -> Time {
         let worlds = (0..).zip(victims);
         let gaps = worlds.map(|(seed, victim)| self.gap(seed, *victim, restart));
@@ -222,7 +226,7 @@ fn facts(found: &Found) -> impl Iterator<Item = (Time, &Fact)> {
     })
 }
 
-/// The worker that leads at this time.
+/// The leading worker at this time.
 fn leader(found: &Found, at: Time) -> u32 {
     let mut workers: BTreeMap<LifeNo, u32> = BTreeMap::new();
     let mut leads = None;
@@ -236,10 +240,10 @@ fn leader(found: &Found, at: Time) -> u32 {
     workers[&leads.expect("a leader")]
 }
 
-/// The time until the last shard of the killed worker is open at another process, or records of this shard are delivered there.
+/// The time until another process opens the last shard of the killed worker, or delivers its records.
 ///
 /// # Errors
-/// The shards that nobody reads.
+/// The shards without a reader.
 fn read_again(found: &Found, victim: u32, at: Time) -> Result<Time, BTreeSet<ShardNo>> {
     let mut lives: BTreeMap<u32, LifeNo> = BTreeMap::new();
     let mut owners: BTreeMap<ShardNo, Option<Owner>> = BTreeMap::new();
@@ -357,7 +361,7 @@ struct Cost {
     repeated: u64,
     /// Of all shards together.
     moves: u32,
-    /// Of the shard that moves most.
+    /// The moves of the most moved shard.
     most_moves: u32,
     /// The longest time from the put of a record to its delivery, in µs.
     late_us: u64,
@@ -411,7 +415,7 @@ fn deploy(seed: u64, every: u64, gap: u64) -> Cost {
     cost(&plan, &run(plan.clone()), from)
 }
 
-/// Each turn moves ten leases away from the worker and ten leases to it: that makes two moves for each shard, on average.
+/// Each turn moves ten leases away from the worker and ten leases back: on average two moves for each shard.
 #[test]
 fn a_deploy_repeats_nothing_and_moves_two_leases_a_shard() {
     let mut text = "\nA deploy of 6 workers with 60 shards:\n\n\

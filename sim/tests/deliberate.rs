@@ -1,5 +1,5 @@
-//! The deliberate bugs fit the sources: every edit finds its place, so that a change of the engine says at once which bugs to
-//! move. Whether the oracles catch them is another matter: see `mutants.rs`.
+//! The deliberate bugs fit the sources: every edit finds its place. After a change of the engine, this test says at
+//! once which bugs to move. Whether the oracles catch the bugs is another matter: see `mutants.rs`.
 
 use leasehold_sim::deliberate::{Bug, FOLDER, HAS_BUGS, Sources, write};
 use std::collections::BTreeSet;

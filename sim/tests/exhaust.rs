@@ -1,14 +1,14 @@
-//! The small scope, exhausted: the sound engine has no violation in it, and the deliberate bugs that fit in it are found.
+//! The small scope, exhausted: the sound engine has no violation, and every deliberate bug of this scope is found.
 //!
-//! Each takes up to a minute, so this runs in release, in the copy of the sources that has the bugs in it: see "Deliberate bugs" in
-//! CONTRIBUTING.md.
+//! Each search takes up to a minute, so this runs in release, in the copy of the sources with the bugs: see "Deliberate
+//! bugs" in CONTRIBUTING.md.
 
 use leasehold_engine::format::Format;
 use leasehold_sim::deliberate::Bug;
 use leasehold_sim::exhaust::{Scope, exhaust};
 use leasehold_sim::oracles::Property::{self, *};
 
-/// The bugs that fit, with the properties they break there.
+/// The bugs of this scope, with the properties broken by each.
 const FOUND: &[(&str, &[Property])] = &[
     ("stamp-at-receipt", &[ExclusiveOwnership]),
     ("unknown-is-failure", &[OwnWritesRecognised]),

@@ -1,4 +1,4 @@
-//! Every hazard of the catalogue shows in the program that has it, and none shows in ours.
+//! Every hazard of the catalogue shows in its own program, and no hazard shows in Leasehold.
 #![allow(clippy::disallowed_methods, reason = "LEASEHOLD_BLESS says that texts are to be written anew")]
 
 use leasehold_sim::hazards::{HAZARDS, table};

@@ -14,7 +14,7 @@ fn run(name: &str) -> Found {
     run_plan(scenario.plan, &options).unwrap_or_else(|panic| panic!("{name}: {panic}"))
 }
 
-/// When a line that ends so was written, in seconds.
+/// The time of the first line with this end, in seconds.
 fn at(found: &Found, end: &str) -> Option<f64> {
     let line = found.log.iter().find(|line| line.trim_end().ends_with(end))?;
     line.split('|').next()?.trim().parse().ok()

@@ -1,7 +1,7 @@
-//! Every deliberate bug is caught, by an oracle that is meant for it.
+//! Every deliberate bug is caught by an oracle meant for the bug.
 //!
-//! Each hunt begins with the world that is known to show the bug. Some take up to a hundred worlds, so this runs in release, in the copy of
-//! the sources that has the bugs in it: see "Deliberate bugs" in CONTRIBUTING.md.
+//! Each hunt begins with the world known to show the bug. Some hunts take up to a hundred worlds, so this runs in
+//! release, in the copy of the sources with the bugs: see "Deliberate bugs" in CONTRIBUTING.md.
 
 use leasehold_sim::deliberate::Bug;
 use leasehold_sim::hunt::{Begin, Hunt, hunt};
@@ -43,7 +43,7 @@ fn hunt_all(bugs: Vec<Bug>) -> Vec<Hunt> {
 #[test]
 #[ignore = "needs minutes, and the copy that `leasehold mutants --prepare` writes"]
 fn every_deliberate_bug_is_caught_by_an_oracle_meant_for_it() {
-    // Without a bug the same build finds nothing: what follows is the bugs' doing.
+    // Without a bug the same build finds no violation: the violations below come from the bugs.
     let sound = (0..20).map(|seed| run_seed(seed, &Options::default()));
     assert!(sound.into_iter().all(|report| report.found.violations.is_empty()));
     let mut bugs = Bug::all().unwrap_or_else(|sentence| panic!("{sentence}"));

@@ -1,4 +1,4 @@
-//! The cheapest worlds of each table format are sound: what a small change of the engine is tried against.
+//! The cheapest worlds of each table format are sound: a quick check for small changes of the engine.
 
 use leasehold_engine::format::Format;
 use leasehold_sim::quick;

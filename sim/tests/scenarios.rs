@@ -1,7 +1,7 @@
-//! The scenarios of `sim/scenarios/`: nothing goes wrong in them, and their column logs are as they were.
+//! The scenarios of `sim/scenarios/`: no world has a violation, and the column logs are unchanged.
 //!
-//! A log that is meant to change is written anew by `LEASEHOLD_BLESS=1`. In the copy that has the deliberate bugs in it, a
-//! scenario that names one must also show it.
+//! `LEASEHOLD_BLESS=1` writes an intended change of a log. In the copy with the deliberate bugs, a scenario that names
+//! a bug must also show the bug.
 #![allow(clippy::disallowed_methods, reason = "LEASEHOLD_BLESS says that texts are to be written anew")]
 
 use leasehold_sim::deliberate::HAS_BUGS;

@@ -1,11 +1,11 @@
-//! A format reads the row of a new item as the row from which the format made this item.
+//! A format reads a new item as the row behind this item.
 
 use leasehold_engine::format::{Format, LeaseFormat};
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::row::{Change, HandsOver, LeaseRow, RowRead};
 
-/// A row that is created reads back as what it was created from, as far as the format's rows can hold it. KCL's hold all but two
-/// things: how much is read, which only an owner knows, and workers with an empty name.
+/// A created row reads back as its source, as far as the format's rows can hold the content. KCL's rows hold all but
+/// two parts: the amount of reading, known only to an owner, and workers with an empty name.
 pub(super) fn check(format: Format, row: LeaseRow) {
     let create = |row: LeaseRow| {
         let mut fresh = None;
@@ -37,7 +37,7 @@ fn without_nameless(row: LeaseRow) -> LeaseRow {
     }
 }
 
-/// A row whose relatives are in order: in an item the relatives are a set of strings.
+/// A row with its relatives in order: in an item the relatives are a set of strings.
 fn sorted(mut row: LeaseRow) -> LeaseRow {
     row.parents.sort_unstable();
     row.children.sort_unstable();

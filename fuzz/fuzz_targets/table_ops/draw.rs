@@ -1,4 +1,4 @@
-//! Bytes as values, conditions and updates that the service's grammar allows, so that each refusal has a reason in the item.
+//! Bytes as values, conditions and updates within the service's grammar, so that each refusal has a reason in the item.
 
 use crate::model::{Change, Condition, Expression, Item, Operand, Path, Step, V};
 use arbitrary::{Result, Unstructured};
@@ -72,7 +72,7 @@ pub fn attributes(u: Bytes<'_, '_>) -> Result<Item> {
     (0..many).map(one).collect()
 }
 
-/// A path. Those of keys have no steps: the service refuses such paths.
+/// A path. Paths of keys have no steps: the service refuses steps into keys.
 fn path(u: Bytes<'_, '_>, heads: &[&'static str]) -> Result<Path> {
     let head = *u.choose(heads)?;
     let steps = if matches!(head, "o" | "p" | "q") { 0 } else { u.int_in_range(0..=2)? };
@@ -87,7 +87,7 @@ fn path(u: Bytes<'_, '_>, heads: &[&'static str]) -> Result<Path> {
     Ok(Path { head: head.to_owned(), rest })
 }
 
-/// Which attributes a condition may name: a filter of a query may not name the key.
+/// The attributes for conditions: a filter of a query may not name the key.
 pub const ALL: [&str; 8] = ["a", "b", "l", "m", "s", "o", "p", "q"];
 pub const NO_KEY: [&str; 6] = HEADS;
 
@@ -160,7 +160,7 @@ fn expression(u: Bytes<'_, '_>, depth: u8) -> Result<Expression> {
     })
 }
 
-/// A given value of the wrong type is refused before any item is looked at, so it becomes one of the right type.
+/// A given value of the wrong type is refused before any look at an item, so it becomes a value of the right type.
 fn side(u: Bytes<'_, '_>, letters: &str) -> Result<Box<Expression>> {
     Ok(Box::new(match expression(u, 1)? {
         Expression::Given(value) if value.letters() != letters => Expression::Given(match letters {
@@ -171,7 +171,7 @@ fn side(u: Bytes<'_, '_>, letters: &str) -> Result<Box<Expression>> {
     }))
 }
 
-/// Changes of paths none of which lies within another, or goes another way through the same value.
+/// Changes of separate paths: no path lies within another, or goes another way through the same value.
 pub fn changes(u: Bytes<'_, '_>) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     let mut taken: Vec<Path> = Vec::new();
@@ -207,7 +207,7 @@ fn clash(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Paths for a projection, none of which clashes with another.
+/// Paths for a projection without clashes.
 pub fn paths(u: Bytes<'_, '_>) -> Result<Vec<Path>> {
     let mut paths: Vec<Path> = Vec::new();
     for _ in 0..u.int_in_range(1..=3)? {
@@ -219,14 +219,14 @@ pub fn paths(u: Bytes<'_, '_>) -> Result<Vec<Path>> {
     Ok(paths)
 }
 
-/// A key of the table: few, so that they are met again.
+/// A key of the table: few keys, to meet each key again.
 pub fn key(u: Bytes<'_, '_>) -> Result<Item> {
     let partition = (*u.choose(&["a", "b"])?).to_owned();
     let sort = *u.choose(&[0, 10, 15, -10, 100, 90])?;
     Ok(Item::from([("p".to_owned(), V::S(partition)), ("q".to_owned(), V::N(sort))]))
 }
 
-/// The attributes that changes name.
+/// The attributes named by changes.
 pub fn heads(changes: &[Change]) -> BTreeSet<String> {
     let head = |change: &Change| match change {
         Change::Set(path, _) | Change::Remove(path) => path.head.clone(),
@@ -243,7 +243,7 @@ pub fn only_whole(changes: &[Change]) -> bool {
     })
 }
 
-/// Whether changes, and there are some, only take away.
+/// Whether there are changes, and all of them only take away.
 pub fn only_takes(changes: &[Change]) -> bool {
     !changes.is_empty()
         && changes.iter().all(|change| matches!(change, Change::Remove(_) | Change::Delete(..)))

@@ -1,9 +1,11 @@
-//! Any bytes as requests to one table of the in-memory DynamoDB, each compared with what a model says that was written apart.
+//! Any bytes as requests to one table of the in-memory DynamoDB, each compared with the answer of a separately written
+//! model.
 //!
-//! The table has a partition key, a sort key of numbers and an index of another attribute. Items are put, updated, deleted, checked
-//! (alone and in transactions), read, queried and scanned page by page, with conditions, filters and projections. Each answer, each
-//! refusal for a reason in the items, and the table after each write must be those of the model (`model.rs`). `draw.rs` draws only
-//! what the grammar of requests allows; what it refuses is the business of the target `expression`.
+//! The table has a partition key, a sort key of numbers and an index of another attribute. Items are put, updated,
+//! deleted, checked (alone and in transactions), read, queried and scanned page by page, with conditions, filters and
+//! projections. Each answer, each refusal for a reason in the items, and the table after each write must equal the
+//! model's (`model.rs`). `draw.rs` draws only requests within the grammar; the target `expression` covers texts refused
+//! by the grammar.
 #![no_main]
 
 mod draw;
@@ -24,7 +26,7 @@ use write::{Action, Why, Write, place, sorted};
 const NOW_MS: i64 = 1_700_000_000_000;
 /// The most requests of one run.
 const MOST: usize = 24;
-/// How long an item may become, as JSON. An update may double it, and a long one finds no more.
+/// The longest item, as JSON. An update may double an item, and a longer item finds no more.
 const LONGEST: usize = 6_000;
 /// How deep values may be nested: less than the service allows.
 const DEEPEST: usize = 20;
@@ -100,7 +102,7 @@ impl World {
         }
     }
 
-    /// All of them, or none.
+    /// All writes, or none.
     fn transact(&mut self, u: Bytes<'_, '_>) -> Result<()> {
         let writes: Vec<Write> =
             (0..u.int_in_range(1..=3)?).map(|_| Write::draw(u, true)).collect::<Result<_>>()?;
@@ -108,7 +110,7 @@ impl World {
             .iter()
             .map(|write| Ok(json!({ write.name(): write.body(u, false)? })))
             .collect::<Result<_>>()?;
-        // In a transaction, an update has to change something.
+        // In a transaction, an update has to change an attribute.
         if writes
             .iter()
             .any(|write| matches!(&write.action, Action::Update(_, changes) if changes.is_empty()))
@@ -171,7 +173,8 @@ impl World {
         Ok(())
     }
 
-    /// All pages of a query or scan. They say how many items they looked at, and no page looks at more than it may.
+    /// All pages of a query or scan. A page tells the number of its examined items, and examines no more than its
+    /// limit.
     fn pages(&mut self, operation: &str, mut body: Value) -> (Vec<Value>, u64) {
         let (mut items, mut scanned) = (Vec::new(), 0);
         let most = body.get("Limit").and_then(Value::as_u64).unwrap_or(3).min(3);
@@ -192,7 +195,7 @@ impl World {
         }
     }
 
-    /// One partition, or a range of it, in either order.
+    /// One partition, or a range within the partition, in either order.
     fn query(&mut self, u: Bytes<'_, '_>) -> Result<()> {
         let V::S(partition) = draw::key(u)?["p"].clone() else {
             return Ok(());
@@ -238,7 +241,7 @@ impl World {
         Ok(())
     }
 
-    /// Runs a query or a scan, perhaps with a filter and a limit; answers with what was found and what should have been.
+    /// Runs a query or a scan, perhaps with a filter and a limit; returns the found and the expected items.
     fn found(
         &mut self, u: Bytes<'_, '_>, operation: &str, mut body: Value, mut saying: Saying,
         heads: &[&'static str], expected: Vec<Item>,
@@ -258,7 +261,7 @@ impl World {
         Ok((found, expected.map(|item| sorted(item_json(item, 0))).collect()))
     }
 
-    /// All items, or those of an index, in no order; whole or in segments.
+    /// All items, or the items of an index, in no order; whole or in segments.
     fn scan(&mut self, u: Bytes<'_, '_>) -> Result<()> {
         let mut expected: Vec<Item> = self.rows.values().cloned().collect();
         let mut body = json!({ "TableName": "table" });

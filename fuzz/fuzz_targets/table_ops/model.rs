@@ -30,7 +30,7 @@ pub enum Step {
     Index(usize),
 }
 
-/// An attribute, and steps into it.
+/// An attribute, and steps into its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path {
     pub head: String,
@@ -99,7 +99,7 @@ impl V {
         }
     }
 
-    /// As the protocol writes the value; `spelling` chooses among the ways to write a number, of which 0 is the normal one.
+    /// The value in the protocol's form; `spelling` chooses the spelling of numbers, 0 is the normal spelling.
     pub fn json(&self, spelling: u8) -> Value {
         match self {
             V::S(text) => json!({ "S": text }),
@@ -118,7 +118,7 @@ impl V {
     }
 }
 
-/// An item as the protocol writes it.
+/// An item in the protocol's form.
 pub fn item_json(item: &Item, spelling: u8) -> Value {
     let attributes = item.iter().map(|(name, value)| (name.clone(), value.json(spelling)));
     Value::Object(attributes.collect::<Map<_, _>>())
@@ -199,7 +199,7 @@ fn compare(operator: &str, left: Option<&V>, right: Option<&V>) -> bool {
 }
 
 impl Condition {
-    /// Whether the condition holds of an item; of none, it is asked with an empty one.
+    /// Whether the condition holds for an item; an absent item counts as empty.
     pub fn holds(&self, item: &Item) -> bool {
         let value = |operand: &Operand| operand.value(item);
         match self {
@@ -266,7 +266,7 @@ impl Expression {
     }
 }
 
-/// The value whose part the last step of a path is, and that step; the attribute itself is part of no value.
+/// The value around the last step of a path, and this step; the attribute itself is part of no value.
 fn parent<'a>(item: &'a mut Item, path: &Path) -> Result<Option<(&'a mut V, Step)>, Refused> {
     let Some((last, steps)) = path.rest.split_last() else {
         return Ok(None);
@@ -321,8 +321,8 @@ fn subtract(present: &V, less: &V) -> Result<Option<V>, Refused> {
     }
 }
 
-/// The item after an update. Every operand and every path is of the item as it was; elements that a `SET` adds beyond the end of a
-/// list are added in the order of their indexes; elements that are removed leave the list together.
+/// The item after an update. Every operand and every path refers to the old item; elements of a `SET` beyond the end of
+/// a list are added in the order of their indexes; removed elements leave the list together.
 pub fn updated(old: &Item, changes: &[Change]) -> Result<Item, Refused> {
     let mut new = old.clone();
     let mut sets = Vec::new();
@@ -348,7 +348,8 @@ pub fn updated(old: &Item, changes: &[Change]) -> Result<Item, Refused> {
     }
     removals.sort();
     for path in removals.into_iter().rev() {
-        // What was not there is not removed, whatever stands there by now; but there has to be a place for it.
+        // A value missing before the update is not removed, whatever stands at its path by now; but the path needs a
+        // parent.
         parent(&mut old.clone(), path)?;
         if find(old, path).is_none() {
             continue;
@@ -363,7 +364,7 @@ pub fn updated(old: &Item, changes: &[Change]) -> Result<Item, Refused> {
     Ok(new)
 }
 
-/// The part of an item that lies at some paths. Elements of a list close up.
+/// The part of an item at some paths. Elements of a list close up.
 pub fn projected(item: &Item, paths: &[Path]) -> Item {
     let part = |(name, value): (&String, &V)| {
         let rests: Vec<&[Step]> =
@@ -398,7 +399,7 @@ fn part_of(value: &V, rests: &[&[Step]]) -> Option<V> {
     }
 }
 
-/// Whether an item can stand in the table: its index is by a string that is not empty.
+/// Whether an item fits into the table: its index attribute is a string, and not empty.
 pub fn fits_index(item: &Item) -> bool {
     match item.get("o") {
         None => true,
@@ -407,7 +408,7 @@ pub fn fits_index(item: &Item) -> bool {
     }
 }
 
-/// How many values lie within each other.
+/// The depth of nested values.
 pub fn depth(item: &Item) -> usize {
     let deepest = item.values().map(|value| match value {
         V::L(list) => {

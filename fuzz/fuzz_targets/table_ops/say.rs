@@ -4,7 +4,7 @@ use crate::model::{Change, Condition, Expression, Operand, Path, Step, V};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
-/// The names and values that expressions of one request stand for.
+/// The placeholders of one request's expressions, with their names and values.
 pub struct Saying {
     names: Map<String, Value>,
     values: Map<String, Value>,
@@ -16,7 +16,7 @@ impl Saying {
         Self { names: Map::new(), values: Map::new(), spelling }
     }
 
-    /// Puts what was used into the request.
+    /// Puts the used placeholders into the request.
     pub fn finish(self, body: &mut Value) {
         if !self.names.is_empty() {
             body["ExpressionAttributeNames"] = Value::Object(self.names);
@@ -27,7 +27,7 @@ impl Saying {
     }
 
     fn name(&mut self, name: &str) -> String {
-        // Every other name stands for itself.
+        // Every second name is written without a placeholder.
         if matches!(name, "a" | "m" | "x") {
             return name.to_owned();
         }
@@ -92,7 +92,7 @@ impl Saying {
             Condition::Contains(path, part) => {
                 format!("contains({}, {})", self.path(path), self.operand(part))
             }
-            // `NOT` binds tighter than `AND`, and that tighter than `OR`: parentheses stand only where they are needed.
+            // `NOT` binds tighter than `AND`, and `AND` tighter than `OR`: parentheses stand only where needed.
             Condition::And(parts) => {
                 self.joined(parts, " AND ", |part| matches!(part, Condition::And(_) | Condition::Or(_)))
             }

@@ -82,7 +82,7 @@ impl Write {
         }
     }
 
-    /// What the item becomes, by the model.
+    /// The item after the write, by the model.
     pub fn carried_out(&self, old: Option<&Item>) -> std::result::Result<Option<Item>, Why> {
         if matches!(&self.action, Action::Put(item) if !fits_index(item)) {
             return Err(Why::Refused);
@@ -97,7 +97,7 @@ impl Write {
             Action::Put(item) => Ok(Some(item.clone())),
             Action::Delete(_) => Ok(None),
             Action::Check(_) => Ok(old.cloned()),
-            // What only takes away makes no item.
+            // An update that only takes away makes no item.
             Action::Update(_, changes) if old.is_none() && draw::only_takes(changes) => Ok(None),
             Action::Update(key, changes) => match updated(old.unwrap_or(key), changes) {
                 Ok(new) if fits_index(&new) => Ok(Some(new)),
@@ -106,7 +106,7 @@ impl Write {
         }
     }
 
-    /// The request. Numbers in it are spelled in one of several ways.
+    /// The request. Numbers in the request have one of several spellings.
     pub fn body(&self, u: Bytes<'_, '_>, alone: bool) -> Result<Value> {
         let spelling = u.int_in_range(0..=3)?;
         let mut saying = Saying::new(spelling);
@@ -135,7 +135,7 @@ impl Write {
         Ok(body)
     }
 
-    /// What is answered of the item before and after.
+    /// The answer's content of the item before and after.
     pub fn returned(&self, old: Option<&Item>, new: Option<&Item>) -> Option<Value> {
         let touched = |item: &Item| -> Item {
             let Action::Update(_, changes) = &self.action else {
@@ -158,7 +158,7 @@ impl Write {
     }
 }
 
-/// An answer with its sets in one order: theirs says nothing.
+/// An answer with its sets in one order: the service's order has no meaning.
 pub fn sorted(mut value: Value) -> Value {
     match &mut value {
         Value::Object(map) => {

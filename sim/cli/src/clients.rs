@@ -21,7 +21,7 @@ impl Clients {
         Self { kinesis: kinesis::Client::new(config), dynamodb: dynamodb::Client::new(config) }
     }
 
-    /// Clients of an in-memory AWS on this machine. They belong to the runtime they are first used in.
+    /// Clients of an in-memory AWS on this machine. The clients belong to the runtime of their first use.
     pub(super) fn in_memory(endpoint: &str) -> Self {
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())
@@ -36,8 +36,8 @@ impl Clients {
         Self::of(&config)
     }
 
-    /// Clients as every AWS tool makes them: from the environment, profile files, web identity, the container or the
-    /// instance. A server on this machine gets by without credentials and region.
+    /// Clients with the credentials of every AWS tool: from the environment, profile files, web identity, the container
+    /// or the instance. A server on this machine needs neither credentials nor region.
     pub(super) async fn from_environment(
         endpoint: Option<&str>, region: Option<String>,
     ) -> Result<Self, Failure> {
@@ -135,7 +135,7 @@ pub(super) fn in_full(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// What a server that checks no signatures is satisfied with.
+/// Credentials for a server without a check of signatures.
 fn anybody() -> Credentials {
     Credentials::new("local", "local", None, None, "local")
 }

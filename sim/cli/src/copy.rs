@@ -1,4 +1,4 @@
-//! The program that has the deliberate bugs in it: built from a copy of the workspace, and run with the arguments of this one.
+//! The program with the deliberate bugs: built from a copy of the workspace, and run with this program's arguments.
 
 use crate::exit::{Failure, Verdict};
 use leasehold_sim::deliberate::{FOLDER, Sources, write};
@@ -6,20 +6,20 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// A copy of the workspace with the bugs in it.
+/// A copy of the workspace with the bugs written into its sources.
 pub(super) struct Prepared {
     /// Where it stands.
     pub folder: PathBuf,
-    /// How many of its files were not as they are now.
+    /// The number of files rewritten because of old content.
     pub changed: usize,
 }
 
-/// How it is built, behind `cargo`. The copy has the lock file of the workspace.
+/// The build's arguments for `cargo`. The copy has the lock file of the workspace.
 const BUILD: [&str; 6] =
     ["build", "--release", "--locked", "--package", "leasehold-cli", "--no-default-features"];
 
 impl Prepared {
-    /// The command that builds it.
+    /// The command to build the copy.
     pub(super) fn build(&self) -> Command {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
         let mut command = Command::new(cargo);
@@ -32,7 +32,7 @@ impl Prepared {
         command
     }
 
-    /// The program, once it is built.
+    /// The path of the built program.
     pub(super) fn program(&self) -> PathBuf {
         let name = format!("leasehold{}", std::env::consts::EXE_SUFFIX);
         self.folder.join("target/release").join(name)
@@ -50,7 +50,8 @@ pub(super) fn prepare() -> Result<Prepared, Failure> {
     Ok(Prepared { folder, changed })
 }
 
-/// Builds the program that has the bugs in it, unless that is done, and runs it with the arguments of this one.
+/// Builds the program with the bugs, unless the build is up to date, and runs the program with this process's
+/// arguments.
 pub(super) fn hand_over() -> Result<Verdict, Failure> {
     let prepared = prepare()?;
     let mut build = prepared.build();

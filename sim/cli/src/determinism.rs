@@ -1,7 +1,8 @@
 //! `leasehold determinism`: the same worlds in two processes, compared all along.
 //!
-//! Each process tells the digest of every world after every so many inputs. Where two differ, both run that world again and
-//! tell every input of the stretch in which it happened, and the first that differs is shown.
+//! Each process prints the digest of every world after every so many inputs. Where two digests differ, both processes
+//! run the world again and print every input of the stretch before the differing digest. The command shows the first
+//! differing input.
 
 use crate::exit::{self, Failure, Verdict};
 use crate::sim::parse_range;
@@ -15,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 /// Run the same worlds in two processes and compare them all along.
 ///
-/// With another build of this program (debug and release, say), what differs between the builds is found.
+/// With another build of this program (debug and release, say), the command finds differences between the builds.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  leasehold determinism --seeds 0..200\n  leasehold determinism --seeds 0..200 --with target/debug/leasehold"
@@ -35,14 +36,14 @@ pub(super) struct DeterminismArgs {
     json: bool,
 }
 
-/// What one of the two processes does.
+/// The work of each of the two processes.
 #[derive(Debug, Args)]
 pub(super) struct DigestsArgs {
     #[arg(long, value_parser = parse_range)]
     seeds: Range<u64>,
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Tell these inputs instead, by their numbers from 0.
+    /// Print these inputs instead, by their numbers from 0.
     #[arg(long, value_parser = parse_range)]
     inputs: Option<Range<u64>>,
 }
@@ -131,7 +132,7 @@ fn place(one: &str, two: &str) -> (u64, u64) {
     (seed.unwrap_or(0), stretch)
 }
 
-/// What two processes tell that run at the same time.
+/// The output of two processes run at the same time.
 fn both(own: &Path, other: &Path, arguments: &[&str]) -> Result<(String, String), Failure> {
     let one = start(own, arguments)?;
     let two = start(other, arguments)?;

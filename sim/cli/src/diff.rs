@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-/// Find the first input at which two traces differ, or were answered differently, and show it with what came before.
+/// Find the first input with a difference between two traces, in the input or its answer, and show it with the inputs
+/// before.
 ///
-/// Exit code 1 if they differ. A file that is no trace or is damaged is refused with the number of the line: exit code 2.
+/// Exit code 1 if the traces differ, 2 if a file is damaged or no trace: the message names the line.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  leasehold diff debug.jsonl release.jsonl")]
 pub(super) struct DiffArgs {
@@ -26,7 +27,7 @@ pub(super) struct DiffArgs {
     json: bool,
 }
 
-/// So many inputs are shown before the first difference.
+/// The number of inputs shown before the first difference.
 const BEFORE: usize = 5;
 
 pub(super) fn run(args: &DiffArgs) -> Result<Verdict, Failure> {
@@ -56,7 +57,7 @@ struct Step {
 enum Difference {
     /// The inputs are not the same. Absent: that trace has ended.
     Input(Option<Step>, Option<Step>),
-    /// The same input was answered differently.
+    /// The same input has two answers.
     Answer(Step, Step),
 }
 

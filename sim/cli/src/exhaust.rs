@@ -33,22 +33,22 @@ pub(super) struct ExhaustArgs {
     /// How many shards at the beginning.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4))]
     shards: u32,
-    /// No path longer than so many steps. By default the length of time is the only limit.
+    /// No path longer than so many steps. By default, only the length of time is limited.
     #[arg(long, value_name = "D")]
     depth: Option<u32>,
     /// At most so many faults on one path.
     #[arg(long, value_name = "N", default_value_t = 2)]
     faults: u32,
-    /// At most so many of them are slow requests.
+    /// At most so many of the faults are slow requests.
     #[arg(long, value_name = "N", default_value_t = 1)]
     slow: u32,
-    /// At most so many are pauses of a worker.
+    /// At most so many of the faults are pauses of a worker.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pauses: u32,
-    /// At most so many are crashes.
+    /// At most so many of the faults are crashes.
     #[arg(long, value_name = "N", default_value_t = 1)]
     crashes: u32,
-    /// At most so many are shutdowns.
+    /// At most so many of the faults are shutdowns.
     #[arg(long, value_name = "N", default_value_t = 1)]
     stops: u32,
     /// The shard is not split.
@@ -60,7 +60,8 @@ pub(super) struct ExhaustArgs {
     /// How many threads search; by default one for every processor.
     #[arg(long, value_name = "J")]
     jobs: Option<NonZeroUsize>,
-    /// A deliberate bug for every worker. As `mutants` does, this builds a program that has it, from a copy of the sources.
+    /// A deliberate bug for every worker. Like `mutants`, this builds a program with the bug from a copy of the
+    /// sources.
     #[arg(long, value_name = "ID", value_parser = Bug::named)]
     mutant: Option<Bug>,
     /// Results as one JSON object.

@@ -7,16 +7,16 @@ use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// What a command that ran to its end says.
+/// The result of a command run to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// All is well.
     Fine,
-    /// What was looked for was found; the results say what.
+    /// The command found the violation, difference or finding of its search; the results name it.
     Found,
 }
 
-/// Why a command did not run to its end, in one sentence.
+/// The reason why a command did not run to its end, in one sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Failure {
     sentence: String,
@@ -24,12 +24,12 @@ pub(super) struct Failure {
 }
 
 impl Failure {
-    /// Wrong usage, or input that cannot be used.
+    /// Wrong usage, or unusable input.
     pub(super) fn unusable(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), code: 2 }
     }
 
-    /// Something went wrong under way.
+    /// A failure under way, after a good start.
     pub(super) fn under_way(sentence: impl Into<String>) -> Self {
         Self { sentence: sentence.into(), code: 1 }
     }
@@ -54,13 +54,13 @@ pub(super) fn code(outcome: Result<Verdict, Failure>) -> ExitCode {
     }
 }
 
-/// Writes results to stdout. Control characters in them are shown as escapes, but for line breaks: names of others belong into a
-/// [`Text`](crate::text::Text), which breaks no line for them. A reader who has gone away has seen enough, which is no error.
+/// Writes results to stdout, with control characters other than line breaks shown as escapes. Names from outside belong
+/// into a [`Text`](crate::text::Text): their line breaks become escapes, too. A reader's early end is no error.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     print_styled(&text::lines(text))
 }
 
-/// Writes results that hold escape codes of their own.
+/// Writes results with escape codes of the command's own.
 pub(super) fn print_styled(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {

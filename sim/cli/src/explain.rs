@@ -1,6 +1,6 @@
-//! `leasehold replay --explain SHARD`: every decision about one shard, what it was made from, and what lost.
+//! `leasehold replay --explain SHARD`: every decision about one shard, its grounds, and the choices that lost.
 //!
-//! Routine (renewals, reads, hand-overs that went well) is counted, and told when something else happens.
+//! Routine (renewals, reads, successful hand-overs) is counted. The count is told before the next line.
 
 mod wording;
 
@@ -15,7 +15,7 @@ use leasehold_engine::time::Mono;
 use leasehold_sim::timeline::words::{self, shorten};
 use std::collections::BTreeMap;
 
-/// The story of one shard, as one worker lived it.
+/// The story of one shard, seen by one worker.
 #[derive(Debug)]
 pub(super) struct Explanation {
     shard: String,
@@ -29,7 +29,7 @@ pub(super) struct Explanation {
     held: bool,
 }
 
-/// A command that is under way.
+/// A command under way.
 #[derive(Debug)]
 struct Request {
     what: String,
@@ -45,7 +45,7 @@ enum Kind {
     HandOver,
 }
 
-/// The row as it was last seen.
+/// The row as last seen.
 #[derive(Debug, PartialEq)]
 struct Seen {
     owner: Option<WorkerId>,
@@ -54,7 +54,7 @@ struct Seen {
     since: Mono,
 }
 
-/// What went well since the last line.
+/// Routine successes since the last line.
 #[derive(Debug, Default)]
 struct Routine {
     renewals: u32,
@@ -64,7 +64,7 @@ struct Routine {
 }
 
 impl Explanation {
-    /// Of a shard, by its whole id or the short one that is shown.
+    /// The story of a shard, named by its whole id or by the short id of the output.
     pub(super) fn of(shard: &str) -> Self {
         Self {
             shard: shard.to_owned(),
@@ -117,7 +117,7 @@ impl Explanation {
         is_called(name, &self.shard)
     }
 
-    /// The shard as it is shown.
+    /// The shard's short name for the output.
     fn name(&self) -> String {
         shorten(&self.shard)
     }
@@ -219,7 +219,7 @@ impl Explanation {
         }
     }
 
-    /// A row that an answer showed.
+    /// Takes in a row from an answer.
     fn seen(&mut self, row: &RowRead, how: &str) {
         if !self.is_meant(row.key().as_str()) {
             return;
@@ -249,7 +249,7 @@ impl Explanation {
             self.say(&sentence);
         }
         match &mut self.row {
-            // Its owner showed no sign of life.
+            // The row's owner shows no sign of life.
             Some(known) if !news && known.counter == now.counter => {}
             known => *known = Some(now),
         }
@@ -281,7 +281,7 @@ impl Explanation {
     }
 }
 
-/// Whether a lease or shard is the one asked for.
+/// Whether `name` is the lease or shard asked for.
 fn is_called(name: &str, asked: &str) -> bool {
     name == asked || shorten(name) == asked
 }

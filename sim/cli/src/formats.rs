@@ -1,10 +1,10 @@
-//! The table formats that an option names.
+//! The table formats named by an option.
 
 use leasehold_engine::format::{Format, LeaseFormat as _};
 use std::fmt;
 use std::str::FromStr;
 
-/// One format, or all there are, by turns.
+/// One format, or all formats, by turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Formats(pub(super) Vec<Format>);
 
@@ -37,7 +37,7 @@ impl fmt::Display for Formats {
     }
 }
 
-/// A format whose workers know each other by their leases alone.
+/// A format of workers without member rows: these workers know each other by their leases alone.
 pub(super) fn counted(text: &str) -> Result<Format, String> {
     let format: Format = text.parse()?;
     match format.membership() {

@@ -1,4 +1,4 @@
-//! `leasehold sim --hazards`: hazards of other libraries, and what ours makes of them.
+//! `leasehold sim --hazards`: hazards of other libraries, and the behaviour of Leasehold's workers in the same worlds.
 
 use crate::exit::{self, Failure, Verdict};
 use leasehold_sim::hazards::{HAZARDS, Shown, table};

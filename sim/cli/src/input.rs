@@ -1,4 +1,4 @@
-//! What the AWS command line prints, as shards and rows.
+//! Reads output of the AWS command line as shards and rows.
 
 use crate::exit::Failure;
 use leasehold_engine::format::{Kcl, LeaseFormat as _};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// The documents of a file: one, several after one another, or an array of them.
+/// The documents of a file: one document, several in a row, or an array of documents.
 fn documents(path: &Path) -> Result<Vec<Value>, Failure> {
     let name = path.display();
     let text = std::fs::read_to_string(path)
@@ -36,7 +36,7 @@ fn documents(path: &Path) -> Result<Vec<Value>, Failure> {
     Ok(found)
 }
 
-/// The lists of that name in all documents of a file. Entries may also stand there without being wrapped.
+/// The lists named `list` in all documents of a file. Entries may also stand in the file without a list around them.
 fn entries(path: &Path, list: &str, mark: &str) -> Result<Vec<Value>, Failure> {
     let mut found = Vec::new();
     for document in documents(path)? {
@@ -118,7 +118,7 @@ pub(super) fn shards(path: &Path) -> Result<Vec<Shard>, Failure> {
     entries.into_iter().enumerate().map(shard).collect()
 }
 
-/// The rows of a lease table with this hash key, as they are.
+/// The raw rows of a lease table with this hash key.
 pub(super) fn items(path: &Path, key_name: &str) -> Result<Vec<Item>, Failure> {
     let entries = entries(path, "Items", key_name)?;
     let item = |(n, entry): (usize, Value)| {
@@ -139,7 +139,7 @@ pub(super) fn items(path: &Path, key_name: &str) -> Result<Vec<Item>, Failure> {
     entries.into_iter().enumerate().map(item).collect()
 }
 
-/// When a worker said last that it lives.
+/// The time of a worker's last report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Heartbeat {
     pub worker: WorkerId,
@@ -148,10 +148,10 @@ pub(super) struct Heartbeat {
 
 /// The attribute of KCL 3's worker metrics with the time of the last report, in whole seconds.
 const LAST_UPDATE: &str = "lut";
-/// What worker metrics call themselves. In a table of their own, some versions leave it out.
+/// The entity type of worker metrics. In a table of their own, some versions of KCL leave it out.
 const METRICS: &str = "WORKER_METRIC_STATS";
 
-/// The worker metrics of a file: of KCL 3's table for them, or of a lease table that has other rows as well.
+/// The worker metrics of a file: of KCL 3's metrics table, or of a lease table with rows of other kinds.
 pub(super) fn heartbeats(path: &Path) -> Result<Vec<Heartbeat>, Failure> {
     let entries = entries(path, "Items", LAST_UPDATE)?;
     let mut found = Vec::new();

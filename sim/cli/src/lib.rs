@@ -59,7 +59,7 @@ use std::future::Future;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// A Kinesis consumer that can be simulated and replayed.
+/// A Kinesis consumer for simulation and replay.
 #[derive(Debug, Parser)]
 #[command(
     name = "leasehold",
@@ -70,7 +70,7 @@ use std::process::ExitCode;
     after_help = "Example, with no AWS account:\n  leasehold demo\n\nExit codes: 0 fine, 1 found what was looked for, 2 wrong usage or unreadable input."
 )]
 struct Cli {
-    /// More logs on stderr; twice for even more. The variable RUST_LOG says it in detail.
+    /// More logs on stderr; twice for even more. The variable RUST_LOG sets the details.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
@@ -88,13 +88,13 @@ enum Command {
     /// Consume a stream: one JSON line per record.
     #[cfg(feature = "aws")]
     Consume(consume::ConsumeArgs),
-    /// Look at a lease table and change it: who has which lease, release, rewind, repair.
+    /// Look at a lease table and change it: owners of leases, release, rewind, repair.
     #[cfg(feature = "aws")]
     Admin(admin::AdminArgs),
     /// Move an application's leases to another table: checkpoints, parents and ends.
     #[cfg(feature = "aws")]
     Migrate(migrate::MigrateArgs),
-    /// Run simulated fleets through faults and judge what happened.
+    /// Run simulated fleets through faults and judge the outcome.
     Sim(sim::SimArgs),
     /// Put deliberate bugs into the sources and see whether the oracles catch them.
     Mutants(mutants::MutantsArgs),
@@ -105,15 +105,15 @@ enum Command {
     Digests(determinism::DigestsArgs),
     /// Visit every order of events of a small scope.
     Exhaust(exhaust::ExhaustArgs),
-    /// Say what shard sync would do to a lease table, and what is wrong with it, from two files.
+    /// Say what shard sync would do to a lease table, and find faults of the table, from two files.
     Plan(plan::PlanArgs),
     /// Measure how fast this machine runs the engine, the simulator and the reader.
     Bench(bench::BenchArgs),
-    /// Feed a recorded trace to the engine again and compare what it answers.
+    /// Feed a recorded trace to the engine again and compare the answers.
     Replay(replay::ReplayArgs),
-    /// Show a trace as a timeline: one page that needs nothing else.
+    /// Show a trace as a timeline: one page without other files.
     Show(show::ShowArgs),
-    /// Find the first input at which two traces differ.
+    /// Find the first difference between two traces.
     Diff(diff::DiffArgs),
 }
 
@@ -123,7 +123,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refused(&error),
     };
-    // The demo tells its story itself, and what is a warning elsewhere is its very subject.
+    // The demo tells its own story. The warnings of other commands are the demo's subject.
     #[cfg(feature = "aws")]
     let quiet = matches!(cli.command, Command::Demo(_));
     #[cfg(not(feature = "aws"))]
@@ -153,7 +153,7 @@ pub fn main() -> ExitCode {
     exit::code(outcome)
 }
 
-/// Wrong usage ends in here, with exit code 2; and so does what asks for help alone, with 0.
+/// Prints wrong usage with exit code 2, and a request for help with exit code 0.
 fn refused(error: &clap::Error) -> ExitCode {
     let hidden = |argument: OsString| argument.to_string_lossy().chars().any(is_hidden);
     if !error.use_stderr() || !std::env::args_os().any(hidden) {

@@ -12,43 +12,45 @@ use tokio::net::TcpListener;
 
 /// Serve the in-memory Kinesis and DynamoDB to any AWS SDK, until Ctrl-C.
 ///
-/// Nothing is throttled, and streams and tables can be used as soon as they are created, so that a script works at once.
-/// `--strict` brings back what AWS does. Any credentials are accepted. Nothing is kept when it ends.
+/// Nothing is throttled. Streams and tables can be used right after their creation, for scripts. `--strict` restores
+/// the delays and limits of AWS. The server accepts any credentials and keeps no data after its end.
 ///
-/// A connection is closed after 30 s in which no whole head of a request comes, and after 60 s in which nothing moves. A thousand may be
-/// open; for a further one, the one that was silent for the longest time is closed.
+/// The server closes a connection after 30 s without a whole request head, and after 60 s without any byte. A thousand
+/// connections may be open; a further connection closes the connection with the longest silence.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  leasehold local --port 4567\n  aws --endpoint-url http://127.0.0.1:4567 kinesis list-streams"
 )]
 pub(super) struct LocalArgs {
-    /// The address to listen on. Credentials are not checked, so keep it on this machine.
+    /// The address to listen on. Credentials are not checked, so keep the server on this machine.
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
     /// The port to listen on; 0: any that is free.
     #[arg(long, default_value_t = 4567)]
     port: u16,
-    /// A name by which programs reach this server, such as host.docker.internal or the name of a service. May be given more than once; `*`:
-    /// any name. Requests for localhost and for IP addresses are always answered. Others are refused with status 421, since a page in a
-    /// browser may have its name point to this machine, and so are those of pages of other hosts, with status 403.
+    /// A name of this server for programs, such as host.docker.internal or the name of a service. May be given more
+    /// than once; `*`: any name. The server always answers requests for localhost and for IP addresses. A web page may
+    /// let its own host name point to this machine: requests for other names are refused with status 421, and requests
+    /// of pages of other hosts with status 403.
     #[arg(long, value_name = "NAME", value_parser = parse_host)]
     allow_host: Vec<String>,
-    /// The region of all streams and tables, whatever region requests are signed for. Without it, every region that requests
-    /// are signed for has streams and tables of its own, as in AWS; those without a signature mean us-east-1.
+    /// The region of all streams and tables, whatever the region of a request's signature. Without this option, every
+    /// signed region has streams and tables of its own, as in AWS; requests without a signature mean us-east-1.
     #[arg(long, value_name = "REGION", value_parser = parse_region)]
     region: Option<String>,
     /// The account in ARNs: twelve digits.
     #[arg(long, value_name = "ID", default_value = "000000000000", value_parser = parse_account)]
     account: String,
-    /// Be as slow and as narrow as AWS. What is created, changed or deleted takes half a second. A shard takes 1 MiB and 1,000
-    /// records a second, and gives 2 MiB in 5 reads a second. An account may call CreateStream 5 times, DescribeStream 10
-    /// times and ListShards 1,000 times a second, and others as AWS documents them. DynamoDB enforces provisioned capacity.
+    /// Use the delays and limits of AWS. Creation, change and deletion take half a second. A shard takes 1 MiB and
+    /// 1,000 records a second, and gives 2 MiB in 5 reads a second. An account may call CreateStream 5 times,
+    /// DescribeStream 10 times and ListShards 1,000 times a second, and other operations as documented by AWS. DynamoDB
+    /// enforces provisioned capacity.
     #[arg(long)]
     strict: bool,
     /// With --strict: without its limits.
     #[arg(long)]
     no_limits: bool,
-    /// With --strict: what is created, changed or deleted is so at once.
+    /// With --strict: creation, change and deletion take no time.
     #[arg(long)]
     instant: bool,
 }
@@ -102,7 +104,7 @@ fn parse_account(text: &str) -> Result<String, String> {
     }
 }
 
-/// What to say of an address that others reach, too.
+/// A warning for an address open to other machines.
 fn warning(address: SocketAddr) -> Option<String> {
     let ip = address.ip().to_canonical();
     (!ip.is_loopback()).then(|| {

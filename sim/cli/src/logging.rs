@@ -12,7 +12,8 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts logging: as `RUST_LOG` says, or else as loud as asked for. `quiet` logs nothing unless asked.
+/// Starts logging at the levels of `RUST_LOG`, or else at the level of `verbose`. With `quiet`, logging is off by
+/// default.
 pub(super) fn init(verbose: u8, quiet: bool) -> Result<(), Failure> {
     let filter = match std::env::var("RUST_LOG") {
         Ok(text) if !text.trim().is_empty() => text.parse::<Targets>().map_err(|error| {
@@ -32,13 +33,13 @@ pub(super) fn init(verbose: u8, quiet: bool) -> Result<(), Failure> {
         .with_writer(io::stderr)
         .fmt_fields(debug_fn(field).delimited(" "))
         .with_ansi(io::stderr().is_terminal());
-    // Where a subscriber is set already (tests), that one is used.
+    // A subscriber set before (by a test) stays in use.
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
     Ok(())
 }
 
-/// Writes a field of an event or of a span. Names of others and sentences of services are in it, so that control characters are shown
-/// as escapes: a line of the log is one event.
+/// Writes a field of an event or of a span. Fields hold names from outside and sentences of services. Control
+/// characters are shown as escapes, because a line of the log is one event.
 fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     match field.name() {
         "message" => write!(Escaping(writer), "{value:?}"),

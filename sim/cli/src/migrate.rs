@@ -1,4 +1,4 @@
-//! `leasehold migrate`: leases from one table to another.
+//! `leasehold migrate`: moves leases from one table to another.
 
 use crate::clients::{Clients, in_full};
 use crate::exit::{self, Failure, Verdict};
@@ -17,14 +17,14 @@ use leasehold_engine::policy::Finished;
 use leasehold_engine::time::Span;
 use std::sync::Arc;
 
-/// So many names are said; the rest is counted, and in the JSON.
+/// The number of names in the output. Further names are counted, and listed in the JSON.
 const NAMED: usize = 10;
 
 /// Move an application's leases to another table: checkpoints, parents and ends.
 ///
-/// Nothing is written without --apply. It can be interrupted anywhere and run again, and run the other way round to go
-/// back. A checkpoint never goes backwards, and a lease that somebody owns in the new table is left alone. Stop the old
-/// fleet first: the old table is watched for workers that live, and nothing is written while there are any.
+/// Without --apply, the command writes nothing. After an interruption, run the command again. To go back, swap the two
+/// tables. A checkpoint never goes backwards, and an owned lease of the new table is left alone. Stop the old fleet
+/// first: the command watches the old table for live workers, and writes nothing beside a live worker.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  leasehold migrate --from vmware-go-kcl --from-table billing --to kcl --to-table billing-kcl --apply"
@@ -39,17 +39,18 @@ pub(super) struct MigrateArgs {
     /// How leases are kept in the new table.
     #[arg(long, value_name = "FORMAT")]
     to: Format,
-    /// The new table. It is created if it is missing.
+    /// The new table. A missing table is created.
     #[arg(long, value_name = "TABLE")]
     to_table: String,
-    /// The stream, by its name. From the table of KCL, which removes rows of finished shards, to another: shards that are still listed, and
-    /// that leases came from, get a finished row, or the new fleet reads them again. Without it, only the parents that rows name do.
+    /// The stream, by its name. KCL removes rows of finished shards. On the way from KCL's table to another, each such
+    /// shard gets a finished row if it is still listed and is an ancestor of a lease: the new fleet would read the
+    /// shard again. Without --stream, only parents named by rows get a finished row.
     #[arg(long, value_name = "STREAM")]
     stream: Option<String>,
     /// Write. Without it, only say what would be written.
     #[arg(long)]
     apply: bool,
-    /// Move although workers of the old table live. What they do afterwards is not moved.
+    /// Move although workers of the old table live. Their later progress is not moved.
     #[arg(long)]
     force: bool,
     /// How long the old table is watched for workers that live, in seconds: their lease duration at least.
@@ -124,7 +125,7 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
     Ok(if whole { Verdict::Fine } else { Verdict::Found })
 }
 
-/// The shards of a stream, each with those it came from.
+/// The shards of a stream, each with its parents.
 async fn listed(clients: &Clients, stream: &str) -> Result<Vec<(ShardId, Vec<ShardId>)>, Failure> {
     let (mut shards, mut token) = (Vec::new(), None);
     loop {

@@ -13,11 +13,11 @@ use std::sync::mpsc;
 
 /// Put deliberate bugs into the sources, and see whether the oracles catch them, one at a time.
 ///
-/// The bugs are edits of the sources, described in `sim/mutants/`. They are written into a copy of the workspace,
-/// `target/deliberate-bugs`, each behind a switch that is off; a program is built from it (a minute or two, unless that is
-/// done), and it tries them. It needs a checkout and Cargo.
+/// The bugs are edits of the sources, described in `sim/mutants/`. The command writes all edits into a copy of the
+/// workspace, `target/deliberate-bugs`, each behind a switch. The program built from the copy (a minute or two for the
+/// first build) tries the bugs. The command needs a checkout and Cargo.
 ///
-/// A bug that shows in one world of many thousands is tried only if `--only` names it.
+/// A rare bug shows in one world of many thousands, and is tried only by its name with `--only`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  leasehold mutants --jobs 2\n  leasehold mutants --only no-parent-wait --json"
@@ -29,11 +29,11 @@ pub(super) struct MutantsArgs {
     /// Give up on a bug after this many worlds.
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     seeds: u64,
-    /// Hunt from the first world on, and so count the worlds that a bug takes. Without this flag, a hunt begins with the world that is known
-    /// to show the bug.
+    /// Hunt from the first world on, to count the worlds until the bug shows. Without this flag, a hunt begins with a
+    /// world known to show the bug.
     #[arg(long)]
     count_worlds: bool,
-    /// How many bugs are tried at the same time; by default one for every processor.
+    /// The number of bugs tried at the same time; by default one for every processor.
     #[arg(long, value_name = "J")]
     jobs: Option<NonZeroUsize>,
     /// Do not shrink the cases.
@@ -42,10 +42,10 @@ pub(super) struct MutantsArgs {
     /// Write the shrunk cases into this folder.
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_shrink")]
     keep: Option<PathBuf>,
-    /// A JSON object for every bug, one a line.
+    /// A JSON object for every bug, each on its own line.
     #[arg(long)]
     json: bool,
-    /// Write the copy only, and say how it is built.
+    /// Write the copy only, and print the build command.
     #[arg(long, exclusive = true)]
     prepare: bool,
 }
@@ -61,7 +61,7 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
         (false, true) => return only_prepare(),
         (false, false) => return hand_over(),
     }
-    // A rare bug is hunted when it is named: it needs many thousand worlds.
+    // A rare bug needs many thousand worlds: only its name starts a hunt.
     let (rare, bugs): (Vec<Bug>, Vec<Bug>) = match args.only {
         Some(only) => (Vec::new(), vec![only]),
         None => (Bug::all().map_err(Failure::unusable)?.into_iter()).partition(|bug| bug.is_rare()),
@@ -135,7 +135,7 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A table in Markdown: that of `sim/docs/deliberate-bugs.md`. Rare bugs were not hunted, and their rows say so.
+/// The Markdown table of `sim/docs/deliberate-bugs.md`. Rows of rare bugs say that no hunt took place.
 fn table(hunts: &[Hunt], rare: &[Bug]) -> String {
     let hunted = hunts.iter().map(|hunt| (hunt.id, row(hunt)));
     let not_hunted = rare.iter().map(|bug| (bug.id(), rare_row(*bug)));

@@ -1,4 +1,4 @@
-//! Pages and diagrams of what happened, written to files.
+//! Writes pages and diagrams of worlds and traces to files.
 
 use crate::exit::Failure;
 use leasehold::internals::Divergence;
@@ -7,13 +7,13 @@ use leasehold_sim::timeline::picture::Timeline;
 use leasehold_sim::timeline::{html, mermaid, world};
 use std::path::Path;
 
-/// What a page of a file is called.
+/// The title of a file's page.
 pub(super) fn title_of(file: &Path) -> String {
     let name = file.file_name().unwrap_or(file.as_os_str());
     name.to_string_lossy().into_owned()
 }
 
-/// What a page says of a trace that the engine answers otherwise.
+/// The page's sentence about a trace with another answer of the engine.
 pub(super) fn describe_divergence(divergence: &Divergence) -> String {
     format!("from input {} on, the engine answers otherwise than recorded", divergence.input)
 }
@@ -23,7 +23,7 @@ pub(super) fn write_page(out: &Path, timeline: &Timeline) -> Result<(), Failure>
     write(out, &html::page(timeline))
 }
 
-/// Writes what is asked for of a world that was recorded.
+/// Writes the requested files of a recorded world.
 pub(super) fn write_world(
     report: &WorldReport, page: Option<&Path>, diagram: Option<&Path>,
 ) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! `leasehold plan`: what shard sync would do to a table, and what is wrong with it, from two files and without a network.
+//! `leasehold plan`: the work of shard sync on a table, and the table's faults, from two files and without a network.
 
 #[cfg(test)]
 mod engine_tests;
@@ -28,47 +28,48 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use streams::{ShardsFile, parse_shards};
 use survey::Asked;
 
-/// Say what workers would do if they looked at a lease table now: what they create and why, what waits for what, what is wrong with
-/// the table, and which worker gets which lease, round by round until nothing moves.
+/// Say what workers would do after one look at a lease table: the leases they create and why, the shards that wait, the
+/// faults of the table, and the assignment of each lease, round by round until nothing moves.
 ///
-/// Nothing is asked of AWS and nothing is changed. The files are what `aws kinesis list-shards` and `aws dynamodb scan`
-/// print: one object, several after one another (pages), or an array of them.
+/// The command asks AWS nothing and changes nothing. The files are the output of `aws kinesis list-shards` and `aws
+/// dynamodb scan`: one object, several in a row (pages), or an array of objects.
 ///
-/// An empty table gets a lease for each shard that was open at the position in --from; the shards that came after these follow
-/// when these have been read. For a time, a worker asks the service which shards were open. This command takes it from the
-/// sequence numbers in the list, which tell whole seconds: within two seconds after a reshard, it names the parents still, of
-/// which a worker reads nothing that is older than the time.
+/// In an empty table, each shard open at the position in --from gets a lease; the children of these shards follow after
+/// the end of their parents. For a time, a worker asks the service for the open shards. This command takes the open
+/// shards from the sequence numbers in the list, in whole seconds: within two seconds after a reshard, it still names
+/// the parents. A worker reads no record of these parents older than the time.
 ///
-/// Leases are assigned by the rule that the table shows: each worker takes its share, or a leader of a fleet of KCL 3.x assigns them.
-/// In a round, each worker looks at the table once, in the order of their names. An owner counts as alive unless it has reported, in the
-/// lease table or in --workers, and does not any more. Which ones of several leases move is drawn by each worker: here too, so that
-/// others may move than those named.
+/// The table shows the rule of assignment: each worker takes its share, or a leader of a fleet of KCL 3.x assigns
+/// leases. In a round, each worker looks at the table once, in the order of names. An owner counts as alive, unless its
+/// reports in the lease table or in --workers have stopped. Each worker draws the leases to move among equal leases:
+/// the real moves may differ from the moves of this plan.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  aws kinesis list-shards --stream-name orders > shards.json\n  aws dynamodb scan --table-name billing > leases.json\n  leasehold plan --shards shards.json --leases leases.json\n  leasehold plan --shards shards.json --leases leases.json --stream orders --workers leases.json --now 2025-01-31T12:00:00Z\n  leasehold plan --shards shards.json --leases leases.json --assign count\n  leasehold plan --shards orders=orders.json --shards returns=returns.json --leases leases.json\n  leasehold plan --format vmware-go-kcl --shards shards.json --leases leases.json"
 )]
 pub(super) struct PlanArgs {
-    /// The shards of the stream: what ListShards answered. For an application of several streams: one for each, with the stream before it,
-    /// as a name or an identifier `<account>:<stream>:<creation time in seconds>`.
+    /// The shards of the stream: the answer of ListShards. For an application of several streams: one file for each
+    /// stream, with the stream before the file, as a name or an identifier `<account>:<stream>:<creation time in
+    /// seconds>`.
     #[arg(long, value_name = "[STREAM=]FILE", required = true, value_parser = parse_shards)]
     shards: Vec<ShardsFile>,
     /// The rows of the lease table: what Scan answered.
     #[arg(long, value_name = "FILE")]
     leases: PathBuf,
-    /// Where shards that have no lease yet are started: trim-horizon, latest or a time as of RFC 3339.
+    /// The start of shards without a lease: trim-horizon, latest or a time as of RFC 3339.
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
     /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer (its table of checkpoints).
     #[arg(long, alias = "dialect", default_value_t = Format::Kcl, value_name = "FORMAT")]
     format: Format,
-    /// KCL 3's worker metrics, if they are in a table of their own: what Scan of it answered. Workers that have not reported for a minute
-    /// are taken for dead, and their leases are assigned to others.
+    /// KCL 3's worker metrics in a table of their own: the answer of a Scan. Workers without a report for a minute are
+    /// taken for dead, and their leases are assigned to other workers.
     #[arg(long, value_name = "FILE")]
     workers: Option<PathBuf>,
     /// The time at which the files were written, as of RFC 3339; by default this moment.
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     now: Option<Wall>,
-    /// The stream that the table should belong to: rows that name another one are told, and left out of everything else.
+    /// The table's stream: rows of another stream are reported, and left out of all other results.
     #[arg(long, value_name = "NAME", value_parser = other::parse_stream)]
     stream: Option<String>,
     /// How a leader shares leases out, in a fleet of KCL 3.x: by their load, as workers do, or by their number.
@@ -95,7 +96,7 @@ pub(crate) struct Creation {
     checkpoint: String,
     parents: Vec<String>,
     pub(crate) reason: String,
-    /// All of that, as a row.
+    /// The whole lease as a row.
     #[serde(skip)]
     pub(crate) row: LeaseRow,
 }
@@ -104,12 +105,12 @@ pub(crate) struct Creation {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Wait {
     lease_key: String,
-    /// The nearest shard before it that is not processed.
+    /// The nearest unprocessed shard before the waiting shard.
     behind: String,
     reason: String,
 }
 
-/// Something that is wrong, or worth knowing.
+/// A fault of the table, or a fact worth knowing.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) kind: &'static str,
@@ -117,14 +118,14 @@ pub(crate) struct Finding {
     pub(crate) detail: String,
 }
 
-/// A lease that another worker gets.
+/// A lease assigned to another worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Assignment {
     lease_key: String,
-    /// Its owner, who may be dead.
+    /// The lease's owner, alive or dead.
     from: Option<String>,
     to: String,
-    /// `take` or `assign`: nobody renews it; `ask`, `steal`, `move` or `hand-over`: its owner lives.
+    /// `take` or `assign`: no worker renews the lease; `ask`, `steal`, `move` or `hand-over`: the lease's owner lives.
     how: &'static str,
     reason: String,
 }
@@ -142,20 +143,20 @@ pub(crate) struct Survey {
     pub(crate) create: Vec<Creation>,
     wait: Vec<Wait>,
     pub(crate) findings: Vec<Finding>,
-    /// By which rule leases are assigned.
+    /// The rule of assignment.
     rule: Option<Rule>,
-    /// What workers do when they look at the table now.
+    /// The moves of the first round.
     assign: Vec<Assignment>,
-    /// What they do when they look again, until nothing moves.
+    /// The moves of later rounds, until nothing moves.
     next_rounds: Vec<Vec<Assignment>>,
-    /// Nothing moves after that; or else the search was given up.
+    /// No lease moves after the last round. False: the search was given up.
     rests: bool,
-    /// The list of shards cannot be used, so nothing can be planned.
+    /// The list of shards is unusable: there is no plan.
     #[serde(skip)]
     hopeless: bool,
 }
 
-/// What is missing of a row that is a lease all the same, if anything is.
+/// The finding about a readable lease row with missing attributes, if any are missing.
 fn incomplete(lease: &LeaseRow, lacks: &[&str]) -> Option<Finding> {
     let detail = format!(
         "it lacks {}, which every program of its format writes: somebody removed that, and other programs may leave the lease alone \
@@ -236,7 +237,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
 }
 
 impl Survey {
-    /// Who gets which lease, and by which rule.
+    /// Adds the assignment of leases, and its rule.
     fn share(&mut self, rows: &[RowRead], asked: &Asked<'_>, assign: Option<Assign>) -> Result<(), Failure> {
         let fleet = Fleet::read(rows, asked.heartbeats, asked.now);
         let load = assign != Some(Assign::Count);
@@ -247,12 +248,12 @@ impl Survey {
                 rule.detail
             )));
         }
-        // A row that the file has twice is one.
+        // A row repeated in the file counts once.
         let leases = rows.iter().filter_map(RowRead::lease);
         let leases: BTreeMap<_, _> = leases.map(|lease| (&lease.key, lease)).collect();
         let leases: Vec<&LeaseRow> = leases.into_values().collect();
         let course = rounds::course(&leases, &fleet, asked.policies, load);
-        // A hand-over that was begun before evens nothing out.
+        // The end of a hand-over begun before the plan evens nothing out.
         let evens = |step: &Assignment| step.is_move() && step.how != "hand-over";
         let moves = |round: &Vec<Assignment>| round.iter().any(evens);
         let (most, least) = (course.most(), course.least());
@@ -306,7 +307,7 @@ fn describe(survey: &Survey) -> Text {
     text
 }
 
-/// By which rule leases are assigned, and what each round does.
+/// Describes the rule of assignment, and the moves of each round.
 fn describe_shares(text: &mut Text, survey: &Survey) {
     if let Some(rule) = &survey.rule {
         put_line!(text, "rule {}: {}", rule.by, rule.detail);

@@ -21,7 +21,7 @@ pub(super) fn parse_moment(text: &str) -> Result<Wall, String> {
     OffsetDateTime::parse(text, &Rfc3339)
         .ok()
         .and_then(|moment| moment.checked_to_offset(UtcOffset::UTC))
-        // With an offset, the first and last hours that can be written are of years that cannot.
+        // With an offset, the UTC year of the first and last representable hours is out of range.
         .filter(|moment| (0..=9999).contains(&moment.year()))
         .and_then(|moment| i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok())
         .map(Wall)

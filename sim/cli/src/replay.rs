@@ -17,14 +17,15 @@ use std::path::{Path, PathBuf};
 
 /// Feed a recorded trace to the engine again and compare every answer with the recorded one.
 ///
-/// Stops at the first answer that differs: exit code 1. A file that is no trace, is damaged, or ends too early is
-/// refused with the number of the line: exit code 2.
+/// Stops at the first differing answer: exit code 1. A damaged file, a file without its end, or a file of another kind
+/// is refused with the number of the line: exit code 2.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  leasehold replay worker-1.jsonl\n  leasehold replay worker-1.jsonl --from 100 --until 120\n  leasehold replay worker-1.jsonl --explain shardId-000000000003\n  leasehold replay worker-1.jsonl --html worker-1.html\n  leasehold replay traces/life-000003 --partial"
 )]
 pub(super) struct ReplayArgs {
-    /// The trace: a file, or a folder of `consume --trace-dir`, of which the newest life is read unless one is named.
+    /// The trace: a file, or a folder of `consume --trace-dir`. Of a folder, the newest life is read unless the path
+    /// names another life.
     file: PathBuf,
     /// Show inputs and answers from this input on.
     #[arg(long, value_name = "N")]
@@ -32,13 +33,13 @@ pub(super) struct ReplayArgs {
     /// Show inputs and answers up to this input.
     #[arg(long, value_name = "N")]
     until: Option<u64>,
-    /// Tell everything the worker did about one shard, and why.
+    /// Tell every act of the worker on one shard, and its reason.
     #[arg(long, value_name = "SHARD", conflicts_with_all = ["from", "until"])]
     explain: Option<String>,
-    /// The timeline as a page of its own.
+    /// The timeline as a page in one file.
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
-    /// Accept a trace without an end, as a killed process leaves it, and replay what is there.
+    /// Accept the trace of a killed process, without an end, and replay the recorded part.
     #[arg(long)]
     partial: bool,
     /// Results as one JSON object.
@@ -75,7 +76,7 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
     })
 }
 
-/// What a replay found, and what there was of the trace.
+/// The result of a replay, and the trace's kind and completeness.
 pub(super) struct Replayed {
     pub(super) report: ReplayReport,
     /// The bytes of a last line without an end, which was left out.
@@ -84,8 +85,8 @@ pub(super) struct Replayed {
     lines: u64,
 }
 
-/// Replays a trace up to its end, its first divergence or its first gap; refuses one that is not whole, unless `partial` says that a
-/// part will do. `path` is a file, or a folder of segments.
+/// Replays a trace up to its end, its first divergence or its first gap. Refuses an incomplete trace unless `partial`
+/// is set. `path` is a file, or a folder of segments.
 pub(super) fn replay_file(
     path: &Path, partial: bool, each: impl FnMut(u64, &Input, &[Output]),
 ) -> Result<Replayed, Failure> {
@@ -95,7 +96,7 @@ pub(super) fn replay_file(
     let lines = Lines::of(trace_file::open(path)?, partial);
     let seen = lines.seen();
     let report = replay_on(&mut Engine::new(), TraceReader::new(lines), each).map_err(refused)?;
-    // A file that was cut at a line break shows no other sign of it.
+    // A file cut at a line break shows no other sign of the cut.
     if is_cut_off(&report) && kind == TraceKind::Full && !partial {
         return Err(Failure::unusable(format!(
             "{name}: line {} of the trace: expected a further record or the end record, found the end of the file \
@@ -186,7 +187,7 @@ fn describe(replayed: &Replayed) -> Text {
     text
 }
 
-/// The lines that were asked for.
+/// The requested lines.
 struct Shown<'a> {
     args: &'a ReplayArgs,
     explanation: Option<Explanation>,

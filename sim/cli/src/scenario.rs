@@ -1,4 +1,4 @@
-//! Scenario files: running them, and writing one for what a seed violates.
+//! Scenario files: running a file, and writing a file for a seed's violation.
 
 use crate::exit::{self, Failure, Verdict};
 use leasehold_sim::deliberate::{HAS_BUGS, HOW};
@@ -28,7 +28,7 @@ pub(super) fn read(path: &Path) -> Result<Scenario, Failure> {
 }
 
 /// Runs the world of a scenario file and shows it.
-/// `ours`: with our workers in the place of others', which must do nothing wrong.
+/// `ours`: Leasehold's workers replace the workers of other programs, and must violate nothing.
 pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Failure> {
     let mut scenario = read(path)?;
     if ours {
@@ -39,7 +39,7 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
     let options = Options {
         log: !as_json,
         bug: has_bug,
-        // What else another's program violates does not end its world.
+        // Further violations of another program do not end its world.
         only: scenario.violates.filter(|_| scenario.plan.has_others()).into_iter().collect(),
         ..Options::default()
     };
@@ -86,18 +86,18 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
     })
 }
 
-/// A failure that was shrunk and written down.
+/// A shrunk and written failure.
 #[derive(Debug, Serialize)]
 pub(super) struct Kept {
     /// The scenario.
     pub file: PathBuf,
     #[serde(flatten)]
     pub size: Size,
-    /// How many worlds were run for it.
+    /// The number of worlds run by the shrinker.
     pub runs: u32,
-    /// What is violated.
+    /// The violation in a sentence.
     pub about: String,
-    /// The command that shows it again.
+    /// The command to show the failure again.
     pub again: String,
 }
 
@@ -116,7 +116,8 @@ impl fmt::Display for Kept {
     }
 }
 
-/// Shrinks what a drawn world violates and writes it into a folder. None: it violates nothing any more, or this was cancelled.
+/// Shrinks the violation of a drawn world and writes the result into a folder. None: the world violates nothing any
+/// more, or the shrinking was cancelled.
 pub(super) fn keep(plan: &Plan, folder: &Path, cancel: &Cancel) -> Result<Option<Kept>, Failure> {
     match shrink(plan, None, cancel) {
         Some(shrunk) => {

@@ -1,4 +1,4 @@
-//! `leasehold show`: what happened, as a page to look at.
+//! `leasehold show`: a trace as a page to look at.
 
 use crate::exit::{self, Failure, Verdict};
 use crate::page::{describe_divergence, title_of, write_page};
@@ -8,9 +8,9 @@ use leasehold_sim::timeline::picture::Timeline;
 use leasehold_sim::timeline::trace::TraceTimeline;
 use std::path::{Path, PathBuf};
 
-/// Show a trace as a timeline: what the worker held and processed, and everything that happened to it.
+/// Show a trace as a timeline: the worker's leases and progress, and every event around the worker.
 ///
-/// The page is one file, without anything from a network. It zooms, filters, and has all events as text.
+/// The page is one file and needs no network. It zooms, filters, and has all events as text.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  leasehold show worker-1.jsonl --html worker-1.html")]
 pub(super) struct ShowArgs {

@@ -4,10 +4,10 @@ use crate::exit::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a shell reports of a process that was ended by SIGINT.
+/// The exit code that a shell reports for a process ended by SIGINT.
 const INTERRUPTED: i32 = 130;
-/// A flag that is set when the process is asked to end, for commands that compute: they look at it between two pieces of
-/// work. To be called once in a process.
+/// A flag set by the first request to end, for computing commands: they check it between two pieces of work. Call this
+/// once in a process.
 pub(super) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let asked = Arc::new(AtomicBool::new(false));
     let flag = asked.clone();
@@ -20,8 +20,8 @@ pub(super) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(asked)
 }
 
-/// Listens to signals from now on. What is returned waits until the process is asked to end, for commands that wait. Asked once more, the
-/// process ends at once, with the exit code that a shell reports of that signal: see [`leasehold::on_signal`].
+/// Listens to signals from now on. The returned future waits for the first request to end, for waiting commands. A
+/// second request ends the process at once, with a shell's exit code for the signal: see [`leasehold::on_signal`].
 #[cfg(feature = "aws")]
 pub(super) fn interrupted() -> Result<impl Future<Output = ()>, Failure> {
     let (ask, asked) = tokio::sync::oneshot::channel();
@@ -32,7 +32,7 @@ pub(super) fn interrupted() -> Result<impl Future<Output = ()>, Failure> {
     listens.map_err(|error| Failure::under_way(error.to_string()))?;
     Ok(async {
         if asked.await.is_err() {
-            // The thread that was to tell is gone: the second signal is still heard.
+            // The telling thread is gone: the second signal still ends the process.
             std::future::pending::<()>().await;
         }
     })

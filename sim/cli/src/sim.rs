@@ -30,8 +30,8 @@ use std::sync::Arc;
 
 /// Run simulated fleets through resharding, crashes, lost answers and skewed clocks, and judge what happened.
 ///
-/// A seed is a whole world: what it draws, it draws again. With one seed, every change of state is shown as a line;
-/// with many, a summary.
+/// A seed is a whole world: the same seed draws the same world again. One seed prints a line for every change of state;
+/// many seeds print a summary.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  leasehold sim --seed 42 --html 42.html\n  leasehold sim --seeds 0..20000 --jobs 2 --json\n  leasehold sim --scenario sim/scenarios/no-parent-wait.toml\n  leasehold sim --shards shards.json --leases leases.json"
@@ -43,21 +43,21 @@ pub(super) struct SimArgs {
     /// Many worlds: from A up to but not including B.
     #[arg(long, value_name = "A..B", default_value = "0..1000", value_parser = parse_range)]
     seeds: Range<u64>,
-    /// How many worlds run at the same time; by default one for every processor. The results do not depend on it.
+    /// The number of worlds run at the same time; by default one for every processor. The results do not depend on this
+    /// number.
     #[arg(long, value_name = "J")]
     jobs: Option<NonZeroUsize>,
-    /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer, as the library of that name does; or all of
-    /// them, by turns.
+    /// The table format, named after its library: kcl, vmware-go-kcl, kcl-rb or kinsumer; or all formats, by turns.
     #[arg(long, alias = "dialect", value_name = "FORMAT", default_value_t)]
     format: Formats,
-    /// Workers of the program that the tables come from stand beside ours, or are replaced by them. Only faults that the
-    /// program gets over by itself.
+    /// Run workers of the format's own library beside Leasehold's workers, or let Leasehold's workers replace them.
+    /// Worlds have only faults that the library survives.
     #[arg(long, conflicts_with_all = ["scenario", "hazards", "shards"])]
     mixed: bool,
     /// With --seed: record each life of a worker, for `leasehold replay`; `out.jsonl` makes `out.0.jsonl` and so on.
     #[arg(long, value_name = "FILE", requires = "seed")]
     trace: Option<PathBuf>,
-    /// With --seed: the timeline as a page of its own.
+    /// With --seed: the timeline as a page in one file.
     #[arg(long, value_name = "OUT", requires = "seed")]
     html: Option<PathBuf>,
     /// With --seed: a Mermaid sequence diagram, if the world is small enough for one.
@@ -69,13 +69,14 @@ pub(super) struct SimArgs {
     /// With --scenario: our workers in the place of others'.
     #[arg(long, requires = "scenario")]
     ours: bool,
-    /// Hazards of other libraries: what their programs violate in a scenario each, and what ours does there.
+    /// Hazards of other libraries: a scenario for each, with the violations of the library and the result of Leasehold.
     #[arg(long, alias = "museum", conflicts_with_all = ["seed", "seeds", "format", "scenario", "shards"])]
     hazards: bool,
-    /// Worlds that begin with a real stream: the shards that `aws kinesis list-shards` printed.
+    /// Worlds with a real stream at the start: the output of `aws kinesis list-shards`.
     #[arg(long, value_name = "FILE", requires = "leases", conflicts_with = "scenario")]
     shards: Option<PathBuf>,
-    /// And with its lease table: the rows that `aws dynamodb scan` printed. The owners in it are dead; new workers are started.
+    /// The real stream's lease table: the output of `aws dynamodb scan`. The owners in the file are dead; new workers
+    /// start.
     #[arg(long, value_name = "FILE", requires = "shards", conflicts_with = "scenario")]
     leases: Option<PathBuf>,
     /// With --shards: where shards that have no lease yet are started, trim-horizon, latest or a time as of RFC 3339 (which
@@ -88,7 +89,7 @@ pub(super) struct SimArgs {
     /// Show the table of marks and faults.
     #[arg(long)]
     table: bool,
-    /// Leave a failure as it is found.
+    /// Do not shrink a failure.
     #[arg(long)]
     no_shrink: bool,
     /// Where a failure is written to, shrunk, with its column log.
@@ -120,7 +121,7 @@ pub(super) fn run(args: &SimArgs) -> Result<Verdict, Failure> {
     }
 }
 
-/// Whether fleets can be mixed on these tables.
+/// Checks the formats against `--mixed`.
 fn check_mixed(args: &SimArgs) -> Result<(), Failure> {
     if args.mixed && matches!(args.format.0[..], [Format::KclRb]) {
         return Err(Failure::unusable(
@@ -130,7 +131,7 @@ fn check_mixed(args: &SimArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The stream and the table that worlds begin with, if they are given.
+/// The stream and the table given for the start of worlds.
 fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
     let (Some(shards), Some(leases)) = (&args.shards, &args.leases) else {
         return Ok(None);
@@ -148,7 +149,7 @@ fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
     let from = match args.from {
         InitialPosition::TrimHorizon => String::new(),
         InitialPosition::Latest => " --from latest".to_owned(),
-        // Which one does not matter.
+        // Any time is as good.
         InitialPosition::AtTimestamp(_) => " --from 2025-01-31T12:00:00Z".to_owned(),
     };
     Ok(Some(Given {
@@ -292,7 +293,7 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
     Ok(verdict(&summary.violations))
 }
 
-/// A summary as JSON, with what became of its first failure.
+/// A summary as JSON, with the first failure after shrinking.
 #[derive(Serialize)]
 struct WithShrunk<'a> {
     #[serde(flatten)]
@@ -353,7 +354,7 @@ fn describe_summary(summary: &Summary) -> String {
     text
 }
 
-/// Writes a trace for every life: its inputs, with the answers computed again.
+/// Writes a trace for every life: the life's inputs, with answers computed again.
 fn write_traces<L: Ord + Copy>(path: &Path, inputs: &[(L, Input)]) -> Result<Vec<PathBuf>, Failure> {
     let mut lives: BTreeMap<L, Life> = BTreeMap::new();
     for (life, input) in inputs {

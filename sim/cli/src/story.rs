@@ -3,10 +3,10 @@
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::notice::Notice;
 
-/// What ids of shards begin with.
+/// The common beginning of shard ids.
 const SHARD: &str = "shardId-";
 
-/// A shard's id without the zeros that make all of them look alike.
+/// A shard's id without its leading zeros.
 pub(super) fn short(shard: &str) -> String {
     match shard.strip_prefix(SHARD) {
         Some(number) if number.bytes().all(|b| b.is_ascii_digit()) && !number.is_empty() => {
@@ -17,7 +17,7 @@ pub(super) fn short(shard: &str) -> String {
     }
 }
 
-/// A worker's name without the number of its life.
+/// A worker's name without the suffix of its life.
 fn name(worker: &WorkerId) -> &str {
     match worker.as_str().rsplit_once(':') {
         Some((name, life))

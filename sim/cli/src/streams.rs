@@ -1,17 +1,17 @@
-//! The streams of an application that reads several, as they are given.
+//! The given streams of an application of several streams.
 
 use crate::exit::Failure;
 use leasehold::aws::kinesis::Client;
 use leasehold::{StreamId, StreamRef};
 use leasehold_engine::config::StreamSource;
 
-/// Whether what is given means KCL's multi-stream mode: more than one stream, or one that no name stands for.
+/// Whether `given` means KCL's multi-stream mode: more than one stream, or a stream given by its ARN or identifier.
 pub(super) fn are_several(given: &[String]) -> bool {
     let named = |text: &String| text.starts_with("arn:") || text.parse::<StreamId>().is_ok();
     given.len() > 1 || given.first().is_some_and(named)
 }
 
-/// Looks each stream up that is not given by its identifier.
+/// Looks up each stream given without its identifier.
 pub(super) async fn find(kinesis: &Client, given: &[String]) -> Result<Vec<StreamRef>, Failure> {
     // Each is described twice, a second apart: all at the same time.
     let looks: Vec<_> = given
@@ -28,7 +28,7 @@ pub(super) async fn find(kinesis: &Client, given: &[String]) -> Result<Vec<Strea
     Ok(found)
 }
 
-/// Looks a stream up, unless it is given by its identifier.
+/// Looks a stream up, unless its identifier is given.
 pub(super) async fn find_one(kinesis: &Client, given: &str) -> Result<StreamRef, Failure> {
     match given.parse::<StreamId>() {
         Ok(id) => Ok(StreamRef::new(id)),
@@ -38,7 +38,7 @@ pub(super) async fn find_one(kinesis: &Client, given: &str) -> Result<StreamRef,
     }
 }
 
-/// The streams that the options name, each as it was found, if it was looked up. Absent: the worker reads one stream.
+/// The streams named by the options, with the results of look-ups. Absent: the worker reads one stream.
 pub(super) fn known(sources: &[StreamSource], found: Vec<StreamRef>) -> Option<Vec<StreamRef>> {
     let streams = sources.iter().map(|source| {
         let known = found.iter().find(|stream| *stream.id() == source.id);

@@ -1,7 +1,7 @@
-//! What commands print of names that others chose: lines that hold no control character but their own ends.
+//! Safe output of names from outside: printed lines hold no control character but their own ends.
 //!
-//! A row's key, an owner's name or a sentence of a service may hold escape codes and line breaks. So whatever is put into a [`Text`] is
-//! shown with its control characters as escapes, and a line ends only where the command ends it.
+//! A row's key, an owner's name or a sentence of a service may hold escape codes and line breaks. A [`Text`] shows
+//! control characters as escapes, and only the command ends a line.
 
 use clap::error::ContextValue;
 use leasehold_engine::shown::{Escaping, is_hidden, shown};
@@ -14,19 +14,19 @@ use std::ops::Deref;
 pub(super) struct Text(String);
 
 impl Text {
-    /// Adds a line, or ends the one that was begun.
+    /// Adds a whole line, or the rest of a begun line.
     pub(super) fn line(&mut self, line: fmt::Arguments<'_>) {
         self.part(line);
         self.0.push('\n');
     }
 
-    /// Adds to the line that was begun.
+    /// Adds to the begun line.
     pub(super) fn part(&mut self, part: fmt::Arguments<'_>) {
         // Writing to a text cannot fail.
         let _ = Escaping(&mut self.0).write_fmt(part);
     }
 
-    /// Adds what is lines already.
+    /// Adds finished lines.
     pub(super) fn add(&mut self, lines: &Text) {
         self.0.push_str(&lines.0);
     }
@@ -56,7 +56,7 @@ macro_rules! put {
 
 pub(super) use {put, put_line};
 
-/// Lines with all other control characters as escapes.
+/// Shows control characters other than line breaks as escapes.
 pub(super) fn lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for (n, line) in text.split('\n').enumerate() {
@@ -68,14 +68,15 @@ pub(super) fn lines(text: &str) -> String {
     shown
 }
 
-/// JSON whose texts hold no control character in any form: C1 and what turns the direction of writing may stand in JSON as they are.
+/// Shows control characters in JSON texts as escapes. JSON itself allows C1 characters and marks of writing direction
+/// without escapes.
 pub(super) fn json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {
         // A document has line breaks of its own between its texts.
         match c {
             '\n' => escaped.push(c),
-            // All of them are of the basic plane.
+            // All hidden characters are of the basic plane.
             c if is_hidden(c) => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => escaped.push(c),
         }
@@ -96,7 +97,7 @@ pub(super) fn usage(error: &clap::Error) -> String {
         match value {
             ContextValue::String(text) => show(text),
             ContextValue::Strings(texts) => texts.iter().for_each(|text| show(text)),
-            // Numbers, and what clap knows of the command.
+            // Numbers, and clap's own names of the command's parts.
             _ => {}
         }
     }
@@ -128,7 +129,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Vec<String>>(&shown).expect("JSON"), [told]);
     }
 
-    /// A parser that repeats what it was given.
+    /// A parser whose error repeats its input.
     fn parrot(text: &str) -> Result<String, String> {
         Err(format!("expected a word, found {text}"))
     }

@@ -17,8 +17,8 @@ pub(super) fn open(path: &Path) -> Result<TraceText, Failure> {
     })
 }
 
-/// A text, line by line. Counts its lines, and may leave out a last one that has no end. It holds one line, of no more than
-/// [`LONGEST_LINE`] bytes: a small file may be the compressed form of a huge one.
+/// A text, read line by line. Counts lines, and may leave out a last line without a line break. Memory holds one line,
+/// of no more than [`LONGEST_LINE`] bytes: a small file may be the compressed form of a huge text.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     text: R,
@@ -29,7 +29,7 @@ pub(super) struct Lines<R> {
     seen: Seen,
 }
 
-/// What was seen of a text so far.
+/// Counters of the text read until now.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     lines: Rc<Cell<u64>>,
@@ -37,7 +37,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// How many lines there were.
+    /// The number of lines read.
     pub(super) fn lines(&self) -> u64 {
         self.lines.get()
     }
@@ -71,7 +71,7 @@ impl<R: BufRead> BufRead for Lines<R> {
         if self.at == self.line.len() {
             self.at = 0;
             self.line.clear();
-            // A line that is too long is handed on, no further than the reader of the trace takes it.
+            // A line over the limit is handed on up to the limit; the trace's reader refuses it.
             let mut most = (&mut self.text).take(LONGEST_LINE);
             if most.read_until(b'\n', &mut self.line)? > 0 {
                 let whole = self.line.last() == Some(&b'\n') || self.line.len() as u64 == LONGEST_LINE;
@@ -104,7 +104,7 @@ mod tests {
         (found, seen.lines(), seen.left_out())
     }
 
-    /// A text of one line without an end, which counts how much of it was read.
+    /// An endless line, with a count of the bytes read.
     struct Endless(Rc<Cell<u64>>);
 
     impl Read for Endless {

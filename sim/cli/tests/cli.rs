@@ -1,4 +1,4 @@
-//! The `leasehold` command from outside: its exit codes, its formats, its manners.
+//! The `leasehold` command from outside: its exit codes, formats and manners.
 
 mod command;
 
@@ -14,7 +14,7 @@ fn json_of(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("{error} in {:?}; stderr: {}", stdout(output), stderr(output)))
 }
 
-/// A directory of this test's own.
+/// A directory for this test alone.
 fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path);
@@ -22,7 +22,7 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-/// The results of one short demo, and where its traces are. All tests share it.
+/// The results of one short demo, and the folder of its traces. All tests share them.
 fn demo() -> &'static (Value, PathBuf) {
     static DEMO: OnceLock<(Value, PathBuf)> = OnceLock::new();
     DEMO.get_or_init(|| {
@@ -151,7 +151,8 @@ fn a_replay_shows_what_is_asked_for() {
     let text = stdout(&replay(&path, &["--from", "0", "--until", "0"]));
     assert!(text.contains("boot of worker-2"), "{text}");
     assert!(!text.contains("tick"), "{text}");
-    // Of one shard only that one, however it is written; of a shard that does not exist nothing.
+    // The story of one shard, under either spelling of its id, holds no other shard; the story of an unknown shard is
+    // empty.
     let (long, short) = ("shardId-000000000001", "shard-1");
     let told: Vec<String> = (1..=4)
         .map(|worker| {
@@ -233,7 +234,7 @@ fn a_damaged_trace_is_refused_with_the_number_of_the_line() {
         assert!(stderr(&output).contains(line), "{}", stderr(&output));
         assert_eq!(stdout(&output), "");
     }
-    // What a killed process leaves can be replayed if that is what is wanted.
+    // `--partial` replays the trace of a killed process.
     for path in [&cut_in_a_line, &cut_between_lines] {
         let output = replay(path, &["--json", "--partial"]);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -241,7 +242,7 @@ fn a_damaged_trace_is_refused_with_the_number_of_the_line() {
     }
 }
 
-/// What a simulation found decides its exit code; whether it should have found anything is for the simulator's tests.
+/// A simulation's findings decide the exit code; the simulator's own tests judge the findings.
 fn expected_code(found_something: bool) -> Option<i32> {
     Some(i32::from(found_something))
 }
@@ -364,7 +365,7 @@ fn a_script_that_never_waits_works_with_local() {
 
 #[test]
 fn strict_local_is_as_slow_and_as_narrow_as_aws() {
-    // Creates a stream and a table, and tells the states in which they are seen at once, or the refusal.
+    // Creates a stream and a table, and tells their states right afterwards, or the refusal.
     let states = |local: &Local, n: u32| {
         let stream = json!({ "StreamName": format!("s{n}"), "ShardCount": 1 });
         let (_, answer) = local.call("Kinesis_20131202.CreateStream", &stream);

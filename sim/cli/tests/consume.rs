@@ -1,4 +1,4 @@
-//! `leasehold consume` from outside: what it prints, and what it does when stdout takes nothing.
+//! `leasehold consume` from outside: its output, and its behaviour at a stdout without room.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 
@@ -21,7 +21,7 @@ fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     local.call("Kinesis_20131202.CreateStream", &json!({ "StreamName": "orders", "ShardCount": 1 }));
     let put = |numbers: std::ops::Range<u32>| {
         for n in numbers {
-            // "one", "two", … in base64 would be no easier to read: the text is `n` itself.
+            // Data is the digit `n` in base64: with `--text`, the output is `n` itself.
             let data = ["MA==", "MQ==", "Mg==", "Mw==", "NA==", "NQ=="][n as usize];
             let record = json!({ "StreamName": "orders", "PartitionKey": "k", "Data": data });
             let (status, _) = local.call("Kinesis_20131202.PutRecord", &record);
@@ -54,7 +54,7 @@ fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     assert!(first[0]["sequence"].as_str() < first[1]["sequence"].as_str());
     assert!(first[0]["arrival"].as_str().is_some_and(|time| time.ends_with('Z')), "{}", first[0]);
 
-    // The next one goes on behind them, and ends on Ctrl-C.
+    // The next consumer goes on behind these records, and ends on Ctrl-C.
     let mut child = with(&["--text"]).stdout(Stdio::piped()).spawn().expect("the command starts");
     let mut out = BufReader::new(child.stdout.take().expect("its stdout")).lines();
     let mut child = Running(child);
@@ -69,7 +69,7 @@ fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     assert_eq!(interrupt(&mut child), Some(0));
 }
 
-/// Waits until something is so.
+/// Waits until `is_so` returns true.
 fn until(what: &str, within: Duration, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -86,7 +86,8 @@ fn text<'a>(line: &'a Value, field: &str) -> &'a str {
     line[field].as_str().unwrap_or_else(|| panic!("no {field} in {line}"))
 }
 
-/// A stream of four shards, and consumers of it. The first read of a shard brings all records of the shard, and these are more than a pipe holds.
+/// A stream of four shards, and consumers of the stream. The first read of a shard brings all its records: more bytes
+/// than a pipe holds.
 struct Orders {
     local: Local,
     logs: PathBuf,
@@ -129,7 +130,7 @@ impl Orders {
         command
     }
 
-    /// A consumer whose stdout is not read by anybody yet. It has few threads, so that none is left if they stand still.
+    /// A consumer with an unread stdout. The process has few threads: blocked threads would leave none free.
     fn consumer(&self, application: &str) -> Consumer {
         let log = self.logs.join(application);
         let mut child = self
@@ -233,7 +234,7 @@ fn a_stdout_that_nobody_reads_costs_no_lease_and_does_not_outlast_a_stop() {
     let left: usize = sentence.split(' ').next().and_then(|count| count.parse().ok()).expect("a count");
     assert!(sentence.contains(" records of 4 shards were not written and so not acknowledged"), "{sentence}");
 
-    // What was written was acknowledged, and nothing else.
+    // Exactly the written records were acknowledged.
     let mut printed = String::new();
     consumer.out.read_to_string(&mut printed).expect("text");
     let lines: Vec<Value> = printed.lines().map(line).collect();
@@ -278,13 +279,13 @@ fn no_line_is_written_under_a_token_that_was_lost_while_stdout_took_nothing() {
         let mut shards = shards.iter();
         shards.all(|shard| log.lines().any(|line| of(shard.as_str())(&line)))
     });
-    // The thief lets go, so that all is printed in the end.
+    // The thief releases its leases, so the consumer prints the rest in the end.
     for shard in &shards {
         let one = json!({ ":one": { "N": "1" } });
         orders.update("lost", shard, "REMOVE leaseOwner ADD leaseCounter :one", &one);
     }
 
-    // What was in the pipe was written in time.
+    // The bytes in the pipe were written in time.
     let mut before = vec![0; full];
     consumer.out.read_exact(&mut before).expect("what it holds");
     assert_eq!(before.last(), Some(&b'\n'));

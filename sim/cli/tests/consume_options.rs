@@ -1,4 +1,4 @@
-//! `leasehold consume`: its options from flags, variables and a file, and its end when it has caught up.
+//! `leasehold consume`: its options from flags, variables and a file, and its end after it has caught up.
 #![cfg(unix)]
 
 mod command;
@@ -6,7 +6,7 @@ mod command;
 use command::*;
 use serde_json::{Value, json};
 
-/// Options from a file, the environment and flags; nothing is started where one cannot be used.
+/// Options from a file, the environment and flags; an unusable option stops the start.
 #[test]
 fn options_come_from_flags_variables_and_a_file() {
     let folder = std::env::temp_dir().join(format!("leasehold-options-{}", std::process::id()));
@@ -49,7 +49,7 @@ fn options_come_from_flags_variables_and_a_file() {
     std::fs::remove_dir_all(&folder).expect("its folder goes");
 }
 
-/// Everything that was there is printed, over a split, and then the command ends by itself.
+/// The command prints all records across a split, and then ends by itself.
 #[test]
 fn consume_ends_when_it_has_caught_up() {
     let local = Local::start();
@@ -95,7 +95,7 @@ fn consume_ends_when_it_has_caught_up() {
     assert_eq!(consume(), 0);
 }
 
-/// Segments are rotated while the command runs, and `replay` reads them as one trace, also after a crash.
+/// The command rotates segments while it runs; `replay` reads the segments as one trace, even after a crash.
 #[test]
 fn a_trace_goes_into_files_of_a_folder_that_replay_reads_as_one() {
     let local = Local::start();

@@ -1,4 +1,4 @@
-//! Names that forge: what a table, a trace or a command line says reaches no terminal as it is.
+//! Forging names: text of a table, a trace or a command line reaches a terminal only with escapes.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 
@@ -22,7 +22,7 @@ fn directory(name: &str) -> PathBuf {
     path
 }
 
-/// An application with a stream of one shard, and rows that say what an attacker wants.
+/// An application with a stream of one shard, and rows of an attacker.
 struct Hostile {
     local: Local,
     url: String,
@@ -77,7 +77,7 @@ impl Hostile {
     }
 }
 
-/// That a text has no character that a terminal obeys, and no line that the attacker has written.
+/// Asserts that a text has no character obeyed by a terminal, and no line written by the attacker.
 fn assert_plain(what: &str, text: &str) {
     let hidden = |c: char| c != '\n' && leasehold_engine::shown::is_hidden(c);
     assert_eq!(text.chars().find(|c| hidden(*c)), None, "{what}: {text:?}");
@@ -152,7 +152,7 @@ fn plan_shows_what_its_files_say_as_escapes() {
     }
 }
 
-/// Runs a worker until it has a record, and writes its trace.
+/// Runs a worker until it has a record, and writes the worker's trace.
 fn consume(hostile: &Hostile, trace: &str) -> Output {
     let mut command =
         leasehold(&["-vv", "consume", "--stream", "orders", "--application", "billing", "--text"]);
@@ -170,7 +170,7 @@ fn consume(hostile: &Hostile, trace: &str) -> Output {
     command.output().expect("the command starts")
 }
 
-/// The worker's own log, and everything that its trace is shown with.
+/// The worker's own log, and every view of its trace.
 #[test]
 fn consume_and_its_trace_show_what_a_table_says_as_escapes() {
     let hostile = Hostile::new();
@@ -279,7 +279,7 @@ fn local_serves_although_hundreds_say_nothing_and_refuses_other_hosts() {
     assert!(refused.contains("start it with --allow-host evil.example"), "{refused}");
 }
 
-/// A few kilobytes that are hundreds of megabytes, of one line that never ends.
+/// A few kilobytes compressed; hundreds of megabytes of one endless line when expanded.
 #[test]
 fn a_trace_that_is_a_bomb_is_refused_at_the_limit_of_a_line() {
     use std::io::Write as _;

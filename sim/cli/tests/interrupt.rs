@@ -36,7 +36,7 @@ fn an_interrupted_run_sums_up_what_it_did() {
     assert!(said.contains(&format!("interrupted after {worlds} worlds")), "{said}");
 }
 
-/// A stream of so many shards that its world lasts much longer than three seconds.
+/// A stream of so many shards that a world with this stream takes much longer than three seconds.
 fn wide_stream(folder: &std::path::Path) -> [String; 2] {
     const SHARDS: u128 = 4_000;
     let width = u128::MAX / SHARDS;

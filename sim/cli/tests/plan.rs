@@ -1,4 +1,4 @@
-//! `leasehold plan` from outside: what it makes of files, and what it says of bad ones.
+//! `leasehold plan` from outside: the plan from files, and the messages for bad files.
 
 mod plan_output;
 
@@ -39,8 +39,8 @@ fn a_table_is_compared_with_its_stream() {
     assert_eq!(plan["create"][0]["lease_key"], "shardId-000000000097");
 }
 
-/// A stream that was split two times, with numbers as AWS gives them (so that 97 begins below 95): shard 80 at 08:00:00, 90 and 91 at 08:20:00, 95 and 97
-/// below 90 at 08:40:00.
+/// A stream with two splits, with numbers as AWS gives them (so that 97 begins below 95): shard 80 at 08:00:00, 90 and
+/// 91 at 08:20:00, 95 and 97 below 90 at 08:40:00.
 #[test]
 fn an_empty_table_is_filled_with_what_was_open_at_a_time() {
     let number = |created: u128, shard: u128| {
@@ -148,7 +148,7 @@ fn the_dead_are_told_by_their_heartbeats() {
     assert_eq!(stale.len(), 1, "{stale:?}");
     assert!(stale[0]["detail"].as_str().is_some_and(|detail| detail.starts_with("w2 reported last")));
     assert_eq!(soon["assign"][0]["to"], "w1");
-    // By this machine's clock, nobody has reported for long.
+    // By this machine's clock, all reports are old.
     let late = json_of(&plan(&["--workers", &leases]));
     assert_eq!(findings(&late, "stale-worker").len(), 2);
     assert_eq!(late["assign"], json!([]));
@@ -181,7 +181,7 @@ fn rows_of_another_stream_are_told() {
     assert_eq!(findings(&run("bills"), "other-stream").len(), 0);
 }
 
-/// Rows that other programs do not read, or never take, because of an edit by hand.
+/// Rows edited by hand: other programs do not read these rows, or never take the leases.
 #[test]
 fn rows_without_what_guards_them_are_told() {
     let shards = file("shards.json");
@@ -257,7 +257,7 @@ fn tables_of_other_formats_are_compared_too() {
         r#"{"Items": [{"shard_id": {"S": "shardId-000000000091"}, "checkpoint": {"S": "SHARD_END"}}]}"#,
     );
     assert_eq!(created(&rb), ["90", "95", "97"]);
-    // By rank, so that rows do not tell who would take what.
+    // By rank: the rows do not tell the next owners.
     let kinsumer = run(
         "kinsumer",
         r#"{"Items": [{"Shard": {"S": "shardId-000000000090"}, "SequenceNumber": {"S": ""}, "LastUpdate": {"N": "1"},

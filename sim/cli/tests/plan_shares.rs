@@ -1,4 +1,4 @@
-//! `leasehold plan` from outside: which worker gets which lease, by which rule, and how leases of other streams are told.
+//! `leasehold plan` from outside: the assignment of leases, its rule, and reports of leases of other streams.
 
 mod plan_output;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A fleet of KCL 3.x with a leader: two workers report, and one of them has all leases.
+/// A fleet of KCL 3.x with a leader: two workers report, and one of them owns all leases.
 fn led_table() -> PathBuf {
     let lease = |shard: u32, owner: &str, throughput: &str| {
         json!({
@@ -66,7 +66,7 @@ fn a_leader_assigns_by_load_and_by_count_if_that_is_asked_for() {
     assert!(rule.is_some(), "{said}");
     assert!(line("move shardId-0000000000").is_some(), "{said}");
     assert!(said.lines().last().is_some_and(|line| line.ends_with(", 0 to assign, 3 to move")), "{said}");
-    // A minute later, nobody reports any more: no leader assigns leases.
+    // A minute later, all reports are old: no leader assigns leases.
     let later = json_of(&at(a_minute_later, &["--json"]));
     assert_eq!(later["rule"]["by"], "count");
     let refused = at(a_minute_later, &["--assign", "load"]);
@@ -99,7 +99,7 @@ fn leases_are_followed_until_nothing_moves() {
             .output()
             .expect("the command starts")
     };
-    // Workers of KCL do not say that they hand leases over: one is stolen in each round.
+    // Rows of KCL offer no hand-overs: a worker steals one lease in each round.
     let plan = json_of(&run(&["--json"]));
     assert_eq!(plan["assign"][0]["how"], "steal");
     assert_eq!(plan["assign"].as_array().map(Vec::len), Some(1));
@@ -114,7 +114,7 @@ fn leases_are_followed_until_nothing_moves() {
     );
 }
 
-/// What is said of a table with these owners, and old owners.
+/// The plan for a table with these owners, and old owners.
 fn plan_of(name: &str, owners: &[(&str, Option<&str>)]) -> Value {
     let rows = (90..).zip(owners).map(|(shard, (owner, old))| {
         let mut row = json!({
@@ -218,7 +218,7 @@ fn several_streams_are_planned_together() {
         command.output().expect("it starts")
     };
     let plan = json_of(&run(&["orders=", "1:returns:3="]));
-    // The second shard of `returns` has no lease. All that `orders` needs is there.
+    // The second shard of `returns` has no lease. The leases of `orders` are complete.
     assert_eq!(plan["create"].as_array().map(Vec::len), Some(1), "{plan}");
     assert_eq!(plan["create"][0]["lease_key"], "1:returns:3:shardId-000000000001");
     assert_eq!(findings(&plan, "hole").len(), 1, "{plan}");

@@ -1,4 +1,4 @@
-//! A real worker that is stopped and continued: another one has its shard by then.
+//! A real worker is stopped and continued: another worker has its shard by then.
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-/// `leasehold consume`, and the lines that it prints.
+/// `leasehold consume`, and its printed lines.
 struct Consumer {
     process: Running,
     lines: Receiver<Value>,
@@ -41,7 +41,7 @@ impl Consumer {
         Self { process: Running(child), lines }
     }
 
-    /// The data and the token of the next line, which comes within so many seconds.
+    /// The data and the token of the next line, if it comes within so many seconds.
     fn next(&self, within: u64) -> Option<(String, u64)> {
         match self.lines.recv_timeout(Duration::from_secs(within)) {
             Ok(line) => Some((
@@ -85,7 +85,7 @@ fn a_worker_that_was_stopped_hands_nothing_over_under_its_old_token() {
     signal(&sleeper.process, "CONT");
     put(last);
     for data in ["2", "3"] {
-        // Only the second worker's token tells of these, unless the first one has the shard anew by then.
+        // Only the second worker's token follows, unless the first worker has taken the shard anew by then.
         let read = next.next(10).or_else(|| sleeper.next(10));
         let (read, token) = read.expect("a worker reads on");
         assert!(read == data && token >= new, "{read:?} under token {token}");

@@ -1,4 +1,4 @@
-//! The application of a world: a handler that takes its time, fails now and then, and reports to the ledger.
+//! The application of a world: a handler that takes time, fails now and then, and reports to the ledger.
 
 use crate::stage::Stage;
 use leasehold::runtime::Runtime;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct App {
     /// What it reports to.
     pub stage: Stage,
-    /// The clock it waits by.
+    /// The clock of the handler's waits.
     pub runtime: Arc<dyn Runtime>,
     /// The worker's life.
     pub client: String,
@@ -23,11 +23,11 @@ pub struct App {
     pub seed: u64,
     /// How long a batch takes at most.
     pub work_ms: u64,
-    /// How often it was called.
+    /// The number of calls.
     pub calls: AtomicU64,
 }
 
-/// A failure the application has of its own.
+/// A failure of the application itself.
 #[derive(Debug)]
 pub struct Willed;
 
@@ -57,7 +57,7 @@ impl App {
         }
     }
 
-    /// Acknowledges a processed batch later. `loses`: drops it instead, so that it comes again.
+    /// Acknowledges a processed batch later. `loses`: drops the batch instead, to let the records come again.
     fn keep(&self, batch: &Batch, later: Span, loses: bool) {
         let (receipt, runtime) = (batch.receipt(), self.runtime.clone());
         self.runtime.spawn(Box::pin(async move {

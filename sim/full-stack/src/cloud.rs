@@ -1,4 +1,4 @@
-//! The services of one world, and a digest of everything they were asked and answered.
+//! The services of one world, and a digest of all requests and answers.
 
 use leasehold_engine::internals::Digest;
 use leasehold_local_aws::dynamo::{Dynamo, DynamoConfig};
@@ -13,12 +13,12 @@ pub const TABLE: &str = "billing";
 /// What the wall clocks show when a world begins, in milliseconds.
 pub const EPOCH_MS: i64 = 1_700_000_000_000;
 
-/// An answer, before it is put on the wire.
+/// An answer, before its way over the wire.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The body; null is an empty one.
+    /// The body; null is an empty body.
     pub body: Value,
 }
 
@@ -96,7 +96,7 @@ impl Cloud {
         }
     }
 
-    /// Adds something to the digest.
+    /// Adds a value to the digest.
     pub fn note(&mut self, what: &impl serde::Serialize) {
         self.digest.absorb(what);
     }
@@ -105,7 +105,7 @@ impl Cloud {
         absorb_canonical(&mut self.digest, value);
     }
 
-    /// The digest of everything so far.
+    /// The digest until now.
     pub fn digest(&self) -> u64 {
         self.digest.value()
     }
@@ -116,7 +116,7 @@ pub fn wall_ms(now_us: u64) -> i64 {
     EPOCH_MS + i64::try_from(now_us / 1000).unwrap_or(i64::MAX - EPOCH_MS)
 }
 
-/// The SDK writes maps in the order of hash tables, which is no part of what was asked: members are sorted.
+/// The SDK writes maps in the order of hash tables. This order is no part of the request, so members are sorted.
 fn absorb_canonical(digest: &mut Digest, value: &Value) {
     match value {
         Value::Object(members) => {

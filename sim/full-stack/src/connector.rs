@@ -1,4 +1,4 @@
-//! The HTTP client given to the SDK: it hands every request to a [`Network`] and turns what comes back into HTTP.
+//! The HTTP client given to the SDK: hands every request to a [`Network`] and turns the result into HTTP.
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -12,7 +12,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// What lies between a client and the services.
+/// The way between a client and the services.
 pub trait Network: fmt::Debug + Send + Sync + 'static {
     /// Carries one request. The future may be dropped at any time; the request may be executed all the same.
     fn carry(&self, request: Request) -> BoxFuture<'static, Carried>;
@@ -23,7 +23,7 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
 pub struct Request {
     /// `X-Amz-Target`: the service's prefix, a dot, and the operation.
     pub target: String,
-    /// `Content-Type`, which the answer repeats.
+    /// The request's `Content-Type`. The answer repeats this type.
     pub content_type: String,
     /// The body.
     pub body: Vec<u8>,
@@ -46,11 +46,11 @@ pub enum Carried {
         /// Its body.
         body: Vec<u8>,
     },
-    /// There was nobody to connect to.
+    /// No server listened.
     Refused,
     /// The connection broke.
     Reset,
-    /// Nothing came for as long as the client reads.
+    /// No byte came during the client's whole read timeout.
     ReadTimeout,
 }
 
@@ -92,7 +92,7 @@ fn respond(carried: Carried, content_type: String) -> Result<HttpResponse, Conne
                 .try_into()
                 .map_err(|_| ConnectorError::other("the answer has no HTTP status".into(), None))?;
             let mut response = HttpResponse::new(status, SdkBody::from(body));
-            // No `Date`: the SDK would correct its clock by it.
+            // No `Date`: from a `Date` header, the SDK would correct the clock.
             response.headers_mut().insert("content-type", content_type);
             Ok(response)
         }

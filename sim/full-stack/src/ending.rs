@@ -1,10 +1,10 @@
-//! What must hold at the end of a world.
+//! The conditions at the end of a world.
 
 use crate::stage::{End, Scene};
 use leasehold::internals::{TraceReader, replay};
 use leasehold_engine::position::Checkpoint;
 
-/// What still keeps a healed world from being at rest; absent once it is.
+/// The reason why a healed world is not at rest; absent at rest.
 pub fn unrest(scene: &Scene) -> Option<String> {
     let (written, processed) = (scene.records(), scene.ledger.processed);
     if processed < written {
@@ -63,7 +63,7 @@ pub fn check(scene: &mut Scene) {
     scene.ledger.violations.extend(wrong);
 }
 
-/// Replays every life's trace through a bare engine; the number of inputs they had.
+/// Replays every life's trace through a bare engine; returns the number of replayed inputs.
 pub fn replay_all(scene: &mut Scene) -> u64 {
     let mut inputs = 0;
     let mut wrong = Vec::new();

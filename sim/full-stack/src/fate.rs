@@ -1,30 +1,30 @@
-//! What becomes of one request. A fate is a function of the seed, the client, the operation and a count; so none
-//! depends on how another turned out.
+//! The fate of one request. A fate is a function of the seed, the client, the operation and a count; so no fate depends
+//! on the outcome of another.
 
 use crate::plan::Weather;
 use leasehold_sim::draws::{Draws, Roll};
 
-/// What becomes of a request. Times are in microseconds.
+/// The fate of a request. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fate {
-    /// Which family of faults hit; `fair` if none did.
+    /// The family of the fault; `fair` without a fault.
     pub family: &'static str,
-    /// When the request is executed, after it was sent; absent: never.
+    /// The time from the request's sending to its execution; absent: never executed.
     pub lands: Option<u64>,
     /// What the client sees.
     pub seen: Seen,
 }
 
-/// What the client sees of its request.
+/// The client's view of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// The answer, this long after the request was executed.
+    /// The answer, this long after the execution.
     Answer(u64),
-    /// An error of the service that hides what became of the request: this long after it was sent.
+    /// An error of the service that hides the request's fate: this long after the sending.
     Error(u64, u16, &'static str),
-    /// A broken connection, this long after the request was sent.
+    /// A broken connection, this long after the sending.
     Reset(u64),
-    /// No answer for as long as it reads.
+    /// No answer for the client's whole read timeout.
     ReadTimeout(u64),
     /// A refused connection.
     Refused(u64),
@@ -53,7 +53,7 @@ pub struct Fates {
     weather: Weather,
 }
 
-/// Where a client stands when it sends a request.
+/// A client's connection when it sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spell {
     /// Nothing bad happens.
@@ -127,7 +127,8 @@ impl Fates {
     }
 }
 
-/// A client that is cut off sees its connections refused, broken or silent; what it had sent may have gone through.
+/// The connections of a cut-off client are refused, broken or silent; requests sent before the cut may have gone
+/// through.
 fn cut_off(roll: &mut Roll, there: u64) -> Fate {
     let (lands, seen) = match roll.below(4) {
         0 => (None, Seen::Refused(there)),

@@ -1,12 +1,12 @@
-//! What must hold at every step of a world: of every batch that is handed over, and of every change of a lease row.
+//! The conditions at every step of a world: for every batch handed over, and every change of a lease row.
 //!
-//! * A shard is opened when its parents have been processed wholly.
+//! * A shard is opened after all records of its parents were processed.
 //! * Within an ownership records come in order, without a gap, from the checkpoint on.
 //! * Of each partition key, record `n` is processed for the first time after record `n - 1`.
 //! * No two workers hold a shard at one time by their own fences (if stolen leases are left to settle).
-//! * Checkpoints never go back, and never cover a record that was not processed.
-//! * A shard is marked as ended when it is closed, processed wholly, and its children have leases.
-//! * Rows are readable leases, their counters grow, and only ended ones are removed, for good.
+//! * Checkpoints never go back, and never cover an unprocessed record.
+//! * A shard is marked as ended only if closed and processed wholly, and if its children have leases.
+//! * Rows are readable leases, their counters grow, and only ended rows are removed, for good.
 
 use leasehold::Fence;
 use leasehold_engine::format::{Kcl, LeaseFormat};
@@ -28,7 +28,7 @@ pub struct Ledger {
     pub processed: u64,
     /// How many were processed again.
     pub repeated: u64,
-    /// How often a lease got another owner.
+    /// The number of owner changes.
     pub owner_changes: u64,
     /// How many of each shard's records were processed, from its first on.
     done: BTreeMap<ShardIndex, u64>,
@@ -39,10 +39,10 @@ pub struct Ledger {
     removed: BTreeSet<LeaseKey>,
 }
 
-/// One worker's ownership of a shard, as its handler sees it.
+/// One worker's ownership of a shard, from the handler's view.
 #[derive(Debug)]
 struct Session {
-    /// The last position that was processed before, or in it.
+    /// The last position processed before or during the session.
     done: u64,
     fence: Option<Fence>,
 }
@@ -54,7 +54,7 @@ pub fn index_of(position: Position) -> Option<u64> {
 }
 
 impl Ledger {
-    /// An empty one. If `exclusive`, two workers must never hold one shard.
+    /// An empty ledger. If `exclusive`, two workers must never hold one shard.
     pub fn new(exclusive: bool) -> Self {
         Self { exclusive, ..Self::default() }
     }
@@ -71,12 +71,12 @@ impl Ledger {
         self.done.get(&shard).copied().unwrap_or(0)
     }
 
-    /// The last state of a lease's row; absent if it was removed or never was.
+    /// The last state of a lease's row; absent if removed or never created.
     pub fn row(&self, key: &str) -> Option<&LeaseRow> {
         self.rows.get(key)
     }
 
-    /// Whether a shard's lease says that it has ended, or was removed after that.
+    /// Whether a shard's lease is marked as ended, or was removed after its end.
     pub fn has_ended(&self, shard: ShardIndex) -> bool {
         let key = LeaseKey::from(shard.to_string());
         self.removed.contains(&key)

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 pub(crate) struct SimNetwork {
     /// Where the services are.
     pub stage: Stage,
-    /// The services' node: what is on its way there arrives even if the worker dies.
+    /// The services' node: a request on its way to this node arrives even if the worker dies.
     pub server: NodeHandle,
     /// The true time.
     pub time: TimeHandle,

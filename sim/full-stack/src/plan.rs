@@ -1,4 +1,4 @@
-//! What a seed decides before its world begins.
+//! The seed's decisions before its world begins.
 
 use crate::cloud::{STREAM, TABLE};
 use leasehold::{Config, ReaderConfig};
@@ -14,7 +14,7 @@ pub struct Plan {
     pub shards: u32,
     /// How many partition keys are written to.
     pub keys: u64,
-    /// How many workers there are.
+    /// The number of workers.
     pub workers: u32,
     /// When faults end, in milliseconds since the beginning.
     pub heal_ms: u64,
@@ -22,7 +22,7 @@ pub struct Plan {
     pub last_record_ms: u64,
     /// How often each family of faults hits.
     pub weather: Weather,
-    /// What happens when, in order.
+    /// Events with their times, in order.
     pub events: Vec<(u64, Event)>,
     /// The workers' options.
     pub config: Config,
@@ -37,13 +37,13 @@ pub struct Weather {
     pub lost_request: u32,
     /// The request is executed, the answer is lost.
     pub lost_answer: u32,
-    /// Nothing comes back; whether it was executed is drawn too.
+    /// No answer comes; the execution of the request is drawn, too.
     pub silence: u32,
     /// The client reads no longer; whether the request was executed is drawn too.
     pub read_timeout: u32,
     /// It takes long.
     pub slow: u32,
-    /// There are too many requests.
+    /// The service refuses: too many requests.
     pub throttled: u32,
     /// A 5xx; whether the request was executed is drawn too.
     pub server_error: u32,
@@ -53,20 +53,20 @@ pub struct Weather {
     pub late: u32,
 }
 
-/// Something that is done to the world.
+/// An event of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
     /// The worker's process dies.
     Kill(u32),
-    /// The worker stands still: nothing of it runs, and time goes on.
+    /// The worker stands still: none of its tasks runs, and time goes on.
     Pause(u32),
-    /// It goes on.
+    /// The worker goes on.
     Resume(u32),
-    /// It is asked to shut down.
+    /// The worker is asked to shut down.
     ShutDown(u32),
-    /// Its process is started, anew if it still runs.
+    /// The worker's process starts; a running process starts anew.
     Start(u32),
-    /// It is cut off from the services.
+    /// The worker is cut off from the services.
     Cut(u32),
     /// It is connected again.
     Mend(u32),
@@ -101,7 +101,7 @@ impl Plan {
 
 impl Weather {
     fn new(draws: Draws) -> Self {
-        // Every family is absent from some worlds, so that none hides behind another.
+        // Every family is absent from some worlds, so that no family hides behind another.
         let family = |name| match draws.coin("family", name) {
             true => draws.magnitude("often", name, 2, 60) as u32,
             false => 0,
@@ -175,7 +175,7 @@ fn events(draws: Draws, workers: u32, heal_ms: u64, lease: Span) -> Vec<(u64, Ev
         events.push((from, begin));
         events.push(((from + lasts).min(heal_ms), end));
     }
-    // Of what happens at one time, an end comes after its beginning.
+    // Among events of one time, an end comes after its beginning.
     events.sort_by_key(|(at, _)| *at);
     events
 }

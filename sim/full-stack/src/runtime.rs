@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const MILLION: i128 = 1_000_000;
 
-/// The machine of one life of a worker: its clocks begin somewhere and go a little fast or slow.
+/// The machine of one life of a worker: its clocks begin at a drawn time and go a little fast or slow.
 #[derive(Clone)]
 pub(crate) struct SimRuntime {
     time: TimeHandle,
@@ -26,7 +26,7 @@ impl fmt::Debug for SimRuntime {
 }
 
 impl SimRuntime {
-    /// A machine of its own for a life, with an error of its clock's rate of at most this many parts per million.
+    /// A machine for one life; its clock's rate is wrong by at most `rate_error_ppm` parts per million.
     pub(crate) fn new(time: TimeHandle, seed: u64, client: &str, rate_error_ppm: u32) -> Self {
         let mut roll = Draws::new(seed).roll(&format!("machine {client}"), 0);
         let error = u64::from(rate_error_ppm);

@@ -1,4 +1,4 @@
-//! What all parts of a world share.
+//! The shared parts of a world.
 
 use crate::cloud::{Answer, Cloud, STREAM, TABLE, wall_ms};
 use crate::connector::Request;
@@ -33,13 +33,13 @@ impl Stage {
         })))
     }
 
-    /// What is on it. Nothing waits while it is held.
+    /// The scene. No task waits while it holds the scene.
     pub fn scene(&self) -> MutexGuard<'_, Scene> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is on a stage.
+/// The content of a stage.
 #[derive(Debug)]
 pub struct Scene {
     /// The services.
@@ -50,7 +50,7 @@ pub struct Scene {
     pub lives: Vec<Life>,
     /// How many requests each family of faults hit.
     pub families: BTreeMap<&'static str, u64>,
-    /// The workers that are cut off.
+    /// The workers cut off from the services.
     pub cut: BTreeSet<u32>,
     /// Whether faults have ended.
     pub healed: bool,
@@ -65,7 +65,7 @@ pub struct Scene {
 pub struct Life {
     /// The worker.
     pub worker: u32,
-    /// Its name and the number of its life.
+    /// The worker's name and the number of its life.
     pub client: String,
     /// Its trace.
     pub trace: MemorySink,
@@ -96,7 +96,7 @@ impl Scene {
         answer
     }
 
-    /// Writes a record. Its data are its key and its number among those of the key, from 1.
+    /// Writes a record. The data hold the record's key and the number within the key, from 1.
     pub fn write(&mut self, now_us: u64, key: String) -> bool {
         let number = self.written.get(&key).copied().unwrap_or(0) + 1;
         let record = NewRecord {
@@ -116,7 +116,7 @@ impl Scene {
         self.written.values().sum()
     }
 
-    /// The life of a worker that has not ended.
+    /// The worker's life without an end.
     pub fn living(&mut self, worker: u32) -> Option<&mut Life> {
         self.lives.iter_mut().rev().find(|life| life.worker == worker && life.end.is_none())
     }
@@ -135,7 +135,7 @@ impl Scene {
     }
 }
 
-/// The lease that a request writes.
+/// The lease written by a request.
 fn written_key(request: &Request) -> Option<LeaseKey> {
     let place = match request.operation() {
         "PutItem" => "Item",

@@ -1,17 +1,17 @@
-//! What is told about a world.
+//! The report about a world.
 
 use crate::stage::{End, Scene};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is told about a world.
+/// The report about a world.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Its seed.
     pub seed: u64,
     /// Of every request and answer with its time, and of every worker's trace.
     pub digest: String,
-    /// How long it lasted, in milliseconds of its own time.
+    /// The world's length, in milliseconds of its own time.
     pub lasted_ms: u64,
     /// How many records were written.
     pub records: u64,
@@ -19,15 +19,15 @@ pub struct Verdict {
     pub lost: u64,
     /// How many were processed more than once.
     pub repeated: u64,
-    /// How many processes of workers there were.
+    /// The number of worker processes.
     pub lives: u64,
-    /// How many of them were killed.
+    /// The number of killed processes.
     pub killed: u64,
-    /// How many inputs their engines had, all of them replayed.
+    /// The number of engine inputs, all of them replayed.
     pub inputs: u64,
     /// How many requests the services executed.
     pub calls: u64,
-    /// What happened to the world.
+    /// The world's events, by kind.
     pub events: BTreeMap<String, u64>,
     /// How many requests each family of faults hit.
     pub faults: BTreeMap<String, u64>,
@@ -36,7 +36,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// On a scene that was checked and replayed.
+    /// The verdict on a checked and replayed scene.
     pub fn on(seed: u64, scene: &mut Scene, lasted_ms: u64, inputs: u64) -> Self {
         for life in &scene.lives {
             scene.cloud.note(&(&life.client, life.trace.text()));

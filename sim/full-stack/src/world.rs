@@ -1,4 +1,4 @@
-//! One world from its beginning to its verdict, on madsim.
+//! A world on madsim, from the beginning to the verdict.
 
 use crate::app::App;
 use crate::cloud::{STREAM, wall_ms};
@@ -24,27 +24,27 @@ use std::time::Duration;
 const REST_MS: u64 = 120_000;
 /// How long the last shutdown may take.
 const SHUTDOWN_MS: u64 = 30_000;
-/// More shards than this are not made by splitting.
+/// Splits make no more shards than this number.
 const MOST_SHARDS: usize = 8;
 
 /// Runs the world of a seed. To be called once in a process: some of the SDK's state is the process's.
 pub fn run(seed: u64) -> World {
-    // The SDK draws from here, whatever else is injected into it.
+    // The SDK always draws from here, even with other injected sources.
     fastrand::seed(seed);
     let runtime = Runtime::with_seed_and_config(seed, madsim::Config::default());
     runtime.block_on(live(Plan::new(seed)))
 }
 
-/// A world that has ended.
+/// A world after its end.
 #[derive(Clone, Debug)]
 pub struct World {
-    /// What is told about it.
+    /// The report about the world.
     pub verdict: Verdict,
     /// The trace of every worker's life, by its name.
     pub traces: Vec<(String, String)>,
 }
 
-/// What everything in a world is made with.
+/// The tools to build a world's parts.
 #[derive(Clone)]
 struct Ground {
     plan: Arc<Plan>,
@@ -85,7 +85,7 @@ async fn live(plan: Plan) -> World {
     shut_down(&ground).await;
     let lasted_ms = ground.now_ms();
     ending::check(&mut stage.scene());
-    // What lives at the end would never be freed.
+    // Nodes alive at the end would never be freed.
     for node in workers.iter().chain([&ground.server]) {
         handle.kill(node.id());
     }
@@ -178,14 +178,14 @@ async fn live_as(ground: Ground, worker: u32) {
         calls: Default::default(),
     };
     let result = match life.run(app).await {
-        // Faults may keep a worker from giving up its leases: they expire.
+        // Faults may keep a worker from releasing its leases: these leases expire.
         Ok(_) | Err(leasehold::Error::Unclean(_)) => Ok(()),
         Err(error) => Err(error.to_string()),
     };
     stage.scene().ends(&client, End::Returned(result));
 }
 
-/// Writes records until its time is over.
+/// Writes records until the end of the producing time.
 async fn produce(ground: Ground) {
     let draws = Draws::new(ground.plan.seed);
     let mut n = 0;
@@ -287,7 +287,7 @@ async fn reshard(ground: Ground, split: bool, pick: u64) {
     }
 }
 
-/// Ends every fault, and starts what is dead.
+/// Ends every fault, and starts dead workers.
 fn heal(ground: &Ground, handle: &Handle, workers: &[NodeHandle]) {
     let dead: Vec<usize> = {
         let mut scene = ground.stage.scene();
@@ -302,7 +302,7 @@ fn heal(ground: &Ground, handle: &Handle, workers: &[NodeHandle]) {
     }
 }
 
-/// Waits until everything is processed, and until leases have kept their owners for so long that they will.
+/// Waits until every record is processed, and until leases have kept their owners for a calm time.
 async fn come_to_rest(ground: &Ground) {
     let config = &ground.plan.config;
     let calm = config.lease_duration().times(2) + config.scan_interval().times(3);

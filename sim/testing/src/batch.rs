@@ -11,13 +11,13 @@ use leasehold::{
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The shard of a lease that is not told otherwise.
+/// The default shard of a lease.
 const SHARD: &str = "shardId-000000000000";
 /// For how long a lease lasts that is not told otherwise: the default of `lease_duration`.
 const LEASE: Duration = Duration::from_secs(10);
 
-/// A record for a [batch](TestLease::batch): with this payload, the partition key `key`, and the sequence number that follows the
-/// one before it.
+/// A record for a [batch](TestLease::batch): with this payload, the partition key `key`, and the next sequence number
+/// after the record before.
 ///
 /// ```
 /// let record = leasehold_testing::record("paid").partition_key("order-7").sequence(9).build();
@@ -36,7 +36,7 @@ pub fn record(data: impl Into<Bytes>) -> RecordBuilder {
     }
 }
 
-/// A batch with these records, of a lease of its own that is valid. For the name of the shard, the token, or a fence that ends,
+/// A batch with these records, of a valid lease of its own. For the name of the shard, the token, or a fence that ends,
 /// begin with a [`TestLease`].
 ///
 /// ```
@@ -50,7 +50,7 @@ pub fn batch(records: impl IntoIterator<Item = RecordBuilder>) -> BatchBuilder {
     TestLease::new().batch(records)
 }
 
-/// What a record is made of.
+/// The description of a record.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built, or given to a batch"]
 pub struct RecordBuilder {
@@ -70,33 +70,33 @@ impl RecordBuilder {
         self
     }
 
-    /// Its sequence number. By default 1, or one more than the record before it in the batch or in the lease.
+    /// The record's sequence number. By default 1, or one more than the record before in the batch or in the lease.
     pub fn sequence(mut self, number: impl Into<SequenceNumber>) -> Self {
         self.sequence = Some(number.into());
         self
     }
 
-    /// Which part of an aggregated record it is, from 0; it is marked as aggregated. The parts of one record share a sequence
-    /// number, so give that too.
+    /// Makes the record a part of an aggregated record: part `sub`, from 0. The parts of one aggregated record share a
+    /// sequence number, so give the number, too.
     pub fn part(mut self, sub: u64) -> Self {
         self.sub = sub;
         self.aggregated = true;
         self
     }
 
-    /// The hash key that its producer gave; none by default.
+    /// The explicit hash key of the record's producer; none by default.
     pub fn explicit_hash_key(mut self, key: HashKey) -> Self {
         self.explicit_hash_key = Some(key);
         self
     }
 
-    /// When it arrived in the stream; unknown by default.
+    /// The record's arrival in the stream; unknown by default.
     pub fn arrival(mut self, at: Wall) -> Self {
         self.arrival = Some(at);
         self
     }
 
-    /// The record alone, of the shard `shardId-000000000000`. A batch makes its records of its own shard.
+    /// The record alone, of the shard `shardId-000000000000`. A batch makes its records for its own shard.
     #[must_use]
     pub fn build(self) -> Record {
         self.in_shard(&SHARD.into(), 1.into())
@@ -112,8 +112,8 @@ impl RecordBuilder {
     }
 }
 
-/// One ownership of a shard, in the hands of a test: it makes batches, ends when the test says so, and knows what was
-/// acknowledged. Clones are handles on the same.
+/// One ownership of a shard, in the hands of a test: makes batches, ends on the test's request, and knows the
+/// acknowledged records. Clones are handles on the same ownership.
 ///
 /// ```
 /// use leasehold_testing::{TestLease, record};
@@ -139,7 +139,7 @@ struct Inner {
 #[derive(Debug)]
 struct State {
     shard: TestShard,
-    /// Of the last record that was made.
+    /// The number of the last record made.
     last: SequenceNumber,
 }
 
@@ -150,13 +150,13 @@ impl Default for TestLease {
 }
 
 impl TestLease {
-    /// A lease of `shardId-000000000000` with the token 1, which is valid for 10 s of a clock that stands still.
+    /// A lease of `shardId-000000000000` with the token 1, valid for 10 s of a standing clock.
     pub fn new() -> Self {
         Self::of(SHARD, 1, Checkpoint::TrimHorizon)
     }
 
-    /// A lease of this shard with this token, which grows with every change of owner. Everything up to `from` had been
-    /// processed when it began.
+    /// A lease of this shard with this token. A token grows with every change of owner. The shard is processed up to
+    /// `from` at the lease's begin.
     pub fn of(shard: impl Into<ShardId>, token: u64, from: Checkpoint) -> Self {
         let clock = Arc::new(StillClock::default());
         let shard = TestShard::new(shard.into(), FencingToken(token), from, clock.clone());
@@ -173,7 +173,7 @@ impl TestLease {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A batch with these records, which [`BatchBuilder::build`] makes.
+    /// Begins a batch with these records; [`BatchBuilder::build`] makes the batch.
     pub fn batch(&self, records: impl IntoIterator<Item = RecordBuilder>) -> BatchBuilder {
         BatchBuilder {
             lease: self.clone(),
@@ -188,23 +188,24 @@ impl TestLease {
         self.state().shard.info().clone()
     }
 
-    /// The fence of all its batches.
+    /// The fence of all batches of this lease.
     pub fn fence(&self) -> Fence {
         self.state().shard.fence()
     }
 
-    /// The lease is lost, for good: no fence of it is valid any more.
+    /// The worker loses the lease for good: no fence of the lease is valid any more.
     pub fn expire(&self) {
         self.state().shard.lose();
     }
 
-    /// The lease is renewed: it lasts for so long from now on. Nothing happens if it was [lost](TestLease::expire).
+    /// The worker renews the lease: from now on, the lease lasts for `lasts`. A [lost](TestLease::expire) lease stays
+    /// lost.
     pub fn renew(&self, lasts: Duration) {
         let until = self.0.clock.now() + Span::from(lasts);
         self.state().shard.believe(until);
     }
 
-    /// Moves the clock by which the lease runs out.
+    /// Moves the lease's clock.
     pub fn advance(&self, by: Duration) {
         self.0.clock.advance(by.into());
     }
@@ -221,7 +222,7 @@ impl TestLease {
     }
 }
 
-/// What a batch is made of.
+/// The description of a batch.
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct BatchBuilder {
@@ -238,7 +239,7 @@ impl BatchBuilder {
         self
     }
 
-    /// How often the records were handed over, this time included; 1 by default.
+    /// The number of hand-overs of these records, with this hand-over; 1 by default.
     pub fn attempt(mut self, attempt: u32) -> Self {
         self.attempt = attempt;
         self
@@ -247,7 +248,8 @@ impl BatchBuilder {
     /// The batch.
     ///
     /// # Panics
-    /// If the records are not in the order of their positions, or there is none: no worker hands such a batch over.
+    /// If the records are not in the order of their positions, or the batch is empty: no worker hands such a batch
+    /// over.
     #[must_use]
     pub fn build(self) -> Batch {
         assert!(
@@ -275,7 +277,7 @@ impl BatchBuilder {
     }
 }
 
-/// The sequence number that follows one.
+/// The next sequence number.
 fn following(number: SequenceNumber) -> SequenceNumber {
     let [high, middle, low] = number.words();
     let (low, carry) = low.overflowing_add(1);

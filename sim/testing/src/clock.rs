@@ -1,10 +1,10 @@
-//! A clock that a test moves.
+//! A clock moved by a test.
 
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task};
 use leasehold::{Mono, Span, Wall};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Time stands still until it is moved. It is there for fences, which read the clock and nothing else.
+/// Time stands still until the test moves the clock. The clock serves fences: fences only read the time.
 #[derive(Debug, Default)]
 pub(crate) struct StillClock(AtomicU64);
 

@@ -16,8 +16,9 @@ use leasehold_local_aws::kinesis::{
 
 /// Kinesis and DynamoDB in memory, behind a port of 127.0.0.1 that was free.
 ///
-/// Requests go through HTTP and the real SDK, and time is real: use it for a few tests of the whole, with `#[tokio::test]`. It ends
-/// when it is dropped, and nothing of it is kept. Nothing is throttled, and what is created, split or merged is so at once.
+/// Requests go through HTTP and the real SDK, and time is real: use this server for a few tests of the whole, with
+/// `#[tokio::test]`. A drop ends the server and all its data. No request is throttled, and creations, splits and merges
+/// take effect at once.
 ///
 /// The methods that change the stream are the test's own hand: they act at once, without HTTP, and panic with a sentence if the
 /// service refuses.
@@ -49,10 +50,10 @@ pub struct LocalAws {
 }
 
 impl LocalAws {
-    /// Starts one. It is served by the tokio runtime this is called in.
+    /// Starts a server on the tokio runtime of the caller.
     ///
     /// # Panics
-    /// If nothing can be listened on.
+    /// If the process cannot listen on any port.
     pub async fn start() -> Self {
         Self::start_with(LocalOptions {
             kinesis: KinesisConfig::instant(),
@@ -62,10 +63,11 @@ impl LocalAws {
         .await
     }
 
-    /// As [`start`](LocalAws::start), with other limits and delays. `LocalOptions::default()` has those of AWS.
+    /// Like [`start`](LocalAws::start), with other limits and delays. `LocalOptions::default()` has AWS's limits and
+    /// delays.
     ///
     /// # Panics
-    /// If nothing can be listened on.
+    /// If the process cannot listen on any port.
     pub async fn start_with(options: LocalOptions) -> Self {
         match Loopback::start(options).await {
             Ok(server) => Self { server },
@@ -73,7 +75,7 @@ impl LocalAws {
         }
     }
 
-    /// Where it listens, such as `http://127.0.0.1:40123`.
+    /// The server's address, such as `http://127.0.0.1:40123`.
     pub fn endpoint_url(&self) -> &str {
         self.server.endpoint()
     }
@@ -101,8 +103,8 @@ impl LocalAws {
         dynamodb::Client::new(&self.sdk_config())
     }
 
-    /// A worker of this stream and application that is quick to start, to read and to notice a lost worker: leases last for 3 s
-    /// and are looked for every second, shards are read every 250 ms.
+    /// A worker of this stream and application, quick to start, to read and to notice a lost worker: leases last for 3
+    /// s, the worker scans for leases every second, and reads shards every 250 ms.
     pub fn consumer(&self, stream: &str, application: &str) -> CompleteBuilder {
         Worker::builder()
             .kinesis(self.kinesis())
@@ -115,7 +117,7 @@ impl LocalAws {
     /// Creates a stream.
     ///
     /// # Panics
-    /// If there is one of this name, or the name or number is none.
+    /// If a stream of this name exists, or the name or number is invalid.
     #[track_caller]
     pub fn create_stream(&self, name: &str, shards: u32) {
         self.change("create", name, |kinesis, now_ms| {
@@ -123,10 +125,10 @@ impl LocalAws {
         });
     }
 
-    /// Puts a record. Gives the shard that it went to.
+    /// Puts a record and returns the record's shard.
     ///
     /// # Panics
-    /// If there is no such stream, or the key or the record is longer than the stream allows.
+    /// If the stream does not exist, or the key or the record is longer than the stream allows.
     #[track_caller]
     pub fn put(&self, stream: &str, partition_key: &str, data: impl Into<Bytes>) -> ShardId {
         let record =
@@ -139,7 +141,7 @@ impl LocalAws {
     /// The open shards, in the order of the hash space.
     ///
     /// # Panics
-    /// If there is no such stream.
+    /// If the stream does not exist.
     #[track_caller]
     pub fn open_shards(&self, stream: &str) -> Vec<ShardId> {
         let name = |(shard, _): &(ShardIndex, HashRange)| shard.to_string().into();
@@ -165,7 +167,7 @@ impl LocalAws {
     /// Splits a shard in the middle. Gives its children.
     ///
     /// # Panics
-    /// If the stream has no such open shard.
+    /// If the stream has no open shard of this name.
     #[track_caller]
     pub fn split(&self, stream: &str, shard: impl Into<ShardId>) -> [ShardId; 2] {
         let shard = index(&shard.into());

@@ -23,7 +23,7 @@ struct Sink(Arc<Mutex<Books>>);
 struct Books {
     /// How many records of each partition key are written, in order.
     keys: BTreeMap<String, u64>,
-    /// What was wrong with a write.
+    /// The faults of writes.
     wrong: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ impl Sink {
         self.0.lock().expect("no writer panics")
     }
 
-    /// Writes a record, be it again.
+    /// Writes a record, for the first time or again.
     fn write(&self, record: &Record, fence: Option<&Fence>) {
         let mut books = self.books();
         let text = String::from_utf8_lossy(&record.data).into_owned();
@@ -68,7 +68,7 @@ impl Sink {
 enum Way {
     Sound,
     WithoutLookingAtTheFence,
-    /// A task of the process does it later.
+    /// A task of the process writes later.
     AfterItReturned,
 }
 
@@ -158,7 +158,7 @@ fn a_writer_that_acknowledges_first() {
     worlds(1..100, Way::AfterItReturned);
 }
 
-/// Runs a test of this file in a process of its own, which has to fail. Gives what it printed.
+/// Runs a failing test of this file in a process of its own. Returns the printed text.
 fn failing(test: &str, threads: u32, seed: Option<&str>) -> String {
     let mut command = Command::new(std::env::current_exe().expect("this test"));
     command.args(["--exact", "--ignored", test]);
@@ -173,7 +173,7 @@ fn failing(test: &str, threads: u32, seed: Option<&str>) -> String {
     text
 }
 
-/// The line that says what failed, and the seed of the line that repeats it.
+/// The line about the failure, and the seed in the line to repeat the failure.
 fn told(text: &str) -> (String, String) {
     let line = |what: &str| text.lines().find(|line| line.contains(what)).map(str::to_owned);
     let failed = line("the world of seed").unwrap_or_else(|| panic!("no failure in: {text}"));
@@ -182,7 +182,7 @@ fn told(text: &str) -> (String, String) {
     (failed, seed.expect("a seed").to_owned())
 }
 
-/// Runs the script of a step of the workflow in a folder, as GitHub does. `cargo` is what stands for cargo.
+/// Runs the script of a workflow step in a folder, like GitHub. The program `cargo` takes cargo's place.
 fn step(folder: &Path, name: &str, cargo: &str) -> Output {
     let workflow = include_str!("../examples/github-workflow.yml");
     let (_, step) = workflow.split_once(&format!("- name: {name}\n")).expect("the step");
@@ -255,8 +255,8 @@ fn an_acknowledgement_before_the_write_is_found() {
     is_found_and_repeated("a_writer_that_acknowledges_first", "finally");
 }
 
-/// A thief that starts at once, as KCL's does, works beside its victim for a while: the judge sees both. Workers steal only where leases are
-/// not asked for.
+/// A thief that starts at once, like KCL's, works beside its victim for a while: the judge sees both. Workers steal
+/// only if leases are not requested.
 #[test]
 #[should_panic(expected = "owners: ")]
 fn two_owners_at_one_time_are_seen() {
@@ -268,7 +268,7 @@ fn two_owners_at_one_time_are_seen() {
     });
 }
 
-/// What a handler does not finish is told as such, and not as a loss of Leasehold's.
+/// The report names an unfinished handler as the cause, not a loss by Leasehold.
 #[test]
 #[should_panic(expected = "a handler failed, the last time with: out of ink")]
 fn a_handler_that_never_succeeds_is_told() {

@@ -1,8 +1,8 @@
 //! Chaos for a handler that collects many batches into one file, as the example `batch_files` of the crate `leasehold` does.
 //!
-//! A map stands for the disk, since a world may not use files. A file that is begun is lost with its process. One version of the
-//! handler has a bug: it acknowledges a batch when it has collected it, and not when the file is on the disk. No test without crashes
-//! shows that. Chaos finds it, and says how to repeat it:
+//! A map stands for the disk, since a world may not use files. A begun file is lost with its process. One version of
+//! the handler has a bug: it acknowledges a batch after collecting it, before the file is on the disk. No test without
+//! crashes shows this bug. Chaos finds the bug, and prints how to repeat it:
 //!
 //! ```text
 //! cargo test -p leasehold-testing --test files a_collector_that_acknowledges_too_early -- --ignored
@@ -20,7 +20,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A file is written when there are so many records for it, or when so much time has passed, or when the worker asks for it.
+/// The handler writes a file after this many records, after this time, or on the worker's request.
 const FILE_RECORDS: usize = 8;
 const FILE_TIME: Duration = Duration::from_secs(2);
 
@@ -30,13 +30,13 @@ type Disk = Arc<Mutex<Vec<Vec<Bytes>>>>;
 /// When a batch is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
-    /// When its file is on the disk.
+    /// After its file is on the disk.
     FileIsSafe,
     /// The bug.
     BatchIsCollected,
 }
 
-/// What a shard has for its next file.
+/// A shard's records for its next file.
 #[derive(Default)]
 struct Collected {
     records: Vec<Bytes>,
@@ -54,7 +54,7 @@ impl Collector {
     async fn write_file(&self, lease: &LeaseKey) -> Result<(), io::Error> {
         let taken = self.shards.lock().unwrap().remove(lease);
         let collected = taken.unwrap_or_default();
-        // The disk takes its time.
+        // A write to the disk takes time.
         tokio::time::sleep(Duration::from_millis(50)).await;
         if !collected.records.is_empty() {
             self.disk.lock().unwrap().push(collected.records);
@@ -109,7 +109,7 @@ fn worlds(seeds: std::ops::Range<u64>, when: When) -> Summary {
         let shared = disk.clone();
         world.handler(move |_life| {
             let collector = Collector { when, disk: shared.clone(), shards: Arc::default() };
-            // It ends with the process.
+            // The task ends with the process.
             tokio::spawn(collector.clone().write_in_time());
             collector
         });

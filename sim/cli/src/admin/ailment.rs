@@ -1,4 +1,4 @@
-//! What is wrong with a table, with what was expected, what was found, what to do, and what mends it if that is safe.
+//! Findings about a table: the expectation, the fact, the advice, and safe repairs.
 
 use crate::plan::other::Count;
 use crate::plan::{Finding, Survey};
@@ -9,7 +9,7 @@ use leasehold::{LeaseKey, LeaseRow, StreamId};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One thing that is wrong.
+/// One fault of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Ailment {
     pub(super) kind: &'static str,
@@ -20,19 +20,19 @@ pub(super) struct Ailment {
     pub(super) found: String,
     /// What to do.
     pub(super) advice: String,
-    /// The writes that mend the table, one for a lease. None: the command writes nothing about this finding.
+    /// The writes to mend the table, one for a lease. None: the command writes nothing about this finding.
     pub(super) repairs: Vec<Step>,
 }
 
-/// A table that is looked at, or the part of it that one of several streams has.
+/// An examined table, or one stream's part of the table.
 pub(super) struct Patient<'a> {
     /// The stream, of an application of several.
     pub(super) stream: Option<&'a StreamId>,
     pub(super) view: &'a View,
     pub(super) shards: &'a [Shard],
-    /// What items of leases lack.
+    /// The missing attributes of lease items.
     pub(super) lacks: &'a BTreeMap<LeaseKey, Vec<&'static str>>,
-    /// What watching the table showed.
+    /// The result of watching the table.
     pub(super) report: &'a TableReport,
     pub(super) finished: Finished,
 }
@@ -42,13 +42,13 @@ impl Patient<'_> {
         self.view.leases.get(key)
     }
 
-    /// Whether the row changed while it was watched.
+    /// Whether the row changed during the watch.
     fn moves(&self, key: &LeaseKey) -> bool {
         let report = self.report.leases.iter().find(|lease| lease.lease == *key);
         report.is_some_and(|lease| lease.standing == Standing::Alive)
     }
 
-    /// Whether a worker lives that reads this stream.
+    /// Whether a worker of this stream lives.
     pub(super) fn fleet_lives(&self) -> bool {
         let mut owners = self.report.owners.iter().filter(|owner| owner.alive);
         let mut leases = self.view.leases.values();
@@ -61,7 +61,8 @@ impl Patient<'_> {
         }
     }
 
-    /// A step after which the shard is read from its oldest record. Not of a row that changes: its owner reads the shard, and writes a checkpoint.
+    /// A step to read the shard from its oldest record. None for a changing row: its owner reads the shard, and writes
+    /// a checkpoint.
     fn read_anew(&self, key: &LeaseKey) -> Option<Step> {
         let seen = self.lease(key).filter(|_| !self.moves(key))?;
         Some(Step {
@@ -72,7 +73,7 @@ impl Patient<'_> {
         })
     }
 
-    /// A step that leaves the lease free, at its checkpoint, with everything that guards it.
+    /// A step to free the lease, with its checkpoint and with all guarding attributes.
     fn freed(&self, key: &LeaseKey, why: &str) -> Option<Step> {
         Some(Step {
             lease: key.clone(),
@@ -83,7 +84,7 @@ impl Patient<'_> {
     }
 }
 
-/// Everything that is wrong, in the order in which it was found.
+/// All findings, in the order of discovery.
 pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
     let mut ailments: Vec<Ailment> = patient
         .lacks
@@ -93,7 +94,7 @@ pub(super) fn judge(survey: &Survey, patient: &Patient<'_>) -> Vec<Ailment> {
         .collect();
     ailments.extend(survey.findings.iter().filter_map(|finding| found(finding, patient)));
     if patient.view.leases.is_empty() {
-        // It is one hole, which is no second thing that is wrong.
+        // An empty table is one fault; the hole is the same fault.
         ailments.retain(|found| found.kind != "hole");
         ailments.push(empty(patient.stream));
         return ailments;
@@ -184,15 +185,15 @@ fn incomplete(key: &LeaseKey, lacks: &[&str], patient: &Patient<'_>) -> Ailment 
     }
 }
 
-/// What to do about a checkpoint that is no place in its shard.
+/// The advice about a checkpoint outside its shard.
 const ELSEWHERE: &str = "rewind it: `leasehold admin rewind --shard`, with the place up to which the shard was processed; or repair it, if \
                          nobody knows the place: the shard is then read from its oldest record. Until then no worker of Leasehold reads the shard";
 
-/// What to do about wrong hash keys.
+/// The advice about wrong hash keys.
 const RANGE: &str = "wait, if a worker lives: it corrects the row when two listings, `stream_lag` apart, agree, if the row names the stream; \
                      a table in which no row does may be of another stream";
 
-/// A finding of the survey; absent: it is nothing that is wrong.
+/// Turns a finding of the survey into an ailment; absent: the finding is no fault.
 fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
     let key = finding.lease_key.as_deref().map(LeaseKey::from);
     let mut repair = None;
@@ -231,7 +232,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             ("a lease of a shard that the stream lists", forgotten(ended, repair.is_some()))
         }
         "stuck-handoff" => {
-            // A row that changes is a hand-over under way.
+            // A changing row is a hand-over under way.
             let key = key.as_ref().filter(|key| !patient.moves(key))?;
             repair = patient.freed(key, "neither worker owns the lease any more, and any worker takes it");
             (
@@ -252,7 +253,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
     })
 }
 
-/// What was expected of the table as a whole, or of the list of shards, and what to do; absent: it is nothing that is wrong.
+/// The expectation and advice for the table as a whole, or for the list of shards; absent: the finding is no fault.
 fn of_all_leases(kind: &str) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         "bad-listing" => (
@@ -272,7 +273,7 @@ fn of_all_leases(kind: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// What to do about a lease whose checkpoint is of another stream, in a table of several streams or of one.
+/// The advice about a lease whose checkpoint belongs to another stream, in a table of several streams or of one.
 fn mistaken(several: bool) -> &'static str {
     if several {
         "correct the identifier, which ends with the time at which the stream was created; or delete the rows of this stream, if it \
@@ -282,7 +283,7 @@ fn mistaken(several: bool) -> &'static str {
     }
 }
 
-/// What to do about the lease of a shard that the stream has forgotten.
+/// The advice about the lease of a shard forgotten by the stream.
 fn forgotten(ended: bool, can_go: bool) -> &'static str {
     match (ended, can_go) {
         (_, true) => "leave it to the fleet, or repair it: nothing of the shard is left to be read",
@@ -293,7 +294,7 @@ fn forgotten(ended: bool, can_go: bool) -> &'static str {
     }
 }
 
-/// The removal of a finished lease whose shard the stream has forgotten, once the leases of its children are there.
+/// The removal of a finished lease of a forgotten shard, once the leases of its children exist.
 fn removal(key: &LeaseKey, patient: &Patient<'_>) -> Option<Step> {
     let row = patient.lease(key)?;
     let listed = patient

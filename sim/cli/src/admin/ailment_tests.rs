@@ -1,4 +1,4 @@
-//! Tables in which something is wrong.
+//! Tables with faults.
 
 use super::*;
 use crate::plan::survey::{Asked, survey};
@@ -40,14 +40,14 @@ fn at(number: u64) -> Checkpoint {
     Checkpoint::At(Position::of(number.into()))
 }
 
-/// What is said of these rows, of which `alive` is the one whose row moves.
+/// The findings about these rows. Only the row of `alive` changes.
 fn judged(
     rows: &[RowRead], alive: Option<u64>, lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
 ) -> Vec<Ailment> {
     judged_of(None, rows, alive.map(key), lacks)
 }
 
-/// The same, of one of several streams.
+/// The findings about these rows, as rows of one of several streams.
 fn judged_of(
     stream: Option<&StreamId>, rows: &[RowRead], alive: Option<LeaseKey>,
     lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
@@ -153,7 +153,7 @@ fn a_finished_lease_of_a_forgotten_shard_goes_once_its_children_are_there() {
     assert_eq!(kinds(&unfinished), [("orphan", Some(nine), None)]);
 }
 
-/// Nothing is skipped by that, and records come again.
+/// The rewind skips no record; some records come again.
 #[test]
 fn a_row_that_is_at_no_place_in_its_shard_can_be_put_at_the_oldest_record() {
     let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, Checkpoint::ShardEnd)]);

@@ -14,11 +14,12 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Take leases from their owners, so that other workers take them.
+/// Take leases from their owners, to let other workers take them.
 ///
-/// A released lease has no owner: a worker with room for it takes it at its next scan and goes on from the checkpoint. An owner
-/// that lives loses the lease with its next write; until then, for a renewal interval at most, it may process records beside the
-/// next owner. What it processed since its last checkpoint comes again. Nothing is written without --apply.
+/// A released lease has no owner: a worker with room takes the lease at its next scan and goes on from the checkpoint.
+/// A live owner loses the lease with its next write; until then, for a renewal interval at most, the old owner may
+/// process records beside the new owner. Records processed since the last checkpoint come again. Without --apply, the
+/// command writes nothing.
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("which").required(true).args(["shard", "worker"]),
@@ -27,31 +28,34 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) struct ReleaseArgs {
     #[command(flatten)]
     table: TableArgs,
-    /// The shard whose lease is meant, by the key of its lease as `admin status` shows it. May be given more than once.
+    /// The shard of the lease to release, by its lease key in `admin status`. May be given more than once.
     #[arg(long, value_name = "SHARD")]
     shard: Vec<String>,
-    /// The worker whose leases are meant: its name as `admin status` shows it, or without what follows the last colon.
+    /// The owner of the leases to release: the worker's name in `admin status`, with or without the part after the last
+    /// colon.
     #[arg(long, value_name = "WORKER", value_parser = parse_worker)]
     worker: Option<String>,
-    /// Write. Without it, only say what would be written.
+    /// Write. Without this flag, only print the planned writes.
     #[arg(long)]
     apply: bool,
 }
 
-/// Put shards at another place: their records from there on are processed again.
+/// Put shards at another place: records after this place are processed again.
 ///
-/// The checkpoint is set, the owner cleared and the counter changed in one conditional write. So the present owner loses the lease,
-/// cannot overwrite the new checkpoint, and the next owner begins there. Until the owner finds out, for a renewal interval at most, it
-/// may process records beside the next one.
+/// One conditional write sets the checkpoint, clears the owner and changes the counter. So the present owner loses the
+/// lease and cannot overwrite the new checkpoint, and the next owner begins at the new place. Until its next write, for
+/// a renewal interval at most, the present owner may process records beside the next owner.
 ///
-/// A time is turned into the place of the last record before it, since no table keeps times: with KCL's aggregated records, parts of
-/// that record may come again. A sequence number is the last one that counts as processed: the record after it is the first to
-/// come. A place ahead of the checkpoint skips records, which is said.
+/// Tables keep no times. So a time becomes the place of the last record before the time: with KCL's aggregated records,
+/// parts of this record may come again. A sequence number names the last processed record: the next record comes first.
+/// A place ahead of the checkpoint skips records; the command says so.
 ///
-/// The children of a shard that had been read to its end keep their checkpoints: rewind them, too, if they are to be read again. Such
-/// a child waits for the shard only if its lease changes its owner. Nothing is written without --apply.
+/// The children of a finished shard keep their checkpoints: to read their records again, rewind the children, too. A
+/// child waits for the rewound shard only after a change of the child's owner. Without --apply, the command writes
+/// nothing.
 ///
-/// Where rows name another stream than the service describes, nothing is rewound: a worker refuses such a table.
+/// Rows may name another stream than the stream described by the service. Then nothing is rewound: a worker refuses
+/// such a table.
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("which").required(true).args(["shard", "all"]),
@@ -60,11 +64,12 @@ pub(super) struct ReleaseArgs {
 pub(super) struct RewindArgs {
     #[command(flatten)]
     table: TableArgs,
-    /// The stream: places are compared with its shards, and times are looked up in them. Only its leases are meant. Its name, or, where
-    /// the table holds leases of several, its name, its ARN or its identifier `<account>:<stream>:<creation time in seconds>`.
+    /// The stream of the shards to rewind. Places are compared with its shards, and times are looked up in them. The
+    /// stream is given by its name; in a table of several streams, by its name, its ARN or its identifier
+    /// `<account>:<stream>:<creation time in seconds>`.
     #[arg(long, value_parser = names::stream)]
     stream: String,
-    /// The shard whose lease is meant, by its id or by the key of its lease. May be given more than once.
+    /// The shard to rewind, by its id or by the key of its lease. May be given more than once.
     #[arg(long, value_name = "SHARD")]
     shard: Vec<String>,
     /// All leases of the stream, ancestors first.
@@ -73,12 +78,12 @@ pub(super) struct RewindArgs {
     /// Where to: trim-horizon, latest, a time as of RFC 3339, or the sequence number of a record of the one shard that is named.
     #[arg(long, value_name = "PLACE", value_parser = parse_to)]
     to: To,
-    /// Write. Without it, only say what would be written.
+    /// Write. Without this flag, only print the planned writes.
     #[arg(long)]
     apply: bool,
 }
 
-/// The name of a worker. One with control characters in a table is released by its shards.
+/// The name of a worker. Leases of an owner with control characters in its name are released by their shards.
 fn parse_worker(text: &str) -> Result<String, String> {
     match Config::check_worker_id(text) {
         Ok(()) => Ok(text.to_owned()),
@@ -135,13 +140,13 @@ pub(super) async fn rewind(args: RewindArgs) -> Result<Verdict, Failure> {
     carry_out(&table, &plan, args.apply, args.table.json).await
 }
 
-/// The leases that are meant, of this stream of several, or of the only one.
+/// The leases to rewind, of one of several streams or of the only stream.
 fn meant(args: &RewindArgs, stream: Option<&StreamId>) -> Which {
     if args.all {
         return Which::All;
     }
     let keys = args.shard.iter().map(|shard| match stream {
-        // By the key of its lease, or by its id alone.
+        // By the lease's key, or by the shard's id alone.
         Some(id) if !shard.contains(':') => id.lease(shard).as_str().to_owned(),
         _ => shard.clone(),
     });
@@ -153,7 +158,7 @@ fn this_moment() -> Wall {
     Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Told<'a> {
     plan: &'a Plan,
@@ -161,7 +166,7 @@ struct Told<'a> {
     done: &'a [Done],
 }
 
-/// Shows a plan, or carries it out and shows how that went.
+/// Shows a plan, or carries the plan out and shows the results.
 async fn carry_out(table: &Table, plan: &Plan, apply: bool, json: bool) -> Result<Verdict, Failure> {
     let done = if apply { table.admin.apply(plan).await.map_err(under_way)? } else { Vec::new() };
     if json {
@@ -173,7 +178,7 @@ async fn carry_out(table: &Table, plan: &Plan, apply: bool, json: bool) -> Resul
     Ok(if whole { Verdict::Fine } else { Verdict::Found })
 }
 
-/// A plan in sentences, and how it went.
+/// A plan in sentences, with its results.
 pub(super) fn told(plan: &Plan, apply: bool, done: &[Done]) -> Text {
     let mut text = Text::default();
     let mut written = 0;

@@ -1,4 +1,4 @@
-//! `leasehold admin doctor`: a table and its stream are read, compared, and mended.
+//! `leasehold admin doctor`: reads a table and its stream, compares them, and mends the table.
 
 use super::ailment::{self, Ailment, Patient};
 use super::change;
@@ -22,14 +22,15 @@ use leasehold_engine::time::Wall;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Say what is wrong with a table, and mend what can be mended safely.
+/// Find the faults of a table, and mend faults with a safe repair.
 ///
-/// The table is compared with the shards of the stream, or of each of several streams that are named: holes in the hash space, leases
-/// of shards that are gone, ends without children, rows that cannot be read or lack what guards them, rows that name another stream, hand-overs that
-/// stand still.
-/// Each finding says what was expected, what was found, and what to do. With --repair, it says which writes would mend the table; with
-/// --apply, too, they are made, each one conditional. A lease that is missing is created only while no worker of the stream lives: a
-/// live fleet does that itself. Leases of further streams in the table are counted, and not examined.
+/// The command compares the table with the shards of the stream, or of each named stream: holes in the hash space,
+/// leases of lost shards, ends without children, unreadable rows or rows without guarding attributes, rows of another
+/// stream, stalled hand-overs.
+/// Each finding names the expectation, the fact, and the advice. With --repair, the command prints the writes to mend
+/// the table; with --apply as well, it makes these writes, each under a condition. A missing lease is created only
+/// while no worker of the stream lives: a live fleet creates missing leases itself. Leases of further streams in the
+/// table are counted, and not examined.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  leasehold admin doctor --application billing --stream orders\n  leasehold admin doctor --application billing --stream orders --repair --apply\n  leasehold admin doctor --application billing --stream orders --stream returns"
@@ -37,14 +38,14 @@ use std::collections::BTreeMap;
 pub(super) struct DoctorArgs {
     #[command(flatten)]
     table: TableArgs,
-    /// The stream's name. Of an application that reads several: each of them, more than once or with commas between several, as a name, an
-    /// ARN, or an identifier `<account>:<stream>:<creation time in seconds>`.
+    /// The stream's name. For an application of several streams: each stream, in several flags or with commas between
+    /// them, as a name, an ARN, or an identifier `<account>:<stream>:<creation time in seconds>`.
     #[arg(long, value_name = "STREAM", required = true, value_delimiter = ',', value_parser = names::stream)]
     stream: Vec<String>,
     /// Where the fleet starts shards without a lease: trim-horizon, latest or a time as of RFC 3339.
     #[arg(long, default_value = "trim-horizon", value_name = "POSITION", value_parser = parse_position)]
     from: InitialPosition,
-    /// Say which writes would mend the table.
+    /// Print the writes to mend the table.
     #[arg(long)]
     repair: bool,
     /// Make these writes.
@@ -52,7 +53,7 @@ pub(super) struct DoctorArgs {
     apply: bool,
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Told<'a> {
     findings: &'a [Ailment],
@@ -60,7 +61,7 @@ struct Told<'a> {
     repair: Option<&'a Plan>,
     applied: bool,
     done: &'a [Done],
-    /// So many findings are left.
+    /// The number of findings left.
     left: usize,
 }
 
@@ -95,13 +96,13 @@ pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
     Ok(if left == 0 { Verdict::Fine } else { Verdict::Found })
 }
 
-/// The streams that are given, and their shards.
+/// The given streams, and their shards.
 async fn listed(table: &Table, given: &[String]) -> Result<Vec<Listed>, Failure> {
     let several = table.are_several(given).await?;
     let mut streams: Vec<Listed> = Vec::new();
     for text in given {
         let stream = table.stream(text, several).await?;
-        // It may be named twice, in two ways.
+        // A stream may be named twice, in two ways.
         if streams.iter().all(|(known, ..)| known.id() != stream.id()) {
             let shards = shards(table, &stream).await?;
             let described = naming::described(table, &stream).await;
@@ -111,7 +112,7 @@ async fn listed(table: &Table, given: &[String]) -> Result<Vec<Listed>, Failure>
     Ok(streams)
 }
 
-/// The shards of a stream, by two lists that agree. Repairs follow from the list, and one list may be partial.
+/// The shards of a stream, by two equal lists. Repairs follow from the list, and one list may be partial.
 async fn shards(table: &Table, stream: &NamedStream) -> Result<Vec<Shard>, Failure> {
     let list = || async {
         let shards = table.admin.shards(&table.clients.kinesis, stream).await;
@@ -131,7 +132,7 @@ async fn shards(table: &Table, stream: &NamedStream) -> Result<Vec<Shard>, Failu
     }
 }
 
-/// What is wrong with the table as it is now, and the leases of streams that were not named.
+/// The present faults of the table, and the leases of unnamed streams.
 async fn examine(
     table: &Table, args: &DoctorArgs, streams: &[Listed], report: &TableReport,
 ) -> Result<(Vec<Ailment>, Vec<Unnamed>), Failure> {
@@ -175,7 +176,7 @@ async fn examine(
     Ok((findings, unnamed))
 }
 
-/// All items of the table, as they are: rows do not tell what an item lacks.
+/// All raw items of the table: rows do not show missing attributes of an item.
 async fn items(table: &Table) -> Result<Vec<Item>, Failure> {
     let scan = table.clients.dynamodb.scan().table_name(&table.name).consistent_read(true);
     let mut pages = scan.into_paginator().items().send();

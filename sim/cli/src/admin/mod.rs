@@ -1,13 +1,13 @@
-//! `leasehold admin`: what an operator does to a lease table.
+//! `leasehold admin`: an operator's work on a lease table.
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `table` | which table and which streams, and what watching it shows |
+//! | `table` | the table, its streams, and the result of watching the table |
 //! | `status` | `admin status` |
 //! | `change` | `admin release` and `admin rewind`: a plan, shown or carried out |
-//! | `to` | where `rewind` leads |
-//! | `naming` | rows that name another stream |
-//! | `doctor`, `ailment` | `admin doctor`: what is wrong with a table, and what mends it |
+//! | `to` | the destination of `rewind` |
+//! | `naming` | rows of another stream |
+//! | `doctor`, `ailment` | `admin doctor`: faults of a table, and their repairs |
 
 mod ailment;
 mod change;
@@ -20,10 +20,10 @@ mod to;
 use crate::exit::{Failure, Verdict};
 use clap::{Args, Subcommand};
 
-/// Look at a lease table and change it: who has which lease, release, rewind, repair.
+/// Look at a lease table and change it: owners of leases, release, rewind, repair.
 ///
-/// Nothing is written without --apply. Each change is one conditional write: it fails if the row names another owner than what was
-/// shown. It works beside a running fleet, and in every table format.
+/// Without --apply, the command writes nothing. Each change is one conditional write: the write fails if the owner has
+/// changed since the output. The command works beside a running fleet, and in every table format.
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
@@ -36,13 +36,13 @@ pub(super) struct AdminArgs {
 
 #[derive(Debug, Subcommand)]
 enum AdminCommand {
-    /// Who has which lease, who lives, and how far each shard is.
+    /// Show the owner of each lease, live workers, and the progress of each shard.
     Status(status::StatusArgs),
-    /// Take leases from their owners, so that other workers take them.
+    /// Take leases from their owners, to let other workers take them.
     Release(change::ReleaseArgs),
-    /// Put shards at another place: their records from there on are processed again.
+    /// Put shards at another place: records after this place are processed again.
     Rewind(change::RewindArgs),
-    /// Say what is wrong with a table, and mend what can be mended safely.
+    /// Find the faults of a table, and mend faults with a safe repair.
     Doctor(doctor::DoctorArgs),
 }
 

@@ -1,4 +1,4 @@
-//! Rows that name another stream than the service describes: a worker refuses their table.
+//! Rows whose stream differs from the service's description: a worker refuses their table.
 
 use super::ailment::{Ailment, Patient};
 use super::table::Table;
@@ -6,15 +6,16 @@ use leasehold::admin::{Misnamed, NamedStream, Naming, Shard, StreamIdentity, Vie
 use leasehold::{LeaseKey, StreamId};
 use std::time::Duration;
 
-/// From one description, or list of shards, to the next. One answer alone may be of an earlier stream of the same name.
+/// The pause between two descriptions, or two lists of shards. One answer alone may show an earlier stream of the same
+/// name.
 pub(super) const APART: Duration = Duration::from_secs(1);
 
-/// What two descriptions say of a stream.
+/// The result of two descriptions of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Described {
-    /// Both say this.
+    /// Both descriptions agree on this identity.
     As(StreamIdentity),
-    /// They cannot be compared with rows, and why.
+    /// A comparison with rows is impossible, and the reason.
     Not(String),
 }
 
@@ -28,7 +29,7 @@ impl Described {
     }
 }
 
-/// Asks twice what the stream is.
+/// Asks for the stream's description twice.
 pub(super) async fn described(table: &Table, stream: &NamedStream) -> Described {
     let kinesis = &table.clients.kinesis;
     let first = table.admin.identity(kinesis, stream).await;
@@ -54,7 +55,7 @@ fn name_any(view: &View) -> bool {
     view.leases.values().any(|row| row.stream.is_some())
 }
 
-/// What is wrong with the streams that rows name.
+/// The faults of the streams named by rows.
 pub(super) fn judge(patient: &Patient<'_>, described: &Described) -> Vec<Ailment> {
     let now = match described {
         Described::As(now) => now,

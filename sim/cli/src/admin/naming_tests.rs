@@ -1,4 +1,4 @@
-//! Rows that name another stream.
+//! Rows of another stream.
 
 use super::*;
 use leasehold::admin::report;

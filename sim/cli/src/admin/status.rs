@@ -6,11 +6,11 @@ use crate::text::{Text, put, put_line};
 use clap::Args;
 use leasehold::admin::{Standing, TableReport};
 
-/// Who has which lease, who lives, and how far each shard is.
+/// Show the owner of each lease, live workers, and the progress of each shard.
 ///
-/// The table is read twice. A lease is `alive` if its row changed in between, `silent` if it did not, and `expired` if it was
-/// watched for as long as a lease lasts (--watch and --lease-duration); `free` if it has no owner, and `finished` if its shard
-/// was read to its end. Nothing is written.
+/// The table is read twice. A lease is `alive` if its row changed in between, and `silent` if not. A lease is `expired`
+/// after a silent watch of a whole lease duration (--watch and --lease-duration). A lease without an owner is `free`; a
+/// lease whose shard was read to its end is `finished`. The command writes nothing.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  leasehold admin status --application billing\n  leasehold admin status --application billing --watch 15 --json"

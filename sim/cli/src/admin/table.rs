@@ -1,4 +1,4 @@
-//! Which table, and what watching it shows.
+//! The table, and the result of watching the table.
 
 use crate::clients::Clients;
 use crate::exit::Failure;
@@ -11,7 +11,7 @@ use leasehold_engine::time::Span;
 
 #[derive(Debug, Args)]
 pub(super) struct TableArgs {
-    /// The application's name, which is also the name of its lease table.
+    /// The application's name; the lease table has the same name.
     #[arg(long, value_name = "NAME", required_unless_present = "table")]
     application: Option<String>,
     /// The lease table's name, instead of the application's.
@@ -99,7 +99,7 @@ impl Table {
         })
     }
 
-    /// The stream that is given: the only one of its application, or one of several.
+    /// The given stream: the only stream of its application, or one of several.
     pub(super) async fn stream(&self, given: &str, several: bool) -> Result<NamedStream, Failure> {
         match several {
             true => Ok(streams::find_one(&self.clients.kinesis, given).await?.into()),
@@ -107,14 +107,14 @@ impl Table {
         }
     }
 
-    /// The rows after the table was watched, and what that showed.
+    /// The rows after the watch, and the report of the watch.
     pub(super) async fn watched(&self) -> Result<(View, TableReport), Failure> {
         let watched = self.admin.watch(self.watch, self.lease_duration).await;
         watched.map_err(under_way)
     }
 }
 
-/// Whether the streams that are given are of an application of several; or else, what was expected.
+/// Whether the given streams belong to an application of several streams. The error names the expectation.
 fn are_several(given: &[String], view: &View, format: Format) -> Result<bool, String> {
     let named = view.streams();
     let several = streams::are_several(given);

@@ -1,6 +1,6 @@
 //! `leasehold bench`: how fast this machine runs the parts, in a few seconds each.
 //!
-//! What is measured is what the benchmarks of criterion measure, with less patience: medians of a few rounds.
+//! The measurements are those of the criterion benchmarks, with less patience: medians of a few rounds.
 
 use crate::exit::{self, Failure, Verdict};
 use clap::Args;
@@ -24,7 +24,7 @@ use std::time::Instant;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  leasehold bench --engine --json")]
 pub(super) struct BenchArgs {
-    /// What a renewal or a tick costs a worker that holds 1,000, 10,000 and 100,000 leases.
+    /// The cost of a renewal or a tick for a worker with 1,000, 10,000 and 100,000 leases.
     #[arg(long)]
     engine: bool,
     /// Inputs of engines that the simulator takes in a second, with all oracles.
@@ -38,13 +38,13 @@ pub(super) struct BenchArgs {
     json: bool,
 }
 
-/// How often each thing is measured: odd, so that there is a median.
+/// The number of rounds for each measurement. An odd number has a median.
 const ROUNDS: usize = 5;
 /// Inputs of one round of the engine.
 const INPUTS: u32 = 200_000;
 /// Reads of one round of the reader.
 const READS: u32 = 400_000;
-/// The worlds of one round of the simulator: of every size, and with every family of faults among them.
+/// The worlds of one round of the simulator: every size, and every family of faults.
 const SEEDS: Range<u64> = 0..16;
 
 pub(super) fn run(args: &BenchArgs) -> Result<Verdict, Failure> {
@@ -118,7 +118,7 @@ fn reader_ns() -> f64 {
     median([(); ROUNDS].map(|()| ns_each(READS, || bench.read())))
 }
 
-/// A reader with a shard that always has another hundred records, and a clock that is always at the next deadline.
+/// A reader whose shard always has another hundred records, and whose clock is always at the next deadline.
 struct ReaderBench {
     reader: Reader,
     config: ReaderConfig,
@@ -143,7 +143,7 @@ impl ReaderBench {
         bench
     }
 
-    /// Waits for the next command, and answers it.
+    /// Waits for the next command, and answers the command.
     fn answer(&mut self, reply: Reply) {
         self.now = self.now.max(self.reader.wake_at(&self.config));
         let want = black_box(self.reader.next(self.now, &self.config));

@@ -1,4 +1,4 @@
-//! `--until-caught-up`: the worker ends when everything is printed that was in its streams when the command began.
+//! `--until-caught-up`: the worker ends after printing every record that its streams held when the command began.
 
 use leasehold::admin::{Admin, NamedStream, Shard, View};
 use leasehold::aws::kinesis;
@@ -8,18 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether that is so.
+/// The interval between two checks.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// A shard is at its tip when two reads say so, since one answer may come from a replica that is behind. From the first read to the second
-/// one, so much time passes at least.
+/// A shard is at its tip only after two reads say so, since one answer may come from a lagging replica. `APART` is the
+/// shortest time between the two reads.
 const APART: Span = Span::from_secs(1);
 
-/// When a read first said that a shard is at its tip, since the command began, for each ownership. A read that says otherwise takes that back.
+/// The time of the first read at the tip, since the command began, for each ownership. A later read behind the tip
+/// removes the time.
 #[derive(Debug, Default)]
 struct Tips(BTreeMap<(LeaseKey, FencingToken), Span>);
 
-/// What was seen of the rows of other workers: the counter at first, and whether it has changed.
+/// Observed rows of other workers: the first counter, and whether the counter has changed.
 type Others = BTreeMap<LeaseKey, (u64, bool)>;
 
 /// Where it is looked.
@@ -47,7 +48,7 @@ impl Lost {
         stream.id().is_some_and(|id| lost.contains_key(id.as_str()))
     }
 
-    /// What was not read to its end, in a sentence.
+    /// The streams not read to their end, in a sentence.
     pub(super) fn told(&self) -> Option<String> {
         let lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let each = lost.iter().map(|(stream, why)| format!("has not caught up with stream {stream}: {why}"));
@@ -55,7 +56,7 @@ impl Lost {
     }
 }
 
-/// Shuts the worker down once it has caught up with what was there when the command began.
+/// Shuts the worker down after the worker caught up with all records from before the command.
 pub(super) async fn end(control: Control, goal: Goal, began: Instant) {
     let mut others = Others::new();
     let (mut before, mut tips) = (false, Tips::default());
@@ -67,11 +68,11 @@ pub(super) async fn end(control: Control, goal: Goal, began: Instant) {
         }
         let mut now =
             status.phase == Phase::Running && tips.are_reached(&status, Span::from(began.elapsed()));
-        // What cannot be read now is looked at again; the worker says in its log what is wrong with it.
+        // A failed read is tried again; the worker's log has the reason.
         if now {
             now = goal.is_reached(&status, &mut others).await;
         }
-        // Scans may lag: one alone shows no child of a shard that has just ended.
+        // Scans may lag: one scan alone may miss a child of a shard that has just ended.
         if now && before {
             return control.shutdown();
         }
@@ -80,7 +81,7 @@ pub(super) async fn end(control: Control, goal: Goal, began: Instant) {
 }
 
 impl Goal {
-    /// Whether each stream that is read is covered by leases.
+    /// Whether leases of live workers cover each readable stream.
     async fn is_reached(&self, status: &Status, others: &mut Others) -> bool {
         let Ok(view) = self.admin.view().await else {
             return false;
@@ -98,20 +99,22 @@ impl Goal {
 }
 
 impl Tips {
-    /// Whether of each shard that is held everything is processed that came before the command began, by two reads. `at`: the time since then.
+    /// Whether each held shard has processed all records from before the command, by two reads. `at`: the time since
+    /// the command began.
     fn are_reached(&mut self, status: &Status, at: Span) -> bool {
         let mut reached = true;
         for lease in &status.leases {
             let of = (lease.lease.clone(), lease.token);
-            // An answer that is doubted shows no tip: the shard waits for another answer then.
+            // A doubted answer shows no tip: the shard then waits for another answer.
             let all = lease.open && lease.read && lease.waiting == 0 && lease.waits_for.is_none();
             reached &= self.is_reached(of, all, lease.behind, at);
         }
         reached
     }
 
-    /// Whether two reads have come to the tip of one shard. All records of the shard are processed, but those of the last `behind`. If that is
-    /// from before the command began, the reads before showed no tip. `all`: nothing waits to be processed now.
+    /// Whether two reads have come to the tip of one shard. All records of the shard are processed, except records of
+    /// the last `behind`. If `behind` reaches back before the command's begin, earlier reads showed no tip. `all`: no
+    /// record waits for processing now.
     fn is_reached(&mut self, of: (LeaseKey, FencingToken), all: bool, behind: Span, at: Span) -> bool {
         if behind > at {
             self.0.remove(&of);
@@ -131,7 +134,7 @@ fn are_leased(shards: &[Shard], view: &View) -> bool {
     })
 }
 
-/// Whether each unfinished lease is held here, or by another worker that was seen to renew it.
+/// Whether each unfinished lease is held by this worker, or is seen to be renewed by another worker.
 fn is_covered(view: &View, status: &Status, others: &mut Others) -> bool {
     let held: BTreeSet<&LeaseKey> = status.leases.iter().map(|lease| &lease.lease).collect();
     let mut covered = !view.leases.is_empty() && view.unreadable.is_empty();

@@ -5,7 +5,7 @@ use super::settings::{Given, Source, Values};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use leasehold::OptionInfo;
 
-/// The options that were given as flags.
+/// The options given as flags.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OptionFlags(pub(super) Values);
 

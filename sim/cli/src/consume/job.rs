@@ -1,4 +1,4 @@
-//! Batches on their way to stdout, and what of them was left when the worker ended.
+//! Batches on their way to stdout, and the unwritten rest of each at the worker's end.
 
 use leasehold::{Batch, Notice, Record};
 use std::collections::BTreeSet;
@@ -6,33 +6,33 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A batch that is being printed.
+/// A batch in print.
 #[derive(Debug)]
 pub(super) struct Job {
     pub batch: Batch,
-    /// How many of its records were written.
+    /// The number of written records.
     written: AtomicUsize,
 }
 
 impl Job {
-    /// The records that are not written yet.
+    /// The unwritten records.
     pub(super) fn rest(&self) -> &[Record] {
         let written = self.written.load(Ordering::Acquire);
         self.batch.records().get(written..).unwrap_or_default()
     }
 
-    /// So many more are written.
+    /// Counts further written records.
     pub(super) fn wrote(&self, records: usize) {
         self.written.fetch_add(records, Ordering::Release);
     }
 
-    /// The last record that is written.
+    /// The last written record.
     pub(super) fn last_written(&self) -> Option<&Record> {
         let written = self.written.load(Ordering::Acquire);
         self.batch.records().get(..written)?.last()
     }
 
-    /// Says that what is written is processed.
+    /// Acknowledges the written records.
     pub(super) fn acknowledge(&self) {
         if let Some(last) = self.last_written() {
             self.batch.ack(last);
@@ -40,7 +40,7 @@ impl Job {
     }
 }
 
-/// All batches that are being printed.
+/// All batches in print.
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     open: Mutex<Vec<Arc<Job>>>,
@@ -65,7 +65,7 @@ impl Jobs {
         }
     }
 
-    /// What waited to be written until the worker's end, if anything did.
+    /// The records still unwritten at the worker's end, if any.
     pub(super) fn unwritten(&self) -> Option<Unwritten> {
         let open = self.open();
         let stuck = || open.iter().filter(|job| !job.rest().is_empty());
@@ -75,8 +75,8 @@ impl Jobs {
     }
 }
 
-/// The handler's side of a job. If it is dropped before it is settled, the handler was stopped: because its lease is in
-/// doubt, and another call will begin anew; or because the worker ends, and there will be no other.
+/// The handler's side of a job. A drop before `settle` means a stopped handler: either its lease is in doubt, and
+/// another call will begin anew; or the worker ends, and no other call follows.
 pub(super) struct OpenJob<'a> {
     jobs: &'a Jobs,
     pub job: Arc<Job>,
@@ -84,7 +84,7 @@ pub(super) struct OpenJob<'a> {
 }
 
 impl OpenJob<'_> {
-    /// The handler knows what became of it.
+    /// The handler knows the job's result.
     pub(super) fn settle(mut self) {
         self.settled = true;
     }
@@ -98,7 +98,7 @@ impl Drop for OpenJob<'_> {
     }
 }
 
-/// What waited to be written until the worker's end.
+/// The records unwritten at the worker's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unwritten {
     records: usize,

@@ -1,4 +1,4 @@
-//! The record after which `--max-records` ends the worker.
+//! The last record before `--max-records` ends the worker.
 
 use leasehold::{Control, Notice, Position};
 use leasehold_engine::ids::LeaseKey;
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 /// How long the last record's checkpoint is waited for before the worker is shut down anyway.
 const LAST_CHECKPOINT: Duration = Duration::from_secs(3);
 
-/// The record after which the worker is to end.
+/// The last record to print.
 #[derive(Debug, Default)]
 pub(super) struct Last {
     record: OnceLock<(LeaseKey, Position)>,
@@ -34,8 +34,8 @@ impl Last {
         }
     }
 
-    /// Shuts the worker down once the last record is printed and its progress durable, so that the next worker goes on
-    /// right behind it.
+    /// Shuts the worker down once the last record is printed and its progress durable. The next worker then goes on
+    /// right behind this record.
     pub(super) async fn end(&self, control: Control) {
         self.printed.notified().await;
         // In vain if the lease is lost meanwhile: then the record will come again elsewhere.

@@ -9,20 +9,20 @@ use leasehold_engine::time::Wall;
 use std::fmt::Display;
 use std::io::Write;
 
-/// What a line says of a record.
+/// The content of a record's line.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     /// The shard's id.
     pub shard: &'a str,
-    /// The fencing token: what is printed under one of them is in order.
+    /// The fencing token: records printed under one token are in order.
     pub token: u64,
-    /// Where the record is in its shard.
+    /// The record's place in its shard.
     pub position: Position,
     /// The partition key.
     pub partition_key: &'a str,
     /// The payload.
     pub data: &'a [u8],
-    /// About when it arrived in the stream.
+    /// The record's approximate arrival in the stream.
     pub arrival: Option<Wall>,
 }
 
@@ -31,12 +31,12 @@ pub struct Line<'a> {
 pub enum Payload {
     /// In base64.
     Base64,
-    /// As text. What is no UTF-8 is replaced by U+FFFD.
+    /// As text. Invalid UTF-8 is replaced by U+FFFD.
     Text,
 }
 
 impl Line<'_> {
-    /// Appends the line, with its line feed. Nothing is put together elsewhere first: payloads may be large, and records many.
+    /// Appends the line and its line feed. The line is built in place: payloads may be large, and records many.
     pub fn append_to(&self, out: &mut Vec<u8>, payload: Payload) {
         out.extend_from_slice(b"{\"shard\":");
         append_text(out, self.shard);
@@ -69,7 +69,7 @@ impl Line<'_> {
     }
 }
 
-/// Appends what needs no escaping.
+/// Appends a value without escapes.
 fn append_shown(out: &mut Vec<u8>, shown: impl Display) {
     write!(out, "{shown}").expect("a Vec takes all that is written");
 }
@@ -86,7 +86,7 @@ fn append_base64(out: &mut Vec<u8>, data: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends a JSON string. A terminal obeys some characters that JSON leaves as they are, none of which is below DELETE.
+/// Appends a JSON string. A terminal obeys some characters that JSON does not escape, all from DELETE upwards.
 fn append_text(out: &mut Vec<u8>, text: &str) {
     let begin = out.len();
     serde_json::to_writer(&mut *out, text).expect("a text is JSON, and a Vec takes all that is written");

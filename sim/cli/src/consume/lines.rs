@@ -1,4 +1,4 @@
-//! Lines in a row, in one buffer.
+//! Consecutive lines in one buffer.
 
 use super::line::{Line, Payload};
 
@@ -16,18 +16,18 @@ impl Lines {
         self.ends.push(self.bytes.len());
     }
 
-    /// How many lines there are.
+    /// The number of lines.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many bytes they have.
+    /// The number of bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Lines from the one with this number on, before the one with the number `until`: as many as have no more than `most`
-    /// bytes, but at least one. Tells also the number of the line that follows them.
+    /// Lines from number `from` on, before number `until`: as many as fit into `most` bytes, but at least one. Returns
+    /// the number of the following line, too.
     pub(super) fn piece(&self, from: usize, until: usize, most: usize) -> (&[u8], usize) {
         let begin = match from {
             0 => 0,

@@ -4,9 +4,9 @@
 //! |---|---|
 //! | `line`, `lines` | records as lines of JSON |
 //! | `printer` | the handler: makes lines, and waits until they are written |
-//! | `writer`, `output` | the thread that writes them, and stdout |
-//! | `job`, `last` | what is being printed; the record after which `--max-records` ends |
-//! | `caught` | when `--until-caught-up` ends |
+//! | `writer`, `output` | the writing thread, and stdout |
+//! | `job`, `last` | records in print; the last record of `--max-records` |
+//! | `caught` | the end of `--until-caught-up` |
 //! | `names`, `flags`, `settings` | the worker's options as flags, variables and lines of a file |
 
 mod caught;
@@ -42,29 +42,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Consume a stream as one worker of an application: one JSON line per record.
+/// Consume a stream as a worker of an application, with a JSON line for each record.
 ///
-/// Credentials and region are found as by every AWS tool. Workers of the same application share the stream's shards.
-/// A record is acknowledged after its line was written, so that after a crash some lines may come again but none is
-/// missing. While no program reads stdout, records wait, and the shards stay this worker's.
+/// Credentials and region come from the sources of every AWS tool. Workers of the same application share the stream's
+/// shards. The worker acknowledges a record after writing its line: after a crash some lines may come again, but none
+/// is missing. While no program reads stdout, records wait, and the worker keeps its shards.
 ///
-/// Ends on Ctrl-C, giving its shards up for others; a second Ctrl-C ends it at once. If stdout takes no lines by then, it ends
-/// within 30 s all the same, with exit code 1, and says how many records were not written.
+/// Ctrl-C ends the worker and frees its shards for other workers; a second Ctrl-C ends it at once. If stdout takes no
+/// lines by then, the worker still ends within 30 s, with exit code 1, and prints the number of unwritten records.
 ///
-/// Every option of a worker can be given as a flag, as a variable of the environment, or in a file; a flag comes before a variable,
-/// that before the file. `--lease-duration "20 s"` is `LEASEHOLD_LEASE_DURATION` and `lease_duration = "20 s"`;
-/// `--reader-max-records 500` is `LEASEHOLD_READER_MAX_RECORDS` and `max_records = 500` under `[reader]`. The file holds
-/// `application`, `stream`, `initial_position` (--from), `format`, `worker_id` and `misplaced_aggregates`, too. --print-config shows what results.
+/// Every option of a worker can be a flag, a variable of the environment, or a line of a file; a flag comes before a
+/// variable, and a variable before the file. `--lease-duration "20 s"` is `LEASEHOLD_LEASE_DURATION` and
+/// `lease_duration = "20 s"`; `--reader-max-records 500` is `LEASEHOLD_READER_MAX_RECORDS` and `max_records = 500`
+/// under `[reader]`. The file holds `application`, `stream`, `initial_position` (--from), `format`, `worker_id` and
+/// `misplaced_aggregates`, too. --print-config shows the resulting options.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  leasehold consume --stream orders --application billing --from latest --text\n  leasehold consume --config worker.toml --lease-duration \"20 s\" --until-caught-up\n\nA line:\n  {\"shard\":\"shardId-000000000000\",\"token\":17,\"sequence\":\"4959…\",\"sub_sequence\":0,\"partition_key\":\"k\",\"data\":\"aGk=\",\"arrival\":\"2025-01-01T00:00:00Z\"}"
 )]
 pub(super) struct ConsumeArgs {
-    /// The stream's name. Given more than once, or with commas between several, the worker reads all of these streams, in KCL's multi-stream mode: each is a name, an
-    /// ARN, or an identifier `<account>:<stream>:<creation time in seconds>`. One ARN or identifier means that mode, too.
+    /// The stream's name. With several streams, in several flags or with commas between them, the worker reads all of
+    /// them in KCL's multi-stream mode: each is a name, an ARN, or an identifier `<account>:<stream>:<creation time in
+    /// seconds>`. A single ARN or identifier means multi-stream mode, too.
     #[arg(long, value_name = "STREAM", value_delimiter = ',')]
     stream: Vec<String>,
-    /// The application's name, which is also the name of its lease table.
+    /// The application's name; the lease table has the same name.
     #[arg(long)]
     application: Option<String>,
     /// A file in TOML with the worker's options.
@@ -79,51 +81,54 @@ pub(super) struct ConsumeArgs {
     /// The AWS region.
     #[arg(long)]
     region: Option<String>,
-    /// Where shards without a lease are started: trim-horizon, latest, or a time as in RFC 3339. Leases that the table holds go
-    /// on from their checkpoints. [default: trim-horizon]
+    /// The start of shards without a lease: trim-horizon, latest, or a time as in RFC 3339. Leases in the table go on
+    /// from their checkpoints. [default: trim-horizon]
     #[arg(long, value_name = "POSITION")]
     from: Option<String>,
     /// How leases are kept in the table: kcl, vmware-go-kcl, kcl-rb or kinsumer. [default: kcl]
     #[arg(long, alias = "dialect")]
     format: Option<String>,
-    /// With --format kinsumer: how often members say that they live, in seconds, its shardCheckFrequency. The same for all
-    /// members; 60 if it is not given.
+    /// With --format kinsumer: the interval of members' reports of life, in seconds, its shardCheckFrequency. The same
+    /// for all members; 60 by default.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     check_interval: Option<u64>,
-    /// With --format kinsumer: how often the leader acts, in seconds, its leaderActionFrequency. The same for all members; as
-    /// often as the check if it is not given.
+    /// With --format kinsumer: the interval of the leader's actions, in seconds, its leaderActionFrequency. The same
+    /// for all members; by default the check interval.
     #[arg(long, value_name = "SECONDS", requires = "check_interval", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lead_interval: Option<u64>,
-    /// What to do with an aggregated record (KPL) that holds records of another shard, as after a split. drop: hand over the records
-    /// of this shard, drop the others; a KPL sends these again. drop-whole: drop all, as KCL does; records of a KPL since August 2024
-    /// are lost. keep: hand over all, for producers that send nothing again; with a KPL some come twice. [default: drop]
+    /// What to do with an aggregated record (KPL) with records of another shard, as after a split. drop: hand over the
+    /// records of this shard, drop the rest; a KPL sends the dropped records again. drop-whole: drop all, as KCL does;
+    /// records of a KPL since August 2024 are lost. keep: hand over all, for producers without a second send; with a
+    /// KPL some records come twice. [default: drop]
     #[arg(long, value_name = "CHOICE")]
     misplaced_aggregates: Option<String>,
     /// A name for this worker, for people.
     #[arg(long, value_name = "NAME")]
     worker_id: Option<String>,
-    /// Show payloads as text instead of base64; what is no UTF-8 is replaced by U+FFFD.
+    /// Show payloads as text instead of base64; invalid UTF-8 is replaced by U+FFFD.
     #[arg(long)]
     text: bool,
     /// Record everything the worker is told, for `leasehold replay`.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Record everything the worker is told into files of this folder, within a limit. Each start gets a folder of its own in it, and
-    /// files that are full are compressed. At the limit, the oldest other starts are removed; then the recording ends.
+    /// Record all inputs of the worker into files of this folder, within a limit. Each start gets a folder of its own,
+    /// and full files are compressed. At the limit, the folders of the oldest other starts are removed; after the last
+    /// of them, recording ends.
     #[arg(long, value_name = "DIR", conflicts_with = "trace")]
     trace_dir: Option<PathBuf>,
     /// The size of all files in --trace-dir together.
     #[arg(long, value_name = "SIZE", requires = "trace_dir", default_value = "2GiB", value_parser = parse_size)]
     trace_limit: u64,
-    /// The size at which a file in --trace-dir ends, before it is compressed: 4KiB to half of --trace-limit.
+    /// The size of a full file in --trace-dir, before compression: 4KiB to half of --trace-limit.
     #[arg(long, value_name = "SIZE", requires = "trace_dir", default_value = "64MiB", value_parser = parse_size)]
     trace_segment: u64,
     /// Stop after this many records.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_records: Option<u64>,
-    /// Stop when every record is printed that was in the stream, or in any of several, when the command began. Beside other workers: of
-    /// the shards that this worker has, once each other shard has a worker that lives. Two reads of each shard, a second apart, must find
-    /// no further record. A stream of several that cannot be read any more is not waited for: the exit code is then 1.
+    /// Stop after printing every record that the stream, or each of several streams, held when the command began.
+    /// Beside other workers: every record of this worker's shards, once each other shard has a live worker. Two reads
+    /// of each shard, a second apart, must find no further record. An unreadable stream of several is not waited for:
+    /// the exit code is then 1.
     #[arg(long)]
     until_caught_up: bool,
     #[command(flatten)]
@@ -131,7 +136,7 @@ pub(super) struct ConsumeArgs {
 }
 
 impl ConsumeArgs {
-    /// What flags, environment and file say together.
+    /// Combines flags, environment and file.
     fn settings(&self, streams: &[StreamRef]) -> Result<Settings, Failure> {
         let file = match &self.config {
             None => Values::new(),
@@ -152,7 +157,7 @@ impl ConsumeArgs {
         Settings::resolve(self.flags(streams), settings::of_environment(variables)?, file)
     }
 
-    /// Where the trace goes, if it goes to a folder.
+    /// The trace folder, if `--trace-dir` names a folder.
     fn trace_folder(&self) -> Result<Option<TraceFolder>, Failure> {
         let Some(path) = &self.trace_dir else {
             return Ok(None);
@@ -194,7 +199,7 @@ impl ConsumeArgs {
     }
 }
 
-/// What a worker is told, the clients that it uses, and the streams that were looked up.
+/// A worker's settings, its clients, and the streams found by look-ups.
 struct Told {
     settings: Settings,
     clients: Clients,
@@ -280,7 +285,7 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     }
 }
 
-/// With those that are told what the worker does.
+/// Adds the observers of the worker's notices.
 fn observed(
     builder: CompleteBuilder, (last, jobs, lost): (Arc<Last>, Arc<Jobs>, Arc<Lost>),
 ) -> CompleteBuilder {
@@ -291,7 +296,7 @@ fn observed(
     })
 }
 
-/// With a trace in a file or a folder, if there is to be one.
+/// Adds a trace in a file or a folder, if requested.
 fn recorded(builder: CompleteBuilder, file: Option<PathBuf>, folder: Option<TraceFolder>) -> CompleteBuilder {
     match (file, folder) {
         (_, Some(folder)) => builder.trace_folder(folder),
@@ -300,7 +305,7 @@ fn recorded(builder: CompleteBuilder, file: Option<PathBuf>, folder: Option<Trac
     }
 }
 
-/// Where it is looked whether the worker has caught up.
+/// The services and rows that show whether the worker has caught up.
 fn goal(
     clients: &Clients, settings: &Settings, several: Option<&[StreamRef]>, lost: &Arc<Lost>,
 ) -> Result<Goal, Failure> {
@@ -317,7 +322,7 @@ fn goal(
     })
 }
 
-/// How the command ends: by what became of the worker, and of what was to be printed.
+/// The command's end: by the worker's result, and by the unwritten records.
 fn outcome(
     result: Result<Report, Error>, broken: Option<&io::Error>, unwritten: Option<Unwritten>,
 ) -> Result<Verdict, Failure> {
@@ -333,16 +338,16 @@ fn outcome(
         (Ok(_), None) => Ok(Verdict::Fine),
         (Ok(_), Some(sentence)) => Err(Failure::under_way(sentence)),
         (Err(error), None) => Err(failure(error)),
-        // Nothing else is left behind but what could not be printed.
+        // The worker left only unwritten records behind.
         (Err(Error::Unclean(report)), Some(sentence)) if report.stop.left == 0 => {
             Err(Failure::under_way(sentence))
         }
-        // Records were there to be printed, so it had worked.
+        // The worker had records to print: it had worked before.
         (Err(error), Some(sentence)) => Err(Failure::under_way(format!("{sentence}; {error}"))),
     }
 }
 
-/// What never worked is wrong usage; what worked and broke is not.
+/// A worker that never worked is wrong usage; a failure after good work is not.
 fn failure(error: Error) -> Failure {
     match &error {
         Error::Fatal(Fatal::TableGone { .. } | Fatal::StreamGone { .. }) | Error::Unclean(_) => {

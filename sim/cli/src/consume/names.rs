@@ -1,17 +1,17 @@
-//! The names of everything that a worker can be told: as a flag, as a variable of the environment, and in a file.
+//! The names of all settings of a worker: as a flag, as a variable of the environment, and in a file.
 
 use leasehold::{Config, OptionInfo};
 use std::sync::LazyLock;
 
-/// A name, and what is to be known of its option.
+/// A setting's name, and the facts about its option.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Name {
-    /// Not one of the worker's options, or one that is spelled otherwise there.
+    /// A setting beside the worker's options, or an option with another spelling in `Config::options`.
     Special(&'static str),
     Option(&'static OptionInfo),
 }
 
-/// All of them, those of a group one after the other at the end.
+/// All names, with the names of each group in a row at the end.
 pub(super) static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
     let special =
         ["application", "stream", "initial_position", "format", "worker_id", "misplaced_aggregates"];
@@ -23,12 +23,12 @@ pub(super) static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| {
 });
 
 impl Name {
-    /// The one of this name, which is known.
+    /// The known name with this spelling.
     pub(super) fn of(name: &'static str) -> Self {
         NAMES.iter().find(|known| known.name() == name).copied().unwrap_or(Name::Special(name))
     }
 
-    /// As a file and `Config::options` spell it: `reader.max_records`.
+    /// The spelling of files and of `Config::options`: `reader.max_records`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Name::Special(name) => name,
@@ -36,13 +36,13 @@ impl Name {
         }
     }
 
-    /// As the environment spells it: `LEASEHOLD_READER_MAX_RECORDS`.
+    /// The spelling of the environment: `LEASEHOLD_READER_MAX_RECORDS`.
     pub(super) fn variable(self) -> String {
         let name = self.name().to_uppercase().replace('.', "_");
         format!("LEASEHOLD_{name}")
     }
 
-    /// As the command line spells it: `--reader-max-records`.
+    /// The spelling of the command line: `--reader-max-records`.
     pub(super) fn flag(self) -> String {
         match self.name() {
             "initial_position" => "--from".to_owned(),
@@ -51,7 +51,7 @@ impl Name {
     }
 }
 
-/// The name that a file spells so.
+/// The name with this spelling in a file.
 pub(super) fn known(name: &str) -> Result<Name, String> {
     if let Some(known) = NAMES.iter().find(|known| known.name() == name) {
         return Ok(*known);
@@ -68,7 +68,7 @@ pub(super) fn known(name: &str) -> Result<Name, String> {
     Err(format!("expected the name of an option, found `{name}`, which is none; {advice}"))
 }
 
-/// The name that was meant, if it is spelled nearly so.
+/// The intended name of a near misspelling.
 pub(super) fn nearest(found: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let near = names.map(|name| (distance(found, &name), name)).min()?;
     (near.0 <= 2).then_some(near.1)

@@ -1,7 +1,7 @@
-//! stdout, which may take nothing for any length of time.
+//! stdout, with waits of any length.
 //!
-//! What was given to the system to write cannot be taken back: a pipe whose reader has paused takes it minutes later. So it
-//! is given only what it takes at once, and there is time to change one's mind before that.
+//! Bytes given to the system cannot be taken back: a pipe with a paused reader delivers them minutes later. So the
+//! writer gives the system only as many bytes as it takes at once, and can change its mind before each write.
 
 use std::io;
 
@@ -16,7 +16,7 @@ mod system {
     use std::io::{self, Write};
     use std::os::fd::{AsFd, OwnedFd};
 
-    /// While there is no room, it is asked so often whether that is still waited for.
+    /// While there is no room, the interval between two questions whether the write is still wanted.
     const ASK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
     /// Where lines go.
@@ -27,14 +27,14 @@ mod system {
     }
 
     impl Output {
-        /// This process's stdout. Rust's own handle of it, with its lock and buffer, is passed by.
+        /// This process's stdout, without the lock and buffer of Rust's own handle.
         pub(crate) fn stdout() -> io::Result<Self> {
             Self::to(io::stdout().as_fd().try_clone_to_owned()?)
         }
 
         pub(super) fn to(descriptor: OwnedFd) -> io::Result<Self> {
             let file = File::from(descriptor);
-            // A file has always room. Of anything else it is known only that there is room for so much.
+            // A file always has room. For other outputs, room is known for this many bytes only.
             let piece = match file.metadata()?.is_file() {
                 true => usize::MAX,
                 false => PIPE_BUF,
@@ -47,12 +47,12 @@ mod system {
             self.piece
         }
 
-        /// Whether there is room for a piece now.
+        /// Whether a piece has room now.
         pub(crate) fn has_room(&self) -> io::Result<bool> {
             self.poll(&Timespec::default())
         }
 
-        /// Waits until there is room for a piece, or that is not `wanted` any more.
+        /// Waits for room for a piece, or until the write is no longer `wanted`.
         pub(crate) fn wait_for_room(&self, mut wanted: impl FnMut() -> bool) -> io::Result<()> {
             while wanted() && !self.poll(&ASK_EVERY)? {}
             Ok(())
@@ -62,13 +62,13 @@ mod system {
             let mut fds = [PollFd::new(&self.file, PollFlags::OUT)];
             match poll(&mut fds, Some(patience)) {
                 Ok(0) | Err(Errno::INTR) => Ok(false),
-                // If it is an error that is ready, the next write tells which. Some systems cannot tell of a device.
+                // If an error is ready, the next write tells which. Some systems cannot poll a device.
                 Ok(_) => Ok(true),
                 Err(error) => Err(error.into()),
             }
         }
 
-        /// Writes the beginning of `bytes`, of no more than a piece; tells how much of it.
+        /// Writes the beginning of `bytes`, at most one piece, and returns the number of bytes written.
         pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             match self.file.write(&bytes[..bytes.len().min(self.piece)]) {
                 Ok(0) => Err(io::ErrorKind::WriteZero.into()),
@@ -87,7 +87,7 @@ mod system {
 mod system {
     use std::io::{self, Write};
 
-    /// Where lines go. Here nothing tells whether there is room, so what is written may wait for it.
+    /// The output for lines. This system cannot tell whether there is room, so a write may wait.
     #[derive(Debug)]
     pub struct Output(io::Stdout);
 
@@ -118,7 +118,7 @@ mod system {
 }
 
 impl Output {
-    /// Writes all of it, waiting for room as long as it takes.
+    /// Writes all of `bytes`, with a wait for room before each piece.
     pub(super) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             self.wait_for_room(|| true)?;
@@ -141,7 +141,7 @@ mod tests {
         let piece = vec![b'x'; output.piece()];
         let mut written = 0;
         while output.has_room().expect("a pipe") {
-            // A write that stood still would never end here: nothing reads yet.
+            // A blocking write would never end here: nothing reads the pipe yet.
             written += output.write(&piece).expect("a write");
         }
         assert!(written >= piece.len());

@@ -1,4 +1,4 @@
-//! The printing side of the worker: a handler that makes lines of records and has them written.
+//! The printing side of the worker: a handler turns records into lines and waits for their write.
 
 use super::job::{Job, Jobs};
 use super::last::Last;
@@ -12,9 +12,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use tokio::sync::{mpsc, oneshot};
 
-/// A portion is written as soon as it has so many bytes, or all of its batch.
+/// A portion is written once it has so many bytes, or all records of its batch.
 const PORTION: usize = 256 << 10;
-/// So many portions wait to be written at most. Further handlers wait before they make lines.
+/// The longest queue of portions. Further handlers wait before they make lines.
 const QUEUE: usize = 16;
 
 /// The printing side, shared by all shards.
@@ -36,12 +36,13 @@ impl Printer {
         let (queue, portions) = mpsc::channel(QUEUE);
         let broken = Arc::<OnceLock<_>>::default();
         let writer = Writer { output, left: most, last, broken: broken.clone(), control: control.clone() };
-        // Nothing waits for its end: it may stand still when the process is to end.
+        // The process does not join this thread: the thread may stand still at the process's end.
         thread::Builder::new().name("stdout".to_owned()).spawn(move || writer.run(portions))?;
         Ok(Self { payload, queue, jobs, broken, control })
     }
 
-    /// Prints a batch: done when all of its lines are written. What is written is acknowledged, also if the rest is not.
+    /// Prints a batch, and returns after the last line is written. Written records are acknowledged, even if the rest
+    /// fails.
     pub(super) async fn print(&self, batch: Batch) -> Result<(), NotPrinted> {
         let open = self.jobs.begin(batch);
         let result = self.print_job(&open.job).await;
@@ -54,7 +55,7 @@ impl Printer {
             let Ok(place) = self.queue.reserve().await else {
                 return Err(self.writer_is_gone());
             };
-            // A handler that waits for its place has no memory for lines: there may be a thousand of them.
+            // A handler waiting for its place has no memory for lines: there may be a thousand such handlers.
             let lines = self.lines(job);
             let (done, written) = oneshot::channel();
             place.send(Portion { job: job.clone(), lines, done });
@@ -66,7 +67,7 @@ impl Printer {
         Ok(())
     }
 
-    /// The next lines: a portion, or all that are left.
+    /// The next lines: a portion, or all remaining lines.
     fn lines(&self, job: &Job) -> Lines {
         let mut lines = Lines::default();
         let token = job.batch.shard().token.0;
@@ -79,14 +80,14 @@ impl Printer {
         lines
     }
 
-    /// It ends before its handlers only by a panic.
+    /// The thread ends before its handlers only by a panic.
     fn writer_is_gone(&self) -> NotPrinted {
         let _ = self.broken.set(io::Error::other("the thread that writes it has panicked"));
         self.control.shutdown();
         NotPrinted::NoMoreOutput
     }
 
-    /// Why stdout cannot be written any more, if it cannot.
+    /// The error of a broken stdout, if stdout is broken.
     pub(super) fn broken(&self) -> Option<&io::Error> {
         self.broken.get()
     }

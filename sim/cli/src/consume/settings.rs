@@ -1,6 +1,7 @@
-//! What a worker is told, by whom: flags come before the environment, that before the file, and that before the defaults.
+//! The settings of a worker and their sources: flags come before the environment, the environment before the file, and
+//! the file before the defaults.
 //!
-//! Pure: what the environment and the file say is given.
+//! Pure: callers pass the content of the environment and of the file.
 
 use super::names::{NAMES, Name, known};
 use crate::exit::Failure;
@@ -17,7 +18,7 @@ pub(super) enum Source {
     Flag(String),
     Environment(String),
     File(String),
-    /// It follows from the value of another option.
+    /// The value follows from another option.
     Follows(&'static str),
     Default,
 }
@@ -34,7 +35,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// A value as a text, and where it comes from.
+/// A value as a text, with its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) text: String,
@@ -44,7 +45,7 @@ pub(super) struct Given {
 /// Values by name.
 pub(super) type Values = BTreeMap<&'static str, Given>;
 
-/// All that a worker is told.
+/// All settings of a worker.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) config: Config,
@@ -54,7 +55,8 @@ pub(super) struct Settings {
     sources: BTreeMap<&'static str, Source>,
 }
 
-/// The values of the environment. Names that only look like one of ours are other people's.
+/// The values of the environment. A variable near a known name is refused; variables of other names belong to other
+/// programs.
 pub(super) fn of_environment(variables: impl Iterator<Item = (String, String)>) -> Result<Values, Failure> {
     let mut values = Values::new();
     for (variable, text) in variables {
@@ -119,7 +121,7 @@ fn take(values: &mut Values, path: &str, name: &str, value: toml::Value) -> Resu
 }
 
 impl Settings {
-    /// What follows from flags, environment and file.
+    /// Resolves flags, environment and file.
     pub(super) fn resolve(flags: Values, environment: Values, file: Values) -> Result<Self, Failure> {
         let mut values = file;
         values.extend(environment);
@@ -166,7 +168,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Where workers have members, how often these check is what the rest follows from.
+    /// In a format with members, intervals follow from the check interval.
     fn know_members(&mut self, values: &Values) -> Result<(), Failure> {
         let (check, lead) = ("members.check_interval", "members.lead_interval");
         if self.format.membership().is_none() {
@@ -185,7 +187,7 @@ impl Settings {
             self.config = std::mem::take(&mut self.config).with_members(members);
             self.sources.insert(lead, Source::Follows(check));
         }
-        // What is read and written in between is no rarer.
+        // Renewals and scans are at least as frequent as checks.
         let config = std::mem::take(&mut self.config);
         let members = config.members().clone();
         let (every, renew, scan) =
@@ -227,7 +229,7 @@ impl Settings {
         self.sources.get(name).unwrap_or(&Source::Default)
     }
 
-    /// All values in TOML, each with where it comes from: a file for --config.
+    /// All values in TOML with their sources: a file for --config.
     pub(super) fn printed(&self) -> String {
         let mut lines: Vec<(String, &Source)> = Vec::new();
         let mut group = "";
@@ -261,7 +263,7 @@ impl Settings {
         text.trim_end().to_owned()
     }
 
-    /// A value as TOML spells it.
+    /// A value in TOML's spelling.
     fn value(&self, name: &str) -> Option<String> {
         let text = match name {
             "application" => self.config.table().to_owned(),
@@ -270,7 +272,8 @@ impl Settings {
             "misplaced_aggregates" => self.misplaced.to_string(),
             _ => self.config.option(name)?,
         };
-        // What TOML reads as this very number, or as true or false, stands alone. All else is a text: tables may be named `007`.
+        // A number in TOML's own spelling, `true` and `false` stand without quotes. All other values are texts: a table
+        // may be named `007`.
         let number = text.parse::<i64>().is_ok_and(|number| number.to_string() == text);
         let alone = number || matches!(text.as_str(), "true" | "false");
         Some(if alone && !matches!(name, "application" | "stream" | "worker_id") {
@@ -281,7 +284,7 @@ impl Settings {
     }
 }
 
-/// What is done with parts of other shards. The command has nowhere to put dead letters.
+/// The treatment of parts of other shards. The command has no place for dead letters.
 fn misplaced(given: &Given) -> Result<Misplaced, Failure> {
     let name = "misplaced_aggregates";
     match given.text.parse::<Misplaced>() {
@@ -303,7 +306,7 @@ fn bad(name: &str, given: &Given, expected: &str) -> Failure {
     ))
 }
 
-/// A number of seconds as a text that options understand.
+/// A number of seconds in the spelling of options.
 pub(super) fn seconds(number: u64) -> String {
     Config::default().with_stall_after(Span::from_secs(number)).option("stall_after").unwrap_or_default()
 }

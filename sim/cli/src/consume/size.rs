@@ -1,6 +1,6 @@
-//! Sizes in bytes, as flags spell them.
+//! Sizes in bytes, in the spelling of flags.
 
-/// Units and the bytes of one.
+/// Units, each with its number of bytes.
 const UNITS: [(&str, u64); 9] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),

@@ -1,8 +1,9 @@
 //! The thread that writes lines to stdout.
 //!
-//! A stdout that no program reads stands still, and then so does this thread: nothing else waits for it but handlers, which may.
-//! The lease may be lost meanwhile. So its fence is asked after the wait for room, right before lines are written. What was
-//! begun is finished: a line that is longer than what stdout takes at once may end after the lease was lost.
+//! While no program reads stdout, this thread stands still. Only handlers wait for this thread, and handlers may wait.
+//! During the wait, the worker may lose the lease. So the thread asks the lease's fence after the wait for room, right
+//! before it writes lines. The thread finishes a begun line: a line longer than one piece may end after the loss of the
+//! lease.
 
 use super::job::Job;
 use super::last::Last;
@@ -14,7 +15,7 @@ use std::io;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot};
 
-/// Some records of a batch as lines, on their way to stdout: those that come next.
+/// The next records of a batch as lines, on their way to stdout.
 #[derive(Debug)]
 pub(super) struct Portion {
     pub job: Arc<Job>,
@@ -35,7 +36,7 @@ impl Portion {
 pub(super) enum NotPrinted {
     /// The worker is about to shut down.
     NoMoreOutput,
-    /// The shard may be another worker's by now.
+    /// Another worker may own the shard by now.
     InDoubt,
 }
 
@@ -50,12 +51,12 @@ impl fmt::Display for NotPrinted {
 
 impl std::error::Error for NotPrinted {}
 
-/// What the thread works with.
+/// The thread's tools.
 pub(super) struct Writer {
     pub output: Output,
     /// How many records may still be printed.
     pub left: Option<u64>,
-    /// Is told of the last record that is wanted.
+    /// Hears of the last record to print.
     pub last: Arc<Last>,
     /// Why stdout cannot be written any more.
     pub broken: Arc<OnceLock<io::Error>>,
@@ -63,16 +64,16 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Writes until there are no handlers any more.
+    /// Writes until the last handler is gone.
     pub(super) fn run(mut self, mut queue: mpsc::Receiver<Portion>) {
         while let Some(portion) = queue.blocking_recv() {
             let result = self.write(&portion);
             let Portion { job, done, .. } = portion;
-            // When all is written, the handler says so by its own end.
+            // After a full write, the handler acknowledges by its own end.
             if done.is_closed() || !job.rest().is_empty() {
                 job.acknowledge();
             }
-            // A handler that was stopped does not listen any more.
+            // A stopped handler does not listen any more.
             let _ = done.send(result);
         }
     }
@@ -100,10 +101,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes some lines, unless the lease is in doubt once there is room for them.
+    /// Writes some lines, unless the lease is in doubt by the time there is room.
     fn write_piece(&mut self, portion: &Portion, piece: &[u8]) -> io::Result<bool> {
         if !self.output.has_room()? {
-            // It may take long, and it may be the last that is heard of this batch.
+            // The wait may be long, and may be the last act on this batch.
             portion.job.acknowledge();
             self.output.wait_for_room(|| portion.is_wanted())?;
         }

@@ -1,4 +1,4 @@
-//! What happens, as it happens: redrawn on a terminal, plain lines elsewhere.
+//! Events as they happen: redrawn on a terminal, plain lines elsewhere.
 
 use super::ledger::Totals;
 use crate::story;
@@ -28,10 +28,10 @@ pub(super) struct Board(Mutex<State>);
 struct State {
     began: Instant,
     telling: Telling,
-    /// How many columns there are.
+    /// The number of columns.
     most: usize,
     workers: Vec<WorkerState>,
-    /// Who processed a shard last.
+    /// The last worker to process each shard.
     last: BTreeMap<LeaseKey, usize>,
     handoffs: u64,
     live: Option<Live>,
@@ -42,7 +42,7 @@ struct WorkerState {
     alive: bool,
     shards: BTreeSet<LeaseKey>,
     records: u64,
-    /// At the last refresh, and when that was.
+    /// The count at the last refresh, and the refresh's time.
     before: (u64, Instant),
     rate: f64,
 }
@@ -98,7 +98,7 @@ impl Board {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells something that no worker says.
+    /// Tells a fact that workers do not tell.
     pub(super) fn say(&self, sentence: &str) {
         self.state().line(sentence);
     }
@@ -193,7 +193,7 @@ impl Board {
         live.processed.set_position(totals.processed);
     }
 
-    /// Removes the live view, which leaves the story.
+    /// Removes the live view; the story stays.
     pub(super) fn close(&self) {
         if let Some(live) = self.state().live.take() {
             let _ = live.bars.clear();
@@ -248,7 +248,7 @@ impl State {
 
     fn put(&mut self, line: &str) {
         use std::io::Write;
-        // Who looks away misses the story; that is no reason to stop.
+        // A closed output misses the story, but does not stop the demo.
         let _ = match (&self.live, self.telling) {
             (Some(live), _) => live.bars.println(line),
             (None, Telling::Stdout) => writeln!(std::io::stdout(), "{line}"),

@@ -1,4 +1,4 @@
-//! Real workers, each on a runtime of its own so that it can die as a process does.
+//! Real workers, each on a runtime of its own, to die like a process.
 
 use super::board::Board;
 use super::ledger::{Entry, Ledger};
@@ -39,7 +39,7 @@ struct Life {
     run: JoinHandle<Result<Report, Error>>,
 }
 
-/// Everything is quicker than in production, so that half a minute has something to show.
+/// Shortens all intervals of production, to show more in half a minute.
 fn hasten(config: Config) -> Config {
     config
         .with_lease_duration(Span::from_secs(3))
@@ -92,7 +92,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Ends a worker as a power cut does: nothing is finished, nothing is released.
+    /// Ends a worker like a power cut: the worker finishes nothing and releases nothing.
     pub(super) fn kill(&mut self, index: usize) {
         if let Some(life) = self.members.get_mut(index).and_then(|member| member.life.take()) {
             life.runtime.shutdown_background();
@@ -100,7 +100,7 @@ impl Fleet {
         }
     }
 
-    /// The first worker that ended without being asked to, with what it says.
+    /// The first worker that ended unasked, with its error.
     pub(super) async fn failed(&mut self) -> Option<Failure> {
         for member in &mut self.members {
             let Some(life) = &mut member.life else { continue };
@@ -119,7 +119,7 @@ impl Fleet {
         None
     }
 
-    /// Shuts all workers down, and waits for them.
+    /// Shuts all workers down, and waits for their ends.
     pub(super) async fn shut_down(&mut self) -> Result<(), Failure> {
         let lives: Vec<(&str, Life)> = self
             .members
@@ -146,7 +146,7 @@ impl Fleet {
 }
 
 impl Drop for Fleet {
-    /// A runtime must not be dropped where others run.
+    /// A runtime must not be dropped inside another runtime.
     fn drop(&mut self) {
         for member in &mut self.members {
             if let Some(life) = member.life.take() {
@@ -156,7 +156,7 @@ impl Drop for Fleet {
     }
 }
 
-/// What the application of the demo does with records: it keeps books.
+/// The demo application's handler: it enters records into the books.
 fn process(board: &Board, ledger: &Ledger, worker: usize, batch: &Batch) -> Result<(), String> {
     for record in batch {
         let entry =

@@ -1,9 +1,9 @@
-//! The books of the demo: what was put, what was processed, and in what order.
+//! The books of the demo: records put, records processed, and their order.
 
 use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is inside of a record: whose it is, and which one of theirs.
+/// A record's content: its partition key, and its number within the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     /// The number of the partition key.
@@ -23,7 +23,7 @@ impl Entry {
     }
 }
 
-/// What was put into the stream and what came out of it.
+/// The records put into the stream and processed from it.
 #[derive(Debug)]
 pub(super) struct Ledger(Mutex<Books>);
 
@@ -47,11 +47,11 @@ struct Key {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub put: u64,
-    /// Different records that were processed.
+    /// Different processed records.
     pub processed: u64,
-    /// Further times that they were.
+    /// Repeats of processed records.
     pub duplicates: u64,
-    /// Records that were put and not processed.
+    /// Records put but not processed.
     pub missing: u64,
     /// Records processed for the first time after a later one of their key.
     pub out_of_order: u64,
@@ -73,7 +73,7 @@ impl Ledger {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next record of this key is in the stream.
+    /// Counts the next record of this key in the stream.
     pub(super) fn put(&self, key: usize) {
         let mut books = self.books();
         if let Some(key) = books.keys.get_mut(key) {
@@ -82,14 +82,14 @@ impl Ledger {
         }
     }
 
-    /// A record was processed. False if the producer cannot have put it.
+    /// Counts a processed record. False if the producer cannot have put the record.
     pub(super) fn processed(&self, entry: Entry) -> bool {
         let mut books = self.books();
         let Some(key) = books.keys.get_mut(entry.key) else {
             return false;
         };
         let n = entry.n as usize;
-        // A record may be processed before its producer is told that it is in: one more than those known.
+        // A worker may process a record before the producer hears of its put: one record beyond the known count.
         if n > key.put as usize {
             return false;
         }

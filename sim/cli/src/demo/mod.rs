@@ -37,15 +37,15 @@ const PATIENCE: Duration = Duration::from_secs(22);
 
 /// Show the whole system at work, with no AWS account.
 ///
-/// Starts an in-memory AWS on loopback, a producer, and a fleet of real workers that reach it through the real AWS SDK.
-/// While they work, shards are split and merged, one worker is killed without warning and another one added. At the end,
-/// the books are checked: every record processed, and in order for every partition key.
+/// Starts an in-memory AWS on loopback, a producer, and a fleet of real workers on the real AWS SDK. During the work,
+/// shards are split and merged, one worker is killed without warning, and another worker starts. At the end, the
+/// command checks the books: every record processed, and in order for every partition key.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  leasehold demo\n  leasehold demo --workers 5 --shards 8 --records 40000 --trace traces --json"
 )]
 pub(super) struct DemoArgs {
-    /// How many workers there are at first.
+    /// The number of workers at the start.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=20))]
     workers: u8,
     /// How many shards the stream has at first.
@@ -54,10 +54,10 @@ pub(super) struct DemoArgs {
     /// How many records are put. A shard takes 1,000 a second.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     records: u64,
-    /// About how long it takes. The last records may need some seconds more.
+    /// The approximate length. The last records may need some seconds more.
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(5..=3600))]
     seconds: u64,
-    /// Chooses the partition keys, which shards are split and merged and who is killed; by default at random.
+    /// Chooses the partition keys, the shards to split and merge, and the worker to kill; by default at random.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Where each worker's trace is written; by default a new directory for temporary files.
@@ -94,7 +94,7 @@ impl DemoArgs {
     }
 }
 
-/// What happens in the course of the demo.
+/// The events of the demo.
 #[derive(Clone, Copy, Debug)]
 enum Scene {
     Split,
@@ -183,7 +183,7 @@ struct Demo {
     killed: u64,
 }
 
-/// What the wait for the next scene came to.
+/// The end of a wait for the next scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waited {
     Over,
@@ -191,7 +191,7 @@ enum Waited {
 }
 
 impl Demo {
-    /// From the first worker to the last. True if it was interrupted.
+    /// Plays from the first worker to the last. True if interrupted.
     async fn play(&mut self, args: &DemoArgs, clients: Clients) -> Result<bool, Failure> {
         let mut interrupt = pin!(signal::interrupted()?);
         self.operator.create(i32::from(args.shards)).await?;
@@ -217,7 +217,7 @@ impl Demo {
             }
             self.act(scene).await?;
         }
-        // Its own deadline lies before this one.
+        // The producer's own deadline lies before this deadline.
         let end = began + self.whole + PATIENCE;
         let ledger = self.ledger.clone();
         let all_is_in = || producer.is_finished() && ledger.totals().missing == 0;

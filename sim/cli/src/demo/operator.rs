@@ -8,13 +8,13 @@ use std::time::Duration;
 
 const POLL: Duration = Duration::from_millis(100);
 
-/// Somebody who administers the stream.
+/// The administrator of the stream.
 #[derive(Debug)]
 pub(super) struct Operator {
     pub clients: Clients,
     pub stream: String,
     pub seed: u64,
-    /// How many splits and merges there were.
+    /// The number of splits and merges.
     pub reshards: u64,
 }
 
@@ -78,7 +78,7 @@ impl Operator {
     /// Splits the widest shard in the middle.
     pub(super) async fn split(&mut self) -> Result<String, Failure> {
         let open = self.open_shards().await?;
-        // Of equally wide ones, any.
+        // Draws one of the widest shards.
         let widest = open.iter().map(OpenShard::width).max().unwrap_or_default();
         let widest: Vec<&OpenShard> = open.iter().filter(|shard| shard.width() == widest).collect();
         let at = draw_below(self.seed, "split", "", self.reshards, widest.len() as u64) as usize;
@@ -129,7 +129,7 @@ struct OpenShard {
 }
 
 impl OpenShard {
-    /// None for a closed one.
+    /// None for a closed shard.
     fn of(shard: &Shard) -> Option<Self> {
         let open =
             shard.sequence_number_range().is_some_and(|range| range.ending_sequence_number().is_none());

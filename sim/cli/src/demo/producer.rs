@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How many partition keys there are.
+/// The number of partition keys.
 pub(super) const KEYS: usize = 256;
 
 /// How often records are put.
 const EVERY: Duration = Duration::from_millis(50);
-/// The pause after a request that failed as a whole.
+/// The pause after a whole request failed.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A source of records.
@@ -65,7 +65,7 @@ impl Producer {
         }
     }
 
-    /// The keys whose records are in.
+    /// Puts records and returns the keys of the stored records.
     async fn put(&self, keys: &[usize], names: &[String], next: &[u32]) -> Vec<usize> {
         let entries = keys.iter().filter_map(|key| {
             let entry = Entry { key: *key, n: next[*key] };

@@ -19,7 +19,7 @@ pub(super) struct Summary {
     pub handoffs: u64,
     pub seconds: f64,
     pub records_per_second: f64,
-    /// It was ended before it was over. Then `lost` is 0, as the rest could still have come.
+    /// The demo was interrupted. Then `lost` is 0, as the remaining records could still have come.
     pub interrupted: bool,
     pub seed: u64,
     pub traces: Vec<PathBuf>,
@@ -36,7 +36,7 @@ impl Summary {
             if self.seconds > 0.0 { totals.processed as f64 / self.seconds } else { 0.0 };
     }
 
-    /// Whether what was promised was kept.
+    /// Whether the demo lost no record and kept the order.
     pub(super) fn is_well(&self) -> bool {
         self.lost == 0 && self.out_of_order == 0
     }

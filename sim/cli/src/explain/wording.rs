@@ -10,7 +10,7 @@ use leasehold_engine::time::Span;
 use leasehold_sim::timeline::words::{self, shorten};
 use std::fmt::Write as _;
 
-/// What was weighed as leases were chosen, if the shard was among those to choose from.
+/// The grounds of a choice of leases, if the shard was a candidate.
 pub(super) fn choice(choice: &Choice, name: &str, is_me: impl Fn(&LeaseKey) -> bool) -> Option<String> {
     let place = choice.chosen.iter().position(&is_me);
     let left = choice.left.iter().any(&is_me);
@@ -55,7 +55,7 @@ pub(super) fn choice(choice: &Choice, name: &str, is_me: impl Fn(&LeaseKey) -> b
     Some(text)
 }
 
-/// A notice about the shard, with its reason and what it means.
+/// A notice about the shard, with its reason and its meaning.
 pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> String {
     let lasts = config.map_or(Span::ZERO, |config| config.lease_duration());
     match notice {
@@ -170,7 +170,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
     }
 }
 
-/// What must hold for a write.
+/// The condition of a write.
 pub(super) fn condition(change: &Change) -> String {
     match change {
         Change::Claim { counter, from, .. } => {
@@ -209,7 +209,7 @@ pub(super) fn condition(change: &Change) -> String {
     }
 }
 
-/// What a row means for a worker that does not hold it.
+/// The meaning of a row for a worker without the lease.
 pub(super) fn outlook(row: &LeaseRow, held: bool, config: Option<&Config>) -> String {
     let Some(config) = config.filter(|_| !held) else {
         return String::new();

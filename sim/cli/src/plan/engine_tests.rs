@@ -1,4 +1,4 @@
-//! What this command says is what a worker does: real engines look at the same tables.
+//! This command's plan is the work of a worker: real engines look at the same tables.
 
 use super::fleet::Fleet;
 use super::rounds::course;
@@ -26,10 +26,10 @@ use std::collections::BTreeMap;
 /// In seconds.
 const NOW: i64 = 1_000_000;
 
-/// A table and a stream for one engine. What it writes to assign or create leases is kept, and not carried out.
+/// A table and a stream for one engine. The engine's writes to assign or create leases are kept, and not carried out.
 struct World {
     services: Services,
-    /// How a lease comes to another worker: the way, its owner before, the next one.
+    /// The moves of leases: the way, the owner before, the next owner.
     moves: Vec<(&'static str, Option<String>, String)>,
     created: Vec<(LeaseKey, Checkpoint)>,
     rules: Option<(FleetRules, Option<String>)>,
@@ -80,7 +80,7 @@ impl World {
         Self { services, moves: Vec::new(), created: Vec::new(), rules: None, wall: NOW }
     }
 
-    /// All owners renew their leases, and the workers that report do so again.
+    /// All owners renew their leases, and reporting workers report again.
     fn renew(&mut self) {
         for row in self.services.table.rows.iter_mut().flatten().map(|(_, row)| row) {
             row.counter += u64::from(row.actual_owner().is_some());
@@ -113,13 +113,13 @@ impl World {
     }
 }
 
-/// What is in a table, as this command reads it.
+/// The rows of a table, as read by this command.
 fn rows_of(table: &LeaseTable) -> Vec<RowRead> {
     let leases = table.rows.iter().flatten().map(|(_, row)| RowRead::Lease(row.clone()));
     leases.chain(table.fleet.values().map(|item| Kcl.decode(item))).collect()
 }
 
-/// The rounds for a table in which all that report live, and a worker `a:1`, which has nothing yet.
+/// The rounds for a table with every reporting worker alive, and for a worker `a:1` without a lease.
 fn rounds_of(rows: &[RowRead], load: bool) -> Vec<Vec<Assignment>> {
     let mut heartbeats = vec![Heartbeat { worker: "a:1".into(), at: Wall(NOW * 1_000) }];
     heartbeats.extend(super::fleet::in_table(rows, Wall(NOW * 1_000)).into_iter().flatten());
@@ -163,7 +163,7 @@ fn streams() -> impl Strategy<Value = Stream> {
     (1u32..4, prop::collection::vec((any::<bool>(), any::<prop::sample::Index>()), 0..8)).prop_map(
         |(first, steps)| {
             let mut stream = Stream::of(first);
-            // Neighbours stand beside each other.
+            // The ranges of neighbours in the list touch.
             let mut open: Vec<u32> = (0..first).collect();
             for (merge, at) in steps {
                 let at = at.index(open.len());
@@ -180,7 +180,7 @@ fn streams() -> impl Strategy<Value = Stream> {
     )
 }
 
-/// The owner of each lease, and whether its row says that it hands the lease over; and the worker that it is promised to.
+/// The owner of each lease, and whether the owner's row offers hand-overs; and the worker promised the lease.
 fn holdings() -> impl Strategy<Value = Vec<(Option<u32>, bool, Option<u32>)>> {
     let one = (
         prop::option::weighted(0.8, 0u32..4),
@@ -211,7 +211,7 @@ fn table_of(holdings: &[(Option<u32>, bool, Option<u32>)]) -> Services {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// What a worker without a lease does first: how many leases it takes, asks for or steals, and of whom.
+    /// The first act of a worker without a lease: the number of leases taken, requested or stolen, and their owners.
     #[test]
     fn a_worker_does_what_is_said_of_it(holdings in holdings()) {
         let mut world = World::new(table_of(&holdings));
@@ -224,18 +224,18 @@ proptest! {
             .filter(|step| step.to == "a:1")
             .map(|step| (step.how, step.from.clone(), step.to.clone()))
             .collect();
-        // One look at a table does not tell that a hand-over will not end.
+        // One look at a table does not show a hand-over without an end.
         let config = Config::default().with_hand_over_timeout(Span::from_secs(86_400));
         world.drive(config, 60, |world| !world.moves.is_empty());
         if let [first @ ("ask", ..)] = &world.moves[..] {
-            // A worker that has just started asks for one lease first.
+            // A worker that has just started requests one lease first.
             prop_assert!(expected.contains(first), "{first:?} of {expected:?}");
         } else {
             prop_assert_eq!(in_order(world.moves), in_order(expected));
         }
     }
 
-    /// Where a leader assigns leases, a worker that leads places what nobody has as it is said, and a member takes nothing.
+    /// Where a leader assigns leases, a leading worker places free leases as planned, and a member takes none.
     #[test]
     fn a_leader_does_what_is_said_of_it(holdings in holdings(), reporting in 1u32..4) {
         let mut services = table_of(&holdings);
@@ -255,7 +255,7 @@ proptest! {
             .filter(|step| placed(step.how))
             .map(|step| (step.from.clone(), step.to.clone()))
             .collect();
-        // One look at a table does not tell that a hand-over will not end.
+        // One look at a table does not show a hand-over without an end.
         let config = Config::default().with_hand_over_timeout(Span::from_secs(86_400));
         world.drive(config, 4_000, |world| !world.moves.is_empty());
         let moves = world.moves.iter().filter(|(how, ..)| placed(how));
@@ -266,7 +266,7 @@ proptest! {
         prop_assert_eq!(placed, expected);
     }
 
-    /// By which rules leases are had.
+    /// The rules of assignment.
     #[test]
     fn a_worker_keeps_to_the_rule_that_is_said(ages in prop::collection::vec(0i64..120, 0..3), n in 0usize..5) {
         let mut services = Services::with_shards(2);
@@ -301,8 +301,8 @@ proptest! {
         prop_assert_eq!(world.created, created(&said));
     }
 
-    /// Of any table and listing, what is to be created is what the engine's shard sync plans, and no open shard begins at LATEST
-    /// while one before it is unfinished.
+    /// For any table and listing, the planned leases are those of the engine's shard sync, and no open shard begins at
+    /// LATEST while an ancestor is unfinished.
     #[test]
     fn shard_sync_creates_what_is_said(
         stream in streams(),
@@ -316,7 +316,7 @@ proptest! {
         let rows: Vec<RowRead> = all.iter().zip(held).filter_map(|(shard, (there, kind))| row(shard, there, kind)).collect();
         let is_lease = |row: &&RowRead| row.lease().is_some();
         let empty = !rows.iter().any(|row| is_lease(&row));
-        // There, the sequence numbers of the list tell what was open; a worker asks the service.
+        // Then the list's sequence numbers show the open shards; a worker asks the service.
         prop_assume!(!(empty && from == InitialPosition::AtTimestamp(Wall(1))));
         let known: BTreeMap<LeaseKey, Checkpoint> = rows
             .iter()
@@ -363,7 +363,7 @@ fn created(survey: &Survey) -> Vec<(LeaseKey, Checkpoint)> {
     rows.map(|row| (row.key.clone(), row.checkpoint)).collect()
 }
 
-/// The row of a shard, if there is one.
+/// The row of a shard, if any.
 fn row(shard: &Shard, there: u8, kind: u8) -> Option<RowRead> {
     let key = shard.id.to_lease();
     let checkpoint = match (there, kind) {

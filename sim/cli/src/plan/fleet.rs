@@ -1,4 +1,4 @@
-//! Who lives, and by which rule leases are assigned, as the rows of a fleet of KCL 3.x tell it.
+//! The live workers and the rule of assignment, as told by the rows of a fleet of KCL 3.x.
 
 use crate::input::Heartbeat;
 use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetVersion, FleetWorker};
@@ -10,17 +10,18 @@ use leasehold_engine::time::Wall;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// By which rule leases are assigned.
+/// The rule of assignment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Rule {
-    /// `count`: each worker takes its share. `leader`: one worker assigns leases to all. `rank`: each lease is one member's turn.
+    /// `count`: each worker takes its share. `leader`: one worker assigns all leases. `rank`: each lease is one
+    /// member's turn.
     pub(super) by: &'static str,
-    /// The worker that assigns leases.
+    /// The assigning worker.
     pub(super) leader: Option<String>,
     pub(super) detail: String,
 }
 
-/// What the rows say, and when each worker reported last.
+/// The fleet's rows, and the last report of each worker.
 #[derive(Debug, Default)]
 pub(super) struct Fleet {
     /// The reports in the table.
@@ -32,7 +33,7 @@ pub(super) struct Fleet {
     now: Wall,
 }
 
-/// A report that tells nothing but when.
+/// A report with a time and no other content.
 fn report(heartbeat: &Heartbeat) -> FleetWorker {
     FleetWorker {
         id: heartbeat.worker.clone(),
@@ -43,7 +44,7 @@ fn report(heartbeat: &Heartbeat) -> FleetWorker {
     }
 }
 
-/// The last report of each worker. It may have reported into two tables.
+/// The last report of each worker. A worker may report into two tables.
 pub(super) fn last_reports(heartbeats: &[Heartbeat]) -> BTreeMap<WorkerId, FleetWorker> {
     let mut reports: BTreeMap<WorkerId, FleetWorker> = BTreeMap::new();
     for report in heartbeats.iter().map(report) {
@@ -53,7 +54,7 @@ pub(super) fn last_reports(heartbeats: &[Heartbeat]) -> BTreeMap<WorkerId, Fleet
     reports
 }
 
-/// The reports in a lease table, as heartbeats. Absent: there are some, and all are old; the file may be, too.
+/// The reports in a lease table, as heartbeats. Absent: reports exist, but all are old; the file may be old, too.
 pub(super) fn in_table(rows: &[RowRead], now: Wall) -> Option<Vec<Heartbeat>> {
     let reports: Vec<&FleetWorker> = rows.iter().filter_map(says).filter_map(worker).collect();
     let current = reports.is_empty() || reports.iter().any(|report| is_fresh(report, now));
@@ -79,7 +80,7 @@ fn worker(row: &FleetRow) -> Option<&FleetWorker> {
 }
 
 impl Fleet {
-    /// What these rows and heartbeats say at a time.
+    /// The fleet of these rows and heartbeats at a time.
     pub(super) fn read(rows: &[RowRead], heartbeats: &[Heartbeat], now: Wall) -> Self {
         let mut fleet = Self { reports: last_reports(heartbeats), now, ..Self::default() };
         for row in rows.iter().filter_map(says) {
@@ -87,26 +88,26 @@ impl Fleet {
                 FleetRow::Worker(worker) => fleet.workers.push(worker.clone()),
                 FleetRow::Leader(leader) => fleet.leader = Some(leader.clone()),
                 FleetRow::Version(state) => fleet.version = Some(state.version.clone()),
-                // It is of tables beside the lease table.
+                // The row names tables beside the lease table.
                 FleetRow::Tables(_) => {}
             }
         }
         fleet
     }
 
-    /// The workers whose last report is fresh.
+    /// The workers with a fresh last report.
     pub(super) fn reporting(&self) -> impl Iterator<Item = &WorkerId> {
         let fresh = self.reports.values().filter(|report| is_fresh(report, self.now));
         fresh.map(|report| &report.id)
     }
 
-    /// Whether a worker has reported, and does not any more. An owner without a name is none: a script writes such rows.
+    /// Whether a worker's reports have stopped. An owner without a name is no worker: a script writes such rows.
     pub(super) fn is_dead(&self, worker: &WorkerId) -> bool {
         let report = self.reports.get(worker);
         worker.as_str().is_empty() || report.is_some_and(|report| !is_fresh(report, self.now))
     }
 
-    /// The reports in the table of workers that live.
+    /// The table's reports of live workers.
     pub(super) fn live(&self) -> impl Iterator<Item = &FleetWorker> {
         self.workers.iter().filter(|report| is_fresh(report, self.now))
     }
@@ -116,7 +117,7 @@ impl Fleet {
         self.live().any(|worker| !worker.metrics.is_empty())
     }
 
-    /// Whether a worker is one of this library, if its report says so.
+    /// Whether a worker runs this library, as told by its report.
     pub(super) fn is_ours(&self, worker: &WorkerId) -> Option<bool> {
         let report = self.workers.iter().find(|report| report.id == *worker);
         report.map(|report| report.ours)
@@ -127,7 +128,7 @@ impl Fleet {
         rules(self.version.as_ref(), self.live().any(|worker| !worker.ours))
     }
 
-    /// The worker that assigns leases; and how it comes to that.
+    /// The worker that assigns leases, with the reason.
     pub(super) fn leader(&self) -> Option<(&WorkerId, String)> {
         let lock = self.leader.as_ref();
         let holds = |lock: &&FleetLeader| !lock.released && self.live().any(|worker| worker.id == lock.id);

@@ -1,4 +1,4 @@
-//! Rows that name another stream than the table should belong to.
+//! Rows of another stream than the table's own.
 //!
 //! KCL's multi-stream mode keys a row `account:stream:epoch:shard`, and says `account:stream:epoch` in `streamName` as well.
 
@@ -12,10 +12,10 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What multi-stream mode calls a stream, in a row of it.
+/// The attribute for a stream's identifier in rows of multi-stream mode.
 const STREAM_NAME: &str = "streamName";
 
-/// The name of a stream, or what multi-stream mode calls it.
+/// A stream's name, or its identifier of multi-stream mode.
 pub(super) fn parse_stream(text: &str) -> Result<String, String> {
     let id = text.parse::<StreamId>();
     let name = id.as_ref().map_or(text, StreamId::name);
@@ -39,7 +39,7 @@ impl Count {
         self.unfinished += usize::from(!lease.checkpoint.is_end());
     }
 
-    /// A row that should be a lease counts as one, also if it cannot be read.
+    /// An unreadable lease row counts as a lease, too.
     pub(crate) fn add_row(&mut self, row: &RowRead) {
         match row.lease() {
             Some(lease) => self.add(lease),
@@ -61,7 +61,7 @@ pub(crate) fn stream_of(key: &str) -> Option<&str> {
     split_key(key).map(|(stream, _)| stream)
 }
 
-/// Takes out the rows that name another stream, and tells of each such stream.
+/// Takes out the rows of other streams, and reports each such stream.
 pub(super) fn take_out(items: &mut Vec<Item>, stream: &str) -> Vec<Finding> {
     let mut others: BTreeMap<String, Count> = BTreeMap::new();
     items.retain(|item| {
@@ -82,12 +82,12 @@ pub(super) fn take_out(items: &mut Vec<Item>, stream: &str) -> Vec<Finding> {
     others.into_iter().map(finding).collect()
 }
 
-/// The stream that a row names, if it names one.
+/// The stream named by a row, if any.
 fn named(item: &Item) -> Option<&str> {
     text(item, STREAM_NAME).or_else(|| stream_of(text(item, Kcl.key_name())?))
 }
 
-/// Whether both mean one stream; either may be the name alone.
+/// Whether `a` and `b` mean one stream; either may be the name alone.
 fn is_same(a: &str, b: &str) -> bool {
     match (a.parse::<StreamId>(), b.parse::<StreamId>()) {
         (Ok(_), Ok(_)) | (Err(_), Err(_)) => a == b,

@@ -6,7 +6,7 @@ use leasehold_engine::stream_id::StreamId;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The rows of each stream, and those whose keys name none.
+/// The rows of each stream, and the rows of keys without a stream.
 pub(crate) struct Parts(BTreeMap<Option<String>, Vec<RowRead>>);
 
 /// Leases of a stream that was not named, in a table of several.
@@ -18,7 +18,7 @@ pub(crate) struct Unnamed {
 }
 
 impl Parts {
-    /// In a table of one stream all rows are of it.
+    /// In a table of one stream, all rows belong to the stream.
     pub(crate) fn of(rows: Vec<RowRead>, several: bool) -> Self {
         let mut parts: BTreeMap<_, Vec<RowRead>> = BTreeMap::new();
         for row in rows {
@@ -28,13 +28,13 @@ impl Parts {
         Self(parts)
     }
 
-    /// Moves the rows of a stream out; without one, those whose keys name none.
+    /// Moves the rows of a stream out; without a stream, the rows of keys without a stream.
     pub(crate) fn take(&mut self, stream: Option<&StreamId>) -> Vec<RowRead> {
         let id = stream.map(ToString::to_string);
         self.0.remove(&id).unwrap_or_default()
     }
 
-    /// What was not taken: rows whose keys name no stream, and the leases of each other stream.
+    /// The remaining rows: rows of keys without a stream, and the leases of each remaining stream.
     pub(crate) fn left(mut self) -> (Count, Vec<Unnamed>) {
         let count = |rows: Vec<RowRead>| {
             let mut count = Count::default();

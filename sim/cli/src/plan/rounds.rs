@@ -1,7 +1,8 @@
-//! Which worker gets which lease, round by round, until nothing moves: by the functions by which a worker decides.
+//! The assignment of leases, round by round until nothing moves: by the functions of a worker's own decisions.
 //!
-//! In a round, each worker looks at the table once and acts, one after another in the order of their names; then what was asked for is
-//! handed over. Which ones of several leases move is drawn by each worker from its own seed, which no file tells: here too, they are drawn.
+//! In a round, each worker looks at the table once and acts, one after another in the order of names; then owners hand
+//! requested leases over. Each worker draws the leases to move from its own seed. No file holds this seed, so the plan
+//! draws with a seed of its own.
 
 use super::Assignment;
 use super::fleet::Fleet;
@@ -18,7 +19,7 @@ use leasehold_engine::policy::{Assign, Policies, Steal};
 use leasehold_engine::row::{HandsOver, LeaseRow};
 use std::collections::BTreeSet;
 
-/// No more than so many rounds are looked at.
+/// The highest number of rounds.
 const MAX_ROUNDS: usize = 1_000;
 /// Nor more than so many looks at a row in all, but twenty rounds at least.
 const MAX_LOOKS: usize = 50_000_000;
@@ -27,7 +28,7 @@ const MIN_ROUNDS: usize = 20;
 /// How assignment goes on.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Course {
-    /// What each round moves. The last one moves something.
+    /// The moves of each round. The last round moves a lease.
     pub rounds: Vec<Vec<Assignment>>,
     /// It comes to rest.
     pub rests: bool,
@@ -55,7 +56,7 @@ struct Table<'a> {
     workers: BTreeSet<WorkerId>,
 }
 
-/// How assignment goes on from these leases. `load`: a leader assigns by load.
+/// The course of assignment from these leases. `load`: a leader assigns by load.
 pub(super) fn course(leases: &[&LeaseRow], fleet: &Fleet, policies: Policies, load: bool) -> Course {
     if policies.assign == Assign::Rank {
         return Course { rests: true, ..Course::default() };
@@ -74,7 +75,7 @@ pub(super) fn course(leases: &[&LeaseRow], fleet: &Fleet, policies: Policies, lo
             course.rests = true;
             break;
         }
-        // Workers that measure their hosts do so anew after leases have moved: no file tells what comes of that.
+        // Workers measure their hosts again after leases have moved: no file holds the new values.
         let measured = load && fleet.rules() == Rules::Led && fleet.measures();
         let unknown = measured && steps.iter().any(|step| step.how == "move");
         course.rounds.push(steps);
@@ -85,7 +86,7 @@ pub(super) fn course(leases: &[&LeaseRow], fleet: &Fleet, policies: Policies, lo
     course
 }
 
-/// A draw of a worker, as its engine makes it, but for the seed.
+/// A draw of a worker, made like the engine's draw, with another seed.
 fn drawn_by(worker: &WorkerId, purpose: &str, row: &LeaseRow, round: u64) -> u64 {
     let seed = draw(0, "plan", worker.as_str(), 0);
     draw(seed, purpose, row.key.as_str(), round)
@@ -109,7 +110,7 @@ impl<'a> Table<'a> {
         counts.collect()
     }
 
-    /// Whether nobody renews this lease.
+    /// Whether no worker renews this lease.
     fn is_left(&self, row: &LeaseRow) -> bool {
         row.actual_owner().is_none_or(|owner| self.fleet.is_dead(owner))
     }
@@ -118,7 +119,7 @@ impl<'a> Table<'a> {
         Counting { me, asks: self.policies.steal == Steal::Ask, max_leases: Config::default().max_leases() }
     }
 
-    /// How the leases lie for a worker that holds what the rows say it owns.
+    /// The balance of leases for a worker; the rows name its leases.
     fn look(&self, counting: &Counting<'_>) -> Balance {
         let mut balance = Balance::begin(counting, std::iter::empty());
         for (index, row) in self.rows.iter().enumerate() {
@@ -126,7 +127,7 @@ impl<'a> Table<'a> {
             let next = row.owner.as_ref().filter(|_| row.handing_over.is_some());
             let standing = Standing {
                 expired: self.is_left(row),
-                // All workers look at the same rows, so each lease is in somebody's share.
+                // All workers look at the same rows, so each lease is in one worker's share.
                 overdue: false,
                 // A hand-over to a worker that is dead does not come to an end.
                 young: row.owner.as_ref().is_none_or(|next| !self.fleet.is_dead(next)),
@@ -162,7 +163,7 @@ impl<'a> Table<'a> {
         drawn(some.map(|ix| (drawn_by(me, purpose, &self.rows[ix.index()], round), ix)))
     }
 
-    /// The leases for which this holds.
+    /// The leases with `holds` true.
     fn which(&self, holds: impl Fn(&LeaseRow) -> bool) -> impl Iterator<Item = LeaseIx> {
         let rows = self.rows.iter().enumerate();
         rows.filter(move |(_, row)| holds(row)).map(|(index, _)| number(index))
@@ -236,7 +237,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The leader assigns what nobody renews, and moves leases of workers that have too much.
+    /// The leader assigns unrenewed leases, and moves leases away from overloaded workers.
     fn led_round(&mut self, round: u64, load: bool) -> Vec<Assignment> {
         let Some((leader, _)) = self.fleet.leader() else {
             return Vec::new();
@@ -279,7 +280,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Whether a worker hands over what it takes: one of ours does, where leases are asked for.
+    /// Whether a worker hands over its leases on request: a worker of this library does, in formats with requests.
     fn hands_over(&self, worker: &WorkerId) -> HandsOver {
         let mut of_it = self.rows.iter().filter(|row| row.actual_owner() == Some(worker)).peekable();
         let has_none = of_it.peek().is_none();
@@ -303,7 +304,8 @@ impl<'a> Table<'a> {
         row.handing_over = row.owner.replace(to.clone());
     }
 
-    /// What was asked for is handed over. In the first round, that may have been asked for before. Whether there was any.
+    /// Owners hand requested leases over. In the first round, the request may come from before the plan. Returns
+    /// whether any lease was handed over.
     fn hand_over(&mut self, round: u64, steps: &mut Vec<Assignment>) -> bool {
         let mut any = false;
         for at in 0..self.rows.len() {

@@ -1,28 +1,28 @@
 //! Which shards were open at a time, as their sequence numbers tell.
 //!
-//! A worker fills an empty table with what ListShards answers for its initial position, and for a timestamp that is a question
-//! for the service. A file with the whole list holds no times but those in the sequence numbers: a shard's first number has the
-//! second in which the shard was created.
+//! A worker fills an empty table from the answer of ListShards for its initial position; for a timestamp, the service
+//! finds the open shards. A file with the whole list holds no times except in the sequence numbers: a shard's first
+//! number holds the second of the shard's creation.
 
 use leasehold_engine::internals::sync::Lineage;
 use leasehold_engine::shard::Shard;
 use leasehold_engine::time::Wall;
 use leasehold_local_aws::kinesis::SequenceNumber;
 
-/// The shards that were open at a time.
+/// The shards open at a time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OpenAt {
     pub shards: Vec<Shard>,
-    /// How many shards that have a listed parent have a number that tells no time. They count as opened later, so that their
-    /// parents are not left out.
+    /// The number of shards with a listed parent and a number without a time. These shards count as opened later, to
+    /// keep their parents in the plan.
     pub untold: usize,
 }
 
-/// The listed shards that were open at a time: one that begins nothing too early, and leaves out no keys.
+/// The listed shards open at a time. The choice begins no shard too early, and leaves out no hash keys.
 ///
-/// Numbers tell whole seconds. In the second of a reshard, and in the one after it, the parents count as open still: read from
-/// the time on, they give what they had after it, and their children follow. A shard without a listed parent counts as open
-/// from the beginning, as the service takes a time before its oldest record for the time of that.
+/// Numbers tell whole seconds. In the second of a reshard, and in the next second, the parents still count as open: a
+/// read from the time on gives their later records, and the children follow. A shard without a listed parent counts as
+/// open from the beginning: the service, too, takes a time before its oldest record for the time of the oldest record.
 pub(super) fn open_at(listing: &[Shard], time: Wall) -> OpenAt {
     let lineage = Lineage::new(listing);
     let mut untold = 0;
@@ -114,7 +114,7 @@ mod tests {
         shards.iter().map(|shard| shard.id.as_str()).collect()
     }
 
-    /// Whether a shard is one of these or below one of them.
+    /// Whether a shard is in `from` or descends from a shard in `from`.
     fn is_reached(id: &str, from: &BTreeSet<&str>, all: &BTreeMap<&str, &Shard>) -> bool {
         let above = || all[id].parents().any(|parent| is_reached(parent.as_str(), from, all));
         from.contains(id) || above()
@@ -137,7 +137,7 @@ mod tests {
             for shard in &truth {
                 prop_assert!(is_reached(shard.id.as_str(), &ids(&open.shards), &by_id), "{} is not read", shard.id);
             }
-            // Its numbers are ahead of the clock where one reshard follows another within a second.
+            // After two reshards within a second, a shard's numbers are ahead of the clock.
             let hurried = times.windows(2).any(|pair| pair[1] - pair[0] < 1_000) || times.first().is_some_and(|at| at - T0 < 1_000);
             let near = times.iter().any(|at| (0..=2_000).contains(&(time - at)));
             if !hurried && !near {

@@ -1,4 +1,4 @@
-//! The streams of a plan: one, or several that share a table.
+//! The streams of a plan: one, or several in one table.
 
 use super::Survey;
 use super::other::{parse_stream, stream_of};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// A file with the shards of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShardsFile {
-    /// In a plan of several streams: the stream's name, or its identifier.
+    /// In a plan of several streams: the stream's name or identifier.
     stream: Option<String>,
     path: PathBuf,
 }
@@ -33,7 +33,7 @@ pub(super) fn parse_shards(text: &str) -> Result<ShardsFile, String> {
     }
 }
 
-/// Whether these are the shards of several streams that share a table.
+/// Whether the files hold the shards of several streams in one table.
 pub(super) fn are_several(files: &[ShardsFile]) -> Result<bool, Failure> {
     let several = files.iter().any(|file| file.stream.is_some());
     if files.len() > 1 && files.iter().any(|file| file.stream.is_none()) {
@@ -46,7 +46,7 @@ pub(super) fn are_several(files: &[ShardsFile]) -> Result<bool, Failure> {
     Ok(several)
 }
 
-/// The plan for one stream, and the rows that are shared out.
+/// The plan for one stream, and the rows to share out.
 pub(super) fn survey_one(
     file: &ShardsFile, rows: Vec<RowRead>, asked: &Asked<'_>,
 ) -> Result<(Survey, Vec<RowRead>), Failure> {
@@ -54,8 +54,8 @@ pub(super) fn survey_one(
     Ok((survey, rows))
 }
 
-/// The plan for several, each compared with its shards, and the rows that are shared out: those of these streams, and those that are no
-/// leases.
+/// The plan for several streams, each compared with its shards, and the rows to share out: leases of the listed
+/// streams, and rows of other kinds than leases.
 pub(super) fn survey_several(
     files: &[ShardsFile], rows: Vec<RowRead>, asked: &Asked<'_>,
 ) -> Result<(Survey, Vec<RowRead>), Failure> {

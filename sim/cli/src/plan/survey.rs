@@ -20,17 +20,17 @@ use leasehold_engine::time::Wall;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is to be known besides the table and the shards.
+/// The facts for a survey besides the table and the shards.
 pub(crate) struct Asked<'a> {
     /// The stream, of an application of several: shards are named by the keys of their leases, and the rows are its own.
     pub stream: Option<&'a StreamId>,
-    /// The stream as the service describes it; absent: not known.
+    /// The service's description of the stream; absent: not known.
     pub identity: Option<&'a StreamIdentity>,
-    /// Where shards that have no lease yet are started.
+    /// The start of shards without a lease.
     pub from: InitialPosition,
-    /// What follows from the table's format.
+    /// The policies of the table's format.
     pub policies: Policies,
-    /// When workers said last that they live.
+    /// The last reports of workers.
     pub heartbeats: &'a [Heartbeat],
     pub now: Wall,
 }
@@ -42,7 +42,7 @@ impl Asked<'_> {
     }
 }
 
-/// Everything there is to say about them, but who gets which lease.
+/// The survey of shards and rows, without the assignment of leases.
 pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> Survey {
     let mut survey = Survey::default();
     let mut leases: BTreeMap<LeaseKey, &LeaseRow> = BTreeMap::new();
@@ -78,7 +78,7 @@ pub(crate) fn survey(shards: &[Shard], rows: &[RowRead], asked: &Asked<'_>) -> S
     survey
 }
 
-/// What is wrong with a checkpoint that is no place in its shard. `of_another`: most rows of the table are of another stream.
+/// The fault of a checkpoint outside its shard. `of_another`: most rows of the table belong to another stream.
 fn misplaced(
     lease: &LeaseRow, shard: &Shard, shards: &[Shard], of_another: bool,
 ) -> Option<(&'static str, String)> {
@@ -102,7 +102,7 @@ fn misplaced(
     Some((kind, format!("its checkpoint {position} is {how}: {why}")))
 }
 
-/// How the hash keys that a row names differ from those of its shard.
+/// The difference between the hash keys of a row and of its shard.
 fn wrong_range(lease: &LeaseRow, shard: &Shard) -> Option<String> {
     let range = lease.range.filter(|range| *range != shard.range)?;
     Some(format!(
@@ -116,7 +116,7 @@ impl Survey {
         self.findings.push(Finding { kind, lease_key: lease_key.map(str::to_owned), detail });
     }
 
-    /// What was found of another stream of the same table is found, too.
+    /// Adds the findings about another stream of the same table.
     pub(super) fn add(&mut self, other: Survey) {
         self.create.extend(other.create);
         self.wait.extend(other.wait);
@@ -124,7 +124,7 @@ impl Survey {
         self.hopeless |= other.hopeless;
     }
 
-    /// Tells of a row that is no lease.
+    /// Reports a row of another kind than a lease.
     pub(super) fn foreign(&mut self, row: &RowRead) {
         if let RowRead::Foreign { kind, key, .. } = row {
             let detail = format!("it is a {kind}, and left alone");
@@ -132,7 +132,7 @@ impl Survey {
         }
     }
 
-    /// What is wrong with the leases themselves.
+    /// Finds faults of the leases themselves.
     fn judge(&mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>, asked: &Asked<'_>) {
         let finished = asked.policies.finished;
         let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
@@ -192,7 +192,7 @@ impl Survey {
         }
     }
 
-    /// Hash keys that no unfinished lease covers.
+    /// Hash keys without an unfinished lease.
     fn holes(
         &mut self, listed: &BTreeMap<&str, &Shard>, leases: &BTreeMap<LeaseKey, &LeaseRow>, asked: &Asked<'_>,
     ) {
@@ -223,7 +223,7 @@ impl Survey {
         }
     }
 
-    /// What shard sync would create.
+    /// Plans the leases that shard sync would create.
     fn plan(
         &mut self, shards: &[Shard], leases: &BTreeMap<LeaseKey, &LeaseRow>, occupied: &BTreeSet<LeaseKey>,
         asked: &Asked<'_>,
@@ -271,7 +271,7 @@ impl Survey {
         self.find("bad-listing", None, error.to_string());
     }
 
-    /// What was open at a time, if the list tells; the oldest shards, if it does not.
+    /// The shards open at a time, if the list tells; otherwise the oldest shards.
     fn open_at(&mut self, shards: &[Shard], time: Wall) -> Vec<Shard> {
         let OpenAt { shards, untold } = open_at(shards, time);
         if untold > 0 {
@@ -285,7 +285,7 @@ impl Survey {
         shards
     }
 
-    /// What gets its lease later, once those in the table and those to be created are there.
+    /// The shards that wait for a lease, after all leases of the table and of the plan exist.
     fn wait(
         &mut self, shards: &[Shard], checkpoints: &BTreeMap<LeaseKey, Checkpoint>,
         occupied: &BTreeSet<LeaseKey>, from: InitialPosition,
@@ -317,7 +317,7 @@ impl Survey {
         }
     }
 
-    /// Workers that have not reported for too long.
+    /// Reports workers whose last report is too old.
     pub(super) fn stale(&mut self, asked: &Asked<'_>, rows: &[RowRead]) {
         let leases = rows.iter().filter_map(RowRead::lease);
         let leases: BTreeMap<_, _> = leases.map(|lease| (&lease.key, lease)).collect();

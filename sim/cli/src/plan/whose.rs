@@ -1,12 +1,12 @@
-//! Whose number a checkpoint is: sequence numbers tell the shard that gave them, and the second in which that shard was created.
+//! The shard of a checkpoint's number: a sequence number holds its shard, and the second of the shard's creation.
 
 use leasehold_engine::position::SequenceNumber;
 use leasehold_engine::shard::Shard;
 use leasehold_engine::stream_id::split_key;
 use leasehold_local_aws::kinesis::{self, SequenceParts};
 
-/// What is wrong with a checkpoint at this number in the row of this shard, if the number is of another one. Nothing is said of numbers
-/// that the service lays out otherwise, as it did in its first years.
+/// The fault of a checkpoint at this number in the row of this shard, if the number belongs to another shard. Numbers
+/// of the service's first years have another layout, and count as no fault.
 pub(super) fn of_another(shard: &Shard, number: SequenceNumber, listed: &[Shard]) -> Option<String> {
     let parts = parts(number)?;
     if index(shard) == Some(parts.shard) || index(shard).is_none() {
@@ -87,7 +87,7 @@ mod tests {
         assert!(told.contains("is a number of shardId-000000000000, another shard"), "{told}");
         let told = said(0, number(3_000, 4_000_000_000, 5)).unwrap();
         assert!(told.contains("shard shardId-004000000000, which the stream does not list"), "{told}");
-        // It may be of another stream, which is told elsewhere.
+        // A number of another stream is reported elsewhere.
         assert_eq!(said(1, number(500, 3, 5)), None);
     }
 

@@ -1,4 +1,4 @@
-//! The command as a process, and a server that lives as long as its test.
+//! The command as a process, and a server for the length of a test.
 #![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 #![allow(dead_code, reason = "each program of tests uses a part of it")]
 
@@ -36,7 +36,7 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A process that does not outlive its test.
+/// A process ended with its test.
 pub(crate) struct Running(pub Child);
 
 impl Drop for Running {
@@ -109,7 +109,7 @@ pub(crate) fn signal(Running(child): &Running, name: &str) {
     assert!(sent.expect("kill").success());
 }
 
-/// How a process ended, which it must within this time.
+/// The exit code of a process, with an end within this time.
 pub(crate) fn ended(Running(child): &mut Running, within: Duration) -> Option<i32> {
     let began = Instant::now();
     while began.elapsed() < within {

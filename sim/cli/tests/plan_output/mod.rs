@@ -1,4 +1,4 @@
-//! The files that tests of `leasehold plan` give to it, and what it prints of them.
+//! The input files of tests of `leasehold plan`, and the command's output.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub(crate) fn file(name: &str) -> String {
     path.to_str().expect("a path of text").to_owned()
 }
 
-/// What a command printed that succeeded.
+/// The JSON output of a successful command.
 pub(crate) fn json_of(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("one JSON object")
@@ -22,7 +22,7 @@ pub(crate) fn findings(plan: &Value, kind: &str) -> Vec<Value> {
     all.iter().filter(|finding| finding["kind"] == kind).cloned().collect()
 }
 
-/// A file of this test's own.
+/// A file for this test alone.
 pub(crate) fn written(name: &str, text: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).expect("a file for the test");

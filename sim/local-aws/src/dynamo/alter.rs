@@ -14,11 +14,11 @@ pub struct UpdateTable {
     pub name: String,
     /// Definitions of new key attributes.
     pub definitions: Vec<KeyAttribute>,
-    /// How it is to be paid for.
+    /// The new billing mode.
     pub billing: Option<Billing>,
     /// Changes of indexes.
     pub indexes: Vec<IndexChange>,
-    /// Whether it is to be protected from deletion.
+    /// Whether the table is protected from deletion.
     pub deletion_protection: Option<bool>,
     /// Its new class.
     pub class: Option<String>,
@@ -27,7 +27,7 @@ pub struct UpdateTable {
 /// A change of one global index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexChange {
-    /// Creates one, back-filled while the table stays in use.
+    /// Creates an index. The index is back-filled while the table stays in use.
     Create(IndexSpec),
     /// Gives one other capacity.
     Update(String, Throughput),
@@ -60,7 +60,7 @@ impl Dynamo {
         table.check_definitions(&request.definitions)?;
         table.check_changes(&request.indexes, billing)?;
 
-        // Every check has passed; from here on nothing fails.
+        // Every check has passed; no later step fails.
         let until = now_ms.saturating_add(update_ms);
         for change in &request.indexes {
             match change {
@@ -70,7 +70,7 @@ impl Dynamo {
                     });
                     let new: Vec<KeyAttribute> = new.cloned().collect();
                     table.definitions.extend(new);
-                    // Its end is set when back-filling starts.
+                    // The end is set when back-filling starts.
                     table.indexes.push(Index::build(spec.clone(), Status::Creating, None, &table.store));
                 }
                 IndexChange::Update(name, throughput) => {

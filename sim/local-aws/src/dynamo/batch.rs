@@ -25,7 +25,7 @@ impl Dynamo {
         if asked > MAX_GETS {
             return Err(ApiError::validation("Too many items requested for the BatchGetItem call"));
         }
-        // Everything is checked before anything is read.
+        // The call checks all parts before its first read.
         let mut positions = Vec::new();
         for part in &request.tables {
             let table = self.usable(&part.table, now_ms)?;

@@ -1,20 +1,20 @@
-//! Capacity units: what a call costs, and the token bucket that enforces what was provisioned.
+//! Capacity units: the cost of a call, and the token bucket that enforces provisioned capacity.
 
 /// Capacity in halves of a unit, for an eventually consistent read costs half a one.
 pub type Halves = u64;
 
-/// What a read of so many bytes costs.
+/// The cost of a read of so many bytes.
 pub(super) fn read_cost(bytes: usize, consistent: bool) -> Halves {
     let blocks = (bytes.div_ceil(4096) as u64).max(1);
     if consistent { blocks * 2 } else { blocks }
 }
 
-/// What a write of so many bytes costs.
+/// The cost of a write of so many bytes.
 pub(super) fn write_cost(bytes: usize) -> Halves {
     (bytes.div_ceil(1024) as u64).max(1) * 2
 }
 
-/// What a call has cost.
+/// The cost of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consumed {
     /// At the table itself.
@@ -45,7 +45,7 @@ impl Consumed {
         }
     }
 
-    /// Twice the cost, as transactions have it.
+    /// Twice the cost, as in transactions.
     pub fn doubled(mut self) -> Self {
         self.table *= 2;
         self.indexes.iter_mut().for_each(|(_, halves)| *halves *= 2);
@@ -58,7 +58,7 @@ impl Consumed {
 pub(super) struct Bucket {
     /// In thousandths of a half unit.
     level: i64,
-    /// Absent until the first call, which finds one second's worth.
+    /// Absent until the first call. The first call finds the capacity of one second.
     filled_ms: Option<i64>,
 }
 
@@ -75,12 +75,12 @@ impl Bucket {
                 self.level = self.level.saturating_add(gained).min(full);
             }
         }
-        // Time that goes back does not fill the bucket twice.
+        // A clock that goes back does not fill the bucket twice.
         self.filled_ms = Some(self.filled_ms.map_or(now_ms, |then| then.max(now_ms)));
         self.level > 0
     }
 
-    /// Takes what a call has cost.
+    /// Takes the cost of a call.
     pub(super) fn take(&mut self, halves: Halves) {
         let cost = i64::try_from(halves).unwrap_or(i64::MAX).saturating_mul(1000);
         self.level = self.level.saturating_sub(cost);
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!((0..20).filter(|_| pass(0)).count(), 5);
         assert_eq!((0..20).filter(|_| pass(1_000)).count(), 5);
         assert_eq!((0..50).filter(|_| pass(100_000)).count(), 15);
-        // A clock that goes back gives nothing.
+        // A clock that goes back gives no capacity.
         assert!(!pass(50_000) && !pass(100_000));
         assert!(pass(100_200));
     }

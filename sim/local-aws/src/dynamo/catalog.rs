@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(super) const MAX_GLOBAL_INDEXES: usize = 20;
 /// The most local indexes of a table.
 const MAX_LOCAL_INDEXES: usize = 5;
-/// The largest capacity that can be asked for.
+/// The largest provisioned capacity of a request.
 const MAX_CAPACITY: u64 = 1_000_000_000_000;
 
 /// Creates a table.
@@ -27,11 +27,11 @@ pub struct CreateTable {
     pub definitions: Vec<KeyAttribute>,
     /// Its indexes.
     pub indexes: Vec<IndexSpec>,
-    /// How it is paid for.
+    /// The billing mode.
     pub billing: Billing,
-    /// Whether it is protected from deletion.
+    /// Whether the table is protected from deletion.
     pub deletion_protection: bool,
-    /// Its class, where one is named.
+    /// The table's class, if the request names a class.
     pub class: Option<String>,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
@@ -58,7 +58,7 @@ impl CreateTable {
 pub struct TableNames {
     /// The names, in order.
     pub names: Vec<String>,
-    /// The last name, where there are more.
+    /// The last name of the page, if more tables follow.
     pub last: Option<String>,
 }
 
@@ -134,7 +134,7 @@ impl Dynamo {
         self.found(name)
     }
 
-    /// `DeleteTable`. The table is answered with as it is on its way out.
+    /// `DeleteTable`. The answer shows the table with its status `DELETING`.
     pub fn delete_table(&mut self, now_ms: i64, name: &str) -> Result<&Table, ApiError> {
         self.advance(now_ms);
         let delay = self.config.delete_ms;
@@ -182,7 +182,7 @@ impl Dynamo {
 }
 
 impl Table {
-    /// Refuses a change of the table while another is on its way.
+    /// Refuses a change during another change of the table.
     pub(super) fn refuse_if_changing(&self) -> Result<(), ApiError> {
         let doing = match self.status {
             Status::Active => return Ok(()),
@@ -197,7 +197,7 @@ impl Table {
     }
 }
 
-/// Refuses what cannot name a table or an index.
+/// Refuses an invalid name of a table or an index.
 pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
     if !(3..=255).contains(&name.len()) {
         return Err(ApiError::validation(

@@ -1,4 +1,4 @@
-//! Numbers of 38 decimal digits, as DynamoDB has them: exact, ordered by value, no floats.
+//! Numbers of 38 decimal digits, like DynamoDB's: exact, ordered by value, no floats.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -46,7 +46,7 @@ impl Decimal {
         let mut mantissa: u128 = 0;
         let mut exponent: i64 = 0;
         let mut kept = 0_u32;
-        // Zeros are held back until a later digit shows that they are significant.
+        // Zeros are held back until a later digit makes them significant.
         let mut zeros = 0_i64;
         let mut digits = 0_usize;
         let mut in_fraction = false;
@@ -64,7 +64,7 @@ impl Decimal {
                         if i64::from(kept) + run + 1 > i64::from(MAX_DIGITS) {
                             too_precise = true;
                         } else {
-                            // The run is under 38 here, so it fits.
+                            // The run is under 38 here, so the conversion succeeds.
                             let run = u32::try_from(run).unwrap_or(0);
                             kept += run + 1;
                             mantissa = mantissa * 10_u128.pow(run + 1) + u128::from(byte - b'0');
@@ -122,7 +122,7 @@ impl Decimal {
             return Ok(self);
         }
         let exponent = self.exponent.min(other.exponent);
-        // Whatever does not fit after alignment differs from the other by so much that no sum has 38 digits.
+        // If one number does not fit after alignment, the two numbers differ so much in size that no sum has 38 digits.
         let (left, right) = match (self.aligned(exponent), other.aligned(exponent)) {
             (Some(left), Some(right)) => (left, right),
             _ => return Err(DecimalError::TooPrecise),
@@ -250,7 +250,7 @@ pub fn is_plain_integer(text: &str) -> bool {
     }
 }
 
-/// Compares two number texts by value; texts that are not numbers are ordered as text.
+/// Compares two number texts by value; other texts are ordered as text.
 pub fn compare_texts(left: &str, right: &str) -> Ordering {
     if left == right {
         return Ordering::Equal;

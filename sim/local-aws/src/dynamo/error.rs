@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// An answer other than success, as the service would send it.
+/// A refusal, as the service would send it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiError {
     /// The exception's name, such as `ConditionalCheckFailedException`.
@@ -14,25 +14,25 @@ pub struct ApiError {
     pub http_status: u16,
     /// The message for people.
     pub message: Cow<'static, str>,
-    /// The item as it was, where `ReturnValuesOnConditionCheckFailure` asked for it.
+    /// The old item, if requested by `ReturnValuesOnConditionCheckFailure`.
     pub item: Option<Arc<Item>>,
-    /// Why a transaction was cancelled: one reason for each of its actions, in their order.
+    /// The reasons of a cancelled transaction: one reason for each of its actions, in their order.
     pub cancellation_reasons: Vec<CancellationReason>,
 }
 
-/// Why one action of a transaction stood in its way (code `None`: it did not).
+/// The reason why one action stopped a transaction (code `None`: the action did not stop the transaction).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CancellationReason {
     /// `None`, `ConditionalCheckFailed`, `ValidationError`, `ProvisionedThroughputExceeded`, ….
     pub code: &'static str,
     /// The message, absent for `None`.
     pub message: Option<Cow<'static, str>>,
-    /// The item as it was, where asked for.
+    /// The old item, if requested.
     pub item: Option<Arc<Item>>,
 }
 
 impl CancellationReason {
-    /// The action had nothing against the transaction.
+    /// The reason of an action without a fault.
     pub const NONE: Self = Self { code: "None", message: None, item: None };
 }
 
@@ -62,7 +62,7 @@ impl ApiError {
         Self { item, ..Self::new("ConditionalCheckFailedException", "The conditional request failed") }
     }
 
-    /// `ResourceNotFoundException` of item operations, which do not name the table.
+    /// `ResourceNotFoundException` of item operations: the message does not name the table.
     pub fn no_resource() -> Self {
         Self::new("ResourceNotFoundException", "Requested resource not found")
     }
@@ -98,7 +98,7 @@ impl ApiError {
     }
 }
 
-/// What a throttled caller is told.
+/// The message for a throttled caller.
 pub(super) const THROUGHPUT_MESSAGE: &str = "The level of configured provisioned throughput for the table was exceeded. \
      Consider increasing your provisioning level with the UpdateTable API.";
 

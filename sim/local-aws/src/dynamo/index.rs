@@ -9,10 +9,10 @@ use super::value::item_size;
 use leasehold_engine::table::Item;
 use std::collections::BTreeSet;
 
-/// Which attributes of an item an index holds.
+/// The attributes of an item in an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexProjection {
-    /// All of them.
+    /// All attributes.
     All,
     /// The keys of the table and the index.
     KeysOnly,
@@ -20,7 +20,7 @@ pub enum IndexProjection {
     Include(Vec<String>),
 }
 
-/// What an index is created from.
+/// The description of a new index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexSpec {
     /// Its name.
@@ -31,7 +31,7 @@ pub struct IndexSpec {
     pub projection: IndexProjection,
     /// Its own capacity, where the table is provisioned and the index is global.
     pub throughput: Option<Throughput>,
-    /// Whether it shares the table's partitions (a local index, which can be read consistently).
+    /// Whether the index shares the table's partitions (a local index, open to consistent reads).
     pub local: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct IndexPosition {
 }
 
 impl IndexPosition {
-    /// Before everything from this index position on.
+    /// The place before all entries from this index position on.
     pub fn floor(at: Position) -> Self {
         Self { at, base: Position::floor(0) }
     }
@@ -66,7 +66,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// An index over what a table holds.
+    /// An index over the present items of a table.
     pub fn build(spec: IndexSpec, status: Status, until_ms: Option<i64>, store: &Store) -> Self {
         let entries = entries(&spec.schema, store, None);
         Self { spec, status, until_ms, entries, reads: Bucket::default(), writes: Bucket::default() }
@@ -88,7 +88,7 @@ impl Index {
         rows.map(|row| self.projected_size(row, &table.schema)).sum()
     }
 
-    /// The entries, now or as they were.
+    /// The entries, now or at an earlier moment.
     pub fn entries(
         &self, store: &Store, as_of: Option<i64>,
     ) -> std::borrow::Cow<'_, BTreeSet<IndexPosition>> {
@@ -98,7 +98,7 @@ impl Index {
         }
     }
 
-    /// Follows a write to the table, and says what that costs here.
+    /// Follows a write to the table, and returns the index's cost of the write.
     pub fn follow(
         &mut self, base: &Position, old: Option<&Row>, new: Option<&Row>, table: &KeySchema,
     ) -> u64 {
@@ -142,7 +142,7 @@ impl Index {
         }
     }
 
-    /// The part of an item that the index holds.
+    /// The indexed part of an item.
     pub fn project(&self, item: &Item, table: &KeySchema) -> Item {
         item.iter()
             .filter(|(name, _)| self.holds(name, table))

@@ -57,7 +57,7 @@ pub struct KeySchema {
     pub sort: Option<KeyAttribute>,
 }
 
-/// A key attribute's value, ordered as DynamoDB sorts it.
+/// A key attribute's value, in DynamoDB's sort order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyValue {
     /// A string, ordered by its UTF-8 bytes.
@@ -112,7 +112,7 @@ impl Ord for KeyValue {
             (Self::S(left), Self::S(right)) => left.cmp(right),
             (Self::N(left), Self::N(right)) => left.cmp(right),
             (Self::B(left), Self::B(right)) => left.cmp(right),
-            // Never in one store, save the bound; the order only has to be total.
+            // Values of two types never meet in one store, except at the bound; the order only has to be total.
             (left, right) => left.rank().cmp(&right.rank()),
         }
     }
@@ -135,7 +135,7 @@ impl PartialOrd for KeyValue {
     }
 }
 
-/// FNV-1a, then mixed so that short keys spread over the whole space: fixed for ever, and in no key order.
+/// FNV-1a, then mixed to spread short keys over the whole space: fixed for ever, and in no key order.
 pub(super) fn scatter(tag: u8, bytes: &[u8]) -> u64 {
     let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let mut hash = bytes.iter().fold(fnv(0xcbf2_9ce4_8422_2325, tag), |hash, byte| fnv(hash, *byte));
@@ -147,11 +147,11 @@ pub(super) fn scatter(tag: u8, bytes: &[u8]) -> u64 {
 /// Where an item stands: by the hash of its partition key, then by the key itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The hash of the partition key, which orders a scan and divides it into segments.
+    /// The hash of the partition key. Hashes order a scan and divide the table into segments.
     pub hash: u64,
     /// The partition key.
     pub partition: KeyValue,
-    /// The sort key, where the schema has one.
+    /// The sort key, if the schema has a sort key.
     pub sort: Option<KeyValue>,
 }
 
@@ -160,12 +160,12 @@ impl Position {
         Self { hash: partition.hash(), partition, sort }
     }
 
-    /// Before everything with this hash.
+    /// The place before all positions with this hash.
     pub fn floor(hash: u64) -> Self {
         Self { hash, partition: KeyValue::S("".into()), sort: None }
     }
 
-    /// After everything in the partition of this position.
+    /// The place after all positions in this position's partition.
     pub fn partition_end(&self) -> Self {
         Self { sort: Some(KeyValue::Last), ..self.clone() }
     }

@@ -1,44 +1,44 @@
 //! In-memory DynamoDB: pure, deterministic, `Clone`, and never waiting.
 //!
-//! One [`Dynamo`] is the DynamoDB of one account in one region. Every call is given the time; the same calls at the
-//! same times give the same answers, in every run and on every machine. Two ways lead in:
+//! One [`Dynamo`] is the DynamoDB of one account in one region. Every call takes the time as an argument; the same
+//! calls at the same times give the same answers, in every run and on every machine. There are two ways to call:
 //!
 //! * **Typed calls**, such as [`Dynamo::update_item`] with an [`UpdateItem`]: conditions and updates are trees
-//!   ([`expr::Condition`], [`expr::Update`]) that code builds directly. A conditional update takes a few microseconds;
-//!   items are shared, not copied, by reads.
+//!   ([`expr::Condition`], [`expr::Update`]) built by code. A conditional update takes a few microseconds; reads share
+//!   items without copies.
 //! * **JSON**, by [`Dynamo::call`]: operation name and body of the DynamoDB JSON 1.0 protocol in, body or [`ApiError`]
 //!   out ([`ApiError::to_json`] is the body of the error). A server only has to forward.
 //!
-//! # What is offered
+//! # Features
 //!
 //! * Items: Get, Put, Update, Delete, Query, Scan, BatchGet, BatchWrite, TransactGet, TransactWrite, with condition,
-//!   update, projection, filter and key condition expressions in full, and with the forms from before expressions
-//!   (`Expected`, `AttributeUpdates`, `ConditionalOperator`, `AttributesToGet`, `KeyConditions`, `QueryFilter`,
-//!   `ScanFilter`) that the Java Kinesis client sends.
+//!   update, projection, filter and key condition expressions in full, and with the older forms of the Java Kinesis
+//!   client (`Expected`, `AttributeUpdates`, `ConditionalOperator`, `AttributesToGet`, `KeyConditions`, `QueryFilter`,
+//!   `ScanFilter`).
 //! * DynamoDB's own refusals in its own words: reserved words, names and values undefined or unused, overlapping paths,
 //!   redundant parentheses, mixed forms, key and index key types, empty keys and sets, duplicates, 38 digits and the
 //!   range of numbers, 400 KB items, 32 levels of nesting.
-//! * Tables that are `CREATING`, `UPDATING` and `DELETING` for as long as [`DynamoConfig`] says; on-demand and
+//! * Tables in the states `CREATING`, `UPDATING` and `DELETING` for the times of [`DynamoConfig`]; on-demand and
 //!   provisioned billing, capacity enforced by token buckets if `throttle` is set; deletion protection, point-in-time
-//!   recovery, expiry settings, tags; global indexes, made with the table or back-filled later, sparse, projected; local
-//!   indexes.
+//!   recovery, expiry settings, tags; global indexes, made with the table or back-filled later, sparse, projected;
+//!   local indexes.
 //! * Pages of 1 MB (or fewer items, by `max_page_items`), limits, segments, consumed capacity. A scan goes by a fixed
-//!   hash of the partition key: in no key order, and always in the same.
+//!   hash of the partition key: in no key order, and in the same order every time.
 //! * For simulation: eventually consistent reads `as_of` an earlier moment (with `keep_versions`), looking without cost
-//!   ([`Dynamo::peek`], [`Table::items`]), an operator's writes ([`Dynamo::operator_put`], [`Dynamo::operator_delete`]),
-//!   a number for each life of a table ([`Table::life`]).
+//!   ([`Dynamo::peek`], [`Table::items`]), an operator's writes ([`Dynamo::operator_put`],
+//!   [`Dynamo::operator_delete`]), a number for each life of a table ([`Table::life`]).
 //!
-//! # What is stricter than, or different from, the service
+//! # Stricter behaviour, and other differences from the service
 //!
-//! * Arithmetic that would need more than 38 digits is refused, never rounded.
-//! * A table that is `DELETING` is not found by item operations at once; the service may serve it a little longer.
+//! * Arithmetic with a result of more than 38 digits is refused, never rounded.
+//! * Item operations do not find a `DELETING` table at once; the service may serve the table a little longer.
 //! * Without `as_of`, eventually consistent reads and global indexes show the present.
 //! * Item and index counts and sizes are current, not six hours old.
-//! * Of several things wrong with a request the first found is told, and a request of the wrong shape is told by its
-//!   first wrong member; the service sometimes lists more, and checks in an order of its own.
-//! * Members of requests that are not known are ignored, as are encryption settings; streams are refused.
+//! * A refusal names only the first fault of a request, and only the first malformed member; the service sometimes
+//!   lists more, and checks in an order of its own.
+//! * Unknown members of requests are ignored, like encryption settings; streams are refused.
 //!
-//! # What is left out
+//! # Omissions
 //!
 //! PartiQL, streams, backups and restores themselves, global tables, import and export, auto scaling, resource policies,
 //! item collection metrics, and the deletion of expired items.
@@ -111,7 +111,7 @@ pub struct DynamoConfig {
     pub keep_versions: usize,
     /// The most tables.
     pub max_tables: usize,
-    /// The most tables that are being created, updated or deleted at one time.
+    /// The most tables in creation, update or deletion at one time.
     pub max_changing_tables: usize,
 }
 
@@ -139,9 +139,9 @@ impl Default for DynamoConfig {
 pub struct Dynamo {
     config: DynamoConfig,
     tables: BTreeMap<String, Table>,
-    /// Transactions that succeeded under a token.
+    /// Successful transactions with a token.
     done: BTreeMap<String, Done>,
-    /// How many tables there have ever been.
+    /// The number of tables ever created.
     lives: u64,
     /// When the state of a table or an index ends next.
     next_change_ms: Option<i64>,
@@ -158,7 +158,7 @@ impl Dynamo {
         &self.config
     }
 
-    /// A table, in whatever state it is, at no cost.
+    /// A table in any state, at no cost.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.get(name)
     }
@@ -173,7 +173,7 @@ impl Dynamo {
         self.tables.get(table)?.peek(key)
     }
 
-    /// An operator puts an item, past conditions and throttles; answers with what was there.
+    /// An operator puts an item, past conditions and throttles; returns the old item.
     pub fn operator_put(
         &mut self, now_ms: i64, table: &str, item: &Item,
     ) -> Result<Option<Arc<Item>>, ApiError> {
@@ -181,7 +181,7 @@ impl Dynamo {
         self.operate(now_ms, table, &TransactAction::Put(put))
     }
 
-    /// An operator deletes an item, past conditions and throttles; answers with what was there.
+    /// An operator deletes an item, past conditions and throttles; returns the old item.
     pub fn operator_delete(
         &mut self, now_ms: i64, table: &str, key: &Item,
     ) -> Result<Option<Arc<Item>>, ApiError> {
@@ -200,7 +200,7 @@ impl Dynamo {
         Ok(prepared.old.map(|row| row.item))
     }
 
-    /// Brings the states of tables and indexes up to date. Every call does so by itself.
+    /// Brings the states of tables and indexes up to date. Every call does this by itself.
     pub fn advance(&mut self, now_ms: i64) {
         if self.next_change_ms.is_none_or(|next| next > now_ms) {
             return;
@@ -218,7 +218,7 @@ impl Dynamo {
         self.next_change_ms = self.tables.values().filter_map(Table::next_change).min();
     }
 
-    /// A table whose items can be read and written now.
+    /// A table open to reads and writes now.
     fn usable(&mut self, name: &str, now_ms: i64) -> Result<&mut Table, ApiError> {
         self.advance(now_ms);
         self.tables.get_mut(name).filter(|table| table.is_usable()).ok_or_else(ApiError::no_resource)

@@ -22,11 +22,11 @@ struct Bounds {
     page_items: usize,
 }
 
-/// What is read, whether by a query or a scan.
+/// The range and conditions of a query or a scan.
 struct Reading<'a> {
-    /// Which index, by its place in the table.
+    /// The index, by its place in the table.
     index: Option<usize>,
-    /// The first position, and the one after the last (`None`: the end of the table).
+    /// The first position, and the position after the last (`None`: the end of the table).
     lower: Position,
     upper: Option<Position>,
     start: Option<&'a Item>,
@@ -238,7 +238,7 @@ impl Table {
                 }
             }
         };
-        // Only now is the cost known, but a closed bucket refuses before anything is taken from it.
+        // The cost is known only now, but an empty bucket refuses before the call takes any capacity.
         if !self.may_read(reading.index, now_ms) {
             return Err(ApiError::throughput_exceeded());
         }
@@ -272,7 +272,7 @@ impl Table {
     }
 }
 
-/// The range to walk; `None` where the start lies outside of it.
+/// The range to walk; `None` if the start lies outside of the range.
 fn span<K: Ord>(
     lower: K, upper: Option<K>, start: Option<K>, backward: bool,
 ) -> Option<(Bound<K>, Bound<K>)> {
@@ -296,7 +296,7 @@ fn fill<'r>(
     let mut more = false;
     let schema = index.map_or(&table.schema, |index| &index.spec.schema);
     let whole = |index: &&Index| index.spec.projection != IndexProjection::All;
-    // An index that holds less than the item: what it holds is what is seen, filtered and paid for.
+    // An index may hold only a part of the item: the query sees, filters and pays for this part.
     let partial = index.filter(whole);
     let fetch = partial.is_some_and(|index| index.spec.local && reading.wants_more_than(index, table));
     for row in rows {

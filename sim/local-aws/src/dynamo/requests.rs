@@ -16,20 +16,20 @@ pub struct GetItem {
     pub consistent: bool,
     /// The wanted part.
     pub projection: Option<Projection>,
-    /// For an eventually consistent read: the moment it shows, if not the present.
+    /// For an eventually consistent read: an earlier moment to show instead of the present.
     pub as_of: Option<i64>,
 }
 
 /// The answer of a read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetReply {
-    /// The item, if there is one.
+    /// The item, if the key has an item.
     pub item: Option<Arc<Item>>,
     /// What the read cost.
     pub consumed: Consumed,
 }
 
-/// Which attributes a write answers with.
+/// The attributes in the answer to a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReturnValues {
     /// None.
@@ -52,15 +52,15 @@ pub struct PutItem {
     pub table: String,
     /// The item.
     pub item: Item,
-    /// What must hold of the item there.
+    /// The condition on the present item.
     pub condition: Option<Condition>,
-    /// What to answer with ([`ReturnValues::None`] or [`ReturnValues::AllOld`]).
+    /// The content of the answer ([`ReturnValues::None`] or [`ReturnValues::AllOld`]).
     pub return_values: ReturnValues,
-    /// Whether a failed condition answers with the item there.
+    /// Whether a failed condition returns the present item.
     pub old_on_failure: bool,
 }
 
-/// Changes an item, creating it if need be.
+/// Changes an item. A missing item is created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpdateItem {
     /// The table.
@@ -69,26 +69,26 @@ pub struct UpdateItem {
     pub key: Item,
     /// The change.
     pub update: Update,
-    /// What must hold of the item there.
+    /// The condition on the present item.
     pub condition: Option<Condition>,
     /// What to answer with.
     pub return_values: ReturnValues,
-    /// Whether a failed condition answers with the item there.
+    /// Whether a failed condition returns the present item.
     pub old_on_failure: bool,
 }
 
-/// Deletes an item, if it is there.
+/// Deletes an item, if the item exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteItem {
     /// The table.
     pub table: String,
     /// The key, alone.
     pub key: Item,
-    /// What must hold of the item there.
+    /// The condition on the present item.
     pub condition: Option<Condition>,
-    /// What to answer with ([`ReturnValues::None`] or [`ReturnValues::AllOld`]).
+    /// The content of the answer ([`ReturnValues::None`] or [`ReturnValues::AllOld`]).
     pub return_values: ReturnValues,
-    /// Whether a failed condition answers with the item there.
+    /// Whether a failed condition returns the present item.
     pub old_on_failure: bool,
 }
 
@@ -99,9 +99,9 @@ pub struct ConditionCheck {
     pub table: String,
     /// The key, alone.
     pub key: Item,
-    /// What must hold of the item there.
+    /// The condition on the present item.
     pub condition: Condition,
-    /// Whether a failed condition answers with the item there.
+    /// Whether a failed condition returns the present item.
     pub old_on_failure: bool,
 }
 
@@ -114,13 +114,13 @@ pub struct WriteReply {
     pub consumed: Consumed,
 }
 
-/// What a query or scan answers with.
+/// The content of a query's or scan's answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Select {
     /// The wanted part, or all that the table or index holds.
     #[default]
     Default,
-    /// Whole items, also from an index that holds less.
+    /// Whole items, even from an index with fewer attributes.
     AllAttributes,
     /// The number of items alone.
     Count,
@@ -131,9 +131,9 @@ pub enum Select {
 pub struct Scan {
     /// The table.
     pub table: String,
-    /// The index, if one is read.
+    /// The index to read; absent: the table.
     pub index: Option<String>,
-    /// Which items to answer with.
+    /// The filter for the items of the answer.
     pub filter: Option<Condition>,
     /// The wanted part.
     pub projection: Option<Projection>,
@@ -143,11 +143,11 @@ pub struct Scan {
     pub limit: Option<usize>,
     /// The last key of the page before.
     pub start: Option<Item>,
-    /// Which segment, of how many.
+    /// The segment, and the number of segments.
     pub segment: Option<(u32, u32)>,
     /// Whether the read is strongly consistent.
     pub consistent: bool,
-    /// For an eventually consistent read: the moment it shows, if not the present.
+    /// For an eventually consistent read: an earlier moment to show instead of the present.
     pub as_of: Option<i64>,
 }
 
@@ -156,11 +156,11 @@ pub struct Scan {
 pub struct Query {
     /// The table.
     pub table: String,
-    /// The index, if one is read.
+    /// The index to read; absent: the table.
     pub index: Option<String>,
-    /// The partition, and perhaps a range of it.
+    /// The partition, and perhaps a range within the partition.
     pub key: KeyCondition,
-    /// Which items to answer with.
+    /// The filter for the items of the answer.
     pub filter: Option<Condition>,
     /// The wanted part.
     pub projection: Option<Projection>,
@@ -174,14 +174,14 @@ pub struct Query {
     pub backward: bool,
     /// Whether the read is strongly consistent.
     pub consistent: bool,
-    /// For an eventually consistent read: the moment it shows, if not the present.
+    /// For an eventually consistent read: an earlier moment to show instead of the present.
     pub as_of: Option<i64>,
 }
 
 /// A page of a query or scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The items that passed the filter (none for [`Select::Count`]).
+    /// The items after the filter (no items for [`Select::Count`]).
     pub items: Vec<Arc<Item>>,
     /// How many passed the filter.
     pub count: usize,
@@ -196,11 +196,11 @@ pub struct Page {
 /// Reads up to 100 items of any tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchGet {
-    /// What is read, table by table.
+    /// The reads, table by table.
     pub tables: Vec<BatchGetTable>,
 }
 
-/// What a batch reads of one table.
+/// A batch's reads of one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchGetTable {
     /// The table.
@@ -216,18 +216,18 @@ pub struct BatchGetTable {
 /// The answer of a batch of reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchGetReply {
-    /// What was read, in the order of the request's tables.
+    /// The results, in the order of the request's tables.
     pub tables: Vec<BatchGetRead>,
 }
 
-/// What a batch has read of one table.
+/// A batch's result from one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchGetRead {
     /// The table.
     pub table: String,
     /// The items found.
     pub items: Vec<Arc<Item>>,
-    /// The keys that were not read: over the size of an answer, or throttled.
+    /// The unread keys: over the size of an answer, or throttled.
     pub unprocessed: Vec<Item>,
     /// What the reads cost.
     pub consumed: Consumed,
@@ -252,9 +252,9 @@ pub enum BatchWriteAction {
 /// The answer of a batch of writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchWriteReply {
-    /// The writes that were throttled.
+    /// The throttled writes.
     pub unprocessed: Vec<(String, BatchWriteAction)>,
-    /// What the writes cost, by table.
+    /// The cost of the writes, by table.
     pub consumed: Vec<(String, Consumed)>,
 }
 
@@ -304,16 +304,16 @@ pub struct TransactGet {
 pub struct TransactGetReply {
     /// The items, in the order of the reads.
     pub items: Vec<Option<Arc<Item>>>,
-    /// What the reads cost, by table.
+    /// The cost of the reads, by table.
     pub consumed: Vec<(String, Consumed)>,
 }
 
 /// The answer of a transaction of writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TransactWriteReply {
-    /// What the writes cost, by table.
+    /// The cost of the writes, by table.
     pub consumed: Vec<(String, Consumed)>,
-    /// Whether the token's earlier success was repeated, and nothing written.
+    /// Whether the call only repeated the token's earlier success, without a write.
     pub repeated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is set on a table beside its shape: continuous backups, expiry, tags.
+//! Settings of a table beside its shape: continuous backups, expiry, tags.
 
 use super::Dynamo;
 use super::error::ApiError;

@@ -14,13 +14,13 @@ pub(super) type Span = (Bound<Position>, Bound<Position>);
 /// A stored item and its size.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// The item, shared with the answers that it is in.
+    /// The item, shared with answers.
     pub item: Arc<Item>,
-    /// The bytes it is charged for.
+    /// The charged bytes.
     pub size: usize,
 }
 
-/// What stood at a position from a moment on.
+/// The content of a position from a moment on.
 #[derive(Clone, Debug)]
 struct Version {
     since_ms: i64,
@@ -37,7 +37,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// An empty store that keeps so many versions of each row.
+    /// An empty store with so many kept versions of each row.
     pub fn new(keep: usize) -> Self {
         Self { keep, ..Self::default() }
     }
@@ -47,7 +47,7 @@ impl Store {
         self.rows.len()
     }
 
-    /// Whether there are no rows.
+    /// Whether the store has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -57,7 +57,7 @@ impl Store {
         self.bytes
     }
 
-    /// The row at a position, now or as it was.
+    /// The row at a position, now or at an earlier moment.
     pub fn get(&self, position: &Position, as_of: Option<i64>) -> Option<&Row> {
         if let Some(moment) = as_of
             && let Some(versions) = self.past.get(position)
@@ -67,7 +67,7 @@ impl Store {
         self.rows.get(position)
     }
 
-    /// Sets or removes the row at a position; answers with what stood there.
+    /// Sets or removes the row at a position; returns the old row.
     pub fn set(&mut self, position: &Position, row: Option<Row>, now_ms: i64) -> Option<Row> {
         self.bytes += row.as_ref().map_or(0, |row| row.size);
         let old = match (row.clone(), self.rows.get_mut(position)) {
@@ -90,7 +90,7 @@ impl Store {
         old
     }
 
-    /// The rows of a range, in order or against it, now or as they were.
+    /// The rows of a range, forward or backward, now or at an earlier moment.
     pub fn walk<'a>(
         &'a self, span: Span, backward: bool, as_of: Option<i64>,
     ) -> Box<dyn Iterator<Item = (&'a Position, &'a Row)> + 'a> {
@@ -106,13 +106,13 @@ impl Store {
         }
     }
 
-    /// Every row, now or as it was.
+    /// Every row, now or at an earlier moment.
     pub fn all(&self, as_of: Option<i64>) -> impl Iterator<Item = (&Position, &Row)> {
         self.walk((Bound::Unbounded, Bound::Unbounded), false, as_of)
     }
 }
 
-/// The last version not after a moment; when it is forgotten, the oldest that is known.
+/// The last version not after a moment; if forgotten, the oldest known version.
 fn version_at(versions: &VecDeque<Version>, moment: i64) -> Option<&Row> {
     let version =
         versions.iter().rev().find(|version| version.since_ms <= moment).or_else(|| versions.front());

@@ -17,7 +17,7 @@ pub enum Status {
     Creating,
     /// Usable.
     Active,
-    /// Usable, with a change on its way.
+    /// Usable, with a change under way.
     Updating,
     /// On its way out; no longer usable.
     Deleting,
@@ -49,7 +49,7 @@ pub struct Throughput {
 pub enum Billing {
     /// By request, without a bound.
     OnDemand,
-    /// By capacity, which may be enforced.
+    /// By provisioned capacity, enforced if the configuration says so.
     Provisioned(Throughput),
 }
 
@@ -77,7 +77,7 @@ pub struct Backups {
 pub struct Table {
     /// Its name.
     pub name: String,
-    /// A number that no other table of this DynamoDB has had: re-creation is a new life.
+    /// A number unique among all tables of this DynamoDB: re-creation is a new life.
     pub life: u64,
     /// Its key.
     pub schema: KeySchema,
@@ -89,21 +89,21 @@ pub struct Table {
     pub until_ms: Option<i64>,
     /// When it was created.
     pub created_ms: i64,
-    /// How it is paid for.
+    /// The billing mode.
     pub billing: Billing,
-    /// When it was last switched to on-demand.
+    /// The time of the last switch to on-demand billing.
     pub on_demand_since_ms: Option<i64>,
-    /// Whether it is protected from deletion.
+    /// Whether the table is protected from deletion.
     pub deletion_protection: bool,
-    /// Its class, where one was named.
+    /// The table's class, if the creation named a class.
     pub class: Option<String>,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
     /// Its continuous backups.
     pub backups: Backups,
-    /// The attribute by which items expire, where enabled.
+    /// The attribute for the expiry of items, if enabled.
     pub ttl: Option<String>,
-    /// Its indexes, in the order of their creation.
+    /// The indexes, in the order of their creation.
     pub indexes: Vec<Index>,
     pub(super) store: Store,
     pub(super) reads: Bucket,
@@ -118,7 +118,7 @@ impl Table {
         self.store.len()
     }
 
-    /// Whether there are no items.
+    /// Whether the table has no items.
     pub fn is_empty(&self) -> bool {
         self.store.is_empty()
     }
@@ -154,7 +154,7 @@ impl Table {
         matches!(self.status, Status::Active | Status::Updating)
     }
 
-    /// Sets or removes a row, with its index entries; the cost is reported, and charged to the buckets.
+    /// Sets or removes a row, with its index entries; returns the cost, and charges the buckets.
     pub(super) fn store_row(
         &mut self, position: &Position, row: Option<Row>, table_cost: Halves, now_ms: i64,
     ) -> Consumed {
@@ -208,7 +208,7 @@ impl Table {
         self.billing.throughput().filter(|_| self.enforce)
     }
 
-    /// Refuses paths into key attributes, which are scalars.
+    /// Refuses paths into key attributes: key attributes are scalars.
     pub(super) fn check_path(&self, path: &Path) -> Result<(), ApiError> {
         if path.rest.is_empty() {
             return Ok(());

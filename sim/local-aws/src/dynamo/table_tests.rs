@@ -1,4 +1,4 @@
-//! Tables over time: creation, change, deletion, and what may be done meanwhile.
+//! Tables over time: creation, change, deletion, and the operations allowed meanwhile.
 
 use super::expr::KeyCondition;
 use super::testing::*;

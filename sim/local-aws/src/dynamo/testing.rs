@@ -1,4 +1,4 @@
-//! What the tests of this folder share.
+//! Helpers for the tests of this folder.
 
 use super::*;
 use leasehold_engine::table::AttributeValue;
@@ -65,7 +65,7 @@ pub(super) fn with_table(config: DynamoConfig, sorted: bool, indexes: Vec<IndexS
     dynamo
 }
 
-/// One with an unsorted table `tab`, no indexes.
+/// A DynamoDB with an unsorted table `tab`, no indexes.
 pub(super) fn simple() -> Dynamo {
     with_table(DynamoConfig::default(), false, Vec::new())
 }
@@ -86,7 +86,7 @@ pub(super) fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> Res
     dynamo.call(NOW, operation, &body)
 }
 
-/// Asserts that a result is an error of this code whose message holds this text.
+/// Asserts that a result is an error with this code and a message with this text.
 pub(super) fn refused<T: std::fmt::Debug>(result: Result<T, ApiError>, code: &str, part: &str) -> ApiError {
     let error = result.expect_err("should have been refused");
     assert_eq!(error.code, code, "{error}");

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 /// The most actions of a transaction.
 pub(super) const MAX_ACTIONS: usize = 100;
-/// The largest transaction, all its items together.
+/// The largest transaction, as the sum of its items.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// For how long a token repeats its success.
+/// How long a token repeats its success.
 const TOKEN_MS: i64 = 10 * 60 * 1000;
 
-/// A transaction that succeeded under a token.
+/// A successful transaction with a token.
 #[derive(Clone, Debug)]
 pub(super) struct Done {
     request: Arc<TransactWrite>,
@@ -111,7 +111,7 @@ impl Dynamo {
         Ok(reply)
     }
 
-    /// A repetition costs reads, and changes nothing.
+    /// A repetition costs reads, and changes no item.
     fn repeat(&mut self, request: &TransactWrite, now_ms: i64) -> Result<TransactWriteReply, ApiError> {
         let mut reply = TransactWriteReply { repeated: true, ..TransactWriteReply::default() };
         for action in &request.actions {

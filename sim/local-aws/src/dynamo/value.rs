@@ -1,4 +1,4 @@
-//! What a stored value may be: checks, the normal form of numbers, sizes, and comparison.
+//! The limits of a stored value: checks, the normal form of numbers, sizes, and comparison.
 
 use super::decimal::{self, Decimal, DecimalError};
 use super::error::ApiError;
@@ -67,7 +67,7 @@ fn normalize_numbers(numbers: &mut BTreeSet<String>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Reads a number or says what DynamoDB has against it.
+/// Reads a number, or returns DynamoDB's objection.
 pub(super) fn parse_number(text: &str) -> Result<Decimal, ApiError> {
     Decimal::parse(text).map_err(|error| match error {
         DecimalError::NotANumber if text.is_empty() => {
@@ -80,7 +80,7 @@ pub(super) fn parse_number(text: &str) -> Result<Decimal, ApiError> {
     })
 }
 
-/// What DynamoDB says of a number out of its bounds.
+/// DynamoDB's message about a number out of its bounds.
 pub(super) fn number_error(error: DecimalError) -> ApiError {
     ApiError::validation(match error {
         DecimalError::NotANumber => "The parameter cannot be converted to a numeric value",
@@ -126,7 +126,7 @@ fn number_size(text: &str) -> usize {
     if significant == 0 { 1 } else { 1 + significant.div_ceil(2) + usize::from(text.starts_with('-')) }
 }
 
-/// The order of two values, where DynamoDB has one: both numbers, both strings or both binary.
+/// The order of two values, if DynamoDB orders them: both numbers, both strings or both binary.
 pub(super) fn order(left: &AttributeValue, right: &AttributeValue) -> Option<Ordering> {
     match (left, right) {
         (AttributeValue::N(left), AttributeValue::N(right)) => Some(decimal::compare_texts(left, right)),

@@ -1,4 +1,4 @@
-//! Put, update, delete: each is first prepared, which changes nothing, then committed.
+//! Put, update, delete: a write is first prepared without any change, then committed.
 
 use super::Dynamo;
 use super::capacity::{Halves, write_cost};
@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock};
 
 static NO_ITEM: LazyLock<Item> = LazyLock::new(Item::new);
 
-/// A write that has passed every check.
+/// A write after all checks.
 pub(super) struct Prepared {
     pub position: Position,
     pub old: Option<Row>,
@@ -24,9 +24,9 @@ pub(super) struct Prepared {
     pub cost: Halves,
 }
 
-/// What is left to do.
+/// The change still to make.
 pub(super) enum Outcome {
-    /// Nothing: a condition alone, or an update that creates nothing.
+    /// No change: a condition alone, or an update that creates no item.
     Keep,
     /// Put this item there.
     Put(Row),
@@ -34,7 +34,7 @@ pub(super) enum Outcome {
     Delete,
 }
 
-/// A write that was not prepared: a condition that failed costs what the write would have.
+/// An unprepared write: a failed condition costs as much as the write.
 pub(super) enum Refusal {
     Invalid(ApiError),
     ConditionFailed(ApiError, Halves),
@@ -159,7 +159,7 @@ impl Table {
         Ok(row.cloned())
     }
 
-    /// Carries out what was prepared, with nothing in between.
+    /// Carries out a prepared write. No other call may come between the two.
     pub(super) fn commit(&mut self, prepared: &Prepared, now_ms: i64) -> super::capacity::Consumed {
         match &prepared.outcome {
             Outcome::Put(row) => self.store_row(&prepared.position, Some(row.clone()), prepared.cost, now_ms),

@@ -40,7 +40,7 @@ fn a_failed_condition_changes_nothing_and_shows_the_item_only_if_asked() {
     request.condition = Some(Condition::compare("counter", Comparator::Gt, n(6)));
     dynamo.update_item(NOW, &request).unwrap();
     assert_eq!(dynamo.peek("tab", &request.key).unwrap()["owner"], s("me"));
-    // On an absent item nothing exists, and there is nothing to show.
+    // An absent item has no attributes, and the answer shows no item.
     let absent = DeleteItem {
         table: "tab".into(),
         key: item([("p", s("zz"))]),

@@ -20,8 +20,8 @@ use tokio::time::timeout;
 const MOST_BYTES: usize = 20 << 20;
 const HEALTH: &str = "leasehold local: Kinesis and DynamoDB are ready\n";
 
-/// Answers anything; nothing a client sends is an error of the server. A request that means another host is refused. A client that sends nothing of its body for `patience` is
-/// refused.
+/// Answers every request; no request is an error of the server. A request for another host is refused, and so is a
+/// client without a byte of its body for `patience`.
 pub(super) async fn answer<B>(
     aws: &SharedAws, hosts: &Hosts, request: Request<B>, patience: Duration,
 ) -> Response<Full<Bytes>>
@@ -104,7 +104,7 @@ impl Unfit {
     }
 }
 
-/// A body to its end, as long as some of it comes within `patience` after what came before.
+/// A body to its end, with a wait of at most `patience` for each part.
 async fn whole<B>(body: B, patience: Duration) -> Result<Bytes, Unfit>
 where
     B: Body,
@@ -206,7 +206,7 @@ fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {
     response
 }
 
-/// Shaped as the services' own; it only has to differ from the others of this process.
+/// An id in the form of the services' own ids, unique within this process.
 fn request_id() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

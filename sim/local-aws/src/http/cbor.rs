@@ -1,8 +1,8 @@
-//! CBOR as the Java SDKs speak it to Kinesis.
+//! CBOR of the Java SDKs for Kinesis.
 //!
-//! It differs from the JSON protocol in two kinds of members: blobs are byte strings rather than base64, and
-//! times are whole milliseconds under tag 1 rather than seconds. Kinesis has few of either in its answers,
-//! and they can be told by their names.
+//! Two kinds of members differ from the JSON protocol: blobs are byte strings rather than base64, and times are whole
+//! milliseconds under tag 1 rather than seconds. Answers of Kinesis have few members of these kinds, and their names
+//! tell the kind.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

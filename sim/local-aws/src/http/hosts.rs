@@ -1,13 +1,14 @@
-//! By which names the server is asked.
+//! The host names of the server, as requests give them.
 //!
-//! A page in a browser may have its own name point to this machine, and would then be a page of this server (DNS rebinding). Such a
-//! request names the page's host, not one of ours. A page of another origin may send requests, too, and says so.
+//! A web page may let its own name point to this machine, and would then be a page of this server (DNS rebinding). Such
+//! a request names the page's host, not a host of this server. A page of another origin may send requests, too; its
+//! `Origin` header names the other origin.
 
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{StatusCode, Uri};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Any name is one of ours.
+/// Accepts any name.
 const ANY: &str = "*";
 
 /// The names of this server.
@@ -25,15 +26,15 @@ pub(super) struct Stranger {
 }
 
 impl Hosts {
-    /// Besides the address itself and `localhost`, these names are of this server, too.
+    /// Adds these names to the server's address and `localhost`.
     pub(super) fn new(more: &[String]) -> Self {
         Self { more: more.to_vec() }
     }
 
-    /// Refuses a request that means another host, or that a page of another host sends.
+    /// Refuses a request for another host, or from a page of another host.
     pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Stranger> {
         let named = headers.get_all(HOST).iter().map(text);
-        // In HTTP/2 it stands there, and where a client takes this server for a proxy.
+        // HTTP/2, and clients that take this server for a proxy, put the host into the URI.
         let asked = uri.authority().map(|authority| authority.as_str().to_owned());
         for host in named.chain(asked) {
             let name = name_of(&host);
@@ -76,7 +77,8 @@ impl Hosts {
     fn is_ours(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name);
         let local = |name: &str| name.eq_ignore_ascii_case("localhost");
-        // A name below `localhost` is this machine for every browser. No page can have an address for its name but that of its server.
+        // For every browser, a name below `localhost` is this machine. A page can have an address for its name only on
+        // the server of this address.
         local(name)
             || name.rsplit_once('.').is_some_and(|(_, last)| local(last))
             || name.parse::<IpAddr>().is_ok()
@@ -88,9 +90,9 @@ fn text(value: &HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// The name of a host, or its address, without its port and an IPv6 address without its brackets. Absent: the text is anything else than
-/// one of these with a port of digits, or without any. Browsers and proxies take the part behind an `@` for the host, so a text with more in
-/// it names nobody.
+/// The name of a host, or its address, without a port and without the brackets of an IPv6 address. Absent: the text is
+/// not a name or address with an optional port of digits. Browsers and proxies take the part behind an `@` for the
+/// host, so a text with further parts names no host.
 fn name_of(host: &str) -> Option<&str> {
     let (name, port) = match host.strip_prefix('[') {
         Some(rest) => {
@@ -109,7 +111,7 @@ fn name_of(host: &str) -> Option<&str> {
     (good && !name.is_empty()).then_some(name)
 }
 
-/// What a client sent, as part of a sentence.
+/// A client's text as part of a sentence.
 fn shown(text: &str) -> String {
     let clean = |c: char| match leasehold_engine::shown::is_hidden(c) {
         true => char::REPLACEMENT_CHARACTER,
@@ -163,7 +165,7 @@ mod tests {
             "notlocalhost",
             "",
             "a b",
-            // What is more than a name and a port names nobody.
+            // A text with more than a name and a port names no host.
             "localhost:1@evil.example",
             "localhost@evil.example",
             "localhost:",

@@ -8,12 +8,12 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// The in-memory AWS on a port of 127.0.0.1 that was free, by the clock of the machine. It is served by the tokio runtime that it
-/// was started in, until it is stopped or dropped.
+/// The in-memory AWS on a free port of 127.0.0.1, by the clock of the machine. The tokio runtime of its start serves
+/// requests, until a stop or drop.
 pub struct Loopback {
     endpoint: String,
     aws: SharedAws,
-    /// Dropping it stops the server, too.
+    /// A drop of the sender stops the server, too.
     stop: oneshot::Sender<()>,
     server: JoinHandle<io::Result<()>>,
 }
@@ -28,20 +28,20 @@ impl Loopback {
     /// Starts one.
     ///
     /// # Errors
-    /// If nothing can be listened on.
+    /// If the process cannot listen on any port.
     pub async fn start(options: LocalOptions) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let endpoint = format!("http://{}", listener.local_addr()?);
         let aws = SharedAws::new(LocalAws::new(options), wall_clock());
         let (stop, stopped) = oneshot::channel();
         let server = tokio::spawn(serve(listener, aws.clone(), async {
-            // An error tells that the other end was dropped, which means the same.
+            // An error means a dropped sender: a stop, too.
             let _ = stopped.await;
         }));
         Ok(Self { endpoint, aws, stop, server })
     }
 
-    /// Where it listens, such as `http://127.0.0.1:40123`.
+    /// The address, such as `http://127.0.0.1:40123`.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
@@ -56,7 +56,7 @@ impl Loopback {
     /// # Errors
     /// If serving failed.
     pub async fn stop(self) -> io::Result<()> {
-        // An error tells that it has ended already.
+        // An error means that the server has ended already.
         let _ = self.stop.send(());
         self.server.await.map_err(io::Error::other)?
     }

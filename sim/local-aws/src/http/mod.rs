@@ -1,8 +1,8 @@
 //! The in-memory services behind HTTP, for any AWS SDK.
 //!
-//! A server answers Kinesis and DynamoDB on one port, told apart by `X-Amz-Target`, in the JSON formats of
-//! the SDKs (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge. Signatures are accepted unchecked, so
-//! it belongs on loopback. They tell the region that a request means: each region has streams and tables of its own.
+//! A server answers Kinesis and DynamoDB on one port, told apart by `X-Amz-Target`, in the JSON formats of the SDKs
+//! (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge. Signatures are accepted unchecked, so the
+//! server belongs on loopback. A signature tells the request's region: each region has streams and tables of its own.
 //!
 //! ```
 //! use leasehold_local_aws::http::{LocalOptions, Loopback};
@@ -32,7 +32,7 @@
 //! # }
 //! ```
 //!
-//! [`serve`] is the same on a listener of the program's own, with a [`SharedAws`] that goes by another clock, say.
+//! [`serve`] runs the same server on the program's own listener, with a [`SharedAws`] on another clock, say.
 
 mod answer;
 mod cbor;
@@ -76,11 +76,12 @@ pub struct LocalOptions {
     pub kinesis: KinesisConfig,
     /// DynamoDB: its throttling, delays, account and region.
     pub dynamo: DynamoConfig,
-    /// Whether all requests mean the region of Kinesis' options. Otherwise those that are signed for another region mean that
-    /// one. False by default.
+    /// Whether all requests mean the region of Kinesis' options. Otherwise a request means the region of its signature.
+    /// False by default.
     pub one_region: bool,
-    /// Names by which the server may be asked, besides `localhost` and IP addresses, such as `host.docker.internal`: requests for another
-    /// host are refused, since a page in a browser may have its name point here. `*`: any name. None by default.
+    /// Further names of the server, besides `localhost` and IP addresses, such as `host.docker.internal`. Requests for
+    /// other hosts are refused, since a web page may let its name point to this machine. `*`: any name. None by
+    /// default.
     pub allow_hosts: Vec<String>,
 }
 
@@ -95,7 +96,7 @@ pub struct LocalAws {
 }
 
 impl LocalAws {
-    /// An account with nothing in it.
+    /// An empty account.
     pub fn new(options: LocalOptions) -> Self {
         LocalAws {
             kinesis: Kinesis::new(options.kinesis.clone()),
@@ -104,7 +105,7 @@ impl LocalAws {
         }
     }
 
-    /// The same account with nothing in it, in another region.
+    /// The same account, empty, in another region.
     fn elsewhere(&self, region: &str) -> Self {
         let mut options = self.options.clone();
         options.kinesis.region = region.into();
@@ -127,13 +128,13 @@ impl LocalAws {
 pub struct SharedAws {
     /// Of the region in the options.
     home: Arc<Mutex<LocalAws>>,
-    /// Of the other regions that requests were signed for.
+    /// The services of other signed regions.
     others: Arc<Mutex<BTreeMap<String, Arc<Mutex<LocalAws>>>>>,
     clock: Clock,
 }
 
 impl SharedAws {
-    /// Shares services that go by this clock.
+    /// Shares services on this clock.
     pub fn new(aws: LocalAws, clock: Clock) -> Self {
         SharedAws { home: Arc::new(Mutex::new(aws)), others: Arc::default(), clock }
     }

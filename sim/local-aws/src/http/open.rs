@@ -1,32 +1,32 @@
-//! The connections that are open: how many there are, and which of them are silent.
+//! The open connections: their number, and their silence.
 
 use super::held;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::task::AbortHandle;
 
-/// Connections, shared by those that serve them.
+/// Connections, shared by their tasks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Connections(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Counts what happens on any connection.
+    /// Counts events on all connections.
     clock: u64,
     open: BTreeMap<u64, Open>,
 }
 
 #[derive(Debug)]
 struct Open {
-    /// When something happened on it.
+    /// The count at the connection's last event.
     last: u64,
     /// Requests under way.
     busy: u32,
-    /// Absent for a moment, until its task is started.
+    /// Absent for a moment, until the connection's task starts.
     task: Option<AbortHandle>,
 }
 
-/// A connection that is open. It is forgotten with this.
+/// An open connection. A drop of the entry forgets the connection.
 #[derive(Debug)]
 pub(super) struct Entry {
     all: Connections,
@@ -53,15 +53,15 @@ impl Connections {
         held(&self.0).open.len()
     }
 
-    /// Notes by which task a connection is served.
+    /// Notes the task of a connection.
     pub(super) fn serves(&self, id: u64, task: AbortHandle) {
         if let Some(open) = held(&self.0).open.get_mut(&id) {
             open.task = Some(task);
         }
     }
 
-    /// Closes the connection on which nothing has happened for the longest time, of those without a request under way. Tells
-    /// whether there was one.
+    /// Closes the connection with the longest silence among connections without a request under way. False if every
+    /// connection has a request.
     pub(super) fn close_silent(&self) -> bool {
         let mut state = held(&self.0);
         let silent = state.open.iter().filter(|(_, open)| open.busy == 0);

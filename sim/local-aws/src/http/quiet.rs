@@ -1,4 +1,4 @@
-//! A connection that ends when nothing comes and nothing can be sent for a while.
+//! A connection that ends after a while without progress in either direction.
 
 use std::future::Future;
 use std::io::{self, IoSlice};
@@ -22,7 +22,7 @@ impl Quiet {
         Self { socket, patience, until: Box::pin(sleep(patience)) }
     }
 
-    /// What an operation gives, or the end of the patience.
+    /// The result of an operation, or the end of the patience.
     fn watch<T>(
         &mut self, cx: &mut Context<'_>,
         poll: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
@@ -59,7 +59,7 @@ impl AsyncWrite for Quiet {
         self.socket.is_write_vectored()
     }
 
-    // These two are done at once on a socket, and say nothing about its other end.
+    // Flush and shutdown finish at once on a socket, and tell nothing about its other end.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_flush(cx)
     }

@@ -1,8 +1,8 @@
-//! The region that a request means: its signature names it.
+//! The region of a request, from its signature.
 
 use hyper::header::{AUTHORIZATION, HeaderMap};
 
-/// The longest name of a region; those of AWS have up to 25 letters.
+/// The longest name of a region; names of AWS have up to 25 letters.
 const LONGEST: usize = 32;
 
 /// Whether a text can be the name of a region, such as `eu-west-1`: small letters, digits and single hyphens between them.
@@ -13,8 +13,8 @@ pub fn is_region(text: &str) -> bool {
     text.len() <= LONGEST && text.split('-').all(word)
 }
 
-/// The region in the credential scope of Signature Version 4: `Credential=KEY/20250131/eu-west-1/kinesis/aws4_request`. There is
-/// none without a signature, and none in one that holds for several regions.
+/// The region in the credential scope of Signature Version 4: `Credential=KEY/20250131/eu-west-1/kinesis/aws4_request`.
+/// Absent without a signature, and for a signature of several regions.
 pub(super) fn signed_for(headers: &HeaderMap) -> Option<&str> {
     let (algorithm, fields) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     if algorithm != "AWS4-HMAC-SHA256" {

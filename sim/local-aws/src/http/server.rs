@@ -1,7 +1,7 @@
 //! Connections: accepted, served, and ended when the server is.
 //!
-//! Nothing that a client leaves undone keeps others from being served: a connection on which nothing moves is closed after a
-//! while, and sooner if there are many.
+//! A stalled client never keeps other clients from being served: the server closes a connection after a while without
+//! progress, and sooner if there are many connections.
 
 use super::SharedAws;
 use super::answer::answer;
@@ -20,15 +20,16 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// What clients may leave undone.
+/// The limits for stalled clients.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// How long a client may take to send the head of a request, how long it may send nothing of its body, and how long it may keep a
-    /// connection of HTTP/1.1 without a request.
+    /// The longest time for the head of a request, for a pause within its body, and for an HTTP/1.1 connection without
+    /// a request.
     pub patience: Duration,
-    /// How long nothing may come on a connection, or nothing may be taken of what is sent. Longer than the patience, which is told.
+    /// The longest time without incoming bytes, or without progress in sending. Longer than `patience`: a client out of
+    /// patience gets an answer.
     pub silence: Duration,
-    /// So many connections are open at most. For a further one, the one is closed that was silent for the longest time.
+    /// The most open connections. A further connection closes the connection with the longest silence.
     pub connections: usize,
 }
 
@@ -43,19 +44,19 @@ const LAST_REQUESTS: Duration = Duration::from_secs(2);
 /// What a failure to accept (too many open files, say) costs.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `shutdown` is ready, then lets the requests under way finish. What clients do, however odd,
-/// is no error here.
+/// Serves until `shutdown` is ready, then lets the requests under way finish. No act of a client, however odd, is an
+/// error.
 ///
-/// A connection is closed after 30 s in which it sends no whole head of a request, and after 60 s in which nothing moves. A thousand
-/// may be open; for a further one, the one without a request that was silent for the longest time is closed. So it is when the system
-/// gives the process no further socket.
+/// The server closes a connection after 30 s without a whole request head, and after 60 s without progress. A thousand
+/// connections may be open; a further connection closes the connection with the longest silence and no request under
+/// way. The same happens when the system gives the process no further socket.
 pub async fn serve(
     listener: TcpListener, aws: SharedAws, shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     serve_with(Limits::default(), listener, aws, shutdown).await
 }
 
-/// The same with other limits for clients that stall.
+/// Serves with other limits for stalled clients.
 pub(super) async fn serve_with(
     limits: Limits, listener: TcpListener, aws: SharedAws, shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -72,7 +73,7 @@ pub(super) async fn serve_with(
             () = &mut shutdown => break,
             accepted = listener.accept() => accepted,
         };
-        // Forget the connections that ended.
+        // Forget the ended connections.
         while connections.try_join_next().is_some() {}
         let Ok((socket, _)) = accepted else {
             open.close_silent();
@@ -80,7 +81,7 @@ pub(super) async fn serve_with(
             continue;
         };
         if open.count() >= limits.connections && !open.close_silent() {
-            // All of them have requests under way.
+            // All connections have requests under way.
             continue;
         }
         // Answers are small and clients wait for each.
@@ -100,7 +101,7 @@ pub(super) async fn serve_with(
         let connection =
             builder.serve_connection(TokioIo::new(Quiet::new(socket, limits.silence)), service).into_owned();
         let connection = graceful.watch(connection);
-        // A connection that breaks concerns its client only.
+        // A broken connection concerns its client only.
         let task = connections.spawn(async move { connection.await.ok() });
         open.serves(id, task);
     }

@@ -1,4 +1,4 @@
-//! What the server asks of a service.
+//! The server's interface to a service.
 
 use crate::dynamo::Dynamo;
 use crate::kinesis::Kinesis;
@@ -12,12 +12,12 @@ pub(super) struct Refusal {
     pub body: Value,
 }
 
-/// A service that is called with JSON.
+/// A service called with JSON.
 pub(super) trait JsonService {
     /// One request; null stands for an empty body.
     fn call(&mut self, now_ms: i64, operation: &str, body: Value) -> Result<Value, Refusal>;
 
-    /// Whether clients may speak CBOR to it.
+    /// Whether the service accepts CBOR.
     fn speaks_cbor(&self) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! The server as clients meet it, byte by byte.
+//! The server as seen by clients, byte by byte.
 
 use super::server::{Limits, serve_with};
 use super::*;
@@ -50,7 +50,7 @@ impl Server {
         Self::start_with(LocalOptions::default(), Limits::default()).await
     }
 
-    /// With these accounts and regions, and these limits for clients that stall.
+    /// A server with these accounts and regions, and these limits for stalled clients.
     async fn start_with(mut options: LocalOptions, limits: Limits) -> Self {
         let now = Arc::new(AtomicI64::new(T0));
         let clock = now.clone();
@@ -69,12 +69,12 @@ impl Server {
         Server { address, now, aws, stop: Some(stop), task }
     }
 
-    /// Sends bytes as they are on a connection of their own, and reads to its end.
+    /// Sends raw bytes on a new connection, and reads to its end.
     async fn raw(&self, request: &[u8]) -> Reply {
         let mut socket = TcpStream::connect(self.address).await.unwrap();
         socket.write_all(request).await.unwrap();
         let mut answer = Vec::new();
-        // A connection that the server resets has said all it will say.
+        // A reset connection has no more bytes to read.
         let _ = tokio::time::timeout(Duration::from_secs(10), socket.read_to_end(&mut answer)).await.unwrap();
         let split = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap_or(answer.len());
         let head = String::from_utf8_lossy(&answer[..split]).into_owned();
@@ -235,7 +235,7 @@ async fn what_is_not_a_request_of_a_service_is_refused_in_its_terms() {
     server.stop().await;
 }
 
-/// The parser's own words say where in the parser it happened, and mean nothing to the caller of an SDK.
+/// The parser's own words name a place in the parser, and mean nothing to the caller of an SDK.
 #[tokio::test]
 async fn refusals_show_nothing_of_the_parser() {
     let server = Server::start().await;
@@ -283,7 +283,7 @@ async fn a_body_that_stalls_is_refused_and_a_slow_one_is_not() {
     let mut stalled = TcpStream::connect(server.address).await.unwrap();
     let closing = format!("{head}connection: close\r\n\r\n");
     slow.write_all(closing.as_bytes()).await.unwrap();
-    // It asks for a connection that stays.
+    // The request asks for a connection that stays.
     stalled.write_all(format!("{head}\r\n{{").as_bytes()).await.unwrap();
     for byte in ["{", " ", " ", " ", " ", "}"] {
         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -350,7 +350,7 @@ async fn each_region_that_requests_are_signed_for_has_streams_and_tables_of_its_
     );
     let shown = signed(&server, eu, "DynamoDB_20120810.DescribeTable", json!({"TableName": "tab"})).await;
     assert_eq!(shown["Table"]["TableArn"], "arn:aws:dynamodb:eu-west-1:123456789012:table/tab");
-    // Those who say nothing, or nothing that is a region, mean the first.
+    // Requests without a valid region mean the first region.
     for region in [None, Some("us-east-1"), Some("No Region")] {
         let list = signed(&server, region, "Kinesis_20131202.ListStreams", json!({})).await;
         assert_eq!(list["StreamNames"], json!([]), "{region:?}");

@@ -3,10 +3,11 @@
 use super::cbor;
 use serde_json::Value;
 
-/// What the parser takes, without its own words: clients show this to people who know nothing of it.
+/// The accepted form of a body, without the parser's own words: clients show this sentence to people outside the
+/// parser's world.
 const NOT_JSON: &str = "The request's body cannot be read as JSON: one object, in UTF-8, nested no deeper than 127 levels, is expected.";
 
-/// How a request is written, and its answer.
+/// The format of a request and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Json10,
@@ -15,7 +16,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Of a `Content-Type`; parameters such as a charset do not matter.
+    /// The format of a `Content-Type`; parameters such as a charset do not matter.
     pub(super) fn of(content_type: &str) -> Option<Self> {
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         match media_type.to_ascii_lowercase().as_str() {
@@ -34,7 +35,7 @@ impl Format {
         }
     }
 
-    /// Reads a body; an empty one is an empty structure. The error is for the client.
+    /// Reads a body; an empty body is an empty structure. The error is for the client.
     pub(super) fn decode(self, body: &[u8]) -> Result<Value, &'static str> {
         match self {
             _ if body.is_empty() => Ok(Value::Object(serde_json::Map::new())),
@@ -43,7 +44,7 @@ impl Format {
         }
     }
 
-    /// Writes a body; null is an empty one.
+    /// Writes a body; null gives an empty body.
     pub(super) fn encode(self, value: &Value) -> Vec<u8> {
         match self {
             _ if value.is_null() => Vec::new(),

@@ -1,13 +1,13 @@
-//! What can be chosen about the fake service.
+//! The settings of the fake service.
 
 use std::sync::Arc;
 
-/// Which answer of `GetRecords` tells that a closed shard is at its end.
+/// The answer of `GetRecords` that announces the end of a closed shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOfShard {
-    /// An empty answer of its own, after the last records: what AWS has been seen to do.
+    /// An empty answer of its own, after the last records: the observed behaviour of AWS.
     OwnAnswer,
-    /// The answer that carries the last records, which the protocol permits too.
+    /// The answer with the last records, allowed by the protocol, too.
     WithLastRecords,
 }
 
@@ -32,7 +32,7 @@ pub struct KinesisConfig {
     pub iterator_expiry_ms: i64,
     /// Life of a `NextToken`.
     pub token_expiry_ms: i64,
-    /// Which answer carries the end of a closed shard.
+    /// The answer with the end of a closed shard.
     pub end_of_shard: EndOfShard,
 }
 

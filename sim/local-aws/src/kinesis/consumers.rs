@@ -29,17 +29,17 @@ impl ConsumerStatus {
     }
 }
 
-/// A registered consumer as the stream keeps it.
+/// A registered consumer in the stream's own form.
 #[derive(Clone, Debug)]
 pub(crate) struct Consumer {
     pub status: ConsumerStatus,
-    /// When a status other than ACTIVE ends.
+    /// The end of a status other than ACTIVE.
     pub until_ms: i64,
     pub created_ms: i64,
     pub tags: BTreeMap<String, String>,
 }
 
-/// What the service tells about a consumer.
+/// The service's description of a consumer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsumerSummary {
     /// Unique in the stream.

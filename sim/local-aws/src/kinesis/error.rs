@@ -1,4 +1,4 @@
-//! The one error type of the fake: AWS's code, HTTP status and message.
+//! The fake's only error type: AWS's code, HTTP status and message.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct ApiError {
     pub message: String,
 }
 
-/// What every operation of the fake returns.
+/// The result of every operation of the fake.
 pub type ApiResult<T> = Result<T, ApiError>;
 
 impl ApiError {

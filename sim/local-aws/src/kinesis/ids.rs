@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One creation of a stream: a stream deleted and created again under its name is another one.
+/// One creation of a stream: a deletion and a new creation under the same name give another id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
@@ -17,7 +17,7 @@ impl fmt::Display for ShardIndex {
 }
 
 impl ShardIndex {
-    /// Reads `shardId-000000000007`; like the service it is content with `shardId-7` and `7`.
+    /// Reads `shardId-000000000007`; like the service, accepts `shardId-7` and `7`, too.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.split('-').nth(1).unwrap_or(text);
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -27,16 +27,16 @@ impl ShardIndex {
     }
 }
 
-/// How a request says which stream it means.
+/// A request's reference to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamRef<'a> {
-    /// One creation of a stream: the fast way, which AWS does not have.
+    /// One creation of a stream: the fast way, unknown to AWS.
     Id(StreamId),
     /// `StreamName`.
     Name(&'a str),
     /// `StreamARN`.
     Arn(&'a str),
-    /// Both, which have to agree.
+    /// Name and ARN, for the same stream.
     Both {
         /// `StreamName`.
         name: &'a str,

@@ -8,10 +8,10 @@ use super::shard::Shard;
 use super::stream::Stream;
 use super::token::{Kind, Opener, Sealer};
 
-/// `ShardIteratorType` with what belongs to it.
+/// `ShardIteratorType` with its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IteratorStart {
-    /// The oldest record that was not trimmed.
+    /// The oldest record left after trimming.
     TrimHorizon,
     /// After the newest record.
     Latest,
@@ -26,11 +26,11 @@ pub enum IteratorStart {
 /// A position in a shard, compact. [`Kinesis::iterator_token`] is the text a client sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShardIterator {
-    /// The stream, this creation of it.
+    /// This creation of the stream.
     pub stream: StreamId,
     /// The shard.
     pub shard: ShardIndex,
-    /// The position that is read next.
+    /// The position of the next read.
     pub position: u64,
     /// When the iterator was given out.
     pub issued_ms: i64,
@@ -64,7 +64,7 @@ impl Kinesis {
         Ok(ShardIterator { stream: id, shard, position, issued_ms: now_ms })
     }
 
-    /// The iterator as the opaque text that clients pass around.
+    /// The iterator as opaque text for clients.
     pub fn iterator_token(&self, iterator: &ShardIterator) -> String {
         let stream = self.stream_by_id(iterator.stream).ok();
         let (created_ms, name) = stream.map_or((0, ""), |stream| (stream.created_ms, stream.name()));
@@ -78,7 +78,7 @@ impl Kinesis {
             .seal()
     }
 
-    /// The inverse of [`iterator_token`](Self::iterator_token); refuses what the service did not give out.
+    /// The inverse of [`iterator_token`](Self::iterator_token); refuses foreign texts.
     pub fn iterator_from_token(&self, token: &str) -> ApiResult<ShardIterator> {
         let (iterator, created_ms, name) =
             open(token).ok_or_else(|| ApiError::argument("Invalid ShardIterator."))?;
@@ -119,7 +119,7 @@ impl Stream {
         }
     }
 
-    /// The first position at (or after) a number, which has to be one that this shard could have given.
+    /// The first position at (or after) a number. The number must be a possible number of this shard.
     fn position_of(&self, shard: &Shard, number: SequenceNumber, after: bool) -> ApiResult<u64> {
         let index = shard.index();
         let invalid = |why: &str| {

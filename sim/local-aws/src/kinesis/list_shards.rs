@@ -12,16 +12,16 @@ use super::{Kinesis, Op};
 pub enum ShardFilter {
     /// The shards after this one.
     AfterShardId(ShardIndex),
-    /// The shards that were open when the oldest record that is kept could have come.
+    /// The shards open at the oldest possible arrival of a kept record.
     AtTrimHorizon,
-    /// Every shard that is not expired.
+    /// Every unexpired shard.
     #[default]
     FromTrimHorizon,
     /// The open shards.
     AtLatest,
-    /// The shards that were open at this time.
+    /// The shards open at this time.
     AtTimestamp(i64),
-    /// The shards that were open at this time or later.
+    /// The shards open at this time or later.
     FromTimestamp(i64),
 }
 
@@ -34,7 +34,7 @@ pub struct ListShards<'a> {
     pub next_token: Option<&'a str>,
     /// At most this many; at most 1,000 in any case, as by default.
     pub max_results: Option<u32>,
-    /// Leaves out this shard and those before it.
+    /// Leaves out this shard and all shards before.
     pub exclusive_start: Option<ShardIndex>,
     /// Which shards.
     pub filter: Option<ShardFilter>,
@@ -56,7 +56,7 @@ const PAGE: u32 = 1000;
 /// Where a listing goes on: what a `NextToken` holds.
 struct Cursor {
     stream: StreamId,
-    /// The first shard that was not yet looked at.
+    /// The first shard for the next page.
     from: u32,
     filter: ShardFilter,
 }
@@ -122,7 +122,7 @@ impl Kinesis {
         };
         let id = self.find(now_ms, stream)?;
         let stream = self.stream_by_id(id)?;
-        // Clients send whole seconds or milliseconds, as they got it.
+        // Clients send the creation time back in whole seconds or in milliseconds.
         if request.created_ms.is_some_and(|ms| ms.div_euclid(1000) != stream.created_ms.div_euclid(1000)) {
             return Err(stream.not_found());
         }
@@ -168,7 +168,7 @@ impl ShardFilter {
         let open_after = |ms: i64| shard.closed_ms().is_none_or(|closed| closed >= ms);
         let open_at = |ms: i64| shard.opened_ms() <= ms && open_after(ms);
         match self {
-            // The cursor sees to it.
+            // The cursor applies these two filters.
             ShardFilter::AfterShardId(_) | ShardFilter::FromTrimHorizon => true,
             ShardFilter::AtLatest => shard.is_open(),
             ShardFilter::AtTrimHorizon => open_at(horizon_ms),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A record as the shard keeps it.
+/// A record in the shard's own form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRecord {
     /// The blob.
@@ -20,7 +20,7 @@ pub struct StoredRecord {
 }
 
 impl StoredRecord {
-    /// What the record counts for in every size limit.
+    /// The record's size for every limit.
     pub fn size(&self) -> usize {
         self.data.len() + self.partition_key.len()
     }
@@ -43,12 +43,12 @@ impl Log {
         Log { chunks: VecDeque::new(), base: 1, first: 1, next: 1 }
     }
 
-    /// The oldest position that was not trimmed; equal to `next` when nothing is left.
+    /// The oldest position left after trimming; equal to `next` for an empty log.
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
 
-    /// The position that the next record will have.
+    /// The position of the next record.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
@@ -82,14 +82,14 @@ impl Log {
         }
     }
 
-    /// Forgets the records that arrived before `cutoff_ms`.
+    /// Forgets records with an arrival before `cutoff_ms`.
     pub(crate) fn trim_before(&mut self, cutoff_ms: i64) {
         if self.get(self.first).is_some_and(|oldest| oldest.arrival_ms < cutoff_ms) {
             self.trim_to(self.at_time(cutoff_ms));
         }
     }
 
-    /// The first position whose record arrived at `ms` or later.
+    /// The first position with an arrival at `ms` or later.
     pub(crate) fn at_time(&self, ms: i64) -> u64 {
         let (mut low, mut high) = (self.first, self.next);
         while low < high {

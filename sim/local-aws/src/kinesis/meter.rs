@@ -22,7 +22,7 @@ impl Meter {
         }
     }
 
-    /// Whether one more use fits into `per_second`; if so it is counted.
+    /// Whether one more use fits into `per_second`; counts the use if it fits.
     pub(crate) fn take(&mut self, now_ms: i64, per_second: u32) -> bool {
         self.roll(now_ms);
         let fits = self.count < per_second;
@@ -30,7 +30,7 @@ impl Meter {
         fits
     }
 
-    /// Whether one more write of `bytes` fits. One write alone always fits into an unused second.
+    /// Whether a further write of `bytes` fits. One write alone always fits into an unused second.
     pub(crate) fn take_write(
         &mut self, now_ms: i64, bytes: u64, records_per_second: u32, bytes_per_second: u64,
     ) -> bool {
@@ -49,8 +49,8 @@ impl Meter {
         now_ms >= self.blocked_until_ms && self.take(now_ms, per_second)
     }
 
-    /// Charges the bytes of an answer. An answer above one second's allowance is paid for with whole seconds
-    /// in which nothing is read, so that 10 MiB at 2 MiB/s block five.
+    /// Charges the bytes of an answer. An answer above one second's allowance costs whole seconds without reads: 10 MiB
+    /// at 2 MiB/s block five seconds.
     pub(crate) fn charge_read(&mut self, bytes: u64, bytes_per_second: u64) {
         self.bytes += bytes;
         if self.bytes >= bytes_per_second {

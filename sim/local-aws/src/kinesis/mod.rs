@@ -1,11 +1,11 @@
 //! Kinesis Data Streams in memory.
 //!
-//! [`Kinesis`] is a value: cloning it is cheap, and the clone lives its own life. It holds no clock; every
-//! call is told the time. Changes that take time (CREATING, UPDATING, DELETING, trimming by retention) take
-//! effect at their own moment, whenever they are looked at, so a run does not depend on how often one looks.
+//! [`Kinesis`] is a value: cloning is cheap, and the clone lives its own life. The value holds no clock; every call
+//! takes the time as an argument. Slow changes (CREATING, UPDATING, DELETING, trimming by retention) take effect at
+//! their own moment, whenever a caller looks. So a run does not depend on the number of looks.
 //!
-//! There are two ways in. The typed operations ([`Kinesis::get_records`] and its kind) are for a simulator:
-//! no text is formatted or parsed on the way. [`Kinesis::call`] speaks the JSON 1.1 protocol.
+//! There are two ways to call. The typed operations ([`Kinesis::get_records`] and its kind) are for a simulator: they
+//! format and parse no text. [`Kinesis::call`] speaks the JSON 1.1 protocol.
 
 mod config;
 mod consumers;
@@ -83,7 +83,7 @@ pub(crate) enum Op {
 impl Op {
     const COUNT: usize = 10;
 
-    /// Transactions per second that AWS documents.
+    /// Transactions per second, as documented by AWS.
     fn per_second(self) -> u32 {
         match self {
             Op::DescribeLimits => 1,
@@ -117,8 +117,8 @@ impl Kinesis {
         Arc::make_mut(&mut self.config).token_expiry_ms = millis;
     }
 
-    /// Completes every change that is due and trims every record that is too old. Operations do this by
-    /// themselves for what they touch; call it before looking at the ground truth.
+    /// Completes every due change and trims every record past retention. Operations do this for their own stream; call
+    /// this before a look at the ground truth.
     pub fn advance(&mut self, now_ms: i64) {
         let ids: Vec<StreamId> = self.streams.keys().copied().collect();
         for id in ids {
@@ -148,7 +148,7 @@ impl Kinesis {
         self.names.values().filter_map(|id| self.streams.get(id)).map(|stream| &**stream)
     }
 
-    /// What no client can do: trims a shard below `position` at once, read or not.
+    /// Trims a shard below `position` at once, read or not. No client can do this.
     pub fn trim(&mut self, stream: StreamId, shard: ShardIndex, position: u64) {
         if let Ok(stream) = self.stream_mut(stream)
             && let Some(shard) = stream.shard_mut(shard)
@@ -157,8 +157,8 @@ impl Kinesis {
         }
     }
 
-    /// What no client can do: forgets everything older than `before_ms` at once, as if it had come to the end of its
-    /// retention. The trim horizon never goes back.
+    /// Forgets all records older than `before_ms` at once, like records past retention. No client can do this. The trim
+    /// horizon never goes back.
     pub fn forget_before(&mut self, stream: StreamId, before_ms: i64) {
         if let Ok(stream) = self.stream_mut(stream) {
             stream.horizon_ms = stream.horizon_ms.max(before_ms);
@@ -210,7 +210,7 @@ impl Kinesis {
         Ok(parts.stream)
     }
 
-    /// Completes what is due in one stream; answers whether the stream still exists.
+    /// Completes due changes of one stream; returns whether the stream still exists.
     fn settle(&mut self, now_ms: i64, id: StreamId) -> bool {
         let Some(stream) = self.streams.get_mut(&id) else {
             return false;

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
 
-/// A record as a reader gets it.
+/// A record in the reader's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadRecord {
     /// Its number.
@@ -27,14 +27,14 @@ pub struct ReadRecord {
     pub encrypted: bool,
 }
 
-/// A child, as the end of its parent announces it.
+/// A child, as announced at the end of its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildShard {
     /// The child.
     pub shard: ShardIndex,
-    /// All of its parents, so two after a merge.
+    /// All parents of the child: two after a merge.
     pub parents: Vec<ShardIndex>,
-    /// The hash keys it takes.
+    /// The child's hash keys.
     pub hash_range: HashRange,
 }
 
@@ -47,7 +47,7 @@ pub struct RecordsPage {
     pub next: Option<ShardIterator>,
     /// How far behind the tip the answer ends; 0 at the tip.
     pub millis_behind_latest: i64,
-    /// The children, in the answer that ends the shard and only there.
+    /// The children, only in the answer that ends the shard.
     pub child_shards: Vec<ChildShard>,
 }
 
@@ -172,7 +172,7 @@ impl Stream {
     }
 }
 
-/// A time as the service writes it in messages: `Thu Jan 22 01:22:02 UTC 2015`.
+/// A time in the form of the service's messages: `Thu Jan 22 01:22:02 UTC 2015`.
 struct UtcTime(i64);
 
 impl fmt::Display for UtcTime {
@@ -182,7 +182,7 @@ impl fmt::Display for UtcTime {
             ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
         let secs = self.0.div_euclid(1000);
         let (days, clock) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
-        // Years begin in March here, so that the leap day is the last of its year; eras have 400 years.
+        // Years begin in March here, to make the leap day the last day of a year; eras have 400 years.
         let shifted = days + 719_468;
         let (era, day_of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
         let year_of_era =

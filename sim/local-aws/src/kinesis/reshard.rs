@@ -7,7 +7,7 @@ use super::shard::HashRange;
 use super::stream::Stream;
 use super::{Kinesis, Op};
 
-/// What an update under way will do when it is due.
+/// The work of an update under way at its due time.
 #[derive(Clone, Debug)]
 pub(crate) enum Reshard {
     Nothing,
@@ -130,7 +130,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The range of an open shard; a closed one can be neither split nor merged.
+    /// The range of an open shard; a closed shard can be neither split nor merged.
     fn open_range(&self, index: ShardIndex) -> ApiResult<HashRange> {
         let account = &self.config.account_id;
         match self.shard(index) {
@@ -147,7 +147,7 @@ impl Stream {
         }
     }
 
-    /// Does what is due; answers what is to be done after it, if anything.
+    /// Does the due work; returns the work left after it, if any.
     pub(crate) fn reshard(&mut self, at_ms: i64, work: Reshard) -> Option<Reshard> {
         match work {
             Reshard::Nothing => None,

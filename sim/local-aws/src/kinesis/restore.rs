@@ -1,4 +1,4 @@
-//! A stream that has been there for long, made from a description of its past.
+//! A stream with a long past, made from a description of this past.
 
 use super::Kinesis;
 use super::error::{ApiError, ApiResult};
@@ -13,27 +13,28 @@ use std::sync::Arc;
 /// One shard of such a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardPast {
-    /// The shards it came from, which stand before it in the description: none, one (split) or two (merge).
+    /// The shard's parents, listed before the shard: none, one (split) or two (merge).
     pub parents: [Option<ShardIndex>; 2],
-    /// The hash keys it takes.
+    /// The shard's hash keys.
     pub hash_range: HashRange,
-    /// When it began to take records.
+    /// The time of its opening.
     pub opened_ms: i64,
     /// When it ceased to.
     pub closed_ms: Option<i64>,
-    /// It was closed so long ago that it is listed no more, and its records are gone.
+    /// Closed so long ago that lists no longer show the shard, and its records are gone.
     pub expired: bool,
-    /// How many records it was given, evenly over its time.
+    /// The number of records, spread evenly over the shard's time.
     pub records: u32,
-    /// What is in each of them.
+    /// The content of each record.
     pub data: Bytes,
 }
 
 impl Kinesis {
-    /// What no client can do: a provisioned stream at rest as of `now_ms`, with these shards in the order of their numbers.
+    /// Creates a provisioned stream at rest as of `now_ms`, with these shards in the order of their numbers. No client
+    /// can do this.
     ///
     /// # Errors
-    /// If there is a stream of that name, or a shard names a parent that does not stand before it or is not closed.
+    /// If a stream of this name exists, or a shard names a parent that is listed later or is not closed.
     pub fn restore_stream(
         &mut self, now_ms: i64, name: &str, created_ms: i64, shards: &[ShardPast],
     ) -> ApiResult<StreamId> {

@@ -18,8 +18,8 @@ pub(crate) struct Open {
     pub range: HashRange,
 }
 
-/// What to do next, at most one step for a shard; nothing when the stream has its shards.
-/// `open` is in the order of hash keys and covers all of them.
+/// The next steps, at most one for a shard; empty when the stream has its target. `open` is in the order of hash keys
+/// and covers all of them.
 pub(crate) fn next_round(open: &[Open], target: u32) -> Vec<Step> {
     let bounds = boundaries(open, target);
     let splits: Vec<Step> = open
@@ -45,8 +45,8 @@ pub(crate) fn next_round(open: &[Open], target: u32) -> Vec<Step> {
     merges
 }
 
-/// Where the shards are to begin, without 0. Where a shard begins already, but for rounding, it stays:
-/// otherwise doubling three shards would first cut slivers of one key.
+/// The intended beginnings of shards, without 0. The present beginning of a shard stays, but for rounding: otherwise
+/// doubling three shards would first cut slivers of one key.
 fn boundaries(open: &[Open], target: u32) -> BTreeSet<u128> {
     let starts: BTreeSet<u128> =
         open.iter().map(|open| open.range.start).filter(|&start| start != 0).collect();

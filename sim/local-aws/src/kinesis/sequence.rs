@@ -1,14 +1,13 @@
 //! Sequence numbers: 56 decimal digits that grow along a shard and its descendants.
 //!
-//! The number is laid out as AWS lays it out: from the top, a marker, the second in which the shard was
-//! created, four bits of the shard's index, the position in the shard, the second of arrival, the shard's
-//! index, and a version. A child is created in a later second than its parents, so that all of its numbers
-//! are above theirs.
+//! The number has AWS's layout: from the top, a marker, the second of the shard's creation, four bits of the shard's
+//! index, the position in the shard, the second of arrival, the shard's index, and a version. A child is created in a
+//! later second than its parents, so that all its numbers are above its parents' numbers.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The greatest position; it belongs to the end of a closed shard.
+/// The greatest position. The end of a closed shard has this position.
 pub(super) const END_POSITION: u64 = i64::MAX as u64;
 
 /// The service's own bound on seconds in a sequence number.
@@ -17,25 +16,25 @@ const VERSION: u64 = 2;
 const MARKER: u64 = 2;
 const TEN_19: u128 = 10_000_000_000_000_000_000;
 
-/// A sequence number, compact and ordered; it prints as AWS prints it.
+/// A sequence number, compact and ordered; prints in AWS's form.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceNumber([u64; 3]);
 
-/// What a sequence number says about its record.
+/// The parts of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceParts {
-    /// The second in which the shard was created.
+    /// The second of the shard's creation.
     pub created_secs: u64,
     /// The position in the shard: 0 at its start, then 1, 2, 3 ...
     pub position: u64,
-    /// The second in which the record arrived.
+    /// The second of the record's arrival.
     pub time_secs: u64,
     /// The shard's index.
     pub shard: u32,
 }
 
 impl SequenceNumber {
-    /// Builds the number of these parts; seconds out of range are brought to the nearest in range.
+    /// Builds the number from its parts; seconds out of range become the nearest in range.
     pub fn new(parts: SequenceParts) -> Self {
         let mut words = [0; 3];
         place(&mut words, 0, VERSION);

@@ -14,24 +14,24 @@ pub struct HashRange {
     pub end: u128,
 }
 
-/// What the service tells about a shard.
+/// The service's description of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardInfo {
     /// The shard.
     pub shard: ShardIndex,
-    /// The shard it was split from, or the first of the two it was merged from.
+    /// The parent after a split, or the first parent after a merge.
     pub parent: Option<ShardIndex>,
-    /// The second of the two it was merged from.
+    /// The second parent after a merge.
     pub adjacent_parent: Option<ShardIndex>,
-    /// The hash keys it takes.
+    /// The shard's hash keys.
     pub hash_range: HashRange,
     /// Below every record of the shard.
     pub starting_sequence: SequenceNumber,
-    /// Above every record of the shard; only a closed shard has one.
+    /// Above every record of the shard; only a closed shard has an ending number.
     pub ending_sequence: Option<SequenceNumber>,
 }
 
-/// A shard with all it holds.
+/// A shard with all its records.
 #[derive(Clone, Debug)]
 pub struct Shard {
     index: ShardIndex,
@@ -49,7 +49,7 @@ pub struct Shard {
     pub(crate) iterators: Meter,
 }
 
-/// What a new shard is made from.
+/// The description of a new shard.
 pub(crate) struct NewShard {
     pub index: ShardIndex,
     pub parent: Option<ShardIndex>,
@@ -84,27 +84,27 @@ impl Shard {
         self.index
     }
 
-    /// The hash keys it takes.
+    /// The shard's hash keys.
     pub fn hash_range(&self) -> HashRange {
         self.hash_range
     }
 
-    /// The shards it came from: none, one (split) or two (merge).
+    /// The shard's parents: none, one (split) or two (merge).
     pub fn parents(&self) -> impl Iterator<Item = ShardIndex> {
         self.parent.into_iter().chain(self.adjacent_parent)
     }
 
-    /// The shards that came from it.
+    /// The shard's children.
     pub fn children(&self) -> &[ShardIndex] {
         &self.children
     }
 
-    /// When it began to take records.
+    /// The time of the shard's opening.
     pub fn opened_ms(&self) -> i64 {
         self.opened_ms
     }
 
-    /// When it ceased to take records.
+    /// The time of the shard's closing.
     pub fn closed_ms(&self) -> Option<i64> {
         self.closed_ms
     }
@@ -114,7 +114,7 @@ impl Shard {
         self.closed_ms.is_none()
     }
 
-    /// Whether it was closed so long ago that the service has forgotten it.
+    /// Whether the shard was closed so long ago that the service has forgotten the shard.
     pub fn is_expired(&self) -> bool {
         self.expired
     }
@@ -124,7 +124,7 @@ impl Shard {
         self.log.first()
     }
 
-    /// The position the next record would have: as many records were ever written, and one.
+    /// The position of the next record: one more than the number of records ever written.
     pub fn next_position(&self) -> u64 {
         self.log.next()
     }
@@ -134,12 +134,12 @@ impl Shard {
         self.log.get(position).map(|record| (self.sequence_of(position, record), record))
     }
 
-    /// All records that can still be read, oldest first.
+    /// All readable records, oldest first.
     pub fn records(&self) -> impl Iterator<Item = (SequenceNumber, &StoredRecord)> {
         (self.log.first()..self.log.next()).filter_map(|position| self.record(position))
     }
 
-    /// What the service tells about the shard.
+    /// The service's description of the shard.
     pub fn info(&self) -> ShardInfo {
         ShardInfo {
             shard: self.index,
@@ -178,14 +178,14 @@ impl Shard {
         self.closed_ms = Some(at_ms.max(self.opened_ms));
     }
 
-    /// Whether time has anything to take from the shard.
+    /// Whether time takes records or the shard itself away by this cutoff.
     pub(crate) fn ages_at(&self, cutoff_ms: i64) -> bool {
         !self.expired
             && (self.closed_ms.is_some_and(|at| at <= cutoff_ms)
                 || self.log.get(self.log.first()).is_some_and(|oldest| oldest.arrival_ms < cutoff_ms))
     }
 
-    /// Trims what arrived before the cutoff, and forgets the shard if it was closed by then.
+    /// Trims records with an arrival before the cutoff, and forgets a shard closed by then.
     pub(crate) fn age(&mut self, cutoff_ms: i64) {
         self.log.trim_before(cutoff_ms);
         if self.closed_ms.is_some_and(|at| at <= cutoff_ms) {
@@ -193,7 +193,7 @@ impl Shard {
         }
     }
 
-    /// Forgets the shard and what is in it.
+    /// Forgets the shard and its records.
     pub(crate) fn expire(&mut self) {
         self.expired = true;
         self.log.trim_to(u64::MAX);

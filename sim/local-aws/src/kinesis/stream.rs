@@ -54,7 +54,7 @@ impl StreamMode {
     }
 }
 
-/// What a stream waits for.
+/// The stream's status, and the end of a change.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
     Creating { until_ms: i64 },
@@ -63,7 +63,7 @@ pub(crate) enum Phase {
     Deleting { until_ms: i64 },
 }
 
-/// A stream with all it holds.
+/// A stream with all its shards.
 #[derive(Clone, Debug)]
 pub struct Stream {
     pub(crate) config: Arc<KinesisConfig>,
@@ -73,7 +73,7 @@ pub struct Stream {
     pub(crate) phase: Phase,
     pub(crate) mode: StreamMode,
     pub(crate) retention_hours: u32,
-    /// Everything older than this was forgotten early.
+    /// All records before this moment were forgotten early.
     pub(crate) horizon_ms: i64,
     pub(crate) max_record_bytes: usize,
     pub(crate) shards: Vec<Arc<Shard>>,
@@ -87,7 +87,7 @@ pub struct Stream {
     pub(crate) scalings_ms: Vec<i64>,
 }
 
-/// What a stream is created with.
+/// The description of a new stream.
 pub(crate) struct NewStream {
     pub id: StreamId,
     pub name: Arc<str>,
@@ -176,7 +176,7 @@ impl Stream {
         self.retention_hours
     }
 
-    /// Every shard there ever was, expired ones too, in the order of creation.
+    /// All shards ever created, even expired shards, in the order of creation.
     pub fn shards(&self) -> impl ExactSizeIterator<Item = &Shard> {
         self.shards.iter().map(|shard| &**shard)
     }
@@ -186,7 +186,7 @@ impl Stream {
         self.shards.get(index.0 as usize).map(|shard| &**shard)
     }
 
-    /// The open shard that takes this hash key.
+    /// The open shard for this hash key.
     pub fn shard_for(&self, hash_key: u128) -> Option<ShardIndex> {
         self.open.range(..=hash_key).next_back().map(|(_, &index)| index)
     }
@@ -210,7 +210,7 @@ impl Stream {
         matches!(self.phase, Phase::Deleting { until_ms } if until_ms <= now_ms)
     }
 
-    /// Completes what is due, each change at its own time, so that it does not matter when anybody looks.
+    /// Completes due changes, each at its own time: the time of a look does not matter.
     pub(crate) fn settle(&mut self, now_ms: i64) {
         while let Some(due_ms) = self.next_change_ms().filter(|&due| due <= now_ms) {
             match std::mem::replace(&mut self.phase, Phase::Active) {
@@ -235,13 +235,13 @@ impl Stream {
         self.settle(now_ms);
     }
 
-    /// Records that arrived before this are gone.
+    /// Records with an earlier arrival are gone.
     pub(crate) fn cutoff_ms(&self, now_ms: i64) -> i64 {
         let retained = now_ms.saturating_sub(i64::from(self.retention_hours) * HOUR_MS);
         retained.max(self.horizon_ms)
     }
 
-    /// Brings one shard up to date; most of the time there is nothing to do.
+    /// Brings one shard up to date; most calls change nothing.
     pub(crate) fn age_shard(&mut self, now_ms: i64, index: ShardIndex) {
         let cutoff = self.cutoff_ms(now_ms);
         if self.shard(index).is_some_and(|shard| shard.ages_at(cutoff))

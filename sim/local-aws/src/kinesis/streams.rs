@@ -34,7 +34,7 @@ impl CreateStream {
 /// What `DescribeStreamSummary` answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamSummary {
-    /// Which creation of the stream.
+    /// The creation of the stream.
     pub id: StreamId,
     /// Its name.
     pub name: Arc<str>,
@@ -59,11 +59,11 @@ pub struct StreamSummary {
 pub struct AccountLimits {
     /// Open shards the account may have.
     pub shard_limit: u32,
-    /// Open shards it has in provisioned streams.
+    /// The account's open shards in provisioned streams.
     pub open_shards: u32,
-    /// On-demand streams it has.
+    /// The account's on-demand streams.
     pub on_demand_streams: u32,
-    /// On-demand streams it may have.
+    /// The account's limit of on-demand streams.
     pub on_demand_stream_limit: u32,
 }
 
@@ -187,7 +187,7 @@ impl Kinesis {
         self.streams().filter(|stream| stream.mode == StreamMode::OnDemand).count() as u32
     }
 
-    /// `IncreaseStreamRetentionPeriod`. What was trimmed before stays trimmed.
+    /// `IncreaseStreamRetentionPeriod`. Records trimmed before stay trimmed.
     pub fn increase_retention<'a>(
         &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, hours: i64,
     ) -> ApiResult<()> {

@@ -10,7 +10,7 @@ pub(crate) type Tags = BTreeMap<String, String>;
 
 const MOST_TAGS: usize = 50;
 
-/// Whether these tags may be added to a resource that has `others` besides them.
+/// Whether these tags fit onto a resource with `others` further tags.
 pub(crate) fn check(tags: &Tags, others: usize) -> ApiResult<()> {
     let allowed =
         |text: &str| text.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || "_./=+-:@".contains(c));

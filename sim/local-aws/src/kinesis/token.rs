@@ -1,14 +1,14 @@
-//! Opaque tokens: what iterators and page tokens look like to a client.
+//! Opaque tokens: iterators and page tokens in the form for clients.
 //!
-//! A token carries all it needs, so the service keeps no table of tokens, and a checksum, so that a token
-//! that was cut, edited or made up is refused.
+//! A token carries all its data, so the service keeps no table of tokens. A checksum lets the service refuse a token
+//! that was cut, edited or made up.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 const VERSION: u8 = 1;
 
-/// What a token is for; one kind is not taken for another.
+/// The purpose of a token; a token of another kind is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Iterator = 1,
@@ -45,7 +45,7 @@ impl Sealer {
         self
     }
 
-    /// The rest of the token, so it comes last.
+    /// The rest of the token; must be the last call.
     pub(super) fn text(mut self, value: &str) -> Self {
         self.0.extend(value.as_bytes());
         self
@@ -58,7 +58,7 @@ impl Sealer {
     }
 }
 
-/// Reads the fields of a token back; `None` as soon as anything is amiss.
+/// Reads the fields of a token back; `None` at the first fault.
 pub(crate) struct Opener {
     bytes: Vec<u8>,
     at: usize,
@@ -101,7 +101,7 @@ impl Opener {
     }
 }
 
-/// FNV-1a: enough to catch accidents, which is all it is for.
+/// FNV-1a: enough against accidents, its only purpose.
 fn checksum(bytes: &[u8]) -> u64 {
     bytes
         .iter()

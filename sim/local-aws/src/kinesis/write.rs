@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct NewRecord {
     /// The blob.
     pub data: Bytes,
-    /// 1 to 256 characters; its MD5 picks the shard.
+    /// 1 to 256 characters; the key's MD5 picks the shard.
     pub partition_key: Arc<str>,
     /// Picks the shard instead.
     pub explicit_hash_key: Option<u128>,
@@ -30,7 +30,7 @@ pub struct Written {
     pub sequence_number: SequenceNumber,
 }
 
-/// What `PutRecords` answers for one record: a refusal here does not stop the others.
+/// The answer of `PutRecords` for one record: a refusal does not stop later records.
 pub type PutOutcome = Result<Written, ApiError>;
 
 const MOST_RECORDS: usize = 500;
@@ -44,7 +44,7 @@ pub(crate) fn hash_of(partition_key: &str) -> u128 {
 }
 
 impl Kinesis {
-    /// `PutRecord`. `ordering` is `SequenceNumberForOrdering`: numbers grow anyway, so it is only checked.
+    /// `PutRecord`. `ordering` is `SequenceNumberForOrdering`: numbers grow anyway, so `ordering` is only checked.
     pub fn put_record<'a>(
         &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, record: NewRecord,
         ordering: Option<SequenceNumber>,

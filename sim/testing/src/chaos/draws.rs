@@ -1,4 +1,5 @@
-//! Values drawn from a seed: each is a function of the seed and of what it decides, so a new one shifts no other.
+//! Values drawn from a seed: each value is a function of the seed and of the decision's name, so a new draw shifts no
+//! other.
 
 use leasehold_engine::internals::draw;
 
@@ -30,7 +31,7 @@ impl Draws {
         self.between(what, 2 * n + 1, from, (2 * from - 1).min(high))
     }
 
-    /// Whether something happens that does so in this many of a hundred cases.
+    /// True in `percent` of a hundred cases.
     pub(crate) fn percent(self, what: &str, n: u64, percent: u64) -> bool {
         self.between(what, n, 0, 99) < percent
     }

@@ -1,4 +1,4 @@
-//! What can go wrong in a world, as data: a plan can be printed, and faults can be left out of it.
+//! The faults of a world, as data: a plan can be printed, and a run can leave faults out.
 
 use super::draws::Draws;
 use std::fmt;
@@ -6,46 +6,46 @@ use std::fmt;
 /// Milliseconds since a world began.
 pub(crate) type Time = u64;
 
-/// Which service a request goes to.
+/// The service of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Service {
     Table,
     Stream,
 }
 
-/// What becomes of a request.
+/// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// It is certainly not executed, and the worker knows.
+    /// The request is certainly not executed, and the worker knows.
     NotSent,
-    /// There are too many requests.
+    /// The service refuses: too many requests.
     Throttled,
-    /// It is lost on the way; the worker does not know whether it was executed.
+    /// The request is lost on the way; the worker does not know whether it was executed.
     LostRequest,
-    /// It is executed, and the answer is lost.
+    /// The request is executed, and the answer is lost.
     LostAnswer,
-    /// It is executed and answered after so long, which may be too late.
+    /// The request is executed and answered after this time, perhaps too late.
     Slow(Time),
     /// The connection breaks at once, and the request is executed after so long.
     Late(Time),
 }
 
-/// Something that is done to a world.
+/// A fault of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Something becomes of a worker's request, counted over all its lives from 0.
+    /// A fault of a worker's request. Requests are counted over all lives of the worker from 0.
     Request { worker: usize, service: Service, nth: u64, how: How },
-    /// The same becomes of every request for a while, of one worker or of all.
+    /// For a while, every request of one worker or of all workers has the same fault.
     Spell { worker: Option<usize>, service: Service, from: Time, lasts: Time, how: How },
     /// The process dies, and is started again after a while.
     Crash { worker: usize, at: Time, back: Time },
-    /// The process dies at the moment when its nth write of progress has come to the table, before it knows.
+    /// The process dies when its nth write of progress has come to the table, before the worker knows.
     CrashAtCheckpoint { worker: usize, nth: u64, back: Time },
     /// The process stands still, and goes on.
     Pause { worker: usize, at: Time, lasts: Time },
     /// The process dies while a handler works, so long after its nth batch was handed over, counted over all lives from 1.
     CrashInBatch { worker: usize, nth: u64, after: Time, back: Time },
-    /// It stands still while a handler works.
+    /// The process stands still while a handler works.
     PauseInBatch { worker: usize, nth: u64, after: Time, lasts: Time },
     /// The worker is asked to shut down, and is started again after a while.
     ShutDown { worker: usize, at: Time, back: Time },
@@ -76,7 +76,7 @@ impl Fault {
 /// When the last fault is over.
 pub(crate) const HEALED: Time = 20_000;
 
-/// What is drawn for a world with so many workers, whose leases last for so long.
+/// The drawn faults of a world with this many workers and this lease duration.
 pub(crate) fn faults(draws: Draws, workers: usize, lease: Time) -> Vec<Fault> {
     let dice = Dice { draws, workers, lease };
     let mut faults = Vec::new();
@@ -91,7 +91,7 @@ pub(crate) fn faults(draws: Draws, workers: usize, lease: Time) -> Vec<Fault> {
     faults
 }
 
-/// Draws faults. Each is told what it is one of, and which.
+/// Draws faults. Each draw has the name of its kind and a number.
 #[derive(Clone, Copy)]
 struct Dice {
     draws: Draws,

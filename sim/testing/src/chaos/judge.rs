@@ -1,24 +1,25 @@
-//! What Leasehold promises, checked at every step of a world.
+//! Leasehold's promises, checked at every step of a world.
 //!
-//! * A shard is opened when all records of its parents were handed over (`parents-first`).
+//! * A shard is opened after all records of its parents were handed over (`parents-first`).
 //! * Within an ownership records come in order, without a gap, from the checkpoint on (`order`).
-//! * The token of a shard grows with every owner that opens it, and no two owners' fences are valid at one time (`owners`).
-//! * Every record is handed over at least once, and is acknowledged durably when all faults are over (`delivery`).
+//! * The token of a shard grows with every owner that opens the shard, and no two owners' fences are valid at one time
+//!   (`owners`).
+//! * Every record is handed over at least once, and is acknowledged durably by the end of all faults (`delivery`).
 
 use super::services::{Services, index, place};
 use leasehold::{Batch, Checkpoint, Fence, LeaseKey, ShardInfo};
 use leasehold_local_aws::kinesis::ShardIndex;
 use std::collections::BTreeMap;
 
-/// Something that does not hold: the property, and what was seen.
+/// A broken promise: the property, and the facts.
 pub(crate) type Finding = (&'static str, String);
 
 /// Keeps account of one world.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
-    /// Up to which record each shard was handed over, from its first on.
+    /// The last record of each shard handed over without a gap from the shard's beginning.
     through: BTreeMap<ShardIndex, u64>,
-    /// The highest token that each shard was opened under, and the life that opened it.
+    /// The highest token of each opened shard, and the life that opened the shard.
     tokens: BTreeMap<ShardIndex, (u64, usize)>,
     sessions: BTreeMap<(ShardIndex, usize), Session>,
     /// How many records were handed over more than once.
@@ -29,7 +30,7 @@ pub(crate) struct Judge {
 #[derive(Debug)]
 struct Session {
     token: u64,
-    /// The record that is handed over next, or one before it.
+    /// The next record to hand over; a record before it may come, too.
     next: u64,
     fence: Option<Fence>,
 }
@@ -145,7 +146,7 @@ impl Judge {
         self.sessions.retain(|(_, of), _| *of != life);
     }
 
-    /// What is not handed over, or not acknowledged durably.
+    /// A record not yet handed over, or not acknowledged durably.
     pub(crate) fn missing(&self, services: &mut Services, now: u64) -> Option<String> {
         let shards: Vec<(ShardIndex, u64)> =
             services.truth(now)?.shards().map(|shard| (shard.index(), shard.next_position() - 1)).collect();
@@ -154,7 +155,7 @@ impl Judge {
             if through < last {
                 return Some(format!("{through} of the {last} records of {shard} were handed over"));
             }
-            // A row that is gone had ended.
+            // The shard of a removed row had ended.
             let row = services.row(&LeaseKey::from(shard.to_string()))?;
             let durable = match row.checkpoint {
                 Checkpoint::At(position) => place(position).unwrap_or(0) >= last,

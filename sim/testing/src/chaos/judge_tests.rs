@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const SHARD: &str = "shardId-000000000000";
 
-/// A judge with a stream of one shard that has some records.
+/// A judge, and a stream of one shard with some records.
 struct Court {
     judge: Judge,
     services: Services,

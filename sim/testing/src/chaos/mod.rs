@@ -31,36 +31,37 @@ use world::Plan;
 
 /// How many runs are made to leave out faults.
 const SHRINKS: u32 = 200;
-/// How many lines of what happened are told.
+/// The number of lines in the story of a failure.
 const STORY: usize = 40;
 
-/// What the worlds of a test were like.
+/// The sum of a test's worlds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
     /// How many worlds were run.
     pub worlds: u64,
-    /// How many records were put in all of them.
+    /// The number of records put in all worlds.
     pub records: u64,
     /// How many records were handed over more than once, counted each time.
     pub repeated: u64,
-    /// How many processes of workers there were.
+    /// The number of worker processes.
     pub lives: u64,
     /// How many faults were drawn, by kind.
     pub faults: BTreeMap<&'static str, u64>,
-    /// Of everything that happened in all worlds, with its time. The same seeds give the same digest.
+    /// The digest of all events in all worlds, with their times. The same seeds give the same digest.
     pub digest: u64,
 }
 
 /// Runs a world for each seed: real workers with the handler under test, and faults that the seed decides.
 ///
-/// `setup` is called for every world, and also for every run that leaves out faults of one that failed. It makes what the
-/// world's workers share and says which handler they run and what must hold in the end. It must do the same each time.
+/// `chaos` calls `setup` for every world, and for every run of a failed world with fewer faults. `setup` makes the
+/// shared parts of the world's workers, names their handler, and states the conditions at the end. Each call must do
+/// the same.
 ///
-/// It is called from a plain `#[test]`, as it brings a runtime of its own for every process.
+/// Call `chaos` from a plain `#[test]`: it brings a runtime of its own for every process.
 ///
 /// # Panics
-/// If a world fails: with what does not hold, the faults that it needs to fail, and one line that repeats it.
+/// If a world fails: with the broken condition, the faults needed for the failure, and one line to repeat it.
 #[track_caller]
 pub fn chaos(seeds: impl IntoIterator<Item = u64>, setup: impl Fn(&mut World)) -> Summary {
     assert!(
@@ -116,7 +117,7 @@ fn attempt(setup: &impl Fn(&mut World), which: &Which, tell: bool) -> (Plan, Out
     (plan, outcomes)
 }
 
-/// What is told about a world that failed.
+/// The report about a failed world.
 fn report(setup: &impl Fn(&mut World), which: &Which, plan: &Plan, outcomes: &Outcomes) -> String {
     let Some(first) = &outcomes.failure else {
         return String::new();

@@ -1,4 +1,4 @@
-//! The table and the stream as a worker in a world has them: every request goes to the world, which answers it.
+//! The table and the stream of a worker in a world: every request goes to the world for an answer.
 
 use super::fault::Service;
 use super::services::Carry;
@@ -13,11 +13,11 @@ use tokio::sync::oneshot;
 /// An answer on its way to a worker.
 pub(crate) type Answered = (Outcome, Carry);
 
-/// What a worker asks for.
+/// A worker's operation.
 #[derive(Clone, Debug)]
 pub(crate) enum Asked {
     Table(TableOp),
-    /// With the iterator that the worker keeps, if the operation needs one.
+    /// With the worker's iterator, if the operation needs an iterator.
     Stream(StreamOp, Option<String>),
 }
 
@@ -30,14 +30,14 @@ impl Asked {
     }
 }
 
-/// A request that a worker has sent.
+/// A request sent by a worker.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) asked: Asked,
     pub(crate) reply: oneshot::Sender<Answered>,
 }
 
-/// What a process has sent, and the world has not fetched. Clones are handles on the same.
+/// Requests sent by a process, and not yet fetched by the world. Clones are handles on the same requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outbox(Arc<Mutex<Vec<Request>>>);
 
@@ -54,7 +54,7 @@ impl Outbox {
     }
 }
 
-/// Waits for an answer. One that never comes is the driver's to give up.
+/// Waits for an answer. If the answer never comes, the driver gives up the request.
 async fn answer(answer: oneshot::Receiver<Answered>) -> Answered {
     match answer.await {
         Ok(answered) => answered,
@@ -72,7 +72,7 @@ impl Port<TableOp> for Table {
     }
 }
 
-/// A worker's stream. What it reads is kept in the worker's store.
+/// A worker's stream. Records read from the stream go into the worker's store.
 pub(crate) struct Stream {
     pub(crate) outbox: Outbox,
     pub(crate) store: Store,

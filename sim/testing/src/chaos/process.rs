@@ -1,9 +1,10 @@
-//! One process of a worker: a tokio runtime of its own on the thread of the test, whose time stands still until it is moved.
+//! One process of a worker: a tokio runtime of its own on the thread of the test. The runtime's time stands still until
+//! the test moves the clock.
 //!
-//! A process is run until all its tasks wait; then it tells when its next timer is due. Two hooks of tokio make this possible: one
-//! that is called before the thread would park (all tasks wait), and one after it was unparked (tokio has moved its paused clock
-//! to the next timer, and no task has run yet). When the process dies, its runtime is dropped, and so is every task that it
-//! spawned.
+//! A process runs until all its tasks wait; then it tells the time of its next timer. Two hooks of tokio make this
+//! possible. Tokio calls the first hook before the thread would park: all tasks wait. Tokio calls the second hook after
+//! the thread was unparked: tokio has moved its paused clock to the next timer, and no task has run yet. When the
+//! process dies, its runtime is dropped, with every task spawned by the process.
 
 use super::fault::Time;
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task};
@@ -33,7 +34,7 @@ impl Clock {
     }
 }
 
-/// What a process is being run for.
+/// The purpose of a run of the process.
 const RUN: u8 = 0;
 const LOOK_AHEAD: u8 = 1;
 /// That is done.
@@ -43,7 +44,7 @@ const DONE: u8 = 2;
 #[derive(Debug)]
 struct Gate {
     phase: AtomicU8,
-    /// When it began to look ahead.
+    /// The begin of the look-ahead.
     from: Mutex<Option<Instant>>,
     waker: Mutex<Option<Waker>>,
 }
@@ -93,7 +94,7 @@ pub(crate) struct Process {
     /// The same moment by both clocks.
     base: Instant,
     born: Time,
-    /// When it is to be run next. Its own clock shows this.
+    /// The time of the next run, on the process's own clock.
     next: Time,
 }
 
@@ -122,12 +123,12 @@ impl Process {
         self.runtime.handle()
     }
 
-    /// When it is to be run next.
+    /// The time of the next run.
     pub(crate) fn next(&self) -> Time {
         self.next
     }
 
-    /// What its worker runs on.
+    /// The runtime of the process's worker.
     pub(crate) fn port(&self, clock: &Clock, entropy: u64) -> Arc<dyn Runtime> {
         Arc::new(Port {
             clock: clock.clone(),
@@ -142,7 +143,7 @@ impl Process {
         self.base + Duration::from_millis(at.saturating_sub(self.born))
     }
 
-    /// Runs everything that can run at this moment.
+    /// Runs all ready tasks of this moment.
     pub(crate) fn run(&mut self) {
         self.gate.begin(RUN, None);
         self.runtime.block_on(poll_fn(|cx| match self.gate.is_done(cx.waker()) {
@@ -151,8 +152,9 @@ impl Process {
         }));
     }
 
-    /// Finds out when it is to be run next: at its next timer or before, and at `until` at the latest. (Tokio keeps far timers in a
-    /// coarse order, and stops on the way to put them into a finer one.) What the timer wakes does not run yet.
+    /// Finds the time of the next run: at the next timer or before, and at `until` at the latest. (Tokio keeps far
+    /// timers in a coarse order, and stops on the way to sort them more finely.) Tasks woken by the timer do not run
+    /// yet.
     #[expect(clippy::disallowed_methods, reason = "this is the clock of a simulated process")]
     pub(crate) fn look_ahead(&mut self, until: Time) {
         let (gate, until) = (self.gate.clone(), self.instant(until));
@@ -170,7 +172,7 @@ impl Process {
         });
     }
 
-    /// It stood still, and its clock jumps: every timer that is due fires at once.
+    /// The process stood still, and its clock jumps: every due timer fires at once.
     #[expect(clippy::disallowed_methods, reason = "this is the clock of a simulated process")]
     pub(crate) fn jump(&mut self, to: Time) {
         let to = self.instant(to);
@@ -180,13 +182,13 @@ impl Process {
         });
     }
 
-    /// When it is to be run next, if it is not looked for.
+    /// Sets the time of the next run, without a look-ahead.
     pub(crate) fn set_next(&mut self, next: Time) {
         self.next = next;
     }
 }
 
-/// What a worker needs from the process it runs in.
+/// A worker's port to its process.
 struct Port {
     clock: Clock,
     handle: runtime::Handle,
@@ -237,7 +239,7 @@ impl Runtime for Port {
 mod tests {
     use super::*;
 
-    /// What was written, and when by the clock of its process.
+    /// Written lines, each with its time by the clock of its process.
     type Lines = Arc<Mutex<Vec<(u32, Time)>>>;
 
     fn log(process: &Process) -> (Lines, impl Fn(u32) + Clone + Send + 'static) {

@@ -1,4 +1,4 @@
-//! Panics that are part of a world: they are caught, and told once, in the message of the one that failed.
+//! Panics within a world: caught, and told once, in the message of the failed world.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -6,11 +6,11 @@ use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether panics of this thread are part of a world.
+    /// Whether panics of this thread belong to a world.
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Until it is dropped, panics of this thread are not printed.
+/// Keeps panics of this thread from being printed, until a drop.
 #[derive(Debug)]
 pub(crate) struct Quiet {
     before: bool,
@@ -37,7 +37,7 @@ impl Drop for Quiet {
     }
 }
 
-/// What a function gives, or what its panic says.
+/// A function's result, or the message of its panic.
 pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message(&*panic))
 }

@@ -1,17 +1,17 @@
-//! The line that repeats a world that failed: a command for the same package, the same file of tests and the same test.
+//! The line to repeat a failed world: a command for the same package, the same file of tests and the same test.
 
 use super::which::SEED;
 use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The line that repeats a world with these of its faults.
+/// The line to repeat a world with only these faults.
 pub(crate) fn line(seed: u64, faults: &[usize]) -> String {
     let numbers: Vec<String> = faults.iter().map(ToString::to_string).collect();
     format!("{SEED}={seed}:{} {}", numbers.join(","), Test::of_this_thread().command())
 }
 
-/// The test that runs. What is not known is left out of the command, which runs more tests then.
+/// The running test. Unknown parts are left out of the command; the command then runs more tests.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Test {
     package: Option<String>,
@@ -26,7 +26,8 @@ impl Test {
     #[expect(clippy::disallowed_methods, reason = "cargo says in the environment which package it tests")]
     fn of_this_thread() -> Self {
         let thread = std::thread::current();
-        // The test harness runs each test on a thread of its name, also with --test-threads=1. Others may run tests on the main thread.
+        // The test harness runs each test on a thread of its name, even with --test-threads=1. Other harnesses may run
+        // tests on the main thread.
         let name = thread.name().filter(|name| *name != "main").map(str::to_owned);
         let package = env::var("CARGO_PKG_NAME").ok();
         let target = match (env::var_os("CARGO_MANIFEST_DIR"), env::current_exe(), &package) {
@@ -53,7 +54,7 @@ impl Test {
         let mut more = Vec::new();
         if let Some(name) = &self.name {
             let _ = write!(command, " {name}");
-            // Without it, tests whose names contain this one run the same world.
+            // Without `--exact`, tests whose names contain this test's name run the same world.
             more.push("--exact");
         }
         if self.ignored {
@@ -66,7 +67,7 @@ impl Test {
     }
 }
 
-/// What selects the tests of a program, which cargo calls after them: `chaos-0123456789abcdef`.
+/// Cargo's selection for the tests of a program. Cargo names the program after them: `chaos-0123456789abcdef`.
 fn target(folder: &Path, program: &Path, package: &str) -> Option<String> {
     let stem = program.file_stem()?.to_str()?;
     let (name, _) = stem.rsplit_once('-')?;

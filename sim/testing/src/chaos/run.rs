@@ -1,5 +1,6 @@
-//! The loop of a world. Whatever is next in time happens next: a request comes to its service, an answer comes to its process, a
-//! fault begins or ends, a process's timer is due. So a run is a function of the plan and of the faults that are left in it.
+//! The loop of a world. The next event in time happens next: a request comes to its service, an answer comes to its
+//! process, a fault begins or ends, or a process's timer is due. So a run is a function of the plan and of the faults
+//! left in the plan.
 
 use super::fault::{Fault, HEALED, How, Time};
 use super::ports::{Asked, Request};
@@ -18,26 +19,26 @@ use tokio::sync::oneshot;
 
 /// How long a world may take to come to rest after its last fault, and then to shut down.
 const REST: Time = 90_000;
-/// How often it is looked whether it has.
+/// The interval between two checks for rest.
 const LOOK: Time = 250;
 /// How many shards may be open.
 const MOST_SHARDS: usize = 8;
 
-/// Something that happens outside of the processes.
+/// An event outside of the processes.
 #[derive(Debug)]
 enum Event {
-    /// A request comes to its service. The answer takes so long, if one is sent.
+    /// A request comes to its service. The answer, if sent, takes this time.
     Arrive(usize, Asked, Option<(oneshot::Sender<super::ports::Answered>, Time)>),
     Start(usize),
     Crash(usize, Time),
-    /// The fault with this number, and how often it was tried.
+    /// The fault with this number, and the number of earlier tries.
     Reshard(usize, u32),
     Put(usize),
     Heal,
     Look,
 }
 
-/// What a run has shown.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcomes {
     pub(crate) failure: Option<Failure>,
@@ -56,14 +57,14 @@ struct Run<'a> {
     clock: Clock,
     slots: Vec<Slot>,
     events: BTreeMap<(Time, u64), Event>,
-    /// How many things were put into an order so far.
+    /// The number of ordered events until now.
     order: u64,
     lives: usize,
     stopping: bool,
     over: bool,
 }
 
-/// Runs a world with these of its faults.
+/// Runs a world with only these faults.
 pub(crate) fn run(world: &mut World, plan: &Plan, faults: &[Fault], tell: bool) -> Outcomes {
     let clock = Clock::default();
     let services = match Services::new(plan.shards, plan.update) {
@@ -87,7 +88,7 @@ pub(crate) fn run(world: &mut World, plan: &Plan, faults: &[Fault], tell: bool) 
     run.schedule();
     run.play();
     let lives = run.lives as u64;
-    // What still lives is gone before the check looks.
+    // All processes end before the check looks.
     drop(run);
     let puts: Vec<_> = plan.puts.iter().map(|(_, put)| put.clone()).collect();
     let sound = stage.scene().failure.is_none();
@@ -114,7 +115,7 @@ impl Run<'_> {
         self.slots[slot].inbox.insert((at, self.order), coming);
     }
 
-    /// Everything of which the time is known before.
+    /// Schedules all events of a known time.
     fn schedule(&mut self) {
         for slot in 0..self.slots.len() {
             let at = self.plan.draws.between("start", slot as u64, 1, 1_500);
@@ -249,7 +250,7 @@ impl Run<'_> {
         }
     }
 
-    /// A service executes a request and answers it.
+    /// A service executes a request and answers.
     fn serve(
         &mut self, now: Time, slot: usize, asked: &Asked,
         reply: Option<(oneshot::Sender<super::ports::Answered>, Time)>,
@@ -307,7 +308,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs a process, if it has something to do now.
+    /// Runs a process, if its next run is due.
     fn turn(&mut self, now: Time, slot: usize) {
         let before = self.batches(slot);
         let Some(alive) =
@@ -336,7 +337,7 @@ impl Run<'_> {
         self.stage.scene().batches.get(&slot).copied().unwrap_or(0)
     }
 
-    /// Batches that were handed over just now may bring faults.
+    /// Batches handed over just now may bring faults.
     fn strike_in_batch(&mut self, now: Time, slot: usize, before: u64) {
         let new = before + 1..=self.batches(slot);
         for fault in self.faults {
@@ -422,7 +423,7 @@ impl Run<'_> {
         }
     }
 
-    /// Why there is no rest.
+    /// The sentence about a world without rest.
     fn restless(&self) -> String {
         let why = self.unrest();
         let why = why.unwrap_or_else(|| "workers do not shut down".to_owned());
@@ -433,7 +434,7 @@ impl Run<'_> {
         text
     }
 
-    /// What has not come to rest.
+    /// The reason against rest, if any.
     fn unrest(&self) -> Option<String> {
         let now = self.clock.now();
         let left = self.plan.puts.iter().filter(|(at, _)| *at > now).count();
@@ -450,7 +451,7 @@ impl Run<'_> {
         if self.stopping {
             self.over = self.slots.iter().all(|slot| slot.alive.is_none());
         } else if self.unrest().is_none() {
-            // Each hears of it when it is run next, which is within a second.
+            // Each worker hears of the shutdown at its process's next run, within a second.
             for alive in self.slots.iter_mut().filter_map(|slot| slot.alive.as_mut()) {
                 alive.asked = true;
                 alive.control.shutdown();

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) const STREAM: &str = "chaos-stream";
 pub(crate) const APPLICATION: &str = "chaos-application";
 
-/// What the wall clocks show when a world begins.
+/// The wall clocks' time at the begin of a world.
 const EPOCH_MS: i64 = 1_700_000_000_000;
 
 /// The wall clock.
@@ -27,7 +27,7 @@ pub(crate) fn wall_ms(now: Time) -> i64 {
     EPOCH_MS + i64::try_from(now).unwrap_or(i64::MAX - EPOCH_MS)
 }
 
-/// What an answer of the stream leaves at the worker.
+/// The part of a stream's answer that stays at the worker.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Carry {
     #[default]
@@ -36,7 +36,7 @@ pub(crate) enum Carry {
     Records(Answer),
 }
 
-/// The services. They answer at once; what happens on the way is not theirs.
+/// The services. They answer at once; the way to and from a worker belongs to the world.
 #[derive(Debug)]
 pub(crate) struct Services {
     kinesis: Kinesis,
@@ -45,7 +45,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// A stream with so many shards, and no table. A split or merge takes so long.
+    /// A stream with `shards` shards, and no table. A split or merge takes `update_ms`.
     pub(crate) fn new(shards: u32, update_ms: Time) -> Result<Self, ApiError> {
         let mut kinesis = Kinesis::new(KinesisConfig {
             update_ms: i64::try_from(update_ms).unwrap_or(0),
@@ -63,25 +63,25 @@ impl Services {
         self.table.execute(op)
     }
 
-    /// The row of a lease, if there is one.
+    /// The row of a lease, if any.
     pub(crate) fn row(&self, key: &LeaseKey) -> Option<LeaseRow> {
         self.table.read(key).and_then(|row| row.lease().cloned())
     }
 
-    /// The stream as it is now.
+    /// The present stream.
     pub(crate) fn truth(&mut self, now: Time) -> Option<&Stream> {
         self.kinesis.advance(wall_ms(now));
         self.kinesis.stream(STREAM)
     }
 
-    /// Puts a record; the shard it went to, and its place there, from 1.
+    /// Puts a record; returns its shard, and its place in the shard, from 1.
     pub(crate) fn put(&mut self, now: Time, key: &Arc<str>, data: Bytes) -> Option<(ShardIndex, u64)> {
         let record = NewRecord { data, partition_key: key.clone(), explicit_hash_key: None };
         let written = self.kinesis.put_record(wall_ms(now), self.id, record, None).ok()?;
         Some((written.shard, written.sequence_number.parts()?.position))
     }
 
-    /// Begins to split an open shard in the middle. Gives its name, unless that is not possible now.
+    /// Begins to split an open shard in the middle. Returns the shard, unless a split is not possible now.
     pub(crate) fn split(&mut self, now: Time, pick: u64, most: usize) -> Option<ShardIndex> {
         let open = self.open(now);
         let (shard, range) = *open.get(pick as usize % open.len().max(1))?;
@@ -91,7 +91,7 @@ impl Services {
         done.then_some(shard)
     }
 
-    /// Begins to merge two open shards. Gives the first, unless that is not possible now.
+    /// Begins to merge two open shards. Returns the first shard, unless a merge is not possible now.
     pub(crate) fn merge(&mut self, now: Time, pick: u64) -> Option<ShardIndex> {
         let open = self.open(now);
         let left = pick as usize % open.len().saturating_sub(1).max(1);
@@ -109,7 +109,8 @@ impl Services {
         open.iter().map(|shard| (shard.index(), shard.hash_range())).collect()
     }
 
-    /// Executes an operation on the stream. `iterator` is what the worker keeps under the command that the operation names.
+    /// Executes an operation on the stream. `iterator` is the worker's iterator under the command named by the
+    /// operation.
     pub(crate) fn stream(&mut self, now: Time, op: &StreamOp, iterator: Option<&str>) -> (Outcome, Carry) {
         let result = match op {
             StreamOp::Describe => self.describe(now),
@@ -187,7 +188,7 @@ impl Services {
             next: page.next.map(write_iterator),
             children: page.child_shards.into_iter().map(child).collect(),
         };
-        // The worker says what came when it has taken it in.
+        // The worker itself reports the records after it has taken them in.
         Ok((Outcome::Applied(Reply::Done), Carry::Records(answer)))
     }
 

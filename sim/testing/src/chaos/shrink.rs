@@ -1,8 +1,9 @@
-//! From a world that fails to one that fails with fewer faults.
+//! Shrinks a failing world to fewer faults.
 
-/// Leaves out what a failure does not need. `fails` tells whether it still fails with these of `all`.
+/// Leaves out faults without a part in a failure. `fails` tells whether the world still fails with a subset of `all`.
 ///
-/// First halves are left out, then quarters, and so on down to single ones, until none can be spared. At most `most` runs are made.
+/// Tries halves first, then quarters, and so on down to single faults, until every remaining fault is needed. Makes at
+/// most `most` runs.
 pub(crate) fn shrink(all: &[usize], most: u32, mut fails: impl FnMut(&[usize]) -> bool) -> Vec<usize> {
     let mut kept = all.to_vec();
     let mut runs = 0;

@@ -1,4 +1,4 @@
-//! One worker of a world: its process, if it lives, and what is on its way to it.
+//! One worker of a world: its process, if alive, and the events on their way to the process.
 
 use super::fault::{Fault, How, Service, Time};
 use super::ports::{Answered, Outbox, Stream, Table};
@@ -10,18 +10,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// How far a process looks ahead if nothing is on its way to it.
+/// The longest look-ahead of a process without events on the way.
 const FAR: Time = 10_000;
 
-/// What comes to a process.
+/// An event on its way to a process.
 #[derive(Debug)]
 pub(crate) enum Coming {
     /// An answer to a request.
     Answer(oneshot::Sender<Answered>, Box<Answered>),
-    /// It stands still until then.
+    /// The process stands still until then.
     Pause(Time),
     Resume,
-    /// It is asked to shut down, and started again then.
+    /// The worker is asked to shut down, and starts again at this time.
     ShutDown(Time),
 }
 
@@ -33,14 +33,14 @@ type Ended = Arc<Mutex<Option<Result<Report, Error>>>>;
 pub(crate) struct Slot {
     pub(crate) worker: usize,
     pub(crate) alive: Option<Alive>,
-    /// What comes to it when.
+    /// Events for the worker, by time.
     pub(crate) inbox: BTreeMap<(Time, u64), Coming>,
-    /// How many lives it had.
+    /// The number of lives until now.
     pub(crate) lives: usize,
-    /// How many requests it sent, in all its lives.
+    /// The number of requests sent to each service, in all lives.
     tables: u64,
     streams: u64,
-    /// How many of its writes of progress were applied.
+    /// The number of applied writes of progress.
     pub(crate) checkpoints: u64,
 }
 
@@ -54,9 +54,9 @@ pub(crate) struct Alive {
     pub(crate) ended: Ended,
     /// Whether it stands still.
     pub(crate) still: bool,
-    /// Whether it was asked to shut down.
+    /// Whether the worker was asked to shut down.
     pub(crate) asked: bool,
-    /// When it is started again after that.
+    /// The time of the next start after the shutdown.
     pub(crate) again: Time,
 }
 
@@ -65,20 +65,20 @@ impl Slot {
         Self { worker, alive: None, inbox: BTreeMap::new(), lives: 0, tables: 0, streams: 0, checkpoints: 0 }
     }
 
-    /// When something happens to it.
+    /// The time of the worker's next event.
     pub(crate) fn next(&self) -> Option<Time> {
         let coming = self.inbox.first_key_value().map(|((at, _), _)| *at);
         let runs = self.alive.as_ref().filter(|alive| !alive.still);
         coming.into_iter().chain(runs.map(|alive| alive.process.next())).min()
     }
 
-    /// What comes to it at this moment.
+    /// The event due at this moment.
     pub(crate) fn pop(&mut self, now: Time) -> Option<Coming> {
         let entry = self.inbox.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(entry.remove())
     }
 
-    /// Counts a request. Gives its number, among those to this service.
+    /// Counts a request. Returns the request's number among the requests to this service.
     pub(crate) fn counts(&mut self, service: Service) -> u64 {
         let count = match service {
             Service::Table => &mut self.tables,
@@ -140,7 +140,7 @@ impl Slot {
             .on_notice(move |notice| heard.hears(worker, notice))
     }
 
-    /// How far its process may look ahead.
+    /// The limit of the process's look-ahead.
     pub(crate) fn horizon(&self, now: Time) -> Time {
         let coming = self.inbox.first_key_value().map(|((at, _), _)| *at);
         coming.unwrap_or(now + FAR).min(now + FAR).max(now + 1)
@@ -148,13 +148,13 @@ impl Slot {
 }
 
 impl Alive {
-    /// How its worker ended, if it has.
+    /// The result of the worker, after its end.
     pub(crate) fn take_end(&self) -> Option<Result<Report, Error>> {
         self.ended.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// What becomes of a request by the faults that are in force.
+/// The fault of a request under the faults in force.
 pub(crate) fn how(faults: &[Fault], now: Time, of: usize, to: Service, number: u64) -> Option<How> {
     let single = faults.iter().find_map(|fault| match fault {
         Fault::Request { worker, service, nth, how } if (*worker, *service, *nth) == (of, to, number) => {

@@ -1,4 +1,4 @@
-//! What all processes of a world share: the clock, the services, and the judge.
+//! The parts shared by all processes of a world: the clock, the services, and the judge.
 
 use super::fault::{Secs, Time};
 use super::judge::Judge;
@@ -10,16 +10,16 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What was found wrong with a world.
+/// A failure of a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// The property that does not hold.
+    /// The broken property.
     pub(crate) property: &'static str,
     pub(crate) what: String,
     pub(crate) at: Time,
 }
 
-/// A handle on what a world's processes share.
+/// A handle on the shared parts of a world's processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Stage(Arc<Inner>);
 
@@ -35,12 +35,12 @@ pub(crate) struct Scene {
     pub(crate) services: Services,
     pub(crate) judge: Judge,
     pub(crate) failure: Option<Failure>,
-    /// What a handler failed with last.
+    /// The last error of a handler.
     pub(crate) last_error: Option<String>,
     /// How many batches each worker's handlers were given.
     pub(crate) batches: BTreeMap<usize, u64>,
     digest: Digest,
-    /// What happened, in lines; absent: it is not to be told.
+    /// The story, in lines; absent: no story is kept.
     story: Option<Vec<String>>,
 }
 
@@ -62,7 +62,7 @@ impl Stage {
         self.0.clock.now()
     }
 
-    /// A panic of a handler spoils nothing: each change of the scene is whole.
+    /// A panic of a handler does no harm: each change of the scene is whole.
     pub(crate) fn scene(&self) -> MutexGuard<'_, Scene> {
         self.0.scene.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,7 +74,7 @@ impl Stage {
         self.scene().failure.get_or_insert(Failure { property, what, at });
     }
 
-    /// Adds something that happened to the digest.
+    /// Adds an event to the digest.
     pub(crate) fn note(&self, what: &impl Serialize) {
         let now = self.now();
         let mut scene = self.scene();
@@ -86,7 +86,7 @@ impl Stage {
         self.scene().digest.value()
     }
 
-    /// A worker says what happens to it.
+    /// Takes in a worker's notice.
     pub(crate) fn hears(&self, worker: usize, notice: &Notice) {
         if let Notice::HandlerFailed { detail, .. } = notice {
             self.scene().last_error = Some(detail.clone());
@@ -96,7 +96,7 @@ impl Stage {
         }
     }
 
-    /// Tells something that happened, if it is to be told.
+    /// Adds a line to the story, if a story is kept.
     pub(crate) fn tell(&self, line: impl FnOnce() -> String) {
         let now = self.now();
         if let Some(story) = &mut self.scene().story {

@@ -3,12 +3,12 @@
 use super::stage::{Scene, Stage};
 use leasehold::{Ack, Batch, EndReason, Flush, Handler, ShardInfo};
 
-/// Tells the judge what a handler is called with, and calls it. This is the one place that knows the calls of a handler.
+/// Tells the judge about a handler's call, and makes the call. No other place knows the calls of a handler.
 #[derive(Debug)]
 pub(crate) struct Watched<H> {
     pub(crate) inner: H,
     pub(crate) stage: Stage,
-    /// The life whose handler it is, counted over all workers.
+    /// The handler's life, counted over all workers.
     pub(crate) life: usize,
     /// Its worker.
     pub(crate) worker: usize,

@@ -1,20 +1,20 @@
-//! Which worlds are run: those of the test, or those that the environment names.
+//! The worlds to run: the test's own worlds, or worlds named by the environment.
 
 use std::env;
 use std::ops::Range;
 
-/// Runs one world instead of those of the test: `17`, or `17:2,5` with only these of its faults.
+/// Runs one world instead of the test's worlds: `17`, or `17:2,5` with only these faults.
 pub(crate) const SEED: &str = "LEASEHOLD_CHAOS_SEED";
 
 /// One world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Which {
     pub(crate) seed: u64,
-    /// The numbers of the faults that are left; absent: all.
+    /// The numbers of the remaining faults; absent: all.
     pub(crate) faults: Option<Vec<usize>>,
 }
 
-/// Runs the worlds of these seeds instead of those of the test: `0..5000`.
+/// Runs the worlds of these seeds instead of the test's worlds: `0..5000`.
 pub(crate) const SEEDS: &str = "LEASEHOLD_CHAOS_SEEDS";
 
 /// The worlds to run.

@@ -1,4 +1,4 @@
-//! What a test says about its worlds: the handler, the check at the end, and the size of things.
+//! A test's settings for its worlds: the handler, the check at the end, and sizes.
 
 use super::draws::Draws;
 use super::fault::{Fault, HEALED, Time, faults};
@@ -12,17 +12,17 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// A record that a world puts into its stream.
+/// A record put into the stream by a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Put {
-    /// Which one it is, from 0, in the order of time.
+    /// The record's number, from 0, in the order of time.
     pub number: u64,
     /// Its partition key: `key-0`, `key-1` and so on.
     pub partition_key: Arc<str>,
-    /// Which one it is of its partition key, from 0.
+    /// The record's number within its partition key, from 0.
     pub nth: u64,
-    /// Its payload. Unless [`World::payload`] says otherwise it is the partition key and `nth`, such as `key-3/17`.
+    /// Its payload. By default the partition key and `nth`, such as `key-3/17`; [`World::payload`] changes the default.
     pub data: Bytes,
 }
 
@@ -32,11 +32,11 @@ pub struct Put {
 pub struct Life {
     /// The worker, from 0. `worker-0` is its name.
     pub worker: usize,
-    /// Which of the worker's lives it is, from 0.
+    /// The number of the life among the worker's lives, from 0.
     pub nth: usize,
 }
 
-/// A world that has come to its end, for the check of [`World::finally`].
+/// A world at its end, for the check of [`World::finally`].
 #[derive(Debug)]
 pub struct End {
     pub(crate) seed: u64,
@@ -44,7 +44,7 @@ pub struct End {
 }
 
 impl End {
-    /// All records that were put into the stream, in order.
+    /// All records put into the stream, in order.
     pub fn puts(&self) -> &[Put] {
         &self.puts
     }
@@ -67,7 +67,7 @@ pub(crate) struct Place {
     pub(crate) life: usize,
 }
 
-/// A world that is about to begin. The closure of [`chaos`](crate::chaos) says what it needs.
+/// A world before its beginning. The closure of [`chaos`](crate::chaos) states the world's needs.
 pub struct World {
     seed: u64,
     workers: RangeInclusive<u64>,
@@ -101,13 +101,13 @@ impl World {
         }
     }
 
-    /// Its seed, for what a handler draws at random.
+    /// The world's seed, for random draws of a handler.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The handler under test: `make` is called for every life of every worker. What the lives share, such as a stand-in for a
-    /// database, belongs to the closure of [`chaos`](crate::chaos), so that every world has one of its own.
+    /// The handler under test: `make` is called for every life of every worker. Parts shared by lives, such as a
+    /// stand-in for a database, belong to the closure of [`chaos`](crate::chaos): then every world has its own.
     pub fn handler<H: Handler>(&mut self, make: impl Fn(Life) -> H + 'static) -> &mut Self {
         self.start = Some(Box::new(move |life, worker, place| {
             Box::pin(worker.run(Watched {
@@ -120,8 +120,8 @@ impl World {
         self
     }
 
-    /// What must hold in the end, when all faults are over, every record is acknowledged durably and all workers are shut down.
-    /// It panics if it does not, as `assert!` does.
+    /// The check at the end, after all faults: every record is acknowledged durably and all workers are shut down. The
+    /// check panics on a failure, like `assert!`.
     pub fn finally(&mut self, check: impl FnOnce(&End) + 'static) -> &mut Self {
         self.check = Some(Box::new(check));
         self
@@ -133,14 +133,14 @@ impl World {
         self
     }
 
-    /// Changes the options of all workers. They are drawn such that worlds are short: leases last for 3 to 5 s. Shards are always
-    /// read from their beginning.
+    /// Changes the options of all workers. The drawn options keep worlds short: leases last for 3 to 5 s. Shards are
+    /// always read from their beginning.
     pub fn config(&mut self, change: impl Fn(Config) -> Config + 'static) -> &mut Self {
         self.options = Some(Box::new(change));
         self
     }
 
-    /// How many workers there are; 2 to 3 by default, at most 16.
+    /// The number of workers; 2 to 3 by default, at most 16.
     pub fn workers(&mut self, range: RangeInclusive<u64>) -> &mut Self {
         self.workers = within("workers", range, 16);
         self
@@ -158,7 +158,7 @@ impl World {
         self
     }
 
-    /// How many partition keys they have; 2 to 8 by default, at most 10,000.
+    /// The number of partition keys; 2 to 8 by default, at most 10,000.
     pub fn keys(&mut self, range: RangeInclusive<u64>) -> &mut Self {
         self.keys = within("keys", range, 10_000);
         self
@@ -219,7 +219,7 @@ fn within(what: &str, range: RangeInclusive<u64>, most: u64) -> RangeInclusive<u
     range
 }
 
-/// What the seed decides before a world begins.
+/// The seed's decisions before a world begins.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) draws: Draws,

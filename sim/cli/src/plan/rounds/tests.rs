@@ -72,7 +72,7 @@ fn what_nobody_renews_is_taken_up_to_a_fair_share_and_the_rest_is_asked_for() {
     let [first] = &course.rounds[..] else {
         panic!("{:?}", course.rounds);
     };
-    // w1 looks first, and does not see w2, which has nothing yet.
+    // w1 looks first, and does not see w2: w2 has no lease yet.
     assert!(course.rests);
     let hows: Vec<_> = first.iter().map(|step| (step.how, &*step.to)).collect();
     assert_eq!(hows[..2], [("take", "w1"); 2]);
@@ -152,7 +152,7 @@ fn a_leader_assigns_by_load_or_by_count() {
     assert!(by_count.rests);
 }
 
-/// Its next step depends on what the workers measure then.
+/// The leader's next step depends on new measurements of the workers.
 #[test]
 fn a_leader_of_workers_that_measure_their_hosts_is_followed_up_to_its_first_moves() {
     let leases = ["a", "b", "c", "d"].map(|key| {
@@ -190,7 +190,7 @@ fn which_rule_holds_follows_from_the_rows_as_in_the_engine() {
     assert!(detail.contains("CLIENT_VERSION_UPGRADE_FROM_2X, and 2 workers"), "{detail}");
     assert_eq!(with(&[version(FleetVersion::Version2x)]).0, "count");
     let led = version(FleetVersion::Version3xWithRollback);
-    // Nobody of another library lives.
+    // No worker of another library lives.
     let (by, _, detail) = rule(&[worker("k1", NOW - 60), led.clone()]);
     assert_eq!(by, "count");
     assert!(detail.contains("and 0 workers of another library report"), "{detail}");
@@ -208,7 +208,7 @@ fn which_rule_holds_follows_from_the_rows_as_in_the_engine() {
     assert_eq!((rank.by, rank.leader), ("rank", None));
 }
 
-/// Rows of a table: who has each lease, and whether the row says that its owner hands it over.
+/// Rows of a table: the owner of each lease, and whether the row offers hand-overs.
 fn tables() -> impl Strategy<Value = Vec<LeaseRow>> {
     let row = (prop::option::of(0u32..5), any::<bool>(), prop::option::of(0u64..5_000_000));
     prop::collection::vec(row, 0..30).prop_map(|rows| {
@@ -226,7 +226,7 @@ fn tables() -> impl Strategy<Value = Vec<LeaseRow>> {
 }
 
 proptest! {
-    /// What the rounds tell leads from the table to one in which every lease has a live owner, and, by count, to even shares.
+    /// The rounds lead to a table with a live owner for every lease, and, by count, with even shares.
     #[test]
     fn rounds_lead_to_rest(leases in tables(), dead in 0u32..5, led: bool, load: bool, format in 0usize..3) {
         let mut rows = Vec::new();

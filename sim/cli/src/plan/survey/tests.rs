@@ -69,7 +69,7 @@ fn an_empty_table_gets_what_was_open_at_a_time_and_the_rest_follows() {
         )
     };
     let text = |parts: [&str; 3]| (parts[0].to_owned(), parts[1].to_owned(), parts[2].to_owned());
-    // Where the numbers tell no times, nothing that was open can be left out.
+    // Where the numbers tell no times, no open shard can be left out.
     let unknown = text(["a", "b a, c a", "hole unknown-times"]);
     assert_eq!(at(&shards, 5_000), unknown);
     for (n, secs) in [1_000, 2_000, 2_000].into_iter().enumerate() {
@@ -110,7 +110,7 @@ fn what_gets_its_lease_later_is_told_with_what_it_waits_for() {
 }
 
 proptest! {
-    /// Shards with any parents among those before them, and leases of some.
+    /// Shards with random parents among the shards before them, and leases of some shards.
     #[test]
     fn missing_children_are_those_that_a_search_finds(
         parents in prop::collection::vec((0usize..12, 0usize..12), 1..12),

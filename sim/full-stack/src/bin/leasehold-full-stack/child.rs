@@ -1,4 +1,4 @@
-//! One world, in a process that does nothing else.
+//! One world in its own process.
 
 use crate::cli::Args;
 use std::fmt::{self, Write};
@@ -12,7 +12,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 /// Runs a world and prints its verdict as one line of JSON.
 pub(crate) fn run(seed: u64, args: &Args) -> ExitCode {
     if args.log {
-        // Set once, in a process of one world: it cannot be set already.
+        // Set once, in a process of one world: no subscriber can be set before.
         let _ = tracing::subscriber::set_global_default(LogToNothing::default());
     }
     let world = leasehold_full_stack::run(seed);
@@ -42,7 +42,7 @@ fn write_traces(directory: &Path, seed: u64, world: &leasehold_full_stack::World
     Ok(())
 }
 
-/// Has everything formatted that would be logged at DEBUG, and keeps nothing of it.
+/// Formats all log lines of level DEBUG, and keeps none.
 #[derive(Debug, Default)]
 struct LogToNothing {
     spans: AtomicU64,

@@ -15,7 +15,7 @@ pub(crate) struct Args {
     /// How many worlds run at the same time.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=256))]
     pub jobs: u64,
-    /// Print JSON: a line for each world, and one for all.
+    /// Print JSON: a line for each world, and a last line for all worlds.
     #[arg(long)]
     pub json: bool,
     /// Run every world twice, and every 25th also with DEBUG logging on; all must be the same.
@@ -24,15 +24,15 @@ pub(crate) struct Args {
     /// Write the traces of all workers into this directory.
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
-    /// Run this one world in this process.
+    /// Run only this world, in this process.
     #[arg(long, hide = true)]
     pub world: Option<u64>,
-    /// With DEBUG logging on, into nothing.
+    /// Switch DEBUG logging on, without output.
     #[arg(long, hide = true)]
     pub log: bool,
 }
 
-/// A range of seeds that is not empty.
+/// A range of seeds with at least one seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seeds(pub Range<u64>);
 

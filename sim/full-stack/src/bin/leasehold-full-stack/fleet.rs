@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Every so many worlds, one runs with logging on as well.
+/// One of this many worlds runs with logging on as well.
 const LOGGED_EVERY: u64 = 25;
-/// A world takes seconds; one that takes this long will never end.
+/// A world takes seconds; a world past this time never ends.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Runs all worlds and tells about them.
+/// Runs all worlds and reports.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let program = match std::env::current_exe() {
         Ok(program) => program,
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         }
         drop(sender);
         for outcome in outcomes {
-            // A reader who has gone away has seen enough; the exit code still tells.
+            // A reader's early end is no error; the exit code still tells the result.
             let _ = outcome.print(args.json, &mut io::stdout().lock());
             summary.add(outcome);
         }
@@ -79,7 +79,7 @@ fn world(program: &Path, args: &Args, seed: u64, log: bool) -> Result<Verdict, S
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("its process cannot be started: {error}"))?;
-    // Both pipes are read at once, so that a world that has much to tell is not held up.
+    // Both pipes are read at once, so that a world with much output is not held up.
     let (out, err) = (read(child.stdout.take()), read(child.stderr.take()));
     let ended = wait(&mut child)?;
     let (out, err) = (out.join().unwrap_or_default(), err.join().unwrap_or_default());
@@ -97,14 +97,14 @@ fn read<R: Read + Send + 'static>(source: Option<R>) -> std::thread::JoinHandle<
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut source) = source {
-            // What could be read is all there is.
+            // After a read error, the bytes read before are enough.
             let _ = source.read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
 
-/// Whether it ended by itself.
+/// Whether the child ended by itself.
 fn wait(child: &mut Child) -> Result<bool, String> {
     let begun = Instant::now();
     loop {
@@ -121,7 +121,7 @@ fn wait(child: &mut Child) -> Result<bool, String> {
     }
 }
 
-/// Flushes what was printed of one outcome.
+/// Prints a line and flushes the output.
 pub(crate) fn line(to: &mut impl Write, text: &str) -> io::Result<()> {
     writeln!(to, "{text}")?;
     to.flush()

@@ -1,6 +1,6 @@
-//! A build without `--cfg madsim` has no worlds: the command says so, instead of finding nothing wrong with none.
+//! A build without `--cfg madsim` has no worlds: the command refuses, instead of reporting no fault in zero worlds.
 
-/// Whether worlds can run; if not, why, and what to do.
+/// Whether worlds can run; the error has the reason and the advice.
 pub(crate) fn check() -> Result<(), String> {
     if cfg!(madsim) {
         return Ok(());

@@ -1,6 +1,7 @@
 //! `cargo sim-stack`: worlds of the full-stack tier, each in a process of its own.
 //!
-//! Exit codes: 0 every world ran and is clean; 1 a world is not, or differs in its second run; 2 it cannot run.
+//! Exit codes: 0 every world ran and is clean; 1 a world is not clean, or differs in its second run; 2 a world cannot
+//! run.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! What is told about one world, and about all.
+//! The reports about one world, and about all worlds.
 
 use crate::fleet::line;
 use leasehold_full_stack::fate::FAMILIES;
@@ -12,20 +12,20 @@ use std::io::{self, Write};
 const ALL_SEEN_AFTER: u64 = 100;
 const EVENTS: [&str; 7] = ["split", "merge", "kill", "start", "pause", "cut", "shut-down"];
 
-/// What became of one world.
+/// The outcome of one world.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Its seed.
     pub seed: u64,
-    /// Its verdict, if it ran.
+    /// The world's verdict, after a run.
     pub verdict: Option<Verdict>,
-    /// Why it did not run.
+    /// The reason why the world did not run.
     pub failure: Option<String>,
-    /// How often it was repeated.
+    /// The number of repetitions.
     pub repeats: u64,
-    /// Whether it ran with logging on, too.
+    /// Whether the world ran with logging on, too.
     pub logged: bool,
-    /// Where another run was different.
+    /// Differences of further runs.
     pub differences: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ impl Outcome {
     }
 }
 
-/// What is told about all worlds.
+/// The report about all worlds.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Summary {
     asked: u64,
@@ -106,7 +106,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Of so many worlds, none of which has run.
+    /// The summary of `asked` worlds before the first run.
     pub(crate) fn new(asked: u64) -> Self {
         Self { asked, ..Self::default() }
     }
@@ -145,7 +145,7 @@ impl Summary {
             .collect();
     }
 
-    /// Whether every world ran and is clean, and together they showed what they are to show.
+    /// Whether every world ran and is clean, and all worlds together showed every fault family.
     pub(crate) fn is_good(&self) -> bool {
         let all_seen = self.never_seen.is_empty() || self.asked < ALL_SEEN_AFTER;
         self.asked > 0 && self.ran == self.asked && self.clean == self.asked && all_seen

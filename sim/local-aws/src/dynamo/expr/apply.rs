@@ -44,8 +44,8 @@ impl Update {
                 }
             }
         }
-        // What is added beyond the end of a list comes in the order of its indexes. Elements leave their lists after everything else,
-        // from the back, so that indexes keep their meaning.
+        // Elements set beyond the end of a list are appended in the order of their indexes. Removed elements leave
+        // their lists last, from the back, so that indexes keep their meaning.
         puts.sort_by_key(|(path, _)| *path);
         removals.sort_by(|left, right| right.cmp(left));
         let mut item = old.clone();
@@ -54,7 +54,7 @@ impl Update {
         Ok(item)
     }
 
-    /// Whether the update only takes away: on an absent item it then creates nothing.
+    /// Whether the update only takes away: such an update creates no item.
     pub fn only_removes(&self) -> bool {
         !self.actions.is_empty()
             && self.actions.iter().all(|action| matches!(action, Action::Remove(_) | Action::Delete(..)))
@@ -146,7 +146,7 @@ fn wrong_path() -> ApiError {
     ApiError::validation("The document path provided in the update expression is invalid for update")
 }
 
-/// The collection that holds a path's last step.
+/// The collection around a path's last step.
 enum Holder<'a> {
     Item(&'a mut Item, &'a AttributeName),
     Map(&'a mut BTreeMap<String, AttributeValue>, &'a String),
@@ -173,7 +173,7 @@ fn holder<'a>(item: &'a mut Item, path: &'a Path) -> Result<Holder<'a>, ApiError
     }
 }
 
-/// Whether something is at a path. It is an error if nothing can be there, since what it would be part of is missing.
+/// Whether a path has a value. An error if the path cannot exist, since its parent is missing.
 fn find_place(item: &Item, path: &Path) -> Result<bool, ApiError> {
     let Some((last, steps)) = path.rest.split_last() else {
         return Ok(item.contains_key(&path.head));
@@ -285,10 +285,10 @@ mod tests {
         assert_eq!(list("REMOVE m.l[0], m.l[2]"), ["1", "3"]);
         assert_eq!(list("REMOVE m.l[9]"), ["0", "1", "2", "3"]);
         assert_eq!(list("SET m.l[99] = :s"), ["0", "1", "2", "3", "new"]);
-        // What is added comes in the order of its indexes, not of the text.
+        // New elements come in the order of their indexes, not of the text.
         let both = list("SET m.l[98] = :one, m.l[97] = :s");
         assert_eq!(both, ["0", "1", "2", "3", "new", "1"]);
-        // An element that was not there is not removed, though there is one by now.
+        // An element missing before the update is not removed, though the update has created one.
         assert_eq!(list("SET m.l[99] = :s REMOVE m.l[4]"), ["0", "1", "2", "3", "new"]);
         assert_eq!(list("SET m.l[1] = :s REMOVE m.l[0]"), ["new", "2", "3"]);
         assert_eq!(list("SET m.l = list_append(m.l, :l)"), ["0", "1", "2", "3", "9"]);

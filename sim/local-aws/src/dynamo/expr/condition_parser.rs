@@ -14,7 +14,7 @@ const TYPE_NAMES: [&str; 10] = ["B", "NULL", "SS", "BOOL", "L", "BS", "N", "NS",
 enum Node<'a> {
     Operand(Operand),
     Condition(Condition),
-    /// A function that answers yes or no, which cannot be an operand.
+    /// A function with the answer yes or no: such a function cannot be an operand.
     Function(Condition, &'a str),
 }
 

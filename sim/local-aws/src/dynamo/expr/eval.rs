@@ -30,7 +30,7 @@ fn size(value: &AttributeValue) -> Option<usize> {
 }
 
 impl Condition {
-    /// Whether the condition holds of an item. An absent item is given as an empty one.
+    /// Whether the condition holds for an item. Callers pass an absent item as an empty item.
     pub fn holds(&self, item: &Item) -> bool {
         match self {
             Self::Compare(comparator, left, right) => {

@@ -1,4 +1,4 @@
-//! Conditions on keys: one partition, and perhaps a range of it.
+//! Conditions on keys: one partition, and perhaps a range within the partition.
 
 use super::super::error::ApiError;
 use super::super::key::{KeySchema, KeyType};

@@ -13,24 +13,24 @@ pub(super) enum Kind {
     Number,
     /// `(`, `)`, `[`, `]`, `.`, `,`, `+`, `-`, or a comparator.
     Symbol,
-    /// A character that no expression has.
+    /// A character foreign to all expressions.
     Stray,
     /// The end of the text.
     End,
 }
 
-/// A token and where it stands.
+/// A token and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     /// What it is.
     pub kind: Kind,
     /// Its first byte.
     pub start: usize,
-    /// The byte after its last.
+    /// The byte after the token's last byte.
     pub end: usize,
 }
 
-/// All tokens of a text, an [`Kind::End`] last. Never fails: what fits nowhere becomes [`Kind::Stray`].
+/// All tokens of a text, with [`Kind::End`] at the end. Never fails: a foreign character becomes [`Kind::Stray`].
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
             b'(' | b')' | b'[' | b']' | b'.' | b',' | b'+' | b'-' | b'=' | b'<' | b'>' => {
                 (Kind::Symbol, at + 1)
             }
-            // A whole character, so that slices stay on its borders.
+            // A whole character, to keep slices on character borders.
             _ => (Kind::Stray, at + text[at..].chars().next().map_or(1, char::len_utf8)),
         };
         tokens.push(Token { kind, start: at, end });

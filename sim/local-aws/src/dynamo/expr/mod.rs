@@ -22,7 +22,7 @@ use leasehold_engine::table::{AttributeName, AttributeValue};
 /// A value in a condition: at a path of the item, given, or the size of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// What stands at a path of the item.
+    /// The value at a path of the item.
     Path(Path),
     /// A given value.
     Value(AttributeValue),
@@ -58,9 +58,9 @@ pub enum Condition {
     In(Operand, Vec<Operand>),
     /// Every one holds.
     And(Vec<Condition>),
-    /// One of them holds.
+    /// At least one condition holds.
     Or(Vec<Condition>),
-    /// The other does not hold.
+    /// The inner condition does not hold.
     Not(Box<Condition>),
     /// `attribute_exists(path)`
     Exists(Path),
@@ -147,10 +147,10 @@ impl Operand {
     }
 }
 
-/// What a `SET` gives to its path.
+/// The new value of a `SET`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetValue {
-    /// What stands at another path.
+    /// The value at another path.
     Path(Path),
     /// A given value.
     Value(AttributeValue),
@@ -175,7 +175,7 @@ pub enum Action {
     Add(Path, AttributeValue),
     /// `DELETE path :value`: out of a set.
     Delete(Path, AttributeValue),
-    /// Legacy `ADD` of a list: appends to the list there.
+    /// Legacy `ADD` of a list: appends to the list at the path.
     Append(Path, Vec<AttributeValue>),
 }
 
@@ -192,7 +192,7 @@ impl Action {
     }
 }
 
-/// The steps of an update; each sees the item as it was before all of them.
+/// The steps of an update; each step sees the item from before the update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Update {
     /// The steps, no two on overlapping paths.

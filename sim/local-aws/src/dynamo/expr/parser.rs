@@ -1,4 +1,4 @@
-//! What all expression parsers share: names and values, the cursor over tokens, paths; and the entry points.
+//! The common parts of all expression parsers: names and values, the cursor over tokens, paths; and the entry points.
 
 use super::super::error::ApiError;
 use super::super::value::normalize;
@@ -71,7 +71,7 @@ fn projection(cursor: &mut Cursor<'_>) -> Result<Projection, String> {
     Ok(Projection { paths })
 }
 
-/// Refuses paths of which one holds another.
+/// Refuses two paths if one path holds the other.
 pub(super) fn check_clashes(paths: &[&Path]) -> Result<(), String> {
     for (index, path) in paths.iter().enumerate() {
         for earlier in &paths[..index] {
@@ -89,7 +89,7 @@ pub(super) fn check_clashes(paths: &[&Path]) -> Result<(), String> {
     Ok(())
 }
 
-/// The names and values given with a request's expressions, and which of them were used.
+/// The names and values of a request's expressions, with marks for the used ones.
 #[derive(Clone, Debug, Default)]
 pub struct Binder {
     names: BTreeMap<String, String>,
@@ -134,7 +134,7 @@ impl Binder {
         Self { names, values, ..Self::default() }
     }
 
-    /// Refuses names and values that no expression used.
+    /// Refuses names and values without a use in any expression.
     pub fn finish(&self) -> Result<(), ApiError> {
         let unused = |parameter: &str, names: Vec<&str>| {
             if names.is_empty() {
@@ -219,7 +219,7 @@ impl<'a> Cursor<'a> {
         self.peek().kind == Kind::Symbol && self.slice(self.peek()) == symbol
     }
 
-    /// Goes past a symbol if it is the token ahead.
+    /// Goes past the token ahead if the token is this symbol.
     pub(super) fn accept(&mut self, symbol: &str) -> bool {
         let found = self.at_symbol(symbol);
         self.at += usize::from(found);
@@ -256,7 +256,7 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// What DynamoDB says of the token ahead when it fits nowhere.
+    /// DynamoDB's message about a misplaced token ahead.
     pub(super) fn syntax_error(&self) -> String {
         let token = self.peek();
         let shown = if token.kind == Kind::End { "<EOF>" } else { self.slice(token) };
@@ -329,7 +329,7 @@ fn is_operator(word: &str) -> bool {
     ["AND", "OR", "NOT", "IN", "BETWEEN"].iter().any(|operator| word.eq_ignore_ascii_case(operator))
 }
 
-/// The number of operands a function has been given, if it is not the right one.
+/// The message about a wrong number of operands.
 pub(super) fn wrong_count(function: &str, count: usize) -> String {
     format!(
         "Incorrect number of operands for operator or function; \

@@ -18,7 +18,7 @@ pub enum Segment {
 pub struct Path {
     /// The attribute.
     pub head: AttributeName,
-    /// The steps down into it.
+    /// The steps down from the head.
     pub rest: Vec<Segment>,
 }
 
@@ -37,7 +37,7 @@ impl Path {
         })
     }
 
-    /// How this path stands to another: overlapping, conflicting (a map step against a list step), or neither.
+    /// The relation of this path to another: overlapping, conflicting (a map step against a list step), or neither.
     pub fn clash(&self, other: &Self) -> Option<Clash> {
         if self.head != other.head {
             return None;
@@ -56,12 +56,12 @@ impl Path {
     }
 }
 
-/// Why two paths cannot stand in one expression.
+/// The reason why one expression cannot hold two paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clash {
-    /// One holds the other, or they are the same.
+    /// One path holds the other, or both are the same.
     Overlap,
-    /// One takes a value for a map, the other for a list.
+    /// One path takes a value for a map, the other for a list.
     Conflict,
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// The paths of an item that a reader wants.
+/// The paths requested by a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Projection {
     /// The paths, no two overlapping.
@@ -92,7 +92,7 @@ impl Projection {
         Self { paths: names.into_iter().map(Path::attribute).collect() }
     }
 
-    /// The wanted part of an item. Elements picked from one list close up, in list order.
+    /// The requested part of an item. Elements picked from one list close up, in list order.
     pub fn apply(&self, item: &Item) -> Item {
         let mut roots: BTreeMap<&AttributeName, Part> = BTreeMap::new();
         for path in &self.paths {

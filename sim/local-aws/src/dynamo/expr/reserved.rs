@@ -1,4 +1,4 @@
-//! The words DynamoDB reserves: they cannot stand in an expression as attribute names.
+//! DynamoDB's reserved words: an expression cannot use these words as attribute names.
 
 /// Whether a name is reserved, whatever its case.
 pub(super) fn is_reserved(name: &str) -> bool {

@@ -19,7 +19,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a text, if it is one that [`encode`] writes.
+/// The bytes of a text in the form of [`encode`]; absent for other texts.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     if !text.len().is_multiple_of(4) {

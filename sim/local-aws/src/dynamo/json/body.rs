@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 pub(super) struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    /// The members of a value that must be an object.
+    /// The members of a required object.
     pub(super) fn of(value: &'a Value) -> Result<Self, ApiError> {
         match value {
             Value::Object(map) => Ok(Self(map)),
@@ -26,12 +26,12 @@ impl<'a> Fields<'a> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// Whether a member is there.
+    /// Whether a member is present.
     pub(super) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// All members that are there.
+    /// All present members.
     pub(super) fn each(&self) -> impl Iterator<Item = (&'a String, &'a Value)> {
         self.0.iter().filter(|(_, value)| !value.is_null())
     }
@@ -41,7 +41,7 @@ impl<'a> Fields<'a> {
         self.get(name).map(string).transpose()
     }
 
-    /// A string that must be there.
+    /// A required string.
     pub(super) fn required_string(&self, name: &str) -> Result<&'a str, ApiError> {
         self.string(name)?.ok_or_else(|| absent(name))
     }
@@ -60,7 +60,7 @@ impl<'a> Fields<'a> {
         Ok(self.boolean(name)?.unwrap_or(false))
     }
 
-    /// A whole number that is not negative.
+    /// A whole number from 0.
     pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
         match self.get(name) {
             None => Ok(None),
@@ -99,12 +99,12 @@ impl<'a> Fields<'a> {
         self.get(name).map(Self::of).transpose()
     }
 
-    /// An object that must be there.
+    /// A required object.
     pub(super) fn required_object(&self, name: &str) -> Result<Self, ApiError> {
         self.object(name)?.ok_or_else(|| absent(name))
     }
 
-    /// An item or a key that must be there, its values checked.
+    /// A required item or key, its values checked.
     pub(super) fn required_item(&self, name: &str) -> Result<Item, ApiError> {
         parse_item(self.get(name).ok_or_else(|| absent(name))?)
     }
@@ -141,7 +141,7 @@ impl<'a> Fields<'a> {
         )))
     }
 
-    /// The name of the request's table, which may be given by its ARN.
+    /// The name of the request's table, given by its name or ARN.
     pub(super) fn table(&self) -> Result<String, ApiError> {
         let Some(given) = self.string("TableName")? else {
             return Err(ApiError::validation(
@@ -164,7 +164,7 @@ pub(super) fn string(value: &Value) -> Result<&str, ApiError> {
     value.as_str().ok_or_else(|| wrong_kind(value, "String"))
 }
 
-/// What the service says of a value that is not of the member's type.
+/// The service's message about a value of the wrong type.
 pub(super) fn wrong_kind(value: &Value, wanted: &str) -> ApiError {
     let kind = match value {
         Value::Null => "NULL_VALUE",
@@ -183,7 +183,7 @@ pub(super) fn wrong_kind(value: &Value, wanted: &str) -> ApiError {
     ApiError::serialization(format!("{kind} cannot be converted to {wanted}"))
 }
 
-/// What the service says of a member that must be there.
+/// The service's message about a missing member.
 pub(super) fn absent(name: &str) -> ApiError {
     ApiError::validation(format!(
         "1 validation error detected: Value null at '{}' failed to satisfy constraint: Member must not be null",

@@ -1,4 +1,4 @@
-//! A table as `DescribeTable` shows it.
+//! The table in the answer of `DescribeTable`.
 
 use super::seconds;
 use crate::dynamo::key::{KeySchema, scatter};

@@ -1,4 +1,4 @@
-//! Which of a request's parameters are expressions, which are legacy, and how each becomes a tree.
+//! Splits a request's parameters into expressions and legacy forms, and turns both into trees.
 
 use super::body::Fields;
 use super::value::parse_attribute;
@@ -121,7 +121,7 @@ impl<'a> Expressions<'a> {
         Ok(Some(Projection::of_attributes(names.into_iter().map(str::to_owned))))
     }
 
-    /// Refuses names and values that no expression used.
+    /// Refuses names and values without a use in any expression.
     pub(super) fn finish(&self) -> Result<(), ApiError> {
         self.binder.finish()
     }

@@ -130,7 +130,7 @@ fn member() -> impl Strategy<Value = String> {
     prop::sample::select(members.to_vec()).prop_map(str::to_owned)
 }
 
-/// Bodies that succeed, one or more for each operation, full of members.
+/// Successful bodies, one or more for each operation, full of members.
 fn good_bodies() -> Vec<(&'static str, Value)> {
     let key = json!({ "p": {"S": "shard-1"} });
     let names = json!({ "#n": "name" });

@@ -54,7 +54,7 @@ impl Dynamo {
         answer(self, now_ms, Fields::of(body)?)
     }
 
-    /// The names of all operations that [`Dynamo::call`] answers.
+    /// The names of all operations of [`Dynamo::call`].
     pub const OPERATIONS: [&str; 24] = [
         "GetItem",
         "PutItem",
@@ -117,7 +117,7 @@ fn show_reason(reason: &CancellationReason) -> Value {
     Value::Object(body)
 }
 
-/// What of a call's cost is to be told.
+/// The parts of a call's cost in the answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReturnCapacity {
     None,
@@ -129,7 +129,7 @@ impl ReturnCapacity {
     fn read(fields: Fields<'_>) -> Result<Self, ApiError> {
         let choices = [("INDEXES", Self::Indexes), ("TOTAL", Self::Total), ("NONE", Self::None)];
         let wanted = fields.choice("ReturnConsumedCapacity", &choices)?;
-        // Checked, though there are no item collections to tell of.
+        // Checked only: this DynamoDB has no item collections.
         fields.choice("ReturnItemCollectionMetrics", &[("SIZE", ()), ("NONE", ())])?;
         Ok(wanted.unwrap_or(Self::None))
     }

@@ -29,7 +29,7 @@ pub fn parse_item(json: &Value) -> Result<Item, ApiError> {
     map.iter().map(|(name, value)| Ok((AttributeName::Owned(name.clone()), attribute(value)?))).collect()
 }
 
-/// A value as it is written, of whatever content.
+/// A value in its written form, without checks of its content.
 pub(super) fn parse_attribute(json: &Value) -> Result<AttributeValue, ApiError> {
     parse_at(json, 1)
 }
@@ -79,7 +79,7 @@ fn parse_at(json: &Value, depth: usize) -> Result<AttributeValue, ApiError> {
                 ),
                 _ => return Err(ApiError::serialization("Unexpected field type")),
             },
-            // Members that are not known are ignored everywhere.
+            // Unknown members are ignored everywhere.
             _ => continue,
         };
         if found.replace(value).is_some() {

@@ -1,4 +1,4 @@
-//! Clients that say nothing, and clients that mean another host.
+//! Silent clients, and clients for another host.
 
 use super::*;
 
@@ -36,7 +36,7 @@ async fn a_client_that_does_not_take_its_answers_is_closed() {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     let request = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let asked = async {
-        // It ends when the server has closed the connection.
+        // The loop ends when the server has closed the connection.
         while socket.write_all(&request.repeat(1_000)).await.is_ok() {}
     };
     tokio::time::timeout(Duration::from_secs(30), asked).await.expect("the connection to be closed");
@@ -55,7 +55,7 @@ async fn silent_connections_make_way_for_those_that_ask() {
     }
     assert!(is_closed(&mut silent[0]).await);
     assert!(is_closed(&mut silent[29]).await);
-    // One of the last is still open, and is served.
+    // One of the last connections is still open, and is served.
     let last = silent.last_mut().expect("a connection");
     let request = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     last.write_all(request).await.unwrap();

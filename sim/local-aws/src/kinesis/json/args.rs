@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 const MOST_REPORTED: usize = 10;
 
-/// The members of a structure. A wrong type is refused at once; violated constraints are collected, so that
-/// [`finish`](Args::finish) names them all, as the service does.
+/// The members of a structure. A wrong type is refused at once; violated constraints are collected, and
+/// [`finish`](Args::finish) names all of them, like the service.
 pub(crate) struct Args {
     members: Map<String, Value>,
     path: String,
@@ -30,7 +30,7 @@ impl Args {
         }
     }
 
-    /// Refuses if anything was amiss.
+    /// Refuses a request with violations.
     pub(super) fn finish(self) -> ApiResult<()> {
         let count = self.violations.len().min(MOST_REPORTED);
         if count == 0 {
@@ -163,7 +163,7 @@ impl Args {
         Ok(bytes.into())
     }
 
-    /// A nested structure, handed to `read`; its violations become this one's.
+    /// A nested structure, handed to `read`; its violations count for the outer structure.
     pub(super) fn structure<T>(
         &mut self, key: &str, read: impl FnOnce(&mut Args) -> ApiResult<T>,
     ) -> ApiResult<Option<T>> {
@@ -176,7 +176,7 @@ impl Args {
         Ok(Some(result))
     }
 
-    /// A list of structures, `least` to `most` of them.
+    /// A list of `least` to `most` structures.
     pub(super) fn structures<T>(
         &mut self, key: &str, (least, most): (usize, usize), mut read: impl FnMut(&mut Args) -> ApiResult<T>,
     ) -> ApiResult<Vec<T>> {
@@ -194,7 +194,7 @@ impl Args {
         Ok(result)
     }
 
-    /// A list of texts, which has to be there.
+    /// A required list of texts.
     pub(super) fn texts(&mut self, key: &str, bounds: (usize, usize), rule: &Rule) -> ApiResult<Vec<String>> {
         let Some(items) = self.list(key, bounds)? else {
             self.missing(key);

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 const MOST_DATA: usize = 10 << 20;
 
-/// A record and the text of its explicit hash key, which is checked after everything else.
+/// A record and the text of its explicit hash key. The hash key is checked last.
 struct Put {
     record: NewRecord,
     hash_key: Option<String>,

@@ -14,9 +14,9 @@ use args::Args;
 use serde_json::{Value, json};
 
 impl Kinesis {
-    /// One request of the JSON protocol: `operation` is what follows the dot in `X-Amz-Target`. Blobs are
-    /// base64, times are seconds since the epoch. An operation without an answer answers null, for which
-    /// the service sends an empty body.
+    /// One request of the JSON protocol: `operation` is the part after the dot in `X-Amz-Target`. Blobs are base64,
+    /// times are seconds since the epoch. An operation without an answer returns null; the service then sends an empty
+    /// body.
     pub fn call(&mut self, now_ms: i64, operation: &str, body: Value) -> ApiResult<Value> {
         let mut args = Args::new(body)?;
         if args.flag("DryRun")? {
@@ -25,7 +25,7 @@ impl Kinesis {
         self.dispatch(now_ms, operation, args)
     }
 
-    /// Does it on a copy, and tells whether it would have succeeded.
+    /// Runs the operation on a copy, and tells whether the operation would have succeeded.
     fn dry_run(&self, now_ms: i64, operation: &str, args: Args) -> ApiResult<Value> {
         self.clone().dispatch(now_ms, operation, args)?;
         Err(ApiError::client(
@@ -85,7 +85,7 @@ impl Kinesis {
         }
     }
 
-    /// A shard's name as the service reads it; one that cannot be read is one that does not exist.
+    /// A shard's name, read like the service reads names: an unreadable name is an unknown shard.
     fn shard_named(&self, name: &str, stream: &Stream) -> ApiResult<ShardIndex> {
         ShardIndex::parse(name).ok_or_else(|| {
             ApiError::not_found(format!(
@@ -97,7 +97,7 @@ impl Kinesis {
     }
 }
 
-/// Which stream a request means: `StreamName`, `StreamARN`, or both.
+/// The stream of a request: `StreamName`, `StreamARN`, or both.
 struct Stream {
     name: Option<String>,
     arn: Option<String>,
@@ -130,7 +130,7 @@ impl Stream {
     }
 }
 
-/// A time as the wire has it: seconds, with milliseconds as a fraction.
+/// A time in the wire's form: seconds, with milliseconds as a fraction.
 fn seconds(ms: i64) -> Value {
     if ms % 1000 == 0 { json!(ms / 1000) } else { json!(ms as f64 / 1000.0) }
 }

@@ -1,4 +1,4 @@
-//! What the service demands of texts.
+//! The service's rules for texts.
 
 use crate::kinesis::ids::{Arn, is_name};
 
@@ -10,7 +10,7 @@ pub(crate) struct Rule {
     values: &'static [&'static str],
 }
 
-/// A regular expression as the service shows it, and what stands for it here.
+/// A regular expression as shown by the service, and the function in its place.
 struct Pattern {
     text: &'static str,
     matches: fn(&str) -> bool,
@@ -71,7 +71,7 @@ pub(crate) const METRIC: Rule = one_of(&[
 ]);
 
 impl Rule {
-    /// The constraints that a text violates, in words.
+    /// The constraints violated by a text, in words.
     pub(super) fn violated_by(&self, text: &str) -> Vec<String> {
         let mut violated = Vec::new();
         let chars = text.chars().count();

@@ -141,7 +141,7 @@ fn mode(args: &mut Args) -> ApiResult<StreamMode> {
     Ok(if mode == "ON_DEMAND" { StreamMode::OnDemand } else { StreamMode::Provisioned })
 }
 
-/// What both descriptions of a stream have in common.
+/// The common part of both descriptions of a stream.
 fn description(stream: &Found) -> Map<String, Value> {
     let mut members = Map::new();
     let mut put = |key: &str, value: Value| members.insert(key.to_owned(), value);

@@ -6,7 +6,7 @@ fn list(kinesis: &mut Kinesis, now_ms: i64, filter: ShardFilter) -> Vec<u32> {
     indices(&kinesis.list_shards(now_ms, &request).unwrap().shards)
 }
 
-/// Shards 0 and 1; after 10 h, 0 is split into 2 and 3; after 20 h, these are merged into 4.
+/// Shards 0 and 1; after 10 h, a split of 0 into 2 and 3; after 20 h, a merge of 2 and 3 into 4.
 fn family() -> Kinesis {
     let (mut kinesis, _) = with_stream(2);
     kinesis.split_shard(T0 + 10 * HOUR, "s", ShardIndex(0), 1 << 126).unwrap();

@@ -1,4 +1,4 @@
-//! The fake as its clients see it.
+//! The fake as seen by its clients.
 
 mod limits;
 mod lineage;
@@ -13,7 +13,7 @@ use super::*;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// A moment in 2026, so that sequence numbers look like today's.
+/// A moment in 2026, for sequence numbers like today's.
 const T0: i64 = 1_770_000_000_000;
 const HOUR: i64 = 3_600_000;
 

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// What may happen to a stream.
+/// An event in a stream's life.
 #[derive(Clone, Debug)]
 enum Event {
     Put(u128),
@@ -209,7 +209,7 @@ const MEMBERS: &[&str] = &[
     "EnforceConsumerDeletion",
 ];
 
-/// Values that are often right, sometimes nearly, and sometimes absurd.
+/// Values: often right, sometimes nearly right, and sometimes absurd.
 fn value() -> impl Strategy<Value = Value> {
     let texts = prop_oneof![
         Just("s"),
@@ -280,7 +280,7 @@ proptest! {
         prop_assert_eq!(seen, written);
     }
 
-    /// Whether anybody looked in between makes no difference.
+    /// A look in between makes no difference.
     #[test]
     fn looking_changes_nothing(events in prop::collection::vec(event(), 1..40), delay in 1i64..2000) {
         let (mut seen, mut unseen) = (World::new(delay), World::new(delay));
@@ -292,7 +292,7 @@ proptest! {
                 unseen.now += ms;
                 seen.now += ms;
             } else {
-                // Both choose by the same view of the open shards.
+                // Both runs choose by the same view of the open shards.
                 seen.kinesis.advance(seen.now);
                 unseen.kinesis.advance(unseen.now);
                 seen.apply(event);
