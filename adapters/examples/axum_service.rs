@@ -1,7 +1,8 @@
 //! A service for Kubernetes: health, status and metrics over HTTP with axum. `cargo run -p leasehold --example axum_service`
 //!
-//! `README.md` beside this file says how to start an AWS in memory for it. Then: `curl 127.0.0.1:8080/healthz`, `…/status` and `…/metrics`.
-//! Another address, and the seconds between a signal and the shutdown, are given as `… axum_service 0.0.0.0:80 10`.
+//! `README.md` beside this file tells how to start an AWS in memory. Then: `curl 127.0.0.1:8080/healthz`, `…/status`
+//! and `…/metrics`. Another address, and the seconds between a signal and the shutdown, are given as `… axum_service
+//! 0.0.0.0:80 10`.
 #![expect(
     clippy::disallowed_methods,
     reason = "this project wants its tasks, timers and threads from a port; your program needs no such line"
@@ -31,7 +32,7 @@ struct Service {
     is_stopping: AtomicBool,
 }
 
-/// For probes. Not healthy means that a restart may help, or that one is under way; the text says why.
+/// For probes. Not healthy: a restart may help, or a shutdown is under way; the text tells the reason.
 async fn healthz(State(service): State<Arc<Service>>) -> (StatusCode, String) {
     if service.is_stopping.load(Ordering::Relaxed) {
         return (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n".to_owned());
@@ -43,7 +44,7 @@ async fn healthz(State(service): State<Arc<Service>>) -> (StatusCode, String) {
     }
 }
 
-/// For people: every lease with its checkpoint, how far behind it is, and what it waits for.
+/// For people: every lease with its checkpoint, its distance behind the tip, and its reason to wait.
 async fn status(State(service): State<Arc<Service>>) -> Json<Status> {
     Json(service.control.status())
 }
@@ -108,7 +109,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     println!("http://{}", listener.local_addr()?);
-    // The pages are there until the worker has stopped.
+    // The pages stay until the worker has stopped.
     let (stop, stopped) = oneshot::channel::<()>();
     let server = serve(listener, pages, metrics, stopped);
     // Health fails first, so that others see it. The worker goes on meanwhile, and is stopped then. A second signal ends the process.

@@ -1,9 +1,10 @@
 //! Collects many batches into one file. `cargo run -p leasehold --example batch_files`, or `… batch_files FOLDER`
 //!
-//! `README.md` beside this file says how to start an AWS in memory for it.
+//! `README.md` beside this file tells how to start an AWS in memory.
 //!
-//! A batch is acknowledged when its file is safe on the disk, and not before: after a crash, everything that was not in a finished file
-//! comes again. So records may be in two files, and none is missing. A reader of the files tells repeated lines by shard and position.
+//! A batch is acknowledged when its file is safe on the disk, and not before: after a crash, all records outside of
+//! finished files come again. Records may be in two files, and no record is missing. A reader of the files tells
+//! repeated lines by shard and position.
 #![expect(
     clippy::disallowed_methods,
     reason = "this project wants its timers from a port; your program needs no such line"
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A file is written when there are so many records for it, or when so much time has passed, or when the worker asks for it.
+/// A file is written after this number of records, after this time, or when the worker asks for a flush.
 const FILE_RECORDS: usize = 50;
 const FILE_TIME: Duration = Duration::from_secs(10);
 
@@ -39,7 +40,8 @@ struct Collected {
 impl Collector {
     /// Handlers may block for a moment, as here: leases are kept on another thread.
     fn write_file(&self, lease: &LeaseKey) -> io::Result<()> {
-        // It is taken first. After an error its receipts are dropped without an acknowledgement, so that its batches come again.
+        // The collection is taken first. After an error its receipts are dropped without an acknowledgement, and its
+        // batches come again.
         let collected = self.shards.lock().expect("no panic").remove(lease);
         let Some(Collected { name, lines, receipts }) = collected else {
             return Ok(());
@@ -48,7 +50,7 @@ impl Collector {
         let mut file = File::create(&unfinished)?;
         file.write_all(lines.concat().as_bytes())?;
         file.sync_all()?;
-        // A file of the final name is whole, whatever happens. The folder is synced, too, since the name is in there.
+        // A file of the final name is always whole. The folder is synced, too, since the folder holds the name.
         fs::rename(&unfinished, self.folder.join(format!("{name}.jsonl")))?;
         File::open(&self.folder)?.sync_all()?;
         for receipt in receipts {
@@ -57,7 +59,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Without it, a quiet shard would keep its last records for as long as nothing new comes.
+    /// Without this task, a quiet shard would keep its last records until new records come.
     async fn write_in_time(self) {
         loop {
             tokio::time::sleep(FILE_TIME).await;

@@ -1,9 +1,10 @@
 //! Sets records aside that cannot be processed. `cargo run -p leasehold --example dead_letter`, or `… dead_letter FILE`
 //!
-//! `README.md` beside this file says how to start an AWS in memory for it.
+//! `README.md` beside this file tells how to start an AWS in memory.
 //!
-//! Without a policy, a record that makes the handler fail is tried again for ever, and its shard waits. With this one, a batch that
-//! failed twice is handed over one record at a time. A record that failed twice alone becomes a line of the file, and its shard goes on.
+//! Without a policy, a record that makes the handler fail is tried again for ever, and its shard waits. With the
+//! policy below, a batch that failed twice is handed over one record at a time. A record that failed twice alone
+//! becomes a line of the file, and its shard goes on.
 
 use leasehold::aws::{self, dynamodb, kinesis};
 use leasehold::{Batch, DeadLetterFile, FailurePolicy, InitialPosition, Worker};

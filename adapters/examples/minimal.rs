@@ -1,6 +1,6 @@
 //! The smallest consumer, as in the README: prints the records of a stream until Ctrl-C. `cargo run -p leasehold --example minimal`
 //!
-//! `README.md` beside this file says how to start an AWS in memory for it.
+//! `README.md` beside this file tells how to start an AWS in memory.
 
 use leasehold::aws::{self, dynamodb, kinesis};
 use leasehold::{Batch, InitialPosition, Worker};

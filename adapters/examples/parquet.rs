@@ -1,10 +1,10 @@
 //! Collects many batches into one Parquet file. `cargo run -p leasehold --example parquet`, or `… parquet FOLDER`
 //!
-//! `README.md` beside this file says how to start an AWS in memory for it.
+//! `README.md` beside this file tells how to start an AWS in memory.
 //!
-//! A batch is acknowledged when its file is safe on the disk. After a crash, everything that was not in a finished file comes again: so
-//! records may be in two files, and none is missing. A query tells repeated rows by shard and position. Each shard has a task of its
-//! own; `batch_files.rs` does the same with one handler for all shards.
+//! A batch is acknowledged when its file is safe on the disk. After a crash, all records outside of finished files
+//! come again: records may be in two files, and no record is missing. A query tells repeated rows by shard and
+//! position. Each shard has its own task; `batch_files.rs` does the same with one handler for all shards.
 #![expect(
     clippy::disallowed_methods,
     reason = "this project wants its timers from a port; your program needs no such line"
@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A file is written when there are so many records for it, or when so much time has passed, or when the worker asks for it. Queries
-/// are fast on files of some hundred MB: this is an example.
+/// A file is written after this number of records, after this time, or when the worker asks for a flush. Queries are
+/// fast on files of some hundred MB; the small files here serve the example.
 const FILE_RECORDS: usize = 50;
 const FILE_TIME: Duration = Duration::from_secs(10);
 
@@ -42,7 +42,7 @@ const COLUMNS: [fn(&Record) -> ByteArray; 4] = [
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Writes records as one row group. Gives the file back when its footer is written.
+/// Writes records as one row group. Gives the file back after its footer.
 fn encode(file: File, records: &[Record]) -> Result<File, ParquetError> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let mut writer = SerializedFileWriter::new(file, schema, Arc::default())?;
@@ -65,8 +65,8 @@ struct Collected {
 }
 
 impl Collected {
-    /// Blocking for a moment does no harm, as leases are kept on another thread. After an error the receipts are dropped without an
-    /// acknowledgement, so that their batches come again.
+    /// Blocking for a moment does no harm, as leases are kept on another thread. After an error the receipts are
+    /// dropped without an acknowledgement, and their batches come again.
     fn write_file(&mut self, folder: &Path, shard: &ShardStream) -> Result<(), Error> {
         let Self { records, receipts } = std::mem::take(self);
         let Some(first) = records.first() else {
@@ -77,7 +77,7 @@ impl Collected {
         let name = folder.join(format!("{}-{token}-{}.parquet", info.shard, first.position));
         let unfinished = name.with_extension("unfinished");
         encode(File::create(&unfinished)?, &records)?.sync_all()?;
-        // A file of the final name is whole, whatever happens. The folder is synced, too, since the name is in there.
+        // A file of the final name is always whole. The folder is synced, too, since the folder holds the name.
         fs::rename(&unfinished, &name)?;
         File::open(folder)?.sync_all()?;
         println!("{} records in {}", records.len(), name.display());
@@ -102,11 +102,11 @@ async fn collect(shard: ShardStream, folder: Arc<PathBuf>) -> Result<(), Error> 
                 }
             }
             _ = in_time.tick() => collected.write_file(&folder, &shard)?,
-            // As much is kept as may be: nothing more is handed over before something is acknowledged.
+            // The limit of kept batches is reached: the next batch comes after an acknowledgement.
             () = shard.flush_wanted() => collected.write_file(&folder, &shard)?,
         }
     }
-    // The shard was split or merged, another worker gets it, or this one shuts down.
+    // The shard was split or merged, another worker gets the shard, or this worker shuts down.
     collected.write_file(&folder, &shard)
 }
 

@@ -1,6 +1,6 @@
 //! Puts records for the other examples: `cargo run -p leasehold --example producer`, or `… --example producer 500` for so many.
 //!
-//! `README.md` beside this file says how to start an AWS in memory for it.
+//! `README.md` beside this file tells how to start an AWS in memory.
 //!
 //! An order is a line of JSON. One of fifty is not, as it happens: see the example `dead_letter`.
 

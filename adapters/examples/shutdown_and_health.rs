@@ -1,7 +1,7 @@
 //! A liveness probe and a status page over HTTP, and a clean end. `cargo run -p leasehold --example shutdown_and_health`
 //!
-//! `README.md` beside this file says how to start an AWS in memory for it. Then: `curl 127.0.0.1:8080/health` and `…/status`. Another
-//! address is given as `… shutdown_and_health 0.0.0.0:80`.
+//! `README.md` beside this file tells how to start an AWS in memory. Then: `curl 127.0.0.1:8080/health` and
+//! `…/status`. Another address is given as `… shutdown_and_health 0.0.0.0:80`.
 #![expect(
     clippy::disallowed_methods,
     reason = "this project wants its tasks and threads from a port; your program needs no such line"
@@ -27,7 +27,7 @@ fn answer(path: &str, control: &Control) -> Result<Response<Full<Bytes>>, hyper:
             health if health.is_healthy() => (StatusCode::OK, health.to_string()),
             health => (StatusCode::SERVICE_UNAVAILABLE, health.to_string()),
         },
-        // For people: every lease with its checkpoint, how far behind it is, and what it waits for.
+        // For people: every lease with its checkpoint, its distance behind the tip, and its reason to wait.
         "/status" => match serde_json::to_string_pretty(&control.status()) {
             Ok(json) => (StatusCode::OK, json),
             Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
@@ -37,7 +37,8 @@ fn answer(path: &str, control: &Control) -> Result<Response<Full<Bytes>>, hyper:
     Response::builder().status(status).body(Full::new(Bytes::from(text + "\n")))
 }
 
-/// On a thread and a runtime of its own: a probe is answered, too, while handlers block every thread of the worker's runtime.
+/// On a separate thread and runtime: a probe gets an answer even while handlers block every thread of the worker's
+/// runtime.
 fn serve(listener: net::TcpListener, control: Control) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -1,11 +1,13 @@
 //! Stores each record in SQLite exactly once. `cargo run -p leasehold --example sqlite_exactly_once`, or `… sqlite_exactly_once FILE`
 //!
-//! `README.md` beside this file says how to start an AWS in memory for it. Kill it at any moment, and start it again.
+//! `README.md` beside this file tells how to start an AWS in memory. Kill the example at any moment, and start the
+//! example again.
 //!
-//! Kinesis and a lease table alone give at-least-once: after a crash, records come again that were stored already. The sink makes it
-//! exactly once. One transaction stores the records, the position up to which the shard is stored, and checks the fencing token:
-//! * what comes again lies at or before that position, and is skipped;
-//! * a worker that lost the shard and does not know it yet has an older token, and its transaction is refused.
+//! Kinesis and a lease table alone give at-least-once: after a crash, stored records come again. The sink makes
+//! exactly once of at least once. One transaction stores the records and the shard's stored position, and checks the
+//! fencing token:
+//! * repeated records lie at or before that position, and are skipped;
+//! * a worker that has lost the shard unknowingly has an older token, and its transaction is refused.
 //!
 //! Any database with transactions will do, if the position is in the same database as what the records change.
 
@@ -25,7 +27,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 /// Handlers may block for a moment, as here: leases are kept on another thread.
 struct Sink(Mutex<Connection>);
 
-/// From here on, what a worker with an older token stores is refused. It is an error if a worker with a newer one was here.
+/// From here on, writes of workers with an older token are refused. A newer token in the table is an error.
 fn take_over(transaction: &Transaction<'_>, shard: &ShardInfo) -> Result<(), Error> {
     let taken = transaction.execute(
         "INSERT INTO shards (shard, token) VALUES (?1, ?2)
@@ -38,7 +40,8 @@ fn take_over(transaction: &Transaction<'_>, shard: &ShardInfo) -> Result<(), Err
     }
 }
 
-/// Up to where a shard is stored: the sink knows it better than the lease table, whose checkpoint follows later.
+/// The stored position of a shard: the sink is more current than the lease table, since the table's checkpoint
+/// follows later.
 fn stored(transaction: &Transaction<'_>, shard: &ShardInfo) -> Result<Option<Position>, Error> {
     let sql = "SELECT position FROM shards WHERE shard = ?1";
     let row = transaction.query_row(sql, [shard.shard.as_str()], |row| row.get::<_, Option<String>>(0));
@@ -86,7 +89,7 @@ impl Handler for Sink {
                     "INSERT INTO orders VALUES (?1, ?2, ?3, ?4)",
                     (shard.shard.as_str(), position, customer, &*record.data),
                 )?;
-                // What would be wrong if a record came twice.
+                // A repeated record would make this total wrong.
                 let sql = "INSERT INTO totals VALUES (?1, 1) ON CONFLICT (customer) DO UPDATE SET orders = orders + 1";
                 transaction.execute(sql, [customer])?;
             }
@@ -106,7 +109,7 @@ async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt::init();
     let file = std::env::args().nth(1).unwrap_or_else(|| "orders.sqlite".into());
     let connection = Connection::open(file)?;
-    // What is committed survives a crash of the machine, too. Others may read meanwhile.
+    // A committed transaction survives a crash of the machine, too. Other connections may read meanwhile.
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
     connection.execute_batch(TABLES)?;
     let config = aws_config::defaults(aws_config::BehaviorVersion::latest())

@@ -1,9 +1,10 @@
 //! Counts the records of each partition key, with a task for each shard. `cargo run -p leasehold --example state_per_shard`
 //!
-//! `README.md` beside this file says how to start an AWS in memory for it.
+//! `README.md` beside this file tells how to start an AWS in memory.
 //!
-//! The counts are local variables of the task: no lock, no map of shards. Batches are acknowledged when their counts are written. After
-//! a crash the batches that were not acknowledged come again, to a new task with new variables, so that no record is left out.
+//! The counts are local variables of the task: no lock, no map of shards. Batches are acknowledged when their counts
+//! are written. After a crash the unacknowledged batches come again, to a new task with new variables: no record is
+//! left out.
 #![expect(
     clippy::disallowed_methods,
     reason = "this project wants its timers from a port; your program needs no such line"
@@ -16,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a shard had since the last time that it was written.
+/// The counts of a shard since the last write.
 #[derive(Default)]
 struct Counts {
     by_key: BTreeMap<Arc<str>, u64>,
@@ -50,11 +51,11 @@ async fn count(shard: ShardStream) -> io::Result<()> {
                 counts.receipts.push(batch.receipt());
             }
             _ = in_time.tick() => counts.write(&shard).await?,
-            // The worker hands nothing more over before something is acknowledged.
+            // The limit of kept batches is reached: the next batch comes after an acknowledgement.
             () = shard.flush_wanted() => counts.write(&shard).await?,
         }
     }
-    // The shard was split or merged, another worker gets it, or this one shuts down: `shard.why_ended()`.
+    // The shard was split or merged, another worker gets the shard, or this worker shuts down: `shard.why_ended()`.
     counts.write(&shard).await
 }
 

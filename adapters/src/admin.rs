@@ -1,9 +1,9 @@
-//! What an operator does to a lease table while a fleet runs, or without one: look at it, release leases, put them at other
-//! checkpoints.
+//! An operator's view of a lease table, with or without a running fleet: look at the table, release leases, move
+//! leases to other checkpoints.
 //!
-//! [`Admin`] reads and writes; what is to be written follows from pure functions ([`release`], [`rewind`]), and can be shown before
-//! it is done. The command `leasehold admin` is this module with a command line. A program that runs a worker has a shorter way to
-//! rewind: [`Control::rewind`](crate::Control::rewind).
+//! [`Admin`] reads and writes. Pure functions ([`release`], [`rewind`]) make the plan of the writes, and a plan can
+//! be shown before its writes begin. The command `leasehold admin` is this module with a command line. A program with
+//! a running worker has a shorter way to rewind: [`Control::rewind`](crate::Control::rewind).
 //!
 //! ```no_run
 //! # #[cfg(all(feature = "aws", feature = "tokio-runtime"))]
@@ -52,7 +52,7 @@ use leasehold_engine::time::{Span, Wall};
 use std::fmt;
 use std::sync::Arc;
 
-/// An owner that renews between a read and the write that follows it lets the write fail. It is tried so often.
+/// How often a write is tried. A renewal by the owner between the read and the write makes the write fail.
 const TRIES: u32 = 5;
 
 /// A lease table in the hands of an operator. Clones are handles on the same.
@@ -69,7 +69,7 @@ impl fmt::Debug for Admin {
     }
 }
 
-/// Why something could not be done to a lease table: what, and how it went.
+/// An operation on a lease table failed: the name of the operation, and the reason.
 #[derive(Debug)]
 pub struct AdminError {
     what: String,
@@ -84,7 +84,7 @@ impl AdminError {
 
 impl fmt::Display for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A service may have said it, or a row.
+        // The text may come from a service or a row.
         write!(f, "could not {}: {}", Shown(&self.what), Shown(&self.how))
     }
 }
@@ -102,7 +102,7 @@ impl Admin {
     /// [`Builder::format`](crate::Builder::format).
     ///
     /// # Errors
-    /// If it is not called within a tokio runtime.
+    /// Without a tokio runtime around the call.
     #[cfg(all(feature = "aws", feature = "tokio-runtime"))]
     pub fn new(
         dynamodb: &aws_sdk_dynamodb::Client, application: &str,
@@ -126,7 +126,7 @@ impl Admin {
     /// The rows of the table, by one scan.
     ///
     /// # Errors
-    /// If there is no such table, if it has another key than its format asks for, or if it cannot be read in spite of several
+    /// If the table is missing, if its key is not the format's key, or if the table cannot be read after several
     /// tries.
     pub async fn view(&self) -> Result<View, AdminError> {
         let mut table = self.table();
@@ -145,8 +145,8 @@ impl Admin {
         Err(AdminError::new("use the lease table", how))
     }
 
-    /// The rows of the table after it was watched for so long, and what that showed. `lease_duration` is the fleet's: an owner
-    /// whose row does not change for as long has lost its lease.
+    /// Watches the table for the time `watch`, and gives its rows at the end and a report of the changes.
+    /// `lease_duration` is the fleet's: an owner whose row does not change for a lease duration has lost its lease.
     ///
     /// A live owner renews every `renew_interval` (3.3 s by default): watch for longer than that.
     ///
@@ -164,13 +164,13 @@ impl Admin {
         Ok((after, told))
     }
 
-    /// Carries out a plan, step by step. Each step reads its row again and is one conditional write. A row that has another owner
-    /// than the plan was made of, or came to its end since, is left as it is; a renewal or a checkpoint of the same owner is no
-    /// hindrance.
+    /// Carries out a plan, step by step. Each step reads its row again and makes one conditional write. A step leaves
+    /// a row alone if the row now has another owner than in the plan, or has reached shard end since. A renewal or a
+    /// checkpoint of the same owner is no hindrance.
     ///
     /// # Errors
-    /// If the table cannot be read or written in spite of several tries. What was written stays; a plan that is made anew shows
-    /// what is left.
+    /// If the table cannot be read or written after several tries. Writes made before the failure stay; a new plan
+    /// shows the steps left.
     pub async fn apply(&self, plan: &Plan) -> Result<Vec<Done>, AdminError> {
         let mut done = Vec::new();
         for step in &plan.steps {
@@ -196,7 +196,7 @@ impl Admin {
             if let Outcome::Applied(_) = table.ask(&write, TableOp::Write(change.clone())).await? {
                 return Ok(Stepped::Written);
             }
-            // An attempt whose answer was lost may have been made; then the next one is refused.
+            // The write with a lost answer may have been applied. Then the next write is refused.
             let now = table.read(&what, &step.lease).await?.unwrap_or_default();
             if step.is_done(&change, now.as_ref()) {
                 return Ok(Stepped::Written);
@@ -213,7 +213,7 @@ impl Admin {
     }
 }
 
-/// What a plan needs to know of the stream.
+/// A plan's facts about the stream.
 #[cfg(feature = "aws")]
 impl Admin {
     /// All shards of a stream. Those of an application of several streams are named by the keys of their leases.
@@ -229,8 +229,8 @@ impl Admin {
             .map_err(|how| AdminError::new(format!("list the shards of {:?}", stream.to_string()), how))
     }
 
-    /// The identity of a stream, as rows name the stream. One description says the ARN and the time of creation. Absent: the description has
-    /// neither an ARN nor a name.
+    /// The identity of a stream, as rows name the stream. One description says the ARN and the time of creation.
+    /// Absent: the description has neither an ARN nor a name.
     ///
     /// Where a stream was just made anew, a description may be of the earlier stream. Before a write that follows from the identity, ask
     /// twice, at least a second apart.
@@ -245,11 +245,11 @@ impl Admin {
         answer.map_err(|how| AdminError::new(format!("describe the stream {:?}", stream.to_string()), how))
     }
 
-    /// The checkpoint after which the first record is the first one that came to a shard at or after a time, which lies in the
-    /// past. Absent: nothing of the shard is as late as that, and it has ended.
+    /// The checkpoint just before the first record of a shard that arrived at or after a time in the past. Absent:
+    /// the shard has ended, and all its records arrived before that time.
     ///
-    /// Programs of other libraries know of no time in a row, so the last record before it is looked for: records are read backwards in growing
-    /// steps, at five requests a second at most.
+    /// Rows of other libraries cannot hold a time. The search finds the last record before the time by reading
+    /// backwards in growing steps, at five requests a second at most.
     ///
     /// # Errors
     /// If the shard cannot be read.
@@ -270,7 +270,7 @@ impl Admin {
             .map_err(|how| AdminError::new(format!("look for that time in {}", shard.shard), how))
     }
 
-    /// Whether Kinesis takes a sequence number for one of this shard.
+    /// Checks that Kinesis takes a sequence number as a number of this shard.
     ///
     /// # Errors
     /// What Kinesis says of it.

@@ -1,4 +1,4 @@
-//! Plans on a table in memory, whose answers get lost and whose owners renew.
+//! Plans on a table in memory. Answers get lost, and owners renew.
 
 use super::*;
 use crate::ports::Port;
@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard};
 #[derive(Debug)]
 struct State {
     table: LeaseTable<Items<Kcl>>,
-    /// So many answers of writes get lost, though they are made.
+    /// The number of applied writes whose answers get lost.
     lost: u32,
     /// So many reads are each followed by a renewal of the owner.
     renewed: u32,

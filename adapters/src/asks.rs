@@ -1,7 +1,8 @@
-//! What the application asks of the worker, on its way to the driver.
+//! The application's requests to the worker, on their way to the driver.
 //!
-//! What is said of a batch is cumulative, so each shard has one cell that holds the latest; the queue holds every shard at
-//! most once. An application that acknowledges faster than the driver reads therefore neither waits nor fills memory.
+//! Acknowledgements of a batch are cumulative: each shard has one cell with the latest state, and the queue holds
+//! every shard at most once. An application can acknowledge faster than the driver reads without waiting and without
+//! filling memory.
 
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
 use leasehold_engine::input::Call;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
-/// A queue of asks and the way into it.
+/// A queue of requests and its sender.
 pub(crate) fn asks() -> (AskSender, Asks) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let sender = AskSender {
@@ -29,7 +30,7 @@ pub(crate) fn asks() -> (AskSender, Asks) {
 #[derive(Debug)]
 pub(crate) struct Asks {
     receiver: mpsc::UnboundedReceiver<Ask>,
-    /// Keeps the queue open, so that reading it never ends.
+    /// Keeps the queue open: reading never ends.
     _open: AskSender,
 }
 
@@ -46,7 +47,7 @@ impl Asks {
         self.receiver.len()
     }
 
-    /// The next one that waits, if there is one.
+    /// The next request in the queue.
     pub(crate) fn try_next(&mut self) -> Option<Ask> {
         self.receiver.try_recv().ok()
     }
@@ -62,8 +63,8 @@ pub(crate) struct AskSender {
 }
 
 impl AskSender {
-    /// Asks for a shutdown, within the time that the options give or in this. Asking again is passed on only with a time that is
-    /// shorter than those before: no other can make it end sooner.
+    /// Asks for a shutdown, within the time `within` or the time of the options. A repeated call is passed on only
+    /// with a shorter time than all calls before: a longer time cannot make the shutdown end sooner.
     pub(crate) fn shutdown(&self, within: Option<Span>) {
         let first = !self.stopping.swap(true, Ordering::Relaxed);
         let shorter =
@@ -73,7 +74,7 @@ impl AskSender {
         }
     }
 
-    /// Asks that a shard be given nothing more, or that it go on.
+    /// Asks the worker to pause a shard's handler, or to resume.
     pub(crate) fn pause(&self, lease: LeaseKey, paused: bool) {
         let _ = self.queue.send(Ask(match paused {
             true => Inner::Pause(lease),
@@ -81,19 +82,19 @@ impl AskSender {
         }));
     }
 
-    /// Asks that a stream be read, too, or no more.
+    /// Asks the worker to add a stream or to remove a stream.
     #[cfg(feature = "aws")]
     pub(crate) fn streams(&self, call: Call) {
         let _ = self.queue.send(Ask(Inner::Said(call)));
     }
 
-    /// Says that the runtime of the handlers has run nothing for so long; absent: that it runs again.
+    /// Reports for how long the runtime of the handlers has run nothing; absent: the runtime runs again.
     pub(crate) fn runtime(&self, blocked: Option<Span>) {
         let call = blocked.map_or(Call::RuntimeRuns, Call::RuntimeBlocked);
         let _ = self.queue.send(Ask(Inner::Said(call)));
     }
 
-    /// A cell for what is asked about one ownership of a shard.
+    /// A cell for the requests about one ownership of a shard.
     pub(crate) fn shard(&self, lease: LeaseKey, token: FencingToken) -> ShardAsks {
         ShardAsks(Arc::new(Cell {
             lease,
@@ -132,7 +133,7 @@ impl Ask {
     }
 }
 
-/// What is asked about one ownership of a shard.
+/// The requests about one ownership of a shard.
 #[derive(Clone, Debug)]
 pub(crate) struct ShardAsks(Arc<Cell>);
 
@@ -146,7 +147,7 @@ struct Cell {
     withheld: Mutex<Option<Vec<OpId>>>,
 }
 
-/// Why a batch is given back that the application has dropped.
+/// The reason for giving back a batch dropped by the application.
 pub(crate) const DROPPED: &str =
     "the batch was dropped without an acknowledgement; keep it, or a receipt of it, until it is acknowledged";
 
@@ -161,7 +162,8 @@ struct Wanted {
 }
 
 impl Cell {
-    /// What was wanted since this was asked last. What was processed comes before what is given back, and a checkpoint last.
+    /// The requests since the last call. Processed positions come first, then given-back batches, and a checkpoint
+    /// last.
     fn calls(&self) -> Vec<Call> {
         let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
         let (lease, token) = (&self.lease, self.token);
@@ -218,7 +220,7 @@ impl ShardAsks {
         self.withheld().get_or_insert_default();
     }
 
-    /// What was dropped since [`withhold`](Self::withhold). What is dropped from now on is given back at once.
+    /// The batches dropped since [`withhold`](Self::withhold). From now on, a dropped batch is given back at once.
     pub(crate) fn release(&self) -> Vec<OpId> {
         self.withheld().take().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
-//! One call of a handler with a batch, as it is seen from outside: a span around it, its duration, how it ended, and what was
-//! processed.
+//! One call of a handler with a batch, seen from outside: a span around the call, its duration, its result, and the
+//! processed records.
 
 use crate::batch::Batch;
 use crate::catch::Panicked;
@@ -11,7 +11,7 @@ use std::future::Future;
 use std::sync::Arc;
 use tracing::{Instrument, Span};
 
-/// A call that is about to be made. If it is dropped before it returned, the worker has stopped it.
+/// A planned call. An attempt dropped before the call returned was stopped by the worker.
 pub(crate) struct Attempt {
     meter: Meter,
     clock: Arc<dyn Runtime>,
@@ -37,7 +37,7 @@ impl Attempt {
         Self { meter: meter.clone(), clock: clock.clone(), span, began: None }
     }
 
-    /// Makes the call within the span, and measures it.
+    /// Makes the call within the span, and measures the duration.
     pub(crate) async fn around<T>(
         mut self, call: impl Future<Output = Result<Result<T, String>, Panicked>>,
     ) -> Result<Result<T, String>, Panicked> {
@@ -52,7 +52,7 @@ impl Attempt {
     }
 
     fn ended(&mut self, result: &'static str) {
-        // A call that has not begun was not made.
+        // Without a start, the call was not made.
         let Some(began) = self.began.take() else { return };
         let took = self.clock.now().since(began);
         self.meter.count(&metrics::BATCHES, [result.into()], 1);

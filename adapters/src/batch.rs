@@ -15,21 +15,22 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardInfo {
-    /// Its name: its id, or, for a worker of several streams, the key of its lease. No two shards of a worker have the same name.
+    /// The shard's name: the shard id, or, in a worker of several streams, the key of the lease. No two shards of a
+    /// worker have the same name.
     pub shard: ShardId,
     /// Its lease.
     pub lease: LeaseKey,
     /// Grows with every change of owner.
     pub token: FencingToken,
-    /// Everything up to here had been processed when this worker opened it.
+    /// The shard was processed up to here when this worker opened the shard.
     pub from: Checkpoint,
-    /// If it is `LATEST` or `AT_TIMESTAMP`: this worker began with the first record that arrived at this moment or later. Every owner begins
-    /// there until there is a checkpoint.
+    /// Set if `from` is `LATEST` or `AT_TIMESTAMP`: this worker began with the first record that arrived at this
+    /// moment or later. Every owner begins at this moment until a checkpoint is stored.
     pub since: Option<Wall>,
 }
 
 impl ShardInfo {
-    /// The stream it is of, if the worker reads several.
+    /// The shard's stream, if the worker reads several.
     pub fn stream(&self) -> Option<StreamId> {
         split_key(self.shard.as_str()).and_then(|(stream, _)| stream.parse().ok())
     }
@@ -46,7 +47,7 @@ pub struct Batch {
     pub(crate) fetched: Arc<Fetched>,
     /// Records before this index were processed earlier.
     pub(crate) first: usize,
-    /// Records from this index on are not handed over now.
+    /// Records from this index on wait for a later batch.
     pub(crate) end: usize,
     pub(crate) attempt: u32,
     pub(crate) fence: Fence,
@@ -80,26 +81,28 @@ impl Batch {
         Span::from_millis(self.fetched.reading.behind_ms)
     }
 
-    /// Counts how often these records were handed over, from 1: above 1, the handler failed or was stopped before. It begins anew
-    /// when something was processed, and when a batch that failed too often is handed over one record at a time.
+    /// Counts how often these records were handed over, from 1: above 1, the handler failed or was stopped before.
+    /// The count begins anew after any progress, and when the records of a batch that failed too often are handed
+    /// over one at a time.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Tells whether this worker may still act for the shard.
+    /// The fence of this shard: tells whether this worker may still act for the shard.
     pub fn fence(&self) -> Fence {
         self.fence.clone()
     }
 
-    /// Everything up to and including this record is processed. Without it, that is said once for the whole batch when
-    /// the handler returns `Ok`. If the handler fails later, only what follows is handed over again.
+    /// Acknowledges all records up to and including this record. Without a call, the whole batch is acknowledged
+    /// once, when the handler returns `Ok`. If the handler fails later, only the records after this record are handed
+    /// over again.
     pub fn ack(&self, record: &Record) {
         self.ack_through(record.position);
     }
 
     /// As [`ack`](Batch::ack), by position.
     ///
-    /// A position after this batch is taken as the batch's last: what was not handed over cannot be processed.
+    /// A position after this batch counts as the batch's last position: records not handed over cannot be processed.
     ///
     /// If the service gives records that are not in the order of their sequence numbers, and goes on to do so, the batch is acknowledged as a
     /// whole: by its last record, or not at all.
@@ -119,13 +122,13 @@ impl Batch {
         }
     }
 
-    /// All records of this batch are processed, for good. A handler that keeps batches says so of each: see
-    /// [`Ack::Later`](crate::Ack::Later).
+    /// Acknowledges all records of this batch, for good. A handler that keeps batches calls this method for each
+    /// batch: see [`Ack::Later`](crate::Ack::Later).
     pub fn acknowledge(&self) {
         self.receipt.acknowledge();
     }
 
-    /// A receipt of this batch: what acknowledges it without holding its records in memory.
+    /// A receipt of this batch. A receipt acknowledges the batch without holding the records in memory.
     pub fn receipt(&self) -> Receipt {
         self.receipt.clone()
     }
@@ -135,12 +138,13 @@ impl Batch {
         self.receipt.asks().checkpoint();
     }
 
-    /// Acknowledges all of this batch, and waits until that is durable in the lease table: after a crash, nothing up to its last
-    /// record is handed over again. Batches before this one that are kept are waited for, too.
+    /// Acknowledges all of this batch, and waits until the checkpoint is durable in the lease table: after a crash,
+    /// no record up to the batch's last is handed over again. The call also waits for kept batches before this batch.
     ///
     /// # Errors
-    /// If the shard is lost or closed before that. The next owner may be handed these records again. Also if the records are not in the order
-    /// of their sequence numbers and another one than the last has the greatest number: then no checkpoint tells that all are processed.
+    /// If the shard is lost or closed before the checkpoint is durable: the next owner may be handed these records
+    /// again. Also if the records are not in the order of their sequence numbers and the last record does not have
+    /// the greatest number: then no checkpoint can say that all records are processed.
     pub async fn commit(&self) -> Result<(), NotDurable> {
         self.acknowledge();
         self.checkpoint();
@@ -180,7 +184,8 @@ impl<'a> IntoIterator for &'a Batch {
     }
 }
 
-/// The records of a batch, owned. They are kept for another attempt too, so each is a clone that shares its payload.
+/// The records of a batch, owned. The batch is kept for another attempt: each record is a clone with a shared
+/// payload.
 #[derive(Debug)]
 pub struct BatchIter {
     fetched: Arc<Fetched>,

@@ -1,7 +1,8 @@
-//! What a running worker shows of itself: the driver writes it, and every `Control` reads it, on any thread and at any time.
+//! The state of a running worker: the driver writes the state, and every `Control` reads the state, on any thread at
+//! any time.
 //!
-//! After each input the engine names the leases that it touched, and only these are written anew: so what is shown is what the
-//! engine holds, and an input costs the same with any number of leases.
+//! After each input the engine names the leases changed by the input, and the board copies only these leases. The
+//! board always shows the engine's state, and an input costs the same with any number of leases.
 
 mod blocked;
 
@@ -23,8 +24,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The driver's loop runs once a second, whatever happens. With leases that are shorter than this, it is only said to stand
-/// still after this time.
+/// The driver's loop runs at least once a second. Even with shorter leases, the loop counts as standing still only
+/// after this time.
 const LEAST_PATIENCE: Span = Span::from_secs(3);
 
 /// The board of one worker. Clones are handles on the same.
@@ -73,7 +74,7 @@ struct State {
     /// Since when it has done that.
     since: Mono,
     end: Option<End>,
-    /// What is held, by the number that the engine gives to each lease.
+    /// The held leases, by the engine's number of each lease.
     held: Vec<Option<Holding>>,
     stalls: BTreeMap<LeaseKey, Stall>,
     blocked: Blocked,
@@ -119,7 +120,7 @@ struct Stall {
 }
 
 impl Life {
-    /// What stands still for longer than this is told as unhealthy.
+    /// The longest standstill of the loop or of the handlers' runtime in a healthy worker.
     fn patience(&self) -> Span {
         self.lease_duration.max(LEAST_PATIENCE)
     }
@@ -329,9 +330,9 @@ impl Drop for Running {
 #[derive(Debug, Default)]
 pub(crate) struct BoardWriter {
     board: Board,
-    /// What the engine touched, while that is worked off.
+    /// The leases touched by the engine, as a reused buffer.
     touched: Vec<LeaseIx>,
-    /// Once the worker stops: how far each shard that it held was processed, durably.
+    /// Set once the worker stops: the durable checkpoint of each shard held by the worker.
     durable: Option<BTreeMap<ShardId, Checkpoint>>,
 }
 
@@ -374,7 +375,7 @@ impl BoardWriter {
         }
     }
 
-    /// From now on, what is held counts for the report.
+    /// From now on, held shards count for the report.
     fn stops(&mut self, at: Mono) {
         let mut state = self.board.state();
         state.enter(Phase::Stopping, at);
@@ -396,8 +397,8 @@ impl BoardWriter {
         }
     }
 
-    /// The engine was given an input, and its notices were told: writes down what it holds otherwise than before. Calls `renewed`
-    /// for each lease whose renewal was confirmed, with the end of the belief until then.
+    /// Called after an input and its notices: copies all changed leases of the engine. Calls `renewed` for each lease
+    /// with a confirmed renewal, with the end of the belief before the renewal.
     pub(crate) fn follow(&mut self, now: Mono, engine: &mut impl Machine, mut renewed: impl FnMut(Mono)) {
         engine.touched(&mut self.touched);
         if self.touched.is_empty() {

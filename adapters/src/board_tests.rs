@@ -1,4 +1,4 @@
-//! The board, on tokio's paused clock, without a worker around it.
+//! The board, on tokio's paused clock, without a worker.
 
 use super::*;
 use crate::runtime::TokioRuntime;

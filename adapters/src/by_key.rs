@@ -1,4 +1,4 @@
-//! Records of one partition key one after the other, those of different keys at the same time.
+//! Processes records of one partition key in order, and records of different keys at the same time.
 
 use crate::batch::Batch;
 use crate::handler::Ack;
@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 impl Batch {
-    /// Processes the records of this batch, up to `limit` of them at the same time (at least 1). Records of one partition key are
-    /// processed one after the other, in their order.
+    /// Processes the records of this batch, up to `limit` records at the same time (at least 1). Records of one
+    /// partition key are processed in their order, one at a time.
     ///
-    /// While that goes on, what is processed without a gap is acknowledged. The batch is acknowledged as a whole by its handler's
-    /// answer, or by its task:
+    /// Meanwhile, the processed records before the first gap are acknowledged. The handler's answer, or a task of the
+    /// handler, acknowledges the whole batch:
     ///
     /// ```
     /// # use leasehold::{Batch, Record, ShardStream, Worker};
@@ -36,8 +36,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// The first error of `process`. The records that are being processed at that moment are dropped at their next await point, and
-    /// no further ones are begun. What was processed after the first gap comes again with the rest.
+    /// The first error of `process`. The calls still running at that moment are dropped at their next await point,
+    /// and no further record begins. Processed records after the first gap come again with the rest.
     pub async fn for_each_key_concurrent<F, Fut, E>(&self, limit: usize, mut process: F) -> Result<Ack, E>
     where
         F: FnMut(Record) -> Fut,
@@ -77,9 +77,9 @@ impl Batch {
     }
 }
 
-/// Which records may be begun, and how far they are done.
+/// The records allowed to begin, and the progress.
 struct Plan {
-    /// For each record, the next one of its key.
+    /// For each record, the next record of the same key.
     next_of_key: Vec<Option<usize>>,
     /// Those that may be begun: all before them of their key are done.
     ready: BTreeSet<usize>,
@@ -114,7 +114,7 @@ impl Plan {
         self.ready.pop_first()
     }
 
-    /// A record is done. If the run of done ones without a gap is longer for that, its last record.
+    /// Marks a record as done. Gives the last record before the gap, if the gap moved.
     fn done(&mut self, index: usize) -> Option<usize> {
         self.ready.extend(self.next_of_key.get(index).copied().flatten());
         self.done.insert(index);
@@ -178,7 +178,7 @@ impl<Fut: Future> Running<Fut> {
         self.calls.push(Call { index, future, wake });
     }
 
-    /// Polls the calls that are due, until one has ended.
+    /// Polls the due calls until a call has ended.
     fn poll(&mut self) -> Option<(usize, Fut::Output)> {
         for place in 0..self.calls.len() {
             let call = self.calls.get_mut(place)?;

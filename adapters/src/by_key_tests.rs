@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
 
-/// A batch with these keys, at the positions 10, 11 and so on, and the rig that it is from.
+/// A batch with these keys, at the positions 10, 11 and up, and the batch's rig.
 async fn batch(keys: &[u8]) -> (Rig, Batch) {
     let (given, mut taken) = tokio::sync::mpsc::unbounded_channel();
     let keep = HandlerFn::new(move |batch| {
@@ -25,7 +25,7 @@ async fn batch(keys: &[u8]) -> (Rig, Batch) {
     (rig, batch)
 }
 
-/// How the call for a record goes: it is pending so often, and then fails or not.
+/// The course of a record's call: the number of pending polls, and then success or failure.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     pends: u8,
@@ -75,7 +75,7 @@ fn index(record: &Record) -> u64 {
     record.position.sequence.to_string().parse::<u64>().unwrap() - 10
 }
 
-/// The last position that was acknowledged, if any was.
+/// The last acknowledged position.
 fn acknowledged(rig: &mut Rig) -> Option<u64> {
     let through = rig.said().into_iter().map(|call| match call {
         Call::Processed { through, .. } => through.sequence.to_string().parse::<u64>().unwrap() - 10,

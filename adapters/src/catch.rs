@@ -1,4 +1,4 @@
-//! Futures that may panic, or be told to stop. Neither depends on what the runtime does with a panicking task.
+//! Futures that may panic, or may be stopped. Both work on any runtime, however the runtime treats a panicking task.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(crate) struct Panicked(pub(crate) String);
 
-/// Runs `future`; a panic in it becomes an error. The future is not touched again afterwards but to drop it.
+/// Runs `future`; a panic becomes an error. After a panic the future is only dropped, never polled again.
 pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
@@ -21,7 +21,7 @@ pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output, Panicked> {
     .await
 }
 
-/// Runs `future` until `stop` is fired; then drops it and gives what the stop says.
+/// Runs `future` until `stop` fires; then drops the future and gives the value sent with the stop.
 pub(crate) async fn until<S, F: Future>(stop: oneshot::Receiver<S>, future: F) -> Result<F::Output, S> {
     let mut future = pin!(future);
     let mut stop = Some(stop);

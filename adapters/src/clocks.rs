@@ -1,6 +1,7 @@
 //! Both clocks of the machine, compared: time that the monotonic clock did not count.
 //!
-//! The engine compares them with every input. Until its next input, a fence does so itself, at the moment at which it is asked.
+//! The engine compares both clocks with every input. Until the engine's next input, each call of a fence compares the
+//! clocks too.
 
 use crate::runtime::Runtime;
 use leasehold_engine::config::Config;
@@ -8,7 +9,7 @@ use leasehold_engine::internals::Skew;
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Clocks are read again if reading them took longer than this: what was read belongs together then.
+/// Both clocks are read again if a reading took longer than this: the two times must belong to one moment.
 const APART: Span = Span::from_millis(10);
 /// But no more often than this.
 const MOST_READS: u32 = 4;
@@ -27,7 +28,7 @@ impl Clocks {
         *self.skew() = Some(Skew::new(config, at, wall));
     }
 
-    /// The engine was given an input of this time, and fences were told what follows.
+    /// The engine was given an input of this time, and the driver has updated the fences.
     pub(crate) fn told(&self, at: Mono, wall: Wall) {
         if let Some(skew) = &mut *self.skew() {
             skew.look(at, wall);
@@ -40,7 +41,7 @@ impl Clocks {
     }
 }
 
-/// Both clocks at one moment, as far as they can be read so.
+/// Both clocks at one moment, as nearly as possible.
 pub(crate) fn read(runtime: &dyn Runtime) -> (Mono, Wall) {
     let mut before = runtime.now();
     for _ in 1..MOST_READS {

@@ -116,7 +116,7 @@ impl Consumer {
         })
     }
 
-    /// Notes that a shard is open no more under this ownership.
+    /// Removes a shard from the open shards of this ownership.
     fn take_open(&self, lease: &LeaseKey, token: FencingToken) -> Option<OpenShard> {
         let mut open = self.open_shards();
         match open.get(lease) {
@@ -171,7 +171,7 @@ impl Consumer {
         })
     }
 
-    /// What a handler is given, with its receipt, and what hears of a record that is handed over alone. Absent: the shard is not
+    /// The handler's batch with its receipt, and the waiter for a record handed over alone. Absent: the shard is not
     /// open under this token.
     fn call(
         &self, delivery: Delivery, fetched: Arc<Fetched>, stop: oneshot::Sender<Stop>,
@@ -232,7 +232,7 @@ impl Consumer {
         };
         match ack {
             Ack::Later => {
-                // Before the receipt: an acknowledgement that comes at once finds it kept.
+                // Before the receipt: an immediate acknowledgement must find the batch in the store.
                 inner.store.keep(shard, batch);
                 match receipt.keep() {
                     Keeping::Kept | Keeping::Acknowledged => return Outcome::Applied(Reply::Kept),
@@ -261,7 +261,7 @@ impl Consumer {
         }
     }
 
-    /// The handler acknowledges what it keeps, as far as it can.
+    /// The handler acknowledges as many kept batches as possible.
     fn flush(
         &self, lease: LeaseKey, token: FencingToken, why: FlushReason, deadline: Mono,
     ) -> BoxFuture<'static, Outcome> {
@@ -310,7 +310,7 @@ impl Consumer {
                 self.0.fences.revoke(lease);
             }
             if let Some(stop) = open.stop.take() {
-                // A call that has ended already does not listen any more.
+                // A call that has ended does not listen any more.
                 let _ = stop.send(why);
             }
         }
@@ -321,11 +321,11 @@ impl Consumer {
 /// The lease may be another worker's by now: the machine may have stood still since the engine asked for this.
 const EXPIRED: Outcome = Outcome::NotSent(Cause::Cancelled);
 
-/// The handler cannot acknowledge what it wants to keep.
+/// The reason for refusing `Ack::Later` without a kept batch or receipt.
 const DROPPED: &str = "the handler returned `Ack::Later` and dropped the batch; keep the batch, or a receipt of it, until it is \
                        acknowledged";
 
-/// No position tells how many of such records are processed.
+/// No position can count processed records out of order.
 const NOT_IN_ORDER: &str = "expected the handler to process the whole batch, since its records are not in the order of their sequence numbers";
 
 /// The parts of [`ConsumerOp::Deliver`], or of [`ConsumerOp::DeliverOne`].
@@ -341,8 +341,8 @@ struct Delivery {
 }
 
 impl Port<ConsumerOp> for Consumer {
-    /// What is to be noted is noted at once, so that an `Abort` finds the call it is meant for even if that has not
-    /// begun to run.
+    /// The port is updated at once, before the returned future runs. An `Abort` then finds its call even before the
+    /// call has begun to run.
     fn execute(&self, id: OpId, op: ConsumerOp) -> BoxFuture<'static, Outcome> {
         let alone = matches!(op, ConsumerOp::DeliverOne { .. });
         match op {

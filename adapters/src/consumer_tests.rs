@@ -15,7 +15,7 @@ mod kept;
 #[path = "consumer/letters_tests.rs"]
 mod letters;
 
-/// Does what the first record's payload says, and notes what it sees.
+/// Obeys the first record's payload, and notes each call.
 #[derive(Clone, Default)]
 struct Obeys(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<Batch>>>);
 
@@ -81,7 +81,7 @@ impl Handler for Obeys {
     }
 }
 
-/// A rig, what its handler has noted, and what it keeps.
+/// A rig, the notes of its handler, and the batches kept by the handler.
 struct Obeyed {
     rig: Rig,
     notes: Arc<Mutex<Vec<String>>>,

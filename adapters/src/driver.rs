@@ -1,13 +1,13 @@
 //! The loop around the engine: inputs in, commands out as tasks, their outcomes back in.
 //!
-//! It decides nothing. What it guarantees:
-//! * the boot record is the first input, and every input is recorded before the engine sees it;
-//! * every command is answered exactly once, at the latest at its `give_up` time, whatever its task does; that time counts from the last byte of an
-//!   answer that comes bit by bit;
+//! The driver decides nothing. Guarantees of the driver:
+//! * the boot record is the first input, and every input is recorded before the engine sees the input;
+//! * every command is answered exactly once, at the latest at its `give_up` time, whatever its task does; for an
+//!   answer that arrives bit by bit, the time counts from the last byte;
 //! * time that the monotonic clock did not count, as the wall clock shows it, reaches the engine within 250 ms of the machine's own time
 //!   while a shard is open, and within a second otherwise;
-//! * what the application says before its handler returns reaches the engine before the handler's outcome;
-//! * what a command leaves behind that was given up is forgotten.
+//! * all calls of the application made before its handler returns reach the engine before the handler's outcome;
+//! * data left behind by a given-up command is forgotten.
 
 use crate::asks::{Ask, Asks};
 use crate::catch::{Panicked, catch};
@@ -35,14 +35,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::sync::mpsc;
 
-/// After this many turns of the loop, other tasks get theirs, even if there is always something to do here.
+/// After this many turns of the loop, the driver yields to other tasks, even with more work to do.
 const TURNS: u32 = 64;
 
-/// How often held leases are looked up for the fences of handlers that run for long, and both clocks are compared. Timers wait for the
-/// time in which the machine is awake.
+/// How often the driver compares both clocks and looks up held leases for the fences of long-running handlers. Timers
+/// do not count the time of a suspended machine.
 const REFRESH_FENCES: Span = Span::from_millis(250);
 
-/// How often metrics that tell the state are set.
+/// How often the gauges are set.
 const REFRESH_METRICS: Span = Span::from_secs(1);
 
 /// Runs one engine until it has stopped.
@@ -62,10 +62,10 @@ pub(crate) struct Driver<M = Engine> {
     timer: Option<(Mono, Sleep)>,
     /// When the fences were last refreshed; absent when they must be at once.
     fences_seen: Option<Mono>,
-    /// When metrics that tell the state are to be set again.
+    /// When the gauges are due again.
     metrics_due: Mono,
     fatal: Option<Fatal>,
-    /// What was given up and left, once the engine has stopped.
+    /// The given-up and the left leases, known once the engine has stopped.
     stopped: StopSummary,
 }
 
@@ -79,7 +79,7 @@ struct InFlight {
     begun: Mono,
     /// How long nothing of its answer may come.
     patience: Span,
-    /// When it is given up, if nothing of its answer comes until then.
+    /// When the command is given up, if no byte of its answer arrives until then.
     give_up: Mono,
     task: Task,
 }
@@ -101,7 +101,7 @@ enum Woken {
 }
 
 impl<M: Machine> Driver<M> {
-    /// A driver for an engine that has not been booted.
+    /// A driver for an engine before its boot.
     pub(crate) fn new(
         engine: M, runtime: Arc<dyn Runtime>, ports: Ports, asks: Asks, recorder: Recorder,
         observer: Observer,
@@ -115,7 +115,7 @@ impl<M: Machine> Driver<M> {
             asks,
             recorder,
             observer,
-            // Bounded by what is in flight, which the engine bounds.
+            // Bounded by the commands in flight, and the engine bounds their number.
             outcomes: Outcomes { sender, receiver },
             in_flight: BTreeMap::new(),
             give_ups: BTreeSet::new(),
@@ -135,11 +135,12 @@ impl<M: Machine> Driver<M> {
         self
     }
 
-    /// Boots the engine and serves it until it has stopped. What it gave up, and how far shards were processed.
+    /// Boots the engine and serves the engine until its stop. Gives the leases given up and left, and the progress of
+    /// the shards.
     ///
     /// # Errors
-    /// [`Error::Fatal`]: what made the engine stop, if it was not asked to. [`Error::Unclean`]: it was asked to, and left
-    /// something behind.
+    /// [`Error::Fatal`]: the reason of the engine's stop without a shutdown. [`Error::Unclean`]: the worker was asked
+    /// to stop, and left something behind.
     pub(crate) async fn run(mut self, boot: Boot) -> Result<Report, Error> {
         self.feed(Body::Boot(Box::new(boot)));
         let mut turn = 0;
@@ -178,7 +179,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// Hands one input to the engine, and does what it asks for.
+    /// Hands one input to the engine, and carries out the engine's outputs.
     fn feed(&mut self, body: Body) {
         let (at, wall) = clocks::read(&*self.runtime);
         if let Body::Boot(boot) = &body {
@@ -212,7 +213,8 @@ impl<M: Machine> Driver<M> {
                 }
             }
         });
-        // The engine has taken what the clocks missed off its beliefs. Fences do so themselves until they are told.
+        // The engine has shortened its beliefs by the missed time. Until their update here, fences subtract the
+        // missed time themselves.
         if self.observer.clocks().missed(at, wall) > Span::ZERO {
             self.fences_seen = None;
             self.refresh_fences(at);
@@ -232,7 +234,7 @@ impl<M: Machine> Driver<M> {
         let Command { op, give_up, .. } = command;
         let kind = Kind::of(&command.effect);
         self.observer.command(self.runtime.now(), op, &command.effect);
-        // What stops a call was done when the port was called.
+        // The call of the port already stops a handler; the rest of the command needs no handler runtime.
         let runtime = match &command.effect {
             Effect::Consumer(ConsumerOp::Abort { .. } | ConsumerOp::TimeOut { .. })
             | Effect::Table(_)
@@ -264,7 +266,7 @@ impl<M: Machine> Driver<M> {
 
     fn finish(&mut self, op: OpId, kind: Kind, outcome: Outcome) {
         let Some(gone) = self.in_flight.remove(&op) else {
-            // It was given up before, and has been answered.
+            // The command was given up before, and has been answered.
             self.ports.forget(kind, op);
             return;
         };
@@ -282,12 +284,12 @@ impl<M: Machine> Driver<M> {
         self.feed(Body::Done { op, outcome });
     }
 
-    /// Answers the first command nobody waits for any more, if there is one.
+    /// Gives up the first overdue command.
     fn give_up_overdue(&mut self, now: Mono) -> bool {
         let Some((_, op)) = self.give_ups.first().copied().filter(|(at, _)| *at <= now) else {
             return false;
         };
-        // Its answer may have come in the meantime and be waiting: an answer in hand is worth more.
+        // The command's answer may be waiting in the queue: an answer in hand is worth more.
         while let Ok((other, kind, outcome)) = self.outcomes.receiver.try_recv() {
             self.finish(other, kind, outcome);
             if other == op {
@@ -307,7 +309,7 @@ impl<M: Machine> Driver<M> {
         true
     }
 
-    /// Whether an answer that is overdue comes nevertheless, bit by bit. Then it is given up later.
+    /// Checks for an overdue answer that still arrives bit by bit, and moves the command's give-up time.
     fn is_on_its_way(&mut self, now: Mono, op: OpId) -> bool {
         let Some(late) = self.in_flight.get_mut(&op) else {
             return false;
@@ -326,8 +328,8 @@ impl<M: Machine> Driver<M> {
         true
     }
 
-    /// Passes on what the application has said so far. A handler's outcome may close its shard, and an acknowledgement
-    /// that comes after that is lost. What is said meanwhile can wait: it may never end.
+    /// Passes on all calls of the application up to now. A handler's outcome may close the shard, and a later
+    /// acknowledgement is lost. New calls during the loop wait: the stream of calls may never end.
     fn hear_out(&mut self) {
         for _ in 0..self.asks.len() {
             if let Some(ask) = self.asks.try_next() {
@@ -395,7 +397,7 @@ impl<M: Machine> Driver<M> {
         .await
     }
 
-    /// A timer that fires too early does no harm; so a later deadline needs no new one.
+    /// A timer firing too early does no harm. A later deadline needs no new timer.
     fn set_timer(&mut self, due: Mono) {
         if due == Mono::NEVER || self.timer.as_ref().is_some_and(|(at, _)| *at <= due) {
             return;
@@ -417,7 +419,7 @@ impl<M: Machine> Driver<M> {
 }
 
 impl<M> Drop for Driver<M> {
-    /// A driver that is dropped while it runs takes its tasks with it.
+    /// Aborts all tasks when a running driver is dropped.
     fn drop(&mut self) {
         for left in self.in_flight.values() {
             left.task.abort();
@@ -425,7 +427,7 @@ impl<M> Drop for Driver<M> {
     }
 }
 
-/// Sends an outcome, even if the task that was to find it is dropped.
+/// Sends an outcome, even if the task of the command is dropped.
 struct Answer {
     op: OpId,
     kind: Kind,
@@ -436,7 +438,7 @@ struct Answer {
 impl Answer {
     fn send(&mut self, outcome: Outcome) {
         self.sent = true;
-        // Nobody listens any more once the driver is gone.
+        // The receiver is gone once the driver is gone.
         let _ = self.to.send((self.op, self.kind, outcome));
     }
 }

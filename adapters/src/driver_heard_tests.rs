@@ -9,7 +9,7 @@ use crate::testing::{FnPort, Script, boot, op, read};
 use leasehold_engine::output::TableOp;
 use std::time::Duration;
 
-/// A table whose answer comes bit by bit, until so many seconds after the beginning.
+/// A table whose answer arrives bit by bit, until this many seconds after the beginning.
 struct Slow {
     clock: Arc<dyn Runtime>,
     begun: Mono,

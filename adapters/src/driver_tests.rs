@@ -137,7 +137,7 @@ async fn an_answer_after_its_give_up_time_is_not_told_and_forgotten() {
     rig.driver.runtime = Arc::new(Unstoppable(TokioRuntime::current().unwrap()));
     rig.driver.run(boot()).await.unwrap();
     assert_eq!(outcomes(&rig.inputs), [(2, op(1), Outcome::Unknown(Cause::Timeout))]);
-    // Once when it was given up, and again for what it left behind afterwards.
+    // Once at the give-up, and again when the late outcome arrives.
     assert_eq!(*rig.forgotten.lock().unwrap(), [op(1), op(1)]);
 }
 
@@ -230,7 +230,7 @@ async fn what_a_handler_acknowledged_is_heard_before_its_failure() {
         attempt: 1,
         valid_until: Mono::NEVER,
     });
-    // It stops with the outcome, as an engine does that waited for nothing else: what follows is lost.
+    // The machine stops with the outcome, as an engine without other work does: later calls are lost.
     let machine =
         Script { at_boot: vec![(deliver, Span::from_secs(5))], stop_when_done: true, ..Script::default() };
     let mut rig = rig(machine, |_| nothing(op(0)));
@@ -374,7 +374,7 @@ impl Runtime for Sleeper {
     }
 }
 
-/// It wants to be woken by nothing, and ends with its first tick.
+/// A machine without a wake-up time. The first tick ends the run.
 struct Sleeps(Option<Input>);
 
 impl Machine for Sleeps {

@@ -1,4 +1,4 @@
-//! Fences: how a handler can ask whether it may still act for its shard.
+//! Fences: a handler asks its fence whether the handler may still act for the shard.
 
 use crate::clocks::{self, Clocks};
 use crate::runtime::Runtime;
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Whether one ownership of a shard is known to last.
+/// The right of one owner to act for a shard, for as long as the lease surely lasts.
 ///
-/// A lease is a promise about time: a handler that stalls for longer than the lease lasts may come back to a shard
-/// that another worker processes by now. Look at [`is_valid`](Fence::is_valid) right before a side effect, and send
-/// [`token`](Fence::token) along to a sink that can refuse an older one: only that is safe against every stall.
+/// A lease is a promise about time: another worker may already process the shard of a handler that stalled for longer
+/// than the lease lasts. Look at [`is_valid`](Fence::is_valid) right before a side effect, and send
+/// [`token`](Fence::token) along to a sink that can refuse older tokens: only a token is safe against every stall.
 ///
-/// A fence compares the monotonic clock and the wall clock at the moment at which it is asked. So it knows of a suspension of the machine
-/// as soon as one of them does: see [the guide](crate::guide::acknowledging#suspended-machines).
+/// Each call of a fence compares the monotonic clock and the wall clock. A fence notices a suspension of the machine
+/// as soon as one of the clocks does: see [the guide](crate::guide::acknowledging#suspended-machines).
 #[derive(Clone)]
 pub struct Fence {
     belief: Arc<Belief>,
@@ -32,7 +32,7 @@ struct Belief {
     valid_until: AtomicU64,
     /// The ownership has ended: nothing more becomes durable.
     is_over: AtomicBool,
-    /// What is known to be in the lease table.
+    /// The progress known to be durable in the lease table.
     durable: watch::Sender<Durable>,
 }
 
@@ -43,7 +43,7 @@ struct Durable {
     end: bool,
 }
 
-/// The worker lost the shard, or closed it, before progress was durable: its next owner may be handed the records again.
+/// The worker lost or closed the shard before progress was durable: the next owner may be handed the records again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected the checkpoint to be written, found the shard lost or closed before that; the next owner may process the records again"
@@ -52,7 +52,7 @@ struct Durable {
 pub struct NotDurable;
 
 impl Fence {
-    /// Whether the lease is certainly still ours at this moment.
+    /// Tells whether this worker certainly holds the lease at this moment.
     pub fn is_valid(&self) -> bool {
         self.remaining() > Span::ZERO
     }
@@ -124,7 +124,7 @@ impl Fences {
         &self.clocks
     }
 
-    /// A fence for a new ownership. It is not valid until it is believed in.
+    /// A fence for a new ownership. Not valid until the first call of `believe`.
     pub(crate) fn open(&self, lease: LeaseKey, token: FencingToken, runtime: Arc<dyn Runtime>) -> Fence {
         let belief = Arc::new(Belief {
             token,

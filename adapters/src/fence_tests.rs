@@ -82,7 +82,7 @@ impl Runtime for ByHand {
     }
 }
 
-/// A fence that is valid for ten seconds, as of an input of this moment.
+/// A fence valid for ten seconds after an input of this moment.
 fn believed(clock: &Arc<ByHand>) -> (Fences, Fence) {
     let (fences, lease, token) = (Fences::default(), LeaseKey::from("s"), FencingToken(4));
     let fence = fences.open(lease.clone(), token, clock.clone());
@@ -98,12 +98,12 @@ fn a_fence_that_is_asked_first_thing_after_a_suspension_knows_of_it() {
     let (fences, fence) = believed(&clock);
     clock.awake(2_000);
     assert_eq!(fence.remaining(), Span::from_secs(8));
-    // The monotonic clock stood for a while that is shorter than what is left.
+    // The monotonic clock stood still for less than the remaining time.
     clock.set_forward(3_000);
     assert_eq!(fence.remaining(), Span::from_secs(5));
     clock.set_forward(60_000);
     assert!(!fence.is_valid());
-    // The driver tells what the engine made of that.
+    // The driver passes on the engine's reaction.
     fences.revoke(&LeaseKey::from("s"));
     let (at, wall) = crate::clocks::read(&*clock);
     fences.clocks().told(at, wall);

@@ -1,5 +1,5 @@
-//! The gauges of a worker. They are computed from what the engine holds and what the store keeps each time they are set, so
-//! they cannot drift from it.
+//! The gauges of a worker. Each update computes the gauges from the engine's and the store's state: gauges cannot
+//! drift from the state.
 
 use crate::machine::Machine;
 use crate::metrics::{self, Meter, seconds};
@@ -8,7 +8,7 @@ use leasehold_engine::ids::{FencingToken, ShardId};
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 
-/// Sets the gauges of one worker, and sets them to 0 when it is dropped.
+/// Sets the gauges of one worker; dropping this struct sets all gauges to 0.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     meter: Meter,
@@ -32,7 +32,7 @@ impl Gauges {
         Self { meter, store, hold: Span::ZERO, held: BTreeMap::new() }
     }
 
-    /// A life begins, which believes in a lease for so long after a confirmed renewal.
+    /// A life begins. `hold`: how long a worker counts on a lease after a confirmed renewal.
     pub(crate) fn begin(&mut self, hold: Span) {
         self.hold = hold;
     }
@@ -101,7 +101,7 @@ impl Drop for Gauges {
     }
 }
 
-/// The part of `hold` that has passed when so much is left.
+/// The elapsed part of `hold`, from the time left.
 fn used(hold: Span, left: Span) -> f64 {
     if hold == Span::ZERO {
         return 0.0;

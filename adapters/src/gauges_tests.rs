@@ -75,7 +75,7 @@ impl Rig {
         });
     }
 
-    /// An answer with records that came to the shard so many seconds ago.
+    /// An answer with records of these ages, in seconds.
     fn answer(&self, id: u64, behind_secs: u64, ages: &[i64], ends: bool) {
         let Wall(wall) = self.runtime.wall();
         let record = |(n, age): (u64, &i64)| Record {
@@ -96,7 +96,7 @@ impl Rig {
         self.store.take_in(&"s-1".into(), op(id), answer);
     }
 
-    /// A gauge, rounded down to what it counts or to seconds; its labels end with these.
+    /// The value of a gauge, rounded down to a whole number; its labels end with `labels`.
     fn gauge(&self, name: &str, labels: &str) -> i64 {
         let text = self.recorder.handle().render();
         let series =
@@ -127,7 +127,7 @@ const ONE: &[(&str, u64, bool)] = &[("s-1", 3, false)];
 #[tokio::test(start_paused = true)]
 async fn what_waits_behind_a_handler_grows_older_though_nothing_is_read() {
     let mut rig = rig();
-    // At the tip when it was read, and nothing is processed since.
+    // Read at the tip, and nothing is processed since.
     rig.answer(1, 0, &[2, 1, 0], false);
     rig.answer(2, 0, &[0], false);
     rig.set(ONE);

@@ -12,19 +12,21 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a handler has done with a batch that it was given.
+/// A handler's answer to a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ack {
     /// All of it is processed, for good. `()` is the same.
     All,
-    /// It is processed up to and including this position. The rest is handed over again: at once, or after a pause
-    /// ([`Config::handler_backoff`](crate::Config::handler_backoff)) if that is no more than was known before.
+    /// The batch is processed up to and including this position. The rest is handed over again: at once, or after a
+    /// pause ([`Config::handler_backoff`](crate::Config::handler_backoff)) if the position is no progress.
     UpTo(Position),
-    /// The handler keeps the batch, or a [receipt](crate::Batch::receipt) of it, and acknowledges it later, while the next batches
-    /// are handed over: for a sink that collects many batches into one file, or for a pipeline inside a shard. How much it may keep
-    /// of a shard is limited: see [`ReaderConfig::kept_bytes`](crate::ReaderConfig::kept_bytes). At the limit, at the end of the
-    /// shard and before the lease is given up it is told to [`flush`](Handler::flush). So it is when it keeps a record that is handed
-    /// over alone, because its batch failed too often: nothing else of the shard follows before that one is acknowledged.
+    /// The handler keeps the batch, or a [receipt](crate::Batch::receipt) of the batch, and acknowledges the batch
+    /// later. Meanwhile the next batches are handed over: for a sink that collects many batches into one file, or for
+    /// a pipeline inside a shard. The kept batches of a shard are limited: see
+    /// [`ReaderConfig::kept_bytes`](crate::ReaderConfig::kept_bytes). At the limit, at the end of the shard and
+    /// before the lease is given up, the worker calls [`flush`](Handler::flush). A kept record of a batch that failed
+    /// too often, handed over alone, also leads to a flush: the shard goes on only after the record's
+    /// acknowledgement.
     Later,
 }
 
@@ -34,7 +36,7 @@ impl From<()> for Ack {
     }
 }
 
-/// Why a handler is told to acknowledge what it keeps, and how long it may take.
+/// The reason for a flush, and the time left for acknowledging the kept batches.
 #[derive(Clone, Debug)]
 pub struct Flush {
     reason: FlushReason,
@@ -78,9 +80,9 @@ impl Flush {
 /// }
 /// ```
 ///
-/// Records are delivered at least once, in order within a shard, and a shard's parents are finished before it is
-/// opened. A call may be dropped at any await point when the shard is lost: there is nothing to be undone then, as
-/// another worker starts from the last checkpoint.
+/// Records are delivered at least once, in order within a shard, and a shard's parents are finished before the shard
+/// is opened. A call may be dropped at any await point when the shard is lost. No undo is needed then: another worker
+/// starts from the last checkpoint.
 pub trait Handler: Send + Sync + 'static {
     /// What goes wrong here.
     type Error: Into<Box<dyn StdError + Send + Sync>> + Send;
@@ -95,9 +97,9 @@ pub trait Handler: Send + Sync + 'static {
     /// how often, see [`FailurePolicy`](crate::FailurePolicy).
     fn process(&self, batch: Batch) -> impl Future<Output = Result<Ack, Self::Error>> + Send;
 
-    /// What is kept of a shard is to be processed and acknowledged, as far as that is possible: see [`Flush`]. Called only while
-    /// batches are kept. When it returns, batches may still be kept: their acknowledgements are waited for. An error is retried
-    /// after a pause, unless the lease is being given up.
+    /// Processes and acknowledges as many kept batches of a shard as possible: see [`Flush`]. Called only while
+    /// batches are kept. Batches may still be kept at the return: the worker waits for their acknowledgements. An
+    /// error is retried after a pause, unless the lease is being given up.
     fn flush(&self, shard: &ShardInfo, flush: Flush) -> impl Future<Output = Result<(), Self::Error>> + Send {
         let _ = (shard, flush);
         async { Ok(()) }

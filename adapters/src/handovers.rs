@@ -1,4 +1,4 @@
-//! How long a lease takes from its take to the first batch in its handler.
+//! The time from a lease's take to the first batch in its handler.
 
 use crate::metrics::{self, Meter};
 use leasehold_engine::ids::{LeaseKey, OpId, ShardId};
@@ -8,12 +8,12 @@ use leasehold_engine::output::{ConsumerOp, Effect, StreamOp};
 use leasehold_engine::time::Mono;
 use std::collections::BTreeMap;
 
-/// The leases that were taken and whose handlers have not begun.
+/// Leases taken recently, before the first call of their handlers.
 #[derive(Debug, Default)]
 pub(crate) struct Handovers {
     /// When each was taken.
     taken: BTreeMap<ShardId, Mono>,
-    /// The reads of their shards that are not answered.
+    /// The unanswered reads of these leases' shards.
     reads: BTreeMap<OpId, ShardId>,
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt;
 
-/// Whether a worker does its work, and what is wrong with it, in words.
+/// The health of a worker: whether the worker does its work, and the faults found, in words.
 ///
 /// It is shown as one line: `healthy`, or `unhealthy: ` and the reasons, and then the remarks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ impl Health {
         self.healthy
     }
 
-    /// Why it is not healthy, each as a sentence. None if it is.
+    /// The faults, each as a sentence. Empty if the worker is healthy.
     pub fn reasons(&self) -> &[String] {
         &self.reasons
     }

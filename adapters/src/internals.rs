@@ -1,7 +1,7 @@
-//! The one door to the rooms behind the facade, for the simulator, the command line and the tests of this project.
+//! The one door to the private modules, for the simulator, the command line and the tests of this project.
 //!
-//! Nothing here is promised to stay as it is. What an application needs is at the root of the crate; if something is missing
-//! there, it belongs there.
+//! Nothing here is stable. The root of the crate has everything for applications; anything missing at the root
+//! belongs at the root.
 
 #[cfg(feature = "aws")]
 pub use crate::aws::clock::{SdkSleep, SdkTime};

@@ -15,14 +15,14 @@ use leasehold_engine::time::Mono;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A shard with a lease that lasts for as long as it is told to, and what a handler said about its batches.
+/// A shard with a lease of a length set by the test, and the handler's acknowledgements of its batches.
 pub struct TestShard {
     info: Arc<ShardInfo>,
     fences: Fences,
     fence: Fence,
     asks: ShardAsks,
     said: Asks,
-    /// The last record of each batch that was made, and whether all of it was acknowledged at once.
+    /// The last record of each made batch, and whether the whole batch was acknowledged at once.
     made: Mutex<Vec<(Position, bool)>>,
     /// Everything up to here is acknowledged.
     through: Option<Position>,
@@ -40,7 +40,7 @@ impl fmt::Debug for TestShard {
 }
 
 impl TestShard {
-    /// A shard of which everything up to `from` is processed. Its lease is over until it is [believed](TestShard::believe) in.
+    /// A shard processed up to `from`. Its lease is over until [`believe`](TestShard::believe) is called.
     pub fn new(shard: ShardId, token: FencingToken, from: Checkpoint, clock: Arc<dyn Runtime>) -> Self {
         let lease = shard.to_lease();
         let (sender, said) = asks();
@@ -103,13 +103,14 @@ impl TestShard {
         }
     }
 
-    /// Everything up to here was acknowledged through batches, of those that were made without a gap; absent: nothing was.
+    /// The acknowledged position, over the batches made by [`batch`](TestShard::batch) without a gap. Absent: no
+    /// acknowledgement.
     pub fn acknowledged(&mut self) -> Option<Position> {
         self.hear();
         self.through
     }
 
-    /// How many times checkpoints were asked for. Those in a row, with nothing read in between, count as one.
+    /// The number of checkpoint requests. Requests in a row, with nothing read in between, count as one request.
     pub fn checkpoints(&mut self) -> u32 {
         self.hear();
         self.checkpoints

@@ -1,14 +1,13 @@
-//! Aggregated records, as the Kinesis Producer Library (KPL) writes them: many small records in one.
+//! Aggregated records of the Kinesis Producer Library (KPL): many small records in one.
 //!
-//! The layout is `F3 89 9A C2`, a protobuf `AggregatedRecord`, and the MD5 of the latter. What does not have it is a
-//! plain record. Three rules differ from KCL for Java 3.5, none of them in what becomes of an aggregate whose parts all belong to its
-//! shard:
+//! The layout is `F3 89 9A C2`, a protobuf `AggregatedRecord`, and the MD5 of the protobuf. All other data is a plain
+//! record. Three rules differ from KCL for Java 3.5, but never for an aggregate with all parts in its own shard:
 //!
 //! * An aggregate with an index out of its tables, or a hash key that is no number, is handed over whole and raw. KCL
 //!   keeps the parts before the damage and loses the rest silently.
 //! * Part of an aggregate may belong to another shard: the producer used an outdated shard map. KCL drops the whole
-//!   aggregate, which loses records of every KPL since August 2024. Here the parts of the shard are handed over, and
-//!   [`Misplaced`] says what becomes of the others (see [`leasehold_engine::aggregate`]).
+//!   aggregate, and thereby loses records of every KPL since August 2024. Here the parts of the shard are handed
+//!   over, and [`Misplaced`] decides about the foreign parts (see [`leasehold_engine::aggregate`]).
 //! * The parts are numbered by their place in the aggregate, whatever is dropped.
 
 use crate::record::Record;
@@ -34,7 +33,7 @@ struct Aggregate {
 
 #[derive(Clone, PartialEq, Message)]
 struct Part {
-    // Required in the original; optional here, so that a missing one is seen rather than read as 0.
+    // Required in the original; optional here: a missing index is noticed rather than read as 0.
     #[prost(uint64, optional, tag = "1")]
     partition_key: Option<u64>,
     #[prost(uint64, optional, tag = "2")]
@@ -43,12 +42,12 @@ struct Part {
     data: Option<Bytes>,
 }
 
-/// What a record as Kinesis gave it turned out to be.
+/// A record of Kinesis after unpacking.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unpacked {
     /// Not aggregated (or not readable as such): itself.
     Plain(Record),
-    /// Its parts, each where it goes, and how many there are.
+    /// The sorted parts, and their number before sorting.
     Parts(Sorted<Record>, u64),
 }
 
@@ -89,7 +88,7 @@ fn split(whole: &Record, aggregate: Aggregate) -> Option<Vec<Record>> {
     let partition_keys: Vec<Arc<str>> = aggregate.partition_keys.into_iter().map(Arc::from).collect();
     let mut hash_keys = Vec::with_capacity(aggregate.explicit_hash_keys.len());
     for text in &aggregate.explicit_hash_keys {
-        // Unused entries may be anything, as in the original.
+        // Unused entries may hold any text, as in the original.
         hash_keys.push(text.parse::<HashKey>().ok());
     }
     let mut parts = Vec::with_capacity(aggregate.parts.len());
@@ -110,7 +109,7 @@ fn split(whole: &Record, aggregate: Aggregate) -> Option<Vec<Record>> {
     Some(parts)
 }
 
-/// The hash key that decides to which shard a record belongs.
+/// A record's hash key: the hash key decides the record's shard.
 pub fn hash_of(record: &Record) -> HashKey {
     record
         .explicit_hash_key

@@ -74,7 +74,7 @@ fn is_plain(data: impl Into<Bytes>) -> bool {
     unpack(plain(data.clone()), Some(HALF), Misplaced::Drop) == Unpacked::Plain(plain(data))
 }
 
-/// Written by hand, byte for byte, so that reading is not only tested against our own writing.
+/// Written by hand, byte for byte: reading is also tested without our own writer.
 #[test]
 fn an_aggregate_as_bytes() {
     let body = [
@@ -164,8 +164,8 @@ fn hash(key: &str) -> u128 {
     u128::from_be_bytes(Md5::digest(key).into())
 }
 
-/// A producer with a map from before a split sends one aggregate of eight events to one of the two children. What it does not count as
-/// stored it sends again, to the other child; an old one sends all to both.
+/// A producer with a map from before a split sends one aggregate of eight events to one of the two children. The
+/// producer sends events not counted as stored again, to the second child; an old producer sends all events to both.
 #[test]
 fn after_a_split_each_event_that_a_kpl_counts_as_stored_is_handed_over() {
     let keys: Vec<String> = (0..8).map(|n| format!("user-{n}")).collect();
@@ -205,7 +205,7 @@ fn after_a_split_each_event_that_a_kpl_counts_as_stored_is_handed_over() {
     assert_eq!(handed_over(&old, Misplaced::DropWhole), keys);
 }
 
-/// As other producers write aggregates: what is readable is taken apart, and what is not comes whole.
+/// Aggregates of foreign producers: a readable aggregate is taken apart, and an unreadable aggregate comes whole.
 #[test]
 fn odd_aggregates_of_other_producers() {
     let low = "0";

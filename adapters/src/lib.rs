@@ -1,4 +1,4 @@
-//! A Kinesis consumer whose every decision can be simulated and replayed: a thin async shell around [`leasehold_engine`].
+//! A Kinesis consumer with decisions open to simulation and replay: a thin async shell around [`leasehold_engine`].
 //!
 //! An application builds a [`Worker`] and gives it a [`Handler`], a closure that is called with every [`Batch`], or a task for
 //! each shard:
@@ -35,18 +35,19 @@
 //! | for | see |
 //! |---|---|
 //! | building and running a worker | [`Worker`] and its [`Builder`] |
-//! | what is given to your code | [`Batch`] of [`Record`]s |
+//! | input of your code | [`Batch`] of [`Record`]s |
 //! | a value of your own for all shards; a task for each; a value for each | [`Handler`]; [`ShardStream`]; [`ShardHandler`] |
 //! | asking and stopping a running worker | [`Control`] |
-//! | its options | [`Config`] |
+//! | options of a worker | [`Config`] |
 //! | records that cannot be processed | [`FailurePolicy`] |
-//! | what a worker ends with | [`Report`], [`Error`] |
+//! | a worker's end | [`Report`], [`Error`] |
 
-// The rooms behind are private. `driver` is the loop around the engine; `ports` is what it hands commands to; `aws` binds
-// them to the SDK, with a table that says what each error means; `consumer`, `store` and `kpl` open, feed and close handlers;
-// `shards` and `per_shard` are handlers that run a task, or a handler of its own, for each shard;
-// `own_thread` and `pulse` keep leases apart from handlers that block; `recorder` and `trace` record a life and replay it;
-// `observe`, `troubles`, `waits`, `requests`, `handovers`, `attempt` and `gauges` write logs, spans and metrics; `board` holds what a [`Control`] may ask.
+// The modules behind the facade are private. `driver` is the loop around the engine; `ports` is the receiver of the
+// driver's commands; `aws` binds the ports to the SDK, with a table of the meaning of each error; `consumer`, `store`
+// and `kpl` open, feed and close handlers; `shards` and `per_shard` are handlers with a task, or a handler, for each
+// shard; `own_thread` and `pulse` keep leases apart from blocking handlers; `recorder` and `trace` record and replay
+// a life; `observe`, `troubles`, `waits`, `requests`, `handovers`, `attempt` and `gauges` write logs, spans and
+// metrics; `board` holds the answers for a [`Control`].
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests have a runtime of their own"))]
 
 pub mod admin;
@@ -116,7 +117,7 @@ pub use error::Error;
 pub use fence::{Fence, NotDurable};
 pub use handler::{Ack, Flush, Handler, HandlerFn};
 pub use health::Health;
-/// The engine, for formats of lease tables that this crate does not have.
+/// The engine, for lease formats missing in this crate.
 pub use leasehold_engine as engine;
 pub use leasehold_engine::aggregate::Misplaced;
 pub use leasehold_engine::config::{
@@ -149,7 +150,7 @@ pub use worker::{Builder, CompleteBuilder, Control, Worker, parts};
 
 /// The formats of lease tables, for [`Builder::format`].
 ///
-/// A format that this crate does not have implements [`LeaseFormat`](format::LeaseFormat), with the types of [`engine`].
+/// A new lease format implements [`LeaseFormat`](format::LeaseFormat), with the types of [`engine`].
 pub mod format {
     pub use leasehold_engine::format::{Format, Kcl, Kinsumer, LeaseFormat};
     pub use leasehold_engine::policy::{Assign, Finished, Life, Lineage, Policies, Steal};

@@ -1,4 +1,4 @@
-//! The engine's contract as a trait, so that the loop around it can be tested with a scripted stand-in.
+//! The engine's contract as a trait: tests of the loop around the engine use a scripted stand-in.
 
 use leasehold_engine::ids::LeaseIx;
 use leasehold_engine::input::Input;
@@ -9,7 +9,7 @@ use leasehold_engine::{Engine, Held};
 
 /// Takes inputs and answers each with outputs and a time to be woken at.
 pub trait Machine: Send {
-    /// Takes one input, gives its outputs to `each` in order, and returns when to wake it.
+    /// Takes one input, gives its outputs to `each` in order, and returns the next wake-up time.
     fn feed(&mut self, input: Input, each: &mut dyn FnMut(Output)) -> Mono;
 
     /// Whether nothing will follow.
@@ -18,7 +18,7 @@ pub trait Machine: Send {
     /// Shows every lease it holds.
     fn each_held(&self, each: &mut dyn FnMut(&Held<'_>));
 
-    /// Moves into `into` all leases of which it may hold more, less or otherwise than when this was last asked; by default none.
+    /// Moves all leases changed since the last call into `into`; by default none.
     fn touched(&mut self, into: &mut Vec<LeaseIx>) {
         let _ = into;
     }

@@ -1,11 +1,12 @@
-//! How much memory this process may use, and the part of it that records may take if nothing else is said. Linux only; elsewhere the default
-//! of the engine holds.
+//! The memory limit of this process, and the default memory budget for records. Linux only; elsewhere the engine's
+//! default holds.
 
 use leasehold_engine::config::{Config, MEMORY_BUDGET};
 use std::fs;
 use std::path::Path;
 
-/// Records take no more than this part of the memory: an answer is there twice while it is read, and the application has its own.
+/// Records take no more than this part of the memory: an answer is in memory twice during a read, and the application
+/// also needs memory.
 const PART: u64 = 4;
 /// No budget is smaller.
 const LEAST: u64 = 2 << 20;
@@ -18,18 +19,18 @@ pub(crate) fn with_budget(config: Config) -> Config {
     }
 }
 
-/// The memory for records, of a process that may use so many bytes.
+/// The memory for records, of a process with this limit in bytes.
 fn budget(limit: Option<u64>) -> u64 {
     let part = limit.map_or(MEMORY_BUDGET, |limit| limit / PART);
     part.clamp(LEAST, MEMORY_BUDGET)
 }
 
-/// The memory that this process may use: the least of what its control groups and the machine have.
+/// The memory limit of this process: the least of the limits of its control groups and the memory of the machine.
 fn limit(root: &Path) -> Option<u64> {
     let read = |path: String| fs::read_to_string(root.join(path)).ok();
     let number = |path: String| read(path)?.trim().parse::<u64>().ok();
     let mut limits = Vec::new();
-    // In a container, the group of the process is the root of what it sees.
+    // A container sees the process's group as its root.
     let groups = read("proc/self/cgroup".into()).unwrap_or_default();
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':').skip(1);

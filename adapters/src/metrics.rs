@@ -1,19 +1,20 @@
-//! The metrics of a worker: one table of their names, and the way to set them.
+//! The metrics of a worker: one table of their names, and functions for setting metrics.
 //!
-//! They go to whatever recorder the program installs for the crate `metrics`. To add one, add a line to the
-//! table below and set it where it is known.
+//! Metrics go to the recorder installed by the program for the crate `metrics`. To add a metric, add a line to the
+//! table below and set the metric where its value is known.
 //!
-//! * Every series has the labels [`COMMON`]. The label `worker` is the name that this life of the worker writes into the
-//!   lease table, so no two workers share a series, whatever they are called.
-//! * Gauges tell the state at the time they were set. They are set once a second, whatever the handlers do, and set to 0
-//!   when the worker ends, be it that its future is dropped.
-//! * Gauges of one shard are set while this worker holds its lease, and set to 0 once when it does not any more: it owes
-//!   nothing then. The facade cannot remove a series. An exporter can drop what is not set any more: for
+//! * Every series has the labels [`COMMON`]. The label `worker` is this life's worker name in the lease table: no two
+//!   workers share a series, whatever their given names.
+//! * A gauge tells the state at the time of its last update. Gauges are set once a second, whatever the handlers do,
+//!   and set to 0 at the end of the worker, even if the worker's future is dropped.
+//! * Gauges of one shard are set while this worker holds the shard's lease, and set to 0 once after the lease's end:
+//!   the worker then owes nothing. The facade cannot remove a series. An exporter can drop a series without updates:
+//!   for
 //!   `metrics-exporter-prometheus`, call
 //!   `PrometheusBuilder::idle_timeout(MetricKindMask::GAUGE, Some(Duration::from_secs(60)))`, and the series of shards
 //!   that are gone disappear after a minute.
-//! * Histograms are as the exporter makes them. Without buckets, `metrics-exporter-prometheus` shows quantiles of one process,
-//!   which cannot be summed over a fleet: give it buckets with `PrometheusBuilder::set_buckets`.
+//! * Histograms are up to the exporter. Without buckets, `metrics-exporter-prometheus` shows quantiles of one
+//!   process, and quantiles cannot be summed over a fleet: configure buckets with `PrometheusBuilder::set_buckets`.
 //! * Names are as Prometheus advises: base units, the unit in the name, `_total` for what only grows.
 
 use ::metrics::{Key, KeyName, Label, Level, Metadata, SharedString, with_recorder};
@@ -45,7 +46,7 @@ pub struct Metric {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
-    /// It only grows, from 0 at the beginning of the worker's life.
+    /// Only grows, from 0 at the beginning of the worker's life.
     Counter,
     /// It tells the state.
     Gauge,
@@ -54,15 +55,15 @@ pub enum Kind {
     Histogram,
 }
 
-/// The name of a counter, and the names of the labels it has beside the common ones.
+/// The name of a counter, and the names of its labels besides the common labels.
 #[derive(Debug)]
 pub(crate) struct Counter<const N: usize>(&'static str, [&'static str; N]);
 
-/// The name of a gauge, and the names of the labels it has beside the common ones.
+/// The name of a gauge, and the names of its labels besides the common labels.
 #[derive(Debug)]
 pub(crate) struct Gauge<const N: usize>(&'static str, [&'static str; N]);
 
-/// The name of a histogram, and the names of the labels it has beside the common ones.
+/// The name of a histogram, and the names of its labels besides the common labels.
 #[derive(Debug)]
 pub(crate) struct Histogram<const N: usize>(&'static str, [&'static str; N]);
 
@@ -175,7 +176,7 @@ pub(crate) fn describe() {
     });
 }
 
-/// Notices that tell of a danger: they are counted from 0 at the beginning, so that a first one is seen as an increase.
+/// Notices of dangers. Their counters start at 0 at the beginning: the first notice is visible as an increase.
 const DANGERS: [&str; 6] = ["fenced", "lost", "handler-failed", "trimmed", "trouble", "fatal"];
 
 const METADATA: Metadata<'static> = Metadata::new("leasehold", Level::INFO, None);
@@ -185,19 +186,19 @@ const METADATA: Metadata<'static> = Metadata::new("leasehold", Level::INFO, None
 /// Series are looked up anew each time, not kept: an exporter may be installed later, or drop a series that was idle.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Meter {
-    /// The common labels; none in tests of parts that have no worker.
+    /// The common labels; empty in tests of parts without a worker.
     common: Arc<[Label]>,
 }
 
 impl Meter {
-    /// For the worker of this name as the lease table has it, with this application's name and this stream's.
+    /// A meter for this application, this stream, and this worker's name in the lease table.
     pub(crate) fn new(application: &str, stream: &str, worker: &str) -> Self {
         let values = [application, stream, worker].map(|value| SharedString::from_shared(Arc::from(value)));
         let labels = COMMON.into_iter().zip(values);
         Self { common: labels.map(|(name, value)| Label::new(name, value)).collect() }
     }
 
-    /// Describes all metrics, and shows those without further labels, so that they are there before anything happens.
+    /// Describes all metrics, and shows all metrics without further labels before the first event.
     pub(crate) fn begin(&self) {
         describe();
         for metric in ALL.iter().filter(|metric| metric.labels.is_empty()) {
@@ -225,7 +226,7 @@ impl Meter {
         with_recorder(|recorder| recorder.register_counter(&key, &METADATA).increment(more));
     }
 
-    /// Sets a counter to what was counted so far.
+    /// Sets a counter to this total.
     pub(crate) fn count_to<const N: usize>(
         &self, counter: &Counter<N>, values: [SharedString; N], total: u64,
     ) {
@@ -247,7 +248,7 @@ impl Meter {
         with_recorder(|recorder| recorder.register_histogram(&key, &METADATA).record(seconds(span)));
     }
 
-    /// The values of the common labels, in their order; empty in tests of parts that have no worker.
+    /// The values of the common labels, in their order; empty in tests of parts without a worker.
     pub(crate) fn names(&self) -> [&str; 3] {
         [0, 1, 2].map(|at| self.common.get(at).map_or("", Label::value))
     }

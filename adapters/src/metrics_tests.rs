@@ -10,7 +10,7 @@ fn recorder() -> PrometheusRecorder {
     PrometheusBuilder::new().build_recorder()
 }
 
-/// The sources of this crate as one text, without the table and without tests.
+/// The sources of this crate as one text, without the metrics table and without tests.
 fn sources(folder: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -25,7 +25,7 @@ fn sources(folder: &Path) -> String {
     text
 }
 
-/// The constants of the table, with the metrics they stand for.
+/// The constants of the table, with their metrics.
 fn constants() -> Vec<(String, Metric)> {
     let table = include_str!("metrics.rs").split("\ntable! {\n").nth(1).unwrap();
     let lines = table.split("\n}\n").next().unwrap().lines();

@@ -1,8 +1,8 @@
-//! Moving an application's leases from one table to another, whatever formats the two have.
+//! Moves an application's leases from one table to another, in any of the formats.
 //!
-//! Each row is brought up to its counterpart by guarded writes, one after the other, so a migration can be interrupted
-//! anywhere and run again, also the other way round. The rules are those of
-//! [`migration`](leasehold_engine::migration); this reads, writes and tries again.
+//! Guarded writes bring each row up to its counterpart, one row after the other. A migration can be interrupted
+//! anywhere and run again, also in the opposite direction. [`migration`](leasehold_engine::migration) holds the
+//! rules; this module reads, writes and retries.
 
 use crate::patient::{GaveUp, PatientTable};
 use crate::ports::TablePort;
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// No row needs more steps than this; one that does is changed by somebody else all the time.
+/// No row needs more steps than this; a row still unfinished is changed by another program all the time.
 const STEPS: u32 = 20;
 const TABLE_PAUSE: Span = Span::from_millis(500);
 /// A new table can be used after seconds; this often it is looked for.
@@ -31,9 +31,9 @@ const TABLE_LOOKS: u32 = 240;
 /// What to do.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Write. Without it, nothing is changed, and the report says what would be.
+    /// Whether to write. Without writes, the report says the writes a real run would make.
     pub apply: bool,
-    /// How long the old table is watched for workers that live; zero: not at all. At least their lease duration.
+    /// How long to watch the old table for live workers; zero: no watch. At least the workers' lease duration.
     pub watch: Span,
     /// Go on although workers live.
     pub force: bool,
@@ -41,11 +41,11 @@ pub struct Plan {
     pub life: Life,
     /// The owner named in the new table while a row is brought up to date.
     pub me: WorkerId,
-    /// Rows of finished shards are removed from the old table, and a listed shard without a row is one to be read in the new: shards that
-    /// leases of the old table came from, and that have no row there, get one that says the end.
+    /// Set if the old table loses the rows of finished shards, but the new format reads a listed shard without a row.
+    /// Then ancestors of leases without a row in the old table get a row in the new table: the row says shard end.
     pub fills_ended: bool,
-    /// The shards of the stream that are listed, each with those it came from, for `fills_ended`. Without them, only the parents that
-    /// rows name are known.
+    /// The listed shards of the stream, each with its parents, for `fills_ended`. Without the list, only parents
+    /// named in rows are known.
     pub listed: Vec<(ShardId, Vec<ShardId>)>,
     /// Workers of the new table share out a list of shards in a table beside: it is written, too.
     pub shares: bool,
@@ -67,19 +67,19 @@ pub struct Report {
     /// Shards in the list that members of the new table share out. Absent: there is no such list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<u64>,
-    /// Items of the old table that are no leases; they are not moved.
+    /// Items of the old table that are no leases; migration skips foreign items.
     pub foreign: u64,
     /// Leases that were left alone, and why.
     pub conflicts: BTreeMap<String, String>,
     /// Items of either table that cannot be read as leases, and why.
     pub unreadable: BTreeMap<String, String>,
-    /// Leases of the old table that changed while it was watched, and their owners.
+    /// Leases of the old table with changes during the watch, and their owners.
     pub live: BTreeMap<String, String>,
     /// Nothing was written since workers live.
     pub refused: bool,
 }
 
-/// Why a migration did not run to its end. What was written stays, and it can be run again.
+/// The reason for a migration's early end. Rows already written stay, and the migration can be run again.
 #[derive(Debug)]
 pub struct Stopped {
     what: String,
@@ -140,7 +140,7 @@ async fn made(new: &mut PatientTable<'_>) -> Result<(), Stopped> {
     Err(Stopped { what: "use the new table".to_owned(), how: "it was not ready in two minutes".to_owned() })
 }
 
-/// Brings the rows of `new` up to those of `old`. `progress` is told how many of how many rows are done.
+/// Brings the rows of `new` up to the rows of `old`. `progress` gets the number of finished rows and of all rows.
 ///
 /// # Errors
 /// If a table cannot be read or written, in spite of several tries.
@@ -203,7 +203,7 @@ pub async fn migrate(
     Ok(report)
 }
 
-/// Shards that leases came from, without a row of their own: in the old table they are finished.
+/// Ancestors of leases without a row in the old table: these shards are finished.
 fn ended_before(rows: &View, listed: &[(ShardId, Vec<ShardId>)]) -> BTreeSet<LeaseKey> {
     let listed: BTreeMap<&ShardId, &Vec<ShardId>> =
         listed.iter().map(|(id, parents)| (id, parents)).collect();
@@ -228,8 +228,8 @@ fn unfinished(rows: &View) -> impl Iterator<Item = ShardId> {
     leases.map(|(key, _)| key.to_shard())
 }
 
-/// Writes the list of shards that members share out; how many it has. Without a list, a member that starts first takes all
-/// listed shards for shards to be read, finished ones, too. An empty list is none.
+/// Writes the members' list of shards; gives the list's length. Without a list, the first member to start takes all
+/// listed shards as unfinished, finished shards included. An empty list counts as no list.
 async fn share(new: &mut PatientTable<'_>, plan: &Plan, runtime: &Arc<dyn Runtime>) -> Result<u64, Stopped> {
     made_side(new).await?;
     for _ in 0..STEPS {
@@ -239,7 +239,7 @@ async fn share(new: &mut PatientTable<'_>, plan: &Plan, runtime: &Arc<dyn Runtim
             other => return Err(unexpected("read the list of shards", &other)),
         };
         let mut shards: BTreeSet<ShardId> = unfinished(&rows).collect();
-        // What a member found since stays, unless it is finished.
+        // A shard found by a member since stays in the list, unless the shard is finished.
         let is_new = |shard: &&ShardId| !rows.leases.contains_key(&shard.to_lease());
         let found = seen.iter().flat_map(|seen| &seen.shards);
         shards.extend(found.filter(is_new).cloned());

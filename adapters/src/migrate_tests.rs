@@ -1,4 +1,4 @@
-//! Migrations over tables in memory that fail now and then, and that are interrupted anywhere.
+//! Migrations over tables in memory with occasional failures, interrupted anywhere.
 
 use super::*;
 use crate::ports::Port;
@@ -36,9 +36,9 @@ struct State {
     fails: u64,
     /// Counted up by every scan, as a live worker does.
     renewed: Option<LeaseKey>,
-    /// The table with the list of shards is there.
+    /// The table with the list of shards exists.
     side_made: bool,
-    /// The rows of that table, by what their key says.
+    /// The rows of the side table, by key.
     side: BTreeMap<String, Item>,
 }
 
@@ -88,7 +88,7 @@ impl InMemory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers so many requests more, and fails at others of them than before.
+    /// Answers this many more requests, with failures at new places.
     fn die_soon(&self, requests: u64) {
         let mut state = self.state();
         state.seed += 1;
@@ -106,7 +106,7 @@ impl InMemory {
         result
     }
 
-    /// The rows, without what differs from run to run.
+    /// The rows, without values that differ from run to run.
     fn rows(&self) -> Vec<LeaseRow> {
         let state = self.state();
         let rows = state.items.values().map(|item| match self.kind.decode(item) {
@@ -200,7 +200,7 @@ fn key(n: u64) -> LeaseKey {
     format!("shardId-{n:012}").into()
 }
 
-/// A table with so many leases at all kinds of places.
+/// A table with this number of leases, at all kinds of checkpoints.
 fn filled(kind: Format, leases: u64) -> Arc<InMemory> {
     let table = InMemory::new(kind);
     for n in 0..leases {
@@ -245,7 +245,7 @@ async fn run(old: &Arc<InMemory>, new: &Arc<InMemory>, plan: &Plan) -> Result<Re
     migrate(&port(old), &port(new), &runtime, plan, |_, _| {}).await
 }
 
-/// The rows as they are in a table of another format, where nobody owns them.
+/// The rows of a table of another format, without owners.
 fn expected(old: &InMemory, to: Format) -> Vec<LeaseRow> {
     let fresh = InMemory::new(to);
     for row in old.rows() {
@@ -254,7 +254,7 @@ fn expected(old: &InMemory, to: Format) -> Vec<LeaseRow> {
     fresh.rows()
 }
 
-/// The rows, each moment of which is the same: an interrupted run gives a moment to a row at `LATEST` when it writes the row.
+/// The rows with equal moments: an interrupted run sets the moment of a row at `LATEST` at the time of the write.
 fn dateless(mut rows: Vec<LeaseRow>) -> Vec<LeaseRow> {
     for row in &mut rows {
         assert_eq!(row.began.is_some(), row.checkpoint == Checkpoint::Latest, "{row:?}");
@@ -354,7 +354,8 @@ const SHARDS: [&str; 6] = [
     "shardId-000000000005",
 ];
 
-/// KCL's table of a stream that was split twice: of 0, the row was removed; 1 came from 0, and is finished; 2 and 3 came from 1.
+/// KCL's table of a stream after two splits: the row of 0 was removed; 1 came from 0, and is finished; 2 and 3 came
+/// from 1.
 fn split_twice() -> Arc<InMemory> {
     let old = InMemory::new(Format::Kcl);
     let at = Checkpoint::At(Position::of(70.into()));
@@ -367,7 +368,7 @@ fn split_twice() -> Arc<InMemory> {
     old
 }
 
-/// The shards that the list of the new table has.
+/// The shards in the list of the new table.
 fn list(new: &InMemory) -> Vec<String> {
     let state = new.state();
     let row = state.side.get("ShardCache").expect("a list of shards");
@@ -377,7 +378,8 @@ fn list(new: &InMemory) -> Vec<String> {
     ids.iter().map(|id| id.as_s().unwrap().to_owned()).collect()
 }
 
-/// What its programs read first is the list, and then, for as long as the list has them, whatever rows say: from their numbers on.
+/// A kinsumer program reads the list first. The program reads every listed shard from its row's sequence number on,
+/// whatever the row says.
 #[tokio::test(start_paused = true)]
 async fn kinsumer_is_told_what_is_finished_and_which_shards_are_left() {
     let (old, new) = (split_twice(), InMemory::new(Format::Kinsumer));
@@ -395,7 +397,8 @@ async fn kinsumer_is_told_what_is_finished_and_which_shards_are_left() {
         assert!(matches!(item["Finished"], AttributeValue::N(_)), "{item:?}");
         assert_eq!(item["SequenceNumber"], AttributeValue::s("LATEST"), "nothing follows there");
     }
-    // Run again, nothing is left to do; a shard that a member found since stays in the list, one that was finished goes.
+    // A second run has nothing left to do; a shard found by a member since stays in the list, and a finished shard
+    // goes.
     let found = [SHARDS[4], SHARDS[2], SHARDS[1]];
     let ids = found.map(AttributeValue::s).to_vec();
     let row = |item: &mut Item| drop(item.insert("ShardIDs".into(), AttributeValue::L(ids)));
@@ -405,7 +408,7 @@ async fn kinsumer_is_told_what_is_finished_and_which_shards_are_left() {
     assert_eq!(list(&new), [SHARDS[2], SHARDS[3], SHARDS[4]]);
 }
 
-/// Rows of KCL name parents only; what is further above is known from the shards that are listed.
+/// Rows of KCL name parents only; the list of shards names earlier ancestors.
 #[tokio::test(start_paused = true)]
 async fn finished_shards_without_a_row_get_one_where_they_would_be_read_again() {
     let listed: [(&str, &[&str]); 4] = [
@@ -428,7 +431,7 @@ async fn finished_shards_without_a_row_get_one_where_they_would_be_read_again() 
     assert_eq!((report.ended, report.leases, report.shared), (0, 3, None));
 }
 
-/// A list is written over the one that was read only, and requests are lost.
+/// A list is written only over the list read before, and requests are lost.
 #[tokio::test(start_paused = true)]
 async fn a_list_of_shards_is_written_in_spite_of_failures() {
     for seed in 0..20 {

@@ -1,5 +1,4 @@
-//! Aggregated records of which some part belongs to another shard: telling of those of which parts were dropped, and keeping the parts
-//! that are dead letters.
+//! Aggregated records with parts of other shards: warnings about dropped parts, and the parts kept as dead letters.
 
 use crate::metrics::{self, Meter};
 use crate::record::Record;
@@ -9,7 +8,7 @@ use leasehold_engine::position::Position;
 use leasehold_engine::time::{Mono, Span};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A shard is told of no more often than this.
+/// The least time between two warnings about one shard.
 const EVERY: Span = Span::from_secs(60);
 
 /// Aggregated records of which parts were dropped.
@@ -24,7 +23,7 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// One more, of which so many parts are handed over, and so many were dropped.
+    /// Counts one more record, with this number of parts handed over and dropped.
     pub(crate) fn add(&mut self, handed_over: u64, dropped: u64) {
         self.records += 1;
         self.handed_over = self.handed_over.saturating_add(handed_over);
@@ -32,7 +31,7 @@ impl Count {
     }
 }
 
-/// What was dropped of one shard and not told yet.
+/// The dropped parts of one shard since the last warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Untold {
     told_at: Option<Mono>,
@@ -42,7 +41,7 @@ pub(crate) struct Untold {
 }
 
 impl Untold {
-    /// Of an aggregated record, so many parts are handed over, and so many were dropped.
+    /// Counts an aggregated record, with the number of its parts handed over and dropped.
     pub(crate) fn add(&mut self, position: Position, handed_over: u64, dropped: u64) {
         self.position = self.position.or(Some(position));
         self.count.add(handed_over, dropped);
@@ -69,7 +68,7 @@ impl Untold {
     }
 }
 
-/// Sets the counters of what was counted so far.
+/// Sets the counters to the totals.
 pub(crate) fn show_misplaced(meter: &Meter, count: Count) {
     meter.count_to(&metrics::MISPLACED, [], count.records);
     for (result, parts) in [("handed-over", count.handed_over), ("dropped", count.dropped)] {
@@ -77,7 +76,7 @@ pub(crate) fn show_misplaced(meter: &Meter, count: Count) {
     }
 }
 
-/// What was dropped, what that means, and what to do.
+/// The warning: the loss, its meaning, and the remedy.
 fn sentence(misplaced: Misplaced, shard: &ShardId, position: Position, count: Count) -> String {
     let Count { records, handed_over, dropped } = count;
     match misplaced {
@@ -98,7 +97,7 @@ fn sentence(misplaced: Misplaced, shard: &ShardId, position: Position, count: Co
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
     parts: Vec<Record>,
-    /// The sink has so many of them, from the first on.
+    /// The number of parts stored in the sink, from the first part on.
     stored: AtomicUsize,
 }
 
@@ -107,7 +106,7 @@ impl Outside {
         Self { parts, stored: AtomicUsize::new(0) }
     }
 
-    /// The first one that the sink does not have. Those up to `after` were stored before that was processed.
+    /// The first part not yet in the sink. Parts up to `after` were stored before `after` was processed.
     pub(crate) fn next(&self, after: Option<Position>) -> Option<&Record> {
         let stored = self.stored.load(Ordering::Relaxed);
         let over = self.parts.partition_point(|part| Some(part.position) <= after);
@@ -115,7 +114,7 @@ impl Outside {
         self.parts.get(stored.max(over))
     }
 
-    /// The sink has the one that [`next`](Self::next) gave.
+    /// The sink has stored the part given by [`next`](Self::next).
     pub(crate) fn stored_next(&self) {
         self.stored.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What can be seen of a worker from outside: logs, metrics, an observer of one's own, and the fences of handlers.
+//! The outside view of a worker: logs, metrics, the application's own observer, and the fences of handlers.
 
 use crate::attempt::count_processed;
 use crate::board::{Board, BoardWriter};
@@ -30,7 +30,7 @@ use tracing::Level;
 /// Called with everything the engine tells.
 pub(crate) type NoticeFn = Box<dyn FnMut(&Notice) + Send>;
 
-/// Turns notices into logs and metrics, and passes them on.
+/// Turns notices into logs and metrics, and passes the notices on.
 pub(crate) struct Observer {
     each: Option<NoticeFn>,
     fences: Fences,
@@ -38,7 +38,7 @@ pub(crate) struct Observer {
     meter: Meter,
     /// Absent once the worker has stopped.
     gauges: Option<Gauges>,
-    /// The name of this life, once it is told.
+    /// The worker's name in this life, once known.
     worker: Option<WorkerId>,
     troubles: Troubles,
     together: Together,
@@ -59,7 +59,7 @@ impl fmt::Debug for Observer {
 }
 
 impl Observer {
-    /// Shows notices to `each` as well, if it is given. It runs within the worker's loop and must not block.
+    /// Also passes notices to `each`. The function runs within the worker's loop and must not block.
     pub(crate) fn new(fences: Fences, each: Option<NoticeFn>) -> Self {
         Self {
             each,
@@ -79,21 +79,21 @@ impl Observer {
         }
     }
 
-    /// Says which handlers keep the runtime from running anything.
+    /// Gives the observer the handlers' polls: warnings then name the handlers blocking the runtime.
     #[must_use]
     pub(crate) fn with_polls(mut self, polls: Polls) -> Self {
         self.polls = Some(polls);
         self
     }
 
-    /// Writes what the worker is and holds to this board.
+    /// Writes the worker's state and leases to this board.
     #[must_use]
     pub(crate) fn with_board(mut self, board: Board) -> Self {
         self.board = BoardWriter::new(board);
         self
     }
 
-    /// Sets metrics with this meter, those of waiting records from what the store keeps.
+    /// Sets metrics with this meter; the store gives the number of waiting records.
     #[must_use]
     pub(crate) fn with_metrics(mut self, meter: Meter, store: Store) -> Self {
         meter.begin();
@@ -191,7 +191,7 @@ impl Observer {
         }
     }
 
-    /// A line that stands for trouble, if this is trouble and there is a line due for its cause.
+    /// For a notice of trouble: the log line of its cause, if a line is due.
     fn grouped(&mut self, at: Mono, notice: &Notice) -> Option<Option<String>> {
         let Notice::Trouble { op, lease, what, how, .. } = notice else {
             return None;
@@ -201,7 +201,7 @@ impl Observer {
     }
 
     fn log(&self, kind: &str, level: Level, notice: &Notice) {
-        // A level is fixed where it is written, so that it can be filtered out cheaply.
+        // A call site has a fixed level: the log can filter events out cheaply.
         macro_rules! log_at {
             ($level:expr) => {
                 tracing::event!(
@@ -268,7 +268,7 @@ impl Observer {
         self.board.board().turned(now);
     }
 
-    /// The engine was given an input, and its notices were told.
+    /// Called after each input and its notices.
     pub(crate) fn follow(&mut self, now: Mono, engine: &mut impl Machine) {
         let meter = &self.meter;
         self.board.follow(now, engine, |until| {
@@ -300,19 +300,19 @@ impl Observer {
         self.meter.count(&metrics::FETCHED_BYTES, [], fetched.bytes);
     }
 
-    /// The application says how far it has processed a shard.
+    /// The application has processed a shard up to a position.
     pub(crate) fn processed(&self, lease: &LeaseKey, through: Position) {
         self.store.processed_through(&lease.to_shard(), through);
     }
 
-    /// The application has processed a batch that it kept.
+    /// The application has processed a kept batch.
     pub(crate) fn acknowledged(&self, lease: &LeaseKey, batch: OpId) {
         if let Some(batch) = self.store.processed(&lease.to_shard(), batch) {
             count_processed(&self.meter, &batch.records);
         }
     }
 
-    /// What the application kept of a shard is read again.
+    /// The kept batches of a shard are read again.
     pub(crate) fn given_back(&self, lease: &LeaseKey) {
         self.store.forget_kept(&lease.to_shard());
     }
@@ -358,7 +358,7 @@ impl Observer {
     }
 }
 
-/// Whether a shard does not move as requests fail: only then does it help to know how the last one failed.
+/// Whether a shard stands still because requests fail: only then does the reason of the last failure help.
 fn waits_for_services(why: &Stall) -> bool {
     use Stall::{Children, Fenced, Missing, ReadsFail, Writing};
     matches!(why, Children { .. } | Fenced | Missing | ReadsFail { .. } | Writing)

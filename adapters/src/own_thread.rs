@@ -1,4 +1,4 @@
-//! A thread and a tokio runtime of its own for a piece of work: what blocks the caller's runtime does not stop it.
+//! A thread and a tokio runtime for one piece of work: code blocking the caller's runtime does not stop the work.
 
 use crate::catch::until;
 use std::any::Any;
@@ -14,10 +14,10 @@ use tracing::dispatcher::{get_default, with_default};
 /// The thread's name.
 pub(crate) const NAME: &str = "leasehold";
 
-/// Makes a future on a new thread and runs it there, on a runtime for it alone. Events are logged where they would be
-/// without the thread. A panic is carried on to the caller.
+/// Makes a future on a new thread and runs the future there, on a runtime of the thread. Events go to the caller's
+/// log. A panic is carried on to the caller.
 ///
-/// When this future ends, or is dropped, the other future is dropped first, and the thread has ended.
+/// At the end or the drop of this future, the inner future has been dropped and the thread has ended.
 ///
 /// # Errors
 /// If the thread or its runtime cannot be made.
@@ -35,7 +35,7 @@ where
     let (log, span) = (get_default(Clone::clone), tracing::Span::current());
     let thread = thread::Builder::new().name(NAME.into()).spawn(move || {
         with_default(&log, || {
-            // Nobody listens any more if the caller's future was dropped.
+            // The receiver is gone if the caller's future was dropped.
             let _ = done.send(serve(|| make().instrument(span), stopped));
         });
     })?;
@@ -49,7 +49,7 @@ where
     }
 }
 
-/// Runs a future until it is stopped; then it is dropped, and so is what it spawned.
+/// Runs a future until its end or the stop; then drops the future and its spawned tasks.
 fn serve<T, F: Future<Output = T>>(
     make: impl FnOnce() -> F, stopped: oneshot::Receiver<()>,
 ) -> Result<io::Result<T>, Box<dyn Any + Send>> {
@@ -58,12 +58,12 @@ fn serve<T, F: Future<Output = T>>(
         Err(error) => return Ok(Err(error)),
     };
     let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(async { until(stopped, make()).await })));
-    // Does not wait for threads that look up names.
+    // Does not wait for threads looking up names.
     runtime.shutdown_background();
     Ok(ended?.map_err(|()| io::Error::other("the thread was stopped")))
 }
 
-/// The other thread, which is stopped and waited for when this is dropped.
+/// The inner thread. Dropping this struct stops the thread and waits for the thread's end.
 struct Own {
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,

@@ -1,4 +1,5 @@
-//! A lease table that is asked again: what was not executed is repeated, and so is what perhaps was, since every write is guarded.
+//! A lease table with retries: requests not executed are repeated, and so are requests perhaps executed, since every
+//! write is guarded.
 
 use crate::ports::{Failure, TablePort};
 use crate::runtime::Runtime;
@@ -42,7 +43,7 @@ impl<'a> PatientTable<'a> {
         Self { port, runtime, asked: 0 }
     }
 
-    /// The outcome of an operation once it is one.
+    /// Repeats an operation until an outcome is certain.
     pub(crate) async fn ask(&mut self, what: &str, op: TableOp) -> Result<Outcome, GaveUp> {
         let mut pause = PAUSE;
         let mut how = String::new();
@@ -106,7 +107,7 @@ impl<'a> PatientTable<'a> {
         }
     }
 
-    /// One row, consistently; the inner error says that it is no lease.
+    /// One row, read consistently; the inner error says that the row is no lease.
     pub(crate) async fn read(
         &mut self, what: &str, key: &LeaseKey,
     ) -> Result<Result<Option<LeaseRow>, String>, GaveUp> {

@@ -1,4 +1,4 @@
-//! A handler of its own for each shard, so that its state needs no locks.
+//! A separate handler for each shard: the handler's state needs no locks.
 
 use crate::batch::{Batch, ShardInfo};
 use crate::handler::{Ack, Flush, Handler};
@@ -39,8 +39,8 @@ use tokio::sync::Mutex;
 /// # }
 /// ```
 ///
-/// The calls are those of [`Handler`], with the same meaning. After a call that failed, panicked or was dropped, the handler is
-/// called again with what it had not acknowledged: it must not count on that call.
+/// The calls are the calls of [`Handler`], with the same meaning. After a call that failed, panicked or was dropped,
+/// the handler is called again with all unacknowledged records: a handler must not count on the broken call.
 pub trait ShardHandler: Send + 'static {
     /// What goes wrong here.
     type Error: Into<Box<dyn StdError + Send + Sync>> + Send;
@@ -61,13 +61,13 @@ pub trait ShardHandler: Send + 'static {
     }
 }
 
-/// Makes a handler for each shard, and hands its calls on.
+/// Makes a handler for each shard, and hands calls on to the handler.
 pub(crate) struct PerShard<F, H> {
     make: F,
     open: StdMutex<BTreeMap<LeaseKey, Arc<Mutex<H>>>>,
 }
 
-/// What a handler of a shard may fail with, and that there is no such handler.
+/// The error of a shard's handler, or the lack of a handler.
 pub(crate) enum Failure<E> {
     Own(E),
     Missing(Missing),

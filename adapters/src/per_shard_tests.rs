@@ -7,7 +7,7 @@ use std::io;
 
 type Notes = Arc<StdMutex<Vec<String>>>;
 
-/// Counts batches, and notes what it is called with.
+/// Counts batches, and notes each call.
 struct Counts {
     batches: u32,
     notes: Notes,
@@ -49,7 +49,7 @@ async fn each_shard_has_a_handler_with_state_of_its_own_from_its_opening_to_its_
     let make = move |_: &ShardInfo| Counts { batches: 0, notes: own.clone() };
     let rig = Rig::new(|_, _| Arc::new(PerShard::new(make)));
     let done = Outcome::Applied(Reply::Done);
-    // Ids grow, and a close frees what came before it.
+    // Ids grow, and a close frees everything before the close.
     for batch in [2, 72] {
         assert_eq!(rig.open().await, done);
         rig.keep(batch, "fail");

@@ -1,4 +1,4 @@
-//! What the driver hands commands to: the lease table, the stream, and the application.
+//! The receivers of the driver's commands: the lease table, the stream, and the application.
 
 use crate::runtime::BoxFuture;
 use leasehold_engine::ids::OpId;
@@ -9,38 +9,39 @@ use leasehold_engine::time::Mono;
 use std::fmt;
 use std::sync::Arc;
 
-/// An answer that comes bit by bit is waited for so many times as long as one of which nothing comes: five minutes at the default of
-/// `stream_timeout`, as long as an iterator lives.
+/// The driver waits this many times longer for an answer arriving bit by bit than for a silent answer: five minutes
+/// at the default of `stream_timeout`, the lifetime of an iterator.
 pub(crate) const PROGRESS: u64 = 20;
 
 /// Executes operations of one kind.
 ///
-/// What does not belong into a trace stays behind the port, under the id of the command that brought it: record
-/// payloads, shard iterators and page tokens.
+/// Data too large or too private for a trace stays behind the port, under the id of its command: record payloads,
+/// shard iterators and page tokens.
 pub trait Port<Op>: Send + Sync + 'static {
     /// Executes an operation. The future may be dropped at any time; a dropped one counts as `Unknown`.
     fn execute(&self, id: OpId, op: Op) -> BoxFuture<'static, Outcome>;
 
-    /// The outcome of this command came too late and is not used: whatever is kept under its id can be freed. May be
-    /// called more than once, and while the operation still runs.
+    /// The outcome of this command came too late and is unused: the port can free all data kept under the command's
+    /// id. May be called more than once, and while the operation still runs.
     fn forget(&self, id: OpId) {
         let _ = id;
     }
 
-    /// When the last byte of the answer to this command came, if it is on its way. Then the answer is waited for from that moment on.
+    /// When the last byte of the answer to this command arrived, if the answer is arriving. The driver's waiting time
+    /// then starts anew.
     fn heard(&self, id: OpId) -> Option<Mono> {
         let _ = id;
         None
     }
 
-    /// Why this command failed, in words, if the port knows more than its outcome says. It is asked at most once, after the
-    /// outcome. Nothing is decided by it.
+    /// The reason for this command's failure, in words, if the port knows more than the outcome says. The driver asks
+    /// at most once, after the outcome. No decision depends on the reason.
     fn failure(&self, id: OpId) -> Option<Failure> {
         let _ = id;
         None
     }
 
-    /// What was paid for so far, if the port knows that; by default nothing.
+    /// The request units consumed by now, if the port knows their number; by default zero.
     fn consumed(&self) -> Consumed {
         Consumed::default()
     }
@@ -49,7 +50,7 @@ pub trait Port<Op>: Send + Sync + 'static {
 /// Request units of DynamoDB.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Consumed {
-    /// Read request units: half of one for an eventually consistent read of 4 KiB.
+    /// Read request units: an eventually consistent read of 4 KiB costs half a unit.
     pub read: f64,
     /// Write request units.
     pub write: f64,
@@ -58,7 +59,7 @@ pub struct Consumed {
 /// Why a command failed, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Where the request was sent to, such as `http://127.0.0.1:4567`; absent: it was not sent.
+    /// The address of the request, such as `http://127.0.0.1:4567`; absent: the request was not sent.
     pub at: Option<String>,
     /// What failed, in words.
     pub why: String,
@@ -93,7 +94,7 @@ impl Ports {
             Effect::Stream(op) => self.stream.execute(command.op, op),
             Effect::StreamOf(id, op) => match &self.streams {
                 Some(streams) => streams.execute(command.op, (id, op)),
-                // A worker of one stream is asked for no others.
+                // A worker of one stream never asks for another stream.
                 None => Box::pin(std::future::ready(Outcome::NotSent(Cause::Client))),
             },
             Effect::Consumer(op) => self.consumer.execute(command.op, op),

@@ -1,7 +1,8 @@
-//! Files and folders for the eyes of one user: dead letters hold payloads, and traces hold the names of what is processed.
+//! Files and folders readable by one user: dead letters hold payloads, and traces hold names of processed streams and
+//! workers.
 //!
-//! On Unix, a file that is created here has the mode 0600 and a folder 0700, or less if the process's umask asks for that. What is
-//! there already keeps its mode. Elsewhere, files have what their folder gives them.
+//! On Unix, a file created here has the mode 0600 and a folder 0700, or less if the process's umask asks for less.
+//! Existing files and folders keep their mode. Elsewhere, files have the permissions of their folder.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -23,7 +24,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
     options().write(true).create(true).truncate(true).open(path)
 }
 
-/// Creates a folder, and with `all` those that it lies in; then it may be there.
+/// Creates a folder. With `all`: also creates its parent folders, and accepts an existing folder.
 pub(crate) fn create_folder(path: &Path, all: bool) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]

@@ -1,10 +1,11 @@
-//! Noticing handlers that block their threads, and a runtime of the handlers that runs no tasks.
+//! Notices handlers that block their threads, and a runtime of handlers that runs no tasks.
 //!
-//! A handler that blocks its thread (a synchronous client, `thread::sleep`, a long computation) takes a thread from the
-//! runtime it runs on. The other tasks of that thread wait. When all threads are taken, no handler is served, and nothing logs the
-//! cause. So each call of a handler notes since when it has been in one poll, and a warning names the calls for which that is long.
-//! Besides, a task is given to that runtime again and again. If it is not run for a while, the engine is told so, again and again, and
-//! when it is run again. The engine says both, each once, and lets go of the leases if that lasts.
+//! A handler that blocks its thread (a synchronous client, `thread::sleep`, a long computation) takes a thread from
+//! the handlers' runtime. The tasks of that thread wait. When all threads are taken, no handler is served, and
+//! nothing logs the cause. To find the cause, each call of a handler notes the start of its present poll, and a
+//! warning names calls with long polls. Besides, the pulse spawns a task on that runtime again and again. While the
+//! task is late, the pulse tells the engine repeatedly, and once more when the task has run. The engine reports the
+//! block and its end once each, and gives up the leases if the block lasts.
 
 use crate::asks::AskSender;
 use crate::metrics::{self, Meter, seconds};
@@ -19,22 +20,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// A task that was not run for so long is late. So long is a handler not to be in one poll, either.
+/// A task not run for this long is late. A handler's poll of this length is long.
 const PATIENCE: Span = Span::from_secs(5);
-/// How many looks make up that time. A process that was stopped as a whole misses one look at most.
+/// The number of looks within `PATIENCE`. A process stopped as a whole misses one look at most.
 const LOOKS: u64 = 5;
 /// The warning is not repeated sooner.
 const SAY_AGAIN: Span = Span::from_secs(60);
-/// No more polls that are over are kept than this.
+/// The greatest number of kept ended polls.
 const MOST_OVER: usize = 1_024;
 /// Since when a call is in a poll that is in none.
 const IDLE: u64 = u64::MAX;
 
-/// The calls of handlers that run, each with the time since when it has been in one poll. Clones are handles on the same.
+/// The running calls of handlers, each with the start of its present poll. Clones share one state.
 #[derive(Clone)]
 pub(crate) struct Polls {
     clock: Arc<dyn Runtime>,
-    /// A poll that takes so many µs is long.
+    /// The length of a long poll, in µs.
     patience: Arc<AtomicU64>,
     running: Arc<Mutex<Running>>,
 }
@@ -47,12 +48,12 @@ struct Running {
     over: Vec<Poll>,
 }
 
-/// One poll of a call, which takes or took long.
+/// One long poll of a call, running or over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Poll {
     lease: LeaseKey,
     since: Mono,
-    /// How long it took, or has taken so far.
+    /// The poll's length by now, or at its end.
     span: Span,
 }
 
@@ -120,7 +121,7 @@ impl Polls {
         }
     }
 
-    /// The long polls that ended since this was last asked.
+    /// The long polls ended since the last call.
     fn take_over(&self) -> Vec<Poll> {
         std::mem::take(&mut self.running().over)
     }
@@ -131,7 +132,7 @@ impl Polls {
         who_blocks(&self.longer_than(idle.per(2), self.clock.now()))
     }
 
-    /// The polls that have taken so long, the longest first.
+    /// The running polls of at least this length, the longest first.
     fn longer_than(&self, least: Span, now: Mono) -> Vec<Poll> {
         let running = self.running();
         let calls = running.calls.values();
@@ -149,7 +150,7 @@ impl Polls {
 pub(crate) struct Pulse {
     /// The runtime to look at.
     handlers: Arc<dyn Runtime>,
-    /// The runtime that looks. If it is the same, it cannot see that it is late.
+    /// The runtime of the looks. A runtime looking at itself cannot notice its own lateness.
     own: Arc<dyn Runtime>,
     polls: Polls,
     meter: Meter,
@@ -216,7 +217,7 @@ impl Pulse {
         self.meter.set(&metrics::HANDLERS_BLOCKING, [], handlers as f64);
     }
 
-    /// The runtime has run nothing for so long: the engine is told. `first`: for the first time, and it names who blocks.
+    /// Tells the engine that the runtime is late. `first`: the engine's first report names the blocking handlers.
     fn is_late(&mut self, late: Span, first: bool) {
         let now = self.own.now();
         self.show_blocking(self.polls.longer_than(self.patience, now).len());
@@ -228,7 +229,7 @@ impl Pulse {
         }
     }
 
-    /// Names the handlers that block their threads, and tells which do no more.
+    /// Names the handlers that block their threads, and reports the end of each block.
     fn look(&mut self) {
         let now = self.own.now();
         for Poll { lease, since, span } in self.polls.take_over() {
@@ -253,7 +254,7 @@ impl Pulse {
         });
     }
 
-    /// A warning about one handler, unless one named it lately.
+    /// Warns about one handler, unless a recent warning named the handler.
     fn name(&mut self, now: Mono, poll: &Poll) {
         let Poll { lease, since, span } = poll;
         let lately = self.named.get(lease);

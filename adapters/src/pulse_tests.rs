@@ -45,7 +45,7 @@ fn it_is_said_who_blocks_and_for_how_long() {
     assert!(who_blocks(&[]).contains("something else in this program blocks its threads"));
 }
 
-/// What the engine was told: for how many hundredths of a second nothing ran; 0: that something runs.
+/// The reports to the engine: the idle time of the runtime in hundredths of a second; 0: the runtime runs.
 fn told(asks: &mut Asks) -> Vec<u64> {
     let calls = std::iter::from_fn(|| asks.try_next()).flat_map(Ask::into_calls);
     let told = calls.map(|call| match call {
@@ -99,8 +99,8 @@ fn the_engine_is_told_while_nothing_runs_and_once_that_it_runs_again() {
     assert!(told[..runs].is_sorted(), "{told:?}");
 }
 
-/// A warning in the first place, none again within a minute, and one line at the end; of a poll that nobody saw, the warning
-/// comes when it is over.
+/// A warning at first, no second warning within a minute, and one line at the end; the warning about a poll without a
+/// look comes after the poll's end.
 #[tokio::test]
 async fn a_handler_that_blocks_is_named_once_and_so_is_its_end() {
     let (clock, polls) = polls();

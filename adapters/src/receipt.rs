@@ -1,4 +1,4 @@
-//! Receipts: how a batch that a handler keeps is acknowledged later.
+//! Receipts: a handler that keeps a batch acknowledges the batch later through a receipt.
 
 use crate::asks::ShardAsks;
 use leasehold_engine::ids::OpId;
@@ -12,16 +12,17 @@ use tokio::sync::oneshot;
 
 /// Acknowledges one batch, or gives it back: from any task or thread, at any time. Clones are receipts of the same batch.
 ///
-/// A handler that returns [`Ack::Later`](crate::Ack::Later) keeps the [`Batch`](crate::Batch), or a receipt of it, until the
-/// records are processed. Batches may be acknowledged in any order: the checkpoint follows the longest run without a gap. If the
-/// batch and all its receipts are dropped without an acknowledgement, the batch is given back: it and everything after it is read
-/// and handed over again, after a pause, and an event tells of it.
+/// A handler that returns [`Ack::Later`](crate::Ack::Later) keeps the [`Batch`](crate::Batch), or a receipt of the
+/// batch, until the records are processed. Batches may be acknowledged in any order: the checkpoint follows the
+/// longest run without a gap. If the batch and all its receipts are dropped without an acknowledgement, the batch is
+/// given back: the shard is read and handed over again from the batch on, after a pause, and an event tells the
+/// reason.
 ///
 /// After the shard was lost or closed, a receipt has no effect.
 #[derive(Clone)]
 pub struct Receipt(Arc<Ticket>);
 
-/// Hears that one record was acknowledged, or why it was given back.
+/// Receives the acknowledgement of one record, or the reason for giving the record back.
 type Hears = oneshot::Sender<Result<(), String>>;
 
 /// What all receipts of a batch share.
@@ -30,7 +31,7 @@ struct Ticket {
     last: Position,
     asks: ShardAsks,
     state: Mutex<State>,
-    /// The batch is a single record, and this hears whether it was acknowledged.
+    /// Present if the batch is a single record: receives the record's end.
     alone: Option<Mutex<Option<Hears>>>,
 }
 
@@ -40,11 +41,11 @@ enum State {
     Handling,
     /// The handler has returned, and the batch is to be acknowledged later.
     Kept,
-    /// It was acknowledged or given back, or its handler has answered for it.
+    /// The batch was acknowledged or given back, or the handler has answered for the batch.
     Settled,
 }
 
-/// What became of a batch that a handler wants to keep.
+/// The state of a batch at the return of a handler with `Ack::Later`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
     Kept,
@@ -59,7 +60,7 @@ impl Receipt {
         Self(Arc::new(Ticket { batch, last, asks, state: Mutex::new(State::Handling), alone: None }))
     }
 
-    /// A receipt of one record of a batch, and what hears of it.
+    /// A receipt of one record of a batch, and the receiver of the record's end.
     pub(crate) fn of_one(batch: OpId, record: Position, asks: ShardAsks) -> (Self, Settled) {
         let (sender, receiver) = oneshot::channel();
         let receipt = Self(Arc::new(Ticket {
@@ -85,7 +86,8 @@ impl Receipt {
         }
     }
 
-    /// The batch will not be processed: it and everything after it is handed over again, after a pause. `why` is told in an event.
+    /// Gives the batch back: all records from the batch on are handed over again, after a pause. An event tells
+    /// `why`.
     pub fn give_back(&self, why: impl fmt::Display) {
         if self.0.settle() {
             self.0.give_back(why.to_string());
@@ -97,7 +99,7 @@ impl Receipt {
         *self.0.state() == State::Settled
     }
 
-    /// A receipt that does not count: the batch is given back in spite of it.
+    /// A receipt without weight: a batch can be dropped in spite of a weak receipt.
     pub(crate) fn downgrade(&self) -> WeakReceipt {
         WeakReceipt(Arc::downgrade(&self.0))
     }
@@ -110,7 +112,7 @@ impl Receipt {
         &self.0.asks
     }
 
-    /// The handler wants to keep the batch. This receipt is the worker's own, and is given up with that.
+    /// The handler wants to keep the batch. The call consumes the worker's own receipt.
     pub(crate) fn keep(self) -> Keeping {
         let mut state = self.0.state();
         match *state {
@@ -119,7 +121,7 @@ impl Receipt {
                 *state = State::Settled;
                 Keeping::Dropped
             }
-            // Should the last other one be dropped at this moment, then this one gives the batch back.
+            // Should the last foreign receipt be dropped at this moment, then this receipt gives the batch back.
             _ => {
                 *state = State::Kept;
                 Keeping::Kept
@@ -133,11 +135,11 @@ impl Receipt {
     }
 }
 
-/// A receipt for as long as there is another.
+/// A receipt for as long as a full receipt exists.
 pub(crate) struct WeakReceipt(Weak<Ticket>);
 
 impl WeakReceipt {
-    /// The receipt, if there is another one and the batch was neither acknowledged nor given back.
+    /// The receipt, if a full receipt exists and the batch was neither acknowledged nor given back.
     pub(crate) fn unsettled(&self) -> Option<Receipt> {
         let receipt = Receipt(self.0.upgrade()?);
         (!receipt.is_settled()).then_some(receipt)

@@ -8,11 +8,11 @@ use leasehold_engine::time::Wall;
 use std::fmt;
 use std::sync::Arc;
 
-/// One record: a plain one, or one part of an aggregated one. Cloning it copies no payload.
+/// One record: a plain record, or one part of an aggregated record. A clone copies no payload.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// The shard it was read from, by its name: see [`ShardInfo::shard`](crate::ShardInfo::shard).
+    /// The record's shard, by its name: see [`ShardInfo::shard`](crate::ShardInfo::shard).
     pub shard: ShardId,
     /// Where it is in its shard. Parts of an aggregated record share a sequence number and count up in `sub`.
     pub position: Position,
@@ -24,7 +24,7 @@ pub struct Record {
     pub data: Bytes,
     /// About when it arrived in the stream, by the clock of Kinesis.
     pub arrival: Option<Wall>,
-    /// Whether it was part of an aggregated record (KPL).
+    /// Whether the record was part of an aggregated record (KPL).
     pub aggregated: bool,
 }
 

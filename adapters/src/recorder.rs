@@ -1,7 +1,7 @@
-//! Recording a worker's inputs, so that its life can be replayed. See [`crate::trace`] for the format.
+//! Records a worker's inputs for a replay of its life. See [`crate::trace`] for the format.
 //!
-//! Recording never blocks the worker: what a sink has no room for is left out, and the gap is recorded as a gap. A sink that
-//! is broken, as on a full disk, or has taken as much as it may, gets no further line.
+//! Recording never blocks the worker: a sink without room misses lines, and the trace records the gap. A sink that is
+//! broken, as on a full disk, or has reached its size limit, gets no further line.
 
 use crate::trace::{
     InputLine, OutputDigest, RollingDigest, TraceKind, digest_line, end_line, gap_line, header_line,
@@ -18,12 +18,12 @@ mod folder;
 pub(crate) use file::FileSink;
 pub use folder::TraceFolder;
 
-/// After this many inputs the digest of everything so far is written.
+/// The number of inputs between two digests of the whole trace.
 pub(crate) const DIGEST_EVERY: u64 = 64;
 
 /// Where the lines of a full trace go.
 pub trait Sink: Send {
-    /// Takes a line without its line break, if there is room now.
+    /// Takes a line without its line break, if the sink has room now.
     ///
     /// # Errors
     /// Why the line was not taken.
@@ -32,7 +32,7 @@ pub trait Sink: Send {
     /// Takes the last lines, waiting for room if need be, and makes everything durable.
     ///
     /// # Errors
-    /// What cannot be written and why, in words, unless [`offer`](Self::offer) said so before.
+    /// The failed write and the reason, in words, unless [`offer`](Self::offer) has reported the failure.
     fn close(&mut self, lines: Vec<String>) -> Result<(), String>;
 }
 
@@ -58,7 +58,7 @@ pub struct Recorder {
     pending: Option<InputLine>,
     /// The first input the sink did not take since the last gap record.
     lost_from: Option<u64>,
-    /// How many gaps there are in what the sink took.
+    /// The number of gaps in the sink's lines.
     gaps: u64,
 }
 
@@ -88,7 +88,7 @@ impl Recorder {
             lost_from: None,
             gaps: 0,
         };
-        // Without a header nothing that follows could be read.
+        // A trace without a header is unreadable.
         if recorder.offer(header_line(TraceKind::Full)) == Offered::Full {
             tracing::error!("the trace sink has no room for a first line; nothing is recorded to it");
             recorder.sink = None;
@@ -101,7 +101,7 @@ impl Recorder {
         self.sink.is_some() || self.flight.is_some()
     }
 
-    /// How many gaps there are in the full trace so far.
+    /// The number of gaps in the full trace.
     pub(crate) fn gaps(&self) -> u64 {
         self.gaps
     }
@@ -120,7 +120,7 @@ impl Recorder {
         self.rolling.add(digest);
         self.put(line.with_digest(digest));
         if self.inputs.is_multiple_of(DIGEST_EVERY) && self.lost_from.is_none() {
-            // A digest that finds no room is left out; the next one covers it.
+            // A digest without room is left out; the next digest covers the same inputs.
             self.offer(digest_line(self.rolling, self.inputs));
         }
     }
@@ -143,7 +143,7 @@ impl Recorder {
         }
     }
 
-    /// Hands a line to the sink, if there is one. A broken sink is told of once, and gets nothing more.
+    /// Hands a line to the sink. The recorder logs a broken sink once, and then writes nothing more.
     fn offer(&mut self, line: String) -> Offered {
         let Some(sink) = &mut self.sink else {
             return Offered::Nowhere;
@@ -200,7 +200,7 @@ enum Offered {
 }
 
 impl Drop for Recorder {
-    /// Also reached when the engine panics: then the input that did it is the last line.
+    /// Also reached when the engine panics: the last line is then the input of the panic.
     fn drop(&mut self) {
         self.close();
     }
@@ -222,7 +222,7 @@ struct Ring {
 }
 
 impl Flight {
-    /// Keeps at most this many inputs, of at most this many bytes as text.
+    /// Keeps at most this number of inputs, with at most this number of bytes as text.
     pub fn new(inputs: usize, bytes: usize) -> Self {
         Self(Arc::new(Mutex::new(Ring {
             boot: None,
@@ -253,7 +253,7 @@ impl Flight {
         }
     }
 
-    /// Writes what is kept as a trace. What was dropped before is named as a gap.
+    /// Writes the kept inputs as a trace. A gap names the dropped inputs.
     ///
     /// # Errors
     /// If `to` cannot be written.

@@ -252,7 +252,7 @@ fn a_changed_digest_is_a_divergence_of_that_input() {
 
 #[test]
 fn a_script_is_not_the_engine() {
-    // A trace of one machine replayed on another diverges, and at its first different answer.
+    // A trace of one machine, replayed on another machine, diverges at the first different answer.
     let text = whole(3);
     let mut other = Script {
         ticks: vec![leasehold_engine::time::Span::from_secs(1)],

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a worker that was shut down gave up, what it left, and how far its shards were processed. It is shown as what follows
-/// "the worker has stopped" in a sentence.
+/// The result of a shutdown: the leases given up and left, and the progress of the worker's shards. `Display` gives
+/// the end of a sentence after "the worker has stopped".
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Report {
     /// How many leases were released, how many were left to expire and why, and how many handlers were stopped before the end.
     pub stop: StopSummary,
-    /// The last checkpoint that is known to be durable of each shard that the worker held when it was asked to stop, or took
-    /// after that. A shard that another worker took from it meanwhile is not among them.
+    /// The last known durable checkpoint of each shard held by the worker at the request to stop, or taken later. A
+    /// shard taken over by another worker meanwhile is not in the map.
     pub durable: BTreeMap<ShardId, Checkpoint>,
 }
 

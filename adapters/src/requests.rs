@@ -1,4 +1,4 @@
-//! Requests of the services as metrics: how many, how they ended, and how long they took.
+//! Requests of the services as metrics: their number, their results, and their durations.
 
 use crate::metrics::{self, Meter};
 use crate::ports::Consumed;
@@ -11,8 +11,8 @@ use leasehold_engine::row::Change;
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 
-/// A request that has waited for so long is told when this is looked at next, which is once a second: within 5 s in all. A request to the
-/// table ends sooner by default (`table_timeout`), and is told then.
+/// The age of a request without an answer that leads to a log line. The worker looks once a second: a line comes
+/// within 5 s in all. A request to the table ends sooner by default (`table_timeout`), and a line tells its end.
 const PATIENCE: Span = Span::from_millis(3_500);
 /// The least time between two lines about that.
 const PAUSE: Span = Span::from_secs(60);
@@ -24,7 +24,7 @@ pub(crate) struct Requests {
     asked: BTreeMap<OpId, (&'static str, Mono)>,
     /// The last that ended.
     last: Option<(OpId, &'static str)>,
-    /// When a line last told of a request that waits.
+    /// The time of the last line about waiting requests.
     told: Option<Mono>,
 }
 
@@ -51,7 +51,7 @@ impl Requests {
         if self.told.is_some_and(|told| now.since(told) < PAUSE) {
             return None;
         }
-        // Requests are in the order in which they were made.
+        // The map holds requests in the order of their start.
         let (_, (name, asked)) = self.asked.first_key_value()?;
         let waited = now.since(*asked);
         if waited < PATIENCE {
@@ -71,13 +71,13 @@ impl Requests {
     }
 }
 
-/// Shows what the lease table has cost so far. Counters are whole numbers.
+/// Shows the request units of the lease table. Counters are whole numbers.
 pub(crate) fn show_consumed(meter: &Meter, consumed: Consumed) {
     meter.count_to(&metrics::READ_UNITS, [], consumed.read as u64);
     meter.count_to(&metrics::WRITE_UNITS, [], consumed.write as u64);
 }
 
-/// The operation of AWS that a command is, if it is one.
+/// The AWS operation of a command, if the command is a request.
 fn operation(effect: &Effect) -> Option<&'static str> {
     Some(match effect {
         Effect::Table(op) => table(op),

@@ -1,23 +1,24 @@
 //! The runtime as a port: the clock, sleeping, tasks and entropy.
 //!
-//! Nothing else in this crate reads a clock or spawns a task, so the same code runs on tokio in production and on a
-//! deterministic executor in simulation. Channels come from `tokio::sync`, which needs no runtime.
+//! Nothing else in this crate reads a clock or spawns a task: the same code runs on tokio in production and on a
+//! deterministic executor in simulation. Channels come from `tokio::sync` and need no runtime.
 
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-/// A boxed future that can be moved to another task.
+/// A boxed future, movable to another task.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A boxed timer. It is `Sync` too, since the AWS SDK asks for that.
+/// A boxed timer. The AWS SDK requires `Sync`.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
-/// What the worker needs from the executor it runs on.
+/// The worker's needs from its executor.
 pub trait Runtime: fmt::Debug + Send + Sync + 'static {
-    /// The monotonic clock. Its origin is arbitrary and the same for the life of this value. It should count the time for which the
-    /// machine is suspended: a clock that stands then makes a worker believe in leases that others took, until the wall clock tells.
+    /// The monotonic clock. Its origin is arbitrary and the same for the life of this value. The clock should count
+    /// the time of a suspended machine: with a clock standing still, a worker believes in leases taken by other
+    /// workers, until the wall clock tells.
     fn now(&self) -> Mono;
 
     /// The wall clock.
@@ -47,7 +48,7 @@ impl Task {
         Self(Box::new(abort))
     }
 
-    /// Stops the task at its next suspension point, if it still runs.
+    /// Stops the task at its next suspension point, if the task still runs.
     pub fn abort(&self) {
         (self.0)();
     }
@@ -76,9 +77,9 @@ mod production {
 
     /// The runtime of production: tokio and the clocks of the machine.
     ///
-    /// On Linux its monotonic clock counts the time for which the machine is suspended, as `CLOCK_BOOTTIME` does. On other systems it is
-    /// the clock of [`std::time::Instant`], which may stand then. Timers are tokio's: they wait for the time in which the machine is
-    /// awake.
+    /// On Linux the monotonic clock counts the time of a suspended machine, as `CLOCK_BOOTTIME` does. On other
+    /// systems the clock is [`std::time::Instant`], and may stand still in a suspension. Timers are tokio's: timers
+    /// do not count the time of a suspended machine.
     #[derive(Clone, Debug)]
     pub struct TokioRuntime {
         tokio: tokio::runtime::Handle,
@@ -87,7 +88,7 @@ mod production {
     }
 
     impl TokioRuntime {
-        /// The tokio runtime this is called in, which must have its time driver enabled.
+        /// The tokio runtime around this call. Its time driver must be enabled.
         ///
         /// # Errors
         /// When called outside of a tokio runtime.

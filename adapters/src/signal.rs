@@ -1,4 +1,4 @@
-//! Signals that ask the process to end, heard by a thread that no handler can block.
+//! Signals for the end of the process, received by a thread of their own. No handler can block that thread.
 
 use crate::error::Error;
 use crate::worker::Control;
@@ -13,23 +13,24 @@ use tracing::dispatcher::{get_default, with_default};
 
 /// The name of the threads that hear signals.
 const NAME: &str = "leasehold-signals";
-/// What a shell reports of a process that was ended by SIGINT: 128 and the number of the signal.
+/// A shell's exit code for a process ended by SIGINT: 128 and the number of the signal.
 const INTERRUPTED: i32 = 130;
-/// What a shell reports of a process that was ended by SIGTERM.
+/// A shell's exit code for a process ended by SIGTERM.
 #[cfg(unix)]
 const TERMINATED: i32 = 143;
-/// The last line may take so long to be written. A log that takes no more lines delays the end by no more than that.
+/// The longest wait for writing the last line. A stuck log delays the end by no more than this.
 const LAST_LINE: Duration = Duration::from_millis(500);
 
-/// Shuts a worker down on Ctrl-C (SIGINT) and, on Unix, on SIGTERM: the signal with which Kubernetes, systemd and others ask a
-/// process to end.
+/// Shuts a worker down on Ctrl-C (SIGINT) and, on Unix, on SIGTERM. Kubernetes, systemd and similar programs end a
+/// process with SIGTERM.
 ///
 /// The first signal begins a graceful stop, as [`Control::shutdown`] does. [`Worker::run`](crate::Worker::run) returns after at most
-/// `shutdown_timeout` (30 s by default); set it below the time after which the process is killed, which is 30 s with Kubernetes
-/// by default. A second signal, of either kind, ends the process at once: see [`on_signal`].
+/// `shutdown_timeout` (30 s by default). Set a `shutdown_timeout` below the time limit of a kill, 30 s with
+/// Kubernetes by default. A second signal, of either kind, ends the process at once: see [`on_signal`].
 ///
-/// Call it once for each worker, anywhere in the program. A thread of its own hears the signals: handlers that block every thread of their
-/// runtime do not keep the worker from stopping. While they block, `run` cannot return, and so the process does not end by itself.
+/// Call this function once for each worker, anywhere in the program. A separate thread receives the signals: the
+/// worker stops even if handlers block every thread of their runtime. While the handlers block, `run` cannot return,
+/// and the process does not end by itself.
 ///
 /// ```no_run
 /// # async fn example(worker: leasehold::Worker) -> Result<(), leasehold::Error> {
@@ -40,21 +41,21 @@ const LAST_LINE: Duration = Duration::from_millis(500);
 /// ```
 ///
 /// # Errors
-/// [`Error::Signal`] if the system does not let this process listen, or gives it no thread.
+/// [`Error::Signal`] if the system refuses the process a listener or a thread.
 pub fn shutdown_on_signal(control: Control) -> Result<(), Error> {
     on_signal(move || control.shutdown())
 }
 
-/// Does something on the first Ctrl-C (SIGINT) or, on Unix, SIGTERM, instead of ending the process. Signals that come after this call are
-/// not missed.
+/// Runs `action` on the first Ctrl-C (SIGINT) or, on Unix, SIGTERM, instead of ending the process. No signal after
+/// this call is missed.
 ///
-/// A second signal, of either kind, ends the process at once: with one line in the log, and with the exit code that a shell
-/// reports of a process that the signal ended, which is 130 of SIGINT and 143 of SIGTERM. Leases that are not released by then expire. A
-/// program that would rather release them, in the time that two `table_timeout` take at most, calls [`Control::shutdown_within`] with a
-/// time of 0.
+/// A second signal, of either kind, ends the process at once: with one line in the log, and with a shell's exit code
+/// for a process ended by that signal, 130 for SIGINT and 143 for SIGTERM. Leases not released by then expire. To
+/// release the leases instead, within two `table_timeout` at most, a program calls [`Control::shutdown_within`] with
+/// a time of 0.
 ///
-/// Threads of their own hear the signals and run `action`, which may block. Handlers that block every thread of their runtime
-/// change nothing about either.
+/// Separate threads receive the signals and run `action`, and `action` may block. Handlers that block every thread of
+/// their runtime change nothing.
 ///
 /// ```no_run
 /// # fn example(worker: &leasehold::Worker) -> Result<(), leasehold::Error> {
@@ -75,14 +76,14 @@ pub fn shutdown_on_signal(control: Control) -> Result<(), Error> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Signal`] if the system does not let this process listen, or gives it no thread.
+/// [`Error::Signal`] if the system refuses the process a listener or a thread.
 pub fn on_signal(action: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let (first, asked) = mpsc::channel();
-    // It waits until the first signal comes, or nothing is left that could hear it.
+    // This thread waits for the first signal, or for the end of the listening thread.
     beside(move || asked.recv().is_ok().then(action)).map_err(Error::Signal)?;
     let (ready, begun) = mpsc::channel();
     beside(move || listen(&ready, &first)).map_err(Error::Signal)?;
-    // A program that says that it is ready may be sent a signal at once.
+    // A program may be sent a signal as soon as the program reports readiness.
     let begun = begun.recv();
     begun
         .unwrap_or_else(|_| Err(io::Error::other("the thread that hears signals has ended")))
@@ -107,14 +108,14 @@ fn listen(ready: &mpsc::Sender<io::Result<()>>, first: &mpsc::Sender<()>) {
     let _ = ready.send(Ok(()));
     let code = runtime.block_on(async {
         signals.next().await;
-        // The action may have been dropped with its thread, which cannot keep a process from ending.
+        // The action's thread may be gone; a missing thread cannot keep a process from ending.
         let _ = first.send(());
         signals.next().await
     });
     end(code);
 }
 
-/// Runs this on a thread of its own, with the log of this one.
+/// Runs `work` on a new thread, with the caller's log.
 #[expect(
     clippy::disallowed_methods,
     reason = "signals come from outside of every simulation, and no task is to wait for the threads of handlers"
@@ -137,7 +138,7 @@ fn end(code: i32) -> ! {
                 kind = "ends-at-once",
                 "asked to end once more: ending the process at once with exit code {code}; leases that were not released expire"
             );
-            // Nobody waits any more if it took too long.
+            // The receiver is gone if the line took too long.
             let _ = written.send(());
         });
         if says.is_ok() {
@@ -150,7 +151,7 @@ fn end(code: i32) -> ! {
     }
 }
 
-/// The signals that ask a process to end, each as the exit code that a shell reports of it.
+/// The signals for the end of a process, each as a shell's exit code.
 #[cfg(unix)]
 struct Signals {
     interrupt: tokio::signal::unix::Signal,

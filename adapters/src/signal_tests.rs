@@ -14,8 +14,8 @@ fn worker() -> Worker {
         .unwrap()
 }
 
-/// One signal in the life of this process, since a second one would end it. What more there is to signals is tested with processes
-/// that may end: `tests/tests/signals.rs`, `tests/tests/blocked.rs`.
+/// One signal in the life of this process, since a second signal would end the process. `tests/tests/signals.rs` and
+/// `tests/tests/blocked.rs` test signals with separate processes.
 #[test]
 fn a_signal_is_heard_while_every_thread_of_the_runtime_is_blocked() {
     let worker = worker();
@@ -33,7 +33,7 @@ fn a_signal_is_heard_while_every_thread_of_the_runtime_is_blocked() {
             let me = process::id().to_string();
             let sent = Command::new("kill").args(["-TERM", &me]).status().unwrap();
             assert!(sent.success());
-            // The only thread that could run a task of this runtime.
+            // The only thread for tasks of this runtime.
             while control.status().phase != Phase::Stopped && control.status().phase != Phase::Stopping {
                 thread::sleep(Duration::from_millis(1));
             }

@@ -5,20 +5,20 @@ use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::time::Span;
 use serde::Serialize;
 
-/// What a worker does, and every lease it holds. Lengths of time are serialized as microseconds.
+/// The state of a worker, and every lease held by the worker. Lengths of time are serialized as microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Status {
-    /// The name that this life of the worker writes into the lease table. Absent before [`Worker::run`](crate::Worker::run).
+    /// The worker's name in the lease table in this life. Absent before [`Worker::run`](crate::Worker::run).
     pub worker: Option<WorkerId>,
     /// What the worker does.
     pub phase: Phase,
     /// For how long it has done that. 0 before [`Worker::run`](crate::Worker::run).
     pub phase_for: Span,
-    /// For how long the runtime of the handlers has run nothing, once the worker has said so: see
+    /// For how long the runtime of the handlers has run nothing, once the worker has reported a block: see
     /// [`RuntimeNews::Blocked`](crate::RuntimeNews::Blocked).
     pub blocked_for: Option<Span>,
-    /// The leases it holds, in the order of their keys. Of a worker that has stopped: those that it left to expire.
+    /// The held leases, in the order of their keys. After the worker's stop: the leases left to expire.
     pub leases: Vec<LeaseStatus>,
 }
 
@@ -42,33 +42,37 @@ pub enum Phase {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LeaseStatus {
-    /// The key of its row in the lease table.
+    /// The key of the lease's row in the lease table.
     pub lease: LeaseKey,
     /// The shard it is for, by its name: see [`ShardInfo::shard`](crate::ShardInfo::shard).
     pub shard: ShardId,
     /// Grows with every change of the shard's owner.
     pub token: FencingToken,
-    /// The last checkpoint that is known to be durable.
+    /// The last checkpoint known to be durable.
     pub checkpoint: Checkpoint,
-    /// The last position that was processed under this ownership; the checkpoint follows it. Absent: none was.
+    /// The last position processed under this ownership; the checkpoint follows this position. Absent: nothing was
+    /// processed.
     pub processed: Option<Position>,
-    /// So many records were fetched and are not processed.
+    /// The number of records fetched and not yet processed.
     pub waiting: u64,
-    /// Everything that came to the shard longer ago than this is processed. Before the first answer of Kinesis: how long the
-    /// lease has been held.
+    /// All records older than this are processed. Before the first answer of Kinesis: how long the lease has been
+    /// held.
     pub behind: Span,
-    /// Whether Kinesis has answered a read of the shard under this ownership. Before that, nothing is known of what is in it.
+    /// Whether Kinesis has answered a read of the shard under this ownership. Before the answer, the shard's content
+    /// is unknown.
     pub read: bool,
     /// Whether a handler has the shard open.
     pub open: bool,
-    /// Whether [`Control::pause`](crate::Control::pause) keeps it from being handed anything.
+    /// Whether [`Control::pause`](crate::Control::pause) pauses the shard's handler.
     pub paused: bool,
-    /// What it waits for now, in words, be it for a moment or for long. Absent: for new records alone.
+    /// The shard's present reason to wait, in words, for short and long waits. Absent: the shard waits for new
+    /// records only.
     pub waits_for: Option<String>,
-    /// For how long the worker still counts on the lease if it is not renewed; 0: it does not, and its handler is given nothing.
+    /// For how long the worker still counts on the lease without a renewal; 0: no longer, and the shard's handler is
+    /// given nothing.
     pub remaining: Span,
-    /// That the shard does not move, and what it waits for. Absent while it moves, and for the first `stall_after` (60 s by
-    /// default) in which it does not.
+    /// The shard's standstill, and its reason. Absent while the shard moves, and for the first `stall_after` (60 s by
+    /// default) of a standstill.
     pub stalled: Option<Stalled>,
 }
 
@@ -76,8 +80,8 @@ pub struct LeaseStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Stalled {
-    /// For how long nothing was processed although there is, or may be, something to process.
+    /// For how long nothing was processed although the shard has, or may have, records to process.
     pub idle: Span,
-    /// What it waited for when that was last looked at, in words: as the last [`Notice::Stalled`](crate::Notice::Stalled) said.
+    /// The reason at the last look, in words: the text of the last [`Notice::Stalled`](crate::Notice::Stalled).
     pub waits_for: String,
 }

@@ -1,7 +1,7 @@
-//! What the engine only knows by a command's id: fetched records, shard iterators and page tokens.
+//! Data hidden from the engine behind a command's id: fetched records, shard iterators and page tokens.
 //!
-//! Records are kept until they are processed or their shard is closed; delivery only moves forward, so a delivery
-//! frees what was fetched before it. The engine's byte budget bounds what it has fetched and not delivered.
+//! The store keeps records until they are processed or their shard is closed. Delivery only moves forward: a delivery
+//! frees all earlier records. The engine's byte budget bounds the records fetched and not delivered.
 
 mod order;
 
@@ -49,7 +49,7 @@ pub struct Answer {
 #[derive(Debug, Default)]
 struct Kept {
     shards: BTreeMap<ShardId, KeptShard>,
-    /// Which shard a command's batch or iterator is under.
+    /// The shard of a command's batch or iterator.
     shard_of: BTreeMap<OpId, ShardId>,
     pages: VecDeque<(OpId, String)>,
     ranges: BTreeMap<ShardId, KnownRange>,
@@ -63,7 +63,7 @@ struct KeptShard {
     /// Those of them that the application keeps.
     kept: BTreeSet<OpId>,
     iterators: VecDeque<(OpId, String)>,
-    /// What was asked for before this command belongs to an ownership that is over.
+    /// Commands up to this id belong to an ended ownership.
     closed: Option<OpId>,
     /// The last answer of this ownership.
     last: Option<Reading>,
@@ -80,14 +80,15 @@ pub(crate) struct Fetched {
     /// Parts of aggregated records that belong to other shards, and are dead letters.
     pub(crate) outside: Outside,
     pub(crate) reading: Reading,
-    /// The sequence numbers name another shard: the records are not handed over, unless such answers go on.
+    /// The sequence numbers name another shard: the records are not handed over, unless the service repeats the
+    /// answer.
     pub(crate) foreign: bool,
-    /// The sequence numbers do not grow from each record to the next: the records are not handed over, unless such answers go on. Then all
-    /// records are handed over, and no position tells how many of them are processed.
+    /// The sequence numbers do not grow from each record to the next: the records are not handed over, unless the
+    /// service repeats the answer. Then all records are handed over, and no position can count the processed records.
     pub(crate) unordered: bool,
 }
 
-/// When an answer came, and how far it was behind the tip of its shard then.
+/// The time of an answer, and its distance behind the tip of the shard at that time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     at: Mono,
@@ -98,12 +99,12 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// An answer that was so far behind the tip, at no particular time.
+    /// An answer at this distance behind the tip, at no particular time.
     pub(crate) fn behind_by(behind_ms: u64) -> Self {
         Self { behind_ms, ..Self::default() }
     }
 
-    /// Whatever was not in this answer or one before it came to the shard after the moment that was this long ago.
+    /// The greatest age of records missing in this answer and all earlier answers.
     fn behind(&self, now: Mono) -> Span {
         if self.end {
             return Span::ZERO;
@@ -111,8 +112,8 @@ impl Reading {
         Span::from_millis(self.behind_ms) + now.since(self.at)
     }
 
-    /// How long ago a record of this answer came to the shard. The records of an answer are no nearer to the tip than the
-    /// answer; and they say when they came, by Kinesis' clock.
+    /// The age of a record of this answer. The records of an answer are no nearer to the tip than the answer; records
+    /// also carry their arrival time, by Kinesis' clock.
     fn age(&self, record: &Record, now: Mono) -> Span {
         let then = record.arrival.map_or(0, |arrival| self.wall.0.saturating_sub(arrival.0));
         let then = self.behind_ms.max(u64::try_from(then).unwrap_or(0));
@@ -123,14 +124,14 @@ impl Reading {
 /// What of a shard is not processed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Backlog {
-    /// So many records were fetched and are not processed.
+    /// The number of records fetched and not yet processed.
     pub(crate) records: u64,
-    /// Everything that came to the shard longer ago than this is processed. Unknown before the first answer.
+    /// All records older than this are processed. Unknown before the first answer.
     pub(crate) behind: Option<Span>,
 }
 
 impl Store {
-    /// An empty store. The clock is what tells how long something waits in it.
+    /// An empty store. The clock measures the waiting time of records.
     pub fn new(misplaced: Misplaced, clock: Arc<dyn Runtime>) -> Self {
         Self { kept: Arc::default(), misplaced, clock: Some(clock) }
     }
@@ -195,8 +196,8 @@ impl Store {
         description
     }
 
-    /// Counts aggregated records of which parts were dropped, and tells of them. Of each: the position, and how many parts are handed
-    /// over and how many were dropped.
+    /// Counts aggregated records with dropped parts, and warns about the loss. For each record: its position, and the
+    /// numbers of parts handed over and dropped.
     fn note_misplaced(&self, shard: &ShardId, now: Mono, misplaced: &[(Position, u64, u64)]) {
         if misplaced.is_empty() {
             return;
@@ -247,15 +248,15 @@ impl Store {
         kept.shard_of.insert(op, shard.clone());
     }
 
-    /// The iterator a command brought, if it is still kept.
+    /// The iterator under a command's id, if still kept.
     pub fn iterator(&self, op: OpId) -> Option<String> {
         let kept = self.kept();
         let shard = kept.shards.get(kept.shard_of.get(&op)?)?;
         shard.iterators.iter().find(|(id, _)| *id == op).map(|(_, iterator)| iterator.clone())
     }
 
-    /// A batch that is about to be delivered. Batches before it will not be asked for any more; those that the application keeps
-    /// count as waiting until they are processed.
+    /// A batch before its delivery. Batches before this batch will not be asked for any more; batches kept by the
+    /// application count as waiting until they are processed.
     pub(crate) fn batch(&self, shard: &ShardId, op: OpId) -> Option<Arc<Fetched>> {
         let mut kept = self.kept();
         let entry = kept.shards.get_mut(shard)?;
@@ -312,11 +313,11 @@ impl Store {
         batch
     }
 
-    /// Everything up to here is processed, be it that the rest of its batch is not.
+    /// The shard is processed up to here, even within a batch.
     pub(crate) fn processed_through(&self, shard: &ShardId, through: Position) {
         let mut kept = self.kept();
         if let Some(entry) = kept.shards.get_mut(shard)
-            // While batches are kept, a position says nothing of those before it.
+            // While batches are kept, a position says nothing about earlier batches.
             && entry.kept.is_empty()
         {
             entry.done = entry.done.max(Some(through));
@@ -339,12 +340,12 @@ impl Store {
         Backlog { records, behind: oldest.or_else(|| Some(entry.last?.behind(now))) }
     }
 
-    /// How many aggregated records there were so far of which parts were dropped, since some part of each belongs to another shard.
+    /// The number of aggregated records with dropped parts: some part of each belongs to another shard.
     pub(crate) fn misplaced(&self) -> Count {
         self.kept().misplaced
     }
 
-    /// A shard's ownership ended: everything that was asked for before `close` is freed, and so is what comes late.
+    /// A shard's ownership ended: frees all data of commands before `close`, and of their late answers.
     pub(crate) fn close(&self, shard: &ShardId, close: OpId) {
         let mut kept = self.kept();
         let entry = kept.shards.entry(shard.clone()).or_default();
@@ -383,7 +384,7 @@ impl Store {
         }
     }
 
-    /// The page token a command brought, if it is still kept.
+    /// The page token under a command's id, if still kept.
     pub fn page(&self, op: OpId) -> Option<String> {
         self.kept().pages.iter().find(|(id, _)| *id == op).map(|(_, token)| token.clone())
     }
@@ -426,7 +427,7 @@ impl Kept {
         }
     }
 
-    /// Forgets where `op` is kept, once nothing is left of it.
+    /// Forgets the shard of `op`, once no batch and no iterator is left of `op`.
     fn settle(&mut self, op: OpId) {
         let Some(shard) = self.shard_of.get(&op).and_then(|shard| self.shards.get(shard)) else {
             self.shard_of.remove(&op);

@@ -138,7 +138,7 @@ fn records_that_are_not_in_order_are_described_so_and_nothing_of_them_is_left_ou
         assert!(!store.take_in(&shard, op(n), answer(numbers, None)).unordered, "{numbers:?}");
     }
     let store = Store::default();
-    // The number of a checkpoint, a lower one, a higher one, the one before.
+    // The number of a checkpoint, a lower number, a higher number, the number before.
     for (n, numbers) in [(4, [7, 5, 9]), (5, [7, 1, 9]), (6, [7, 99, 9]), (7, [7, 7, 9])] {
         let described = store.take_in(&shard, op(n), answer(&numbers, Some("next")));
         assert!(described.unordered, "{numbers:?}");

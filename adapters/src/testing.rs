@@ -79,7 +79,7 @@ impl Machine for Script {
             }
             Body::Done { op, outcome } => {
                 *self.waiting.get_mut(op).expect("an op that was asked for") += 1;
-                // So that a flipped outcome shows in the answer.
+                // Makes a flipped outcome visible in the answer.
                 if matches!(outcome, Outcome::Applied(_)) {
                     each(Output::Tell(leasehold_engine::notice::Notice::Stray { what: "applied".into() }));
                 }
@@ -105,7 +105,7 @@ impl Machine for Script {
 
 type MakeOutcome<Op> = dyn Fn(OpId, Op) -> BoxFuture<'static, Outcome> + Send + Sync;
 
-/// A port that answers by a closure, and notes what it is told to forget.
+/// A port answering by a closure. Notes the forgotten commands.
 pub(crate) struct FnPort<Op> {
     pub(crate) answer: Box<MakeOutcome<Op>>,
     pub(crate) forgotten: Arc<Mutex<Vec<OpId>>>,
@@ -134,7 +134,7 @@ pub(crate) fn read(key: &str) -> Effect {
     Effect::Table(TableOp::Read { key: key.into() })
 }
 
-/// Keeps each event of the log as its level and its fields.
+/// Keeps each event of the log as a level and fields.
 #[derive(Clone, Default)]
 pub(crate) struct Events(Arc<Mutex<Vec<String>>>);
 

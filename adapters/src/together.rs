@@ -1,7 +1,8 @@
-//! Warnings that hit many leases in one moment, as few lines of the log.
+//! Groups warnings about many leases in one moment into few lines of the log.
 //!
-//! A worker that stood still doubts all its leases at once, and loses those that other workers took meanwhile. The first warning of a
-//! kind is a line. The warnings of that kind within the next second are counted, and one more line names their leases.
+//! A worker that stood still doubts all its leases at once, and loses the leases taken by other workers meanwhile.
+//! The first warning of a kind is a line. The warnings of that kind within the next second are counted, and one more
+//! line names their leases.
 
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::notice::Notice;
@@ -20,14 +21,14 @@ struct Group {
     leases: Vec<LeaseKey>,
 }
 
-/// The kinds of which a line was told lately.
+/// The kinds with a recent line.
 #[derive(Debug, Default)]
 pub(crate) struct Together {
     groups: BTreeMap<&'static str, Group>,
 }
 
 impl Together {
-    /// Whether a line that follows tells of this notice. What was due before is to be told first.
+    /// Whether a later line covers this notice. Call `due` first for the lines due earlier.
     pub(crate) fn counts(&mut self, at: Mono, notice: &Notice) -> bool {
         let (Notice::Fenced { lease } | Notice::Lost { lease, .. }) = notice else {
             return false;
@@ -45,7 +46,7 @@ impl Together {
         }
     }
 
-    /// The lines that are due, each with its kind.
+    /// The due lines, each with its kind.
     pub(crate) fn due(&mut self, now: Mono) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         self.groups.retain(|kind, group| {

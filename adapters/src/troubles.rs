@@ -1,7 +1,7 @@
 //! Failures of the services as few lines of the log.
 //!
-//! A service that is down fails every request of every lease. The first failure of a cause is a line; those that follow are
-//! counted, and told with the next line, a minute later at the earliest. One more line says that it is over.
+//! A failed service fails every request of every lease. The first failure of a cause is a line; later failures are
+//! counted, and told with the next line, a minute later at the earliest. One more line tells the end of the trouble.
 
 use crate::ports::{Failure, Kind};
 use leasehold_engine::ids::{LeaseKey, OpId};
@@ -11,12 +11,12 @@ use leasehold_engine::time::{Mono, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The least time between two lines of one cause.
+/// The shortest time between two lines of one cause.
 const PAUSE: Span = Span::from_secs(60);
-/// A service answers again once nothing has failed for so long: while it goes down, single answers still come.
+/// A service counts as working again after this time without a failure: a failing service still gives single answers.
 const CALM: Span = Span::from_secs(2);
 
-/// What failed a request, as far as lines are told apart by it.
+/// The cause of a failed request, as far as lines differ by cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Network,
@@ -58,7 +58,7 @@ impl Class {
         matches!(self, Server | Throttled | Garbled | Denied | Clock | Refused)
     }
 
-    /// What follows the name of the service in a sentence.
+    /// The predicate of a sentence after the name of the service.
     fn predicate(self) -> &'static str {
         match self {
             Class::Network => "cannot be reached",
@@ -87,7 +87,7 @@ impl Class {
     }
 }
 
-/// A request that failed, until the engine says what it means.
+/// A failed request, until the engine's notice about the request.
 #[derive(Debug)]
 struct Failed {
     op: OpId,
@@ -107,7 +107,7 @@ struct Group {
     answered: Option<Mono>,
     /// When a line last told of them.
     told: Option<Mono>,
-    /// Whether a line told of the present ones, so that their end is told too.
+    /// Whether a line told of the present failures: then a line must tell their end too.
     loud: bool,
     /// How many no line has told of yet, and the leases they are about.
     more: u64,
@@ -127,7 +127,7 @@ pub(crate) struct Trouble<'a> {
 pub(crate) struct Troubles {
     groups: BTreeMap<(Kind, Class), Group>,
     failed: Option<Failed>,
-    /// The leases this worker has, and how long it believes in one without a renewal.
+    /// The worker's leases, and the time of a lease's hold without a renewal.
     held: BTreeSet<LeaseKey>,
     hold: Span,
 }
@@ -160,7 +160,7 @@ impl Troubles {
         lines
     }
 
-    /// How a request failed as the engine tells it, with the words of the service that only the port knows.
+    /// The engine's reason of a failed request, completed with the service's words. Only the port knows these words.
     pub(crate) fn how_in_full(&self, op: OpId, how: String) -> String {
         let failure = self.failed.as_ref().filter(|failed| failed.op == op);
         match failure.and_then(|failed| failed.failure.as_ref()) {
@@ -169,7 +169,7 @@ impl Troubles {
         }
     }
 
-    /// What the engine gives up over, with the reason that only the port knows.
+    /// The engine's fatal error, completed with the reason known to the port.
     pub(crate) fn in_full(&self, fatal: Fatal) -> Fatal {
         let Some(Failed { kind, failure: Some(failure), .. }) = &self.failed else {
             return fatal;
@@ -186,7 +186,7 @@ impl Troubles {
         }
     }
 
-    /// The engine tells that a request failed. A line, unless one has told of this cause lately.
+    /// The engine reports a failed request. Gives a line, unless a recent line has told of this cause.
     pub(crate) fn trouble(&mut self, now: Mono, trouble: &Trouble<'_>) -> Option<String> {
         let failed = self.failed.take().filter(|failed| failed.op == trouble.op);
         let Some(Failed { kind, class, failure, .. }) = failed else {
@@ -204,7 +204,7 @@ impl Troubles {
         let at = failure.as_ref().and_then(|failure| failure.at.as_ref());
         let at = at.map_or(String::new(), |at| format!(" at {at}"));
         let why = match &failure {
-            // Of a refusal, the engine knows what follows from it.
+            // The engine knows the consequence of a refusal.
             Some(failure) if class != Class::Refused => failure.why.as_str(),
             _ => trouble.how,
         };
@@ -259,7 +259,7 @@ impl Troubles {
         Some(format!("{} answers again after {after}{}", service(kind), More(more)))
     }
 
-    /// What a service said with its answers, and has not said for a while.
+    /// Lines about complaints of a service that stopped a while ago.
     fn calm(&mut self, now: Mono, kind: Kind) -> Vec<String> {
         let mut lines = Vec::new();
         for ((of, class), group) in &mut self.groups {

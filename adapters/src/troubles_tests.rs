@@ -60,7 +60,7 @@ fn the_first_failure_is_told_with_address_and_cause_and_the_rest_is_counted() {
 fn that_it_is_over_is_told_once_when_it_is_sure() {
     let mut troubles = Troubles::default();
     assert!(fails(&mut troubles, 0, 1, &DOWN).is_some());
-    // An answer that was under way as the service went down.
+    // An answer already under way when the service went down.
     assert_eq!(answers(&mut troubles, 10), Vec::<String>::new());
     assert!(fails(&mut troubles, 13_000, 1, &DOWN).is_none());
     assert_eq!(answers(&mut troubles, 14_000), Vec::<String>::new());
@@ -71,7 +71,7 @@ fn that_it_is_over_is_told_once_when_it_is_sure() {
     assert_eq!(answers(&mut troubles, 16_000), Vec::<String>::new());
 }
 
-/// A service that comes and goes gets no more lines than one that is down.
+/// A service that comes and goes gets no more lines than a dead service.
 #[test]
 fn a_service_that_flaps_has_few_lines() {
     let mut troubles = Troubles::default();
@@ -116,7 +116,7 @@ fn services_and_causes_are_told_apart() {
     );
 }
 
-/// That requests are throttled is over when none was for a minute, whatever else is answered meanwhile.
+/// Throttling is over after a minute without a throttled request, whatever other answers come meanwhile.
 #[test]
 fn what_answers_say_is_over_when_they_say_it_no_longer() {
     let mut troubles = Troubles::default();
@@ -143,7 +143,7 @@ fn a_worker_with_leases_is_told_what_becomes_of_them() {
     assert!(line.ends_with("no lease is held until it answers"), "{line}");
 }
 
-/// What the engine tells of no request is told as it is.
+/// Trouble without a request is told in the engine's words.
 #[test]
 fn trouble_without_a_request_is_told_in_the_words_of_the_engine() {
     let trouble = Trouble {

@@ -1,4 +1,4 @@
-//! A table or a stream that is there and cannot be used yet, as few lines of the log: the engine asks again, and says nothing.
+//! Few lines of the log about a table or a stream that exists but is not usable yet: the engine asks again silently.
 
 use crate::metrics::Meter;
 use leasehold_engine::input::{Outcome, Reply, TableState};
@@ -6,7 +6,7 @@ use leasehold_engine::time::{Mono, Span};
 
 /// The least time between two lines.
 const PAUSE: Span = Span::from_secs(60);
-/// A table that this worker has just created is being created for so long, and that is not worth a line.
+/// The usual time for creating a new table. A shorter wait is not worth a line.
 const USUAL: Span = Span::from_secs(3);
 
 /// What is waited for.
@@ -56,7 +56,8 @@ impl Waits {
 }
 
 impl Wait {
-    /// It is waited for. For how long so far, if a line is due: after `least`, and then once in a while.
+    /// The worker still waits. Gives the waiting time by now, if a line is due: after `least`, and then once in a
+    /// while.
     fn lasts(&mut self, now: Mono, least: Span) -> Option<Span> {
         let so_far = now.since(*self.since.get_or_insert(now));
         let again = self.told.is_none_or(|told| now.since(told) >= PAUSE);

@@ -46,10 +46,10 @@ use std::sync::Arc;
 /// How many lines wait for the trace file before a gap is recorded.
 const TRACE_BACKLOG: usize = 65_536;
 
-/// Makes the application's handler, given the runtime that runs handlers.
+/// Makes the application's handler, for the given runtime of handlers.
 type Door = Box<dyn FnOnce(&Arc<dyn Runtime>, &Polls) -> Arc<dyn AnyHandler> + Send>;
 
-/// A consumer of a stream, or of several: one of a fleet that shares their shards by leases in a table.
+/// A consumer of one stream or of several: one worker of a fleet that shares shards by leases in a table.
 ///
 /// ```no_run
 /// # #[cfg(feature = "aws")]
@@ -100,13 +100,13 @@ impl Worker {
         Builder::default()
     }
 
-    /// What `build` makes of a builder that was checked.
+    /// A worker from a checked builder.
     fn of(settings: Settings, table: TableSource, stream: StreamSource) -> Self {
         let flight = settings.flight.map(|(inputs, bytes)| Flight::new(inputs, bytes));
         Self { settings, table, stream, asks: asks(), flight, board: Board::default() }
     }
 
-    /// A handle to shut this worker down, or to look into it, from elsewhere.
+    /// A handle for stopping and watching this worker from any place.
     pub fn control(&self) -> Control {
         Control {
             asks: self.asks.0.clone(),
@@ -119,21 +119,21 @@ impl Worker {
         }
     }
 
-    /// Consumes the stream until [`Control::shutdown`] is called. The report says what the worker gave up and how far its shards
-    /// were processed.
+    /// Consumes the stream until [`Control::shutdown`] is called. The report names the leases given up and the
+    /// progress of the shards.
     ///
-    /// Handlers run on the tokio runtime that this is called in. What keeps the leases runs on a thread of its own (see
+    /// Handlers run on the caller's tokio runtime. Leases are kept on a separate thread (see
     /// [`Builder::coordination_on_caller`]).
     ///
     /// Dropping the future stops everything at once: handlers are dropped and leases are left to expire.
     ///
     /// # Errors
-    /// [`Error::Fatal`] if the worker cannot go on: its table or stream is missing, or it is not allowed to use them.
-    /// [`Error::Unclean`] if it was shut down and could not give up all its leases, or stopped handlers before the end: it carries
-    /// the report.
+    /// [`Error::Fatal`] if the worker cannot go on: its table or stream is missing, or the worker lacks a permission
+    /// for them. [`Error::Unclean`] if the worker was shut down and could not give up all its leases, or stopped
+    /// handlers before the end: the error carries the report.
     ///
     /// # Panics
-    /// If [`Builder::on_notice`] panics, with its panic.
+    /// A panic of [`Builder::on_notice`] is passed on.
     pub async fn run<H: Handler>(self, handler: H) -> Result<Report, Error> {
         self.open_door(Box::new(|_, _| Arc::new(handler))).await
     }
@@ -172,7 +172,7 @@ impl Worker {
         Err(Error::NoRuntime)
     }
 
-    /// Keeps the leases on one runtime and runs handlers on another, which may be the same.
+    /// Keeps the leases on one runtime and runs handlers on a second runtime, possibly the same.
     async fn serve(
         self, door: Door, runtime: Arc<dyn Runtime>, handlers: Arc<dyn Runtime>,
     ) -> Result<Report, Error> {
@@ -209,7 +209,7 @@ impl Worker {
             .with_metrics(meter.clone(), store)
             .with_polls(polls.clone())
             .with_board(board);
-        // A runtime that was given may have a time of its own, in which no handler takes long.
+        // A runtime given by the program may have a simulated time, and no handler takes long in simulated time.
         let pulse = (settings.on_caller || !Arc::ptr_eq(&runtime, &handlers)).then(|| {
             let lease = boot.config.lease_duration();
             let pulse = Pulse::new(handlers.clone(), runtime.clone(), polls, meter, sender, lease);
@@ -246,7 +246,7 @@ fn boot_record(
     Boot { worker: name.unwrap_or_else(|| "worker".to_owned()), incarnation, seed, config }
 }
 
-/// Where the full trace goes, if it goes anywhere.
+/// The sink of the full trace, if a trace is wanted.
 fn trace_sink(sink: Option<Box<dyn Sink>>, to: Option<TraceTo>) -> Result<Option<Box<dyn Sink>>, Error> {
     let (None, Some(to)) = (&sink, to) else {
         return Ok(sink);

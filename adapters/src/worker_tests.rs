@@ -83,7 +83,7 @@ fn a_client_without_a_region_is_refused_at_once() {
     assert!(build(kinesis(here()), dynamodb(here())).is_ok());
 }
 
-/// Runs a worker, as changed, until it says the first thing: the name of the thread it was said on.
+/// Runs a changed worker until its first notice; gives the name of the notice's thread.
 async fn thread_of(change: impl FnOnce(CompleteBuilder) -> CompleteBuilder) -> Option<String> {
     let (told, mut tells) = tokio::sync::mpsc::unbounded_channel();
     let builder = change(builder()).on_notice(move |_| {

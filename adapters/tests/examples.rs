@@ -117,7 +117,7 @@ impl Example {
         fs::read_to_string(&self.printed).expect("what it prints")
     }
 
-    /// The lines that it printed and that contain this.
+    /// The lines in the example's output that contain this text.
     fn lines(&self, with: &str) -> Vec<String> {
         let told = self.told();
         told.lines().filter(|line| line.contains(with)).map(str::to_owned).collect()
@@ -217,7 +217,7 @@ fn in_files(folder: &Path) -> BTreeSet<String> {
     records
 }
 
-/// How many files have another name than finished ones.
+/// The number of files without the ending of finished files.
 fn unfinished(folder: &Path, ending: &str) -> usize {
     let files = fs::read_dir(folder).expect("the folder").flatten();
     files.filter(|file| !file.path().to_string_lossy().ends_with(ending)).count()
@@ -246,7 +246,7 @@ async fn dead_letter() {
         // "no JSON" in Base64.
         assert_eq!((&letter["data"], &letter["attempts"]), (&"bm8gSlNPTg==".into(), &2.into()));
     }
-    // What was acknowledged before the error did not come again.
+    // Acknowledged records from before the error did not come again.
     let owed = told.lines().filter(|line| line.contains(" owes "));
     assert_eq!(owed.count(), RECORDS - 2, "{told}");
 }
@@ -300,7 +300,7 @@ async fn axum_service() {
         counts.sum::<usize>() == RECORDS
     });
 
-    // Health fails first. Then the worker is stopped, and with it the pages.
+    // Health fails first. Then the worker is stopped together with the pages.
     example.signal();
     example.until("health to fail", |_| {
         let health = get(address, "/healthz");

@@ -13,7 +13,7 @@ pub const HOME: &str = env!("CARGO_MANIFEST_DIR");
 #[derive(Debug)]
 pub struct Missing(pub String);
 
-/// Unwraps what a test needs from this machine. Says so in one line if it is missing, and the test has nothing to do.
+/// Unwraps a test's requirement on this machine. Without the requirement, prints one line, and the test ends at once.
 ///
 /// # Panics
 /// If `LEASEHOLD_REQUIRE_SERVERS` is set: then nothing may be skipped.
@@ -25,14 +25,14 @@ pub fn available<T>(test: &str, found: Result<T, Missing>) -> Option<T> {
                 std::env::var_os("LEASEHOLD_REQUIRE_SERVERS").is_none(),
                 "{test}: expected to be able to run, as LEASEHOLD_REQUIRE_SERVERS is set, found: {what}"
             );
-            // Not `eprintln!`, which is shown of failed tests only.
+            // Not `eprintln!`: its output is shown for failed tests only.
             let _ = writeln!(io::stderr(), "skipped {test}: {what}");
             None
         }
     }
 }
 
-/// A directory of this name, made by `install` unless it was made for the same `recipe` before.
+/// A directory of this name. `install` makes the directory, unless the same `recipe` made the directory before.
 ///
 /// # Errors
 /// What `install` says is missing.
@@ -60,7 +60,7 @@ pub fn installed(
 /// Runs a step of an installation.
 ///
 /// # Errors
-/// That the program is missing, or what it printed last.
+/// The program is missing, or the last line of its output.
 pub fn step(command: &mut Command) -> Result<(), Missing> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -33,7 +33,7 @@ pub fn dynamodb(endpoint: &str) -> dynamodb::Client {
     )
 }
 
-/// What servers that check no signatures are satisfied with.
+/// Credentials for servers without a check of signatures.
 fn anybody() -> Credentials {
     Credentials::new("test", "test", None, None, "tests")
 }

@@ -46,8 +46,8 @@ pub struct Printed {
     pub sequence: String,
     /// The payload.
     pub data: String,
-    /// Which time of holding the shard it was printed in, by the fencing token or another number; 0 where the program does
-    /// not tell.
+    /// The number of the worker's holding of the shard, by the fencing token or another number; 0 if the program does
+    /// not tell the number.
     pub session: u64,
 }
 
@@ -120,8 +120,8 @@ pub(crate) fn printed(file: &Path) -> Vec<Printed> {
     whole.lines().map(line).collect()
 }
 
-/// Where a record of a shard was printed after a later one of the same shard. While a consumer holds a lease, there is no
-/// such place; when it lost the lease and holds it again, it goes on from what was durable.
+/// Records of a shard printed after a later record of the same shard. A consumer prints no record out of order while
+/// holding a lease; after losing and regaining the lease, the consumer goes on from the durable checkpoint.
 pub fn disorder(printed: &[Printed]) -> Vec<String> {
     let mut last: BTreeMap<(&str, u64), &Printed> = BTreeMap::new();
     let mut wrong = Vec::new();

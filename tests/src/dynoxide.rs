@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread;
 
-/// Starts one, on a thread of its own, and tells where. It ends with the process.
+/// Starts a server on a new thread, and gives its address. The server ends with the process.
 ///
 /// # Panics
 /// If it cannot be started.

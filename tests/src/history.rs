@@ -1,4 +1,4 @@
-//! What a fleet processed, in the order and at the times at which it was printed: hand-overs, standstills, repeats, holes.
+//! A fleet's processing, in printed order and with printing times: hand-overs, standstills, repeats, holes.
 
 use crate::consume::Printed;
 use crate::producer::Put;
@@ -17,36 +17,37 @@ pub struct Seen {
     pub record: Printed,
 }
 
-/// Why a shard went from one worker to the next.
+/// The reason for a shard's move from one worker to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// The former owner was asked to leave.
     Left,
     /// The former owner was killed.
     Killed,
-    /// The new owner took the lease from one that ran.
+    /// The new owner took the lease from a running owner.
     Taken,
 }
 
 /// Which workers were stopped, when, and how.
 pub type Ends = BTreeMap<String, (Duration, Cause)>;
 
-/// A shard that went from one worker to the next.
+/// A shard's move from one worker to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handover {
     /// The shard.
     pub shard: String,
     /// Who read it before.
     pub from: String,
-    /// Who reads it now. The same worker, if it lost the shard and got it again before anybody else read it.
+    /// The new reader. The same worker, if the worker lost the shard and regained the shard without a reader in
+    /// between.
     pub to: String,
     /// Why.
     pub cause: Cause,
     /// The first record of the new owner.
     pub at: Duration,
-    /// How long before that the last record was printed.
+    /// The time from the last printed record to `at`.
     pub standstill: Duration,
-    /// For how long after that the former owner went on.
+    /// How long after `at` the former owner went on.
     pub overlap: Duration,
     /// How many records were printed once more, by either of them, until the next hand-over.
     pub repeats: usize,
@@ -73,7 +74,7 @@ pub fn handovers(seen: &[Seen], ends: &Ends) -> Vec<Handover> {
     handovers
 }
 
-/// Those of one shard, as if no worker had been stopped.
+/// The hand-overs of one shard, as if no worker had been stopped.
 fn of_shard(seen: &[&Seen]) -> Vec<Handover> {
     let mut tenures: Vec<Tenure<'_>> = Vec::new();
     let mut handovers: Vec<Handover> = Vec::new();
@@ -124,7 +125,7 @@ pub fn missing(seen: &[Seen], put: &Put) -> Vec<String> {
         .collect()
 }
 
-/// Where a worker, in one time of holding a shard, printed anything but the next record that was put.
+/// Places where a worker, within one holding of a shard, printed a record other than the next record of the shard.
 pub fn holes(seen: &[Seen], put: &Put) -> Vec<String> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for records in put.values() {

@@ -1,8 +1,9 @@
-//! Workers that others wrote, in fleets on the in-memory AWS.
+//! Workers of other libraries, in fleets on the in-memory AWS.
 //!
-//! The KCL for Java is fetched, and a program around it is built: see [`kcl_java`](crate::kcl_java). The others are Go modules
-//! that not every module proxy serves, so they are neither built nor fetched here. To test one, write a program around it and
-//! name its path in a variable; without, the tests that need it are skipped.
+//! The KCL for Java is fetched, and the tests build a program with the KCL: see [`kcl_java`](crate::kcl_java). The
+//! remaining libraries are Go modules missing on some module proxies, and are neither built nor fetched here. To test
+//! a Go library, write a program with the library and name the program's path in a variable; without the variable,
+//! the library's tests are skipped.
 //!
 //! | library | variable |
 //! |---|---|
@@ -11,23 +12,27 @@
 //!
 //! # What the program does
 //!
-//! It runs one worker until SIGINT, then ends it gracefully and exits with 0. Logs go to stderr. Its options:
+//! The program runs one worker until SIGINT, then ends the worker gracefully and exits with 0. Logs go to stderr. Its
+//! options:
 //!
 //! | option | meaning |
 //! |---|---|
 //! | `--endpoint URL` | where Kinesis and DynamoDB are, in us-east-1, with any credentials; for the program of KCL for Java, `--dynamodb URL` says where DynamoDB is if it is elsewhere |
 //! | `--stream NAME`, `--table NAME` | the stream, and the application; the program of KCL for Java also takes the identifiers of several streams, with commas between them |
-//! | `--worker NAME` | the worker's id; the client's name for kinsumer, which draws its id |
+//! | `--worker NAME` | the worker's id; for kinsumer, the client's name, since kinsumer draws its id |
 //! | those in [`Library::quick`] | the library's own timers, in ms |
-//! | `--steal`, `--max-leases N` | vmware-go-kcl: lease stealing, and how many leases at most |
+//! | `--steal`, `--max-leases N` | vmware-go-kcl: lease stealing, and the greatest number of leases |
 //! | `--create` | kinsumer: create the tables first |
 //!
-//! It starts at TRIM_HORIZON. For each record it prints a line to stdout before anything says that the record is processed.
+//! The program starts at TRIM_HORIZON. For each record the program prints a line to stdout before the record counts
+//! as processed.
 //!
-//! * vmware-go-kcl: a line of `leasehold consume --text` (`shard`, `sequence`, `sub_sequence`, `data`), with `session`: 1 for
-//!   the first record processor of this process, 2 for the next, and so on. It checkpoints after each batch, and `nil`, which
-//!   means SHARD_END, when it is shut down with TERMINATE and at no other time.
-//! * kinsumer: `{"data": "…"}`. `Next` gives payloads and nothing else. If it gives an error, the program exits with 1.
+//! * vmware-go-kcl: a line of `leasehold consume --text` (`shard`, `sequence`, `sub_sequence`, `data`), with
+//!   `session`: 1 for the first record processor of this process, 2 for the second, and upwards. The program
+//!   checkpoints after each batch, and checkpoints `nil`, meaning SHARD_END, at a shutdown with TERMINATE and at no
+//!   other time.
+//! * kinsumer: `{"data": "…"}`. `Next` gives payloads and no further fields. At an error of `Next`, the program exits
+//!   with 1.
 
 use crate::consume::{Printed, printed};
 use crate::process::Process;
@@ -73,8 +78,8 @@ impl Library {
         }
     }
 
-    /// The program that somebody gave. Says so in one line if there is none, and the test has nothing to do: also where
-    /// nothing else may be skipped, as nothing here could install it.
+    /// The program given in the variable. Without the variable, prints one line, and the test ends at once: even on
+    /// machines where all tests must run, since no installation here provides the program.
     ///
     /// # Panics
     /// If what was given is no file.
@@ -129,7 +134,7 @@ impl Member {
         Self::launch(command, place, name)
     }
 
-    /// Starts one with this command, to which the options are added that all of them take.
+    /// Starts a worker with this command and the options common to all programs.
     ///
     /// # Panics
     /// If it cannot be started.
@@ -158,7 +163,7 @@ impl Member {
         printed(&self.output)
     }
 
-    /// The payloads it printed so far, in that order.
+    /// The payloads printed by the worker up to now, in order.
     ///
     /// # Panics
     /// If a line is not as documented.

@@ -1,6 +1,6 @@
-//! Workers of the released KCL for Java, whose program is `tests/interop/kcl-java`. It takes the options that all programs
-//! take, those of `Worker.java`, and in line 3 those of its `Version.java`. Records are printed as in the Go programs, and
-//! besides them events: lines with `event` and `shard`.
+//! Workers of the released KCL for Java. Their program is `tests/interop/kcl-java`, with the common options of all
+//! programs, the options of `Worker.java`, and the options in line 3 of its `Version.java`. Records are printed as in
+//! the Go programs. Besides, the program prints events: lines with `event` and `shard`.
 
 use crate::cache::{HOME, Missing, installed, step};
 use crate::interop::{Member, Place};
@@ -14,7 +14,7 @@ use std::process::Command;
 pub enum Kcl {
     /// The last of 2.x.
     Two,
-    /// The last of 3.0 to 3.4, whose workers know each other from tables beside the lease table.
+    /// The last of 3.0 to 3.4. Their workers report and elect the leader in tables beside the lease table.
     ThreeFour,
     /// 3.5, whose workers do so in the lease table.
     Three,
@@ -52,7 +52,7 @@ impl Program {
     /// Fetches the library and builds the program around it, if need be.
     ///
     /// # Errors
-    /// That Java or Maven is missing, or that the library cannot be had.
+    /// Java or Maven is missing, or the library cannot be fetched.
     pub fn install(kcl: Kcl) -> Result<Self, Missing> {
         step(Command::new("java").arg("-version"))?;
         let sources = Path::new(HOME).join("interop/kcl-java");
@@ -85,7 +85,7 @@ impl Program {
     pub fn start_by_default(&self, place: &Place, name: &str, more: &[&str]) -> Member {
         let mut command = Command::new("java");
         command
-            // Several run beside each other, for a minute each.
+            // Several programs run at the same time, for a minute each.
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"])
             .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
             .arg("-Dorg.slf4j.simpleLogger.showDateTime=true")
@@ -96,7 +96,7 @@ impl Program {
     }
 }
 
-/// Everything that the build depends on, as one text.
+/// All inputs of the build, as one text.
 fn recipe(sources: &Path) -> io::Result<String> {
     let mut files = vec![sources.join("pom.xml")];
     let mut folders = vec![sources.join("src")];
@@ -114,7 +114,7 @@ fn recipe(sources: &Path) -> io::Result<String> {
     files.into_iter().map(fs::read_to_string).collect()
 }
 
-/// Builds the program. Maven writes its errors to stdout, and the first is the one that tells.
+/// Builds the program. Maven writes its errors to stdout, and the first error names the cause.
 fn maven(sources: &Path, home: &Path, kcl: Kcl, more: &[&str]) -> Result<(), Missing> {
     let mut command = Command::new("mvn");
     command

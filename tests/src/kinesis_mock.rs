@@ -20,7 +20,7 @@ pub struct KinesisMock {
 /// Installs it, if need be.
 ///
 /// # Errors
-/// That Node or npm is missing or fails.
+/// Node or npm is missing or fails.
 pub fn install() -> Result<PathBuf, Missing> {
     step(Command::new("node").arg("--version"))?;
     let sources = Path::new(HOME).join("servers/kinesis-mock");
@@ -31,7 +31,7 @@ pub fn install() -> Result<PathBuf, Missing> {
             fs::copy(sources.join(file), home.join(file))
                 .map_err(|error| Missing(format!("{file} cannot be copied: {error}")))?;
         }
-        // Nothing that a package brings along is run at installation.
+        // No script of a package runs at installation.
         step(
             Command::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(home),
         )

@@ -1,4 +1,4 @@
-//! What stood in a KCL's lease table, over time.
+//! The rows of a KCL's lease table, over time.
 
 use leasehold::aws::dynamodb::types::AttributeValue;
 use std::collections::{BTreeMap, HashMap};
@@ -25,7 +25,7 @@ impl Entry {
     /// Reads a row; nothing, if it is no lease.
     ///
     /// # Panics
-    /// If a lease lacks what the KCL's readers ask for.
+    /// If a lease lacks an attribute required by the KCL's readers.
     pub fn read(at: Duration, row: &HashMap<String, AttributeValue>) -> Option<Self> {
         let text = |name: &str| row.get(name)?.as_s().ok().cloned();
         if text("entityType").is_some_and(|kind| kind != "LEASE") {
@@ -44,7 +44,7 @@ impl Entry {
         })
     }
 
-    /// The worker who processes the shard, by its name before the colon; empty if there is none.
+    /// The worker processing the shard, by its name before the colon; empty without a worker.
     pub fn holder(&self) -> &str {
         let owner = self.from.as_ref().or(self.owner.as_ref());
         owner.map_or("", |owner| owner.split(':').next().unwrap_or_default())
@@ -66,7 +66,7 @@ impl Entry {
     }
 }
 
-/// The leases of a table, each with what it was at each scan that showed something new.
+/// The leases of a table, each with its state at every scan with a change.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     leases: BTreeMap<String, Vec<Entry>>,
@@ -87,7 +87,7 @@ impl Ledger {
         }
     }
 
-    /// The leases that the last scan found, as they were then.
+    /// The leases of the last scan, in their state at that time.
     pub fn now(&self) -> BTreeMap<&str, &Entry> {
         let present = self.present.iter();
         present.filter_map(|lease| Some((lease.as_str(), self.leases.get(lease)?.last()?))).collect()
@@ -105,7 +105,7 @@ impl Ledger {
             .collect()
     }
 
-    /// How often the table showed a hand-over under way that its owner had yet to agree to.
+    /// How often the table showed the beginning of a hand-over, before the owner's consent.
     pub fn handing_over(&self) -> usize {
         let begun = |pair: &[Entry]| pair[0].from.is_none() && pair[1].from.is_some();
         let histories = self.leases.values();

@@ -12,13 +12,13 @@
 //! | [`interop`] | workers that others wrote, and what they print |
 //! | [`kcl_java`] | workers of the KCL for Java |
 //! | [`producer`] | records put all the time |
-//! | [`watch`], [`history`], [`ledger`] | what a fleet prints and writes over time: hand-overs, standstills, repeats |
-//! | [`log`] | what a worker logs, as lines |
-//! | [`probe`] | a worker in this process, and what it processed |
+//! | [`watch`], [`history`], [`ledger`] | a fleet's output and writes over time: hand-overs, standstills, repeats |
+//! | [`log`] | a worker's log, as lines |
+//! | [`probe`] | a worker in this process, and its processed records |
 //! | [`two_shards`] | a stream of two shards on the in-memory AWS, with workers |
 //!
-//! What needs Node, Python or Java is skipped, with one line on stderr, on machines without; `LEASEHOLD_REQUIRE_SERVERS=1`
-//! turns a skipped test into a failed one.
+//! On machines without Node, Python or Java, tests that need them are skipped, with one line on stderr;
+//! `LEASEHOLD_REQUIRE_SERVERS=1` turns a skipped test into a failed test.
 
 pub mod cache;
 pub mod clients;

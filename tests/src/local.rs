@@ -1,4 +1,4 @@
-//! The in-memory AWS of `leasehold local` in this process, and a gate in front of it.
+//! The in-memory AWS of `leasehold local` in this process, behind a gate.
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -18,7 +18,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 
-/// A refusal of the front that all AWS services share.
+/// A refusal by the common front of all AWS services.
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal {
     /// The error's code.
@@ -27,10 +27,10 @@ pub struct Refusal {
     pub message: &'static str,
 }
 
-/// Decides by operation (such as `Kinesis_20131202.GetRecords`) what is refused.
+/// Decides by operation (such as `Kinesis_20131202.GetRecords`) whether to refuse a request.
 type Rule = Box<dyn Fn(&str) -> Option<Refusal> + Send>;
 
-/// The in-memory AWS. It ends with the runtime it was started in.
+/// The in-memory AWS. The server ends with the runtime of its start.
 #[derive(Clone)]
 pub struct Local {
     /// Where it listens.
@@ -75,7 +75,7 @@ impl Local {
         Self { endpoint, aws, gate }
     }
 
-    /// From now on, refuses the operations that the rule refuses, and no others.
+    /// From now on, refuses the operations refused by the rule, and no further operations.
     pub fn refuse(&self, rule: impl Fn(&str) -> Option<Refusal> + Send + 'static) {
         lock(&self.gate).rule = Some(Box::new(rule));
     }
@@ -85,7 +85,7 @@ impl Local {
         lock(&self.gate).rule = None;
     }
 
-    /// How many requests were refused so far, by operation.
+    /// The number of refused requests up to now, by operation.
     pub fn refused(&self) -> BTreeMap<String, u64> {
         lock(&self.gate).refused.clone()
     }
@@ -101,7 +101,7 @@ async fn listen() -> (String, TcpListener) {
     (format!("http://{address}"), listener)
 }
 
-/// Passes requests on, except for those that are refused.
+/// Passes requests on, except refused requests.
 async fn guard(listener: TcpListener, server: Loopback, gate: Arc<Mutex<Gate>>) {
     let behind = server.endpoint().to_owned();
     let client: Client<HttpConnector, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();

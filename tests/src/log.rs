@@ -1,4 +1,4 @@
-//! What is logged under the target `leasehold`, as lines.
+//! The log of the target `leasehold`, as lines.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

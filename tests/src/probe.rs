@@ -1,4 +1,4 @@
-//! A worker in this process, and what it processed.
+//! A worker in this process, and its processed records.
 
 use crate::wait::{SOON, until};
 use leasehold::aws::{dynamodb, kinesis};
@@ -27,7 +27,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// How many records were processed, counting those that came twice twice.
+    /// The number of processed records; a repeated record counts twice.
     pub fn count(&self) -> usize {
         self.records.values().map(Vec::len).sum()
     }
@@ -74,7 +74,7 @@ impl Probe {
         Self::of(builder.stream(stream).application(table))
     }
 
-    /// Starts the worker of this builder, with quick options.
+    /// Starts the builder's worker, with quick options.
     ///
     /// # Panics
     /// If it cannot be built.
@@ -130,7 +130,7 @@ impl Probe {
     /// Waits for its own end.
     ///
     /// # Panics
-    /// If it does not end, or ends well.
+    /// If the worker does not end, or ends well.
     pub async fn failed(&mut self) -> Error {
         let ended = tokio::time::timeout(Duration::from_secs(90), &mut self.run).await;
         ended
@@ -152,7 +152,7 @@ impl Probe {
     /// Shuts it down.
     ///
     /// # Panics
-    /// If it does not end, or not well.
+    /// If the worker does not end, or ends with an error.
     pub async fn shutdown(&mut self) {
         self.ask_to_stop();
         let ended = tokio::time::timeout(Duration::from_secs(60), &mut self.run).await;

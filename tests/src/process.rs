@@ -1,4 +1,4 @@
-//! Child processes that end with the test, by their id.
+//! Child processes of a test, ended with the test, by their id.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts it; its stdout and stderr go to files of this name.
+    /// Starts a process; its stdout and stderr go to files of this name.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -44,7 +44,7 @@ impl Process {
         self.signal("-INT")
     }
 
-    /// Asks it to end, as `kill`, systemd and Kubernetes do.
+    /// Asks the process to end, as `kill`, systemd and Kubernetes do.
     ///
     /// # Errors
     /// If `kill` cannot be run.
@@ -52,7 +52,7 @@ impl Process {
         self.signal("-TERM")
     }
 
-    /// Stops it where it stands, as a long pause of its machine does.
+    /// Stops the process in the middle of its work, as a long pause of its machine does.
     ///
     /// # Errors
     /// If `kill` cannot be run.
@@ -73,7 +73,7 @@ impl Process {
         Command::new("kill").args([signal, &id]).status().map(|_| ())
     }
 
-    /// The exit code, once it has ended by itself.
+    /// The exit code, once the process has ended by itself.
     ///
     /// # Errors
     /// If the system does not know the process.
@@ -94,7 +94,7 @@ impl Drop for Process {
     }
 }
 
-/// A port of loopback that was free just now.
+/// A loopback port that was free a moment ago.
 ///
 /// # Errors
 /// If there is none.

@@ -1,4 +1,4 @@
-//! Records put all the time, and what is to be found of them.
+//! Records put all the time, and the list of them for comparison.
 
 use leasehold::aws::kinesis;
 use leasehold::aws::kinesis::types::PutRecordsRequestEntry;
@@ -75,7 +75,7 @@ impl Producer {
     }
 }
 
-/// Puts all of a batch; what is refused (while the stream changes, say) is put again.
+/// Puts all of a batch; refused records (while the stream changes, for example) are put again.
 async fn put_batch(client: &kinesis::Client, stream: &str, mut left: Vec<u32>, shared: &Shared) {
     while !left.is_empty() {
         let entries = left.iter().map(|number| {

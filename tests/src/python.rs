@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The interpreter of the environment, which is made if need be.
+/// The interpreter of the environment. A missing environment is made first.
 ///
 /// # Errors
-/// That Python, venv or pip is missing or fails.
+/// Python, venv or pip is missing or fails.
 pub fn boto3() -> Result<PathBuf, Missing> {
     let file = Path::new(HOME).join("python/requirements.txt");
     let requirements = fs::read_to_string(&file)

@@ -1,4 +1,4 @@
-//! A stream of two shards on the AWS in memory, and workers in this process that read it.
+//! A stream of two shards on the AWS in memory, and workers of the stream in this process.
 
 use crate::clients;
 use crate::local::{Local, instant};
@@ -65,7 +65,7 @@ impl TwoShards {
     }
 }
 
-/// Waits until a worker has processed these payloads of a shard, in this order, and nothing else of it.
+/// Waits until a worker has processed exactly these payloads of a shard, in this order.
 ///
 /// # Panics
 /// If the wait is long. The message has the payloads and the notices of the worker.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-/// Longer than a machine is busy with other programs.
+/// Longer than other programs keep a machine busy.
 pub const SOON: Duration = Duration::from_secs(180);
 
 /// Asks again and again until the answer is yes.
@@ -14,7 +14,7 @@ pub async fn until<F: Future<Output = bool>>(what: &str, most: Duration, asked: 
     until_or(what, most, asked, || "no more is known".to_owned()).await;
 }
 
-/// The same, with a message that says what was found.
+/// The same, with a message about the state found.
 ///
 /// # Panics
 /// If that takes longer than `most`.

@@ -1,4 +1,4 @@
-//! Watching a fleet while it runs: what its workers print, and what stands in its lease table, each with the time.
+//! Watches a running fleet: the output of its workers, and the rows of its lease table, each with the time.
 
 use crate::consume::Printed;
 use crate::history::{Cause, Ends, Handover, Seen, handovers};
@@ -35,7 +35,7 @@ struct Tail {
     worker: String,
     path: PathBuf,
     at: u64,
-    /// The beginning of a line whose end is not there yet.
+    /// The beginning of a line not yet complete.
     begun: Vec<u8>,
 }
 

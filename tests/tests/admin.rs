@@ -20,7 +20,7 @@ trait Administered {
 }
 
 impl Administered for TwoShards {
-    /// Runs the command: its exit code, and what it printed on both streams.
+    /// Runs the command: its exit code, and the output of both streams.
     async fn admin(&self, what: &str, more: &[&str]) -> (Option<i32>, String, String) {
         let args = ["admin", what, "--application", APPLICATION, "--watch", "1"];
         let here = ["--endpoint-url", &self.local.endpoint];

@@ -27,8 +27,8 @@ fn bytes(hex: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(&pair, 16).expect("two digits")).collect()
 }
 
-/// After a split, a KPL since August 2024 sends an aggregated record by its old map, and then again what does not belong to the child that took
-/// the record.
+/// After a split, a KPL since August 2024 sends an aggregated record by its old map to one child, and then sends
+/// again the records of the second child.
 async fn after_a_split(application: &'static str) -> TwoShards {
     let scene = TwoShards::start(STREAM, application).await;
     let split = scene.kinesis.split_shard().stream_name(STREAM).shard_to_split(SHARDS[0]);

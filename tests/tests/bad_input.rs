@@ -19,7 +19,7 @@ const EXPIRED: Refusal = Refusal {
     message: "The security token included in the request is expired",
 };
 
-/// The error's sentence says what was expected, what was found, and what to do.
+/// Checks the error's sentence for the expectation, the finding, and the remedy.
 fn assert_says(error: &Error, parts: &[&str]) {
     let sentence = error.to_string();
     for part in parts {
@@ -137,7 +137,7 @@ async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress_kept() {
     account.assert_released(&probe).await;
 }
 
-/// A new stream of the old name has other records: checkpoints of the old one mean nothing in it.
+/// A new stream of the old name has other records: checkpoints of the old stream have no meaning in the new stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_deleted_and_created_again_is_not_taken_for_the_old_one() {
     let account = Account::with_stream().await;
@@ -170,7 +170,7 @@ async fn a_table_deleted_under_way_ends_the_worker_and_is_not_made_again_in_sile
     );
     let tables = account.dynamodb.list_tables().send().await.expect("the tables");
     assert!(tables.table_names().is_empty(), "{tables:?}");
-    // As the sentence says: a new start reads from the initial position, so nothing is lost.
+    // As the sentence says: a new start reads from the initial position, and no record is lost.
     let mut again = account.probe();
     again.processed(20).await;
     again.shutdown().await;
@@ -213,7 +213,8 @@ async fn credentials_that_expire_under_way_and_are_renewed_lose_nothing() {
     assert!(account.local.refused().values().sum::<u64>() > 0);
 }
 
-/// What could not be released is not said to have been: it expires, and the next worker goes on from the checkpoints.
+/// A lease with a failed release is not reported as released: the lease expires, and the next worker goes on from the
+/// checkpoints.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_that_can_release_nothing_is_an_error_that_says_what_was_left() {
     let account = Account::with_stream().await;
@@ -242,7 +243,7 @@ async fn a_stop_that_can_release_nothing_is_an_error_that_says_what_was_left() {
     account.local.refuse_nothing();
     account.put(20..22).await;
     let mut next = account.probe();
-    // What was not checkpointed comes again, before the new records of its shard.
+    // Records after the checkpoint come again, before the new records of their shard.
     let new = payloads(20..22);
     until("the new records of both shards", Duration::from_secs(60), || async {
         let seen = next.seen().payloads();
@@ -258,7 +259,7 @@ async fn malformed_rows_are_left_alone_and_told_and_the_rest_is_processed() {
     let account = Account::with_stream().await;
     account.put(0..20).await;
     account.create_table("leaseKey").await;
-    // A shard's own row, of which the counter is no number; and a row that is nothing at all.
+    // A shard's own row with a counter that is no number; and a row without any meaning.
     let broken = [
         ("leaseKey", s(SHARDS[0])),
         ("leaseCounter", s("seven")),
@@ -290,7 +291,7 @@ async fn malformed_rows_are_left_alone_and_told_and_the_rest_is_processed() {
         let key = expected["leaseKey"].as_s().expect("a string");
         assert_eq!(account.rows().await[key], expected, "left as it was");
     }
-    // Once somebody repairs the row, its shard is processed from its checkpoint, without a restart.
+    // After the repair of the row, the shard is processed from its checkpoint, without a restart.
     account
         .put_row(&[
             ("leaseKey", s(SHARDS[0])),

@@ -1,5 +1,5 @@
-//! A process whose handlers block every thread of their runtime for ever: the process hears signals and answers questions about its health, and
-//! another worker reads its shards.
+//! A process with handlers blocking every thread of their runtime for ever: the process receives signals and answers
+//! questions about its health, and another worker reads its shards.
 #![cfg(unix)]
 
 use leasehold::{Batch, Control, InitialPosition, Worker};
@@ -19,10 +19,11 @@ use tokio::runtime::{Builder, Runtime};
 
 const STREAM: &str = "orders";
 const APPLICATION: &str = "blocked";
-/// Where the process finds its AWS, and how many threads its runtime has; 0: that of `#[tokio::main(flavor = "current_thread")]`.
+/// The address of the process's AWS, and the number of threads of its runtime; 0: the runtime of
+/// `#[tokio::main(flavor = "current_thread")]`.
 const ENDPOINT: &str = "LEASEHOLD_BLOCKED_WORKER";
 const THREADS: &str = "LEASEHOLD_BLOCKED_THREADS";
-/// What a shell reports of a process that was ended by SIGTERM.
+/// A shell's exit code for a process ended by SIGTERM.
 const TERMINATED: i32 = 143;
 
 fn runtime(threads: usize) -> Runtime {
@@ -36,7 +37,7 @@ fn runtime(threads: usize) -> Runtime {
     builder.enable_all().build().expect("a runtime")
 }
 
-/// Tells everyone who connects how the worker is, from a thread that no handler can block.
+/// Tells every client the worker's health, from a thread safe from blocking handlers.
 fn serve_health(control: Control) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     eprintln!("health at {}", listener.local_addr().expect("an address"));
@@ -48,7 +49,7 @@ fn serve_health(control: Control) {
     });
 }
 
-/// Not a test by itself: what runs in the process of the tests below.
+/// No test in the usual sense: the program of the processes in the tests below.
 #[test]
 #[ignore = "it is the process of other tests"]
 fn blocked_worker() {
@@ -76,7 +77,7 @@ fn blocked_worker() {
             #[allow(unreachable_code, reason = "the type of a handler")]
             Ok::<(), Infallible>(())
         });
-        // As a program does that has more to do.
+        // As in a program with further work.
         tokio::spawn(run).await
     });
     panic!("expected the process to end meanwhile, found {result:?}");
@@ -104,7 +105,7 @@ impl Blocked {
         until_or(what, SOON, said, || self.process.stderr()).await;
     }
 
-    /// What its health is, by the process's own word.
+    /// The process's health, in its own words.
     fn health(&self) -> String {
         let told = self.process.stderr();
         let (_, address) = told.split_once("health at ").expect("an address");

@@ -1,4 +1,4 @@
-//! Handlers that block every thread of the runtime they run on: no lease is lost, and the log names them.
+//! Handlers that block every thread of their runtime: no lease is lost, and the log names the handlers.
 
 use leasehold::aws::dynamodb;
 use leasehold::{Batch, Notice, Worker};
@@ -43,7 +43,7 @@ async fn counters(client: &dynamodb::Client) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// With half of the worker's timeout: an HTTP client could take the two for one.
+/// With half of the worker's timeout: an HTTP client could mistake equal timeouts for one.
 fn with_connect_timeout(client: &dynamodb::Client, timeout: Duration) -> dynamodb::Client {
     let timeouts = dynamodb::config::timeout::TimeoutConfig::builder().connect_timeout(timeout);
     let config = client.config().to_builder().timeout_config(timeouts.build());
@@ -63,7 +63,7 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
     let endpoint = local.endpoint.clone();
     let kinesis = clients::kinesis(&endpoint);
     let dynamodb = with_connect_timeout(&clients::dynamodb(&endpoint), Duration::from_millis(350));
-    // The program has used the clients it gives to the worker: they have open connections on its own runtime.
+    // The program has used the worker's clients before: the clients have open connections on the program's runtime.
     program.block_on(async {
         let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
         create.send().await.expect("a stream");
@@ -131,7 +131,7 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
     }
 }
 
-/// The other threads of the runtime go on meanwhile, so nothing else would tell.
+/// The other threads of the runtime go on meanwhile: only the warning can tell of the block.
 #[test]
 fn a_handler_that_blocks_its_thread_is_named_though_others_run_and_so_is_its_end() {
     let (outside, program) = (two_threads(), two_threads());

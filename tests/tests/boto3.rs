@@ -1,4 +1,4 @@
-//! boto3 drives the in-memory AWS through everything it offers.
+//! boto3 tests every function of the in-memory AWS.
 
 use leasehold_local_aws::http::LocalOptions;
 use leasehold_tests::cache::{HOME, available};
@@ -34,7 +34,7 @@ async fn boto3_drives_every_operation() {
         printed.lines().last().unwrap_or_default(),
         String::from_utf8_lossy(&output.stderr)
     );
-    // The last line counts: a script that stopped half-way has not passed.
+    // The last line counts: a script stopped half-way has not passed.
     let last = printed.lines().last().unwrap_or_default();
     let count = last.strip_suffix(" checks passed").and_then(|count| count.parse::<u32>().ok());
     assert!(count.is_some_and(|count| count > 120), "expected more than 120 checks, found: {last:?}");

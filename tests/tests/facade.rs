@@ -1,4 +1,4 @@
-//! What an application needs is exported by the crate `leasehold` itself: this file names no other crate of the project.
+//! The crate `leasehold` exports everything for applications: this file names no other crate of the project.
 
 use leasehold::admin::{Admin, AdminError, Deed, Done, Plan, Step, Stepped, To, View, Which, release};
 use leasehold::format::{Format, Kcl, LeaseFormat, Policies};
@@ -97,7 +97,7 @@ fn options_are_listed_and_their_errors_name_them() {
     assert_eq!(config.lease_duration(), Span::from_secs(20));
 }
 
-/// What a program may look at in a notice.
+/// The parts of a notice open to programs.
 fn look(notice: &Notice) -> Option<(LeaseKey, String)> {
     match notice {
         Notice::Took { lease, why, token } => {
@@ -154,7 +154,7 @@ fn several_streams_are_named_with_this_crate_alone() {
     assert!(built.is_ok(), "{built:?}");
 }
 
-/// Adds clients to a builder, whatever else it has.
+/// Adds clients to a builder at any stage.
 fn with_clients<K, D, S, A>(builder: Builder<K, D, S, A>) -> Builder<Kinesis, DynamoDb, S, A> {
     let client = leasehold::aws::kinesis::Config::builder()
         .behavior_version(leasehold::aws::kinesis::config::BehaviorVersion::latest())
@@ -192,7 +192,7 @@ fn notices_are_looked_into_with_this_crate_alone() {
     };
 }
 
-/// What a program may look at in what a worker shows of itself.
+/// The parts of a worker's state open to programs.
 fn show(control: &Control) -> Vec<String> {
     let status: Status = control.status();
     let health: Health = control.health();
@@ -225,7 +225,7 @@ impl TraceSink for Lines {
     }
 }
 
-/// A runtime that is tokio's, and could be a simulation's.
+/// tokio's runtime in the place of a simulation's runtime.
 #[derive(Debug)]
 struct Simulated(TokioRuntime);
 
@@ -289,7 +289,7 @@ fn a_handler_may_be_a_closure_and_take_a_batch_apart() {
     }));
 }
 
-/// A handler of a shard that keeps a receipt of everything.
+/// A handler of a shard with a receipt of every batch.
 #[derive(Default)]
 struct Receipts(Vec<Receipt>);
 
@@ -388,7 +388,7 @@ fn an_operators_program_is_written_with_this_crate_alone() {
     assert_eq!(leasehold::engine::format::Format::default(), Format::Kcl);
 }
 
-/// The names that the crate exports, as its source says.
+/// The exported names of the crate, from its source.
 fn exported() -> Vec<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../adapters/src/lib.rs");
     let source = std::fs::read_to_string(source).expect("the source of the crate");

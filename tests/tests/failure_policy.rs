@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 const STREAM: &str = "poisoned";
 const SOON: Duration = Duration::from_secs(60);
 
-/// Fails with every batch that holds `poison`, while that is not cured, and notes what it processed.
+/// Fails with every batch that holds `poison`, until `cured` is set. Notes all processed records.
 #[derive(Clone, Default)]
 struct Picky {
     processed: Arc<Mutex<Vec<String>>>,
@@ -45,7 +45,7 @@ impl Picky {
     }
 }
 
-/// Refuses so many letters before it writes them to a file.
+/// Refuses the first letters, and writes later letters to a file.
 struct FailsFirst(AtomicU32, DeadLetterFile);
 
 impl DeadLetter for FailsFirst {
@@ -79,7 +79,7 @@ impl Running {
     }
 }
 
-/// A stream of one shard with five records, the third of which is poison.
+/// A stream of one shard with five records; the third record is poison.
 async fn stream(local: &Local) {
     let kinesis = clients::kinesis(&local.endpoint);
     let create = kinesis.create_stream().stream_name(STREAM).shard_count(1);

@@ -66,7 +66,7 @@ fn ended(rows: &BTreeMap<String, Row>, shard: &str) -> bool {
     rows.get(shard).is_some_and(|row| text(row, "checkpoint") == Some("SHARD_END"))
 }
 
-/// What only anna has printed, and a row that she owns says is processed.
+/// The records printed only by anna and processed according to the checkpoint of a row owned by anna.
 fn durable(rows: &BTreeMap<String, Row>, anna: &Consumer, bert: &Consumer) -> BTreeSet<String> {
     let of_bert: BTreeSet<String> = bert.printed().into_iter().map(|record| record.data).collect();
     let place = |sequence: &str| (sequence.len(), sequence.to_owned());

@@ -1,4 +1,4 @@
-//! Whole-system tests: real workers, real SDKs, and servers that others wrote.
+//! Whole-system tests: real workers, real SDKs, and independent servers.
 
 mod admin;
 mod aggregates;

@@ -1,5 +1,5 @@
-//! Metrics, as a real Prometheus exporter shows them: two workers of one name in this process, through a split, a shard
-//! that stalls at its end, a handler that hangs, a loss and a sudden end.
+//! Metrics of a real Prometheus exporter: two workers of one name in this process, through a split, a shard stalled
+//! at its end, a hanging handler, a loss and a sudden end.
 
 use leasehold::aws::dynamodb::types::AttributeValue;
 use leasehold::aws::{dynamodb, kinesis};
@@ -30,7 +30,7 @@ const THROTTLED: Refusal = Refusal { code: "ThrottlingException", message: "Rate
 /// What the exporter shows of this application: values by name and by labels.
 struct Shown(BTreeMap<(String, BTreeMap<String, String>), f64>);
 
-/// The exporter of this process, which all its tests share.
+/// The exporter of this process, shared by all its tests.
 pub(super) fn exporter() -> &'static PrometheusHandle {
     static EXPORTER: OnceLock<PrometheusHandle> = OnceLock::new();
     EXPORTER.get_or_init(|| {
@@ -43,7 +43,7 @@ pub(super) fn exporter() -> &'static PrometheusHandle {
     })
 }
 
-/// The sum of what the exporter shows under this name with these labels; absent: nothing.
+/// The sum of the exported series under this name with these labels; absent: no series.
 pub(super) fn exported(name: &str, labels: &[(&str, &str)]) -> Option<f64> {
     let is = |of: &BTreeMap<String, String>| {
         let has = |(key, value): &(&str, &str)| of.get(*key).is_some_and(|found| found == value);
@@ -61,7 +61,7 @@ fn show() -> Shown {
     Shown(shown)
 }
 
-/// All values that the exporter shows, by name and by labels.
+/// All exported values, by name and by labels.
 fn read() -> BTreeMap<(String, BTreeMap<String, String>), f64> {
     let text = exporter().render();
     let mut shown = BTreeMap::new();
@@ -230,7 +230,7 @@ impl Rig {
         row["leaseOwner"].as_s().expect("an owner").clone()
     }
 
-    /// Writes another owner into the row, and renews for it.
+    /// Writes a new owner into the row, with a grown counter.
     async fn usurp(&self, shard: &str) {
         let update = self
             .dynamodb
@@ -406,7 +406,7 @@ async fn a_lease_is_lost(rig: &Rig, names: [&str; 2]) {
     .await;
 }
 
-/// What is shown is in the table, with its labels; and what is in the table is shown.
+/// Every exported metric is in the table, with its labels; and every metric of the table is exported.
 fn the_table_is_complete(shown: &Shown) {
     let mut found = BTreeSet::new();
     for (name, labels) in shown.0.keys() {

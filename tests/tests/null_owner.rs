@@ -1,4 +1,4 @@
-//! Rows as boto3 leaves them: NULL, which it writes for None, where KCL writes no attribute.
+//! Rows in boto3's style: boto3 writes NULL for None, and KCL writes no attribute.
 
 use leasehold::Notice;
 use leasehold::aws::dynamodb::types::AttributeValue;
@@ -7,7 +7,7 @@ use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
 const STREAM: &str = "orders";
 const APPLICATION: &str = "billing";
 
-/// Each attribute of the row of this shard becomes NULL.
+/// Turns each attribute of this shard's row into NULL.
 async fn nullify(scene: &TwoShards, shard: &str, attributes: &[&str]) {
     for attribute in attributes {
         let edit = scene.dynamodb.update_item().table_name(APPLICATION);
@@ -31,7 +31,8 @@ async fn a_lease_whose_owner_is_null_is_free() {
         probe.told("the checkpoint", saved).await;
     }
 
-    // Its owner lives: its next write is refused, and it takes the lease anew. The other owner does not notice anything.
+    // The first shard's owner lives: its next write is refused, and the owner takes the lease anew. The owner of the
+    // second shard does not notice the change.
     let lost = |notice: &Notice| matches!(notice, Notice::Lost { .. });
     nullify(&scene, SHARDS[0], &["leaseOwner"]).await;
     nullify(&scene, SHARDS[1], &["checkpointOwner", "childShardIds", "parentShardId"]).await;

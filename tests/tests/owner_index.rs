@@ -1,4 +1,4 @@
-//! The index of owners in which a worker of KCL 3's fleets finds what was assigned to it, asked for with a real SDK.
+//! The index of owners, asked with a real SDK. A worker in fleets of KCL 3 finds its assigned leases in the index.
 
 use leasehold::aws::dynamodb;
 use leasehold::aws::dynamodb::types::{

@@ -1,4 +1,4 @@
-//! What the documents say is compared with the code.
+//! Compares the statements of the documents with the code.
 
 use leasehold::Config;
 use std::fs;
@@ -16,7 +16,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Compares the table between two marks of a page with the one that follows from the code. With `LEASEHOLD_BLESS=1`, writes it.
+/// Compares the table between two marks of a page with the code's table. With `LEASEHOLD_BLESS=1`, writes the code's
+/// table.
 fn is_up_to_date(page: &str, what: &str, table: &str) {
     let (begin, end) = (format!("<!-- {what} -->\n"), "<!-- end -->");
     let text = read(page);
@@ -44,7 +45,7 @@ fn every_option_is_listed() {
     is_up_to_date("adapters/OPTIONS.md", "options", &table);
 }
 
-/// A block of code of the README that begins with this line.
+/// The block of code of the README after this first line.
 fn block_of_readme(fence: &str) -> String {
     let text = read("README.md");
     let begin = format!("\n{fence}\n");
@@ -83,7 +84,7 @@ fn links_between_documents_lead_somewhere() {
         for rest in text.split("](").skip(1) {
             let link = rest.split(')').next().unwrap_or_default();
             let (path, heading) = link.split_once('#').unwrap_or((link, ""));
-            // Pages that are part of the API documentation name files of the repository by their addresses there.
+            // Pages of the API documentation name files of the repository by their addresses there.
             let in_repository = ["blob", "tree"]
                 .iter()
                 .find_map(|kind| path.strip_prefix(&format!("{REPOSITORY}/{kind}/main/")));

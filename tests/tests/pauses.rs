@@ -1,4 +1,4 @@
-//! Shards that a running worker is told to pause.
+//! Shards of a running worker, paused by the program.
 
 use leasehold::Notice;
 use leasehold::aws::dynamodb;

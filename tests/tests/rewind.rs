@@ -11,7 +11,7 @@ const STREAM: &str = "rewound";
 const APPLICATION: &str = "rewinds";
 const SOON: Duration = Duration::from_secs(60);
 
-/// Waits until everything that was processed is durable, so that what comes again later comes because of a rewind.
+/// Waits until all progress is durable: records coming again later come because of a rewind.
 async fn settled(probe: &Probe) {
     until("checkpoints of all that was processed", SOON, || async {
         let leases = probe.control().status().leases;
@@ -113,7 +113,7 @@ async fn a_worker_that_does_not_run_plans_for_the_table_that_is_there() {
     }
     probe.shutdown().await;
 
-    // What makes no sense is said before anything is read.
+    // Requests without sense are refused before any read.
     for (which, to, part) in [
         (Which::All, To::Number(7.into()), "expected one shard"),
         (one(SHARDS[0]), To::Time(Wall(now().0 + 60_000)), "expected a time in the past"),

@@ -32,7 +32,7 @@ async fn stream_active(client: &kinesis::Client) {
     .await;
 }
 
-/// All records of a shard, and the ids of its children if it has ended.
+/// All records of a shard, and the ids of its children if the shard has ended.
 async fn read(client: &kinesis::Client, shard: &str) -> (Vec<Vec<u8>>, Vec<String>) {
     let first = client.get_shard_iterator().stream_name("orders").shard_id(shard);
     let first = first.shard_iterator_type(ShardIteratorType::TrimHorizon);
@@ -87,7 +87,7 @@ async fn kinesis_answers_are_typed() {
     assert_eq!(merged.shard_id(), "shardId-000000000003");
     assert_eq!(merged.parent_shard_id(), Some("shardId-000000000001"));
     assert_eq!(merged.adjacent_parent_shard_id(), Some("shardId-000000000002"));
-    // The last is read to its end by another iterator of its kind.
+    // Another iterator of the same kind reads the last shard to its end.
     let unknown = client.get_shard_iterator().stream_name("orders").shard_id("shardId-000000000009");
     let unknown = unknown.shard_iterator_type(ShardIteratorType::Latest).send().await;
     let error = unknown.expect_err("no such shard").into_service_error();

@@ -1,5 +1,5 @@
-//! A worker whose clients, endpoints, stream or permissions are wrong: within 5 s one line of the log says what is wrong, where,
-//! and what to do; what can never work ends the worker with an error.
+//! A worker with wrong clients, endpoints, streams or permissions: within 5 s one line of the log names the fault,
+//! the place, and the remedy; a hopeless fault ends the worker with an error.
 
 use leasehold::aws::dynamodb;
 use leasehold::{Batch, Control, Error, Fatal, Report, Worker};
@@ -48,7 +48,7 @@ impl Starts {
         Self::with(endpoint, clients::dynamodb(endpoint))
     }
 
-    /// Waits for a warning with these parts, and that there is no other; then the worker is stopped.
+    /// Waits for a warning with these parts, checks for further warnings, and stops the worker.
     async fn warns(self, parts: &[&str]) {
         until(&format!("a warning with {parts:?}"), SOON, || async {
             let warnings = self.log.of(Level::WARN);
@@ -206,7 +206,7 @@ async fn a_table_that_another_program_is_creating_is_told_and_waited_for() {
         .await;
 }
 
-/// A client of another region than the stream's finds no stream. Its region's account is left as it was.
+/// A client of a wrong region finds no stream. The account in the wrong region stays unchanged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_is_in_another_region_ends_the_worker_before_it_creates_a_table() {
     let local = Local::start(instant()).await;

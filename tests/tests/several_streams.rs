@@ -1,4 +1,4 @@
-//! One worker that reads several streams, against the AWS in memory.
+//! One worker of several streams, against the AWS in memory.
 
 use leasehold::admin::{Stepped, To, Which};
 use leasehold::aws::{dynamodb, kinesis};
@@ -70,7 +70,7 @@ impl Scene {
             .application(APPLICATION)
     }
 
-    /// A worker that reads `orders` and `returns`, after it has processed a record of each of their four shards.
+    /// A worker of `orders` and `returns`, after processing a record of each of the four shards.
     async fn read_a_record_of_each_shard(&self, streams: Vec<StreamRef>) -> (Probe, Vec<StreamId>) {
         let ids: Vec<_> = streams.iter().map(|stream| stream.id().clone()).collect();
         let probe = Probe::of(self.builder(streams));
@@ -103,7 +103,7 @@ impl Scene {
     }
 }
 
-/// How many records of a stream were processed, those that came twice twice.
+/// The number of processed records of a stream; a repeated record counts twice.
 fn processed(probe: &Probe, stream: &StreamId) -> usize {
     let seen = probe.seen();
     let shards = seen.records.iter().filter(|(shard, _)| shard.starts_with(stream.as_str()));
@@ -254,7 +254,7 @@ async fn what_cannot_be_read_is_said_with_what_was_expected() {
     assert!(refused.to_string().contains("expected a worker of several streams"), "{refused}");
 }
 
-/// What each of these parts says stands in a text.
+/// Checks a text for each of these parts.
 fn says(ended: &Ended, parts: &[&str]) {
     for part in parts {
         assert!(ended.shown.contains(part), "{part} in {ended:?}");
@@ -269,7 +269,7 @@ async fn each_stream_of_a_table_is_examined_and_mended() {
     probe.shutdown().await;
     let sound = scene.admin("doctor", &["--stream", "orders", "--stream", "returns"]).await;
     assert_eq!((sound.code, sound.shown.trim()), (Some(0), "nothing is wrong with the table"), "{sound:?}");
-    // One that is not named is counted, and no shard of it is taken for one that is gone.
+    // The leases of an unnamed stream are counted, and none of its shards is reported as gone.
     let one = scene.admin("doctor", &["--stream", "orders"]).await;
     assert_eq!(one.code, Some(0), "{one:?}");
     let unnamed = format!("2 leases (2 unfinished) of the stream {}, which was not named", ids[1]);
@@ -323,7 +323,7 @@ async fn leases_of_several_streams_are_shown_released_and_rewound_by_their_keys(
     says(&unknown, &["`admin status` lists those that there are"]);
     probe.shutdown().await;
 
-    // A name alone is one of several streams in this table, and the leases of the other are left alone.
+    // In this table, a name alone means one of several streams, and the leases of the second stream are left alone.
     let all = ["--all", "--to", "trim-horizon"];
     let arn = scene.arn("orders").await;
     for stream in ["orders", ids[0].as_str(), &arn] {
@@ -361,13 +361,13 @@ async fn a_consumer_of_several_streams_ends_when_it_has_caught_up_with_each() {
     let (code, lines, ended) = consume("orders,returns").await;
     assert_eq!((code, lines), (Some(0), [4, 4]), "{ended:?}");
     put().await;
-    // Free leases of a stream that this worker does not read are not waited for.
+    // The worker does not wait for free leases of a foreign stream.
     let (code, lines, ended) = consume(ids[0].as_str()).await;
     assert_eq!((code, lines), (Some(0), [2, 0]), "{ended:?}");
     let (code, lines, ended) = consume("orders,returns").await;
     assert_eq!((code, lines), (Some(0), [0, 2]), "{ended:?}");
 
-    // One that cannot be read is told, and the other is read to its end.
+    // An unreadable stream is reported, and the readable stream is read to its end.
     put().await;
     let nowhere = StreamId::new(ids[0].account(), "nowhere", 5).expect("an identifier");
     let (code, lines, ended) = consume(&format!("orders,{nowhere}")).await;

@@ -19,7 +19,7 @@ const STREAM: &str = "tasks";
 const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
 const SOON: Duration = Duration::from_secs(60);
 
-/// What the tasks of all workers of a test did, in that order.
+/// The acts of all workers' tasks in a test, in order.
 #[derive(Clone, Debug, Default)]
 struct Diary(Arc<Mutex<Vec<Line>>>);
 
@@ -180,7 +180,7 @@ impl Scene {
         Running { control, run, notices }
     }
 
-    /// Puts so many records into each end of the hash keys, one by one.
+    /// Puts this number of records into each end of the hash keys, in turns.
     async fn put(&mut self, count: usize) {
         for _ in 0..count {
             for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
@@ -269,7 +269,7 @@ async fn at_a_shutdown_tasks_acknowledge_what_they_keep_and_the_rest_comes_again
                 *count.lock().unwrap() += batch.len();
                 kept.push(batch);
             }
-            // One of the two tasks has no use for its batches.
+            // The task of one shard processes its batches; the task of the second shard drops its batches.
             if task.shard.info().shard.as_str() == SHARDS[0] {
                 kept.iter().for_each(|batch| task.process(batch));
             }
@@ -302,7 +302,7 @@ async fn what_tasks_that_fail_or_panic_have_not_acknowledged_goes_to_new_tasks()
         let shard = task.shard.info().shard.clone();
         let begins = task.diary.begins(shard.as_str());
         if begins <= 3 {
-            // Keeps one, acknowledges one after it, and breaks at the third.
+            // Keeps the first batch, acknowledges the second, and fails at the third.
             let _kept = task.next().await;
             if let Some(batch) = task.next().await {
                 task.process(&batch);
@@ -335,7 +335,7 @@ async fn when_a_worker_crashes_its_tasks_end_and_those_of_another_worker_process
     let mut scene = Scene::new().await;
     let one = scene.start("one", |task| async move {
         let mut kept = Vec::new();
-        // Acknowledges every other batch, so that all before the first kept one is durable at most.
+        // Acknowledges every second batch: at most, the batches before the first kept batch are durable.
         while let Some(batch) = task.next().await {
             match kept.len() % 2 {
                 0 => kept.push(batch),

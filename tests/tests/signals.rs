@@ -15,10 +15,10 @@ const STREAM: &str = "orders";
 const SOON: Duration = Duration::from_secs(60);
 /// Where the process finds its AWS.
 const ENDPOINT: &str = "LEASEHOLD_HANGING_WORKER";
-/// What a shell reports of a process that was ended by SIGTERM.
+/// A shell's exit code for a process ended by SIGTERM.
 const TERMINATED: i32 = 143;
 
-/// Not a test by itself: what runs in the process of the test below.
+/// No test in the usual sense: the program of the process in the test below.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "it is the process of another test"]
 async fn hanging_worker() {

@@ -38,7 +38,7 @@ impl<'a> MakeWriter<'a> for Text {
     }
 }
 
-/// On one thread, so that the subscriber of this test is the one of its handlers.
+/// On one thread: the subscriber of this test is also the subscriber of its handlers.
 #[tokio::test]
 async fn what_a_handler_logs_is_in_a_span_that_names_worker_stream_shard_and_attempt() {
     let text = Text::default();

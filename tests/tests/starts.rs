@@ -1,4 +1,5 @@
-//! A shard at LATEST is begun once: whichever worker reads it, and however the owner before ended, nothing that arrived since is lost.
+//! A shard at LATEST begins once: with any reader, and after any end of the owner before, no record since the
+//! beginning is lost.
 
 use leasehold::{InitialPosition, Notice, Worker};
 use leasehold_tests::consume::{Consumer, Target};
@@ -19,7 +20,7 @@ fn at_latest(scene: &TwoShards) -> Probe {
     Probe::of(builder.initial_position(InitialPosition::Latest))
 }
 
-/// Waits until a worker has opened so many shards.
+/// Waits until a worker has opened this number of shards.
 async fn opened(probe: &Probe, count: usize) {
     until("the shards to be opened", SOON, || async {
         let seen = probe.seen();
@@ -29,7 +30,7 @@ async fn opened(probe: &Probe, count: usize) {
     .await;
 }
 
-/// A stream with a record that arrived long before the application.
+/// A stream with a record from long before the application.
 async fn scene() -> TwoShards {
     let scene = TwoShards::start(STREAM, APPLICATION).await;
     scene.put("old").await;

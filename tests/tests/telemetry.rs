@@ -1,4 +1,4 @@
-//! The dashboard and the alert rules use metrics and labels that there are.
+//! The dashboard and the alert rules use existing metrics and labels.
 
 use leasehold::metrics::{ALL, COMMON, Kind, Metric};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Words of PromQL that stand where a label may stand.
+/// Words of PromQL that stand in the place of a label.
 const WORDS: [&str; 2] = ["by", "without"];
 
 fn read(name: &str) -> String {

@@ -25,7 +25,7 @@ impl Scene {
         }
     }
 
-    /// A stream of so many shards, with so many records.
+    /// Makes a stream with this number of shards and records.
     async fn create(&self, stream: &str, shards: i32, records: u32) {
         let create = self.kinesis.create_stream().stream_name(stream);
         create.shard_count(shards).send().await.expect("a stream");
@@ -45,7 +45,7 @@ impl Scene {
         Probe::start(self.kinesis.clone(), self.dynamodb.clone(), stream, TABLE)
     }
 
-    /// Which streams the rows name, by the keys of the rows.
+    /// The stream names in the rows, by the keys of the rows.
     async fn names(&self) -> BTreeMap<String, Option<String>> {
         let scan = self.dynamodb.scan().table_name(TABLE).send().await;
         let rows = scan.expect("rows").items.unwrap_or_default();
@@ -54,7 +54,7 @@ impl Scene {
     }
 }
 
-/// Why it gave up, which is that the table is of another stream.
+/// The error of a worker refusing the table of another stream.
 async fn refuses(probe: &mut Probe) -> String {
     let error = probe.failed().await;
     assert!(matches!(error, Error::Fatal(Fatal::OtherStream { .. })), "{error:?}");
@@ -111,7 +111,7 @@ async fn of_two_streams_that_begin_together_none_is_half_read_in_silence() {
     assert!(refused > 0, "expected a fleet to refuse the table of both");
 }
 
-/// Its checkpoints would be refused; those of leases that nobody has begun with would not.
+/// Kinesis would refuse the former stream's checkpoints, but not the initial positions of leases without progress.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_was_made_anew_does_not_go_on_under_the_rows_of_the_former() {
     let scene = Scene::start().await;

@@ -6,7 +6,7 @@ use leasehold_tests::wait;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Nothing listens where this consumer looks for both services.
+/// A consumer with addresses for both services where no server listens.
 fn lonely(name: &str) -> (Target, String) {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&directory);

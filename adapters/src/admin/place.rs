@@ -1,4 +1,4 @@
-//! The place in each shard that a rewind comes to.
+//! The target of a rewind in each shard.
 
 use super::{Admin, AdminError, NamedStream, Place, Shard, To, View, Which};
 use leasehold_engine::ids::LeaseKey;
@@ -13,8 +13,8 @@ impl Admin {
         checked.map_err(|how| AdminError::new("work out the place", how))
     }
 
-    /// What a rewind to `to` comes to in each of the shards that are meant, for [`rewind`](super::rewind). `shards` is the whole list
-    /// of the stream's shards.
+    /// The place of a rewind to `to` in each of the meant shards, for [`rewind`](super::rewind). `shards` is the
+    /// whole list of the stream's shards.
     ///
     /// # Errors
     /// If `to` makes no sense for these shards ([`To::check`]), if Kinesis refuses a sequence number, or if a shard cannot be read

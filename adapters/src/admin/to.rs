@@ -11,14 +11,14 @@ use std::fmt;
 pub enum To {
     /// Each from its oldest record.
     TrimHorizon,
-    /// Each with what arrives once its lease is taken: records that were not processed are skipped.
+    /// Each shard from the records arriving after the take of its lease: unprocessed older records are skipped.
     Latest,
-    /// Each from the first record that arrived at this time or later. The time lies in the past.
+    /// Each shard from its first record at this time or later. The time lies in the past.
     ///
-    /// Programs of other libraries know of no time in a row, so the time is turned into the place of the last record before it. With KCL's
-    /// aggregated records, parts of that record may come again.
+    /// Rows of other libraries cannot hold a time: the plan replaces the time by the place of the last record before
+    /// the time. With KCL's aggregated records, parts of that record may come again.
     Time(Wall),
-    /// The one shard that is named, after the record with this sequence number.
+    /// The only named shard, after the record with this sequence number.
     Number(SequenceNumber),
 }
 
@@ -37,7 +37,7 @@ impl To {
     /// Whether it makes sense for these shards, now.
     ///
     /// # Errors
-    /// A sequence number without exactly one shard, or a time that lies in the future: in a sentence.
+    /// A sequence number without exactly one shard, or a time in the future: in a sentence.
     pub fn check(self, which: &Which, now: Wall) -> Result<(), String> {
         match self {
             To::Number(number) => match which {

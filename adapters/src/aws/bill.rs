@@ -1,7 +1,8 @@
-//! What the requests to DynamoDB have cost so far, in its request units.
+//! The total cost of the requests to DynamoDB, in request units.
 //!
-//! DynamoDB says of each request what it cost. It does not say that of a write whose condition failed, though such a write costs as
-//! much as another: at least one unit, which is what is counted. The same is counted where a server does not say.
+//! DynamoDB reports the cost of each request, except for a write with a failed condition. A refused write also costs
+//! units: at least one unit, and the bill counts one unit. The bill also counts the least cost if a server reports no
+//! cost.
 
 use crate::ports::Consumed;
 use aws_sdk_dynamodb::types::ConsumedCapacity;
@@ -12,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Bill(Arc<Mutex<Consumed>>);
 
 impl Bill {
-    /// A read was answered, which costs at least so much.
+    /// Adds an answered read, with at least `least` units.
     pub(super) fn read(&self, said: Option<&ConsumedCapacity>, least: f64) {
         self.sum().read += units(said, least);
     }

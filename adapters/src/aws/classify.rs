@@ -1,4 +1,4 @@
-//! What every error of the AWS SDK means: one of the three outcomes that are not success.
+//! The meaning of every error of the AWS SDK: one of the three outcomes besides success.
 //!
 //! | class of error | outcome |
 //! |---|---|
@@ -12,7 +12,8 @@
 //!
 //! When in doubt, it is `Unknown`: the engine then reads before it acts.
 //!
-//! What the service said goes beside every outcome but that of a guard that did not hold, which is no failure. Nothing is decided by it.
+//! Every outcome also carries the service's words, except a failed guard: a failed guard is no failure. No decision
+//! depends on the words.
 
 use super::sent::Sent;
 use super::words::{of_clock, said};
@@ -27,7 +28,7 @@ use std::io::ErrorKind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     Refused(Why),
-    /// Too many requests, or one that collided with another: not executed, and worth trying again.
+    /// Too many requests, or a collision with another request: not executed, and worth trying again.
     Throttled,
 }
 
@@ -39,7 +40,7 @@ const CODES: &[(&str, Meaning)] = &[
     // The thing is not there.
     ("ResourceNotFoundException", Refused(Why::NotFound)),
     ("TableNotFoundException", Refused(Why::NotFound)),
-    // The thing is there, or not in the right state.
+    // The resource exists already, or is in the wrong state.
     ("ResourceInUseException", Refused(Why::InUse)),
     ("TableAlreadyExistsException", Refused(Why::InUse)),
     ("TableInUseException", Refused(Why::InUse)),
@@ -66,7 +67,7 @@ const CODES: &[(&str, Meaning)] = &[
     ("KMSInvalidStateException", Refused(Why::Denied)),
     ("KMSNotFoundException", Refused(Why::Denied)),
     ("KMSOptInRequired", Refused(Why::Denied)),
-    // When it is asked, by the clock of this host.
+    // The time of the request is wrong, by the clock of this host.
     ("RequestTimeTooSkewed", Refused(Why::WrongClock)),
     ("RequestExpired", Refused(Why::WrongClock)),
     ("RequestInTheFuture", Refused(Why::WrongClock)),
@@ -121,7 +122,7 @@ where
     outcome
 }
 
-/// What failed, in words: what the service said, or else the innermost error, which knows best.
+/// The failure in words: the service's words, or else the innermost error, as the most precise text.
 pub(crate) fn why<E>(error: &SdkError<E, HttpResponse>) -> String
 where
     E: ProvideErrorMetadata + StdError + 'static,
@@ -138,7 +139,7 @@ where
     }
 }
 
-/// The causes of an error, from the outside in, without the classes that the SDK puts around them.
+/// The causes of an error, from the outside in, without the SDK's wrapper types.
 fn in_full(error: &(dyn StdError + 'static)) -> String {
     let causes = chain(error).skip(1).filter(|error| !error.is::<ConnectorError>());
     let texts: Vec<String> = causes.map(ToString::to_string).collect();
@@ -166,7 +167,7 @@ where
             500..=599 => Outcome::Unknown(Cause::Server),
             _ => Outcome::Unknown(Cause::Garbled),
         },
-        // A request that was not handed over cannot have been executed, whatever stopped it.
+        // A request not handed over cannot have been executed, whatever the failure.
         SdkError::ConstructionFailure(_) => Outcome::NotSent(unsent(error)),
         SdkError::DispatchFailure(_) if !sent.is_sent() => Outcome::NotSent(unsent(error)),
         SdkError::TimeoutError(_) if !sent.is_sent() => Outcome::NotSent(Cause::Timeout),
@@ -179,11 +180,11 @@ where
     }
 }
 
-/// The codes of a signature that does not fit. With these messages, its time does not.
+/// The codes of a wrong signature. With these messages, the signature's time is wrong.
 const SIGNATURES: [&str; 2] = ["InvalidSignatureException", "SignatureDoesNotMatch"];
 const TIMES: [&str; 2] = ["Signature expired", "Signature not yet current"];
 
-/// What a code means, with the message beside it: of a signature, it tells whether the signature is wrong or old.
+/// The meaning of a code with its message: the message tells whether a signature is wrong or old.
 fn with_message(code: &str, why: Why, message: &str) -> Why {
     let old = SIGNATURES.contains(&code) && TIMES.iter().any(|time| message.contains(time));
     if old { Why::WrongClock } else { why }
@@ -192,13 +193,13 @@ fn with_message(code: &str, why: Why, message: &str) -> Why {
 /// The codes that mean: who asks is known, and has no permission.
 const PERMISSIONS: [&str; 3] = ["AccessDenied", "AccessDeniedException", "NotAuthorized"];
 
-/// What an answer means that is an error. A refusal for lack of a permission names the IAM action that is missing, be it that the
+/// The meaning of an error answer. A refusal for a missing permission names the missing IAM action, even if the
 /// service does not.
 fn answered(status: u16, code: Option<&str>, message: Option<&str>, action: Option<&str>) -> Outcome {
     if (500..=599).contains(&status) {
         return Outcome::Unknown(Cause::Server);
     }
-    // Codes are for answers that say the request was at fault.
+    // Codes count in answers that blame the request.
     let meaning = code
         .filter(|_| (400..=499).contains(&status))
         .and_then(|code| CODES.iter().find(|(known, _)| *known == code));
@@ -230,7 +231,7 @@ fn answered(status: u16, code: Option<&str>, message: Option<&str>, action: Opti
 fn unsent(error: &(dyn StdError + 'static)) -> Cause {
     let credentials = |error: &(dyn StdError + 'static)| {
         error.is::<aws_credential_types::provider::error::CredentialsError>()
-            // A provider that hangs, or a client without any: the SDK has no type for these.
+            // A hanging provider, or a client without a provider: the SDK has no type for these errors.
             || error.to_string().contains("identity")
             || error.to_string().contains("auth scheme")
     };
@@ -240,12 +241,12 @@ fn unsent(error: &(dyn StdError + 'static)) -> Cause {
 /// A failure of the HTTP client. Only what must have happened before the first byte of a request counts as not sent.
 fn dispatch(error: &ConnectorError) -> Outcome {
     let before_connection = chain(error).any(|error| {
-        // Others, such as an unreachable host, are also reported on connections that were in use.
+        // Further kinds, such as an unreachable host, also occur on connections in use.
         let refused = error
             .downcast_ref::<std::io::Error>()
             .is_some_and(|error| error.kind() == ErrorKind::ConnectionRefused);
-        // hyper keeps its kinds to itself but prints them; should it print something else one day, the failure is
-        // taken as unknown, which is safe.
+        // hyper hides its kinds but prints their texts. Should a text change one day, the failure counts as unknown,
+        // and unknown is safe.
         refused
             || error.is::<aws_smithy_runtime_api::client::dns::ResolveDnsError>()
             || matches!(error.to_string().as_str(), "client error (Connect)" | "dns error")

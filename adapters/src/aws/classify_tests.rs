@@ -25,7 +25,7 @@ async fn code(status: u16, code: &str) -> Outcome {
 }
 
 fn refused(why: Why, code: &str) -> Outcome {
-    // Those of a permission name the IAM action of what was asked.
+    // Codes of a missing permission name the request's IAM action.
     let action = match code {
         "AccessDenied" | "AccessDeniedException" | "NotAuthorized" => "; the IAM action is dynamodb:GetItem",
         _ => "",
@@ -45,7 +45,7 @@ async fn an_action_that_the_service_names_is_not_named_again() {
     assert_eq!(refusal.detail, format!("AccessDeniedException: {said}"));
 }
 
-/// The code is that of a wrong secret, too: the message tells which it is.
+/// A wrong secret has the same code: the message tells the two apart.
 #[tokio::test(start_paused = true)]
 async fn a_signature_that_is_old_means_a_wrong_clock() {
     for (code, message, expected) in [
@@ -223,7 +223,7 @@ async fn the_sdk_does_not_retry_by_itself() {
     assert_eq!(seen.lock().unwrap().len(), 1);
 }
 
-/// The texts of hyper that [`dispatch`] looks for are hyper's still: a real client, and a port nobody listens at.
+/// The texts of hyper in [`dispatch`] are still current: a real client connects to a port without a listener.
 #[cfg(feature = "https")]
 #[tokio::test]
 async fn a_real_client_that_cannot_connect_has_not_sent_anything() {
@@ -256,7 +256,7 @@ async fn a_real_client_that_cannot_connect_has_not_sent_anything() {
     }
 }
 
-/// What can never be sent is not taken for a request that was given up, and is told with its reason.
+/// A request that can never be sent does not count as given up, and is told with its reason.
 #[cfg(feature = "https")]
 #[tokio::test]
 async fn a_client_that_cannot_make_requests_says_why() {
@@ -306,7 +306,7 @@ async fn what_a_service_says_is_told_with_where_it_was_asked() {
         let failure = table.failure(op(1)).expect("a reason");
         assert_eq!(failure.at.as_deref(), Some("https://dynamodb.eu-west-1.amazonaws.com"));
         assert_eq!(failure.why, why);
-        // What nobody asks for is not kept for ever.
+        // Answers without a reader are not kept for ever.
         table.execute(op(2), TableOp::Read { key: "k".into() }).await;
         table.forget(op(2));
         assert_eq!(table.failure(op(2)), None);

@@ -47,7 +47,7 @@ pub struct DynamoTable {
     /// The application's name.
     pub(super) application: Arc<str>,
     pub(super) table: Arc<str>,
-    /// The tables in which workers of KCL 3.0 to 3.4 know each other.
+    /// The tables with the reports and the leader of workers of KCL 3.0 to 3.4.
     fleet_tables: [Arc<str>; 2],
     pub(super) format: Arc<dyn LeaseFormat + Send + Sync>,
     pub(super) failures: Failures,
@@ -88,8 +88,9 @@ impl DynamoTable {
         }
     }
 
-    /// Reads and writes rows otherwise. The policies of the worker's configuration must be this format's. One that has
-    /// further tables names them all after the application, whose name the configured table's name then is.
+    /// Sets another lease format. The policies of the worker's configuration must be this format's. The tables of a
+    /// format with further tables are named after the application; the application's name is the configured table's
+    /// name.
     #[must_use]
     pub fn with_format(mut self, format: Arc<dyn LeaseFormat + Send + Sync>) -> Self {
         self.table = match format.membership() {
@@ -122,7 +123,7 @@ impl DynamoTable {
         }
     }
 
-    /// Creates a table with one string attribute as its primary key.
+    /// Creates a table with one string attribute as the primary key.
     pub(super) async fn create(self, name: Arc<str>, key: &'static str) -> Outcome {
         let attribute =
             AttributeDefinition::builder().attribute_name(key).attribute_type(ScalarAttributeType::S).build();
@@ -220,7 +221,7 @@ impl DynamoTable {
         self.carry_out(table, write).await
     }
 
-    /// The name of a table in which workers of KCL 3.0 to 3.4 know each other.
+    /// The name of a table with the reports or the leader of workers of KCL 3.0 to 3.4.
     pub(super) fn fleet_table(&self, table: FleetTable) -> Arc<str> {
         let [workers, coordinator] = &self.fleet_tables;
         match table {
@@ -229,7 +230,7 @@ impl DynamoTable {
         }
     }
 
-    /// Writes a row by which workers of KCL 3.x know each other; `beside`: not in the lease table, but there.
+    /// Writes a row of fleet data of KCL 3.x; `beside`: into that table instead of the lease table.
     pub(super) async fn fleet(self, beside: Option<FleetTable>, mut write: FleetWrite) -> Outcome {
         if let FleetWrite::Report { measure: true, cpu, .. } = &mut write {
             *cpu = self.cpu.report(Duration::from(self.runtime.now().since(Mono(0))));
@@ -309,7 +310,7 @@ impl DynamoTable {
         }
     }
 
-    /// The outcome of a write, with the present row if its guard failed and DynamoDB gave it.
+    /// The outcome of a write, with the present row if the guard failed and DynamoDB sent the row.
     fn written<E>(
         &self, answer: Result<Option<ConsumedCapacity>, SdkError<E, HttpResponse>>, sent: &Sent,
         failed: impl Fn(&E) -> Option<&ConditionalCheckFailedException>,
@@ -365,7 +366,7 @@ fn of_delete(error: &DeleteItemError) -> Option<&ConditionalCheckFailedException
     }
 }
 
-/// The condition of a write, and the names and values that its expressions stand on.
+/// The condition of a write, and the names and values of its expressions.
 fn guard(
     condition: String, names: BTreeMap<String, String>, values: BTreeMap<String, AttributeValue>,
 ) -> (Option<String>, Option<SdkMap<String>>, Option<SdkMap<SdkValue>>) {
@@ -439,7 +440,7 @@ fn state(table: &TableDescription, key: &str) -> Outcome {
     Outcome::Applied(Reply::Table(state))
 }
 
-/// Whether the primary key is this one string attribute.
+/// Whether the primary key consists of this string attribute alone.
 fn has_key(table: &TableDescription, name: &str) -> bool {
     let [key] = table.key_schema() else { return false };
     key.attribute_name() == name

@@ -6,7 +6,7 @@ use leasehold_engine::ids::OpId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The failures of a port's requests, by the command that made them. Clones share them.
+/// The failures of a port's requests, by command. Clones share one map.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failures {
     kept: Arc<Mutex<BTreeMap<OpId, Failure>>>,

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 /// What the wire brings.
 pub(super) enum Wire {
     Answer(u16, String),
-    /// An answer of status 200 that comes as this body comes.
+    /// An answer of status 200 with this body, at the body's pace.
     Body(SdkBody),
     Fails(ConnectorError),
     Hangs,

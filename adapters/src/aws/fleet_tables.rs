@@ -1,4 +1,5 @@
-//! The tables in which workers of KCL 3.0 to 3.4 know each other: operations on items, as the format spells them.
+//! The tables of workers of KCL 3.0 to 3.4 with their reports and leader: operations on items, in the format's
+//! spelling.
 
 use super::dynamo::{DynamoTable, refused};
 use super::members::without_row;

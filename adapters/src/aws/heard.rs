@@ -1,4 +1,4 @@
-//! When the last byte of an answer came: an answer that is on its way is waited for, however long it is.
+//! The arrival time of an answer's last byte: the port waits for an arriving answer of any length.
 
 use crate::ports::PROGRESS;
 use crate::runtime::Runtime;
@@ -14,7 +14,7 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-/// When the last bytes of a port's answers came, by the command that asked for them. Clones share them.
+/// The times of the last bytes of a port's answers, by command. Clones share one map.
 #[derive(Clone)]
 pub(super) struct Heard {
     last: Arc<Mutex<BTreeMap<OpId, Mono>>>,
@@ -39,7 +39,7 @@ impl Heard {
         Self { last: Arc::default(), clock: clock.clone() }
     }
 
-    /// When the last byte of the answer to this command came, if one has come.
+    /// When the last byte of the answer to this command arrived. Absent: no byte has arrived.
     pub(super) fn last(&self, op: OpId) -> Option<Mono> {
         self.lock().get(&op).copied()
     }
@@ -60,7 +60,7 @@ impl Ear {
         self.heard.lock().insert(self.op, now);
     }
 
-    /// The same body, of which each piece that comes is heard.
+    /// The same body. The ear hears each piece of the body.
     pub(super) fn listen(&self, body: SdkBody) -> SdkBody {
         self.hear();
         let ear = self.clone();
@@ -70,8 +70,9 @@ impl Ear {
         })
     }
 
-    /// Makes a call, and waits for as long as its answer is on its way: `patience` from the last byte, and no longer than
-    /// [`PROGRESS`] times that in all. Absent: the time was up. Then the call is dropped, and its connection with it.
+    /// Makes a call, and waits while the answer arrives: `patience` from the last byte, and no longer than
+    /// [`PROGRESS`] times `patience` in all. Absent: the time was up. Then the call is dropped together with its
+    /// connection.
     pub(super) async fn while_heard<T>(&self, patience: Span, call: impl Future<Output = T>) -> Option<T> {
         let clock = &self.heard.clock;
         let begun = clock.now();
@@ -95,7 +96,7 @@ impl Ear {
     }
 }
 
-/// What was heard of an answer is forgotten with its call.
+/// The end of a call forgets the times of its answer.
 struct Forget<'a>(&'a Ear);
 
 impl Drop for Forget<'_> {
@@ -143,7 +144,7 @@ mod tests {
     use leasehold_engine::output::StreamOp;
     use std::time::Duration;
 
-    /// A body of so many pieces, each so long after the one before.
+    /// A body of several pieces, with the pause `apart` between the pieces.
     fn pieces(pieces: Vec<&'static str>, apart: Duration) -> SdkBody {
         let left = Mutex::new((pieces.into_iter(), Box::pin(tokio::time::sleep(apart))));
         SdkBody::from_body_1_x(Slow { left, apart })
@@ -164,7 +165,7 @@ mod tests {
             self: Pin<&mut Self>, cx: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
             let mut left = self.left.lock().unwrap();
-            // A body is asked again after its end, for trailers.
+            // A body is asked again after the end, for trailers.
             if left.0.len() == 0 {
                 return Poll::Ready(None);
             }
@@ -175,7 +176,7 @@ mod tests {
         }
     }
 
-    /// How a read ends whose answer comes in four pieces, so many seconds apart, and after how many seconds.
+    /// The result of a read with an answer in four pieces, `apart` seconds apart, and the read's duration in seconds.
     async fn read(apart: u64) -> (Outcome, u64) {
         let http = FakeHttp::new(move |_, _| {
             let text = vec!["{\"Records\":[],", "\"NextShard", "Iterator\":", "\"i2\"}"];

@@ -1,5 +1,5 @@
-//! How busy the CPU of this host or container was, as KCL 3.x measures it: from the control group if it has a limit, else from the
-//! whole machine. Linux only; elsewhere nothing is measured.
+//! The CPU load of this host or container, as measured by KCL 3.x: of the control group if the group has a limit,
+//! else of the whole machine. Linux only; elsewhere nothing is measured.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -11,7 +11,7 @@ const KEPT: usize = 10;
 /// Millionths of a percent.
 const PERCENT: f64 = 1e6;
 
-/// The mean load from one report to the next.
+/// The mean load between two reports.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostCpu(Arc<Mutex<Measured>>);
 
@@ -26,14 +26,14 @@ struct Measured {
 enum Reading {
     /// Of the control group: µs of CPU time used, how many CPUs it may use, and when.
     Group { used: f64, cpus: f64, at: Duration },
-    /// Of the machine: ticks in all, and those in which it was idle.
+    /// Of the machine: ticks in all, and idle ticks.
     Machine { total: f64, idle: f64 },
 }
 
 impl HostCpu {
-    /// The last values, the oldest first, in millionths of a percent. The newest one is the mean since the last call; -1 stands for a
-    /// time in which nothing could be measured. Empty at the first call, and where nothing can be measured.
-    /// `at`: a time of a clock that only goes forward.
+    /// The last values, the oldest first, in millionths of a percent. The newest value is the mean since the last
+    /// call; -1 stands for a time without a measurement. Empty at the first call, and on systems without
+    /// measurements. `at`: the time of a clock that only goes forward.
     pub(super) fn report(&self, at: Duration) -> Vec<i64> {
         let mut measured = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = read(at);
@@ -74,7 +74,7 @@ fn limit(text: &str) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then_some(quota / period)
 }
 
-/// The CPU time that `cpu.stat` tells, in µs.
+/// The CPU time of `cpu.stat`, in µs.
 fn used(text: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
     line.trim().parse().ok()

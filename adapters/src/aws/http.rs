@@ -1,7 +1,8 @@
-//! HTTP clients for the SDK that keep few idle connections.
+//! HTTP clients for the SDK with few idle connections.
 //!
-//! A worker bounds its requests (`max_reads`, `max_table_requests`), and so the connections that are used. hyper keeps every connection for
-//! 90 s after its last use unless it is told otherwise: what a start of a thousand leases needed for a moment would be kept.
+//! A worker bounds its requests (`max_reads`, `max_table_requests`), and thereby the used connections. By default
+//! hyper keeps every connection for 90 s after its last use: connections needed only for a moment by a start of a
+//! thousand leases would be kept.
 
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::Provider;
@@ -9,14 +10,15 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use std::time::Duration;
 
-/// A client keeps no more idle connections to one host: as many as a worker uses at most at the defaults. With fewer, reads that come in bursts
-/// would connect anew in every burst.
+/// The most idle connections of a client to one host: a worker's greatest need at the defaults. With fewer
+/// connections, reads in bursts would connect anew in every burst.
 const MOST_IDLE: usize = 64;
 
 /// For how long a client keeps an idle connection. A renewal or a read uses a connection every few seconds.
 const IDLE_FOR: Duration = Duration::from_secs(20);
 
-/// An HTTPS client for the SDK: hyper and rustls, with the system's root certificates. A connection that was not used for 20 s is closed.
+/// An HTTPS client for the SDK: hyper and rustls, with the system's root certificates. A connection closes after 20 s
+/// without use.
 ///
 /// ```no_run
 /// # async fn example() {
@@ -33,7 +35,7 @@ pub fn https_client() -> SharedHttpClient {
         .build_https()
 }
 
-/// The same without TLS, for an endpoint on this machine that begins with `http://`.
+/// The same without TLS, for an `http://` endpoint on this machine.
 pub fn http_client() -> SharedHttpClient {
     bounded(Builder::new(), MOST_IDLE, IDLE_FOR).build_http()
 }
@@ -73,7 +75,7 @@ mod tests {
         }
     }
 
-    /// Answers each request after a while, that there is no such row, until its client closes the connection.
+    /// Answers each request after a while: no row. Ends when the client closes the connection.
     async fn answer(mut connection: TcpStream) {
         let mut seen = Vec::new();
         let mut part = [0; 4_096];
@@ -83,7 +85,8 @@ mod tests {
                 _ => return,
             }
             seen.extend_from_slice(&part);
-            // The requests of these tests come in one piece, or their answers come a little too soon.
+            // The requests of these tests come in one piece. A request in two pieces would only get its answer a
+            // little too soon.
             tokio::time::sleep(Duration::from_millis(300)).await;
             let answer =
                 b"HTTP/1.1 200 OK\r\ncontent-type: application/x-amz-json-1.0\r\ncontent-length: 2\r\n\r\n{}";

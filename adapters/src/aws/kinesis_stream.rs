@@ -37,14 +37,14 @@ pub(crate) struct KinesisStream {
     client: Client,
     _pool: Arc<Pool>,
     stream: Arc<str>,
-    /// Where it is given, requests name the stream by it.
+    /// If present, requests name the stream by its ARN.
     arn: Option<Arc<str>>,
     /// Of a worker that reads several streams: what its shards' names begin with.
     id: Option<StreamId>,
     store: Store,
     failures: Failures,
     heard: Heard,
-    /// How long an answer to a read is waited for of which nothing comes.
+    /// How long the port waits for a silent answer to a read.
     patience: Span,
 }
 
@@ -71,7 +71,7 @@ impl KinesisStream {
         }
     }
 
-    /// Reads one of several streams, with this client; what it fetches is kept in the same store.
+    /// Reads one of several streams, with this client; fetched records go to the same store.
     pub(crate) fn of(
         &self, stream: &StreamRef, client: &Client, runtime: &Arc<dyn Runtime>, config: &Config,
     ) -> Self {
@@ -89,7 +89,7 @@ impl KinesisStream {
         }
     }
 
-    /// The name, if requests name the stream by that, and the ARN, if they name it by that.
+    /// The name or the ARN of the stream, whichever is the name in requests.
     fn named(&self) -> (Option<String>, Option<String>) {
         match &self.arn {
             Some(arn) => (None, Some(arn.to_string())),
@@ -247,14 +247,14 @@ impl KinesisStream {
     }
 }
 
-/// An answer may take as long as it is on its way.
+/// A client without a time limit for arriving answers.
 fn unlimited() -> aws_sdk_kinesis::config::Builder {
     let timeouts =
         TimeoutConfig::builder().disable_operation_timeout().disable_operation_attempt_timeout().build();
     aws_sdk_kinesis::Config::builder().timeout_config(timeouts)
 }
 
-/// The outcome of a read of whose answer nothing came for so long.
+/// The outcome of a read with a silent answer.
 fn silent(sent: &Sent, patience: Span) -> Outcome {
     sent.failed(format!("nothing of the answer came for {patience}, or it did not come to its end"));
     match sent.is_sent() {
@@ -308,7 +308,7 @@ impl Port<StreamOp> for KinesisStream {
 fn filter_to_sdk(filter: ShardFilter) -> Option<types::ShardFilter> {
     let builder = types::ShardFilter::builder();
     let builder = match filter {
-        // It is the same as no filter, and servers that know no filters understand that.
+        // `All` equals no filter, and servers without filters understand a request without a filter.
         ShardFilter::All => return None,
         ShardFilter::AtTrimHorizon => builder.r#type(ShardFilterType::AtTrimHorizon),
         ShardFilter::AtLatest => builder.r#type(ShardFilterType::AtLatest),
@@ -377,11 +377,11 @@ fn record_from_sdk(shard: &ShardId, record: types::Record) -> Result<Record, Str
     })
 }
 
-/// What Kinesis says of a sequence number that another stream gave, or an earlier one of this name; so do the emulators that tell. Of the
-/// number of another shard of this stream, Kinesis says which shard that is.
+/// Kinesis' words about a sequence number of another stream, or of an earlier stream of this name; some emulators say
+/// the same. About the number of another shard of this stream, Kinesis names that shard.
 const OF_ANOTHER_STREAM: &str = "did not come from this stream";
 
-/// A refusal to read from a sequence number, with its own reason where the service says one.
+/// A refusal to read from a sequence number, with a separate reason if the service names the other stream.
 fn of_another_stream(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Refused(refusal)

@@ -70,7 +70,7 @@ impl DynamoTable {
     }
 }
 
-/// What a failed guard shows is no lease here.
+/// Removes the row of a failed guard: the row is no lease here.
 pub(super) fn without_row(mut outcome: Outcome) -> Outcome {
     if let Outcome::Refused(refusal) = &mut outcome {
         refusal.current = None;

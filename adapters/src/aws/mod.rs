@@ -1,13 +1,13 @@
-//! The AWS SDK: its clients, and an HTTPS client for them. The bindings of a worker to them are private.
+//! The AWS SDK: its clients, and an HTTPS client for them. A worker's bindings to the SDK are private.
 //!
 //! The clients are the application's own, changed in two ways: the SDK's retries are off, since when to retry is the
 //! engine's decision and a hidden retry would make outcomes ambiguous; and time comes from the [`Runtime`](crate::runtime::Runtime) port.
 //!
-//! A worker does not share connections with the program around it, though it shares the HTTP client. A connection is
-//! driven by the runtime it was made on: with shared ones, handlers that block the program's runtime would stop renewals
-//! that run on another (see [`Builder::coordination_on_caller`](crate::Builder::coordination_on_caller)). The SDK's own
-//! HTTP clients keep the connections of different timeouts apart, so each port has a connect timeout of its own, which
-//! differs by nanoseconds. Another HTTP client must not need the runtime of the program to make progress either.
+//! A worker does not share connections with the program, though the two share the HTTP client. A connection is driven
+//! by the runtime of its creation: with shared connections, handlers blocking the program's runtime would stop
+//! renewals on another runtime (see [`Builder::coordination_on_caller`](crate::Builder::coordination_on_caller)). The
+//! SDK's HTTP clients keep connections of different timeouts apart: each port has a connect timeout of its own,
+//! different by nanoseconds. A custom HTTP client must make progress without the program's runtime, too.
 
 mod bill;
 mod classify;
@@ -58,7 +58,7 @@ fn no_retries() -> RetryConfig {
     RetryConfig::disabled()
 }
 
-/// The SDK gives up shortly before the driver does, as it knows more about what happened.
+/// The SDK gives up shortly before the driver does: the SDK's error tells more about the failure.
 fn patience(give_up: Span) -> Span {
     give_up.scaled(95, 100)
 }

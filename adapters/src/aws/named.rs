@@ -1,12 +1,12 @@
-//! A stream as an operator names it, and how requests name it.
+//! A stream in an operator's words, and in requests.
 
 use super::stream_ref::StreamRef;
 use aws_sdk_kinesis::Client;
 use leasehold_engine::stream_id::StreamId;
 use std::fmt;
 
-/// The stream that an operator means, for [`Admin`](crate::admin::Admin): the only one of an application, by its name, or one of an
-/// application of several, by its identifier or as a [`StreamRef`].
+/// An operator's stream for [`Admin`](crate::admin::Admin): the only stream of an application, by its name, or a
+/// stream of an application of several, by its identifier or as a [`StreamRef`].
 #[derive(Clone, Debug)]
 pub struct NamedStream(Named);
 
@@ -54,7 +54,8 @@ impl fmt::Display for NamedStream {
 }
 
 impl NamedStream {
-    /// Its identifier. Absent: the application reads this stream alone, and its leases are named by shard ids.
+    /// The stream's identifier. Absent: the application reads this stream alone, and its leases are named by shard
+    /// ids.
     pub fn id(&self) -> Option<&StreamId> {
         match &self.0 {
             Named::Only(_) => None,
@@ -70,7 +71,7 @@ impl NamedStream {
         }
     }
 
-    /// The name, if requests name the stream by that.
+    /// The name, if requests name the stream by name.
     pub(crate) fn name(&self) -> Option<String> {
         match &self.0 {
             Named::Only(name) => Some(name.clone()),
@@ -79,7 +80,7 @@ impl NamedStream {
         }
     }
 
-    /// The ARN, if requests name the stream by that.
+    /// The ARN, if requests name the stream by ARN.
     pub(crate) fn arn(&self) -> Option<String> {
         match &self.0 {
             Named::Only(_) => None,

@@ -1,4 +1,4 @@
-//! The index of owners, in which workers of fleets of KCL 3.x look for what was assigned to them.
+//! The index of owners: workers of KCL 3.x fleets look up their assigned leases in the index.
 
 use super::classify::classify;
 use super::dynamo::{DynamoTable, refused};
@@ -21,7 +21,7 @@ impl DynamoTable {
         }
     }
 
-    /// A page of the keys of the leases of one owner, after this key.
+    /// A page of the keys of an owner's leases, after this key.
     pub(super) async fn owned(self, owner: WorkerId, after: Option<LeaseKey>) -> Outcome {
         let Some(attribute) = self.format.owner_index_key() else {
             let detail = "expected a format with an index of owners, found one without".to_owned();

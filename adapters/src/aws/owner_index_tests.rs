@@ -1,4 +1,4 @@
-//! What the port asks of the index of owners, and what it makes of the answers.
+//! The port's requests to the index of owners, and the port's reading of the answers.
 
 use super::fake::{FakeHttp, Wire};
 use super::tests::{last, ok, on_table};
@@ -64,7 +64,7 @@ async fn the_index_of_owners_is_queried_page_by_page() {
     assert_eq!(on_table(garbled, owned(None)).await, Outcome::Unknown(Cause::Garbled));
 }
 
-/// Without an index, DynamoDB calls the request invalid, and says which index it lacks.
+/// Without an index, DynamoDB calls the request invalid, and names the missing index.
 #[tokio::test(start_paused = true)]
 async fn an_index_of_owners_that_is_missing_is_refused_with_its_name() {
     let said = "The table does not have the specified index: LeaseOwnerToLeaseKeyIndex";

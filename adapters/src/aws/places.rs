@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Kinesis allows five reads a second of a shard, over all applications.
 const PAUSE: Span = Span::from_millis(250);
 
-/// How far before the time records are looked for at first, in milliseconds; then for so many times as long, and so on.
+/// The first search window before the time, in milliseconds; each further window is `GROWTH` times longer.
 const FIRST_WINDOW: i64 = 1_000;
 const GROWTH: i64 = 8;
 
@@ -52,7 +52,7 @@ pub(crate) async fn shards(kinesis: &Client, stream: &NamedStream) -> Result<Vec
     }
 }
 
-/// The identity of a stream, as it is described now.
+/// The identity of a stream, from its present description.
 pub(crate) async fn identity(
     kinesis: &Client, stream: &NamedStream,
 ) -> Result<Option<StreamIdentity>, String> {
@@ -77,13 +77,14 @@ pub(crate) struct Searched<'a> {
 #[derive(Default)]
 struct Around {
     before: Option<SequenceNumber>,
-    /// There is a record at the time or after it.
+    /// A record at or after the time exists.
     after: bool,
-    /// The shard has ended, and all of it was read.
+    /// The shard has ended, and its last record was read.
     end: bool,
 }
 
-/// When a record came to its shard, in milliseconds of the wall clock. Without that time, nothing tells on which side of a time the record lies.
+/// A record's arrival time, in milliseconds of the wall clock. A record without an arrival time cannot be placed
+/// before or after a time.
 fn arrival(record: &Record) -> Result<i64, String> {
     let arrival = record.approximate_arrival_timestamp();
     arrival.and_then(|at| at.to_millis().ok()).ok_or_else(|| {
@@ -93,7 +94,7 @@ fn arrival(record: &Record) -> Result<i64, String> {
 }
 
 impl Searched<'_> {
-    /// The checkpoint from which the first record is the first one at or after a time.
+    /// The checkpoint just before the first record at or after a time.
     pub(crate) async fn before(&self, time: Wall) -> Result<Option<Checkpoint>, String> {
         let mut window = FIRST_WINDOW;
         loop {

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The numbers of the living. Numbers are used again, so that HTTP clients keep no more pools than there are ports at a
-/// time.
+/// The numbers in use. Numbers are used again: HTTP clients then keep no more pools than the greatest number of ports
+/// at one time.
 static TAKEN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// A number that no other one has while this one lives.
+/// A number unique among all living pools.
 #[derive(Debug)]
 pub(super) struct Pool(u32);
 
@@ -24,7 +24,7 @@ impl Pool {
         Self(free)
     }
 
-    /// What tells a timeout of this one from that of others, and from one in round numbers.
+    /// A difference between a timeout of this pool, the timeouts of other pools, and timeouts in round numbers.
     pub(super) fn distinction(&self) -> Duration {
         Duration::from_nanos(self.0.into())
     }

@@ -1,4 +1,4 @@
-//! What the ports ask of AWS, and what they make of its answers.
+//! The ports' requests to AWS, and the ports' reading of the answers.
 
 use super::fake::{FakeHttp, Wire, credentials, stream, table};
 use super::values::{item_from_sdk, item_to_sdk};

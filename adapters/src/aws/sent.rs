@@ -1,4 +1,5 @@
-//! Whether a request has left the SDK, when, and where to, and when its answer comes. What fails before that has certainly not been executed.
+//! The sending of a request: whether and when the request left the SDK, its address, and the arrival of the answer. A
+//! failure before the sending means that the request was certainly not executed.
 
 use super::failures::Failures;
 use super::heard::Ear;
@@ -14,15 +15,15 @@ use aws_smithy_types::config_bag::ConfigBag;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-/// Attached to one request, notes the moment it is handed to the HTTP client: after serialization, credentials and
-/// signing.
+/// Attached to one request. Notes the moment of its hand-over to the HTTP client: after serialization, credentials
+/// and signing.
 #[derive(Clone, Debug)]
 pub(super) struct Sent {
     /// The service's address, once the request is handed over.
     to: Arc<OnceLock<String>>,
-    /// The IAM action that allows it, such as `kinesis:GetRecords`, once the request is handed over.
+    /// The required IAM action, such as `kinesis:GetRecords`, once the request is handed over.
     action: Arc<OnceLock<String>>,
-    /// When it was handed over, by the clock that signs.
+    /// The hand-over time, by the signing clock.
     at: Arc<OnceLock<SystemTime>>,
     failures: Failures,
     /// Who listens to the answer as it comes.
@@ -92,7 +93,7 @@ impl Intercept for Sent {
     }
 }
 
-/// The IAM action of an operation as requests name it: of `DynamoDB_20120810.Scan`, `dynamodb:Scan`.
+/// The IAM action of an operation named in a request: `dynamodb:Scan` for `DynamoDB_20120810.Scan`.
 fn action(target: &str) -> Option<String> {
     let (service, operation) = target.split_once('.')?;
     let service = service.split('_').next()?.to_lowercase();

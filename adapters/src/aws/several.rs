@@ -1,4 +1,4 @@
-//! The stream port of a worker that reads several streams.
+//! The stream port of a worker of several streams.
 
 use super::KinesisStream;
 use crate::aws::stream_ref::Directory;
@@ -15,7 +15,7 @@ use leasehold_engine::time::Mono;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Reads several Kinesis streams. All keep what they fetch in one store, under names that tell the streams' shards apart.
+/// Reads several Kinesis streams. All ports keep fetched records in one store; shard names tell the streams apart.
 pub(crate) struct SeveralStreams {
     /// What every stream's port is made from.
     common: KinesisStream,
@@ -41,7 +41,7 @@ impl SeveralStreams {
         }
     }
 
-    /// The port of a stream. Absent: the stream was given to no handle of this worker.
+    /// The port of a stream. Absent: no handle of this worker was given the stream.
     fn port(&self, id: &StreamId) -> Option<KinesisStream> {
         let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(port) = ports.get(id) {

@@ -97,13 +97,14 @@ impl<'a> Arn<'a> {
 }
 
 impl StreamRef {
-    /// The stream of this identifier. Requests name it by its name, and go to the account and region of the builder's client.
+    /// The stream of this identifier. Requests use the stream's name, and go to the account and region of the
+    /// builder's client.
     pub fn new(id: StreamId) -> Self {
         Self { source: id.into(), arn: None, client: None }
     }
 
-    /// The stream of this ARN, of any account and region, created at `epoch`, in seconds since 1970. Requests name it by its ARN, and go
-    /// to its region.
+    /// The stream of this ARN, of any account and region, created at `epoch`, in seconds since 1970. Requests use the
+    /// ARN, and go to the ARN's region.
     ///
     /// # Errors
     /// If the text is no ARN of a stream, or the time is 0.
@@ -117,11 +118,12 @@ impl StreamRef {
         Ok(Self { source: id.into(), arn: Some(arn.into()), client: None })
     }
 
-    /// Asks Kinesis for the identifier of a stream, by its name or its ARN: DescribeStreamSummary, until two answers in a row say the
-    /// same, a second apart. One answer may come from a replica that is behind, and the identifier is in the keys of all leases.
+    /// Asks Kinesis for the identifier of a stream, by name or ARN: DescribeStreamSummary, until two answers in a row
+    /// agree, a second apart. One answer may come from an outdated replica, and the identifier is in the keys of all
+    /// leases.
     ///
-    /// The identifier holds the time at which the stream was created. A stream that was deleted and created again is another one, and
-    /// is begun anew at the initial position; the leases of the former one stay in the table.
+    /// The identifier holds the stream's creation time. A stream deleted and created again is another stream, and
+    /// begins anew at the initial position; the leases of the former stream stay in the table.
     ///
     /// # Errors
     /// If the text begins with `arn:` and is no ARN of a stream, if two requests in a row fail, or if no two of five answers in a row say
@@ -194,12 +196,12 @@ impl StreamRef {
         self
     }
 
-    /// Its identifier, which stands in the keys of its leases.
+    /// The stream's identifier, part of the keys of its leases.
     pub fn id(&self) -> &StreamId {
         &self.source.id
     }
 
-    /// The client that reads it, and the region it is in.
+    /// The client of the stream, with the stream's region.
     pub(crate) fn client(&self, common: &Client) -> Client {
         let region = self.arn.as_deref().and_then(|arn| Some(Arn::parse(arn).ok()?.region));
         match &self.client {
@@ -277,8 +279,8 @@ mod tests {
         assert_eq!(region(own.client(&client("eu-west-1"))).as_deref(), Some("us-east-1"));
     }
 
-    /// The identifier that follows from descriptions with these creation times. The last time stands for all later descriptions, and 0 for a
-    /// stream that is not found.
+    /// The identifier from descriptions with these creation times. The last time stands for all later descriptions,
+    /// and 0 for a stream not found.
     async fn found(epochs: &'static [u64]) -> Result<String, BadStream> {
         let asked = std::sync::atomic::AtomicUsize::new(0);
         let http = FakeHttp::new(move |_, _| {

@@ -1,4 +1,4 @@
-//! Values of the SDK and of the engine, into each other.
+//! Converts values between the SDK and the engine.
 
 use aws_sdk_dynamodb::types::AttributeValue as Sdk;
 use aws_smithy_types::{Blob, DateTime};
@@ -55,7 +55,8 @@ pub(super) fn item_to_sdk(item: Item) -> SdkMap<Sdk> {
     item.into_iter().map(|(name, value)| (name.into_owned(), value_to_sdk(value))).collect()
 }
 
-/// Attributes of an unknown type are left out: no row of ours has one, and writes touch ours only.
+/// Attributes of an unknown type are left out: no row of ours has an unknown type, and writes touch our attributes
+/// only.
 pub fn item_from_sdk(item: SdkMap<Sdk>) -> Item {
     item.into_iter()
         .filter_map(|(name, value)| Some((AttributeName::from(name), value_from_sdk(value)?)))

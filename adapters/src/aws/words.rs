@@ -1,4 +1,4 @@
-//! What a service said, fit to be kept: no longer than people read, and without what shows credentials.
+//! A service's words, made fit to be kept: limited in length, and without texts showing credentials.
 
 use super::sent::Sent;
 use aws_smithy_types::DateTime;
@@ -42,7 +42,7 @@ pub(super) fn of_clock(sent: Option<SystemTime>, date: Option<&str>) -> String {
     };
     let (ours, theirs) = (DateTime::from(sent).secs(), date.secs());
     let off = match ours - theirs {
-        // An answer takes its time, and dates have no fractions.
+        // An answer takes a while, and dates have no fractions.
         -2..=2 => {
             "the two agree now, so the clock was set right meanwhile, or something between changes requests"
                 .to_owned()

@@ -1,4 +1,4 @@
-//! What the board knows of the runtime of the handlers.
+//! The board's knowledge of the runtime of the handlers.
 
 use leasehold_engine::notice::RuntimeNews;
 use leasehold_engine::shown::Shown;

@@ -41,7 +41,7 @@ pub(super) struct Aside {
     pub(super) valid_until: Mono,
 }
 
-/// A failure of the handler with this record alone says so.
+/// Marks a failure of the handler with this record alone.
 pub(super) fn blame(outcome: Outcome, record: Option<Position>) -> Outcome {
     match (outcome, record) {
         (Outcome::Refused(Refusal { why: Why::HandlerFailed, current, detail }), Some(record)) => {
@@ -52,7 +52,8 @@ pub(super) fn blame(outcome: Outcome, record: Option<Position>) -> Outcome {
 }
 
 impl Consumer {
-    /// Runs the handler with one record. A handler that would keep it is told to flush, and its acknowledgement is waited for.
+    /// Runs the handler with one record. If the handler keeps the record, the worker calls `flush` and waits for the
+    /// acknowledgement.
     pub(super) fn deliver_alone(
         &self, shard: ShardId, record: Position, alone: Alone,
     ) -> BoxFuture<'static, Outcome> {
@@ -82,7 +83,7 @@ impl Consumer {
         })
     }
 
-    /// Gives a record to the dead-letter sink. Without one, the event that tells of it is all that is left.
+    /// Gives a record to the dead-letter sink. Without a sink, the event is the only remnant of the record.
     pub(super) fn set_aside(&self, aside: Aside) -> BoxFuture<'static, Outcome> {
         let Aside { lease, token, batch, record: at, attempts, detail, valid_until } = aside;
         let inner = &self.0;

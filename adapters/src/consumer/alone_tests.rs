@@ -1,4 +1,4 @@
-//! Records that are handed over alone, or set aside.
+//! Records handed over alone, or set aside.
 
 use super::*;
 use crate::dead_letter::{DeadLetter, Letter};
@@ -56,7 +56,7 @@ impl Rig {
     }
 }
 
-/// A rig whose handler is given a batch of records 5 to 7 that says this.
+/// A rig with a batch of records 5 to 7; the payload holds the handler's order.
 async fn given(order: &'static str) -> Obeyed {
     let rig = rig();
     rig.open().await;

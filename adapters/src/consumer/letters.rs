@@ -1,4 +1,4 @@
-//! Dead letters of a batch before its hand-over: what it holds of other shards.
+//! Dead letters of a batch before its hand-over: the batch's records of other shards.
 
 use super::Consumer;
 use crate::batch::{Batch, ShardInfo};
@@ -39,10 +39,10 @@ impl Consumer {
 }
 
 impl Letters {
-    /// Makes a call when the sink has all of them.
+    /// Makes a call once the sink has all dead letters.
     ///
     /// # Errors
-    /// The sink does not have them, for this reason; the call was not made.
+    /// The reason of the sink's failure; the call was not made.
     pub(super) async fn before<T>(self, call: impl Future<Output = T>) -> Result<T, String> {
         while let Some(record) = self.fetched.outside.next(self.after) {
             if let Err(why) = self.store(record.clone()).await {
@@ -56,7 +56,7 @@ impl Letters {
             self.fetched.outside.stored_next();
             self.meter.count(&metrics::SET_ASIDE, ["misplaced".into()], 1);
         }
-        // A receipt that is kept here would hide that the handler has dropped the batch.
+        // A receipt kept here would hide a batch dropped by the handler.
         drop(self);
         Ok(call.await)
     }

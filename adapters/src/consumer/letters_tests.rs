@@ -1,4 +1,4 @@
-//! Batches that hold records of other shards, which are dead letters.
+//! Batches with records of other shards, as dead letters.
 
 use super::alone::Sink;
 use super::*;
@@ -26,8 +26,8 @@ fn parts(of: &[(u64, Option<u64>, &str)]) -> Bytes {
     aggregate(&["k"], &["1", &u128::MAX.to_string()], of)
 }
 
-/// A shard that takes the lower half of the hash keys. Its batch is the aggregated records 5, of which the second part belongs to
-/// another shard, and 6, of which all do. The sink refuses so many letters.
+/// A shard with the lower half of the hash keys. Its batch has two aggregated records: of record 5, the second part
+/// belongs to another shard; of record 6, all parts do. The sink refuses the first `refuses` letters.
 async fn misplaced(refuses: u32) -> (Obeyed, Sink) {
     let sink = Sink::default();
     sink.0.store(refuses, Ordering::Relaxed);

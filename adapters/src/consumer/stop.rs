@@ -10,14 +10,14 @@ use tokio::sync::oneshot;
 pub(super) enum Stop {
     /// The worker lets go of the shard, or the shard may be another worker's.
     Aborted,
-    /// The call has taken longer than this, and has failed.
+    /// The call took longer than this, and has failed.
     TimedOut(Span),
 }
 
 /// The result of a call. Absent: the call was aborted.
 pub(super) type Called<T> = Option<Result<Result<T, String>, Panicked>>;
 
-/// Runs a call of the handler until it is stopped.
+/// Runs a call of the handler until its end or a stop.
 pub(super) async fn call_until<T>(
     stopped: oneshot::Receiver<Stop>, call: impl Future<Output = Result<Result<T, String>, Panicked>>,
 ) -> Called<T> {
@@ -30,10 +30,10 @@ pub(super) async fn call_until<T>(
     }
 }
 
-/// Runs a call, and what is to be stored before it, until it is stopped.
+/// Stores dead letters and then runs a call, until the end or a stop.
 ///
 /// # Errors
-/// What was to be stored was not, and so the call was not made.
+/// Storing failed, and the call was not made.
 pub(super) async fn call_with_letters<T>(
     stopped: oneshot::Receiver<Stop>,
     call: impl Future<Output = Result<Result<Result<T, String>, Panicked>, String>>,

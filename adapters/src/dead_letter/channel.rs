@@ -7,11 +7,11 @@ use tokio::sync::mpsc;
 #[derive(Clone, Debug)]
 pub struct DeadLetterChannel(mpsc::Sender<Letter>);
 
-/// A dead-letter sink and where its records come out. `capacity` records wait in it; 0 counts as 1. With as many waiting, shards
-/// wait that have further ones.
+/// A dead-letter sink, and the receiver of its records. `capacity` records wait in the channel; 0 counts as 1. Shards
+/// with further records wait while the channel is full.
 ///
-/// A record counts as processed once it is in the channel: what waits there is lost if the process ends. Once the receiver is
-/// dropped, records are not set aside any more, and each attempt says so in an event.
+/// A record counts as processed once the record is in the channel: waiting records are lost if the process ends. Once
+/// the receiver is dropped, records are not set aside any more, and an event tells each attempt.
 pub fn dead_letter_channel(capacity: usize) -> (DeadLetterChannel, mpsc::Receiver<Letter>) {
     let (sender, receiver) = mpsc::channel(capacity.max(1));
     (DeadLetterChannel(sender), receiver)

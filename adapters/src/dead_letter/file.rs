@@ -10,20 +10,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// Appends records that a handler cannot process to a file, as one line of JSON each. A record counts as processed when its line is
-/// on the disk (`fsync`).
+/// Appends records that a handler cannot process to a file, one line of JSON each. A record counts as processed when
+/// its line is on the disk (`fsync`).
 ///
 /// ```json
 /// {"stream_shard":"shardId-000000000000","sequence_number":"4951…","sub_sequence_number":0,"partition_key":"customer-7",
 ///  "arrival_ms":1700000000000,"attempts":3,"error":"no such customer","data":"eyJpZCI6N30="}
 /// ```
 ///
-/// `data` is the payload in Base64; `explicit_hash_key` is there if it is known, in decimal digits. The file is written by a thread
-/// of its own, and opened anew after an error. So it may be moved away while nothing is written, but is then only noticed after
-/// the next error: give every worker a file of its own and read it where it is.
+/// `data` is the payload in Base64; `explicit_hash_key` is present if known, in decimal digits. A separate thread
+/// writes the file, and opens the file anew after an error. A file moved away while the worker is idle is noticed
+/// only after the next error: give every worker a separate file and read the file in place.
 ///
-/// A file that is created has the mode 0600 on Unix, as it holds payloads: only the user of the process reads it. One that is there
-/// keeps its mode.
+/// A new file has the mode 0600 on Unix, since payloads are private: only the process's user reads the file. An
+/// existing file keeps its mode.
 #[derive(Debug)]
 pub struct DeadLetterFile {
     path: PathBuf,
@@ -51,7 +51,7 @@ struct Entry<'a> {
 }
 
 impl DeadLetterFile {
-    /// A sink that appends to this file, which is created if it is not there.
+    /// A sink that appends to this file, and creates a missing file.
     ///
     /// # Errors
     /// If the file cannot be opened, or the thread cannot be started.
@@ -116,14 +116,14 @@ fn line(letter: &Letter) -> serde_json::Result<String> {
     serde_json::to_string(&entry)
 }
 
-/// Opens the file to append to it, on a line of its own.
+/// Opens the file for appending, at the start of a line.
 fn open(path: &Path) -> io::Result<File> {
     let mut file = private::options().create(true).append(true).read(true).open(path)?;
     if file.seek(SeekFrom::End(0))? > 0 {
         file.seek(SeekFrom::End(-1))?;
         let mut last = [0];
         file.read_exact(&mut last)?;
-        // A line that could not be written to its end is no line.
+        // An incomplete line does not count as a line.
         if last != *b"\n" {
             file.write_all(b"\n")?;
         }

@@ -1,4 +1,4 @@
-//! Where records go that a handler cannot process, and when they do.
+//! The sinks for records that a handler cannot process, and the policy for using them.
 
 mod channel;
 mod file;
@@ -24,7 +24,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// A record that a handler could not process, or that belongs to another shard ([`Misplaced::DeadLetter`]).
+/// A record that a handler could not process, or a record of another shard ([`Misplaced::DeadLetter`]).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Letter {
@@ -60,9 +60,10 @@ pub trait DeadLetter: Send + Sync + 'static {
     /// What goes wrong here.
     type Error: Into<Box<dyn StdError + Send + Sync>> + Send;
 
-    /// Makes the record durable. After `Ok` it counts as processed, and is not handed over again. After an error, or a panic, it is
-    /// given again, after a pause, for as long as it takes; its shard waits. A record may be given more than once: when the call is
-    /// dropped because the shard is lost, or when the worker ends before its next checkpoint.
+    /// Makes the record durable. After `Ok` the record counts as processed, and is not handed over again. After an
+    /// error or a panic, the worker gives the record again, after a pause, for as long as needed; the shard waits. A
+    /// record may be given more than once: when the call is dropped because the shard is lost, or when the worker
+    /// ends before its next checkpoint.
     fn store(&self, letter: Letter) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
@@ -79,13 +80,14 @@ impl<D: DeadLetter> AnyDeadLetter for D {
 
 /// What a worker does when a handler fails again and again with the same record.
 ///
-/// A batch that failed `attempts` times without progress is handed over one record at a time. So the record that fails is known, and
-/// those before it get through. When that record has failed `attempts` times alone, it is given up in the way that was chosen.
+/// A batch that failed `attempts` times without progress is handed over one record at a time. The failing record is
+/// then known, and earlier records get through. When that record has failed `attempts` times alone, the policy
+/// decides:
 ///
 /// | policy | what happens then |
 /// |---|---|
-/// | [`retry`](Self::retry) (the default) | there is no limit: the batch is handed over whole until it succeeds, and its shard waits |
-/// | [`stop`](Self::stop) | nothing more of the shard is handed over until [`Control::resume`](crate::Control::resume); its lease is kept, and an error event tells of it |
+/// | [`retry`](Self::retry) (the default) | there is no limit: the batch is handed over whole until the handler succeeds, and the shard waits |
+/// | [`stop`](Self::stop) | the shard stands still until [`Control::resume`](crate::Control::resume); its lease is kept, and an error event tells the stop |
 /// | [`set_aside`](Self::set_aside) | the record goes to the [dead-letter sink](DeadLetter) and counts as processed; an event tells of it |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
@@ -99,13 +101,13 @@ impl FailurePolicy {
         Self { limit: None }
     }
 
-    /// Stop the shard when one record has failed so often alone; at least once.
+    /// Stop the shard when one record has failed this many times alone; at least once.
     pub const fn stop(attempts: u32) -> Self {
         Self { limit: Some((attempts, FailureAction::Stop)) }
     }
 
-    /// Set a record aside that has failed so often alone; at least once. Without a [dead-letter sink](DeadLetter), an event is all
-    /// that is left of it.
+    /// Set a record aside after this many failures alone; at least once. Without a [dead-letter sink](DeadLetter), an
+    /// event is the only remnant of the record.
     pub const fn set_aside(attempts: u32) -> Self {
         Self { limit: Some((attempts, FailureAction::SetAside)) }
     }
@@ -135,7 +137,7 @@ impl Default for FailurePolicy {
     }
 }
 
-/// Refuses a dead-letter sink that no record would ever reach, and misplaced records that would reach none.
+/// Refuses a dead-letter sink that no record could ever reach, and misplaced dead letters without a sink.
 pub(crate) fn check_sink(config: &Config, misplaced: Misplaced, is_there: bool) -> Result<(), Error> {
     match (misplaced, is_there) {
         (Misplaced::DeadLetter, false) => {
@@ -161,7 +163,7 @@ pub(crate) fn check_sink(config: &Config, misplaced: Misplaced, is_there: bool) 
     })
 }
 
-/// What stores records could not do, as an error.
+/// An error of a sink, in words.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotStored(String);

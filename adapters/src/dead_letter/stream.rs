@@ -6,11 +6,11 @@ use aws_sdk_kinesis::error::SdkError;
 use aws_sdk_kinesis::operation::put_record::PutRecordError;
 use aws_sdk_kinesis::primitives::Blob;
 
-/// Puts records that a handler cannot process into another Kinesis stream (`PutRecord`), with their payload, their partition key and,
-/// if it is known, their explicit hash key as they were. A part of an aggregated record is put as a record of its own.
+/// Puts records that a handler cannot process into another Kinesis stream (`PutRecord`), with the same payload,
+/// partition key and, if known, explicit hash key. A part of an aggregated record becomes a separate record.
 ///
-/// Where a record is from, and how it failed, is in the event that tells that it was set aside. The client needs the permission
-/// `kinesis:PutRecord` for that stream. Its own retries are left on.
+/// The record's origin and error are only in the event of the setting aside. The client needs the permission
+/// `kinesis:PutRecord` for that stream. The client's retries stay on.
 #[derive(Clone, Debug)]
 pub struct DeadLetterStream {
     client: Client,
@@ -18,8 +18,8 @@ pub struct DeadLetterStream {
 }
 
 impl DeadLetterStream {
-    /// A sink that puts records into the stream of this name. It must be another one than the worker reads: a record that is put
-    /// there is read again.
+    /// A sink that puts records into the stream of this name. Name a stream not read by the worker: otherwise a
+    /// record set aside is read again.
     pub fn new(client: Client, stream: impl Into<String>) -> Self {
         Self { client, stream: stream.into() }
     }

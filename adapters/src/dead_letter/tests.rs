@@ -50,7 +50,7 @@ async fn a_file_has_a_line_for_every_record_and_is_appended_to() {
     let folder = std::env::temp_dir().join(format!("leasehold-letters-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("dead.jsonl");
-    // What a process left that was killed while it wrote.
+    // The remnant of a process killed during a write.
     std::fs::write(&path, "{\"half").unwrap();
     for data in [b"foo", b"bar"] {
         let file = DeadLetterFile::open(&path).unwrap();

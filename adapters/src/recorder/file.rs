@@ -32,7 +32,7 @@ pub(super) enum Took {
     Enough(String),
 }
 
-/// Writes a full trace from a thread of its own: to a file, or to a folder of files.
+/// Writes a full trace from a separate thread: to a file, or to a folder of files.
 #[derive(Debug)]
 pub(crate) struct FileSink {
     lines: Option<SyncSender<String>>,
@@ -68,7 +68,7 @@ impl FileSink {
         format!("{} is closed", self.what)
     }
 
-    /// Waits for the writer, which ends once it cannot or may not write, or has no more to write.
+    /// Waits for the writer. The writer ends at an error, at its limit, or after the last line.
     fn join(&mut self) -> Result<(), NotTaken> {
         self.lines = None;
         let why = match self.writer.take().map(JoinHandle::join) {
@@ -83,7 +83,7 @@ impl FileSink {
 
 fn write_lines(to: &mut impl Lines, lines: &Receiver<String>) -> io::Result<Took> {
     loop {
-        // Flush whenever the worker is idle, so that a killed process leaves all but the last moment.
+        // Flush whenever the worker is idle: a killed process then loses only the last moment.
         let line = match lines.try_recv() {
             Ok(line) => line,
             Err(_) => {
@@ -122,7 +122,7 @@ impl Sink for FileSink {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => Err(NotTaken::Full),
             Err(TrySendError::Disconnected(_)) => {
-                // The writer has gone, so this does not wait.
+                // The writer is gone: joining does not wait.
                 Err(self.join().err().unwrap_or_else(|| NotTaken::Broken(self.closed())))
             }
         }

@@ -10,31 +10,32 @@ use std::path::{Path, PathBuf};
 
 /// The least size of a segment, in bytes.
 const LEAST: u64 = 4 << 10;
-/// What a file takes of a disk is counted in blocks of this size.
+/// The disk space of a file is counted in blocks of this size.
 const BLOCK: u64 = 4 << 10;
 
 /// A folder for the traces of a worker: files of a limited size, and a limit for all of them. For
 /// [`Builder::trace_folder`](crate::Builder::trace_folder).
 ///
-/// Each life of a worker, from its start to its end, gets a folder `life-000001`, `life-000002`, … within this one. Its trace is written
-/// there in segments: `segment-000001.jsonl`, `segment-000002.jsonl`, … A segment that is full is compressed with gzip (feature
-/// `gzip`, on by default), to about a sixth. `leasehold replay` reads the folder: the newest life in it, or that life whose folder
-/// is named.
+/// Each life of a worker, from start to end, gets a folder `life-000001`, `life-000002`, … within this folder. The
+/// trace of the life is written there in segments: `segment-000001.jsonl`, `segment-000002.jsonl`, … A full segment
+/// is compressed with gzip (feature `gzip`, on by default), to about a sixth. `leasehold replay` reads the folder:
+/// the newest life, or the life of a named life folder.
 ///
-/// When all files together reach the limit, the oldest other lives are removed, each as a whole. When there is no other life, the
-/// recording of the present one ends: its last line says so, and so does one warning in the log. The worker goes on, and so does the
-/// flight recorder.
+/// When all files together reach the limit, the oldest lives are removed, each as a whole. When only the present life
+/// is left, its recording ends: the last line says this, and so does one warning in the log. The worker and the
+/// flight recorder go on.
 ///
-/// So what is kept of a long life is its beginning. The end without the beginning would be of no use: a trace is replayed from its
-/// first input, since the engine's state follows from all inputs. A copy of the state would be a beginning, too, but it could be read
-/// by the version that wrote it only, while inputs can be read by later ones. For the last minutes before an event, there is the
-/// [flight recorder](crate::Builder::flight_recorder). A worker that is started anew, as with each deployment, begins a new life.
+/// The trace of a long life therefore keeps the beginning. The end without the beginning would be of no use: a replay
+/// starts at the first input, since the engine's state follows from all inputs. A copy of the state would be a
+/// beginning, too, but only the writing version could read the copy, while later versions can read inputs. For the
+/// last minutes before an event, use the [flight recorder](crate::Builder::flight_recorder). A restarted worker, as
+/// in each deployment, begins a new life.
 ///
-/// On Unix, files that are created have the mode 0600 and folders 0700: only the user of the process reads them. Folders that are there
+/// On Unix, new files have the mode 0600 and new folders 0700: only the process's user reads them. Existing folders
 /// keep their modes.
 ///
-/// How much a worker writes grows with its leases and with how often they are read. At 0.65 GB of lines a day, which is about 0.11 GB
-/// when it is compressed, the default limit of 2 GiB lasts for more than two weeks.
+/// The size of a trace grows with the worker's leases and with their reads. At 0.65 GB of lines a day, about 0.11 GB
+/// after compression, the default limit of 2 GiB lasts for more than two weeks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceFolder {
     path: PathBuf,
@@ -49,15 +50,15 @@ impl TraceFolder {
         Self { path: path.into(), segment: 64 << 20, limit: 2 << 30 }
     }
 
-    /// The size at which a segment ends, in bytes before it is compressed; by default 64 MiB. Less than 4 KiB counts as 4 KiB. A line
-    /// is never divided: one that is longer gets a segment of its own.
+    /// The size at which a segment ends, in bytes before compression; by default 64 MiB. Less than 4 KiB counts as 4
+    /// KiB. A line is never divided: a longer line gets a segment alone.
     pub fn with_segment_bytes(mut self, bytes: u64) -> Self {
         self.segment = bytes.max(LEAST);
         self
     }
 
-    /// The size of all files in the folder together, in bytes, counted in blocks of 4 KiB; by default 2 GiB. Less than two segments
-    /// count as two segments. While a segment is compressed, it is there twice for a moment.
+    /// The size of all files in the folder together, in bytes, counted in blocks of 4 KiB; by default 2 GiB. Less
+    /// than two segments count as two segments. A segment is on the disk twice for a moment during its compression.
     pub fn with_limit_bytes(mut self, bytes: u64) -> Self {
         self.limit = bytes;
         self
@@ -81,7 +82,7 @@ struct Writer {
     life: PathBuf,
     segment: u64,
     limit: u64,
-    /// The number of the present segment, where it is, and its bytes so far.
+    /// The number of the present segment, its path, and its bytes by now.
     number: u64,
     path: PathBuf,
     file: BufWriter<File>,
@@ -141,7 +142,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether there is room for so many bytes more, after earlier lives have made way.
+    /// Makes room for `bytes` more bytes by removing earlier lives; whether the room suffices.
     fn has_room(&mut self, bytes: u64) -> io::Result<bool> {
         loop {
             let others: u64 = self.others.iter().map(|(_, bytes)| bytes).sum();
@@ -162,7 +163,7 @@ impl Lines for Writer {
         if self.written > 0 && self.written + bytes > self.segment {
             self.next_segment()?;
         }
-        // The line that tells of the limit has its place beside the last one that is taken.
+        // The last line fits with the line that tells of the limit.
         let last = limit_line(self.limit);
         if self.has_room(bytes + last.len() as u64 + 1)? {
             self.write(line)?;
@@ -181,7 +182,7 @@ impl Lines for Writer {
     }
 }
 
-/// Keeps a second worker from a folder. Where a file system knows no locks, nothing does.
+/// Keeps a second worker from a folder. A file system without locks gives no protection.
 fn lock(root: &Path) -> io::Result<File> {
     let file = private::create(&root.join("lock"))?;
     match file.try_lock() {
@@ -193,7 +194,7 @@ fn lock(root: &Path) -> io::Result<File> {
     }
 }
 
-/// What the files of a life take of the disk.
+/// The disk space of a life's files.
 fn size_of(life: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(life)? {

@@ -64,7 +64,7 @@ fn only_the_user_of_the_process_reads_a_trace() {
     assert_eq!(mode(&scratch.0.join("lock")), 0o600);
 }
 
-/// Records a life of a worker that ticks so often, once a second.
+/// Records a life of a worker with this number of ticks, one each second.
 fn record(folder: &TraceFolder, ticks: u64) {
     let mut recorder = Recorder::new(Some(Box::new(folder.create(1 << 20).unwrap())), None);
     let mut engine = Engine::new();
@@ -102,7 +102,7 @@ fn a_life_in_several_segments_is_replayed_as_one() {
     let report = replayed(&scratch.0);
     assert_eq!((report.inputs, report.complete), (301, true));
     assert_eq!((report.divergence, report.limit, report.gap), (None, None, None));
-    // A life is named, too, and each start has its own.
+    // A life can be named, and each start has a new life.
     record(&scratch.folder(4_096, 1 << 20), 3);
     assert_eq!(replayed(&folder::life(&scratch.0, 1)).inputs, 301);
     assert_eq!(replayed(&scratch.0).inputs, 4);
@@ -152,13 +152,13 @@ fn a_folder_is_for_one_worker_at_a_time() {
     let told = folder.create(1).unwrap_err().to_string();
     assert!(told.contains("no other worker writes to"), "{told}");
     drop(first);
-    // Its thread lets go of the folder in a moment.
+    // The sink's thread releases the folder in a moment.
     while folder.create(1).is_err() {
         std::thread::yield_now();
     }
 }
 
-/// What a crash may leave: a last line that is not whole, a segment that was being compressed, and one that is there twice.
+/// Possible remnants of a crash: an incomplete last line, a half-compressed segment, and a segment in two files.
 #[test]
 fn what_a_crash_leaves_is_read() {
     let scratch = Scratch::new("crash");
@@ -174,7 +174,7 @@ fn what_a_crash_leaves_is_read() {
     }
     let error = replay(TraceReader::new(TraceText::open(&scratch.0).unwrap())).unwrap_err();
     assert!(error.to_string().contains("truncated"), "{error}");
-    // Without that line, it is a trace without an end.
+    // Without the last line, the trace has no end.
     let whole = text.rfind("{\"n\":").unwrap();
     fs::write(&last, &text[..whole]).unwrap();
     let report = replayed(&scratch.0);

@@ -3,7 +3,7 @@
 use leasehold_engine::time::Span;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The time for which the machine was suspended since this was made.
+/// The suspended time of the machine since the creation of this value.
 #[derive(Debug)]
 pub(super) struct Suspended {
     /// What the system said then, in µs.
@@ -31,8 +31,8 @@ impl Suspended {
     }
 }
 
-/// For how long the machine was suspended since it was started, in µs. Linux stops `CLOCK_MONOTONIC` meanwhile, and `CLOCK_BOOTTIME` goes
-/// on. They are read one after the other, so that the difference is never too great.
+/// The suspended time of the machine since its start, in µs. Linux stops `CLOCK_MONOTONIC` in a suspension, and
+/// `CLOCK_BOOTTIME` goes on. `CLOCK_BOOTTIME` is read first: the difference is never too great.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn total() -> u64 {
     use rustix::time::{ClockId, clock_gettime};

@@ -1,4 +1,5 @@
-//! What the worker and the task of a shard share: the batch that waits, the end of the stream, and how the task returned.
+//! The shared state of the worker and a shard's task: the waiting batch, the end of the stream, and the task's
+//! result.
 
 use crate::asks::{DROPPED, ShardAsks};
 use crate::batch::{Batch, ShardInfo};
@@ -12,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Fewer receipts than this are not looked through for those that are settled.
+/// With fewer receipts than this, settled receipts are not searched for.
 const FEW: usize = 16;
 
-/// One task of a shard, as the worker sees it and as the task itself does.
+/// One task of a shard, from the worker's side and from the task's side.
 pub(super) struct Link {
     pub(super) info: Arc<ShardInfo>,
     pub(super) fence: Fence,
@@ -26,12 +27,12 @@ pub(super) struct Link {
 struct State {
     /// The batch that the task may take.
     waiting: Option<Batch>,
-    /// The task is to acknowledge what it keeps, and was not told yet.
+    /// The task must acknowledge its kept batches, and does not know yet.
     full: bool,
     end: Option<End>,
     /// The task has been told that its stream has ended.
     end_seen: bool,
-    /// The batches that the task took, but for some that are settled.
+    /// The batches taken by the task, except some settled batches.
     taken: Vec<WeakReceipt>,
     look_through_at: usize,
     asks: Option<ShardAsks>,
@@ -42,7 +43,7 @@ struct State {
 /// The end of a stream.
 struct End {
     why: FlushReason,
-    /// Tells how much time is left, if that is known.
+    /// Tells the time left, if known.
     flush: Option<Flush>,
 }
 
@@ -65,7 +66,7 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something, and wakes those who wait for changes.
+    /// Changes the state, and wakes the waiting tasks.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let (result, wakers) = {
             let mut state = self.state();
@@ -75,7 +76,7 @@ impl Link {
         result
     }
 
-    /// Asks now and after each change, until there is an answer.
+    /// Looks now and after each change, until `look` gives an answer.
     pub(super) fn poll<T>(
         &self, cx: &mut Context<'_>, look: impl FnOnce(&mut View<'_>) -> Option<T>,
     ) -> Poll<T> {
@@ -102,7 +103,7 @@ impl Link {
     }
 }
 
-/// The state, for those who wait for something in it.
+/// The state, for a waiting task.
 pub(super) struct View<'a> {
     state: MutexGuard<'a, State>,
     changed: bool,
@@ -120,12 +121,12 @@ impl View<'_> {
         self.see_end(|_| true).map(|_| None)
     }
 
-    /// Whether the task is to acknowledge what it keeps: once for each time that it is told.
+    /// Whether the task must acknowledge its kept batches: true once for each report.
     pub(super) fn take_full(&mut self) -> Option<()> {
         std::mem::take(&mut self.state.full).then_some(())
     }
 
-    /// Why the stream has ended, if it has, for such a reason.
+    /// The reason of the stream's end, if `such` accepts the reason.
     pub(super) fn see_end(&mut self, such: impl FnOnce(FlushReason) -> bool) -> Option<FlushReason> {
         let why = self.state.end.as_ref()?.why;
         such(why).then(|| {
@@ -166,7 +167,7 @@ impl State {
     }
 }
 
-/// Takes a batch away that the task has not taken.
+/// Takes an untaken batch away from the task.
 struct Untaken<'a>(&'a Link);
 
 impl Drop for Untaken<'_> {
@@ -181,7 +182,7 @@ impl Link {
     /// Waits until the task has taken a batch.
     ///
     /// # Errors
-    /// If it returned before that, or failed with it.
+    /// If the task returned without taking the batch, or failed with the batch.
     pub(super) async fn hand_over(&self, batch: Batch) -> Result<(), String> {
         self.change(|state| {
             state.asks = Some(batch.receipt.asks().clone());
@@ -214,7 +215,7 @@ impl Link {
         self.state().end.as_ref().map(|end| end.why)
     }
 
-    /// How much time is left; absent if there is no limit, or none is known.
+    /// The time left; absent without a limit, or with an unknown limit.
     pub(super) fn remaining(&self) -> Option<Duration> {
         self.state().end.as_ref()?.flush.as_ref()?.remaining()
     }
@@ -238,14 +239,15 @@ impl Link {
 
 /// What runs the task does.
 impl Link {
-    /// The task is about to be polled: batches that it drops are given back when it is known whether it goes on.
+    /// The task is about to be polled: dropped batches wait until the poll has shown whether the task goes on.
     pub(super) fn before_poll(&self) {
         if let Some(asks) = &self.state().asks {
             asks.withhold();
         }
     }
 
-    /// The task goes on. What it drops while its lease is given up waits for its return: to give it back would stop the task.
+    /// The task goes on. While the lease is given up, dropped batches wait for the task's return: a batch given back
+    /// would stop the task.
     pub(super) fn goes_on(&self) {
         let asks = {
             let state = self.state();
@@ -257,7 +259,7 @@ impl Link {
         }
     }
 
-    /// The task has returned. If it failed, then what it took and did not acknowledge is given back; so is what it dropped. When the
+    /// The task has returned. If the task failed, its unacknowledged and dropped batches are given back. While the
     /// lease is given up, the failure is the answer of the flush instead.
     pub(super) fn returns(&self, result: Result<Result<(), String>, Panicked>) {
         let mut state = self.state();

@@ -1,7 +1,7 @@
 //! A task for each shard: the handler behind [`Worker::run_shards`](crate::Worker::run_shards).
 //!
-//! A shard that is opened has a task. A batch is handed over when the task takes it; the task acknowledges it later. A task that
-//! returns too early, fails or panics is replaced when the shard's next batch comes.
+//! An open shard has a task. A batch is handed over when the task takes the batch; the task acknowledges the batch
+//! later. If a task returns too early, fails or panics, the shard's next batch starts a new task.
 
 mod link;
 mod stream;
@@ -27,7 +27,7 @@ type Begin = dyn Fn(ShardStream) -> BoxFuture<'static, Result<(), String>> + Sen
 
 /// Runs a task for each shard.
 pub(crate) struct ShardTasks {
-    /// The application's task, of which each shard gets its own.
+    /// The application's function for making a task; each shard gets a separate task.
     begin: Box<Begin>,
     /// Runs them.
     runtime: Arc<dyn Runtime>,
@@ -35,7 +35,7 @@ pub(crate) struct ShardTasks {
     open: Mutex<BTreeMap<LeaseKey, Arc<Running>>>,
 }
 
-/// A task of a shard, which is stopped when this is dropped.
+/// A task of a shard. Dropping this struct stops the task.
 struct Running {
     link: Arc<Link>,
     task: Task,
@@ -96,7 +96,7 @@ impl ShardTasks {
             return Err(format!("expected shard {} to be open, found it closed", batch.shard().shard));
         };
         if running.link.ended().is_some() {
-            // What came to its end once goes on if batches were given back: with a new task, after this one.
+            // A shard already at its end goes on if batches were given back: with a new task, after this task.
             running.link.until_returned().await;
         }
         if let Some(failure) = running.link.tell() {
@@ -129,7 +129,7 @@ impl ShardTasks {
         self.shards().remove(&shard.lease);
         let is_leaving = matches!(running.link.ended(), Some(FlushReason::Leaving(_)));
         let why = match reason {
-            // Nothing that it could still do is of use.
+            // The task's further work would be of no use.
             EndReason::LeaseLost | EndReason::SourceGone => return,
             // It had its time.
             _ if is_leaving => return,
@@ -144,9 +144,9 @@ impl ShardTasks {
     }
 }
 
-/// Runs a task until it returns, and gives back what it has not acknowledged.
+/// Runs a task until its return, and gives back its unacknowledged batches.
 async fn run(link: Arc<Link>, polls: Polls, call: BoxFuture<'static, Result<(), String>>) {
-    /// Those who wait for the task learn that its runtime has dropped it.
+    /// Tells waiting callers that the runtime has dropped the task.
     struct Dropped(Arc<Link>);
 
     impl Drop for Dropped {

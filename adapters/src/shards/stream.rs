@@ -1,4 +1,4 @@
-//! The stream of batches that the task of a shard reads.
+//! The stream of batches for the task of a shard.
 
 use super::link::Link;
 use crate::batch::{Batch, ShardInfo};
@@ -11,15 +11,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// The batches of one shard, in order, for the task that processes them: see [`Worker::run_shards`](crate::Worker::run_shards).
+/// The batches of one shard, in order, for the shard's task: see [`Worker::run_shards`](crate::Worker::run_shards).
 ///
-/// A task takes a batch with [`next`](Self::next), and acknowledges it when its records are processed for good. It may take the
-/// following ones before that, up to [`ReaderConfig::kept_bytes`](crate::ReaderConfig::kept_bytes) and
-/// [`kept_batches`](crate::ReaderConfig::kept_batches). At that limit [`flush_wanted`](Self::flush_wanted) tells it to acknowledge.
+/// A task takes a batch with [`next`](Self::next), and acknowledges the batch when its records are processed for
+/// good. The task may take further batches first, up to [`ReaderConfig::kept_bytes`](crate::ReaderConfig::kept_bytes)
+/// and [`kept_batches`](crate::ReaderConfig::kept_batches). At that limit [`flush_wanted`](Self::flush_wanted) asks
+/// for acknowledgements.
 ///
-/// The stream ends with `None` when the shard has ended or its lease is given up. Then the task processes and acknowledges what it
-/// has, and returns `Ok(())`. This task collects records into files of up to a thousand records, and writes a file every minute at
-/// the latest:
+/// The stream ends with `None` when the shard has ended or its lease is given up. Then the task processes and
+/// acknowledges its remaining batches, and returns `Ok(())`. The task below collects records into files of up to a
+/// thousand records, and writes a file every minute at the latest:
 ///
 /// ```
 /// use leasehold::{Batch, Receipt, Record, ShardStream};
@@ -81,16 +82,16 @@ impl ShardStream {
         self.0.wait(|link| link.take())
     }
 
-    /// Waits until the task keeps as much as it may: nothing more is handed over until it has acknowledged something, the oldest
-    /// batch best. Told once; told again after a further batch.
+    /// Waits until the task's kept batches reach their limit: no batch is handed over until the task has acknowledged
+    /// a batch, the oldest batch best. Returns once, and again after a further batch.
     pub fn flush_wanted(&self) -> impl Future<Output = ()> + Send + '_ {
         self.0.wait(|link| link.take_full())
     }
 
-    /// Waits until the lease is given up, and tells why: the task has [`remaining`](Self::remaining) to acknowledge what it keeps,
-    /// and `next` gives `None`. A batch that waited to be taken at that moment is given before that.
+    /// Waits until the lease is given up, and gives the reason: the task has [`remaining`](Self::remaining) to
+    /// acknowledge its kept batches, and `next` gives `None`. A batch waiting at that moment is given first.
     ///
-    /// If the lease is lost, the task is dropped, and this tells nothing.
+    /// If the lease is lost, the task is dropped, and this future never returns.
     pub fn leaving(&self) -> impl Future<Output = EndReason> + Send + '_ {
         let leaving = |why| matches!(why, FlushReason::Leaving(_));
         self.0.wait(move |link| match link.see_end(leaving)? {
@@ -104,13 +105,13 @@ impl ShardStream {
         self.0.ended()
     }
 
-    /// After the end of the stream: how much time is left to acknowledge. What is not acknowledged by then comes again at the next
-    /// owner, and the task is dropped. Absent: the stream goes on, or there is no limit of which the task could be told.
+    /// After the end of the stream: the time left for acknowledgements. Batches not acknowledged by then come again
+    /// at the next owner, and the task is dropped. Absent: the stream goes on, or its end has no known limit of time.
     pub fn remaining(&self) -> Option<Duration> {
         self.0.remaining()
     }
 
-    /// The shard, its lease, the fencing token, and the checkpoint from which this worker reads it.
+    /// The shard, its lease, the fencing token, and the worker's first checkpoint in the shard.
     pub fn info(&self) -> &ShardInfo {
         &self.0.info
     }

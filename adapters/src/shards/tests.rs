@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What the tasks of a test have noted, and the rig that they run in.
+/// The notes of a test's tasks, and the tasks' rig.
 struct Stage {
     rig: Rig,
     notes: mpsc::UnboundedReceiver<String>,
@@ -48,7 +48,7 @@ impl Stage {
         self.rig.deliver(batch, None, 1).await
     }
 
-    /// What is acknowledged, and what is given back for which reason, so far.
+    /// The acknowledged batches, and the given-back batches with their reasons, since the last call.
     fn said(&mut self) -> (Vec<OpId>, Vec<(OpId, String)>) {
         let (mut acknowledged, mut given_back) = (Vec::new(), Vec::new());
         for call in self.rig.said() {
@@ -74,7 +74,7 @@ const KEPT: Outcome = Outcome::Applied(Reply::Kept);
 const DONE: Outcome = Outcome::Applied(Reply::Done);
 const LEAVING: FlushReason = FlushReason::Leaving(EndReason::Shutdown);
 
-/// Acknowledges each batch at once, and notes its first position and its end.
+/// Acknowledges each batch at once, and notes the first position of each batch and the task's end.
 async fn simple(shard: ShardStream, notes: Notes, n: u32) -> io::Result<()> {
     while let Some(batch) = shard.next().await {
         let _ = notes.send(format!("{n}: {}", batch.records()[0].position));
@@ -84,7 +84,7 @@ async fn simple(shard: ShardStream, notes: Notes, n: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps all until it is told to flush, or its stream ends.
+/// Keeps all batches until a flush or the end of the stream.
 async fn collecting(shard: ShardStream, notes: Notes, _: u32) -> io::Result<()> {
     let mut kept = Vec::new();
     let flush = |kept: &mut Vec<Batch>, why: &str| {
@@ -194,7 +194,7 @@ async fn a_task_learns_that_its_lease_is_given_up_while_it_does_something_else()
     assert_eq!(stage.said(), (vec![op(2)], vec![]));
 }
 
-/// Takes a batch that it keeps, and another at which it ends in a wrong way. Its successor is simple.
+/// Keeps one batch, and ends wrongly at the next batch. The successor is `simple`.
 async fn ends_wrong(how: &'static str, shard: ShardStream, notes: Notes, n: u32) -> io::Result<()> {
     if n > 1 {
         return simple(shard, notes, n).await;

@@ -1,4 +1,4 @@
-//! What positions tell of the records of an answer, and where they tell nothing.
+//! The meaning of positions for the records of an answer, and the cases without a meaning.
 
 use super::Fetched;
 use leasehold_engine::position::Position;
@@ -13,13 +13,13 @@ impl Fetched {
         }
     }
 
-    /// Whether the last record has this position, and no other one has.
+    /// Whether the last record, and no other record, has this position.
     pub(crate) fn is_last(&self, position: Position) -> bool {
         let same = self.records.iter().position(|record| record.position == position);
         same.is_some_and(|index| index + 1 == self.records.len())
     }
 
-    /// Whether a checkpoint at the last record, or after it, tells that all records are processed.
+    /// Whether a checkpoint at or after the last record means that all records are processed.
     pub(crate) fn ends_highest(&self) -> bool {
         let last = self.records.last().map(|record| record.position);
         !self.unordered || self.records.iter().all(|record| Some(record.position) <= last)

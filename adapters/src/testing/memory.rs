@@ -42,7 +42,7 @@ impl Memory {
         self.services.lock().unwrap()
     }
 
-    /// From now on, operations on the table go like this.
+    /// From now on, operations on the table take this course.
     pub(crate) fn table_goes(&self, how: How) {
         *self.how.lock().unwrap() = how;
     }

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// How the name of a segment ends that is compressed.
+/// The ending of a compressed segment's name.
 pub(crate) const PACKED: &str = ".gz";
 
 /// The folder of a life.
@@ -48,7 +48,7 @@ fn numbered(folder: &Path, begins: &str) -> io::Result<Vec<PathBuf>> {
             found.push((number, path));
         }
     }
-    // Of a segment that is there both ways, as after a crash, the compressed one comes first.
+    // After a crash a segment may exist both plain and compressed: the compressed file comes first.
     found.sort_by(|(one, path), (other, beside)| one.cmp(other).then(beside.cmp(path)));
     found.dedup_by_key(|(number, _)| *number);
     Ok(found.into_iter().map(|(_, path)| path).collect())
@@ -70,7 +70,7 @@ impl TraceText {
     /// Opens a file, the folder of a life, or a folder of lives, of which the newest is read.
     ///
     /// # Errors
-    /// If there is no such file or folder, if it cannot be read, or if a folder holds no trace.
+    /// If the file or folder does not exist, if reading fails, or if a folder holds no trace.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut files = VecDeque::from([path.to_owned()]);
         if path.is_dir() {

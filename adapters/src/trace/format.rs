@@ -14,7 +14,7 @@ pub(crate) const VERSION: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TraceKind {
-    /// Everything from the boot record on, but for gaps it names.
+    /// All inputs from the boot record on, except in named gaps.
     Full,
     /// The boot record and the last inputs, as a flight recorder keeps them.
     Flight,
@@ -57,7 +57,7 @@ pub(crate) fn limit_line(bytes: u64) -> String {
     format!(r#"{{"limit":{bytes}}}"#)
 }
 
-/// An input's line while its digest is not known yet.
+/// An input's line before its digest is known.
 #[derive(Debug)]
 pub(crate) struct InputLine(String);
 
@@ -71,7 +71,7 @@ impl InputLine {
             body: &'a Body,
         }
         let open = Open { n, at: input.at, wall: input.wall, body: &input.body };
-        // Inputs have no map with keys other than text, which is all that can fail here.
+        // Serialization fails only for maps with keys other than text, and inputs have no map of that kind.
         let mut text = serde_json::to_string(&open).unwrap_or_else(|error| {
             format!(r#"{{"n":{n},"unwritable":{}}}"#, serde_json::Value::from(error.to_string()))
         });
@@ -90,7 +90,7 @@ impl InputLine {
     }
 }
 
-/// The digest of what the engine answered to one input: its outputs in order, then when it wants to be woken.
+/// The digest of the engine's answer to one input: the outputs in order, then the next wake-up time.
 ///
 /// It is a [`leasehold_engine::internals::Digest`]. It finds accidents, not forgeries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,4 +1,4 @@
-//! Traces: the recorded inputs of an engine, from which its whole life can be computed again.
+//! Traces: the recorded inputs of an engine. A replay computes the engine's whole life again.
 //!
 //! A trace is JSON Lines. A trace holds no record payloads, as no input does, but the texts of handlers' errors. Lines are one of:
 //!
@@ -12,8 +12,8 @@
 //! | `{"leasehold-trace":1,"software":"0.1.0","segment":2}` | a further file of the same trace begins, the second here |
 //! | `{"limit":2147483648}` | the folder of the trace has reached its limit of so many bytes, and the recording ends |
 //!
-//! `out` is absent if the recording process died while the engine worked on that input. Unknown fields are ignored,
-//! so that a trace of a later version of the same format can be read.
+//! `out` is absent if the recording process died while the engine worked on that input. Unknown fields are ignored: a
+//! trace of a later version of the same format stays readable.
 
 pub(crate) mod folder;
 mod format;

@@ -1,4 +1,4 @@
-//! Feeding a trace to a new engine and comparing what it answers.
+//! Feeds a trace to a new engine and compares the answers.
 
 use super::format::{OutputDigest, RollingDigest};
 use super::read::{TraceError, TraceReader, TraceRecord};
@@ -17,11 +17,11 @@ pub struct ReplayReport {
     pub digest: RollingDigest,
     /// The first input that was answered differently than when the trace was recorded.
     pub divergence: Option<Divergence>,
-    /// The number of the first input that was not recorded. Nothing can be replayed from there on.
+    /// The number of the first input missing in the trace. The replay ends before a gap.
     pub gap: Option<u64>,
     /// The limit of the trace's folder in bytes, if the recording ended there.
     pub limit: Option<u64>,
-    /// Whether the trace was closed in order; one of a process that was killed is not.
+    /// Whether the trace was closed in order; the trace of a killed process was not.
     pub complete: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Divergence {
     pub outputs: Vec<Output>,
 }
 
-/// Replays a trace up to its end, its first divergence or its first gap.
+/// Replays a trace up to its end, first divergence or first gap.
 ///
 /// # Errors
 /// If a line cannot be read.
@@ -46,8 +46,8 @@ pub fn replay<R: BufRead>(reader: TraceReader<R>) -> Result<ReplayReport, TraceE
     replay_on(&mut Engine::new(), reader, |_, _, _| {})
 }
 
-/// As [`replay`], on an engine of one's own, which has been told nothing yet and can be asked afterwards. Shows every
-/// input with its number and the answer to `each`.
+/// As [`replay`], on the caller's fresh engine, open to questions afterwards. Calls `each` with the number of every
+/// input, the input and the answer.
 ///
 /// # Errors
 /// If a line cannot be read.
@@ -84,7 +84,7 @@ pub fn replay_on<R: BufRead>(
                 }
             }
             TraceRecord::Digest { digest, inputs } => {
-                // The answers agree one by one, so what was changed is the trace itself.
+                // The answers agree one by one: the trace itself was changed.
                 if inputs != report.inputs || digest != report.digest {
                     report.divergence = Some(Divergence {
                         input: report.inputs.saturating_sub(1),

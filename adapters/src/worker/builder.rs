@@ -26,8 +26,9 @@ const FLIGHT: (usize, usize) = (4_096, 4 << 20);
 /// Collects what a worker needs. Begins with [`Worker::builder`].
 ///
 /// Four parts have no default, and the setters are called in any order: [`kinesis`](Builder::kinesis),
-/// [`dynamodb`](Builder::dynamodb), [`stream`](Builder::stream) and [`application`](Builder::application). The type of a builder tells
-/// which of them it has (see [`parts`](crate::parts)). A program that forgets one does not compile:
+/// [`dynamodb`](Builder::dynamodb), [`stream`](Builder::stream) and [`application`](Builder::application). The type
+/// of a builder names the given parts (see [`parts`](crate::parts)). A program without one of the parts does not
+/// compile:
 ///
 /// ```compile_fail,E0277
 /// # fn example(dynamodb: leasehold::aws::dynamodb::Client) {
@@ -71,10 +72,10 @@ pub(super) enum TraceTo {
     Folder(TraceFolder),
 }
 
-/// A builder that has every part that a worker needs.
+/// A builder with all four parts.
 pub type CompleteBuilder = Builder<Kinesis, DynamoDb, Stream, Application>;
 
-/// What a worker is made of beside its four parts: everything with a default.
+/// All parts of a worker with a default.
 pub(super) struct Settings {
     pub(super) config: Config,
     pub(super) format: SharedFormat,
@@ -136,28 +137,28 @@ impl Default for Settings {
 
 /// The four parts.
 impl<K, D, S, A> Builder<K, D, S, A> {
-    /// The Kinesis client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
-    /// too: the worker makes connections of its own. It has no default.
+    /// The Kinesis client. The worker switches the client's retries off, and retries by itself. The program may use
+    /// the client too: the worker makes separate connections. Required: no default.
     #[cfg(feature = "aws")]
     pub fn kinesis(self, client: aws_sdk_kinesis::Client) -> Builder<Kinesis, D, S, A> {
         self.reading(StreamSource::Client(client))
     }
 
-    /// The DynamoDB client. Its retries are switched off for this worker, which does its own. It may be used elsewhere,
-    /// too: the worker makes connections of its own. It has no default.
+    /// The DynamoDB client. The worker switches the client's retries off, and retries by itself. The program may use
+    /// the client too: the worker makes separate connections. Required: no default.
     #[cfg(feature = "aws")]
     pub fn dynamodb(self, client: aws_sdk_dynamodb::Client) -> Builder<K, DynamoDb, S, A> {
         self.keeping(TableSource::Client(client))
     }
 
-    /// Something else than DynamoDB to keep the leases in. For tests of this project: the types are in `internals`.
+    /// A lease table other than DynamoDB. For tests of this project: the types are in `internals`.
     #[doc(hidden)]
     pub fn table_port(self, port: TablePort) -> Builder<K, DynamoDb, S, A> {
         self.keeping(TableSource::Port(port))
     }
 
-    /// Something else than Kinesis to read from. It keeps its records in the store it is made with. For tests of this project:
-    /// the types are in `internals`.
+    /// A source other than Kinesis. The port keeps its records in the store passed to `port`. For tests of this
+    /// project: the types are in `internals`.
     #[doc(hidden)]
     pub fn stream_port(
         self, port: impl FnOnce(Store) -> StreamPort + Send + 'static,
@@ -185,7 +186,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         }
     }
 
-    /// The stream's name. It has no default. It takes the place of the one that [`config`](Builder::config) may set.
+    /// The stream's name. Required: no default. Replaces a name set by [`config`](Builder::config).
     pub fn stream(self, name: impl Into<String>) -> Builder<K, D, Stream, A> {
         self.named(Named::One(name.into()))
     }
@@ -193,14 +194,17 @@ impl<K, D, S, A> Builder<K, D, S, A> {
     /// The streams, for an application that reads several: KCL's multi-stream mode. It takes the place of
     /// [`stream`](Builder::stream).
     ///
-    /// The leases of all streams stand in one table, under keys `<account>:<stream>:<creation time>:<shard id>`, and are shared out
-    /// together. Within such a worker a shard's name is the key of its lease, so that shards of two streams never have the same name:
-    /// [`ShardInfo::stream`](crate::ShardInfo::stream) and [`ShardInfo::shard_id`](crate::ShardInfo::shard_id) give its parts.
-    /// [`Control::add_stream`](crate::Control::add_stream) and [`Control::remove_stream`](crate::Control::remove_stream) change the
-    /// streams of a worker that runs. A stream that is missing, deleted or made anew is told with the notice
-    /// [`StreamNews::Lost`](crate::StreamNews::Lost), and the others are read; the worker ends when it has none left.
+    /// The leases of all streams stand in one table, under keys `<account>:<stream>:<creation time>:<shard id>`, and
+    /// are shared out together. Within a worker of several streams a shard's name is the key of its lease: shards of
+    /// two streams never have the same name. [`ShardInfo::stream`](crate::ShardInfo::stream) and
+    /// [`ShardInfo::shard_id`](crate::ShardInfo::shard_id) give the name's parts.
+    /// [`Control::add_stream`](crate::Control::add_stream) and
+    /// [`Control::remove_stream`](crate::Control::remove_stream) change the streams of a running worker. The notice
+    /// [`StreamNews::Lost`](crate::StreamNews::Lost) names a stream that is missing, deleted or made anew. The worker
+    /// goes on with its remaining streams, and ends without any.
     ///
-    /// A table that holds leases of one stream cannot be used for several, as with KCL: leases of the other kind are left alone.
+    /// A table with leases of one stream cannot be used for several, as with KCL: leases of the wrong kind are left
+    /// alone.
     ///
     /// ```no_run
     /// # async fn example(kinesis: leasehold::aws::kinesis::Client, dynamodb: leasehold::aws::dynamodb::Client)
@@ -238,9 +242,9 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         }
     }
 
-    /// The application's name, which is also the name of its lease table, or what the names of its tables begin with, if the
-    /// format has more than one. Workers with the same name share the shards. It has no default. It takes the place of the table
-    /// that [`config`](Builder::config) may set.
+    /// The application's name: also the name of the lease table, or the beginning of the tables' names in a format
+    /// with several tables. Workers of the same name share the shards. Required: no default. Replaces a table set by
+    /// [`config`](Builder::config).
     pub fn application(self, name: impl Into<String>) -> Builder<K, D, S, Application> {
         Builder {
             kinesis: self.kinesis,
@@ -254,9 +258,9 @@ impl<K, D, S, A> Builder<K, D, S, A> {
 
 /// What has a default.
 impl<K, D, S, A> Builder<K, D, S, A> {
-    /// How rows of the lease table are spelled, and what follows from that; by default as by KCL for Java
-    /// ([`Kcl`]). Where workers know each other from tables of their own, as kinsumer's do, leases last for five of the checks
-    /// of [`Config::members`](leasehold_engine::config::Config::members); change both together.
+    /// The spelling of rows in the lease table, and the policies of the format; by default the format of KCL for Java
+    /// ([`Kcl`]). In formats with a table of members, as kinsumer's, leases last for five of the checks of
+    /// [`Config::members`](leasehold_engine::config::Config::members); change both together.
     pub fn format(mut self, format: impl LeaseFormat + Send + Sync + 'static) -> Self {
         self.settings.config = self.settings.config.with_policies(format.policies());
         if format.membership().is_some() {
@@ -267,21 +271,22 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         self
     }
 
-    /// Where shards without a lease are started; by default at the oldest record. Leases that the table holds already go on from
-    /// their checkpoints, which is said in a warning if this is not the default.
+    /// The start of shards without a lease; by default the oldest record. Leases already in the table go on from
+    /// their checkpoints. A warning says this if the position is not the default.
     pub fn initial_position(mut self, position: InitialPosition) -> Self {
         self.settings.config = self.settings.config.with_initial_position(position);
         self
     }
 
-    /// A name for this worker, for people; by default `worker`. It need not be unique, unless the option `unique_names` says that it is. It has 1 to 1,024 bytes and no control characters, as
-    /// it is written into the table and shown to people who look at it; [`Builder::build`] refuses another one.
+    /// A readable name for this worker; by default `worker`. Two workers may share a name, unless the option
+    /// `unique_names` is on. A name has 1 to 1,024 bytes and no control characters, as people read the name in the
+    /// table and in logs; [`Builder::build`] refuses all other names.
     pub fn worker_id(mut self, id: impl Into<String>) -> Self {
         self.settings.worker_id = Some(id.into());
         self
     }
 
-    /// Changes any option: `change` gets the options as they are, and returns them as they are to be.
+    /// Changes any option: `change` gets the present options, and returns the new options.
     ///
     /// ```
     /// # use leasehold::Worker;
@@ -300,10 +305,11 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         self
     }
 
-    /// What to do with an aggregated record that holds records of another shard, as after a split; by default [`Misplaced::Drop`]: the
-    /// records of this shard are handed over, and the others are dropped, since a Kinesis Producer Library sends those again. (KCL
-    /// drops all of them, which is [`Misplaced::DropWhole`] and loses records.) Choose [`Misplaced::Keep`] if some producer does not
-    /// look at the shard to which its aggregated record went. While the hash keys of a shard are not known, all records are handed over.
+    /// The treatment of an aggregated record that holds records of another shard, as after a split; by default
+    /// [`Misplaced::Drop`]: the records of this shard are handed over, and the foreign records are dropped, since a
+    /// Kinesis Producer Library sends them again. (KCL drops all records, as with [`Misplaced::DropWhole`], and loses
+    /// records.) Choose [`Misplaced::Keep`] if some producer ignores the shard of its aggregated record. While the
+    /// hash keys of a shard are unknown, all records are handed over.
     pub fn misplaced_aggregates(mut self, misplaced: Misplaced) -> Self {
         self.settings.misplaced = misplaced;
         self
@@ -316,8 +322,8 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         self
     }
 
-    /// Where records go that are set aside, with [`FailurePolicy::set_aside`] or [`Misplaced::DeadLetter`]; by default nowhere: an
-    /// event is all that is left of a record that is set aside by the policy.
+    /// The sink for records set aside by [`FailurePolicy::set_aside`] or [`Misplaced::DeadLetter`]; by default none:
+    /// an event is then the only remnant of a record set aside by the policy.
     ///
     /// ```
     /// use leasehold::{DeadLetterFile, FailurePolicy, Worker};
@@ -334,16 +340,17 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         self
     }
 
-    /// A runtime for everything: handlers, leases and requests. By default, handlers run on the tokio runtime that
-    /// [`Worker::run`] is called in, and the rest on a thread of its own.
+    /// A runtime for everything: handlers, leases and requests. By default, handlers run on the caller's tokio
+    /// runtime of [`Worker::run`], and the rest on a separate thread.
     pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.settings.runtime = Some(runtime);
         self
     }
 
-    /// Whether leases are kept, and requests made, on the tokio runtime that [`Worker::run`] is called in; by default
-    /// `false`: on a thread named `leasehold`, with a runtime of its own. Then handlers that block the threads of their
-    /// runtime delay each other only, and a warning names them. With `true` they delay renewals too, and leases are lost.
+    /// Whether leases are kept, and requests made, on the caller's tokio runtime of [`Worker::run`]; by default
+    /// `false`: on a thread named `leasehold`, with a separate runtime. With `false`, handlers that block their
+    /// threads delay only other handlers, and a warning names the blocking handlers. With `true`, blocking handlers
+    /// also delay renewals, and leases are lost.
     ///
     /// Say `true` where a program may not start threads, and in tests whose time is paused: it does not pause on another
     /// thread.
@@ -352,31 +359,32 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         self
     }
 
-    /// Fixes the incarnation and the seed, which are drawn from entropy otherwise. For simulations: no two lives of
-    /// one worker id may share an incarnation.
+    /// Fixes the incarnation and the seed, otherwise drawn from entropy. For simulations: no two lives of one worker
+    /// id may share an incarnation.
     pub fn identity(mut self, incarnation: u64, seed: u64) -> Self {
         self.settings.identity = Some((incarnation, seed));
         self
     }
 
-    /// Called with everything that happens to the worker, and why; by default nothing is called. It must not block: leases are
-    /// not renewed meanwhile.
+    /// Called with every event of the worker and its reason; by default nothing is called. The function must not
+    /// block: no lease is renewed during a call.
     pub fn on_notice(mut self, each: impl FnMut(&Notice) + Send + 'static) -> Self {
         self.settings.observer = Some(Box::new(each));
         self
     }
 
-    /// Writes a full trace to a file, which `leasehold replay` reads; by default none is written. An earlier file of that name is
-    /// replaced. A trace holds every input of the engine and no record data but the texts of handlers' errors. What the disk is too
-    /// slow for is left out, and recorded as a gap. On Unix the file is created with the mode 0600; an earlier one keeps its mode.
+    /// Writes a full trace to a file for `leasehold replay`; by default no trace is written. An earlier file of that
+    /// name is replaced. A trace holds every input of the engine and no record data but the texts of handlers'
+    /// errors. Lines too fast for the disk are left out, and recorded as a gap. On Unix the file is created with the
+    /// mode 0600; an earlier file keeps its mode.
     pub fn trace_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.trace = Some(TraceTo::File(path.into()));
         self
     }
 
-    /// Writes a full trace to a folder, in files of a limited size, with a limit for all of them: for a worker that runs for months.
-    /// It takes the place of a [`trace_file`](Builder::trace_file), and the other way round. [`TraceFolder`] says what happens at
-    /// the limit.
+    /// Writes a full trace to a folder, in files of a limited size, with a limit for all files: for a worker that
+    /// runs for months. A folder replaces a [`trace_file`](Builder::trace_file), and the reverse. [`TraceFolder`]
+    /// describes the effect of the limit.
     ///
     /// ```
     /// use leasehold::{TraceFolder, Worker};
@@ -396,16 +404,16 @@ impl<K, D, S, A> Builder<K, D, S, A> {
         self
     }
 
-    /// How many inputs, and how many bytes of text, the flight recorder keeps in memory; by default 4,096 and 4 MiB. It is the
-    /// end of the full trace, for [`Control::dump_flight`](crate::Control::dump_flight). With 0 for either it is off, and costs
-    /// nothing.
+    /// The number of inputs, and of bytes of text, in the flight recorder's memory; by default 4,096 and 4 MiB. The
+    /// flight recorder holds the end of the full trace, for [`Control::dump_flight`](crate::Control::dump_flight).
+    /// With 0 for either, the flight recorder is off and costs nothing.
     pub fn flight_recorder(mut self, inputs: usize, bytes: usize) -> Self {
         self.settings.flight = (inputs > 0 && bytes > 0).then_some((inputs, bytes));
         self
     }
 
-    /// Where the flight recorder is dumped if the worker cannot go on; by default nowhere. An earlier file of that name is
-    /// replaced, and keeps its mode; on Unix a new one is created with 0600.
+    /// The file for the flight recorder's dump if the worker cannot go on; by default none. An earlier file of that
+    /// name is replaced, and keeps its mode; on Unix a new file is created with 0600.
     pub fn dump_on_fatal(mut self, path: impl Into<PathBuf>) -> Self {
         self.settings.dump_on_fatal = Some(path.into());
         self
@@ -414,7 +422,7 @@ impl<K, D, S, A> Builder<K, D, S, A> {
     /// Checks that everything can work.
     ///
     /// # Errors
-    /// What is wrong, and what to do about it: [`Error::Config`] for an option or a name outside of its range, and
+    /// The error and its remedy: [`Error::Config`] for an option or a name outside of its range, and
     /// [`Error::NoRegion`] for a client without a region.
     pub fn build(self) -> Result<Worker, Error>
     where

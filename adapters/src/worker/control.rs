@@ -25,9 +25,9 @@ use std::time::Duration;
 
 /// A handle on a worker. Clones are handles on the same.
 ///
-/// It can be used on any thread and at any time: before [`Worker::run`](crate::Worker::run), while the worker runs, within
-/// [`Builder::on_notice`](crate::Builder::on_notice), and after the worker has ended. No call waits for the worker.
-/// [`rewind`](Control::rewind) alone makes requests, and is `async`.
+/// A control works on any thread and at any time: before [`Worker::run`](crate::Worker::run), while the worker runs,
+/// within [`Builder::on_notice`](crate::Builder::on_notice), and after the worker has ended. No call waits for the
+/// worker. Only [`rewind`](Control::rewind) makes requests, and is `async`.
 #[derive(Clone, Debug)]
 pub struct Control {
     pub(super) asks: AskSender,
@@ -40,38 +40,40 @@ pub struct Control {
 }
 
 impl Control {
-    /// Asks the worker to stop: handlers finish what they have, progress is made durable, and leases are given up.
-    /// [`Worker::run`](crate::Worker::run) returns when that is done, or with [`Error::Unclean`](crate::Error::Unclean) when it
-    /// took longer than the option `shutdown_timeout` (30 s by default). Asking again changes nothing.
+    /// Asks the worker to stop: handlers finish their batches, progress is made durable, and leases are given up.
+    /// [`Worker::run`](crate::Worker::run) returns at the end of the stop, or with
+    /// [`Error::Unclean`](crate::Error::Unclean) after the option `shutdown_timeout` (30 s by default). A repeated
+    /// call changes nothing.
     pub fn shutdown(&self) {
         self.asks.shutdown(None);
     }
 
-    /// As [`shutdown`](Control::shutdown), within so much time from now, instead of `shutdown_timeout`. If the worker stops
-    /// already, it ends at the earlier one of the two moments: to ask again with less time makes a stop shorter, and with more it
+    /// As [`shutdown`](Control::shutdown), with `time` from now instead of `shutdown_timeout`. A worker already
+    /// stopping ends at the earlier of the two moments: a shorter time makes the stop shorter, and a longer time
     /// changes nothing.
     ///
-    /// Handlers have all of this time but for the last two `table_timeout` (3 s each by default), which are left for what is
-    /// written at the end. In less than that, no handler is waited for, and the stop takes two `table_timeout`. Times are rounded
-    /// down to microseconds.
+    /// Handlers have all of this time except the last two `table_timeout` (3 s each by default). The last two
+    /// `table_timeout` are for the final writes. With less time, the worker waits for no handler, and the stop takes
+    /// two `table_timeout`. Times are rounded down to microseconds.
     pub fn shutdown_within(&self, time: Duration) {
         self.asks.shutdown(Some(time.into()));
     }
 
-    /// Hands nothing more of a shard to its handler until [`resume`](Control::resume) is called. The lease is kept and renewed. A
-    /// handler that runs finishes its batch, and what it processed is checkpointed.
+    /// Hands no more records of a shard to its handler until [`resume`](Control::resume) is called. The lease is kept
+    /// and renewed. A running handler finishes its batch, and the batch is checkpointed.
     ///
-    /// Nothing happens if this worker does not hold the shard's lease when it comes to the request, which is within milliseconds.
-    /// The notice [`Paused`](crate::Notice::Paused) tells that the shard is paused.
+    /// The call has no effect if this worker does not hold the shard's lease when the request arrives, within
+    /// milliseconds. The notice [`Paused`](crate::Notice::Paused) tells that the shard is paused.
     ///
-    /// A pause ends with the ownership: a worker that takes the lease later, this one or another, is not paused. A shutdown gives
-    /// the lease up, a fleet that grows may move it, and so may an expiry. To keep a shard from being processed for good, let its
-    /// handler refuse.
+    /// A pause ends with the ownership: a later take of the lease, by any worker, is not paused. A shutdown gives the
+    /// lease up, and a growing fleet or an expiry may move the lease. To keep a shard from being processed for good,
+    /// let the shard's handler refuse.
     ///
-    /// During a pause the shard is read until its buffer is full (`buffer_bytes`, `buffer_batches`), so it costs as much memory as a
-    /// slow handler does. It falls behind, which the metrics show, but is not told as stalled. A shard of which every record was
-    /// processed ends even so, and its children begin. A shard that is not open yet is opened, and is given nothing then. Records
-    /// that a pause outlasts are lost when the stream's retention is over (24 h by default).
+    /// During a pause the shard is read until its buffer is full (`buffer_bytes`, `buffer_batches`), and costs as
+    /// much memory as a slow handler's shard. The shard falls behind, as the metrics show, but does not count as
+    /// stalled. A shard with all its records processed still ends, and its children begin. A shard not yet open is
+    /// opened, and is then given nothing. Records older than the stream's retention (24 h by default) are lost, also
+    /// in a pause.
     ///
     /// ```no_run
     /// # fn example(control: leasehold::Control) {
@@ -84,9 +86,9 @@ impl Control {
         self.asks.pause(shard.into().to_lease(), true);
     }
 
-    /// Ends a [`pause`](Control::pause): what was read meanwhile is handed over at once. A shard that was stopped because of a record
-    /// ([`FailurePolicy::stop`](crate::FailurePolicy::stop)) goes on, too, with a new count of attempts. Nothing happens to any other
-    /// shard.
+    /// Ends a [`pause`](Control::pause): records read meanwhile are handed over at once. A shard stopped because of a
+    /// record ([`FailurePolicy::stop`](crate::FailurePolicy::stop)) goes on, too, with a new count of attempts. The
+    /// call has no effect on other shards.
     pub fn resume(&self, shard: impl Into<ShardId>) {
         self.asks.pause(shard.into().to_lease(), false);
     }
@@ -94,8 +96,9 @@ impl Control {
     /// Reads a stream, too, of a worker that was built with [`Builder::streams`](crate::Builder::streams): within a second or two, and
     /// after the worker has found the stream. Nothing happens if the stream is read already.
     ///
-    /// Workers of a fleet may differ in their streams for a while: a stream is read by those that have it. So add a stream to all
-    /// workers, one after the other. The notices [`StreamNews`](crate::StreamNews) tell what becomes of it.
+    /// Workers of a fleet may have different streams for a while: a stream is read by the workers with the stream.
+    /// Add a new stream to all workers, one after the other. The notices [`StreamNews`](crate::StreamNews) tell the
+    /// result.
     ///
     /// # Errors
     /// [`Error::OneStream`](crate::Error::OneStream) if the worker was built with [`Builder::stream`](crate::Builder::stream).
@@ -108,12 +111,12 @@ impl Control {
         Ok(())
     }
 
-    /// Reads a stream no more: handlers of its shards finish what they have, progress is made durable, and the leases are given up.
-    /// Nothing happens if the stream is not read.
+    /// Stops reading a stream: handlers of its shards finish their batches, progress is made durable, and the leases
+    /// are given up. The call has no effect if the stream is not read.
     ///
-    /// The rows of its leases stay in the table, so a stream that is added again goes on from its checkpoints. They are removed when no
-    /// worker of the fleet has read the stream for [`Config::stream_cleanup_delay`](crate::Config::stream_cleanup_delay), which is never
-    /// by default.
+    /// The rows of the stream's leases stay in the table: a stream added again goes on from its checkpoints. The rows
+    /// are removed when no worker of the fleet has read the stream for
+    /// [`Config::stream_cleanup_delay`](crate::Config::stream_cleanup_delay), by default never.
     ///
     /// # Errors
     /// [`Error::OneStream`](crate::Error::OneStream) if the worker was built with [`Builder::stream`](crate::Builder::stream).
@@ -126,8 +129,9 @@ impl Control {
         Ok(())
     }
 
-    /// Plans to put shards of the worker's stream at another place, so that their records come again from there: these shards' or
-    /// all, of whichever worker of the fleet. Nothing is written before [`Rewind::apply`]; the plan says what would be, and what follows.
+    /// Plans to move shards of the worker's streams to another place, and to read their records again from there:
+    /// these shards' or all shards', of any worker of the fleet. No write happens before [`Rewind::apply`]; the plan
+    /// names the writes and their consequences.
     ///
     /// ```no_run
     /// # #[cfg(feature = "aws")]
@@ -144,18 +148,20 @@ impl Control {
     /// # }
     /// ```
     ///
-    /// It is what `leasehold admin rewind` does, and guarded in the same way: for each lease, one conditional write sets the checkpoint,
-    /// clears the owner and moves the counter. **A shard that this worker has open is no exception.** The worker's next write for it, at
-    /// the latest a renewal (`renew_interval`, 3.3 s by default), is refused. Then the lease is
-    /// [lost](crate::LossReason): its fence is no longer valid, its handler is stopped, and nothing of it is checkpointed any more. A
-    /// worker with room for it, this one or another, takes the lease at its next scan of the table (`scan_interval`, 20.05 s by default)
-    /// and begins at the new checkpoint. Until the former owner has noticed, it may process records beside the next one.
+    /// A rewind is the same as `leasehold admin rewind`, with the same guards: for each lease, one conditional write
+    /// sets the checkpoint, clears the owner and moves the counter. **A shard that this worker has open is no
+    /// exception.** The worker's next write of the lease, at the latest a renewal (`renew_interval`, 3.3 s by
+    /// default), is refused. Then the lease is [lost](crate::LossReason): its fence is no longer valid, its handler
+    /// is stopped, and its checkpoints end. This or another worker with room for the lease takes the lease at its
+    /// next scan of the table (`scan_interval`, 20.05 s by default) and begins at the new checkpoint. Until the
+    /// former owner has noticed, two owners may process records side by side.
     ///
-    /// Children of a shard that was read to its end keep their checkpoints, unless they are rewound, too: [`Which::All`] does that,
-    /// ancestors first. A place ahead of a checkpoint skips records; the plan says so.
+    /// Children of a shard that was read to its end keep their checkpoints, unless they are rewound, too:
+    /// [`Which::All`] rewinds children, ancestors first. A place ahead of a checkpoint skips records, and the plan
+    /// says this.
     ///
-    /// The table is watched for two renewal intervals, 5 s at most, to tell which owners live. It may be called while the worker runs,
-    /// before, and afterwards, within a tokio runtime unless the builder was given one.
+    /// The call watches the table for two renewal intervals, 5 s at most, to find the live owners. The call works
+    /// before, during and after the worker's run, within a tokio runtime unless the builder was given a runtime.
     ///
     /// # Errors
     /// If there is no table yet, if `to` makes no sense for these shards ([`To::check`]), or if the table or the stream cannot be read
@@ -165,48 +171,51 @@ impl Control {
         self.operator.rewind(which, to).await
     }
 
-    /// What the worker does, and every lease it holds, as it is at this moment.
+    /// The worker's state, and every held lease, at this moment.
     ///
-    /// What is told to [`Builder::on_notice`](crate::Builder::on_notice) is shown as soon as that function has returned. The
+    /// The status includes each notice as soon as [`Builder::on_notice`](crate::Builder::on_notice) has returned. The
     /// worker goes on meanwhile; with 10,000 leases an answer takes some milliseconds.
     pub fn status(&self) -> Status {
         self.board.status()
     }
 
-    /// Whether the worker does its work, for a liveness probe: a check that has the process restarted if it fails.
+    /// The worker's health, for a liveness probe: a failing probe has the process restarted.
     ///
     /// The worker is healthy unless
     ///
-    /// * the loop that keeps its leases has not run for longer than `lease_duration` (10 s by default; 3 s if that is shorter):
-    ///   something blocks its thread, as a function for notices that does not return, or, with
-    ///   [`coordination_on_caller`](crate::Builder::coordination_on_caller), a handler that blocks;
-    /// * the runtime of the handlers has run nothing for longer than that, as handlers block all of its threads: the reason names
-    ///   them;
+    /// * the loop that keeps its leases has not run for longer than `lease_duration` (10 s by default), or than 3 s
+    ///   with a shorter `lease_duration`: something blocks the loop's thread, such as a function for notices that
+    ///   does not return, or, with [`coordination_on_caller`](crate::Builder::coordination_on_caller), a handler that
+    ///   blocks;
+    /// * the runtime of the handlers has run nothing for longer than that, since handlers block all of its threads:
+    ///   the reason names the handlers;
     /// * every request to the lease table has failed for longer than `lease_duration`;
-    /// * the worker has ended with an error, or its future was dropped or has panicked. A worker that was asked to stop and ended
-    ///   well is healthy, and so is one that has not been run yet.
+    /// * the worker has ended with an error, or its future was dropped or has panicked. A worker that was asked to
+    ///   stop and ended well is healthy, and so is a worker before its run.
     ///
     /// Ask from a thread that no handler can block, or the answer does not come: the examples `shutdown_and_health` and `axum_service`
     /// serve it on a thread and a runtime of their own.
     ///
-    /// Each of these is worth a restart, if it lasts. An outage of DynamoDB looks the same on all workers: let a probe fail for
-    /// longer than outages that you would rather sit out (`failureThreshold` times `periodSeconds` of Kubernetes), or the whole
-    /// fleet restarts. No lease outlasts such an outage in either case.
+    /// Each of these reasons is worth a restart, if the trouble lasts. An outage of DynamoDB looks the same on all
+    /// workers. Let a probe fail only after the longest outage that you would rather sit out (`failureThreshold`
+    /// times `periodSeconds` of Kubernetes), or the whole fleet restarts. No lease outlasts an outage of that length
+    /// in either case.
     ///
-    /// A shard that does not move is told as a [remark](Health::remarks), and is not unhealthy: its handler may wait for
-    /// something that is down, and after a restart the next worker waits for the same. Neither is a shard that is far behind, a
-    /// worker without a lease, or one that shuts down. Let a person look at these, by the metrics `leasehold_leases_stalled` and
-    /// `leasehold_behind_seconds` or by [`status`](Control::status), and do not restart for them.
+    /// A shard that does not move is a [remark](Health::remarks), and not unhealthy: its handler may wait for a
+    /// failed system, and after a restart the next worker waits for the same system. A shard far behind, a worker
+    /// without a lease, and a worker in a shutdown are healthy, too. Let a person look at these cases, by the metrics
+    /// `leasehold_leases_stalled` and `leasehold_behind_seconds` or by [`status`](Control::status), and do not
+    /// restart for them.
     pub fn health(&self) -> Health {
         self.board.health()
     }
 
-    /// Whether the worker does its work: [`Health::is_healthy`] of [`health`](Control::health), which says when that is so.
+    /// Whether the worker does its work: [`Health::is_healthy`] of [`health`](Control::health).
     pub fn is_healthy(&self) -> bool {
         self.health().is_healthy()
     }
 
-    /// Writes what the flight recorder holds, as a trace. Writes nothing if it is off.
+    /// Writes the flight recorder's inputs as a trace. Writes nothing if the flight recorder is off.
     ///
     /// # Errors
     /// If `to` cannot be written.

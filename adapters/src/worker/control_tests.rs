@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A worker whose handlers hang for as long as they are told to.
+/// A worker with handlers that hang for a set time.
 struct Rig {
     memory: Memory,
     control: Control,
@@ -254,7 +254,7 @@ async fn the_report_of_a_clean_stop_says_how_far_each_shard_was_processed() {
     rig.hang.send_replace(true);
     let last = rig.put(3);
     secs(40).await;
-    // The handler returns during the stop, which writes its checkpoint. Only the row tells that this was written.
+    // The handler returns during the stop, and the stop writes its checkpoint. Only the row proves the write.
     rig.memory.table_goes(How::CheckpointsUnanswered);
     rig.control.shutdown();
     secs(1).await;
@@ -269,7 +269,7 @@ async fn the_report_of_a_clean_stop_says_how_far_each_shard_was_processed() {
     assert_eq!(health.remarks(), ["the worker has stopped, as it was asked to"]);
 }
 
-/// Another worker's take shows when the lease is to be released.
+/// Another worker's take becomes known at the release of the lease.
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_was_lost_during_the_stop_is_not_in_the_report() {
     let mut rig = rig();

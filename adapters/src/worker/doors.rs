@@ -26,10 +26,10 @@ impl Worker {
         self.run(HandlerFn::new(process)).await
     }
 
-    /// As [`run`](Worker::run), with a task for each shard: what a shard needs is in the local variables of its task.
+    /// As [`run`](Worker::run), with a task for each shard: the shard's state lives in local variables of the task.
     ///
-    /// The task begins when the shard is opened. It reads the batches of its [`ShardStream`], and acknowledges each one. When the
-    /// stream has ended it acknowledges what it still has, and returns `Ok(())`.
+    /// The task begins when the shard is opened. The task reads the batches of its [`ShardStream`], and acknowledges
+    /// each batch. At the end of the stream the task acknowledges its remaining batches, and returns `Ok(())`.
     ///
     /// ```no_run
     /// # #[cfg(feature = "aws")]
@@ -62,19 +62,20 @@ impl Worker {
     ///
     /// | the stream ends because | the task |
     /// |---|---|
-    /// | the shard has ended | has no limit of time; the end of the shard is written when all is acknowledged and the task has returned `Ok(())` |
-    /// | the lease is given up: a shutdown, or a hand-over to another worker | has [`Config::flush_timeout`](crate::Config::flush_timeout) to acknowledge what it has |
+    /// | the shard has ended | has no limit of time; the end of the shard is written after all acknowledgements and the task's return with `Ok(())` |
+    /// | the lease is given up: a shutdown, or a hand-over to another worker | has [`Config::flush_timeout`](crate::Config::flush_timeout) to acknowledge its remaining batches |
     ///
-    /// If the lease is lost, the task is dropped at its next await point: another worker starts from the last checkpoint. So it is
-    /// when the worker itself is dropped.
+    /// If the lease is lost, the task is dropped at its next await point: another worker starts from the last
+    /// checkpoint. A drop of the worker also drops the task.
     ///
-    /// A task that returns an error, panics, or returns `Ok(())` before the end of its stream has failed: an event says so, at the
-    /// latest with the shard's next batch. What it had not acknowledged is handed over again, after a pause
-    /// ([`Config::handler_backoff`](crate::Config::handler_backoff)), to a new task with new local variables. A task that fails at the end
-    /// of its shard is replaced in the same way: the new task gets `None` at once if everything was acknowledged, and the end is not written
-    /// before a task has returned `Ok(())`. If the worker stops or loses the lease before that, the next owner's task is told the end.
+    /// A task that returns an error, panics, or returns `Ok(())` before the end of its stream has failed: an event
+    /// says so, at the latest with the shard's next batch. Unacknowledged records are handed over again, after a
+    /// pause ([`Config::handler_backoff`](crate::Config::handler_backoff)), to a new task with new local variables. A
+    /// task that fails at the end of its shard is replaced in the same way: the new task gets `None` at once if
+    /// everything was acknowledged, and the end is not written before a task has returned `Ok(())`. If the worker
+    /// stops or loses the lease earlier, the next owner's task is told the end.
     ///
-    /// Tasks run on the tokio runtime that this is called in, or on the one that was given to the builder.
+    /// Tasks run on the caller's tokio runtime, or on the builder's runtime.
     ///
     /// # Errors
     /// As [`run`](Worker::run).

@@ -1,4 +1,4 @@
-//! What an operator's requests need of a worker: its table, its stream and its options, whether it runs or not.
+//! A worker's table, streams and options for an operator's requests, whether the worker runs or not.
 
 use super::builder::Settings;
 use super::services::{SharedFormat, StreamSource, TableSource};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// How long the table is watched at most, to see which owners live.
 const WATCH: Span = Span::from_secs(5);
 
-/// Where a worker's leases and shards are. It makes ports of its own: those of the worker have connections that are driven by the
-/// runtime that keeps its leases.
+/// The places of a worker's leases and shards. An operator makes new ports: the connections of the worker's ports are
+/// driven by the worker's runtime.
 pub(super) struct Operator {
     table: TableSource,
     #[cfg(feature = "aws")]
@@ -92,7 +92,7 @@ impl Operator {
         Ok(Rewind { admin, plan })
     }
 
-    /// That the shards that are meant are of streams of this worker, if it reads several.
+    /// In a worker of several streams: checks that the named shards belong to these streams.
     fn knows(&self, streams: &[NamedStream], which: &Which) -> Result<(), AdminError> {
         let (Some(_), Which::Shards(keys)) = (&self.directory, which) else {
             return Ok(());
@@ -113,7 +113,7 @@ impl Operator {
         }
     }
 
-    /// The stream that the worker reads, or each of them.
+    /// All streams of the worker.
     fn streams(&self) -> Vec<NamedStream> {
         match &self.directory {
             None => vec![self.config.stream().into()],
@@ -122,9 +122,9 @@ impl Operator {
     }
 }
 
-/// A rewind that was planned, of which nothing is written yet: what [`Control::rewind`](crate::Control::rewind) gives.
+/// A planned rewind before its writes, made by [`Control::rewind`](crate::Control::rewind).
 ///
-/// As a text it is the plan in sentences, a line for each lease and for each thing that follows.
+/// `Display` gives the plan in sentences, a line for each lease and for each consequence.
 #[derive(Debug)]
 #[must_use = "nothing is written before `apply`"]
 pub struct Rewind {
@@ -133,17 +133,17 @@ pub struct Rewind {
 }
 
 impl Rewind {
-    /// What would be written and what follows from it, lease by lease, and what is left alone and why.
+    /// The planned writes and their consequences, lease by lease, and the leases left alone with the reasons.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Writes it, as [`Admin::apply`] does: each lease by one conditional write, ancestors first. A lease that changed its owner
-    /// since it was planned is left as it is; a renewal and a checkpoint of the same owner are no hindrance.
+    /// Writes the plan, as [`Admin::apply`] does: each lease by one conditional write, ancestors first. A lease with
+    /// a new owner since the plan is left alone; a renewal and a checkpoint of the same owner are no hindrance.
     ///
     /// # Errors
-    /// If the table cannot be read or written in spite of several tries. What was written stays; a rewind that is planned anew shows
-    /// what is left.
+    /// If the table cannot be read or written after several tries. Finished writes stay; a new plan shows the writes
+    /// left.
     pub async fn apply(self) -> Result<Vec<Done>, AdminError> {
         self.admin.apply(&self.plan).await
     }

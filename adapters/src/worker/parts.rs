@@ -1,6 +1,6 @@
-//! What a builder has of the four parts that every worker needs.
+//! The four required parts of a worker in a builder's type.
 //!
-//! A [`Builder`](crate::Builder) names in its type what it has:
+//! A [`Builder`](crate::Builder) names its present parts in its type:
 //!
 //! | part | type before | setter | type after |
 //! |---|---|---|---|
@@ -9,7 +9,7 @@
 //! | the stream's name | [`NoStream`] | [`stream`](crate::Builder::stream) or `streams` | [`Stream`] |
 //! | the application's name | [`NoApplication`] | [`application`](crate::Builder::application) | [`Application`] |
 //!
-//! [`Builder::build`](crate::Builder::build) asks for all four, so a program that forgets one does not compile:
+//! [`Builder::build`](crate::Builder::build) requires all four parts: a program without one of them does not compile:
 //!
 //! ```text
 //! error[E0277]: this worker cannot be built: expected `Kinesis`, found `NoKinesis`
@@ -18,7 +18,7 @@
 //!    |      ^^^^^ call `.kinesis(client)`, `.dynamodb(client)`, `.stream(name)` and `.application(name)` before this
 //! ```
 //!
-//! A function that changes a builder and takes it at any stage is generic:
+//! A function that changes a builder at any stage is generic:
 //!
 //! ```
 //! use leasehold::{Builder, Misplaced};
@@ -28,7 +28,7 @@
 //! }
 //! ```
 //!
-//! One that returns a builder with everything names [`CompleteBuilder`](crate::CompleteBuilder).
+//! A function that returns a full builder names [`CompleteBuilder`](crate::CompleteBuilder).
 
 use super::services::{StreamSource, TableSource};
 use std::fmt;
@@ -83,8 +83,8 @@ impl fmt::Debug for DynamoDb {
     }
 }
 
-/// A part that was given: what [`Builder::build`](crate::Builder::build) asks of each of the four. Every part is given as itself,
-/// and nothing else is given as a part.
+/// A given part: [`Builder::build`](crate::Builder::build) requires all four parts to be given. Each part's type is
+/// given only as itself, and no further type counts as a given part.
 #[diagnostic::on_unimplemented(
     message = "this worker cannot be built: expected `{Part}`, found `{Self}`",
     label = "call `.kinesis(client)`, `.dynamodb(client)`, `.stream(name)` and `.application(name)` before this",

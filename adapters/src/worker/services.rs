@@ -1,4 +1,4 @@
-//! The services of a worker: clients of AWS, or ports that stand in their place.
+//! The services of a worker: clients of AWS, or ports in their place.
 
 use crate::error::Error;
 use crate::ports::{StreamPort, StreamsPort, TablePort};
@@ -40,7 +40,7 @@ pub(super) enum StreamSource {
     allow(unused_variables, clippy::unnecessary_wraps, reason = "without the SDK there are ports only")
 )]
 impl TableSource {
-    /// Without a region, every request would fail before it is sent.
+    /// Without a region, every request would fail before the sending.
     pub(super) fn check(&self) -> Result<(), Error> {
         match self {
             #[cfg(feature = "aws")]
@@ -69,7 +69,7 @@ impl TableSource {
     allow(unused_variables, clippy::unnecessary_wraps, reason = "without the SDK there are ports only")
 )]
 impl StreamSource {
-    /// Without a region, every request would fail before it is sent.
+    /// Without a region, every request would fail before the sending.
     pub(super) fn check(&self) -> Result<(), Error> {
         match self {
             #[cfg(feature = "aws")]
@@ -91,7 +91,7 @@ impl StreamSource {
         }
     }
 
-    /// The port to several streams, if these are read.
+    /// The port to several streams, for a worker of several streams.
     pub(super) fn several(
         &self, directory: Option<Directory>, config: &Config, runtime: &Arc<dyn Runtime>, store: &Store,
     ) -> Option<StreamsPort> {

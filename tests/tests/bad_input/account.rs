@@ -1,4 +1,4 @@
-//! One account on the in-memory AWS: a stream, a table, and what is put into them.
+//! One account on the in-memory AWS: a stream, a table, and their contents.
 
 use leasehold::aws::dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
@@ -76,8 +76,8 @@ impl Account {
         Probe::start(self.kinesis.clone(), self.dynamodb.clone(), STREAM, TABLE)
     }
 
-    /// That every shard's checkpoint is at the last record that was processed of it: neither before, nor beyond. And
-    /// that nobody owns it any more.
+    /// Checks that every shard's checkpoint is exactly at the shard's last processed record, and that no worker owns
+    /// the lease any more.
     pub(super) async fn assert_released(&self, probe: &Probe) {
         let rows = self.rows().await;
         let seen = probe.seen();

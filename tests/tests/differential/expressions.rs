@@ -46,7 +46,7 @@ fn values_in(text: &str) -> Map<String, Value> {
         (":huge", json!({ "N": "99999999999999999999999999999999999999" })),
     ]
     .into_iter()
-    // A name that begins another does not stand in it.
+    // A placeholder followed by more letters is part of a longer name.
     .filter(|(placeholder, _)| {
         text.match_indices(placeholder).any(|(at, _)| {
             let next = text[at + placeholder.len()..].chars().next();

@@ -25,7 +25,7 @@ fn wire_item(item: &Item) -> Value {
     Value::Object(item.iter().map(|(name, value)| (name.to_string(), wire(value))).collect())
 }
 
-/// The request that the worker sends for a change.
+/// The worker's request for a change.
 fn write(name: &str, change: &Change) -> Case {
     let write = Kcl.encode(change);
     let text = render(&write);
@@ -126,7 +126,7 @@ fn changes(key: &LeaseKey, counter: u64) -> Vec<Change> {
     ]
 }
 
-/// A row with these attributes beside the attributes that each row has.
+/// A row with these attributes beside the common attributes of all rows.
 fn row(key: &str, more: Value) -> Option<Value> {
     let mut row = json!({
         "leaseKey": { "S": key },
@@ -143,7 +143,7 @@ fn row(key: &str, more: Value) -> Option<Value> {
     Some(row)
 }
 
-/// Rows with values of other types than KCL writes, or without a name where one is meant.
+/// Rows with values of types unknown to KCL, or with an empty name.
 fn odd_states(key: &str) -> Vec<(&'static str, Option<Value>)> {
     let row = |more: Value| row(key, more);
     vec![

@@ -1,6 +1,6 @@
 //! Where dynoxide differs from DynamoDB, and ours does not.
 
-/// What the two answer differently: part of the names of such cases, and what DynamoDB does.
+/// The known differences: part of the names of the cases, and DynamoDB's behaviour.
 pub(super) const KNOWN: &[(&str, &str)] = &[
     ("attribute_type(#text, :type_odd)", "refuses a type that does not exist; dynoxide finds no match"),
     ("attribute_type(#text, #number)", "takes a value as the type, never a path"),

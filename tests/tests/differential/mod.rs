@@ -1,5 +1,5 @@
-//! The same requests to our in-memory DynamoDB and to dynoxide, which others wrote: the same answers, or a difference
-//! that is listed here with its reason.
+//! The same requests to our in-memory DynamoDB and to the independent dynoxide: the same answers, or a difference
+//! listed here with its reason.
 
 mod expressions;
 mod format;
@@ -49,7 +49,7 @@ async fn compare(cases: Vec<Case>) {
         );
     }
     assert!(report.is_empty(), "expected equal answers, found:\n{report}");
-    // What is equal by now must not stay on the list.
+    // A difference must not stay on the list after the answers have become equal.
     for (known, _) in KNOWN {
         let asked = cases.iter().any(|case| case.name.contains(known));
         assert!(!asked || met.contains(known), "{known:?} is listed as different, but is equal");

@@ -1,4 +1,4 @@
-//! A fleet of our own workers or of ours and KCL's, what happened in it, and what must hold of that.
+//! A fleet of our own workers or of ours and KCL's, its history, and the properties of that history.
 
 use super::{APPLICATION, World, shard};
 use leasehold_tests::cache::available;
@@ -87,8 +87,8 @@ impl Fleet {
         Worker { name: name.to_owned(), process }
     }
 
-    /// Waits until these shards, and no others, are to be read, and each is read by its owner, who is one of these workers;
-    /// each of them has some.
+    /// Waits until exactly these shards are unfinished, and each is read by its owner. The owners are exactly these
+    /// workers: each worker owns some shard.
     pub(super) async fn until_read(&self, what: &str, shards: &[u32], by: &[&str]) {
         let by: BTreeSet<&str> = by.iter().copied().collect();
         self.until(what, shards, |owners| *owners == by).await;
@@ -101,7 +101,7 @@ impl Fleet {
         self.until_named(what, &shards, within, |owners| *owners == by).await;
     }
 
-    /// The same of shards that are named as their leases are.
+    /// The same for shards named by the keys of their leases.
     pub(super) async fn until_leases_are_read(&self, what: &str, leases: &BTreeSet<String>, by: &[&str]) {
         let by: BTreeSet<&str> = by.iter().copied().collect();
         self.until_named(what, leases, SOON, |owners| *owners == by).await;
@@ -140,7 +140,8 @@ impl Fleet {
         }
     }
 
-    /// Who owns each shard that is not finished (nobody is an empty name), and who printed the last record of each shard.
+    /// The owner of each unfinished shard (an empty name means no owner), and the printer of each shard's last
+    /// record.
     fn owners_and_readers(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
         let ledger = self.watch.ledger();
         let open = ledger.now().into_iter().filter(|(_, entry)| !entry.finished());
@@ -149,7 +150,7 @@ impl Fleet {
         (owners.collect(), seen.map(|seen| (seen.record.shard, seen.worker)).collect())
     }
 
-    /// Asks a worker to leave and waits until it did.
+    /// Asks a worker to leave and waits for its end.
     pub(super) async fn leave(&self, worker: &mut Worker) {
         self.no_errors(worker);
         self.watch.ends(&worker.name, Cause::Left);
@@ -171,7 +172,8 @@ impl Fleet {
         worker.process.kill().expect("a worker that lives until now");
     }
 
-    /// That what it found in the table made it log no error. Asked before it is stopped: the KCL logs errors while it stops.
+    /// Checks that the table's rows made a worker log no error. Asked before the worker's stop: the KCL logs errors
+    /// in a stop.
     fn no_errors(&self, worker: &Worker) {
         let log = worker.process.stderr();
         let error = log.lines().find(|line| line.contains(" ERROR "));
@@ -216,7 +218,7 @@ impl Fleet {
     }
 }
 
-/// Whether finished shards say so, and the others are at their last record.
+/// Whether finished shards are marked as finished, and the remaining shards are at their last record.
 fn at_the_end(watch: &Watch, put: &Put) -> bool {
     let ledger = watch.ledger();
     let now = ledger.now();

@@ -1,11 +1,11 @@
-//! Fleets of our own workers, as processes, at the defaults but for how often shards are read: workers join, leave and crash. What a
-//! lease loses by each move is printed, and a planned move repeats nothing.
+//! Fleets of our own workers, as processes, at the defaults except quicker reads of shards: workers join, leave and
+//! crash. The test prints the cost of each move for a lease, and a planned move repeats no record.
 
 use super::fleet::Fleet;
 use leasehold_tests::history::{Cause, Handover};
 use std::time::Duration;
 
-/// Reads are quicker, so that what is measured are hand-overs.
+/// Quicker reads: the measured times are then times of hand-overs.
 const OPTIONS: &[&str] = &["--reader-idle-interval=200 ms", "--reader-min-interval=200 ms"];
 const SHARDS: &[u32] = &[0, 1, 2];
 /// A lease of 10 s, quick scans, and a busy machine.

@@ -1,7 +1,7 @@
 //! A fleet of kinsumer.
 //!
-//! A record counts as processed when `Next` has returned it, so a client that is killed with a record in hand may lose it. It
-//! is therefore quiet, and all is printed, when one is killed.
+//! A record counts as processed when `Next` has returned the record: a client killed with a record in hand may lose
+//! the record. Therefore the producer is quiet, and all records are printed, before the test kills a client.
 
 use super::rows::{Checkpoint, Client, Metadata};
 use super::{APPLICATION, SOON, World, all_printed, leave, shard};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const LIBRARY: Library = Library::Kinsumer;
 
-/// All three tables, each row of which is as the library writes it.
+/// All three tables, with every row in the library's form.
 struct Tables {
     clients: Vec<Client>,
     checkpoints: Vec<Checkpoint>,
@@ -31,8 +31,8 @@ impl Tables {
         }
     }
 
-    /// Whether exactly these shards are neither finished nor forgotten, and each is read, by the client that its place among
-    /// shards and clients makes it.
+    /// Whether exactly these shards are neither finished nor forgotten, and each shard is read by the right client:
+    /// the client's place among the clients follows from the shard's place among the shards.
     fn shared(&self, shards: &[u32], clients: &[&Client]) -> bool {
         let shards: Vec<String> = shards.iter().map(|number| shard(*number)).collect();
         let open = self.checkpoints.iter().filter(|checkpoint| !checkpoint.finished);
@@ -112,8 +112,8 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
     }
 }
 
-/// That a client printed the records of each shard in their order, and none twice: nobody stood still, so nobody read a shard
-/// beside another.
+/// A client printed the records of each shard in their order, and no record twice: no client stood still, and no two
+/// clients read one shard side by side.
 fn in_order(name: &str, payloads: &[String], put: &Put) {
     let places: BTreeMap<&String, (&String, usize)> = put
         .iter()

@@ -1,5 +1,6 @@
-//! Two hundred shards among our own workers, as processes at the defaults: how long it takes until all have the same number of leases.
-//! It prints a table. The workers need two free cores: a worker that gets none cannot hand over in time.
+//! Two hundred shards among our own workers, as processes at the defaults: the time until all workers have the same
+//! number of leases. The test prints a table. The workers need two free cores: a worker without a core cannot hand
+//! over in time.
 
 use crate::interop::fleet::{Fleet, Worker};
 use leasehold_tests::wait::until;
@@ -15,7 +16,8 @@ fn start<const N: usize>(fleet: &Fleet, names: [&str; N]) -> Vec<Worker> {
     names.iter().map(|name| fleet.ours_with(name, OPTIONS)).collect()
 }
 
-/// Whether every lease is with one of so many workers, nothing moves, and no worker has two more than another.
+/// Whether every lease is with one of `workers` workers, no lease moves, and the numbers of leases differ by one at
+/// most.
 fn is_even(fleet: &Fleet, workers: usize) -> bool {
     let ledger = fleet.watch.ledger();
     let leases = ledger.now();
@@ -31,7 +33,7 @@ fn is_even(fleet: &Fleet, workers: usize) -> bool {
         && most.zip(least).is_some_and(|(most, least)| most - least <= 1)
 }
 
-/// How long it takes from now on until the leases are even among so many workers.
+/// The time from now until the leases are even among this number of workers.
 async fn seconds_until_even(fleet: &Fleet, workers: usize, within: u64) -> f64 {
     let began = Instant::now();
     let what = format!("{}: {workers} workers to have even shares", fleet.test);

@@ -1,9 +1,10 @@
 //! Fleets of vmware-go-kcl-v2 and of our own workers, on one table.
 //!
-//! Ours have the timers of production here, and the library the lease duration that goes with them; so these take a minute.
+//! Our workers have the timers of production here, and the library the matching lease duration: these tests take a
+//! minute.
 //!
-//! A claim is lost when the owner checkpoints before it renews, since it writes whole items: a busy shard is not given up.
-//! So it is quiet while leases are stolen.
+//! A claim is lost when the owner checkpoints before its next renewal, since the owner writes whole items: a busy
+//! shard is not given up. Therefore the producer is quiet while leases are stolen.
 
 use super::{APPLICATION, World, leave, shard};
 use leasehold::aws::dynamodb::types::AttributeValue;
@@ -44,7 +45,7 @@ impl Fleet {
         self.world.ours(name, "vmware-go-kcl", &[])
     }
 
-    /// Who owns the shards that are not finished, by the name before the colon; nobody is an empty name.
+    /// The owners of unfinished shards, by the name before the colon; an empty name means no owner.
     async fn owners(&self) -> BTreeMap<String, String> {
         let rows = self.world.rows(APPLICATION).await;
         let text = |row: &super::Row, name: &str| {
@@ -61,7 +62,7 @@ impl Fleet {
             .collect()
     }
 
-    /// Waits until these shards, and no others, are owned by these workers, by each of them some.
+    /// Waits until exactly these shards are owned by exactly these workers, and each worker owns some.
     async fn until_owned(&self, what: &str, shards: &[u32], by: &[&str]) {
         let (shards, by): (BTreeSet<String>, BTreeSet<&str>) =
             (shards.iter().map(|n| shard(*n)).collect(), by.iter().copied().collect());

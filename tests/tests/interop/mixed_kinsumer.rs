@@ -1,8 +1,8 @@
 //! A fleet of kinsumer and of our own workers, on one set of tables.
 //!
-//! Leases are assigned by rank, and whose name is first leads: kinsumer's names are UUIDs in lower case, so ours are named to
-//! come before or after all of them. A record counts for kinsumer as processed when `Next` has returned it, so it is quiet
-//! when one of its clients is killed.
+//! Leases are assigned by rank, and the first name leads: kinsumer's names are UUIDs in lower case, and our names
+//! come before or after all UUIDs. A record counts for kinsumer as processed when `Next` has returned the record: the
+//! producer is quiet when the test kills a kinsumer client.
 
 use super::{APPLICATION, Row, World, leave, shard};
 use leasehold::aws::dynamodb::types::AttributeValue;
@@ -69,7 +69,8 @@ impl Fleet {
         (leader.map(|row| name(row, "Name")).unwrap_or_default(), shards.collect())
     }
 
-    /// Waits until the members, in the order of their ids, share exactly these shards by turns, and the first of them leads.
+    /// Waits until the members, in the order of their ids, share exactly these shards by turns, and the first member
+    /// leads.
     async fn until_shared(&self, what: &str, shards: &[u32], members: &[&str]) {
         let shards: Vec<String> = shards.iter().map(|number| shard(*number)).collect();
         let turns = shards.iter().zip(members.iter().cycle());

@@ -1,6 +1,6 @@
-//! Fleets of other libraries on the in-memory AWS, what they write, and the requests they write it with.
+//! Fleets of other libraries on the in-memory AWS, their rows, and their requests.
 //!
-//! | file | what it checks |
+//! | file | subject |
 //! |---|---|
 //! | `vmware_go_kcl.rs` | fleets of vmware-go-kcl-v2: joining, leaving, crashes, stealing, a freeze, a split, a merge |
 //! | `mixed.rs` | fleets of vmware-go-kcl-v2 and of our own workers, moved over and back |
@@ -10,8 +10,8 @@
 //! | `many_shards.rs` | two hundred shards among our own workers: how soon shares are even; for a quiet machine |
 //! | `fleet.rs` | what these fleets and those of KCL for Java are held to |
 //! | `kcl_java/` | fleets of KCL for Java and of our own workers |
-//! | `rows.rs` | that every row of the Go libraries' tables is as they are known to write it |
-//! | `requests.rs` | that their conditions are understood; needs no library |
+//! | `rows.rs` | every row of the Go libraries' tables has the known form |
+//! | `requests.rs` | the conditions of the Go libraries are understood; needs no library |
 
 mod fleet;
 mod hand_overs;
@@ -53,7 +53,8 @@ struct World {
 }
 
 impl World {
-    /// Without limits: the libraries create tables of 10 writes per second, which fleets with timers this short exceed.
+    /// Without limits: the libraries create tables of 10 writes per second, too few for fleets with timers this
+    /// short.
     async fn start(name: &str) -> Self {
         Self::with_shards(name, 3).await
     }
@@ -108,7 +109,8 @@ impl World {
         Consumer::start(&target, name)
     }
 
-    /// Creates another stream of three shards, and has workers read it, too, in an application of several streams. Their identifiers.
+    /// Creates another stream of three shards, and has workers of several streams read both streams. Gives the
+    /// streams' identifiers.
     async fn read_several(&mut self, other: &str) -> [String; 2] {
         let stream = self.kinesis.create_stream().stream_name(other).shard_count(3);
         stream.send().await.expect("a stream");
@@ -126,7 +128,7 @@ impl World {
         answer.expect("the shards").shards.unwrap_or_default()
     }
 
-    /// Splits the first shard, which leaves the hash keys of the other two alone.
+    /// Splits the first shard, without a change of the hash keys of the second and third.
     async fn split_first(&self) {
         let split = self.kinesis.split_shard().stream_name(STREAM);
         let split = split.shard_to_split(shard(0)).new_starting_hash_key(HALF);
@@ -149,7 +151,7 @@ impl World {
     }
 }
 
-/// A directory for what the workers of a test print.
+/// A directory for the output of a test's workers.
 fn directory(test: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");

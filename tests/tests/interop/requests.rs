@@ -1,5 +1,5 @@
-//! The requests with which both libraries agree on who reads what, word for word where it matters: the text of conditions,
-//! attributes of type NULL, keywords in lower case.
+//! The requests by which workers of both libraries agree on the readers of shards, word for word where words matter:
+//! the text of conditions, attributes of type NULL, keywords in lower case.
 
 use leasehold_tests::http::Caller;
 use leasehold_tests::local::{Local, instant};

@@ -1,5 +1,5 @@
-//! The rows of both libraries, read as strictly as their own readers and writers are: a name, type or form that they are not
-//! known to write is a panic.
+//! The rows of both libraries, read as strictly as by the libraries' own readers and writers: an unknown name, type
+//! or form is a panic.
 
 use super::Row;
 use leasehold::aws::dynamodb::types::AttributeValue;
@@ -11,7 +11,7 @@ pub(super) struct Lease {
     pub shard: String,
     /// `AssignedTo`.
     pub owner: Option<String>,
-    /// `Checkpoint`: a sequence number or `SHARD_END`; `""` while a shard is claimed that was never checkpointed.
+    /// `Checkpoint`: a sequence number or `SHARD_END`; `""` in a claimed row without a checkpoint.
     pub checkpoint: Option<String>,
     /// `ParentShardId`: the first parent only.
     pub parent: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Its readers take every attribute for a text without looking, and panic at anything else.
+    /// The library's readers take every attribute for a text without a check, and panic at other types.
     pub(super) fn read(row: &Row) -> Self {
         let known = ["ShardID", "AssignedTo", "LeaseTimeout", "Checkpoint", "ParentShardId", "ClaimRequest"];
         only(row, &known);
@@ -34,7 +34,8 @@ impl Lease {
             parent: get("ParentShardId"),
             claimed_by: get("ClaimRequest"),
         };
-        // An empty owner would be that of a checkpoint after the lease was given up, which fits no condition any more.
+        // An empty owner would come from a checkpoint after the release of the lease, and no later condition would
+        // fit an empty owner.
         for name in [&lease.owner, &lease.parent, &lease.claimed_by].into_iter().flatten() {
             assert!(!name.is_empty(), "expected no empty name in {row:?}");
         }
@@ -59,8 +60,8 @@ impl Lease {
     }
 }
 
-/// Whether Go would print this time as `time.RFC3339Nano` does, in UTC: no fraction if there is none, else without zeros at
-/// its end. The library compares such texts, so another form of the same time is another value.
+/// Whether a text is a time in the form of Go's `time.RFC3339Nano`, in UTC: no fraction, or a fraction without zeros
+/// at the end. The library compares these texts: a second form of the same time counts as another value.
 fn is_go_time(text: &str) -> bool {
     let Some(text) = text.strip_suffix('Z') else {
         return false;
@@ -93,7 +94,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// What is absent may be written as NULL too.
+    /// Absent values may also be written as NULL.
     pub(super) fn read(row: &Row) -> Self {
         only(
             row,

@@ -1,11 +1,11 @@
 //! Fleets of vmware-go-kcl-v2.
 //!
-//! All start at TRIM_HORIZON, with which none of the library's known faults loses a record: a checkpoint that goes back, or
-//! is erased, has records processed again. At LATEST, an erased checkpoint skips what came before, and every new child loses
-//! what came before its first iterator.
+//! All start at TRIM_HORIZON. There, no known fault of the library loses a record: a checkpoint that goes back, or is
+//! erased, leads to repeated records. At LATEST, an erased checkpoint skips earlier records, and every new child
+//! loses the records before its first iterator.
 //!
-//! So a record may be printed often, by several workers, and by one again and again. What holds always: from the moment that
-//! a worker starts to read a shard until it stops, it prints a run of that shard's records without a hole.
+//! A record may be printed often, by several workers, and again and again by one worker. One property always holds:
+//! from the start of reading a shard until the stop, a worker prints a run of that shard's records without a hole.
 
 use super::rows::Lease;
 use super::{APPLICATION, SOON, World, all_printed, leave, shard};
@@ -36,19 +36,20 @@ impl Fleet {
         Member::start(LIBRARY, &self.program, &self.world.place, name, more)
     }
 
-    /// All rows, each of which is as the library writes it.
+    /// All rows, each in the library's form.
     async fn leases(&self) -> BTreeMap<String, Lease> {
         let rows = self.world.rows(APPLICATION).await;
         let leases = rows.iter().map(Lease::read);
         leases.map(|lease| (lease.shard.clone(), lease)).collect()
     }
 
-    /// Waits until the table is as it should be.
+    /// Waits until the table passes the check `asked`.
     async fn until(&self, what: &str, asked: impl Fn(&BTreeMap<String, Lease>) -> bool) {
         until(what, SOON, || async { asked(&self.leases().await) }).await;
     }
 
-    /// The first of a fleet is alone until there is a table: of two that create it, one ends with an error.
+    /// The first worker of a fleet is alone until the table exists: of two workers creating the table, one ends with
+    /// an error.
     async fn first(&self, name: &str, more: &[&str]) -> Member {
         let first = self.member(name, more);
         self.until("the table, and a lease in it", |leases| !leases.is_empty()).await;
@@ -62,7 +63,7 @@ fn owners(leases: &BTreeMap<String, Lease>) -> BTreeSet<&str> {
     open.filter_map(|lease| lease.owner.as_deref()).collect()
 }
 
-/// Whether the leases of these shards, and no others, are open, read and checkpointed, all of them by these workers.
+/// Whether the leases of exactly these shards are open, read and checkpointed, all of them by these workers.
 fn shared_by(leases: &BTreeMap<String, Lease>, shards: &[u32], workers: &[&str]) -> bool {
     let open: Vec<&Lease> = leases.values().filter(|lease| !lease.finished()).collect();
     let found: BTreeSet<String> = open.iter().map(|lease| lease.shard.clone()).collect();
@@ -78,7 +79,7 @@ async fn a_fleet_survives_workers_that_join_leave_and_crash_a_split_and_a_merge(
         return;
     };
     let producer = Producer::start(fleet.world.kinesis.clone(), &fleet.world.place.stream);
-    // Nobody gives up a lease without stealing, so what is left for bert must be made sure.
+    // Without stealing, no worker gives up a lease: the test must leave some leases for bert.
     let anna = fleet.first("anna", &["--max-leases=2"]).await;
     let bert = fleet.member("bert", &[]);
     fleet
@@ -90,8 +91,9 @@ async fn a_fleet_survives_workers_that_join_leave_and_crash_a_split_and_a_merge(
     changes(&fleet, producer, [anna, bert, carl], &[]).await;
 }
 
-/// A claim is lost when the victim writes a checkpoint, or a renewal that was begun before. So it is quiet while leases are
-/// stolen; and leases of shards without any checkpoint are not claimed, so it is not quiet before all shards have one.
+/// A claim is lost when the victim writes a checkpoint, or a renewal begun earlier. Therefore the producer is quiet
+/// while leases are stolen; the library does not claim leases of shards without any checkpoint, and the quiet begins
+/// after all shards have a checkpoint.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_that_steals_shares_its_leases_and_survives_the_same() {
     const TEST: &str = "vmware-go-kcl-with-stealing";
@@ -118,17 +120,17 @@ async fn a_fleet_that_steals_shares_its_leases_and_survives_the_same() {
     changes(&fleet, producer, [anna, bert, carl], &["--steal"]).await;
 }
 
-/// What happens to any fleet of three that reads shards 0, 1 and 2.
+/// The changes of any fleet of three workers on shards 0, 1 and 2.
 async fn changes(fleet: &Fleet, producer: Producer, [mut anna, mut bert, carl]: [Member; 3], more: &[&str]) {
     fleet.world.split_first().await;
     let all = ["anna", "bert", "carl"];
     fleet
         .until("the children of the split to be read", |leases| shared_by(leases, &[1, 2, 3, 4], &all))
         .await;
-    // Not while anybody waits for a parent: that wait does not end when the worker is asked to.
+    // Not while any worker waits for a parent: a request to stop does not end that wait.
     leave(&mut bert).await;
-    // A worker may take a lease of its own for one that it reads already, which then only another one takes over. So there
-    // are always two.
+    // A worker may mistake its own lease for a lease already read, and only another worker then takes the lease over.
+    // Therefore at least two workers always run.
     let dora = fleet.member("dora", more);
     fleet
         .until("what bert read to be read by others", |leases| {
@@ -164,7 +166,7 @@ async fn changes(fleet: &Fleet, producer: Producer, [mut anna, mut bert, carl]: 
     }
 }
 
-/// Whether finished shards say so, and the others are at their last record.
+/// Whether finished shards are marked as finished, and the remaining shards are at their last record.
 fn at_the_end(leases: &BTreeMap<String, Lease>, put: &Put) -> bool {
     put.iter().all(|(shard, records)| {
         let (last, _) = &records[records.len() - 1];
@@ -172,7 +174,7 @@ fn at_the_end(leases: &BTreeMap<String, Lease>, put: &Put) -> bool {
     })
 }
 
-/// That each session is a run of what was put to one shard: in order, once, without a hole.
+/// Checks that each session is a run of one shard's records: in order, once, without a hole.
 fn runs(name: &str, printed: &[Printed], put: &Put) {
     let mut next: BTreeMap<u64, (&str, usize)> = BTreeMap::new();
     for record in printed {
@@ -186,7 +188,7 @@ fn runs(name: &str, printed: &[Printed], put: &Put) {
     }
 }
 
-/// That the table tells the whole story after everybody left.
+/// Checks that the table tells the whole story after the end of all workers.
 async fn judge_rows(fleet: &Fleet, put: &Put) {
     let leases = fleet.leases().await;
     assert!(at_the_end(&leases, put), "{leases:?}");
@@ -201,13 +203,15 @@ async fn judge_rows(fleet: &Fleet, put: &Put) {
         let closed = range.is_some_and(|range| range.ending_sequence_number().is_some());
         assert_eq!(lease.finished(), closed, "{lease:?}");
     }
-    // A renewal under way while its worker gives up the lease takes it once more, which about one lease in a hundred sees.
+    // A renewal under way during the release of the lease takes the lease once more, in about one of a hundred
+    // releases.
     let kept = leases.values().filter(|lease| lease.owner.is_some());
     assert!(kept.count() <= 2, "expected leases to be given up, found {leases:?}");
 }
 
-/// A worker that stood still for longer than its leases reads on where it was, and its first checkpoints, which have no
-/// condition, overwrite those of the new owner. That costs order and repetition, and no record.
+/// A worker that stood still for longer than its leases reads on from its old place. Its first checkpoints have no
+/// condition, and overwrite the checkpoints of the new owner. The overwrite costs order and repetition, and no
+/// record.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_stood_still_goes_on_and_nothing_is_lost() {
     const TEST: &str = "vmware-go-kcl-frozen";

@@ -1,4 +1,4 @@
-//! Ends of shards, which are written when their tasks have returned.
+//! Ends of shards, written after the return of their tasks.
 
 use super::*;
 

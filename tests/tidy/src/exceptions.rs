@@ -1,4 +1,4 @@
-//! The places that break a rule today, each with its reason. A line that nothing needs any more fails the test.
+//! Today's exceptions from the rules, each with its reason. An unneeded line fails the test.
 
 use crate::rules::{Finding, Rule};
 use crate::source::Source;
@@ -12,7 +12,7 @@ pub struct Exception {
     pub path: &'static str,
     /// What it is about, as the finding says.
     pub subject: &'static str,
-    /// Why this is better than to follow the rule.
+    /// The reason for the exception.
     pub reason: &'static str,
 }
 
@@ -72,7 +72,8 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("type-size", "sim/src/world/services/table.rs", "LeaseTable", MOVED),
 ];
 
-/// Asks every rule about every file. Gives what no exception names, one line each, and then what no finding needs.
+/// Asks every rule about every file. Gives the findings without an exception, one line each, and then the exceptions
+/// without a finding.
 pub fn apply(sources: &[Source], rules: &[Rule], exceptions: &[Exception]) -> Vec<String> {
     let mut needed = vec![false; exceptions.len()];
     let mut lines = Vec::new();

@@ -1,5 +1,5 @@
-//! Where functions begin and end, in code that `rustfmt` has formatted: a function ends at the first line that is a closing
-//! brace with the indentation of its `fn`.
+//! The begins and ends of functions, in code formatted by `rustfmt`: a function ends at the first line with a closing
+//! brace and the indentation of its `fn`.
 
 use crate::source::Source;
 
@@ -10,11 +10,11 @@ pub struct Function {
     pub name: String,
     /// The line of its `fn`, from 1.
     pub line: usize,
-    /// How many lines it has, from that of its `fn` to that of its last brace.
+    /// The number of lines, from the function's `fn` to its last brace.
     pub lines: usize,
 }
 
-/// The functions of a file, in the order in which they begin. A function within another is in both.
+/// The functions of a file, in the order of their begins. A function within another function is in the list, too.
 pub fn functions(source: &Source) -> Vec<Function> {
     let lines: Vec<&str> = source.code.lines().collect();
     let mut functions = Vec::new();
@@ -28,7 +28,7 @@ pub fn functions(source: &Source) -> Vec<Function> {
     functions
 }
 
-/// The name of the function that a line begins.
+/// The name of the function begun on a line.
 fn name(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
     let is_qualifier = |word: &str| {
@@ -44,7 +44,7 @@ fn name(line: &str) -> Option<&str> {
     (end > 0).then(|| &after[..end])
 }
 
-/// The line on which the function that begins on line `at` ends; absent: it has no body.
+/// The last line of the function begun on line `at`; absent: the function has no body.
 fn end(lines: &[&str], at: usize, indent: usize) -> Option<usize> {
     let mut opened = false;
     for (n, line) in lines.iter().enumerate().skip(at) {

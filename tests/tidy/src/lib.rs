@@ -1,6 +1,6 @@
-//! Rules about the sources of this project that no compiler checks.
+//! Rules about the sources of this project beyond the compiler's checks.
 //!
-//! | file | what is in it |
+//! | file | subject |
 //! |---|---|
 //! | `source` | the files of the workspace, read once: their text, and their code without comments and texts |
 //! | `function` | where functions begin and end |
@@ -9,12 +9,12 @@
 //! | `names` | the names that are of more than one type, a list that only shrinks |
 //! | `rooms` | the rules of folders that are cut into rooms |
 //! | `rules` | the rules; most are a few lines |
-//! | `exceptions` | the places that break a rule, each with its reason |
+//! | `exceptions` | today's exceptions from the rules, each with its reason |
 //!
-//! `tests/tidy.rs` asks every rule about every file. A finding that no exception names fails the test, and so does an exception
-//! that nothing needs any more.
+//! `tests/tidy.rs` asks every rule about every file. A finding without an exception fails the test, and an unneeded
+//! exception fails the test, too.
 //!
-//! The scanner knows as much of Rust as it needs: what is a comment, what is a text, and how `rustfmt` indents.
+//! The scanner knows a small part of Rust: comments, texts, and the indentation of `rustfmt`.
 
 mod exceptions;
 mod function;

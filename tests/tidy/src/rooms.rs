@@ -15,19 +15,19 @@ struct House {
     router: &'static str,
     /// The files in which its methods stand.
     router_files: &'static [&'static str],
-    /// The crate's sources, in which no other file may add methods to it.
+    /// The crate's sources: no other file in this folder may add methods to the router.
     sources: &'static str,
-    /// Each room, and which others its files may name.
+    /// Each room, and the further rooms allowed in its files.
     rooms: &'static [(&'static str, &'static [&'static str])],
-    /// Files that no room is, and which rooms they may name.
+    /// Files outside of all rooms, and the rooms allowed in these files.
     others: &'static [(&'static str, &'static [&'static str])],
     /// Files of plain data.
     open: &'static [&'static str],
 }
 
 const HOUSES: &[House] = &[
-    // `lease_table` is not a room: all rooms stand on it, as on the context. It keeps what the room of leases does with each; so
-    // what the tests of all rooms stand on fills that table with held leases.
+    // `lease_table` is not a room: all rooms stand on the table, as on the context. The table keeps the work of the
+    // room of leases for each lease; therefore the common base of all rooms' tests fills that table with held leases.
     House {
         folder: "engine/src/worker/",
         module: "worker",
@@ -70,13 +70,13 @@ const HOUSES: &[House] = &[
 ];
 
 impl House {
-    /// The house that a file is of, and where in it the file is.
+    /// The house of a file, and the file's path within the house.
     fn of(source: &Source) -> Option<(&'static Self, &str)> {
         let mut houses = HOUSES.iter();
         houses.find_map(|house| Some((house, source.path.strip_prefix(house.folder)?)))
     }
 
-    /// The rooms that a file or a folder may name besides its own.
+    /// The rooms allowed in a file or a folder, besides its own.
     fn may_name(&self, own: &str) -> &'static [&'static str] {
         let mut all = self.rooms.iter().chain(self.others);
         all.find(|(room, _)| *room == own).map_or(&[], |(_, known)| known)
@@ -101,7 +101,7 @@ pub(crate) fn router(source: &Source) -> Vec<Finding> {
     each.collect()
 }
 
-/// Finds code of a room, or of what they stand on, that names another room.
+/// Finds code of a room, or of the base below the rooms, that names another room.
 pub(crate) fn rooms(source: &Source) -> Vec<Finding> {
     let Some((house, path)) = House::of(source) else {
         return Vec::new();
@@ -136,7 +136,7 @@ pub(crate) fn rooms(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Finds a field of a room that can be seen from outside its folder.
+/// Finds a field of a room visible from outside its folder.
 pub(crate) fn private_fields(source: &Source) -> Vec<Finding> {
     let Some((house, path)) = House::of(source) else {
         return Vec::new();

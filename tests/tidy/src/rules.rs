@@ -1,4 +1,4 @@
-//! The rules. To add one, add a line to [`RULES`] and a function that finds what breaks it in one file.
+//! The rules. To add a rule, add a line to [`RULES`] and a function that finds the rule's breaches in one file.
 
 use crate::function::functions;
 use crate::names::NAMES;
@@ -58,7 +58,8 @@ impl Rule {
 pub struct Finding {
     /// The line, from 1.
     pub line: usize,
-    /// What it is about, such as the name of a function; exceptions use it. Empty: the file as a whole.
+    /// The subject of the finding, such as the name of a function; exceptions use the subject. Empty: the file as a
+    /// whole.
     pub subject: String,
     /// What was found.
     pub found: String,
@@ -135,16 +136,16 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// Words that are not to be used anywhere, with those that exceptions name.
+/// Forbidden words, with the words allowed by exceptions.
 const WORDS: &[&str] = &[
-    // A sentence has a subject that can be named.
+    // A sentence has a subject with a name.
     "whoever",
     "nobody who",
     "what came of it",
     "what is to come of it",
     "nobody lives",
     "is not sure",
-    // What is left to do is written down elsewhere.
+    // Remaining work is written down outside the sources.
     "TODO",
     "FIXME",
     "XXX",
@@ -233,7 +234,7 @@ fn forbidden(source: &Source, words: &[&'static str]) -> Vec<Finding> {
     each.collect()
 }
 
-/// Finds code of one folder that uses a name or a path anywhere but in these of its files and folders.
+/// Finds code in one folder, outside of the homes, that uses a name or a path. `homes` lists files and folders.
 fn only_in(source: &Source, folder: &str, name: &'static str, homes: &[&str]) -> Vec<Finding> {
     match source.path.strip_prefix(folder) {
         Some(path) if !homes.iter().any(|home| path.starts_with(home)) => forbidden(source, &[name]),
@@ -259,10 +260,10 @@ fn words(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// The paths that a `clippy.toml` forbids, by the list they are in.
+/// The paths forbidden by a `clippy.toml`, with the names of their lists.
 ///
 /// # Panics
-/// If a line of a list is not as these files have it.
+/// If a line of a list does not have the form of these files.
 pub fn clippy_lists(text: &str) -> Vec<(String, String)> {
     let mut list = String::new();
     let mut paths = Vec::new();

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 /// A file of the workspace.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Its path from the root of the workspace, with `/`.
+    /// The file's path from the root of the workspace, with `/`.
     pub path: String,
     /// All of it.
     pub text: String,
-    /// For a file of Rust: the same with every comment and the inside of every text blanked out, character by character, so
-    /// that lines and columns are those of `text`. Otherwise empty.
+    /// For a file of Rust: the same text with every comment and the inside of every text blanked out, character by
+    /// character: lines and columns stay those of `text`. Otherwise empty.
     pub code: String,
     /// How many bytes the file has, also if no rule reads its text.
     pub bytes: u64,
@@ -32,13 +32,13 @@ impl Source {
         self.path.ends_with(".rs")
     }
 
-    /// The lines of code that hold `word`, which is not part of a longer word there, numbered from 1.
+    /// The lines of code with `word` as a whole word, numbered from 1.
     pub fn code_lines_with<'a>(&'a self, word: &'a str) -> impl Iterator<Item = usize> + 'a {
         lines_with(&self.code, word)
     }
 }
 
-/// The lines of a text that hold `word`, which is not part of a longer word there, numbered from 1.
+/// The lines of a text with `word` as a whole word, numbered from 1.
 pub(crate) fn lines_with<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let numbered = text.lines().zip(1..);
     numbered.filter_map(move |(line, number)| holds_word(line, word).then_some(number))
@@ -104,7 +104,7 @@ enum In {
     BlockComment(usize),
     /// A text with escapes.
     Text,
-    /// A raw text that ends with `"` and so many `#`.
+    /// A raw text that ends with `"` and this number of `#`.
     RawText(usize),
 }
 
@@ -124,7 +124,7 @@ fn code_of(text: &str) -> String {
     code
 }
 
-/// How many bytes come next as one, whether they are code, and what follows.
+/// The number of bytes in the next step, whether the bytes are code, and the state afterwards.
 fn step(state: In, rest: &str, next: char, before: Option<char>) -> (usize, bool, In) {
     let one = next.len_utf8();
     match state {
@@ -151,7 +151,7 @@ fn step(state: In, rest: &str, next: char, before: Option<char>) -> (usize, bool
     }
 }
 
-/// The length of a literal such as `'"'`; 1 if this is the apostrophe of a lifetime.
+/// The length of a literal such as `'"'`; 1 for the apostrophe of a lifetime.
 fn char_literal(rest: &str) -> usize {
     let mut chars = rest.char_indices().skip(1);
     match (chars.next(), chars.next()) {
@@ -164,7 +164,7 @@ fn char_literal(rest: &str) -> usize {
     }
 }
 
-/// If a raw text begins here: the length of its beginning, and how many `#` it has.
+/// If a raw text begins here: the length of its beginning, and its number of `#`.
 fn raw_text(rest: &str) -> Option<(usize, usize)> {
     let prefix = ["r", "br", "cr"].into_iter().find(|prefix| rest.starts_with(prefix))?;
     let after = &rest[prefix.len()..];

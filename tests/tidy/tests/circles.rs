@@ -1,5 +1,5 @@
-//! The modules of a crate depend on each other in one direction: no top-level module imports, by whatever way round, one that
-//! imports it. Tests within a module may look wherever they like.
+//! The modules of a crate depend on each other in one direction: no top-level module imports, directly or through
+//! further modules, a module that imports the first module. Tests within a module may import any module.
 //!
 //! The sources are read as text, line by line, as rustfmt lays them out.
 
@@ -25,7 +25,7 @@ const KNOWN: &[(&str, &str, &str)] = &[];
 /// A module and one that it names.
 type Edge = (String, String);
 
-/// Every pair of top-level modules of which one names the other, with the first place where it does so.
+/// Every pair of top-level modules with a name of the second in the first, and the first place of the name.
 #[derive(Default)]
 struct Imports(BTreeMap<Edge, String>);
 
@@ -53,13 +53,13 @@ impl Imports {
         imports
     }
 
-    /// The shortest circle, as its modules in order, the first of them once more at the end.
+    /// The shortest circle, as its modules in order; the first module stands again at the end.
     fn circle(&self) -> Option<Vec<String>> {
         let from: BTreeSet<&String> = self.0.keys().map(|(from, _)| from).collect();
         from.into_iter().filter_map(|module| self.way(module, module)).min_by_key(Vec::len)
     }
 
-    /// The shortest way along imports, of at least one.
+    /// The shortest way along imports, of at least one import.
     fn way(&self, from: &str, to: &str) -> Option<Vec<String>> {
         let mut ways = vec![vec![from.to_owned()]];
         let mut seen = BTreeSet::new();
@@ -83,7 +83,7 @@ impl Imports {
         None
     }
 
-    /// What is wrong with a crate whose known circles are these, as text; empty if nothing is.
+    /// The faults of a crate with these known circles, as text; empty without a fault.
     fn judge(mut self, known: &[Edge]) -> String {
         let mut wrong = String::new();
         for (from, to) in known {
@@ -115,7 +115,7 @@ struct File {
     file: PathBuf,
     /// Its module, from the root.
     path: Vec<String>,
-    /// Its lines without comments and tests, each with the number of modules within the file around it.
+    /// The file's lines without comments and tests, each with the number of surrounding modules within the file.
     lines: Vec<(usize, String)>,
 }
 
@@ -125,7 +125,7 @@ impl File {
         Self { file: file.to_owned(), path: path.to_vec(), lines: code(&text) }
     }
 
-    /// What it names right below the root of its crate, with the number of the line.
+    /// The names used right below the root of the crate, with the numbers of their lines.
     fn names(&self) -> Vec<(usize, String)> {
         let mut found = Vec::new();
         for (n, (inner, line)) in self.lines.iter().enumerate() {
@@ -158,7 +158,8 @@ impl File {
     }
 }
 
-/// The lines of a text that are neither comments nor tests. Others become empty, so that lines keep their numbers.
+/// The lines of a text outside of comments and tests. Comments and tests become empty lines: all lines keep their
+/// numbers.
 fn code(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     // The indentation of each module around the line, and whether it is of tests.
@@ -181,7 +182,7 @@ fn code(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// The name of the module that a line declares.
+/// The name of the module declared on a line.
 fn module(code: &str) -> Option<&str> {
     let (before, after) = code.split_once("mod ")?;
     let declares = before.is_empty() || before.starts_with("pub") && before.ends_with(' ');
@@ -209,7 +210,7 @@ fn collect(file: &Path, path: &[String], files: &mut Vec<File>) {
     }
 }
 
-/// The names that the root exports of its modules.
+/// The names exported by the root, with their modules.
 fn exports<'a>(root: &[(usize, String)], tops: &BTreeSet<&'a str>) -> BTreeMap<String, &'a str> {
     let text: String = root.iter().map(|(_, line)| line.as_str()).collect();
     let mut exported = BTreeMap::new();
@@ -270,7 +271,7 @@ fn top_level_modules_import_in_one_direction() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Imports between modules, as `a-b` for a that imports b.
+/// Imports between modules, as `a-b` if a imports b.
 fn imports(edges: &[&str]) -> Imports {
     let pair = |edge: &&str| {
         let (from, to) = edge.split_once('-').expect("a pair");

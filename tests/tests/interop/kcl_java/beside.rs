@@ -1,9 +1,10 @@
-//! Workers of the KCL and ours in one fleet, for as long as one likes.
+//! Workers of the KCL and ours in one fleet, without an end of the side-by-side run.
 
 use crate::interop::fleet::{Fleet, Worker, program};
 use leasehold_tests::kcl_java::{Kcl, Program};
 
-/// What KCL 3 is told while workers of KCL 2 may be there. It shares leases as KCL 2 does, by counting them.
+/// KCL 3's setting for fleets with workers of KCL 2. With this setting, KCL 3 shares leases as KCL 2 does, by
+/// counting leases.
 pub(super) const LIKE_KCL_2: &[&str] = &["--client-version=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X"];
 
 /// Whatever happens to a fleet: workers of both kinds join, leave and crash, and shards are split and merged. The worker that is left.
@@ -22,8 +23,8 @@ pub(super) async fn everything(fleet: &Fleet, program: &Program, more: &[&str]) 
     let carl = fleet.theirs(program, "carl", more);
     fleet.until_read("carl to get a share", &[0, 1, 2], &["carl", "lea"]).await;
 
-    // Last, and the children may be read by one worker alone: for the KCL, leases of finished shards count as any other, and
-    // its worker may have its share in these.
+    // Last, and one worker alone may read the children: for the KCL, leases of finished shards count fully, and the
+    // KCL's worker may have its whole share in finished leases.
     fleet.world.split_first().await;
     fleet.world.merge_others().await;
     fleet.until_read_among("the children", &[3, 4, 5], &["carl", "lea"]).await;

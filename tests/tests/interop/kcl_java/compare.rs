@@ -1,6 +1,6 @@
-//! Workers of the KCL and ours, one after the other in the same scenes on the same machine, at their defaults: how long shards stand
-//! still, and what comes again. It prints a table. Only reads are quicker than by default, and the same for both, so that what is
-//! measured are leases.
+//! Workers of the KCL and ours, one after the other in the same scenes on the same machine, at their defaults: the
+//! standstill of shards, and the repeated records. The test prints a table. Only reads are quicker than by default,
+//! equally for both: the measured times are then times of leases.
 
 use crate::interop::fleet::{Fleet, Worker, program};
 use leasehold_tests::history::{Cause, Handover};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const OURS: &[&str] = &["--reader-idle-interval=200 ms", "--reader-min-interval=200 ms"];
 const SHARDS: &[u32] = &[0, 1, 2];
-/// KCL waits for up to a minute before it fills a table, and for its leader's next report.
+/// KCL waits for up to a minute before filling a table, and for its leader's next report.
 const LONG: Duration = Duration::from_secs(300);
 
 /// Whose workers take part in a scene.

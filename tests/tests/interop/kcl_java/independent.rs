@@ -1,9 +1,10 @@
-//! Workers of the KCL and ours in one fleet, on servers that others wrote: kinesis-mock and dynoxide. So these fleets do not rest on
-//! `leasehold local` and its idea of AWS alone.
+//! Workers of the KCL and ours in one fleet, on independent servers: kinesis-mock and dynoxide. These fleets do not
+//! rest on `leasehold local` and its idea of AWS alone.
 //!
-//! The servers carry all that both lines of the KCL ask of them: requests in CBOR, which is what the SDK for Java speaks to Kinesis,
-//! splits and merges, conditions in the old form and in expressions, and an index that is added to a table in use. They refuse no request
-//! for its rate, and a table or an index is there at once. kinesis-mock takes some 10 ms for a call, so a scene takes longer here.
+//! The servers carry all requests of both lines of the KCL: requests in CBOR, the encoding of the SDK for Java
+//! towards Kinesis, splits and merges, conditions in the old form and in expressions, and an index added to a table
+//! in use. The servers refuse no request for its rate, and a new table or index is ready at once. kinesis-mock takes
+//! some 10 ms for a call: a scene takes longer here.
 
 use super::super::{APPLICATION, World, directory};
 use super::beside;
@@ -19,10 +20,10 @@ use leasehold_tests::kinesis_mock::{self, KinesisMock};
 use leasehold_tests::producer::Producer;
 use std::collections::BTreeMap;
 
-/// By which KCL 3 finds the leases of a worker.
+/// The index for finding the leases of a worker in KCL 3.
 const OWNER_INDEX: &str = "LeaseOwnerToLeaseKeyIndex";
 
-/// A fleet on these servers. kinesis-mock ends with it, dynoxide with this process.
+/// A fleet on these servers. kinesis-mock ends with the fleet, dynoxide with this process.
 struct Independent {
     _kinesis: KinesisMock,
     fleet: Fleet,
@@ -31,7 +32,7 @@ struct Independent {
 }
 
 impl Independent {
-    /// Nothing where a server or the program is missing.
+    /// Absent: a server or the program is missing.
     async fn start(test: &'static str, kcl: Kcl) -> Option<Self> {
         let installed = tokio::task::spawn_blocking(kinesis_mock::install).await;
         let home = available(test, installed.expect("no panic"))?;

@@ -1,11 +1,11 @@
-//! KCL 3.5 as it runs by default: its leader assigns leases by load, to workers that report. Ours are members of such a fleet: they
-//! report, take what is assigned to them, hand over what they are asked for, and lead when it is their turn.
+//! KCL 3.5 at its defaults: its leader assigns leases by load, to reporting workers. Our workers are members of a KCL
+//! 3.5 fleet: they report, take assigned leases, hand over requested leases, and lead at their turn.
 
 use super::led::{self, Tables};
 use crate::interop::fleet::{Fleet, program};
 use leasehold_tests::kcl_java::Kcl;
 
-/// The leader of KCL gives our worker a share of the leases that its own worker reads, by hand-over, and takes them back.
+/// The leader of KCL gives our worker a share of its own worker's leases, by hand-over, and takes the leases back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them_by_hand_over() {
     const TEST: &str = "kcl-3-assigning";
@@ -18,7 +18,8 @@ async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them_by_hand_over() 
     fleet.finish(producer, vec![last]).await;
 }
 
-/// A worker of ours leads: it assigns what the dead leader of KCL read, and the children of a split, to workers of KCL and to itself.
+/// A worker of ours leads: our leader assigns the dead KCL leader's leases, and the children of a split, to workers
+/// of KCL and to our worker.
 #[tokio::test(flavor = "multi_thread")]
 async fn ours_leads_workers_of_kcl_3_and_assigns_leases_to_them() {
     const TEST: &str = "kcl-3-led-by-ours";

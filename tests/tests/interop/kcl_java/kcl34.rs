@@ -1,5 +1,5 @@
-//! KCL 3.4, whose workers report and elect their leader in two tables beside the lease table; and its replacement by KCL 3.5 in the same
-//! tables. Ours are members of such a fleet, as they are of one of KCL 3.5.
+//! KCL 3.4: its workers report and elect their leader in two tables beside the lease table; and its replacement by
+//! KCL 3.5 in the same tables. Our workers are members of a KCL 3.4 fleet, as of a KCL 3.5 fleet.
 
 use super::super::{APPLICATION, Row};
 use super::led::{self, ASSIGNED, SHARDS, Tables, beside, moves_without_repeats, text};
@@ -24,7 +24,8 @@ async fn only_leases_in_the_lease_table(fleet: &Fleet) {
     assert_eq!(others, Vec::<Option<&str>>::new(), "{}", fleet.test);
 }
 
-/// The leader of KCL 3.4 gives our worker a share of the leases that its own worker reads, by hand-over, and takes them back.
+/// The leader of KCL 3.4 gives our worker a share of its own worker's leases, by hand-over, and takes the leases
+/// back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_of_kcl_34_assigns_leases_to_ours_and_moves_them_by_hand_over() {
     const TEST: &str = "kcl-34-assigning";
@@ -37,7 +38,8 @@ async fn a_leader_of_kcl_34_assigns_leases_to_ours_and_moves_them_by_hand_over()
     fleet.finish(producer, vec![last]).await;
 }
 
-/// A worker of ours leads KCL 3.4: it assigns what the dead leader read, and the children of a split. Then a worker of KCL leads again.
+/// A worker of ours leads KCL 3.4, and assigns the dead leader's leases, and the children of a split. Then a worker
+/// of KCL leads again.
 #[tokio::test(flavor = "multi_thread")]
 async fn ours_leads_workers_of_kcl_34_and_gives_the_lead_back() {
     const TEST: &str = "kcl-34-led-by-ours";
@@ -55,7 +57,7 @@ async fn ours_leads_workers_of_kcl_34_and_gives_the_lead_back() {
     fleet.finish(producer, vec![bert, carl]).await;
 }
 
-/// Workers of KCL 3.4 are replaced by workers of KCL 3.5, one by one. A worker of ours is there all the time.
+/// Workers of KCL 3.4 are replaced by workers of KCL 3.5, one by one. A worker of ours runs all the time.
 async fn replaced(fleet: &Fleet) -> Option<[Worker; 3]> {
     let (Some(old), Some(new)) =
         (program(fleet.test, Kcl::ThreeFour).await, program(fleet.test, Kcl::Three).await)
@@ -78,7 +80,7 @@ async fn replaced(fleet: &Fleet) -> Option<[Worker; 3]> {
     Some([lea, carl, dora])
 }
 
-/// Until the leader of KCL 3.5 has written that the fleet is so far on its way.
+/// Waits until the leader of KCL 3.5 has written this state of the fleet's move.
 async fn until_moved(fleet: &Fleet, to: &str) {
     let what = format!("the fleet to be in the state {to}");
     until(&what, Duration::from_secs(300), || async {
@@ -88,7 +90,7 @@ async fn until_moved(fleet: &Fleet, to: &str) {
     .await;
 }
 
-/// Lets so much time pass for the leader of KCL as it waits in a state.
+/// Moves the time of the state back by the waiting time of KCL's leader.
 async fn age(fleet: &Fleet) {
     let update = fleet.world.dynamodb.update_item();
     let update = update.table_name(format!("{APPLICATION}-CoordinatorState"));
@@ -122,7 +124,8 @@ async fn a_fleet_of_kcl_34_is_replaced_by_kcl_35_beside_ours() {
     let Some([lea, carl, dora]) = replaced(&fleet).await else {
         return;
     };
-    // It waits for an hour in this state. Before, it has seen that every owner of a lease knows of one table: ours, too.
+    // The leader waits for an hour in this state. Before, the leader has seen that every owner of a lease knows of
+    // one table, ours included.
     until_moved(&fleet, "INIT").await;
     until_ours_reports_in(&fleet, false).await;
     moves_without_repeats(&fleet);

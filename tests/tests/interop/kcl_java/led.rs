@@ -1,5 +1,5 @@
-//! Scenes of a fleet that a leader of KCL 3 leads, or ours, wherever its workers know each other from: in the lease table, as in KCL 3.5, or in
-//! two tables beside it, as in KCL 3.0 to 3.4.
+//! Scenes of a fleet under a leader of KCL 3 or of ours. Workers report and elect the leader in the lease table, as
+//! in KCL 3.5, or in two tables beside the lease table, as in KCL 3.0 to 3.4.
 
 use super::super::{APPLICATION, Row};
 use crate::interop::fleet::{Fleet, Worker};
@@ -8,8 +8,8 @@ use leasehold_tests::kcl_java::Program;
 use leasehold_tests::wait::until;
 use std::time::Duration;
 
-/// A leader that looks at the load in each run, and leads for some lease durations after its last sign of life. How often workers
-/// report is left as it is by default: ours do so every 30 s.
+/// A leader with a look at the load in each run, leading for some lease durations after its last sign of life. The
+/// interval of workers' reports stays at its default: our workers report every 30 s.
 pub(super) const ASSIGNED: &[&str] =
     &["--assign-ms=6000", "--balance-every=1", "--lock-ms=6000", "--heartbeat-ms=1500"];
 
@@ -88,8 +88,8 @@ pub(super) fn moves_without_repeats(fleet: &Fleet) {
     );
 }
 
-/// The leader of KCL gives our worker a share of the leases that its own worker reads, by hand-over, and takes them back. It dies, and the last
-/// worker, one of ours, has all in the end.
+/// The leader of KCL gives our worker a share of its own worker's leases, by hand-over, and takes the leases back.
+/// The leader dies, and the last worker, ours, has all leases in the end.
 pub(super) async fn their_leader_assigns(fleet: &Fleet, program: &Program, tables: Tables) -> Worker {
     let mut anna = fleet.theirs(program, "anna", ASSIGNED);
     fleet.until_read("anna to read all", SHARDS, &["anna"]).await;
@@ -120,8 +120,8 @@ pub(super) async fn their_leader_assigns(fleet: &Fleet, program: &Program, table
     eva
 }
 
-/// A worker of ours leads: it assigns what the dead leader of KCL read, and the children of a split, to workers of KCL and to itself. Ours
-/// comes first of the workers that are left.
+/// A worker of ours leads: our leader assigns the dead KCL leader's leases, and the children of a split, to workers
+/// of KCL and to our worker. Our worker comes first among the remaining workers.
 pub(super) async fn ours_leads(fleet: &Fleet, program: &Program, tables: Tables) -> [Worker; 3] {
     let mut anna = fleet.theirs(program, "anna", ASSIGNED);
     fleet.until_read("anna to read all", SHARDS, &["anna"]).await;
@@ -132,11 +132,11 @@ pub(super) async fn ours_leads(fleet: &Fleet, program: &Program, tables: Tables)
     for who in ["bert", "carl", "lea"] {
         tables.until_reports(fleet, who).await;
     }
-    // The lock runs out, and the others look for it only once in half a minute.
+    // The lock runs out, and the remaining workers look for the lock only once in half a minute.
     fleet.kill(&mut anna);
     tables.until_leads(fleet, &["lea"], SOON).await;
     fleet.until_read_among("what anna read", SHARDS, &["bert", "carl", "lea"]).await;
-    // The children have no owner until the leader gives them one.
+    // The children have no owner until the leader assigns them.
     fleet.world.split_first().await;
     fleet.until_read_among("the children of the split", AFTER_SPLIT, &["bert", "carl", "lea"]).await;
     let ledger = fleet.watch.ledger();

@@ -1,7 +1,7 @@
 //! The migration of a fleet from the rules of KCL 2 to those of KCL 3, with a worker of ours in it all the time, and the rollback.
 //!
-//! The leader of KCL goes over when every owner of a lease has reported for ten minutes, so this runs at night only. Where ours leads, it
-//! is told to wait for less; all workers of KCL follow within a minute and a half.
+//! The leader of KCL migrates when every owner of a lease has reported for ten minutes: this test runs at night only.
+//! Our leader is told to wait for less; all workers of KCL follow within a minute and a half.
 
 use super::super::APPLICATION;
 use super::beside::LIKE_KCL_2;
@@ -13,12 +13,12 @@ use leasehold_tests::wait::until;
 use std::time::Duration;
 
 const SHARDS: &[u32] = &[0, 1, 2];
-/// Ten minutes, and the times at which it is looked for.
+/// Ten minutes, and the pauses between the leader's looks.
 const MIGRATED: Duration = Duration::from_secs(900);
 /// Every worker looks once a minute and a half.
 const FOLLOWED: Duration = Duration::from_secs(120);
 
-/// What the row of this key says in this attribute.
+/// The text of this attribute in the row of this key.
 async fn said(fleet: &Fleet, key: &str, attribute: &str) -> Option<String> {
     let rows = fleet.world.rows(APPLICATION).await;
     let row = rows.iter().find(|row| row["leaseKey"].as_s().is_ok_and(|found| found == key))?;
@@ -37,7 +37,7 @@ const SOON_MIGRATED: &[&str] = &[
     "--fleet-migration-wait=10 s",
 ];
 
-/// The states that the row names, the newest first: which, and who wrote it.
+/// The states in the row, the newest first: each state and its writer.
 async fn states(fleet: &Fleet) -> Vec<(String, String)> {
     let rows = fleet.world.rows(APPLICATION).await;
     let key = |row: &&_| {
@@ -102,7 +102,8 @@ async fn a_fleet_migrates_to_the_rules_of_kcl_3_and_rolls_back_with_ours_in_it()
     .await;
     let carl = fleet.theirs(&three, "carl", LIKE_KCL_2);
     Tables::One.until_reports(&fleet, "carl").await;
-    // By load, a leader of KCL may leave a third worker without a lease. What a worker leaves goes to the one that has none.
+    // By load, a leader of KCL may leave a third worker without a lease. The leases of a leaving worker go to the
+    // worker without a lease.
     fleet.leave(&mut bert).await;
     fleet.until_owned_within("carl to be given what bert left", SHARDS, &["carl", "lea"], FOLLOWED).await;
     fleet.until_read("carl to read it", SHARDS, &["carl", "lea"]).await;
@@ -120,8 +121,8 @@ async fn a_fleet_migrates_to_the_rules_of_kcl_3_and_rolls_back_with_ours_in_it()
     fleet.finish(producer, vec![lea, carl, dora]).await;
 }
 
-/// The first of two owners by name leads, and it is ours. KCL's workers read what it wrote: those that run follow, and one that starts
-/// with the default configuration completes the migration.
+/// The first of two owners by name leads, and the first is ours. KCL's workers read our leader's states: running
+/// workers follow, and a worker starting with the default configuration completes the migration.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes four minutes: workers of KCL look once a minute"]
 async fn ours_leads_a_fleet_to_the_rules_of_kcl_3() {
@@ -147,7 +148,7 @@ async fn ours_leads_a_fleet_to_the_rules_of_kcl_3() {
         said(&fleet, "Leader", "ownerName").await.is_some()
     })
     .await;
-    // It reads the whole row when it starts, and writes the last state.
+    // carl reads the whole row at the start, and writes the last state.
     let carl = fleet.theirs(&three, "carl", &[]);
     until("carl to complete the migration", FOLLOWED, || async {
         version(&fleet).await.as_deref() == Some("CLIENT_VERSION_3X")

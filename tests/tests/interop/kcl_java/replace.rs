@@ -1,10 +1,10 @@
-//! Fleets that are moved over by starting and stopping workers one by one.
+//! Fleets moved over by starting and stopping workers one by one.
 
 use super::beside::LIKE_KCL_2;
 use crate::interop::fleet::{Fleet, program};
 use leasehold_tests::kcl_java::Kcl;
 
-/// Theirs, both, ours, both, theirs. A worker that leaves in good order repeats nothing, whichever it is.
+/// Theirs, both, ours, both, theirs. A worker leaving in good order repeats no record, in either library.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_is_moved_over_from_kcl_2_and_back() {
     const TEST: &str = "kcl-2-replaced";
@@ -34,8 +34,8 @@ async fn a_fleet_is_moved_over_from_kcl_2_and_back() {
     fleet.finish(producer, vec![bert]).await;
 }
 
-/// The first step of the way from KCL 2 to KCL 3, on which KCL 3 writes no rows of its own yet; the second step, on which it
-/// does; and back to the first. A worker of ours is there all the time.
+/// The first step of the way from KCL 2 to KCL 3, without new rows of KCL 3; the second step, with new rows; and back
+/// to the first. A worker of ours runs all the time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_goes_from_kcl_2_to_kcl_3_and_back_beside_ours() {
     const TEST: &str = "kcl-2-to-3";

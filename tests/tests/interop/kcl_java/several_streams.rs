@@ -1,5 +1,5 @@
-//! An application of several streams, read by workers of the KCL and by ours: keys, identifiers and relatives are as KCL writes them,
-//! and as it reads them.
+//! An application of several streams, read by workers of the KCL and by ours: keys, identifiers and relatives are as
+//! KCL writes and reads them.
 
 use super::super::{APPLICATION, STREAM, World, shard};
 use crate::interop::fleet::{Fleet, program};
@@ -18,12 +18,12 @@ fn leases(ids: &[String; 2], shards: [&[u32]; 2]) -> BTreeSet<String> {
         .collect()
 }
 
-/// What was put into a stream, by the names of leases.
+/// The records of a stream, by the names of leases.
 fn named(id: &str, put: Put) -> Put {
     put.into_iter().map(|(shard, records)| (format!("{id}:{shard}"), records)).collect()
 }
 
-/// Both read both streams. One stream is split, each kind of worker leaves, and the other reads on.
+/// Both read both streams. One stream is split, each kind of worker leaves, and the remaining worker reads on.
 async fn both(test: &'static str, kcl: Kcl, more: &[&str]) {
     let Some(program) = program(test, kcl).await else {
         return;
@@ -46,7 +46,7 @@ async fn both(test: &'static str, kcl: Kcl, more: &[&str]) {
 
     fleet.leave(&mut lea).await;
     fleet.until_leases_are_read("what lea read", &halves, &["anna"]).await;
-    // The children of a merge whose parents the KCL reads have rows that it has written.
+    // If the KCL reads the parents of a merge, the child's row is written by the KCL.
     fleet.world.merge_others().await;
     let merged = leases(&ids, [&[3, 4, 5], &[0, 1, 2]]);
     fleet.until_leases_are_read("the child of the merge", &merged, &["anna"]).await;
