@@ -1,4 +1,4 @@
-//! What a worker of a large fleet does after a whole scan, and the memory that it needs for each lease.
+//! The work of a worker of a large fleet after a whole scan, and the memory for each lease.
 #![expect(
     clippy::disallowed_types,
     clippy::disallowed_methods,
@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 const LEASES: u32 = 100_000;
 const WORKERS: u32 = 1_000;
 
-/// The time is that of one input: the last page of a scan, which has no rows. It leads to all that a worker does once in a scan
-/// interval: it counts the leases, takes or asks for what it lacks, works out who leads, and looks for holes and for finished leases.
+/// The time is that of one input: the last page of a scan, without rows. This input leads to all work that a worker
+/// does once in a scan interval: it counts the leases, takes or requests missing leases, works out the leader, and
+/// looks for holes and for finished leases.
 fn assignment_round(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("assignment round, 100,000 leases, 1,000 workers");
     group.sample_size(10);
@@ -49,8 +50,8 @@ fn assignment_round(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The same input for the leader of a fleet of KCL 3.x. It weighs all leases by their throughput, moves what makes loads even, and
-/// gives away what is free; its last page has the reports of the other workers, too.
+/// The same input for the leader of a fleet of KCL 3.x. The leader weighs all leases by their throughput, moves leases
+/// until loads are even, and assigns free leases; the last page also has the reports of all other workers.
 fn round_of_a_leader(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("round of a leader, 100,000 leases, 1,000 workers");
     group.sample_size(10);
@@ -67,7 +68,7 @@ fn round_of_a_leader(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// So many rounds one after the other, each of which is carried out.
+/// Rounds one after another, each carried out.
 fn time_at_rest(fleet: &mut Fleet, rounds: u64) -> Duration {
     let mut time = Duration::ZERO;
     for _ in 0..rounds {
@@ -95,7 +96,7 @@ fn time_of_end(fleet: &mut Fleet) -> Duration {
     begin.elapsed()
 }
 
-/// Bytes that stay allocated, by the number of leases that are known, and of those that are held.
+/// Bytes that stay allocated, by the number of known leases, and of held leases.
 fn memory(_: &mut Criterion) {
     let mut kept: Option<Fleet> = None;
     let known = allocation_counter::measure(|| {

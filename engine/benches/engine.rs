@@ -46,7 +46,7 @@ fn scan_page(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// An engine that waits for the first page of a scan, and the input that brings it this many rows.
+/// An engine that waits for the first page of a scan, and an input with this many rows.
 fn scanned(rows: u32) -> (Engine, Input) {
     let (mut driven, mut services) = (Driven::default(), Services::with_shards(rows));
     let mut scan = None;
@@ -71,7 +71,7 @@ fn scanned(rows: u32) -> (Engine, Input) {
     (driven.engine().clone(), Input { at: Mono(2), wall, body })
 }
 
-/// A plan over a stream whose shards follow one another: linear but for the logarithm of lookups.
+/// A plan over a stream in which each shard follows the shard before: linear but for the logarithm of lookups.
 fn plan(criterion: &mut Criterion) {
     use leasehold_engine::config::InitialPosition;
     use leasehold_engine::ids::LeaseKey;
@@ -93,7 +93,7 @@ fn plan(criterion: &mut Criterion) {
                 ending: (n + 1 < 2 * count).then(|| (n + 1).into()),
             })
             .collect();
-        // Unfinished leases of shards that are not listed, whose children are.
+        // Unfinished leases of unlisted shards with listed children.
         let forgotten = (0..count).map(|n| format!("shardId-{n:012}").as_str().into());
         let leases: BTreeMap<LeaseKey, Checkpoint> =
             forgotten.map(|key| (key, Checkpoint::TrimHorizon)).collect();

@@ -1,8 +1,8 @@
 //! Aggregated records of the Kinesis Producer Library (KPL): which of their parts a shard hands over.
 //!
-//! A producer packs many small records into one, and sends that to the shard which, by the producer's map of shards, takes the hash
-//! keys of all of them. After a split the map is outdated for a while. The record then goes to one child, and holds parts of the other
-//! child, too. What the producer does next decides what may be dropped without a loss:
+//! A producer packs many small records into one aggregated record. The producer's map of shards names the shard for all
+//! their hash keys. After a split the map is outdated for a while. The aggregated record then goes to one child, and
+//! holds parts of the other child, too. The producer's next step decides which parts may be dropped without a loss:
 //!
 //! | producer | counts as stored | sends again |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! | an older KPL | nothing | all parts |
 //! | one that does not look at the shard of the answer | all parts | nothing |
 //!
-//! So the parts that belong to the shard must be handed over, whatever the producer. The other parts come again from every KPL.
+//! So the parts of this shard must be handed over, whatever the producer. The other parts come again from every KPL.
 //!
 //! The bytes of a record are the adapter's: this module sees hash keys only.
 
@@ -19,31 +19,31 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What becomes of an aggregated record of which some part belongs to another shard.
+/// The treatment of an aggregated record with parts of another shard.
 ///
-/// While the hash keys that a shard takes are not known, no part counts as one of another shard, and all parts are handed over. The hash keys
-/// are known when two answers agree: listings that show the shard, or one and the last answer of a parent. A shard with aggregated records
-/// has the shards listed until then, which takes a second or two.
+/// While the hash keys of a shard are unknown, no part counts as a part of another shard, and all parts are handed
+/// over. The hash keys are known when two answers agree: listings with the shard, or a listing and the last answer of a
+/// parent. A shard with aggregated records has the shards listed until then, which takes a second or two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Misplaced {
-    /// Hand over the parts that belong to this shard, and drop the other parts. No part is lost that a KPL sent: since August 2024 a
-    /// KPL sends the other parts again, to their shards; an older KPL sends all parts again, so that those of this shard come twice. A
-    /// producer that does not look at the shard of the answer sends nothing again: choose [`Misplaced::Keep`] for that one. An
-    /// event tells of the dropped parts, at most once a minute and shard.
+    /// Hand over the parts of this shard, and drop all other parts. No part sent by a KPL is lost: since August 2024 a
+    /// KPL sends the other parts again, to their shards; an older KPL sends all parts again, so the parts of this shard
+    /// come twice. A producer that ignores the shard in the answer sends nothing again: choose [`Misplaced::Keep`] for
+    /// such a producer. An event tells of the dropped parts, at most once a minute and shard.
     #[default]
     Drop,
-    /// Drop the whole aggregated record, as KCL does. **Records are lost with a KPL since August 2024**: such a KPL counts the parts
-    /// that belong to this shard as stored, and does not send these again. With an older KPL nothing is lost, and nothing comes twice.
-    /// An event tells of the dropped records, at most once a minute and shard.
+    /// Drop the whole aggregated record, as KCL does. **Records are lost with a KPL since August 2024**: a KPL since
+    /// then counts the parts of this shard as stored, and does not send them again. With an older KPL no part is lost,
+    /// and none comes twice. An event tells of the dropped records, at most once a minute and shard.
     DropWhole,
     /// Hand over all parts. Nothing is lost, whatever the producer. With a KPL, parts come twice.
     Keep,
-    /// Hand over the parts that belong to this shard, and give each other part to the dead-letter sink, with 0 attempts. The sink has
-    /// all of them before the batch is handed over. If the sink fails, the batch is tried again after a pause, as one whose handler
-    /// failed, for as long as it takes: no record is blamed for that, whatever the failure policy. A part may be given to the sink more
-    /// than once. With a KPL, parts come twice.
+    /// Hand over the parts of this shard, and give each other part to the dead-letter sink, with 0 attempts. The sink
+    /// has all these parts before the batch is handed over. If the sink fails, the batch is tried again after a pause,
+    /// like a batch whose handler failed, until the sink takes the parts: no record is blamed for the failing sink,
+    /// whatever the failure policy. A part may be given to the sink more than once. With a KPL, parts come twice.
     ///
     /// It needs a dead-letter sink.
     DeadLetter,
@@ -75,20 +75,20 @@ impl FromStr for Misplaced {
     }
 }
 
-/// The parts of one aggregated record, each where it goes.
+/// The parts of one aggregated record, sorted by destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sorted<T> {
-    /// Those that are handed over, in their order.
+    /// The parts handed over, in their order.
     pub ours: Vec<T>,
-    /// Those that are dead letters, in their order.
+    /// The dead letters, in their order.
     pub others: Vec<T>,
     /// How many are dropped.
     pub dropped: u64,
 }
 
 impl Misplaced {
-    /// Sorts the parts of an aggregated record, read from a shard that takes the hash keys of `range`, if that is known. The hash key
-    /// of a part is asked for only if something depends on it.
+    /// Sorts the parts of an aggregated record, read from a shard with the hash keys of `range`, if known. The hash key
+    /// of a part is asked for only if the result depends on it.
     pub fn sort<T>(
         self, parts: Vec<T>, range: Option<HashRange>, hash_key: impl Fn(&T) -> HashKey,
     ) -> Sorted<T> {
@@ -172,8 +172,8 @@ mod tests {
     }
 
     proptest! {
-        /// Both kinds of KPL send again, to the right shards, what they do not count as stored. So each part is handed over at least
-        /// once, by the shards before and after.
+        /// Both kinds of KPL send again, to the right shards, all parts not counted as stored. So each part is handed
+        /// over at least once, by the shards before and after.
         #[test]
         fn the_default_loses_nothing_of_either_kpl(keys in proptest::collection::vec(0u128..40, 1..12), older: bool) {
             let kpl = if older { Kpl::Older } else { Kpl::Since2024 };

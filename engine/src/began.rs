@@ -1,21 +1,24 @@
-//! The moment from which a shard is read that has no checkpoint yet.
+//! The moment from which an owner reads a shard without a checkpoint.
 //!
-//! `LATEST` means "from now on", and each reader that asks the service for it gets another place. So it is asked for once: the row
-//! of a lease at `LATEST` holds a moment, and every owner begins at the first record that arrived at this moment or later. A worker of ours
-//! writes the moment when it creates the row, or, if the row has none, with its take: the same write. A row at `AT_TIMESTAMP` holds the time
-//! itself, so that workers that were told another time begin at the same place.
+//! `LATEST` means "from now on", and each reader that asks the service for `LATEST` gets a different place. So `LATEST`
+//! is asked for once: the row of a lease at `LATEST` holds a moment, and every owner begins at the first record that
+//! arrived at this moment or later. A worker of ours writes the moment when it creates the row, or, if the row has
+//! none, with its take of the lease: the same write. A row at `AT_TIMESTAMP` holds the configured time itself, so
+//! workers with different configured times begin at the same place.
 //!
 //! # Clocks
 //!
-//! The moment is the writer's wall clock, less [`MARGIN`]. The margin stands for what the service does not promise: that the arrival times of
-//! a shard's records grow. The first owner was handed nothing before, and begins at the moment itself, without the margin.
+//! The moment is the writer's wall clock, less [`MARGIN`]. The service does not promise that the arrival times of a
+//! shard's records grow; the margin covers this. The first owner was handed no earlier records, and begins at the
+//! moment itself, without the margin.
 //!
-//! A service refuses a time in its future. Then the clock of the writer was ahead. The first owner tries earlier moments, twice as far back
-//! each time, until the service takes one. It writes this moment to the row before it fetches anything, so no later owner begins after it.
-//! So the error of a clock costs old records, which are handed over although they arrived before the start: those that arrived in as long
-//! a time as the error, and a second. A clock that is behind by an hour makes the application begin an hour early. A clock that is ahead and is
-//! not refused, since the first request comes later than the clock is ahead, begins late by its error at most.
-//! A time that an operator configured is not moved: the shard waits until the service has come to it.
+//! A service refuses a time in its future. Then the clock of the writer was ahead. The first owner tries earlier
+//! moments, twice as far back each time, until the service takes one. The owner writes this moment to the row before
+//! the first fetch, so no later owner begins after this moment. So the error of a clock costs old records, handed over
+//! although they arrived before the start: the records of a time as long as the error, and of a second. A clock that is
+//! behind by an hour makes the application begin an hour early. A clock may be ahead and yet not refused, because the
+//! first request comes late enough. Such an application begins late by the clock's error at most. A time configured by
+//! an operator is not moved: the shard waits until the service's clock reaches this time.
 
 use crate::config::InitialPosition;
 use crate::position::Checkpoint;
@@ -25,8 +28,8 @@ use crate::time::Wall;
 /// How much earlier the moment in a row at `LATEST` is than the writer's wall clock, in ms.
 pub(crate) const MARGIN_MS: i64 = 1_000;
 
-/// The moment that a row at this checkpoint is given: by its creation, or by a take if it has none. Absent: the checkpoint names its place,
-/// or it is `AT_TIMESTAMP` and the configuration names no time.
+/// The moment given to a row at this checkpoint: by its creation, or by a take if the row has no moment. Absent: the
+/// checkpoint names its place, or the checkpoint is `AT_TIMESTAMP` and the configuration names no time.
 pub(crate) fn given(checkpoint: Checkpoint, initial: InitialPosition, now: Wall) -> Option<Wall> {
     match (checkpoint, initial) {
         (Checkpoint::Latest, _) => Some(Wall(now.0.saturating_sub(MARGIN_MS).max(0))),
@@ -35,13 +38,14 @@ pub(crate) fn given(checkpoint: Checkpoint, initial: InitialPosition, now: Wall)
     }
 }
 
-/// Whether a row at this checkpoint is read from a moment. To any other, a moment that was left in the row means nothing.
+/// Whether a row at this checkpoint is read from a moment. At any other checkpoint, a moment left in the row means
+/// nothing.
 pub(crate) fn is_of(checkpoint: Checkpoint) -> bool {
     matches!(checkpoint, Checkpoint::Latest | Checkpoint::AtTimestamp)
 }
 
-/// What a row comes with into another table. An owner may have begun at the very moment, and the first owner in the new table, whose row
-/// looks as if no worker had it, begins a margin later.
+/// The moment that a row brings into another table. An owner may have begun at the very moment, and the first owner in
+/// the new table, whose row looks as if no worker had it, begins a margin later.
 pub(crate) fn carried(row: &LeaseRow, now: Wall) -> Option<Wall> {
     match (row.checkpoint, row.began) {
         (Checkpoint::Latest, Some(began)) if !row.never_owned() => {
@@ -53,7 +57,8 @@ pub(crate) fn carried(row: &LeaseRow, now: Wall) -> Option<Wall> {
     }
 }
 
-/// Where an owner begins that takes a row with this moment. The first owner of a row at `LATEST` begins without the margin.
+/// Where an owner begins after the take of a row with this moment. The first owner of a row at `LATEST` begins without
+/// the margin.
 pub(crate) fn begins(checkpoint: Checkpoint, began: Option<Wall>, first: bool) -> Option<Wall> {
     match checkpoint {
         Checkpoint::Latest if first => began.map(|began| Wall(began.0.saturating_add(MARGIN_MS))),
@@ -62,8 +67,8 @@ pub(crate) fn begins(checkpoint: Checkpoint, began: Option<Wall>, first: bool) -
     }
 }
 
-/// An earlier moment, for one that the service refused as one of its future, and that is the `tries`th to be refused in a row (from 1).
-/// Each step is twice as long as the one before; the first is the margin.
+/// An earlier moment, in place of the moment `refused` as a future time. `tries` counts the refusals in a row, from 1.
+/// Each step is twice as long as the step before; the first is the margin.
 pub(crate) fn earlier(refused: Wall, tries: u32) -> Wall {
     let step = MARGIN_MS << (tries.clamp(1, 40) - 1);
     Wall(refused.0.saturating_sub(step).max(0))

@@ -1,4 +1,4 @@
-//! Times as texts, exactly as other programs spell them: they compare them as text.
+//! Times as texts, spelled exactly as in other programs: those programs compare times as text.
 //!
 //! All are in UTC, of the Gregorian calendar, and count nanoseconds since 1970, unless they say otherwise.
 
@@ -18,7 +18,7 @@ pub(crate) fn spell_go(nanoseconds: u64) -> String {
     text
 }
 
-/// The time of such a text; absent if Go would not spell it so, or if it is before 1970.
+/// The time of such a text; absent if Go would spell the time differently, or if the time is before 1970.
 pub(crate) fn read_go(text: &str) -> Option<u64> {
     let (whole, fraction) = match text.strip_suffix('Z')?.split_once('.') {
         Some((whole, fraction)) if (1..=9).contains(&fraction.len()) => {
@@ -32,12 +32,12 @@ pub(crate) fn read_go(text: &str) -> Option<u64> {
     (spell_go(nanoseconds) == text).then_some(nanoseconds)
 }
 
-/// As Ruby spells `Time#to_s`: whole seconds, and `UTC`. A part of a second counts as a whole one.
+/// As Ruby spells `Time#to_s`: whole seconds, and `UTC`. A part of a second counts as a whole second.
 pub(crate) fn spell_ruby(nanoseconds: u64) -> String {
     format!("{} UTC", spell(nanoseconds.div_ceil(SECOND), ' '))
 }
 
-/// The time of such a text; absent if Ruby would not spell it so, or if it is before 1970.
+/// The time of such a text; absent if Ruby would spell the time differently, or if the time is before 1970.
 pub(crate) fn read_ruby(text: &str) -> Option<u64> {
     let nanoseconds = read(text.strip_suffix(" UTC")?)? * SECOND;
     (spell_ruby(nanoseconds) == text).then_some(nanoseconds)
@@ -68,8 +68,8 @@ fn spell(seconds: u64, between: char) -> String {
     format!("{year:04}-{month:02}-{day:02}{between}{hour:02}:{minute:02}:{second:02}")
 }
 
-/// As RFC 3339 spells a time in UTC: as many digits of the fraction as needed, and `Z`. A year before 0 has a sign, and one
-/// after 9999 has more digits, which RFC 3339 does not know.
+/// As RFC 3339 spells a time in UTC: as many digits of the fraction as needed, and `Z`. A year before 0 has a sign, and
+/// a year after 9999 has more than four digits; RFC 3339 knows neither.
 pub(crate) fn write_rfc3339(f: &mut fmt::Formatter<'_>, millis: i64) -> fmt::Result {
     const DAY: i64 = 86_400_000;
     let (year, month, day) = civil(millis.div_euclid(DAY));
@@ -88,7 +88,7 @@ pub(crate) fn write_rfc3339(f: &mut fmt::Formatter<'_>, millis: i64) -> fmt::Res
     }
 }
 
-/// Seconds since 1970 of a date and a time of day with anything between them.
+/// Seconds since 1970 of a date and a time of day, with any separator between date and time.
 fn read(text: &str) -> Option<u64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
@@ -107,7 +107,7 @@ fn days(year: u64, month: u64, day: u64) -> u64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The date of a day since 1970-01-01, or before it: any day that a count of milliseconds can reach.
+/// The date of a day, counted from 1970-01-01, also before 1970: any day within the range of a millisecond count.
 fn civil(days: i64) -> (i64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097) as u64);

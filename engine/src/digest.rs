@@ -1,7 +1,7 @@
 //! A rolling digest of serialised values: cheap enough to be fed every step of a run, and the same on every platform.
 //!
 //! It depends on the *shape* of a value as serde sees it (order of fields, index of a variant), not on names or memory
-//! layout. It is no protection against somebody who wants two histories to collide.
+//! layout. The digest gives no protection against a person who wants two histories to collide.
 
 use serde::ser::{self, Serialize, Serializer};
 use std::fmt;
@@ -15,10 +15,10 @@ const WORD_KEY: u64 = 0x2437_54f1_6a09_e667;
 const END_KEY: u64 = 0xa409_3822_299f_31d1;
 const START: u64 = 0x1319_8a2e_0370_7345;
 
-/// Ends of texts count bytes, so this never is one.
+/// Ends of texts count bytes, so no end of a text has this value.
 const SKIPPED: u64 = u64::MAX;
 const FAILED: u64 = u64::MAX - 1;
-/// Instead of a count before a sequence that does not know its own.
+/// Stands in place of the count before a sequence of unknown length.
 const UNCOUNTED: u64 = u64::MAX;
 
 impl Default for Digest {
@@ -28,12 +28,12 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Of nothing.
+    /// The digest of no input.
     pub const fn new() -> Self {
         Self(START)
     }
 
-    /// Adds a value. One whose `Serialize` fails counts as far as it got, and as failed.
+    /// Adds a value. A value whose `Serialize` fails counts as far as `Serialize` got, and as failed.
     pub fn absorb(&mut self, value: &impl Serialize) {
         if value.serialize(Feed(self)).is_err() {
             self.end(FAILED);
@@ -84,7 +84,7 @@ fn folded(value: u64, key: u64) -> u64 {
     (wide as u64 ^ (wide >> 64) as u64).wrapping_add(START)
 }
 
-/// Takes displayed text as it comes, so that it needs no allocation; the result is the one of the whole text at once.
+/// Takes displayed text piece by piece, so no allocation is needed; the result is the result of the whole text at once.
 struct Text<'a> {
     digest: &'a mut Digest,
     pending: [u8; 8],
@@ -403,7 +403,7 @@ macro_rules! feed_fields {
                 self.part(value)
             }
 
-            /// A field left out must not let the next one slip into its place.
+            /// A skipped field must not let the next field slip into its place.
             #[inline]
             fn skip_field(&mut self, _: &'static str) -> Result<(), Refused> {
                 self.digest.end(SKIPPED);

@@ -1,6 +1,6 @@
-//! Randomness without a generator: a draw is a pure function of the seed and of what it decides.
+//! Randomness without a generator: a draw is a pure function of the seed and of the draw's subject.
 //!
-//! So a new draw somewhere shifts no other, and a replay needs no state but the seed.
+//! So a new draw shifts no other draw, and a replay needs no state but the seed.
 
 /// A uniform 64-bit value for the `n`-th draw of `purpose` about `subject`.
 pub fn draw(seed: u64, purpose: &str, subject: &str, n: u64) -> u64 {

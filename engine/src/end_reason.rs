@@ -7,19 +7,20 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum EndReason {
-    /// All of it was processed, and its end is durable.
+    /// All records of the shard were processed, and its end is durable.
     ShardEnded,
-    /// Another worker owns it, or may. Nothing more can be checkpointed.
+    /// Another worker owns the lease, or may own it. No further progress can be checkpointed.
     LeaseLost,
-    /// This worker shuts down; what was processed has been checkpointed as far as possible.
+    /// This worker shuts down; the processed records have been checkpointed as far as possible.
     Shutdown,
-    /// It is handed over to another worker; what was processed has been checkpointed as far as possible.
+    /// The lease is handed over to another worker; the processed records have been checkpointed as far as possible.
     HandedOver,
-    /// The worker cannot go on with it: the stream or its table is gone, or the table is of another stream.
+    /// The worker cannot go on with the shard: the stream or its table is gone, or the table is of another stream.
     SourceGone,
-    /// The runtime of the handlers runs nothing, so that the lease is let go of for other workers; what was processed has been
-    /// checkpointed as far as possible.
+    /// The runtime of the handlers runs nothing, so the worker releases the lease for other workers; the processed
+    /// records have been checkpointed as far as possible.
     HandlersBlocked,
-    /// The application does not want to read this stream any more; what was processed has been checkpointed as far as possible.
+    /// The application does not want to read this stream any more; the processed records have been checkpointed as far
+    /// as possible.
     StreamRemoved,
 }

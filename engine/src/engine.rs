@@ -20,7 +20,7 @@ pub struct Engine {
     early: Vec<Output>,
 }
 
-/// What the engine asks for after one input. Drain it before the next: it borrows the engine.
+/// The engine's outputs after one input. Drain the outbox before the next input: it borrows the engine.
 #[must_use = "the commands in an outbox are lost unless it is drained"]
 #[derive(Debug)]
 pub struct Outbox<'a> {
@@ -29,7 +29,7 @@ pub struct Outbox<'a> {
 }
 
 impl Outbox<'_> {
-    /// When to send a [`Tick`](crate::input::Body::Tick) if nothing else happens before; [`Mono::NEVER`] for no need.
+    /// When to send a [`Tick`](crate::input::Body::Tick) if no input comes before; [`Mono::NEVER`] for no need.
     pub fn wake_at(&self) -> Mono {
         self.wake_at
     }
@@ -49,8 +49,8 @@ impl Iterator for Outbox<'_> {
 
 impl ExactSizeIterator for Outbox<'_> {}
 
-/// What its answers to all further inputs depend on, but for the configuration, which never changes. So a search over
-/// states can tell whether it has been in one before.
+/// The state behind the answers to all further inputs, without the configuration, which never changes. So a search over
+/// states recognises a state visited before.
 impl Hash for Engine {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.worker.hash(state);
@@ -63,8 +63,8 @@ impl Engine {
         Self::default()
     }
 
-    /// Takes one input. Total: any input in any order is legal, none panics, and the number of outputs is bounded by the
-    /// size of the input and of the fleet's leases.
+    /// Takes one input. The engine is total: any input in any order is legal, no input panics, and the number of
+    /// outputs is bounded by the size of the input and of the fleet's leases.
     pub fn handle(&mut self, input: Input) -> Outbox<'_> {
         let Input { at, wall, body } = input;
         let worker = match &mut self.worker {
@@ -92,12 +92,12 @@ impl Engine {
         Outbox { outputs: worker.outputs(), wake_at }
     }
 
-    /// The name this worker writes into its rows; absent before the boot record.
+    /// The name written by this worker into its rows; absent before the boot record.
     pub fn worker(&self) -> Option<&WorkerId> {
         Some(self.worker.as_ref()?.id())
     }
 
-    /// Whether the worker has stopped, and nothing will follow.
+    /// Whether the worker has stopped, and no output follows.
     pub fn is_stopped(&self) -> bool {
         self.worker.as_ref().is_some_and(|worker| worker.is_stopped())
     }
@@ -112,26 +112,26 @@ impl Engine {
         self.worker.as_ref().map_or(0, |worker| worker.unreadable())
     }
 
-    /// The leases this worker holds, in no particular order, but in the same one after the same inputs.
+    /// The leases held by this worker, in no particular order, but in the same order after the same inputs.
     pub fn held(&self) -> impl Iterator<Item = Held<'_>> {
         self.worker.iter().flat_map(|worker| worker.held())
     }
 
-    /// Moves into `into` all leases of which this worker may hold more, less or otherwise than when this was last asked;
-    /// [`Engine::held_in`] says what it is now.
+    /// Moves into `into` all leases whose holding by this worker may have changed since the last call;
+    /// [`Engine::held_in`] tells the present holding.
     pub fn touched(&mut self, into: &mut Vec<LeaseIx>) {
         if let Some(worker) = &mut self.worker {
             worker.take_touched(into);
         }
     }
 
-    /// What this worker holds of a lease; absent if nothing.
+    /// The worker's holding of a lease; absent if the lease is not held.
     pub fn held_in(&self, lease: LeaseIx) -> Option<Held<'_>> {
         self.worker.as_ref()?.held_in(lease)
     }
 
-    /// What a lease that this worker holds waits for, as of the last input; absent if it waits for new records alone, or is not
-    /// held. That it waits does not mean that it has stalled: [`Held::stalled`] says that.
+    /// The reason why a held lease waits, as of the last input; absent if the lease waits for new records alone, or is
+    /// not held. A waiting lease is not always a stalled lease: [`Held::stalled`] says that.
     pub fn waits_for(&self, lease: LeaseIx) -> Option<Stall> {
         self.worker.as_ref()?.waits_for(lease)
     }

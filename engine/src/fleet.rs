@@ -1,6 +1,6 @@
-//! The rows by which workers of KCL 3.x know each other: which workers live and how loaded they are, which one leads, and by the
-//! rules of which version the fleet works. They lie in the lease table, beside the leases (KCL 3.5 and later), or in two tables of
-//! their own ([`FleetTable`]).
+//! The rows by which workers of KCL 3.x know each other: which workers live, the load of each, the leader, and the
+//! version whose rules the fleet follows. They lie in the lease table, beside the leases (KCL 3.5 and later), or in two
+//! tables of their own ([`FleetTable`]).
 //!
 //! | row | key | who writes it |
 //! |---|---|---|
@@ -25,12 +25,13 @@ pub const REPORT_INTERVAL: Span = Span::from_secs(30);
 pub const WORKER_EXPIRY: Span = Span::from_secs(60);
 /// Reports older than this are removed: KCL's `staleWorkerMetricsEntryCleanupDuration`.
 pub const FORGET_AFTER: Span = Span::from_secs(86_400);
-/// How long the lock of a leader of ours lasts after its last renewal. KCL's lasts 120 s. A lock says in its row how long it lasts, and
-/// workers of KCL wait for as long as the row says: so a leader of ours that died is followed after 20 s.
+/// How long the lock of a leader of ours lasts after its last renewal. KCL's lasts 120 s. A row with a lock says how
+/// long the lock lasts, and workers of KCL wait for as long as the row says: so a successor follows a dead leader of
+/// ours after 20 s.
 pub const LEADER_LEASE: Span = Span::from_secs(20);
-/// How often a leader of ours renews its lock: KCL's does every 30 s.
+/// How often a leader of ours renews its lock: KCL's leader renews its lock every 30 s.
 pub const LEADER_BEAT: Span = Span::from_secs(5);
-/// No lock is taken for one that lasts for a shorter time.
+/// A lock counts as lasting for at least this time.
 const LEAST_LEADER_LEASE: Span = Span::from_secs(1);
 /// How often the leader looks whether a migration can end: as often as KCL's.
 pub const MIGRATION_LOOK: Span = Span::from_secs(60);
@@ -38,14 +39,14 @@ pub const MIGRATION_LOOK: Span = Span::from_secs(60);
 pub const MIGRATION_NOTICED: Span = Span::from_secs(90);
 /// How many earlier states the row of the version names, in KCL.
 pub const MIGRATION_HISTORY: usize = 10;
-/// The index over the owners of leases. Workers of KCL 3.x look in it for what was assigned to them.
+/// The index over the owners of leases. Workers of KCL 3.x look in this index for leases assigned to them.
 pub const OWNER_INDEX: &str = "LeaseOwnerToLeaseKeyIndex";
 /// The key of the leader's lock.
 pub const LEADER_KEY: &str = "Leader";
 /// The key of the row that tells the version of the fleet.
 pub const VERSION_KEY: &str = "Migration3.0";
 
-/// What a row of a fleet of KCL 3.x says.
+/// The contents of a row of a fleet of KCL 3.x.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FleetRow {
@@ -55,7 +56,7 @@ pub enum FleetRow {
     Leader(FleetLeader),
     /// The fleet works by the rules of a version.
     Version(FleetState),
-    /// The fleet is so far on its way from three tables to one.
+    /// The fleet's progress on the way from three tables to one.
     Tables(TableMigration),
 }
 
@@ -64,15 +65,16 @@ pub enum FleetRow {
 pub struct FleetWorker {
     /// The worker.
     pub id: WorkerId,
-    /// When it reported, in whole seconds since 1970 by its own clock.
+    /// The time of the worker's report, in whole seconds since 1970 by the worker's own clock.
     pub at: i64,
-    /// Whether it is a worker of this library.
+    /// Whether the reporting worker is a worker of this library.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ours: bool,
-    /// Whether it knows of fleets whose rows all lie in the lease table: KCL 3.5 and later.
+    /// Whether the worker knows of fleets whose rows all lie in the lease table: KCL 3.5 and later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_table: bool,
-    /// What it measured of its host. None: it measures nothing, and its load is the throughput of its leases.
+    /// The worker's measurements of its host. None: the worker measures nothing, and the throughput of its leases is
+    /// its load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<FleetMetric>,
 }
@@ -82,39 +84,39 @@ pub struct FleetWorker {
 pub struct FleetMetric {
     /// KCL's short name.
     pub name: String,
-    /// The last values, the oldest first, in millionths of a percent; negative: it could not be measured.
+    /// The last values, the oldest first, in millionths of a percent; negative: the metric could not be measured.
     pub recent: Vec<i64>,
-    /// What it may rise to, in millionths of a percent.
+    /// The most that the metric may rise to, in millionths of a percent.
     pub limit: i64,
 }
 
 /// The lock of the leader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FleetLeader {
-    /// The worker that leads.
+    /// The leading worker.
     pub id: WorkerId,
     /// Changes with every renewal of the lock.
     pub version: String,
     /// For how long the lock lasts after it was renewed, in milliseconds.
     pub lease_ms: u64,
-    /// The leader gave it up.
+    /// The leader gave the lock up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub released: bool,
 }
 
 impl FleetLeader {
-    /// For how long the lock lasts after it was renewed.
+    /// For how long the lock lasts after a renewal.
     pub(crate) fn lasts(&self) -> Span {
         Span(self.lease_ms.saturating_mul(1_000)).max(LEAST_LEADER_LEASE)
     }
 }
 
-/// By the rules of which version a fleet works, and how it came to that.
+/// The version whose rules a fleet follows, and how the fleet arrived at this version.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FleetState {
     /// The version.
     pub version: FleetVersion,
-    /// Who wrote it, and when, in milliseconds since 1970. None: the row does not say.
+    /// The writer of the row, and the time of the write, in milliseconds since 1970. None: the row does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<(String, i64)>,
     /// The states before it, the newest first.
@@ -127,7 +129,7 @@ pub struct FleetState {
 pub struct FleetStep {
     /// The version, as the row spells it.
     pub version: String,
-    /// Who wrote it.
+    /// The writer.
     pub by: String,
     /// When, in milliseconds since 1970.
     pub at: i64,
@@ -140,7 +142,7 @@ impl From<FleetVersion> for FleetState {
 }
 
 impl FleetState {
-    /// The states before the next one, the newest first.
+    /// The states before the next state, the newest first.
     pub(crate) fn history(&self) -> Vec<FleetStep> {
         let now = self.written.as_ref().map(|(by, at)| FleetStep {
             version: self.version.as_str().to_owned(),
@@ -156,27 +158,27 @@ impl FleetState {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FleetVersion {
-    /// `CLIENT_VERSION_UPGRADE_FROM_2X`: by those of KCL 2.x, until all workers report.
+    /// `CLIENT_VERSION_UPGRADE_FROM_2X`: by the rules of KCL 2.x, until all workers report.
     UpgradeFrom2x,
     /// `CLIENT_VERSION_2X`: by those of KCL 2.x, after a rollback.
     Version2x,
     /// `CLIENT_VERSION_3X_WITH_ROLLBACK`: by those of KCL 3.x, and an operator may still go back.
     Version3xWithRollback,
-    /// `CLIENT_VERSION_3X`: by those of KCL 3.x.
+    /// `CLIENT_VERSION_3X`: by the rules of KCL 3.x.
     Version3x,
-    /// One that this library does not know.
+    /// A version unknown to this library.
     Unknown(String),
 }
 
 impl FleetVersion {
-    /// The version that a row spells so.
+    /// The version with this spelling in rows.
     pub fn of(text: &str) -> Self {
         let known = [Self::UpgradeFrom2x, Self::Version2x, Self::Version3xWithRollback, Self::Version3x];
         let found = known.into_iter().find(|version| version.as_str() == text);
         found.unwrap_or_else(|| Self::Unknown(text.to_owned()))
     }
 
-    /// How rows spell it.
+    /// The version's spelling in rows.
     pub fn as_str(&self) -> &str {
         match self {
             Self::UpgradeFrom2x => "CLIENT_VERSION_UPGRADE_FROM_2X",
@@ -192,16 +194,17 @@ impl FleetVersion {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FleetWrite {
-    /// Say that this worker lives, whatever was there.
+    /// Report that this worker lives, over any earlier row.
     Report {
         /// Us.
         worker: WorkerId,
         /// In whole seconds since 1970.
         at: i64,
-        /// Whether the adapter is to put in how busy the host's CPU is, as other workers do. Without such workers, a load of one kind
-        /// would stand beside loads of another.
+        /// Whether the adapter is to put in how busy the host's CPU is, as other workers do. Without such workers,
+        /// loads of two kinds would stand side by side.
         measure: bool,
-        /// What it puts in: the last values, the oldest first, in millionths of a percent. The engine leaves it empty.
+        /// The adapter's values: the last values, the oldest first, in millionths of a percent. The engine leaves the
+        /// list empty.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cpu: Vec<i64>,
     },
@@ -210,20 +213,20 @@ pub enum FleetWrite {
         /// Us.
         worker: WorkerId,
     },
-    /// Remove the report of a worker that died long ago, if it is as it was read.
+    /// Remove the report of a worker that died long ago, if the row is unchanged since the read.
     Forget {
         /// The worker.
         worker: WorkerId,
-        /// When it reported, as read.
+        /// The time of the report, as read.
         at: i64,
     },
-    /// Take the leader's lock, if it is as it was read.
+    /// Take the leader's lock, if the row is unchanged since the read.
     Lead {
         /// Us.
         worker: WorkerId,
         /// The version that the write leaves.
         version: String,
-        /// The version as read; absent: there was no lock.
+        /// The version as read; absent: no lock was found.
         seen: Option<String>,
     },
     /// Renew the lock, if it is ours.
@@ -242,7 +245,7 @@ pub enum FleetWrite {
         /// The versions that our last writes may have left.
         seen: Vec<String>,
     },
-    /// End the migration from the rules of KCL 2 to those of KCL 3, if the state is as it was read.
+    /// End the migration from the rules of KCL 2 to those of KCL 3, if the state is unchanged since the read.
     Migrate {
         /// Us.
         worker: WorkerId,

@@ -4,7 +4,7 @@ use crate::ids::{FencingToken, LeaseKey};
 use crate::position::{Checkpoint, Position};
 use crate::time::Mono;
 
-/// A lease this worker holds, as it knows it.
+/// A held lease, as the worker knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held<'a> {
     /// The lease.
@@ -15,17 +15,19 @@ pub struct Held<'a> {
     pub counter: u64,
     /// The checkpoint of the last write known to be durable.
     pub checkpoint: Checkpoint,
-    /// The worker believes in its ownership before this moment, and not at or after it.
+    /// The worker believes in its ownership before this moment, and not at or after this moment.
     pub valid_until: Mono,
     /// Whether the application has the shard open.
     pub open: bool,
-    /// Whether it was said that its shard does not move ([`Notice::Stalled`](crate::notice::Notice::Stalled)), and not yet that it moves again.
+    /// Whether the last notice about the shard's movement said that the shard has stalled ([`Notice::Stalled`](crate::notice::Notice::Stalled)).
     pub stalled: bool,
-    /// Whether nothing is handed over because the application wants it so ([`Call::Pause`](crate::input::Call::Pause)).
+    /// Whether no batch is handed over because the application paused the shard
+    /// ([`Call::Pause`](crate::input::Call::Pause)).
     pub paused: bool,
     /// Whether nothing is handed over because of a record that the handler could not process
     /// ([`Notice::ShardStopped`](crate::notice::Notice::ShardStopped)), until the application resumes the shard.
     pub stopped: bool,
-    /// The last position that was processed under this ownership; absent: none was. The checkpoint follows it.
+    /// The last position processed under this ownership; absent: no record was processed. The checkpoint follows this
+    /// position.
     pub processed: Option<Position>,
 }

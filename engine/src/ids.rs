@@ -1,7 +1,7 @@
 //! Names and numbers that identify things. Text is shared, so a clone never allocates.
 //!
-//! Names come from tables that anybody may write to. `Display` is for people: it shows control characters as escapes (see
-//! [`shown`](crate::shown)). For requests and comparisons there is `as_str`.
+//! Names come from tables, and any program may write to those tables. `Display` is for people: control characters
+//! appear as escapes (see [`shown`](crate::shown)). `as_str` is for requests and comparisons.
 
 use crate::shown::Shown;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,7 @@ macro_rules! shared_text {
 }
 
 shared_text! {
-    /// The primary key of a lease row. In a single-stream application it is the shard id.
+    /// The primary key of a lease row. In a single-stream application the key is the shard id.
     LeaseKey
 }
 shared_text! {
@@ -75,8 +75,8 @@ shared_text! {
     ShardId
 }
 shared_text! {
-    /// The name a worker writes into the rows it owns. It includes the incarnation of the process, so that a late
-    /// write of a former life can be told from one of this life.
+    /// The name written by a worker into the rows of its leases. The name includes the incarnation of the process, so a
+    /// late write of a former life differs from a write of this life.
     WorkerId
 }
 
@@ -92,7 +92,7 @@ impl WorkerId {
         own.is_some() && own == other.split_life()
     }
 
-    /// The name of the worker, if this is the name of one of its lives.
+    /// The name of the worker, if this text is the name of one life of the worker.
     fn split_life(&self) -> Option<&str> {
         let (worker, incarnation) = self.as_str().rsplit_once(':')?;
         let is_life = !incarnation.is_empty()
@@ -116,7 +116,7 @@ impl ShardId {
     }
 }
 
-/// Stands for one lease within one engine, as long as that lease is known; then perhaps for another.
+/// Stands for one lease within one engine, as long as the engine knows the lease; then perhaps for a different lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseIx(u32);
 
@@ -127,17 +127,17 @@ impl LeaseIx {
         Self(index as u32)
     }
 
-    /// A small number: leases that are known at the same time have different ones, and all of them are below the number of leases
-    /// that were ever known at the same time.
+    /// A small number: leases known at the same time have different indices. Every index is below the highest number of
+    /// leases ever known at the same time.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Which command an outcome answers. Unique over all lives of a worker, as it carries the incarnation.
+/// The command of an outcome. Unique over all lives of a worker, as the id carries the incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OpId {
-    /// The incarnation of the worker that issued it.
+    /// The incarnation of the worker that issued the command.
     pub life: u64,
     /// Counts commands of this life, from 1.
     pub n: u64,
@@ -149,10 +149,10 @@ impl fmt::Display for OpId {
     }
 }
 
-/// Grows with every change of a shard's owner: the lease counter at which the present owner took it.
+/// Grows with every change of a shard's owner: the lease counter at the take of the present owner.
 ///
-/// A sink that remembers the highest token it has seen for a shard can refuse an owner that does not know yet that
-/// it was replaced.
+/// A sink may remember the highest token of a shard, and refuse a replaced owner that does not know of its replacement
+/// yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FencingToken(pub u64);

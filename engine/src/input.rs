@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// One input: when, and what. A recorded sequence of these is a whole run.
+/// One input: when, and what. A recorded sequence of inputs is a whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Input {
-    /// The worker's monotonic clock at the moment it is handed over. Time that went back is taken as not having moved.
+    /// The worker's monotonic clock at the moment of the call. A time in the past counts as no movement of the clock.
     pub at: Mono,
     /// The worker's wall clock at the same moment.
     pub wall: Wall,
-    /// What happened.
+    /// The event.
     pub body: Body,
 }
 
-/// What happened.
+/// The event of an input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Body {
@@ -32,14 +32,14 @@ pub enum Body {
     Boot(Box<Boot>),
     /// The wake-up that was asked for. Early and late ones are legal.
     Tick,
-    /// The outcome of a command. Exactly one per command, eventually.
+    /// The outcome of a command. Exactly one outcome per command, eventually.
     Done {
-        /// Which command.
+        /// The command.
         op: OpId,
-        /// How it went.
+        /// The command's outcome.
         outcome: Outcome,
     },
-    /// Something the application says.
+    /// A message of the application.
     Call(Call),
 }
 
@@ -55,12 +55,12 @@ impl Body {
     }
 }
 
-/// Who this worker is and how it is to behave.
+/// The identity of this worker, and its configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Boot {
     /// The name the operator gave this worker; need not be unique over restarts.
     pub worker: String,
-    /// Tells this life from all former ones of the same name: entropy, or a start time in nanoseconds.
+    /// Tells this life from all former lives of the same name: entropy, or a start time in nanoseconds.
     pub incarnation: u64,
     /// Seed of every random choice.
     pub seed: u64,
@@ -68,7 +68,7 @@ pub struct Boot {
     pub config: Config,
 }
 
-/// Something the application says, or is seen to do.
+/// A message of the application, or an observed act of the application.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Call {
@@ -76,7 +76,7 @@ pub enum Call {
     Processed {
         /// The lease.
         lease: LeaseKey,
-        /// The ownership under which it was delivered; a stale one is ignored.
+        /// The ownership under which the batch was delivered; a stale ownership is ignored.
         token: FencingToken,
         /// The last position processed.
         through: Position,
@@ -85,17 +85,16 @@ pub enum Call {
     Checkpoint {
         /// The lease.
         lease: LeaseKey,
-        /// The ownership the caller believes in; a stale one is ignored.
+        /// The ownership the caller believes in; a stale ownership is ignored.
         token: FencingToken,
     },
-    /// Stop: finish what is being processed, checkpoint, release all leases. The option `shutdown_timeout` says how long that
-    /// may take.
+    /// Stop: finish the running batches, checkpoint, release all leases. The option `shutdown_timeout` limits the time.
     Shutdown,
-    /// As [`Call::Shutdown`], within so much time, whatever `shutdown_timeout` says. A worker that stops already ends sooner, if
-    /// this is sooner.
+    /// As [`Call::Shutdown`], within this time, whatever `shutdown_timeout` says. A worker already stopping ends
+    /// sooner, if this time is sooner.
     ShutdownWithin(Span),
-    /// Hand over nothing more of this shard, and keep its lease. A handler that runs finishes its batch. It holds until
-    /// [`Call::Resume`], and no longer than the ownership. Ignored if the lease is not held.
+    /// Hand over no more batches of this shard, and keep its lease. A running handler finishes its batch. The pause
+    /// lasts until [`Call::Resume`], and no longer than the ownership. Ignored if the lease is not held.
     Pause {
         /// The lease.
         lease: LeaseKey,
@@ -105,35 +104,36 @@ pub enum Call {
         /// The lease.
         lease: LeaseKey,
     },
-    /// A kept batch of this shard has been processed, all of it. Kept batches may be acknowledged in any order.
+    /// A kept batch of this shard has been processed completely. Kept batches may be acknowledged in any order.
     Acknowledged {
         /// The lease.
         lease: LeaseKey,
-        /// The ownership under which it was delivered; a stale one is ignored.
+        /// The ownership under which the batch was delivered; a stale ownership is ignored.
         token: FencingToken,
-        /// The `GetRecords` that brought it.
+        /// The `GetRecords` that brought the batch.
         batch: OpId,
     },
-    /// A kept batch will not be processed: it and everything after it is read and handed over again, after a pause.
+    /// A kept batch will not be processed: the batch and all later records are read and handed over again, after a
+    /// pause.
     GivenBack {
         /// The lease.
         lease: LeaseKey,
-        /// The ownership under which it was delivered; a stale one is ignored.
+        /// The ownership under which the batch was delivered; a stale ownership is ignored.
         token: FencingToken,
-        /// The `GetRecords` that brought it.
+        /// The `GetRecords` that brought the batch.
         batch: OpId,
         /// Why, for people.
         detail: String,
     },
-    /// The runtime that runs the handlers has run nothing for so long, so that no handler can go on. Said again and again while that
-    /// lasts.
+    /// The runtime of the handlers has run nothing for this time, so no handler can go on. The call is repeated while
+    /// the runtime stays blocked.
     RuntimeBlocked(Span),
-    /// It runs something. Ignored if it was not said to be blocked.
+    /// The runtime runs again. Ignored if no earlier call said that the runtime is blocked.
     RuntimeRuns,
-    /// Read this stream, too. Ignored by a worker of one stream, and if the stream is read already.
+    /// Read a further stream. Ignored by a worker of one stream, and if the stream is read already.
     AddStream(StreamSource),
-    /// Read this stream no more: finish what is being processed, checkpoint, and release its leases. Their rows stay. Ignored by a
-    /// worker of one stream, and if the stream is not read.
+    /// Read this stream no more: finish the running batches, checkpoint, and release the leases of this stream. Their
+    /// rows stay. Ignored by a worker of one stream, and if the stream is not read.
     RemoveStream(StreamId),
 }
 
@@ -141,13 +141,13 @@ pub enum Call {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It was executed, and this is the answer.
+    /// The command was executed, with this answer.
     Applied(Reply),
     /// It was understood and not executed.
     Refused(Refusal),
-    /// It was certainly not executed.
+    /// The command was certainly not executed.
     NotSent(Cause),
-    /// It may have been executed, and may still be later.
+    /// The command may have been executed, or may still be executed later.
     Unknown(Cause),
 }
 
@@ -155,21 +155,21 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
-    /// Executed, with nothing to say: writes, `Open`, `Close`, `CreateTable`.
+    /// Executed, without further content: writes, `Open`, `Close`, `CreateTable`.
     Done,
     /// To [`TableOp::Describe`](crate::output::TableOp::Describe).
     Table(TableState),
-    /// To [`TableOp::OwnerIndex`](crate::output::TableOp::OwnerIndex): whether it is there, and ACTIVE.
+    /// To [`TableOp::OwnerIndex`](crate::output::TableOp::OwnerIndex): whether the index exists, and is ACTIVE.
     OwnerIndex(bool),
     /// To [`TableOp::Scan`](crate::output::TableOp::Scan).
     Page(ScanPage),
-    /// To [`TableOp::Read`](crate::output::TableOp::Read); absent: there is no such row.
+    /// To [`TableOp::Read`](crate::output::TableOp::Read); absent: no such row exists.
     Row(Option<Box<RowRead>>),
     /// To [`StreamOp::Describe`](crate::output::StreamOp::Describe).
     Stream(StreamState),
     /// To [`StreamOp::ListShards`](crate::output::StreamOp::ListShards).
     Shards(ShardPage),
-    /// To [`StreamOp::GetIterator`](crate::output::StreamOp::GetIterator): there is one, kept by the adapter.
+    /// To [`StreamOp::GetIterator`](crate::output::StreamOp::GetIterator): the iterator exists, kept by the adapter.
     Iterator,
     /// To [`StreamOp::GetRecords`](crate::output::StreamOp::GetRecords).
     Records(Fetched),
@@ -177,21 +177,22 @@ pub enum Reply {
     Processed,
     /// To [`MembersOp::List`](crate::members::MembersOp::List).
     Members(MembersPage),
-    /// To [`MembersOp::ReadLeader`](crate::members::MembersOp::ReadLeader); absent: there is no such row.
+    /// To [`MembersOp::ReadLeader`](crate::members::MembersOp::ReadLeader); absent: no such row exists.
     Leader(Option<Leader>),
-    /// To [`MembersOp::ReadShards`](crate::members::MembersOp::ReadShards); absent: there is no such row.
+    /// To [`MembersOp::ReadShards`](crate::members::MembersOp::ReadShards); absent: no such row exists.
     Shared(Option<Shared>),
     /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver) and
     /// [`ConsumerOp::DeliverOne`](crate::output::ConsumerOp::DeliverOne): the batch has been processed up to and including this
     /// position. The rest is to be handed over again. To [`ConsumerOp::SetAside`](crate::output::ConsumerOp::SetAside): the
     /// record at this position was set aside.
     ProcessedThrough(Position),
-    /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the application keeps the batch, and acknowledges it later.
+    /// To [`ConsumerOp::Deliver`](crate::output::ConsumerOp::Deliver): the application keeps the batch, and
+    /// acknowledges the batch later.
     Kept,
-    /// To [`ConsumerOp::Open`](crate::output::ConsumerOp::Open): the application has opened the shard, and decides whether its end may
-    /// be written. It is told the end with
-    /// [`FlushReason::ShardEnd`](crate::output::FlushReason::ShardEnd), also when it keeps nothing, and the end is written when that
-    /// flush was `Applied`.
+    /// To [`ConsumerOp::Open`](crate::output::ConsumerOp::Open): the application has opened the shard, and decides
+    /// whether the shard's end may be written. The application is told the end with
+    /// [`FlushReason::ShardEnd`](crate::output::FlushReason::ShardEnd), even without a kept batch. The end is written
+    /// after an `Applied` answer to this flush.
     ConfirmsEnd,
     /// To [`TableOp::Owned`](crate::output::TableOp::Owned).
     Owned(OwnedPage),
@@ -201,15 +202,15 @@ pub enum Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableState {
-    /// There is no such table.
+    /// The table does not exist.
     Missing,
-    /// It is being created.
+    /// The table is being created.
     Creating,
-    /// It can be used (ACTIVE or UPDATING), and its key is the one the format expects.
+    /// The table can be used (ACTIVE or UPDATING), and its key is the key expected by the format.
     Usable,
-    /// It is being deleted.
+    /// The table is being deleted.
     Deleting,
-    /// It exists with another primary key: it belongs to something else.
+    /// The table exists with another primary key: it belongs to a different program.
     Incompatible,
 }
 
@@ -223,7 +224,7 @@ pub struct ScanPage {
     pub next: Option<LeaseKey>,
 }
 
-/// One page of the keys of the leases of one owner.
+/// One page of the keys of an owner's leases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnedPage {
     /// The keys, in order. The rows may say otherwise by now.
@@ -238,10 +239,10 @@ pub struct OwnedPage {
 pub struct StreamState {
     /// Whether shards can be listed and read: ACTIVE or UPDATING.
     pub readable: bool,
-    /// When it was created, which tells it from a later stream of the same name.
+    /// When the stream was created; tells the stream from a later stream of the same name.
     pub created: Wall,
-    /// Its ARN, as the service says it, however the stream was named in the request; its name, where the service says no ARN. Empty: not known,
-    /// as in traces of earlier versions. Rows are then not compared with it.
+    /// Its ARN, as the service says it, however the request named the stream; its name, where the service says no ARN.
+    /// Empty: not known, as in traces of earlier versions. Rows are then not compared with the ARN.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub arn: Arc<str>,
 }
@@ -258,7 +259,7 @@ impl StreamState {
 pub struct ShardPage {
     /// The shards.
     pub shards: Vec<Shard>,
-    /// Whether there is a further page, whose token the adapter keeps under this command's id.
+    /// Whether another page follows; the adapter keeps the next page's token under this command's id.
     pub more: bool,
 }
 
@@ -269,7 +270,7 @@ pub struct Fetched {
     pub count: u32,
     /// Their payload in bytes.
     pub bytes: u64,
-    /// The first record's position; absent when there is none.
+    /// The first record's position; absent for an answer without records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<Position>,
     /// The last record's position, with the last part of an aggregated one.
@@ -277,15 +278,15 @@ pub struct Fetched {
     pub last: Option<Position>,
     /// How far behind the tip of the stream this answer is, in milliseconds.
     pub behind_ms: u64,
-    /// Present at the end of the shard (no next iterator): its children, as the answer named them.
+    /// Present at the end of the shard (no next iterator): the shard's children, as named by the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Vec<ChildShard>>,
-    /// There is an aggregated record, and no two answers say which hash keys the shard takes: see
+    /// The answer holds an aggregated record, and no two answers prove the hash keys of the shard: see
     /// [`KnownRange`](crate::known_range::KnownRange). All parts are handed over, and the shards are listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub range_unproven: bool,
-    /// The sequence numbers of the records, before de-aggregation, do not grow from each record to the next: no number tells which records
-    /// come before it.
+    /// The sequence numbers of the records, before de-aggregation, do not grow from each record to the next: no number
+    /// tells the order of the records.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unordered: bool,
 }
@@ -295,7 +296,7 @@ pub struct Fetched {
 pub struct Refusal {
     /// The reason.
     pub why: Why,
-    /// For a condition that failed: the row as it is, if the service gave it.
+    /// For a failed condition: the row as it is, if the service returned the row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<Box<RowRead>>,
     /// What the service said, for people.
@@ -311,11 +312,11 @@ pub enum Why {
     ConditionFailed,
     /// The table, stream or shard does not exist.
     NotFound,
-    /// The resource exists or is in a state that does not allow this now.
+    /// The resource exists, or its present state does not allow the request.
     InUse,
     /// The iterator or page token is too old.
     Expired,
-    /// Credentials are missing, expired or not allowed to do this.
+    /// Credentials are missing or expired, or do not allow the request.
     Denied,
     /// The request itself is wrong: a limit, a type, a malformed argument.
     Invalid,
@@ -325,14 +326,14 @@ pub enum Why {
     Gone,
     /// The application's handler returned an error, and was given only the record at this position.
     RecordFailed(Position),
-    /// The service says that the sequence number to read from is of another stream.
+    /// The service says that the sequence number of the request belongs to another stream.
     OfAnotherStream,
     /// The clock by which the request was signed is off by too much. Otherwise as [`Denied`](Why::Denied).
     WrongClock,
 }
 
 impl Why {
-    /// Whether the service lets this worker do nothing of the kind.
+    /// Whether the service refuses all requests of this kind by this worker.
     pub(crate) fn is_denial(self) -> bool {
         matches!(self, Why::Denied | Why::WrongClock)
     }
@@ -355,7 +356,7 @@ impl fmt::Display for Why {
     }
 }
 
-/// Why a command was not executed, or why it is not known whether it was.
+/// Why a command was not executed, or why its execution is uncertain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
@@ -396,7 +397,7 @@ impl fmt::Display for Cause {
 mod tests {
     use super::*;
 
-    /// Traces are kept: a shutdown without a time of its own is spelled as it always was.
+    /// Traces are kept: a shutdown without a time of its own keeps its old spelling.
     #[test]
     fn a_shutdown_is_spelled_with_its_time_only_if_it_has_one() {
         for (call, text) in [

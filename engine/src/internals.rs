@@ -1,13 +1,13 @@
 //! The one door to the pieces behind the contract, for the adapters, the simulator and the command line of this project.
 //!
-//! Nothing here is promised to stay as it is.
+//! No part of this module is promised to stay unchanged.
 
 pub use crate::digest::Digest;
 pub use crate::draw::{draw, draw_below};
 pub use crate::migration::{Conflict, Step, copied, next};
 pub use crate::skew::{Missed, Skew, UNNOTICED};
 
-/// What one worker takes for itself.
+/// The leases that a worker takes for itself.
 pub mod own_share {
     pub use crate::own_share::{
         Balance, Counting, Ours, Standing, Stealing, Taking, Way, ask, by_load, drawn, is_plainly_of,
@@ -28,7 +28,7 @@ pub mod share_out {
     };
 }
 
-/// Which leases are missing.
+/// The missing leases.
 pub mod sync {
     pub use crate::sync::{
         BadListing, Finding, Lineage, Plan, PlannedLease, holes, is_of_another, missing, plan,

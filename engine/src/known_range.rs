@@ -1,4 +1,4 @@
-//! The hash keys that a shard takes, as far as answers of the service prove them.
+//! The hash keys of a shard, as far as answers of the service prove them.
 //!
 //! What a shard takes never changes. Parts of aggregated records are dropped because of it, and a dropped part does not come back. So one
 //! answer is not enough: two answers to different requests must say the same. The row of a lease does not count, since it was written because of
@@ -7,17 +7,17 @@
 use crate::ids::OpId;
 use crate::shard::HashRange;
 
-/// What is known of one shard.
+/// The knowledge about one shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KnownRange {
-    /// Two answers said so.
+    /// The range by two answers.
     proven: Option<HashRange>,
     /// The last answer, and the request.
     said: Option<(HashRange, OpId)>,
 }
 
 impl KnownRange {
-    /// A listing, or the last answer of a parent, says so. `by`: the request that was answered.
+    /// Learns the range from a listing, or from the last answer of a parent. `by`: the answered request.
     pub fn learn(&mut self, range: HashRange, by: OpId) {
         let agrees = |(said, before): (HashRange, OpId)| said == range && before != by;
         if self.said.is_some_and(agrees) {

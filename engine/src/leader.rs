@@ -1,7 +1,8 @@
 //! Who leads: an order of the workers that everybody computes alike from the same lease table.
 //!
-//! It is the one of KCL for Java (`DeterministicShuffleShardSyncLeaderDecider`), so that a mixed fleet agrees: the
-//! owners, sorted as Java sorts strings, then shuffled as `Collections.shuffle` does with `new Random(1947)`.
+//! The leader is chosen as in KCL for Java (`DeterministicShuffleShardSyncLeaderDecider`), so that a mixed fleet
+//! agrees: the owners, sorted as Java sorts strings, then shuffled as `Collections.shuffle` does with `new
+//! Random(1947)`.
 
 use crate::ids::WorkerId;
 
@@ -20,7 +21,7 @@ pub(crate) fn order<'a>(owners: impl IntoIterator<Item = &'a WorkerId>) -> Vec<W
     owners.into_iter().cloned().collect()
 }
 
-/// Our place in that order: 0 leads. Absent if we own nothing.
+/// Our place in this order: 0 leads. Absent if we own no lease.
 pub(crate) fn rank<'a>(owners: impl IntoIterator<Item = &'a WorkerId>, me: &WorkerId) -> Option<u32> {
     order(owners).iter().position(|owner| owner == me).map(|place| place as u32)
 }
@@ -50,7 +51,7 @@ impl JavaRandom {
         }
         loop {
             let value = bits % bound;
-            // Java's check for an overflow of its signed integers: it keeps the values evenly spread.
+            // Java's check for an overflow of its signed integers: the check keeps the values evenly spread.
             if bits - value + (bound - 1) < 1 << 31 {
                 return value;
             }
@@ -68,7 +69,7 @@ mod tests {
         (0..n).map(|n| WorkerId::from(format!("w{n:03}"))).collect()
     }
 
-    /// What a JVM answers.
+    /// The shuffles of a JVM.
     #[test]
     fn the_shuffle_is_javas() {
         let vectors: [(usize, &[usize]); 10] = [
@@ -119,7 +120,7 @@ mod tests {
         let drawn: Vec<u32> = (0..10).map(|_| random.below(10)).collect();
         assert_eq!(drawn, [0, 3, 8, 4, 0, 5, 5, 8, 9, 3]);
     }
-    /// Draws that would favour small values are left out: of these bounds, many are.
+    /// Draws that would favour small values are left out: with these bounds, many draws are left out.
     #[test]
     fn draws_of_wide_bounds_are_javas() {
         let drawn = |bound| {
@@ -129,7 +130,7 @@ mod tests {
         // A power of two is scaled, never left out.
         assert_eq!(drawn(1 << 30), [781215565, 58696381, 733605624, 51474442]);
         assert_eq!(drawn((1 << 30) + 1), [117392763, 102948884, 662969970, 595021505]);
-        // Three times this bound is 2^31 + 1: the last draw of the third round is the first that overflows.
+        // Three times this bound is 2^31 + 1: the last draw of the third round is the first overflow.
         assert_eq!(drawn(715827883), [117392763, 102948884, 662969970, 595021505]);
         assert_eq!(drawn((1 << 31) - 1), [1562431130, 117392763, 1467211248, 102948884]);
     }

@@ -1,31 +1,33 @@
 //! The coordination of a Kinesis consumer fleet as one pure state machine.
 //!
-//! A fleet of workers agrees, through rows of a DynamoDB table, on who reads which shard of a stream and how far it has
-//! been read. This crate is one worker's part in that: [`Engine`] takes an [`Input`](input::Input) and gives
-//! [`Output`](output::Output)s. It knows no clock, no network, no threads and no randomness but a seed, so that the same
-//! inputs give the same outputs, bit for bit: in production, in a simulator, and in a replay of either.
+//! A fleet of workers agrees, through rows of a DynamoDB table, on the reader of each shard of a stream and on the
+//! reader's progress. This crate is the part of one worker in the agreement: [`Engine`] takes an
+//! [`Input`](input::Input) and gives [`Output`](output::Output)s. The engine knows no clock, no network, no threads and
+//! no randomness but a seed, so the same inputs give the same outputs, bit for bit: in production, in a simulator, and
+//! in a replay of either.
 //!
 //! # The contract
 //! * Feed one input, drain the [`Outbox`], and only then feed the next; the borrow checker sees to it.
 //! * Carry out every [`Command`](output::Command), and answer each with exactly one [`Done`](input::Body::Done), at its
 //!   `give_up` time at the latest.
-//! * An outcome is one of four ([`Outcome`](input::Outcome)); when in doubt, it is
+//! * An outcome has four values ([`Outcome`](input::Outcome)); when in doubt, it is
 //!   [`Unknown`](input::Outcome::Unknown).
 //! * Send a [`Tick`](input::Body::Tick) at [`Outbox::wake_at`]. Early and late ones do no harm.
 //!
 //! # Where to read on
-//! In forty minutes: [`input`], [`output`] and [`row`] are all there is to say; [`config`] is how a worker is told to
-//! behave, and holds the rule by which two workers never believe in the same lease. Then the pure pieces: [`mod@format`] (rows as
-//! table items), and the private modules `sync` (which leases are missing), `leader` (who acts first), `rank` (whose turn a shard
-//! is), `own_share` (what a worker takes for itself), `share_out` (who gets which lease, as a leader of KCL 3.x decides it) and `reader` (one shard being read). What ties
-//! them together is the private module `worker`; begin with its table of rooms.
+//! In forty minutes: [`input`], [`output`] and [`row`] are the whole vocabulary; [`config`] holds a worker's options,
+//! and the rule by which two workers never believe in the same lease. Then the pure pieces: [`mod@format`] (rows as
+//! table items), and the private modules `sync` (the missing leases), `leader` (the order of leaders), `rank` (the turn
+//! of each shard), `own_share` (the leases a worker takes for itself), `share_out` (the new owner of each lease, as a
+//! leader of KCL 3.x decides it) and `reader` (reading one shard). The private module `worker` ties these pieces
+//! together; begin with its table of rooms.
 //!
 //! The feature `testkit` adds the module `testkit`: it carries out an engine's commands in memory, for tests and benchmarks.
 //!
 //! # What may grow
-//! Notices and their reasons, formats and options are added without notice: the enums are `#[non_exhaustive]`, and options have
-//! setters. Inputs, commands and outcomes are not: a host must carry out every command and answer in every form, so a new one is
-//! a change that its compiler has to show.
+//! Notices and their reasons, formats and options are added without notice: the enums are `#[non_exhaustive]`, and
+//! options have setters. Inputs, commands and outcomes are not: a host must carry out every command and answer in every
+//! form, so its compiler has to show a new command or form.
 
 pub mod admin;
 pub mod aggregate;

@@ -1,5 +1,5 @@
-//! What workers say to each other beside the lease table, where leases are assigned by rank: that they live, who leads, and
-//! which shards are shared out.
+//! The messages of workers to each other beside the lease table, where leases are assigned by rank: members report
+//! their life, the leader claims the lead, and the leader shares out the shards.
 
 use crate::ids::{ShardId, WorkerId};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum Side {
     /// One row for each member.
     Members,
-    /// One row that names the leader, and one with the shards.
+    /// One row with the leader's name, and one row with the shards.
     Fleet,
 }
 
@@ -18,7 +18,7 @@ impl Side {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Members, Self::Fleet];
 
-    /// What it is, for people.
+    /// The table's purpose, for people.
     pub fn name(self) -> &'static str {
         match self {
             Side::Members => "members",
@@ -37,11 +37,11 @@ pub enum MembersOp {
     Create(Side),
     /// One page of members.
     List {
-        /// Start after this one; absent: from the beginning.
+        /// Start after this member; absent: from the beginning.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<WorkerId>,
     },
-    /// Who leads.
+    /// Read the leader's row.
     ReadLeader,
     /// The shards that are shared out.
     ReadShards,
@@ -49,10 +49,10 @@ pub enum MembersOp {
     Write(MembersChange),
 }
 
-/// A row with the time at which it was written.
+/// A row with the time of its last write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {
-    /// Who.
+    /// The member.
     pub id: WorkerId,
     /// In nanoseconds since 1970, of the writer's clock.
     pub at: u64,
@@ -61,7 +61,7 @@ pub struct Member {
 /// The row of the leader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Leader {
-    /// Who; absent: nobody, somebody stepped down.
+    /// The leader; absent: no member leads, as the leader stepped down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<WorkerId>,
     /// In nanoseconds since 1970, of the writer's clock.
@@ -80,7 +80,7 @@ pub struct Shared {
 /// One page of members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MembersPage {
-    /// The members, in the table's order. Rows that cannot be read as such are left out.
+    /// The members, in the table's order. Unreadable rows are left out.
     pub members: Vec<Member>,
     /// Where the next page starts; absent after the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,26 +91,26 @@ pub struct MembersPage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MembersChange {
-    /// Say that we live, whatever was there.
+    /// Report that we live, over any earlier row.
     Register(Member),
     /// Remove our own row, whatever it says.
     Leave(WorkerId),
-    /// Remove the row of one that died long ago, if it is as it was read.
+    /// Remove the row of a member that died long ago, if the row is unchanged since the read.
     Reap(Member),
-    /// Become the leader, or remain it, if the row is as it was read.
+    /// Become the leader, or remain the leader, if the row is unchanged since the read.
     Lead {
         /// Us, and now.
         me: Member,
-        /// The row as read; absent: there was none.
+        /// The row as read; absent: the row did not exist.
         seen: Option<Leader>,
     },
     /// Lead no more, if we do.
     StepDown(Member),
-    /// Share out other shards, if the row is as it was read.
+    /// Share out different shards, if the row is unchanged since the read.
     Share {
         /// The new row.
         shared: Shared,
-        /// The time in the row as read; absent: there was none.
+        /// The time in the row as read; absent: the row did not exist.
         seen: Option<u64>,
     },
 }

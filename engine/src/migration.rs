@@ -1,8 +1,8 @@
 //! Bringing one row of a lease table up to the row of the same shard in another, whatever formats the two have.
 //!
-//! [`next`] looks at both rows and says the one guarded write that comes next. To carry it out, to read the row again and
-//! to ask again is all there is to a migration: it can be interrupted anywhere, repeated, and run the other way round. A
-//! checkpoint never goes backwards, and a lease that somebody owns in the new table is left alone.
+//! [`next`] looks at both rows and says the next guarded write. A migration carries this write out, reads the row again
+//! and calls [`next`] again: the migration can be interrupted anywhere, repeated, and run the other way round. A
+//! checkpoint never goes backwards, and a lease owned by a worker in the new table is left alone.
 
 use crate::began;
 use crate::ids::{ShardId, WorkerId};
@@ -17,7 +17,7 @@ use std::fmt;
 pub enum Step {
     /// This write, and then to look again.
     Write(Box<Change>),
-    /// Nothing: the new row says what the old one says.
+    /// Nothing: the new row agrees with the old row.
     Done,
     /// Nothing can be done, and why.
     Conflict(Conflict),
@@ -26,20 +26,20 @@ pub enum Step {
 /// Why a row is left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// Somebody owns it in the new table.
+    /// A worker owns the lease in the new table.
     Owned(WorkerId),
     /// It is further on in the new table.
     Ahead {
         /// Where the old row is.
         old: Checkpoint,
-        /// Where the new one is.
+        /// The checkpoint in the new row.
         new: Checkpoint,
     },
-    /// The old row begins at a place that the new one, which is there already, does not begin at.
+    /// The old row begins at one place, and the existing new row begins at another place.
     Begins {
         /// Where the old row begins.
         old: Checkpoint,
-        /// Where the new one begins.
+        /// The start in the new row.
         new: Checkpoint,
     },
 }
@@ -65,8 +65,8 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// The row that `old` becomes in another table: nobody owns it, and nothing guards it yet. The moment from which its shard is read goes with
-/// it; a row at `LATEST` that has none is read from `now` on.
+/// The row that `old` becomes in another table: the copy has no owner and no guard yet. The copy keeps the moment from
+/// which its shard is read; a row at `LATEST` without a moment is read from `now` on.
 pub fn copied(old: &LeaseRow, now: Wall) -> LeaseRow {
     LeaseRow {
         began: began::carried(old, now),
@@ -78,7 +78,7 @@ pub fn copied(old: &LeaseRow, now: Wall) -> LeaseRow {
     }
 }
 
-/// What comes next, for `me` as the one that migrates. `life` is that of the new table, `now` this machine's clock.
+/// The next step, for `me` as the migrating worker. `life` is the `Life` of the new table, `now` this machine's clock.
 pub fn next(old: &LeaseRow, new: Option<&LeaseRow>, me: &WorkerId, life: Life, now: Wall) -> Step {
     let Some(new) = new else {
         return write(Change::Create(Box::new(copied(old, now))));
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// Carries out so many steps at most; how it ended, if it did.
+    /// Carries out at most `most` steps; returns the end of the migration, if reached.
     fn migrate(old: &LeaseRow, kind: Format, table: &mut Option<Item>, most: usize) -> Option<Step> {
         for _ in 0..most {
             let new = read(kind, table.as_ref());
@@ -224,7 +224,7 @@ mod tests {
                 let plain = |table: &Option<Item>| read(kind, table.as_ref()).map(|row| copied(&row, NOW));
                 prop_assert_eq!(plain(&once), plain(&twice));
             } else {
-                // Only what is further on already is left alone.
+                // Only a checkpoint already further on is left alone.
                 let behind = !matches!(Order::of(then, first), Order::Ahead | Order::Otherwise);
                 prop_assert!(!behind, "{:?} of {:?} after {:?}", again, then, first);
             }

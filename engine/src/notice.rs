@@ -37,7 +37,7 @@ use stop::Count;
 pub use stop::{Left, StopSummary};
 pub use streams::StreamNews;
 
-/// Something that happened, with its reason.
+/// An event, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -49,19 +49,20 @@ pub enum Notice {
     TableReady { created: bool },
     /// A whole scan of the lease table ended.
     Scanned { leases: u32, unfinished: u32, foreign: u32, unreadable: u32, pages: u32, workers: u32 },
-    /// A row cannot be read, and has been so for a while. It is left alone, and no worker reads its shard. This is told at once,
-    /// and then ever more seldom, once an hour in the end, for as long as scans show it.
+    /// A row cannot be read, and has been unreadable for a while. The worker leaves the row alone, and no worker reads
+    /// its shard. The notice comes at once, and then ever more seldom, once an hour in the end, for as long as scans
+    /// show the row.
     Unreadable {
         key: LeaseKey,
         detail: String,
         #[serde(default)]
         lasting: Span,
     },
-    /// The checkpoint of a row is no place in its shard, by several listings, and the other rows are this stream's. No worker takes the lease. This
-    /// is told as of a row that cannot be read.
+    /// The checkpoint of a row is no place in its shard, by several listings, and the other rows belong to this stream.
+    /// No worker takes the lease. The notice is repeated as for an unreadable row.
     Spoiled { lease: LeaseKey, detail: String, lasting: Span },
-    /// Our place in the order of leaders changed: 0 leads; absent: we are not in it, which names those that own a lease.
-    /// So many workers are in it.
+    /// Our place in the order of leaders changed: 0 leads; absent: we own no lease, and the order names only owners.
+    /// `workers` counts the workers in the order.
     Rank { rank: Option<u32>, workers: u32 },
     /// After a scan, some leases were chosen to be taken, and others left.
     Chose(Box<Choice>),
@@ -69,13 +70,14 @@ pub enum Notice {
     Took { lease: LeaseKey, token: FencingToken, why: TakeReason },
     /// We did not get a lease we tried to take.
     MissedTake { lease: LeaseKey, owner: Option<WorkerId> },
-    /// We tried to take a lease, and leave it to others now: our share became full before the attempt could be repeated.
+    /// We tried to take a lease, and leave the lease to other workers now: our share became full before the attempt
+    /// could be repeated.
     Spared { lease: LeaseKey },
     /// We asked the owner of a lease to hand it over to us.
     Claimed { lease: LeaseKey, owner: WorkerId },
     /// A write whose outcome was not known turned out to have been ours and applied.
     Adopted { lease: LeaseKey, counter: u64 },
-    /// We cannot be sure any more to own a lease: nothing is handed to its handler until that is cleared up.
+    /// We are no longer sure of owning a lease: no batch goes to its handler until the doubt is cleared up.
     Fenced { lease: LeaseKey },
     /// The doubt was cleared up in our favour.
     Resumed { lease: LeaseKey },
@@ -83,13 +85,13 @@ pub enum Notice {
     Lost { lease: LeaseKey, why: LossReason },
     /// We gave a lease up.
     Released { lease: LeaseKey },
-    /// Somebody removed the row of a lease we own; it is put back as we know it.
+    /// A person or a program removed the row of a lease we own; the row is put back as we know it.
     Restoring { lease: LeaseKey },
-    /// Somebody removed the counter from the row of a lease we own, or the time that stands in its place. The next write puts it
-    /// back.
+    /// A person or a program removed the counter from the row of a lease we own, or the time in the counter's place.
+    /// The next write puts it back.
     Mending { lease: LeaseKey },
-    /// A shard waits for these: for its parents to end before it begins, or for its children's other parents to have a lease
-    /// before it ends.
+    /// A shard waits for these shards: for its parents to end before the shard begins, or for the other parents of its
+    /// children to have a lease before the shard ends.
     Blocked { lease: LeaseKey, parents: Vec<ShardId> },
     /// Processing of a shard began: at LATEST or AT_TIMESTAMP, with what arrived since a moment.
     Opened {
@@ -103,7 +105,7 @@ pub enum Notice {
     Closed { lease: LeaseKey, token: FencingToken, reason: EndReason },
     /// Progress is durable.
     Checkpointed { lease: LeaseKey, position: Position },
-    /// The end of a shard is durable, and so are its children's leases.
+    /// The end of a shard is durable, and so are the leases of its children.
     Ended { lease: LeaseKey, children: Vec<ShardId> },
     /// Part of the hash space has no unfinished lease.
     Hole { range: HashRange, seen: u32, needed: u32 },
@@ -111,7 +113,7 @@ pub enum Notice {
     Listing { why: ListReason },
     /// The listing cannot be used.
     BadListing { detail: String },
-    /// An empty table is not filled yet: a listing names a parent that it does not show.
+    /// An empty table is not filled yet: a listing names a parent, but does not show the parent.
     ParentUnlisted { parent: ShardId, again_in: Span },
     /// What is missing and will be created.
     Planned { create: u32, shards: u32 },
@@ -122,10 +124,10 @@ pub enum Notice {
     /// The handler of a shard failed. The batch is handed over again, here after a pause; absent: the lease is being given
     /// up, and its next owner gets the records.
     HandlerFailed { lease: LeaseKey, attempt: u32, again_in: Option<Span>, detail: String },
-    /// A lease is held, its shard is or may be behind, and nothing moves: for how long, and why. Said again whenever that
-    /// time has doubled.
-    /// `said`: how the last request for it failed, in the words of the service. The engine does not know that, so it is in no trace and
-    /// in no digest: a worker adds it.
+    /// A lease is held, its shard is or may be behind, and the shard does not move: for how long, and why. The notice
+    /// is repeated whenever this time has doubled. `said`: how the last failed request for the lease failed, in the
+    /// words of the service. The engine does not know the words, so no trace and no digest holds them: a worker adds
+    /// the words.
     Stalled {
         lease: LeaseKey,
         idle: Span,
@@ -133,38 +135,39 @@ pub enum Notice {
         #[serde(skip)]
         said: Option<String>,
     },
-    /// What had stalled moves on.
+    /// A stalled shard moves on.
     Moving { lease: LeaseKey, after: Span },
     /// Data was trimmed before it was read.
     Trimmed { lease: LeaseKey, detail: String },
-    /// A command did not go as it should; it is tried again.
+    /// A command failed; it is tried again.
     Trouble { op: OpId, lease: Option<LeaseKey>, what: String, how: String, again_in: Span },
-    /// An input that made no sense, and was ignored.
+    /// A senseless input, ignored.
     Stray { what: String },
-    /// An invariant of the engine does not hold: this is a bug of Leasehold. The worker goes on as well as it can.
+    /// An invariant of the engine does not hold: this is a bug of Leasehold. The worker goes on as well as possible.
     InvariantBroken { expected: String },
     /// The worker cannot go on.
     Fatal(Fatal),
     /// The worker shuts down.
     ShuttingDown { held: u32 },
-    /// Nothing will follow.
+    /// The last notice.
     Stopped(Box<StopSummary>),
-    /// A lease of ours is another member's turn by now: it is given up as soon as what is being processed is done.
+    /// A lease of ours is another member's turn by now: we release the lease as soon as the running batch is done.
     Yields { lease: LeaseKey },
-    /// This life found leases in the table, of this stream, that do not begin at the configured initial position, which is not
-    /// the default.
+    /// This life found leases of this stream in the table, and the leases do not begin at the configured initial
+    /// position. The configured position is not the default.
     Continued { table: String, leases: u32, position: InitialPosition },
-    /// The application wants nothing more of this shard to be handed over; its lease is kept.
+    /// The application paused this shard; no more batches are handed over; the lease is kept.
     Paused { lease: LeaseKey },
-    /// The application wants a paused shard, or one that was stopped, to go on. A pause that ends with the ownership has no notice of its own.
+    /// The application resumed a paused or a stopped shard. A pause that ends with the ownership has no notice of its
+    /// own.
     PauseEnded { lease: LeaseKey },
     /// A shard is being closed with batches that the handler kept and did not acknowledge.
     Unacknowledged { lease: LeaseKey, batches: u32 },
-    /// A record that the handler could not process was set aside, and counts as processed. It failed so often alone, at last for
-    /// this reason.
+    /// A record was set aside because its handler failed with it, and counts as processed. The handler failed this many
+    /// times with the record alone; `detail` is the last reason.
     SetAside { lease: LeaseKey, position: Position, attempts: u32, detail: String },
-    /// A record that the handler cannot process could not be set aside, in this attempt, counted from 1. It is tried again, here after a
-    /// pause; absent: the lease is being given up, and its next owner gets the record.
+    /// A failing record could not be set aside, in this attempt, counted from 1. The next attempt follows after this
+    /// pause; absent: the worker is releasing the lease, and the next owner gets the record.
     SetAsideFailed {
         lease: LeaseKey,
         position: Position,
@@ -172,25 +175,25 @@ pub enum Notice {
         again_in: Option<Span>,
         detail: String,
     },
-    /// The handler failed so often with one record that nothing more of the shard is handed over, until the application resumes
-    /// it. The lease is kept.
+    /// The handler failed too often with one record: no more batches of the shard are handed over until the application
+    /// resumes the shard. The lease is kept.
     ShardStopped { lease: LeaseKey, position: Position, attempts: u32, detail: String },
-    /// Beside workers of KCL 3.x: by which rules leases are had, and which worker leads.
+    /// Beside workers of KCL 3.x: the rules by which workers get leases, and the present leader.
     Fleet { rules: FleetRules, leader: Option<WorkerId>, leads: bool, workers: u32, unknown: Option<String> },
-    /// What was found of the tables in which fleets of KCL 3.0 to 3.4 know each other.
+    /// News of the two tables in which fleets of KCL 3.0 to 3.4 know each other.
     FleetTables(FleetTablesNews),
-    /// As the leader, it gives a lease to another worker.
+    /// As the leader, this worker assigns a lease to another worker.
     Assigned { lease: LeaseKey, from: Option<WorkerId>, to: WorkerId },
-    /// Something happened to a stream of a worker that reads several.
+    /// News of a stream of a worker with several streams.
     Stream(StreamNews),
     /// What the leader of a migration from KCL 2 to KCL 3 found.
     Migration(MigrationNews),
-    /// The runtime that runs the handlers runs nothing, or runs again.
+    /// The runtime of the handlers runs nothing, or runs again.
     Runtime(RuntimeNews),
-    /// The wall clock went further than the monotonic clock: the machine was suspended, or the wall clock was set. So many leases are held,
-    /// and each is believed in for that much less.
+    /// The wall clock went further than the monotonic clock: the machine was suspended, or the wall clock was set. This
+    /// many leases are held, and the belief in each ends earlier by this time.
     TimeMissed { by: Span, leases: u32 },
-    /// The wall clock went further than the monotonic clock, and so often lately that nothing follows from it.
+    /// The wall clock went further than the monotonic clock, and did so too often lately: no consequence follows.
     WallIgnored { by: Span },
 }
 

@@ -16,25 +16,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Output {
-    /// Do this, and say how it went, exactly once.
+    /// Carry out the command, and report its outcome exactly once.
     Do(Command),
-    /// Something happened, and why.
+    /// An event, and its reason.
     Tell(Notice),
 }
 
 /// Something to be done by the adapter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// Names it in the outcome.
+    /// Names the command in its outcome.
     pub op: OpId,
-    /// The moment after which the engine does not wait for it any longer: the driver then answers `Unknown` (or `NotSent`) itself.
-    /// Records that come bit by bit are waited for longer: for as long again from their last byte, and for twenty times as long in all.
+    /// The moment after which the engine no longer waits for the answer: the driver then answers `Unknown` (or
+    /// `NotSent`) itself. Records that come bit by bit get more time: for as long again from their last byte, and for
+    /// twenty times as long in all.
     pub give_up: Mono,
-    /// What to do.
+    /// The effect.
     pub effect: Effect,
 }
 
-/// What to do.
+/// The effect of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
@@ -44,12 +45,12 @@ pub enum Effect {
     Stream(StreamOp),
     /// An operation on the application.
     Consumer(ConsumerOp),
-    /// An operation on one of several streams. Its shard is named by its id alone.
+    /// An operation on one of several streams. The operation names the shard by its id alone.
     StreamOf(StreamId, StreamOp),
 }
 
 impl Effect {
-    /// What it does, and the name of the shard that it is about, if it is about one: `("read the row of", Some("shardId-1"))`.
+    /// The act, and the name of its shard, if the effect concerns one shard: `("read the row of", Some("shardId-1"))`.
     pub fn described(&self) -> (&'static str, Option<&str>) {
         match self {
             Effect::Table(op) => op.described(),
@@ -63,9 +64,9 @@ impl Effect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableOp {
-    /// Its state. A missing table is an answer, not a refusal.
+    /// The table's state. A missing table is an answer, not a refusal.
     Describe,
-    /// Create it. Refused with `InUse` if it exists.
+    /// Create the table. Refused with `InUse` if it exists.
     Create,
     /// One page of rows, eventually consistent.
     Scan {
@@ -78,21 +79,23 @@ pub enum TableOp {
     },
     /// One row, strongly consistent.
     Read {
-        /// Its key.
+        /// The row's key.
         key: LeaseKey,
     },
     /// One guarded write. A failed guard is refused with `ConditionFailed` and, if possible, the row.
     Write(Change),
-    /// An operation on the tables beside it, where the format has such.
+    /// An operation on the members' tables beside the lease table, for formats with such tables.
     Members(MembersOp),
-    /// One write of a row by which workers of KCL 3.x know each other. A failed guard is refused with `ConditionFailed`.
+    /// One write of a row by which workers of KCL 3.x know one another. A failed guard is refused with
+    /// `ConditionFailed`.
     Fleet(FleetWrite),
     /// Whether the index [`OWNER_INDEX`](crate::fleet::OWNER_INDEX) of the lease table can be used.
     OwnerIndex,
     /// An operation on one of the two tables in which fleets of KCL 3.0 to 3.4 keep these rows.
     FleetTable(FleetTable, FleetTableOp),
-    /// One page of the keys of the leases whose rows name this owner, from the index [`OWNER_INDEX`](crate::fleet::OWNER_INDEX) of the
-    /// lease table: eventually consistent. Refused if there is no such index, or if it is still being filled.
+    /// One page of the keys of the leases whose rows name this owner, from the index
+    /// [`OWNER_INDEX`](crate::fleet::OWNER_INDEX) of the lease table: eventually consistent. Refused if the table has
+    /// no such index, or while the index is being filled.
     Owned {
         /// The owner.
         owner: WorkerId,
@@ -123,17 +126,17 @@ impl TableOp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamOp {
-    /// Its state (DescribeStreamSummary).
+    /// The stream's state (DescribeStreamSummary).
     Describe,
     /// One page of shards.
     ListShards {
-        /// Which.
+        /// The filter.
         filter: ShardFilter,
         /// Continue the listing of this command; absent: from the beginning.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<OpId>,
     },
-    /// A place to read from, which the adapter keeps under this command's id.
+    /// A place to read from; the adapter keeps the iterator under this command's id.
     GetIterator {
         /// The shard.
         shard: ShardId,
@@ -144,7 +147,7 @@ pub enum StreamOp {
     GetRecords {
         /// The shard.
         shard: ShardId,
-        /// The command whose answer brought the iterator to use: a `GetIterator` or an earlier `GetRecords`.
+        /// The command whose answer brought the iterator: a `GetIterator` or an earlier `GetRecords`.
         via: OpId,
         /// No more than this many records.
         limit: u32,
@@ -162,17 +165,17 @@ impl StreamOp {
     }
 }
 
-/// Which shards to list.
+/// The shards to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShardFilter {
-    /// All that have not been trimmed, open and closed.
+    /// All shards not trimmed yet, open and closed.
     All,
     /// Those open at the trim horizon.
     AtTrimHorizon,
-    /// Those open now.
+    /// The shards open now.
     AtLatest,
-    /// Those open at a time.
+    /// The shards open at a time.
     AtTimestamp(Wall),
 }
 
@@ -182,17 +185,17 @@ pub enum ShardFilter {
 pub enum IteratorFrom {
     /// The oldest record.
     TrimHorizon,
-    /// What arrives from now on.
+    /// The records that arrive from now on.
     Latest,
     /// The first record at or after a time.
     AtTimestamp(Wall),
-    /// This record, again. What was processed of it is filtered by position.
+    /// This record, again. The processed part of this record is filtered by position.
     At(Position),
-    /// The record after this one.
+    /// The record after this position.
     After(Position),
 }
 
-/// An operation on the application. Those of one lease never run in parallel, but for `Abort` and `TimeOut`.
+/// An operation on the application. Operations of one lease never run in parallel, but for `Abort` and `TimeOut`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConsumerOp {
@@ -208,17 +211,17 @@ pub enum ConsumerOp {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since: Option<Wall>,
     },
-    /// Process a batch. `Applied(Processed)` when all of it is done, `Applied(ProcessedThrough)` when a part is,
-    /// `Applied(Kept)` when the application keeps it to acknowledge it later, `Refused(HandlerFailed)` when the handler failed,
-    /// `Refused(RecordFailed)` when it did and was given only one record.
+    /// Process a batch. `Applied(Processed)` when the whole batch is done, `Applied(ProcessedThrough)` when a part is
+    /// done, `Applied(Kept)` when the application keeps the batch to acknowledge it later, `Refused(HandlerFailed)`
+    /// when the handler failed, `Refused(RecordFailed)` when the handler failed with a batch of only one record.
     Deliver {
         /// The lease.
         lease: LeaseKey,
         /// The ownership.
         token: FencingToken,
-        /// The `GetRecords` that brought it.
+        /// The `GetRecords` that brought the batch.
         batch: OpId,
-        /// Leave out everything up to and including this position.
+        /// Leave out all records up to and including this position.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<Position>,
         /// Counts attempts at this batch, from 1.
@@ -226,7 +229,8 @@ pub enum ConsumerOp {
         /// The ownership is known to last until here on this worker's clock, at the moment of the hand-over.
         valid_until: Mono,
     },
-    /// Stop what runs of this lease, but for a `Close`, as soon as possible. Has no effect of its own on the lease.
+    /// Stop the running operations of this lease, but for a `Close`, as soon as possible. An abort has no effect of its
+    /// own on the lease.
     Abort {
         /// The lease.
         lease: LeaseKey,
@@ -243,7 +247,7 @@ pub enum ConsumerOp {
         /// So long a call may take.
         after: Span,
     },
-    /// Processing of a shard ends; nothing of it follows under this token.
+    /// Processing of a shard ends; no further operation follows under this token.
     Close {
         /// The lease.
         lease: LeaseKey,
@@ -252,7 +256,7 @@ pub enum ConsumerOp {
         /// Why.
         reason: EndReason,
     },
-    /// Acknowledge what is kept, as far as that is possible: nothing more is handed over before this was answered.
+    /// Acknowledge the kept batches, as far as possible: no more batches are handed over before the answer.
     Flush {
         /// The lease.
         lease: LeaseKey,
@@ -260,20 +264,21 @@ pub enum ConsumerOp {
         token: FencingToken,
         /// Why.
         why: FlushReason,
-        /// What is not acknowledged by then is given up; [`Mono::NEVER`]: there is time.
+        /// Batches not acknowledged by then are given up; [`Mono::NEVER`]: the flush has no deadline.
         until: Mono,
     },
-    /// Process one record of a batch: the first one that is left. `Applied(ProcessedThrough)` with its position when it is done,
-    /// `Applied(Processed)` when nothing was left, `Refused(RecordFailed)` with its position when the handler failed. It is not
-    /// kept: an application that would acknowledge it later is told to flush and waited for.
+    /// Process one record of a batch: the first record left. `Applied(ProcessedThrough)` with its position when the
+    /// record is done, `Applied(Processed)` when no record was left, `Refused(RecordFailed)` with its position when the
+    /// handler failed. The record is not kept: an application that would acknowledge the record later is told to flush
+    /// and waited for.
     DeliverOne {
         /// The lease.
         lease: LeaseKey,
         /// The ownership.
         token: FencingToken,
-        /// The `GetRecords` that brought it.
+        /// The `GetRecords` that brought the batch.
         batch: OpId,
-        /// Leave out everything up to and including this position.
+        /// Leave out all records up to and including this position.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<Position>,
         /// Counts attempts at this record, from 1.
@@ -281,20 +286,20 @@ pub enum ConsumerOp {
         /// The ownership is known to last until here on this worker's clock, at the moment of the hand-over.
         valid_until: Mono,
     },
-    /// Give a record that cannot be processed to where the application keeps such records. `Applied(ProcessedThrough)` with its
-    /// position when it is safe there, `Refused` when it is not.
+    /// Give an unprocessable record to the application's place for such records. `Applied(ProcessedThrough)` with its
+    /// position when the record is safe in this place, `Refused` when the record is not safe.
     SetAside {
         /// The lease.
         lease: LeaseKey,
         /// The ownership.
         token: FencingToken,
-        /// The `GetRecords` that brought it.
+        /// The `GetRecords` that brought the batch.
         batch: OpId,
         /// The record.
         record: Position,
         /// How often the handler failed with this record alone.
         attempts: u32,
-        /// How it failed last.
+        /// The last failure.
         detail: String,
         /// The ownership is known to last until here on this worker's clock, at the moment of the hand-over.
         valid_until: Mono,
@@ -302,7 +307,7 @@ pub enum ConsumerOp {
 }
 
 impl ConsumerOp {
-    /// The lease that it is about.
+    /// The lease of the operation.
     pub fn lease(&self) -> &LeaseKey {
         match self {
             ConsumerOp::Open { lease, .. }
@@ -330,15 +335,17 @@ impl ConsumerOp {
     }
 }
 
-/// Why a handler is to acknowledge what it keeps.
+/// Why a handler is to acknowledge its kept batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FlushReason {
-    /// It keeps as much as it may: nothing more is handed over until it has acknowledged something.
+    /// The handler keeps as much as allowed: no more batches are handed over until the handler has acknowledged some
+    /// records.
     Full,
-    /// It has everything of a shard that has ended. The end is written when all is acknowledged; if the shard was opened with
-    /// [`Reply::ConfirmsEnd`](crate::input::Reply::ConfirmsEnd), not before this flush was `Applied`, too.
+    /// The handler has all records of an ended shard. The end is written after all records are acknowledged; if the
+    /// shard was opened with [`Reply::ConfirmsEnd`](crate::input::Reply::ConfirmsEnd), not before an `Applied` answer
+    /// to this flush, too.
     ShardEnd,
     /// The lease is given up, for this reason. What is not acknowledged in time comes again at the next owner.
     Leaving(EndReason),

@@ -1,28 +1,28 @@
 //! What table formats differ in beyond their spelling: a few independent choices, in any combination.
 //!
-//! The machines ask these, never which format it is. A new format is a codec ([`LeaseFormat`](crate::format::LeaseFormat)) and a
-//! choice of each.
+//! The machines ask these policies, never for the format. A new format is a codec
+//! ([`LeaseFormat`](crate::format::LeaseFormat)) and a choice of each policy.
 
 use crate::time::{Span, Wall};
 use serde::{Deserialize, Serialize};
 
-/// How this worker's rules follow from the table's format.
+/// The rules of this worker that follow from the table's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Policies {
     /// What our writes leave in a row as the evidence of life.
     pub life: Life,
-    /// Where it is known from which parents a shard came, and which keys it takes.
+    /// The source of a shard's parents and hash keys.
     pub lineage: Lineage,
-    /// How a lease is had from a worker that lives.
+    /// How a worker gets a lease of a live worker.
     pub steal: Steal,
     /// When the rows of finished shards are removed.
     pub finished: Finished,
-    /// Who is to have which lease.
+    /// The worker for each lease.
     #[serde(skip_serializing_if = "Assign::is_count")]
     pub assign: Assign,
-    /// What a row says beside the end of its shard.
+    /// The contents of a row beside the end of its shard.
     #[serde(skip_serializing_if = "AtEnd::is_alone")]
     pub at_end: AtEnd,
 }
@@ -42,17 +42,17 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// Whether they are those of KCL's table. Whether leases are asked for or stolen says nothing of the table.
+    /// Whether these are the policies of KCL's table. Requests or steals of leases tell nothing of the table.
     pub(crate) fn are_kcls(&self) -> bool {
         let kcls = Self { steal: self.steal, ..Self::default() };
         *self == kcls
     }
 }
 
-/// What the number that guards a row stands for. It grows with every write of ours, whatever it is.
+/// The meaning of the number that guards a row. The number grows with every write of ours, whatever the meaning.
 ///
-/// Whether somebody else lives is judged by all of them alike: by whether the row changes, on our own clock. So no
-/// agreement of clocks is needed for that, although other programs may judge *us* by what our number says.
+/// Every meaning leads to the same judgement of another worker's life: a worker lives if its row changes, on our own
+/// clock. So no agreement of clocks is needed, although other programs may judge *us* by the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -66,11 +66,11 @@ pub enum Life {
 }
 
 impl Life {
-    /// The number to write into a row that shows `number`, at `now`, for a lease of this duration.
+    /// The number to write into a row with the present number `number`, at `now`, for a lease of this duration.
     pub fn next(self, number: u64, now: Wall, lease: Span) -> u64 {
         let after = number.saturating_add(1);
-        // A thousandth of a second has a million of them; the last one is set, so that no number of ours is of whole
-        // seconds, as those of programs are that tell time so.
+        // A millisecond has a million nanoseconds. The lowest bit is set, so no number of ours is a whole second; the
+        // programs with times in this number write whole seconds.
         let stamp = |ms: i64| (ms.max(0) as u64).saturating_mul(1_000_000) | 1;
         match self {
             Life::Counter => after,
@@ -79,7 +79,7 @@ impl Life {
         }
     }
 
-    /// Whether others may act on the time that our number tells.
+    /// Whether other programs may act on the time told by our number.
     pub fn tells_time(self) -> bool {
         self != Life::Counter
     }
@@ -92,21 +92,22 @@ impl Life {
 pub enum Lineage {
     /// Every row says.
     Stored,
-    /// Rows may not say, or not all: what they lack is taken from the list of shards, and no lease is taken before.
+    /// Rows may lack parents and hash keys, or a part of them: the list of shards completes them, and no lease is taken
+    /// before.
     Listed,
 }
 
-/// How a lease is had from a worker that lives.
+/// How a worker gets a lease of a live worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Steal {
-    /// By becoming its owner; the former one finds out.
+    /// By becoming its owner; the former owner finds out.
     Take,
-    /// By asking for it in the row; the owner gives it up when it has finished what it does.
+    /// By a request in the row; the owner hands the lease over after its running batch.
     Claim,
-    /// By asking for it in the row, where the row says that its owner gives what it is asked for. From any other owner, as with
-    /// `Take`.
+    /// By a request in the row, where the row says that its owner hands over a requested lease. From any other owner,
+    /// as with `Take`.
     Ask,
 }
 
@@ -117,40 +118,41 @@ pub enum Steal {
 pub enum Finished {
     /// Once their children have begun.
     WhenRead,
-    /// Once the stream has forgotten the shard: a worker that finds a listed shard without a row reads it from the beginning.
+    /// Once the stream has forgotten the shard: a worker that finds a listed shard without a row reads the shard from
+    /// the beginning.
     WhenForgotten,
-    /// Never. Here too, a listed shard without a row is one that nobody has read.
+    /// Never. Here too, no worker has read a listed shard without a row.
     Never,
 }
 
-/// Who is to have which lease.
+/// The worker for each lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Assign {
-    /// A worker that has fewer than its share: leases are counted by the owners that their rows name.
+    /// A worker with fewer leases than its share: leases are counted by the owners named in their rows.
     Count,
-    /// The member whose turn the shard is, in the order of names. Members say in a table of their own that they live. All of
-    /// them work out the same turns, and none takes a lease from another.
+    /// The member whose turn the shard is, in the order of names. Members say in a table of their own that they live.
+    /// All members work out the same turns, and no member takes a lease from another member.
     Rank,
 }
 
 impl Assign {
-    /// Whether it is by count.
+    /// Whether leases are assigned by count.
     pub fn is_count(&self) -> bool {
         *self == Assign::Count
     }
 }
 
-/// What a row says beside the end of its shard.
+/// The contents of a row beside the end of its shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum AtEnd {
-    /// Nothing: the end takes the place of the checkpoint.
+    /// No further content: the end takes the place of the checkpoint.
     #[default]
     Alone,
-    /// The last position, too. Programs that take a finished row go on after it.
+    /// The last position, too. Programs that take a finished row go on after this position.
     Position,
 }
 

@@ -36,8 +36,8 @@ impl SequenceNumber {
 }
 
 impl SequenceNumber {
-    /// The number of the shard that gave it, if it is laid out as those of AWS are: a version in the lowest four bits, and the shard above it,
-    /// whose lowest bits stand once more near the top.
+    /// The number of the shard of this sequence number, if its digits are laid out as in AWS: a version in the lowest
+    /// four bits, and the shard above it, whose lowest bits stand once more near the top.
     pub(crate) fn shard_in_digits(self) -> Option<u32> {
         const VERSION: u64 = 2;
         const MARKER: u64 = 2;
@@ -132,7 +132,7 @@ impl fmt::Debug for SequenceNumber {
     }
 }
 
-// Text, since JSON readers elsewhere have no numbers of this size; words where nobody reads it.
+// Text, since JSON readers elsewhere have no numbers of this size; words where no person reads the number.
 impl Serialize for SequenceNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
@@ -163,7 +163,7 @@ impl<'de> Deserialize<'de> for SequenceNumber {
     }
 }
 
-/// A place in a shard: a Kinesis record, and within an aggregated record (KPL) one of its parts.
+/// A place in a shard: a Kinesis record, and a part of an aggregated record (KPL).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position {
     /// The record's sequence number.
@@ -197,16 +197,16 @@ impl fmt::Display for Position {
 
 /// How far a shard has been processed, as its lease row says.
 ///
-/// The order is the one of KCL for Java 3.5 (`ExtendedSequenceNumber`): the three initial positions sort before every
-/// number, and the end of the shard after.
+/// The order of KCL for Java 3.5 (`ExtendedSequenceNumber`): the three initial positions sort before every number, and
+/// the end of the shard after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Checkpoint {
-    /// Nothing yet; start at the configured time.
+    /// No checkpoint yet; start at the configured time.
     AtTimestamp,
-    /// Nothing yet; start at the oldest record.
+    /// No checkpoint yet; start at the oldest record.
     TrimHorizon,
-    /// Nothing yet; start with what arrives from now on.
+    /// No checkpoint yet; start with the records that arrive from now on.
     Latest,
     /// Everything up to and including this position.
     At(Position),

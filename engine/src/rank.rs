@@ -1,8 +1,9 @@
-//! Assignment by rank: who lives, whose turn a shard is, and which shards are shared out.
+//! Assignment by rank: the live members, the turn of each shard, and the shards shared out.
 //!
-//! The rule is kinsumer's, so that a mixed fleet agrees: the shards and the live members are sorted by name, byte by byte,
-//! and shard `i` of them is that of member `i mod N`. Nobody asks anybody. While members see different lists, two may think
-//! that a shard is theirs, or none may: the guarded take of its lease decides, so that costs time and nothing else.
+//! The rule comes from kinsumer, so that a mixed fleet agrees: the shards and the live members are sorted by name, byte
+//! by byte, and the shard at index `i` belongs to member `i mod N`. No member asks any other member. While members see
+//! different lists, two may think that a shard is theirs, or none may: the guarded take of its lease decides, so
+//! different lists cost time and no records.
 
 use crate::ids::{ShardId, WorkerId};
 use crate::members::{Leader, Member};
@@ -18,18 +19,18 @@ pub(crate) struct Roster {
     known: BTreeMap<WorkerId, Seen>,
 }
 
-/// When a row that tells a time was seen with its present one.
+/// When a row with a time was seen with its present time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Seen {
     at: u64,
     /// When the first answer with this time was received.
     since: Mono,
-    /// It was seen to change: its writer lived, whatever its clock shows.
+    /// The row was seen to change: its writer lived, whatever the writer's clock shows.
     moved: bool,
 }
 
 impl Seen {
-    /// What is known after an answer with `at` that was received at `now`.
+    /// The knowledge after an answer with `at`, received at `now`.
     fn next(before: Option<Self>, at: u64, now: Mono) -> Self {
         match before {
             Some(before) if before.at == at => before,
@@ -37,8 +38,9 @@ impl Seen {
         }
     }
 
-    /// Whether the writer lived when an answer was asked for at `asked`. It is the row's changing that tells, on our own
-    /// clock; its time does only if it was never seen to change, as others may have seen more of it.
+    /// Whether the writer lived when the request at `asked` was sent. A change of the row, on our own clock, proves
+    /// life; the row's time proves life only if we never saw the row change, as other members may have seen more
+    /// changes.
     fn lives(&self, asked: Mono, wall: Wall, expiry: Span) -> bool {
         asked.since(self.since) < expiry && (self.moved || age(self.at, wall) < expiry)
     }
@@ -51,7 +53,7 @@ fn age(at: u64, wall: Wall) -> Span {
 }
 
 impl Roster {
-    /// Takes note of all rows that a listing showed. `received`: when its last page came.
+    /// Takes note of all rows of a listing. `received`: when the last page of the listing came.
     pub(crate) fn see(&mut self, members: impl IntoIterator<Item = Member>, received: Mono) {
         let before = std::mem::take(&mut self.known);
         self.known = members
@@ -68,14 +70,14 @@ impl Roster {
         self.known.contains_key(member)
     }
 
-    /// Those that live, in the order of their names. `asked`: when the last listing was begun, so that one that came late
-    /// makes nobody look dead. `me` lives.
+    /// The live members, in the order of their names. `asked`: when the last listing was begun, so a late listing makes
+    /// no member look dead. `me` lives.
     pub(crate) fn alive(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> Vec<WorkerId> {
         let lives = |(id, seen): &(&WorkerId, &Seen)| *id == me || seen.lives(asked, wall, expiry);
         self.known.iter().filter(lives).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Those that died so long ago that their rows can go: by the time in them, and none that was seen to live.
+    /// The members dead for so long that their rows can go: dead by the time in their rows, and not seen alive lately.
     pub(crate) fn forgotten(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> Vec<Member> {
         let dead = |(id, seen): &(&WorkerId, &Seen)| {
             *id != me && age(seen.at, wall) > REAP_AGE && asked.since(seen.since) >= expiry
@@ -85,7 +87,7 @@ impl Roster {
     }
 }
 
-/// Who leads, as the row said when it was read last.
+/// The leader, as named in the row at the last read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Lead {
     row: Option<Leader>,
@@ -106,7 +108,7 @@ impl Lead {
         self.row.as_ref()
     }
 
-    /// Whether `me` may lead: nobody does, or `me`, or one that died.
+    /// Whether `me` may lead: no member leads, or `me` leads, or the leader died.
     pub(crate) fn is_open(&self, me: &WorkerId, asked: Mono, wall: Wall, expiry: Span) -> bool {
         let leader = self.row.as_ref().and_then(|row| row.id.as_ref());
         match (leader, self.seen) {
@@ -116,7 +118,7 @@ impl Lead {
     }
 }
 
-/// The assignment that follows from a list of members and one of shards.
+/// The assignment that follows from a list of members and a list of shards.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Turns {
     rank: usize,
@@ -125,7 +127,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// The turns of `me`, who is one of the members. Both lists are sorted here, and each name counts once.
+    /// The turns of `me`, a member. Both lists are sorted here, and each name counts once.
     pub(crate) fn new(me: &WorkerId, mut members: Vec<WorkerId>, mut shards: Vec<ShardId>) -> Self {
         members.push(me.clone());
         members.sort();
@@ -141,7 +143,7 @@ impl Turns {
         self.rank as u32
     }
 
-    /// How many members there are.
+    /// The number of members.
     pub(crate) fn count(&self) -> u32 {
         self.members.len() as u32
     }
@@ -168,8 +170,8 @@ impl Turns {
     }
 }
 
-/// The shards to share out instead of `shared`, given those that the stream lists and which of them were read to their
-/// end. Absent if nothing changes, or nothing would be left: an empty list says that nobody has made one yet.
+/// The shards to share out instead of `shared`, given the stream's listed shards and the shards read to their end.
+/// Absent if the list would not change, or would be empty: an empty list means that no leader has made a list yet.
 pub(crate) fn share_out<'a>(
     shared: &[ShardId], listed: impl IntoIterator<Item = &'a ShardId>, finished: impl Fn(&ShardId) -> bool,
 ) -> Option<Vec<ShardId>> {
@@ -248,7 +250,7 @@ mod tests {
             }
         }
 
-        /// What is shared out is what is listed and unfinished, whatever was before.
+        /// The listed and unfinished shards are shared out, whatever was shared out before.
         #[test]
         fn sharing_out_settles_at_once(
             before in prop::collection::btree_set(0u32..12, 0..12),
@@ -266,7 +268,7 @@ mod tests {
             }
         }
 
-        /// A member that writes its row in time is never taken for dead, whatever its clock and ours show.
+        /// A member that writes its row in time is never taken for dead, whatever the clocks show.
         #[test]
         fn who_writes_in_time_lives(
             writes in prop::collection::vec((1u64..60, any::<u64>()), 2..20),
@@ -356,7 +358,7 @@ mod tests {
             lead.see(seen.clone(), secs(10));
             assert_eq!(lead.is_open(&me, secs(10), NOW, EXPIRY), open, "{seen:?}");
         }
-        // Once it was seen to change, only silence counts.
+        // After the first seen change of the row, only silence counts.
         let mut lead = Lead::default();
         lead.see(row(Some("a"), ago(9_000)), secs(10));
         lead.see(row(Some("a"), ago(8_940)), secs(70));

@@ -1,4 +1,4 @@
-//! Lease rows, normalised: what every format's items are turned into, and the guarded changes made to them.
+//! Lease rows, normalised: every format's items are turned into these rows, and guarded changes are made to these rows.
 
 use crate::fleet::FleetRow;
 use crate::ids::{LeaseKey, ShardId, WorkerId};
@@ -8,59 +8,59 @@ use crate::stream_identity::StreamIdentity;
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 
-/// One lease as its row says, whatever table format it came from.
+/// One lease as described by its row, in any table format.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LeaseRow {
     /// Primary key.
     pub key: LeaseKey,
-    /// Who owns it (during a graceful hand-over: who will own it next). Absent: nobody.
+    /// The owner (during a graceful hand-over: the next owner). Absent: no owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<WorkerId>,
-    /// Present while a graceful hand-over is under way: the old owner, who may still renew and checkpoint.
+    /// Present while a graceful hand-over is under way: the old owner; it may still renew and checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handing_over: Option<WorkerId>,
-    /// Grows with every renewal, take and checkpoint: the evidence of life, and the guard of writes. What it counts is a
-    /// matter of the table format ([`Life`](crate::policy::Life)).
+    /// Grows with every renewal, take and checkpoint: the evidence of life, and the guard of writes. The table format
+    /// decides the counter's meaning ([`Life`](crate::policy::Life)).
     pub counter: u64,
     /// How often the owner changed since the last checkpoint.
     #[serde(default)]
     pub switches: u64,
     /// How far the shard has been processed.
     pub checkpoint: Checkpoint,
-    /// The shards it came from; their leases must have ended before this one starts. Sorted.
+    /// The shard's parents; their leases must have ended before this lease starts. Sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<ShardId>,
-    /// The shards it was split or merged into, once known. Sorted.
+    /// The children after a split or a merge, once known. Sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<ShardId>,
     /// The keys it covers, if the row says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<HashRange>,
-    /// Whether its owner, or the old one during a hand-over, hands it over when it is asked to.
+    /// Whether its owner, or the old owner during a hand-over, hands over a requested lease.
     #[serde(default, skip_serializing_if = "HandsOver::is_no")]
     pub hands_over: HandsOver,
-    /// How much its owner reads of it, in millionths of KiB/s, where owners of KCL 3.x say so.
+    /// The rate at which its owner reads the shard, in millionths of KiB/s, where owners of KCL 3.x write a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<u64>,
-    /// At `LATEST` or `AT_TIMESTAMP`: the shard is read from the first record that arrived at this moment or later, by each owner. At
-    /// any other checkpoint it means nothing.
+    /// At `LATEST` or `AT_TIMESTAMP`: each owner reads the shard from the first record that arrived at this moment or
+    /// later. The moment has no meaning at any other checkpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Wall>,
-    /// The stream that the shard is of, if the row says so. Rows of other programs do not.
+    /// The stream of the shard, if the row names its stream. Rows of other programs do not name a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<StreamIdentity>,
 }
 
-/// Whether the owner of a lease hands it over when another worker asks for it in the row.
+/// Whether the owner of a lease hands the lease over after another worker's request in the row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HandsOver {
     /// The row does not say so. The owner may be a worker of another library.
     #[default]
     No,
-    /// The owner is about to take what it was given, and will hand it over from then on.
+    /// The owner is about to accept the lease, and will hand it over on request from then on.
     Later,
-    /// It does.
+    /// The owner hands the lease over on request.
     Yes,
 }
 
@@ -72,7 +72,7 @@ impl HandsOver {
 }
 
 impl LeaseRow {
-    /// A row nobody owns yet.
+    /// A row without an owner yet.
     pub fn new(key: LeaseKey, checkpoint: Checkpoint) -> Self {
         Self {
             key,
@@ -91,7 +91,8 @@ impl LeaseRow {
         }
     }
 
-    /// Whether no worker has had it yet: a row is created with 0 for its counter, and every take lets that grow.
+    /// Whether no worker has owned the lease yet: a row is created with counter 0, and every take increases the
+    /// counter.
     pub fn never_owned(&self) -> bool {
         self.counter == 0 && self.owner.is_none()
     }
@@ -112,27 +113,28 @@ impl LeaseRow {
 pub enum RowRead {
     /// A lease.
     Lease(LeaseRow),
-    /// An item of another kind that belongs in the table (worker metrics, locks, migration state). Left alone.
+    /// An item of another kind, with a place in this table (worker metrics, locks, migration state). Workers leave the
+    /// item alone.
     Foreign {
-        /// Its primary key.
+        /// The item's primary key.
         key: LeaseKey,
-        /// What it calls itself.
+        /// The item's own name of its kind.
         kind: String,
-        /// What it says, if it is one by which workers of KCL 3.x know each other.
+        /// The contents, if the row is a row by which workers of KCL 3.x know each other.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         says: Option<Box<FleetRow>>,
     },
-    /// An item that should be a lease and cannot be read as one. Left alone, and reported.
+    /// An item that should be a lease and cannot be read as a lease. Workers leave the item alone, and report it.
     Unreadable {
-        /// Its primary key, or what could be made out of it.
+        /// Its primary key, or the readable part of the key.
         key: LeaseKey,
-        /// What was expected and what was found.
+        /// The expected and the found value.
         detail: String,
     },
 }
 
 impl RowRead {
-    /// The lease, if it is one.
+    /// The lease, if the item is a lease.
     pub fn lease(&self) -> Option<&LeaseRow> {
         match self {
             RowRead::Lease(row) => Some(row),
@@ -149,10 +151,10 @@ impl RowRead {
     }
 }
 
-/// What must still be true of a row for its holder's write to be made.
+/// The conditions on a row for its holder's write.
 ///
-/// KCL guards with the counter alone. The owner is added, so that a late write of a former owner cannot land on a row
-/// that was deleted and created again, whose counter came by the same value.
+/// KCL guards with the counter alone. Our guard adds the owner. A row may be deleted and created again, and its counter
+/// may reach the same value by chance; the owner keeps a late write of a former owner away from such a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Guard {
     /// The counter last known to be durable.
@@ -161,7 +163,7 @@ pub struct Guard {
     pub next: u64,
     /// Us.
     pub holder: WorkerId,
-    /// Set while the row is being handed over from us: then we are its old owner, and this is the next.
+    /// Set while we hand the row over: then we are its old owner, and this worker is the next owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_owner: Option<WorkerId>,
 }
@@ -171,7 +173,7 @@ pub struct Guard {
 pub struct Renaming {
     /// The row.
     pub key: LeaseKey,
-    /// The counter that must still be there.
+    /// The counter required in the row.
     pub counter: u64,
     /// The checkpoint as read.
     pub checkpoint: Checkpoint,
@@ -181,19 +183,19 @@ pub struct Renaming {
     pub stream: StreamIdentity,
 }
 
-/// A guarded change of one row. Each is one conditional write.
+/// A guarded change of one row. Each change is one conditional write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Put a whole new row, if there is none with its key.
+    /// Put a whole new row, if no row with its key exists.
     Create(Box<LeaseRow>),
     /// Let the counter grow.
     Renew {
         /// The row.
         key: LeaseKey,
-        /// What must hold.
+        /// The required state of the row.
         guard: Guard,
-        /// The moment that the row is to have instead of the one that it has, which the service calls one of its future.
+        /// The row's new moment, in place of a moment that the service calls a future time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         began: Option<Wall>,
     },
@@ -201,23 +203,24 @@ pub enum Change {
     Take {
         /// The row.
         key: LeaseKey,
-        /// The counter that must still be there.
+        /// The counter required in the row.
         counter: u64,
         /// The counter that the write leaves.
         next: u64,
-        /// The owner as read (it must still be the owner); absent: nobody.
+        /// The owner as read (the row must still name this owner); absent: no owner.
         from: Option<WorkerId>,
-        /// The checkpoint as read. It must still be there if checkpoints of others leave the counter as it is.
+        /// The checkpoint as read. The row must still hold this checkpoint if other programs' checkpoints leave the
+        /// counter as it is.
         checkpoint: Checkpoint,
         /// The new owner: us.
         to: WorkerId,
-        /// The moment from which the shard is read, if the row needs one.
+        /// The moment from which owners read the shard, if the row needs a moment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         began: Option<Wall>,
-        /// The stream that the row named as read. It must still name that one; absent: it named none.
+        /// The stream named by the row as read. The row must still name this stream; absent: the row named no stream.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         named: Option<StreamIdentity>,
-        /// The stream that the row names from now on: ours. Absent: it goes on naming what it named.
+        /// The stream named by the row from now on: ours. Absent: the row keeps its present name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stream: Option<StreamIdentity>,
     },
@@ -225,33 +228,35 @@ pub enum Change {
     Claim {
         /// The row.
         key: LeaseKey,
-        /// The counter as read. It must still be there where checkpoints and renewals could not be told from a change of owner.
+        /// The counter as read. The row must still hold this counter where checkpoints and renewals look like a change
+        /// of owner.
         counter: u64,
         /// The owner as read.
         from: WorkerId,
         /// The checkpoint as read.
         checkpoint: Checkpoint,
-        /// Who asks: us.
+        /// The requesting worker: us.
         by: WorkerId,
     },
     /// Store how far the shard has been processed; counts as a renewal.
     Checkpoint {
         /// The row.
         key: LeaseKey,
-        /// What must hold.
+        /// The required state of the row.
         guard: Guard,
-        /// The position up to and including which everything was processed.
+        /// The position up to and including which all records were processed.
         position: Position,
     },
     /// Mark the shard as wholly processed, with its children, and give up ownership.
     End {
         /// The row.
         key: LeaseKey,
-        /// What must hold.
+        /// The required state of the row.
         guard: Guard,
         /// The shards it was split or merged into.
         children: Vec<ShardId>,
-        /// The last position that was processed, where the table is to say so beside the end. Absent: nothing was, or it is not to.
+        /// The last processed position, where the table is to hold a position beside the end. Absent: no record was
+        /// processed, or the table holds none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<Position>,
     },
@@ -259,32 +264,33 @@ pub enum Change {
     Release {
         /// The row.
         key: LeaseKey,
-        /// What must hold.
+        /// The required state of the row.
         guard: Guard,
     },
     /// Complete a graceful hand-over: the next owner becomes the only one; the counter grows.
     HandOver {
         /// The row.
         key: LeaseKey,
-        /// What must hold; `next_owner` is set.
+        /// The required state of the row; `next_owner` is set.
         guard: Guard,
     },
-    /// Fill in the hash range of a row that has none, or correct a wrong one. Does not touch the counter.
+    /// Fill in the hash range of a row without a range, or correct a wrong range. The counter stays.
     SetRange {
-        /// The row, which must exist.
+        /// The row; it must exist.
         key: LeaseKey,
-        /// The range as read, which must still be there; absent: none.
+        /// The range as read; the row must still hold this range; absent: none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         was: Option<HashRange>,
-        /// The keys it covers.
+        /// The hash keys of the shard.
         range: HashRange,
     },
-    /// Put the lease at a checkpoint, be it another or the same, and take it from its owner; an unfinished hand-over and the moment
-    /// from which the shard was read are cleared, and the counter grows. No worker makes this change: an operator does.
+    /// Put the lease at a new or the same checkpoint, and take the lease from its owner; an unfinished hand-over and
+    /// the moment from which the shard was read are cleared, and the counter grows. Operators make this change, and
+    /// workers never do.
     Reset {
         /// The row.
         key: LeaseKey,
-        /// The counter that must still be there.
+        /// The counter required in the row.
         counter: u64,
         /// The counter that the write leaves.
         next: u64,
@@ -297,25 +303,26 @@ pub enum Change {
         /// The checkpoint that the write leaves.
         to: Checkpoint,
     },
-    /// Name another stream in the row; nothing else changes, the counter neither. No worker makes this change: an operator does.
+    /// Name another stream in the row; all other attributes stay, and the counter, too. Operators make this change, and
+    /// workers never do.
     Name(Box<Renaming>),
     /// Remove a row whose shard was wholly processed.
     Delete {
         /// The row, whose checkpoint must be the end of the shard.
         key: LeaseKey,
-        /// The counter that must still be there.
+        /// The counter required in the row.
         counter: u64,
     },
-    /// As the leader of a fleet, make another worker the owner of a lease that is free or expired; the counter grows and an
-    /// unfinished hand-over is cleared.
+    /// As the leader of a fleet, assign a free or expired lease to another worker; the counter grows and an unfinished
+    /// hand-over is cleared.
     Assign {
         /// The row.
         key: LeaseKey,
-        /// The counter that must still be there.
+        /// The counter required in the row.
         counter: u64,
         /// The counter that the write leaves.
         next: u64,
-        /// The owner as read; absent: nobody.
+        /// The owner as read; absent: no owner.
         from: Option<WorkerId>,
         /// The old owner of an unfinished hand-over, as read.
         handing_over: Option<WorkerId>,
@@ -335,7 +342,7 @@ pub enum Change {
     Weigh {
         /// The row.
         key: LeaseKey,
-        /// The owner, which must not be handing the lease over.
+        /// The owner; it must not be handing the lease over.
         owner: WorkerId,
         /// In millionths of KiB/s.
         throughput: u64,
@@ -344,9 +351,9 @@ pub enum Change {
     Forget {
         /// The row.
         key: LeaseKey,
-        /// The counter that must still be there.
+        /// The counter required in the row.
         counter: u64,
-        /// The owner as read; absent: nobody.
+        /// The owner as read; absent: no owner.
         owner: Option<WorkerId>,
         /// The old owner of an unfinished hand-over, as read.
         handing_over: Option<WorkerId>,
@@ -376,7 +383,7 @@ impl Change {
         }
     }
 
-    /// The counter it relies on.
+    /// The counter required by the change.
     pub fn guard(&self) -> Option<u64> {
         match self {
             Change::Create(_) | Change::Offer { .. } | Change::SetRange { .. } | Change::Weigh { .. } => None,
@@ -395,7 +402,7 @@ impl Change {
         }
     }
 
-    /// The counter it leaves, if it changes it.
+    /// The counter left by the change, if the change sets a counter.
     pub fn leaves(&self) -> Option<u64> {
         match self {
             Change::Create(row) => Some(row.counter),
@@ -445,7 +452,7 @@ mod tests {
     use super::*;
     use crate::policy::{AtEnd, Policies};
 
-    /// As older traces have it, and as newer ones have it where the table says nothing beside an end.
+    /// The spelling of older traces, and of newer traces where the table holds nothing beside an end.
     #[test]
     fn an_end_that_says_no_position_is_read_and_written_as_before() {
         let text = r#"{"end":{"key":"a","guard":{"counter":1,"next":2,"holder":"w"},"children":["b"]}}"#;

@@ -9,15 +9,16 @@ use std::fmt;
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HashKey(pub u128);
 
-/// The number in a shard's name, such as 12 of `shardId-000000000012`, with or without the stream's identifier before it.
+/// The number in a shard's name, such as 12 of `shardId-000000000012`, with or without the stream's identifier before
+/// the name.
 pub(crate) fn index_in_name(name: &str) -> Option<u32> {
     let digits = name.rsplit_once("shardId-")?.1;
     let good = digits.len() == 12 && digits.bytes().all(|byte| byte.is_ascii_digit());
     good.then(|| digits.parse().ok()).flatten()
 }
 
-/// The number of the shard of this name, and the number of another shard that one of the sequence numbers names, if one does. Names and
-/// sequence numbers of another form than those of AWS say nothing.
+/// The number of the shard of this name, and a different shard number in one of the sequence numbers, if any. Names and
+/// sequence numbers in other forms than those of AWS are ignored.
 pub fn of_another_shard(
     shard: &str, numbers: impl IntoIterator<Item = SequenceNumber>,
 ) -> Option<(u32, u32)> {
@@ -46,12 +47,12 @@ impl fmt::Debug for HashKey {
 impl std::str::FromStr for HashKey {
     type Err = std::num::ParseIntError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // Nineteen digits at a time fit a word, which is several times as fast as one digit at a time.
+        // Nineteen digits at a time fit a word; this is several times as fast as one digit at a time.
         if (1..=39).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
             const SCALE: u128 = 10_000_000_000_000_000_000;
             let word =
                 |digits: &[u8]| digits.iter().fold(0u64, |word, digit| word * 10 + u64::from(digit - b'0'));
-            // Only the first chunk may be shorter, and nothing stands before it.
+            // Only the first chunk may be shorter, and no digits stand before the first chunk.
             let key =
                 text.as_bytes().rchunks(19).rev().try_fold(0u128, |key, chunk| {
                     key.checked_mul(SCALE)?.checked_add(u128::from(word(chunk)))
@@ -64,7 +65,7 @@ impl std::str::FromStr for HashKey {
     }
 }
 
-// Text, since JSON readers elsewhere have no 128-bit numbers; words where nobody reads it.
+// Text, since JSON readers elsewhere have no 128-bit numbers; words where no person reads the key.
 impl Serialize for HashKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if serializer.is_human_readable() {
@@ -96,7 +97,7 @@ pub struct HashRange {
 }
 
 impl HashRange {
-    /// All of it.
+    /// All hash keys.
     pub const ALL: HashRange = HashRange { start: HashKey(0), end: HashKey::MAX };
 
     /// Whether a key is in it.
@@ -113,30 +114,30 @@ impl HashRange {
 /// One shard, as ListShards describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Shard {
-    /// Its id.
+    /// The shard's id.
     pub id: ShardId,
-    /// The shard it was split from, or the first of the two it was merged from. May have been trimmed away.
+    /// The shard before a split, or the first of the two shards before a merge. The stream may have trimmed the parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ShardId>,
     /// The second shard it was merged from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjacent_parent: Option<ShardId>,
-    /// The keys it takes.
+    /// The shard's hash keys.
     pub range: HashRange,
-    /// Where it begins.
+    /// Where the shard begins.
     pub starting: SequenceNumber,
-    /// Where it ended; absent while it is open.
+    /// Where the shard ended; absent while the shard is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<SequenceNumber>,
 }
 
 impl Shard {
-    /// Whether it still takes records.
+    /// Whether the shard still takes records.
     pub fn is_open(&self) -> bool {
         self.ending.is_none()
     }
 
-    /// The one or two shards it came from, as far as the listing names them.
+    /// The one or two parents of the shard, as far as the listing names parents.
     pub fn parents(&self) -> impl Iterator<Item = &ShardId> {
         self.parent.iter().chain(self.adjacent_parent.iter())
     }
@@ -145,16 +146,16 @@ impl Shard {
 /// A child shard, as the last GetRecords answer of its parent names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ChildShard {
-    /// Its id.
+    /// The child's id.
     pub id: ShardId,
-    /// All of its parents: one after a split, two after a merge.
+    /// All parents of the child: one after a split, two after a merge.
     pub parents: Vec<ShardId>,
-    /// The keys it takes.
+    /// The child's hash keys.
     pub range: HashRange,
 }
 
-/// Whether these are all children that a closed shard has: the two it was split into, or the one it was merged into. Each child comes with the
-/// number of its parents. A child may come twice.
+/// Whether these are all children of a closed shard: the two shards after a split, or the one shard after a merge. Each
+/// child comes with the number of its parents. A child may come twice.
 pub(crate) fn are_all_children<'a>(named: impl IntoIterator<Item = (&'a ShardId, usize)>) -> bool {
     let mut first = None;
     named.into_iter().any(|(child, parents)| parents > 1 || *first.get_or_insert(child) != child)

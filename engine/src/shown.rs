@@ -1,8 +1,9 @@
 //! Texts of others, made fit for a line of a log or a terminal.
 //!
-//! Keys of rows, names of owners, values of attributes and sentences of services are written by anybody. A terminal obeys control
-//! characters in them, a log takes a line break in them for the end of its line, and a reader is deceived by characters that turn the
-//! direction of writing. So they are shown as escapes, such as `\n`, `\u{1b}` and `\u{202e}`. All other characters stay.
+//! Any program may write keys of rows, names of owners, values of attributes and sentences of services. A terminal
+//! obeys control characters, a log takes a line break for the end of its line, and characters with another direction of
+//! writing deceive a reader. A terminal or log therefore gets escapes, such as `\n`, `\u{1b}` and `\u{202e}`. All other
+//! characters stay.
 //!
 //! `Display` of [`LeaseKey`](crate::ids::LeaseKey), [`ShardId`](crate::ids::ShardId), [`WorkerId`](crate::ids::WorkerId),
 //! [`StreamId`](crate::stream_id::StreamId), [`Notice`](crate::notice::Notice) and [`Fatal`](crate::notice::Fatal) does this. What
@@ -11,8 +12,8 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Whether a character could do something else than be seen: a control character (C0, DELETE and C1), a separator of lines or
-/// paragraphs, or one that governs the direction of writing.
+/// Whether a character could do more than be seen: a control character (C0, DELETE and C1), a separator of lines or
+/// paragraphs, or a character for the direction of writing.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -37,7 +38,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// The text as [`Shown`] shows it, without a copy if nothing is hidden in it.
+/// The text as [`Shown`] shows it, without a copy if no character is hidden.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
@@ -48,7 +49,7 @@ pub fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped.0)
 }
 
-/// Passes on what is written to it, with hidden characters as escapes: nothing that is written through it begins a line.
+/// Passes on all written text, with hidden characters as escapes: no text written through this writer begins a line.
 #[derive(Debug)]
 pub struct Escaping<W>(pub W);
 
@@ -78,7 +79,7 @@ mod tests {
     use crate::row::LeaseRow;
     use proptest::prelude::*;
 
-    /// What an attacker would write, and what nobody would.
+    /// Text as an attacker would write it, and text that no person would write.
     fn hostile() -> impl Strategy<Value = String> {
         let bad = prop::sample::select(vec![
             "\n",

@@ -1,44 +1,46 @@
 //! Time that the monotonic clock did not count, as the wall clock shows it.
 //!
-//! The monotonic clock of a machine may stand while the machine is suspended: that of a virtual machine whose snapshot is taken, or of
-//! a laptop that sleeps. Other workers take its leases meanwhile. When the wall clock is set right after that, it is further ahead of
-//! the monotonic clock than before. So is a wall clock that somebody corrects: the two cannot be told apart, and what is done about
-//! them is cheap.
+//! The monotonic clock of a machine may stand while the machine is suspended: a virtual machine during a snapshot, or a
+//! laptop asleep. Other workers take the machine's leases meanwhile. When the wall clock is set right afterwards, it is
+//! further ahead of the monotonic clock than before. A wall clock corrected by an operator is ahead, too: the two cases
+//! look the same, and the reaction to them is cheap.
 //!
 //! Only differences count. A wall clock that is wrong, runs backwards or stands tells nothing.
 
 use crate::config::Config;
 use crate::time::{Mono, Span, Wall};
 
-/// A difference of no more than this is not noticed: clocks are read one after the other, and a wall clock is corrected in small steps.
+/// A difference up to this span is not noticed: the clocks are read one after the other, and a wall clock is corrected
+/// in small steps.
 pub const UNNOTICED: Span = Span::from_millis(250);
 
-/// A wall clock that jumps forward again and again is believed for so many beliefs at once, and then for one in the time of one.
+/// Of a wall clock that jumps forward again and again, this many holds are believed at once. Later jumps are believed
+/// up to one hold in each hold of time.
 const PATIENCE: u64 = 16;
 
-/// The two clocks, as they were looked at last.
+/// The two clocks, as of the last look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skew {
-    /// What the monotonic clock showed.
+    /// The reading of the monotonic clock.
     at: Mono,
-    /// By how much the wall clock was ahead of it, in µs; less what it has fallen back since.
+    /// How far the wall clock was ahead of the monotonic clock, in µs; less the later loss.
     ahead: i128,
     /// How far the two may part in a second, in µs.
     drift_ppm: u64,
-    /// More than this need not be counted at once: no belief lasts longer.
+    /// The most that counts at once: no belief lasts longer.
     hold: Span,
-    /// So much more is believed of the wall clock.
+    /// How much more of the wall clock is believed.
     patience: Span,
-    /// It was said that the wall clock is not believed.
+    /// A notice has said that the wall clock is not believed.
     told: bool,
 }
 
 /// The wall clock went further than the monotonic clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
-    /// By so much. Beliefs end that much earlier.
+    /// By this span. Beliefs end earlier by the same span.
     Time(Span),
-    /// By so much, and so often lately that it is the wall clock that is at fault. `again`: that was said before.
+    /// By this span, and too often lately: the wall clock is at fault. `again`: an earlier notice has said this.
     Ignored {
         /// By how much.
         by: Span,
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_rate_within_the_promise_is_no_jump() {
-        // One is as slow as promised, the other as fast.
+        // One clock is as slow as promised, the other clock as fast.
         let mut skew = Skew::new(&Config::default(), Mono(0), Wall(0));
         for n in 1..=10_000u64 {
             let (at, wall) = (Mono(n * 990_000), Wall(n as i64 * 1_009));

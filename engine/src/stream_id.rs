@@ -1,9 +1,9 @@
-//! The streams of an application that reads several, named as KCL names them.
+//! The streams of an application with several streams, named as in KCL.
 //!
-//! In such an application the key of a lease is `<account>:<stream>:<creation time in seconds>:<shard id>`; what stands before the
-//! shard id is the stream's identifier. Within the engine a shard is then named by the key of its lease, so that shards of two
-//! streams never have the same name. Kinesis and the attributes of rows name shards by their ids alone: names are completed when an
-//! answer comes in, and cut when a command goes out.
+//! In such an application the key of a lease is `<account>:<stream>:<creation time in seconds>:<shard id>`; the part
+//! before the shard id is the stream's identifier. Within the engine a shard then has the key of its lease as its name,
+//! so shards of two streams never have the same name. Kinesis and the attributes of rows name shards by their ids
+//! alone: names are completed when an answer comes in, and cut when a command goes out.
 
 use crate::ids::{LeaseKey, ShardId};
 use crate::shard::Shard;
@@ -50,7 +50,7 @@ impl fmt::Display for BadStreamId {
 
 impl std::error::Error for BadStreamId {}
 
-/// Account, name and creation time of a text that begins with an identifier, and what follows after another `:`, if anything does.
+/// Account, name and creation time of a text that begins with an identifier, and the rest after another `:`, if any.
 fn split(text: &str) -> Option<([&str; 3], Option<&str>)> {
     let mut parts = text.splitn(4, ':');
     let [account, name, epoch] = [parts.next()?, parts.next()?, parts.next()?];
@@ -114,7 +114,7 @@ impl StreamId {
         &self.0
     }
 
-    /// The key of the lease of this stream's shard, which is also the name of the shard within the engine.
+    /// The key of the lease of this stream's shard; also the name of the shard within the engine.
     pub fn lease(&self, shard: &str) -> LeaseKey {
         LeaseKey::from(format!("{}:{shard}", self.0))
     }

@@ -1,8 +1,8 @@
 //! Which stream a lease row is of: the ARN and the creation time of the stream, as DescribeStreamSummary says them.
 //!
-//! All streams name their shards alike, and a stream that was deleted and made anew keeps its name and its ARN. Only both together tell one
-//! stream from every other. Rows hold them in an attribute of ours, as `<ARN>@<creation time in seconds since 1970>`; where the
-//! service says no ARN, the stream's name stands in its place.
+//! All streams name their shards alike, and a stream deleted and made anew keeps its name and its ARN. Only the ARN and
+//! the creation time together identify a stream. Rows hold both in an attribute of ours, as `<ARN>@<creation time in
+//! seconds since 1970>`; where the service says no ARN, the stream's name stands in its place.
 
 use crate::stream_id::StreamId;
 use crate::time::Wall;
@@ -34,8 +34,8 @@ const LONGEST: usize = 2_100;
 pub struct StreamIdentity(Arc<str>);
 
 impl StreamIdentity {
-    /// The identity of the stream with this ARN, or this name, that was created at this time: parts of a second do not count. Absent: the
-    /// first is empty, or is none of a stream.
+    /// The identity of the stream with the given ARN or name, and the given creation time: parts of a second do not
+    /// count. Absent: the ARN is empty, or names no stream.
     pub fn new(arn: &str, created: Wall) -> Option<Self> {
         let seconds = created.0.div_euclid(1_000);
         Self::read(&format!("{arn}{AT}{seconds}").into())
@@ -49,7 +49,7 @@ impl StreamIdentity {
         good.then(|| Self(text.clone()))
     }
 
-    /// How it is spelled.
+    /// The identity's spelling.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -86,7 +86,7 @@ impl StreamIdentity {
         self.is_another(other) && !of(self).is_another(&of(other))
     }
 
-    /// Whether this is the stream that an identifier of an application of several names.
+    /// Whether this is the stream of an identifier in an application of several streams.
     pub fn is_of(&self, id: &StreamId) -> bool {
         let (arn, created) = self.parts();
         // arn:aws:kinesis:<region>:<account>:stream/<name>

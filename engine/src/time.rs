@@ -6,15 +6,15 @@ use std::ops::{Add, AddAssign, Sub};
 
 /// A moment of the worker's monotonic clock, in microseconds since an arbitrary start.
 ///
-/// Every deadline is a `Mono`. It has no meaning outside the process that read it.
+/// Every deadline is a `Mono`. A `Mono` has no meaning outside its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Mono(pub u64);
 
-/// A moment of the wall clock, in milliseconds since the Unix epoch. Stored and shown, never used for a deadline. Only how much further it
-/// went than the monotonic clock counts: that tells of a machine that was suspended.
+/// A moment of the wall clock, in milliseconds since the Unix epoch. Stored and shown, never used for a deadline. Only
+/// its lead over the monotonic clock counts: a growing lead tells of a suspended machine.
 ///
-/// It is shown as RFC 3339 spells it, in UTC: `2025-01-31T12:00:00.25Z`.
+/// `Display` spells it as RFC 3339, in UTC: `2025-01-31T12:00:00.25Z`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Wall(pub i64);
@@ -28,12 +28,13 @@ impl Mono {
     /// A moment that is never reached.
     pub const NEVER: Mono = Mono(u64::MAX);
 
-    /// How long ago `earlier` was; zero if it lies ahead.
+    /// How long ago `earlier` was; zero for a later moment.
     pub fn since(self, earlier: Mono) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// A time as a clock can show it. `NEVER` is what nothing waits for; were it now, everything would be due for ever.
+    /// A time as a clock can show it. `NEVER` is the deadline of no event; were `NEVER` now, every deadline would be
+    /// due for ever.
     pub(crate) fn reached(self) -> Mono {
         self.min(Mono::NEVER - Span(1))
     }

@@ -1,5 +1,5 @@
-//! Scenes of hand-overs among workers that give what they are asked for: how soon shares are even, how long a shard stands still,
-//! and that nothing is repeated.
+//! Scenes of hand-overs among workers that hand leases over on request: how soon shares are even, how long a shard
+//! stands still, and that no record is repeated.
 
 use crate::rig::{Rig, Trick, asking};
 use leasehold_engine::input::{Body, Call, Cause, Outcome};
@@ -51,7 +51,7 @@ fn stolen(notice: &Notice) -> bool {
     matches!(notice, Notice::Took { why: TakeReason::Stolen { .. }, .. })
 }
 
-/// The longest time for which a shard that was handed over had no open handler, from this moment on.
+/// The longest time without an open handler for a shard that was handed over, from this moment on.
 fn longest_standstill(rig: &Rig, from: Mono) -> Span {
     let mut events: Vec<(Mono, String, bool)> = Vec::new();
     for worker in &rig.workers {
@@ -200,7 +200,7 @@ fn a_lease_given_to_a_worker_that_died_is_taken_back() {
     }
 }
 
-/// A fleet of one worker whose handlers do not come back, and a second one that asks for its share.
+/// A fleet of one worker with hanging handlers, and a second worker requesting its share.
 fn asked_of_a_slow_one() -> Rig {
     let mut rig = fleet(2, 1);
     rig.secs(10);
@@ -218,8 +218,8 @@ fn asked_of_a_slow_one() -> Rig {
     rig
 }
 
-/// A handler that does not finish holds its lease up for so long. Then its worker stops it and hands over, and nobody waits for a belief
-/// to end.
+/// An unfinished handler holds its lease up for `hand_over_timeout`. Then its worker stops the handler and hands the
+/// lease over, and no worker waits for a belief to end.
 #[test]
 fn what_is_not_handed_over_in_time_is_handed_over_without_its_handler() {
     let mut rig = asked_of_a_slow_one();
@@ -252,7 +252,7 @@ fn what_is_not_handed_over_in_time_is_handed_over_without_its_handler() {
     rig.assert_all_processed();
 }
 
-/// One that does not stop either loses the lease a little later.
+/// A handler that does not stop either loses the lease a little later.
 #[test]
 fn what_is_not_handed_over_in_time_is_stolen() {
     let mut rig = asked_of_a_slow_one();
@@ -264,7 +264,8 @@ fn what_is_not_handed_over_in_time_is_stolen() {
     rig.assert_all_processed();
 }
 
-/// As soon as one owner does not say that it hands over, leases are stolen as KCL steals them, and scans are as seldom.
+/// As soon as one owner does not say that it hands leases over, leases are stolen as in KCL, and scans are as seldom as
+/// in KCL.
 #[test]
 fn beside_another_program_leases_are_stolen_one_at_a_time() {
     let mut rig = fleet(9, 1);
@@ -322,7 +323,7 @@ fn a_claim_whose_answer_is_lost_is_made_all_the_same() {
     assert_eq!((rig.duplicates(), count(&rig, stolen)), (0, 0));
 }
 
-/// A worker never has more than it may, whatever it is given.
+/// A worker never holds more leases than allowed, however many it is given.
 #[test]
 fn nobody_is_given_more_than_it_may_have() {
     let mut rig = fleet(6, 1);
@@ -335,7 +336,8 @@ fn nobody_is_given_more_than_it_may_have() {
     assert_eq!(held(&rig), [0, 2]);
 }
 
-/// A worker dies, and another one starts so many seconds later. The time from the death until the other workers hold all leases.
+/// A worker dies, and a new worker starts `after` seconds later. The time from the death until the other workers hold
+/// all leases.
 fn dies_and_comes_back(survivors: u32, after: Option<u64>, most: u32) -> Span {
     let mut rig = fleet(8, 0);
     rig.configure(|config| config.with_max_leases(most));
@@ -371,13 +373,14 @@ fn what_a_dead_worker_had_is_read_a_lease_duration_later_whatever_starts_meanwhi
 
 #[test]
 fn who_takes_what_a_dead_worker_had_keeps_to_its_limit() {
-    // Eight leases, and five are the most: the other worker is to have three of them, which it knows 4 s later. It is given some of the
-    // first worker's before, and those make room for what is left.
+    // Eight leases, with a limit of five: the surviving worker is to have three of the dead worker's leases, and knows
+    // of this 4 s later. The new worker gets some leases of the survivor before, and so the survivor has room for the
+    // rest.
     let took = dies_and_comes_back(1, Some(4), 5);
     assert!(took <= Span::from_secs(16), "{took}");
 }
 
-/// How many leases moved from one live worker to another.
+/// How many leases moved from one live worker to another worker.
 fn moves(rig: &Rig) -> usize {
     count(rig, |notice| notice.to_string().contains("handed over as asked"))
 }
@@ -410,7 +413,7 @@ fn a_worker_that_crashes_again_and_again_takes_few_leases_down() {
     }
     assert!(lost[0] >= 13, "{lost:?}");
     assert!(lost[1..].iter().all(|held| *held <= 2), "{lost:?}");
-    // It stays up.
+    // This worker stays up.
     let took = until(&mut rig, Span::from_secs(25), |rig| {
         let held = held(rig);
         let last = held.len() - 1;
@@ -442,7 +445,7 @@ fn a_dead_worker_is_asked_for_nothing() {
     assert!(even(&rig, 1..3), "{:?}", held(&rig));
 }
 
-/// What tells that an owner lives was read long before the last page of a scan: that page takes longer than half a lease.
+/// The scan read the sign of an owner's life long before its last page: this page takes longer than half a lease.
 #[test]
 fn an_owner_is_asked_although_scans_take_long() {
     let mut rig = fleet(8, 2);

@@ -1,4 +1,4 @@
-//! What is known of claims that were made, in scenes: where a lease is had from a worker that lives by asking its owner.
+//! A worker's knowledge of its claims, in scenes: where a worker gets a live owner's lease by a request to the owner.
 
 use crate::rig::{Rig, Trick};
 use leasehold_engine::format::Format;
@@ -9,7 +9,7 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, LeaseRow, RowRead};
 use leasehold_engine::time::{Mono, Span};
 
-/// A table of so many leases, all of them another program's.
+/// A table of `leases` leases, all owned by another program.
 fn theirs(leases: u32) -> Rig {
     let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), leases, 0);
     for n in 0..leases {
@@ -20,7 +20,7 @@ fn theirs(leases: u32) -> Rig {
     rig
 }
 
-/// The other program writes these of its rows, as it knows them.
+/// The other program writes the rows chosen by `whether` back, as the program knows them.
 fn give_back(rig: &mut Rig, whether: impl Fn(&LeaseKey) -> bool) {
     let rows = rig.table.rows.as_mut().unwrap().values_mut();
     for row in rows.filter(|row| whether(&row.key)) {
@@ -45,7 +45,8 @@ fn claims(rig: &Rig) -> Vec<(Mono, LeaseKey)> {
     sent.filter_map(|(at, effect)| Some((*at, claimed(effect)?.clone()))).collect()
 }
 
-/// A scan that was asked for before a claim was written does not show it; no more is asked for than is lacking.
+/// A scan requested before the write of a claim does not show the claim; the worker claims no more leases than it
+/// lacks.
 #[test]
 fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
     let mut rig = theirs(6);
@@ -85,8 +86,8 @@ fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
     assert_eq!(claims(&rig).len(), 3);
 }
 
-/// What was given to us is forgotten as a claim, though more is lacking: if it is taken back, it is asked for anew as soon
-/// as anything is.
+/// A lease given to us is forgotten as a claim, though more leases are lacking: a lease taken back is claimed again
+/// together with the next claims.
 #[test]
 fn a_claim_that_lasted_makes_no_later_one_wait() {
     let mut rig = theirs(3);
@@ -98,7 +99,7 @@ fn a_claim_that_lasted_makes_no_later_one_wait() {
             give_back(&mut rig, |_| true);
         }
     }
-    // One is given, and the others are not.
+    // One lease is handed over, and the other leases are not.
     let (_, given) = claims(&rig)[0].clone();
     let row = |rig: &mut Rig| rig.table.rows.as_mut().unwrap().get_mut(&given).cloned().unwrap();
     let mut row = row(&mut rig);

@@ -1,4 +1,4 @@
-//! Scenes of a worker that finds what a leader assigned to it in the index of owners. Scans are far apart.
+//! Scenes of a worker that finds its assigned leases in the index of owners. Scans are far apart.
 
 use crate::kcl3::{JAVA, change, held, java_lives, led, me};
 use crate::rig::{Rig, Trick, refused};
@@ -9,7 +9,7 @@ use leasehold_engine::notice::Notice;
 use leasehold_engine::output::{Effect, TableOp};
 use leasehold_engine::time::Span;
 
-/// A fleet that `java` leads, and a worker of ours that scans once a minute. Its first scans are over.
+/// A fleet led by `java`, and a worker of ours that scans once a minute. Its first scans are over.
 fn settled(shards: u32, interval: Span) -> Rig {
     let mut rig = led(shards, 0);
     rig.table.owner_index = true;
@@ -68,7 +68,7 @@ fn what_a_leader_assigns_is_taken_within_the_interval_however_far_the_next_scan_
     assert_eq!(after[2], before[2], "no scan was needed");
     assert_eq!(after[1], before[1] + 1, "one row was read");
     assert_eq!(rig.owner(0), Some(0));
-    // What it holds is not read again.
+    // The rows of its own leases are not read again.
     java_lives(&mut rig, 25);
     let last = asked(&rig);
     assert_eq!(last[1..], after[1..]);
@@ -111,7 +111,7 @@ fn without_the_index_scans_show_what_was_assigned() {
     let told =
         told.filter(|(_, notice)| matches!(notice, Notice::Trouble { what, .. } if what.contains("index")));
     assert_eq!(told.count(), 1);
-    // It is created at last.
+    // The index is created at last.
     rig.table.owner_index = true;
     java_lives(&mut rig, 62);
     assign(&mut rig, 1);
@@ -147,7 +147,7 @@ fn what_the_index_says_counts_for_nothing_against_the_row() {
     assert!(!rig.workers[0].sent.iter().any(|(_, effect)| writes(effect)));
 }
 
-/// Looks that fail are made again, and hold nothing else up.
+/// Failed looks are repeated, and hold no other request up.
 #[test]
 fn a_look_that_fails_is_made_again() {
     let mut rig = settled(1, INTERVAL);

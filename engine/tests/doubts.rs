@@ -45,7 +45,7 @@ impl Write {
     }
 }
 
-/// What became of the first write of a kind, and what was said about it.
+/// The fate of the first write of a kind, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Answer {
     AppliedButUnknown,
@@ -171,7 +171,7 @@ fn survives(kind: Format, write: Write, answer: Answer) {
     }
 }
 
-/// The first of several attempts may be the one that was applied, and others count from it.
+/// The first of several attempts may be the applied write, and other workers count from the first attempt.
 #[test]
 fn a_belief_is_counted_from_the_first_of_the_attempts() {
     for kind in [Format::Kcl, Format::VmwareGoKcl] {
@@ -188,7 +188,7 @@ fn a_belief_is_counted_from_the_first_of_the_attempts() {
             match attempts {
                 1 => Some(Trick::AppliedBut(unknown())),
                 2..=4 => Some(Trick::Instead(unknown())),
-                // Refused, with the row as the first of them made it.
+                // Refused, with the row as made by the first attempt.
                 5 => None,
                 _ => Some(Trick::Hang),
             }
@@ -209,7 +209,8 @@ fn a_belief_is_counted_from_the_first_of_the_attempts() {
     }
 }
 
-/// Where numbers are times, others may act on the number that was drawn for the first attempt, whichever is acknowledged.
+/// Where numbers are times, other programs may act on the number drawn for the first attempt, whichever attempt is
+/// acknowledged.
 #[test]
 fn an_acknowledged_attempt_counts_from_the_first_where_rows_tell_times() {
     for kind in [Format::Kcl, Format::VmwareGoKcl] {
@@ -267,7 +268,7 @@ fn the_row_of_a_live_lease_is_put_back_as_it_was() {
     assert_eq!(rig.owner(0), Some(0));
 }
 
-/// While nothing was renewed, others may have taken the lease, ended it and removed it.
+/// After the last renewal, other workers may have taken the lease, ended the lease and removed its row.
 #[test]
 fn the_row_of_a_lease_that_ran_out_is_not_put_back() {
     let mut rig = Rig::new(1, 1);
@@ -284,7 +285,7 @@ fn the_row_of_a_lease_that_ran_out_is_not_put_back() {
     assert_eq!(told(&rig, |notice| matches!(notice, Notice::Restoring { .. })), 0);
 }
 
-/// The row is removed between an end, or a release, that was applied and the look at what became of it.
+/// The row is removed between an applied end or release and the look at its result.
 #[test]
 fn a_row_that_is_gone_after_its_last_write_was_applied() {
     for write in [Write::End, Write::Release] {
@@ -316,13 +317,13 @@ fn a_row_that_is_gone_after_its_last_write_was_applied() {
     }
 }
 
-/// The first worker's lease after somebody else changed its row like this, and what was said of its loss.
+/// The first worker's lease after an outside change of its row, and the notices of its loss.
 fn changed(write: Option<Write>, change: impl FnOnce(&mut LeaseRow)) -> (Rig, Vec<String>) {
     let mut rig = Rig::new(1, 1);
     rig.secs(60);
     rig.workers[0].notices.clear();
     if let Some(write) = write {
-        // Not applied, though nobody knows; and before the next attempt the row changes.
+        // Not applied, though no worker knows; and before the next attempt the row changes.
         let unknown = Trick::Instead(Outcome::Unknown(Cause::Timeout));
         rig.workers[0].trap = once(move |effect| write.is(effect), unknown);
         write.bring_about(&mut rig);
@@ -351,11 +352,11 @@ fn a_lease_is_lost_to_the_worker_that_wrote_its_row() {
         assert_eq!(said, [r#"taken by Some("third")"#], "{write:?}");
         assert_eq!(rig.row(0).owner, Some("third".into()), "{write:?}");
     }
-    // What names us, but is none of our writes, is of another life of ours.
+    // A row that names us without a write of ours belongs to another life of ours.
     let (rig, said) = changed(None, |row| row.counter += 1_000);
     let me = rig.workers[0].engine().worker().unwrap();
     assert_eq!(said[0], format!("taken by Some({me:?})"));
-    // Somebody took it away, and put nobody in our place.
+    // A person took the lease away, and left the row without an owner.
     let (_, said) = changed(None, |row| row.owner = None);
     assert_eq!(said[0], "taken by None");
 }
@@ -367,7 +368,7 @@ fn a_shard_is_ended_by_us_only_if_we_tried_to() {
     };
     let (_, said) = changed(None, by_other);
     assert_eq!(said, ["AlreadyEnded"]);
-    // Another worker ended the shard: it has ended, and its children have their leases.
+    // Another worker ended the shard: the shard has ended, and its children have their leases.
     let (_, said) = changed(Some(Write::End), by_other);
     assert_eq!(said, ["ended"]);
     let (_, said) = changed(Some(Write::End), |row| {
@@ -420,7 +421,7 @@ fn a_refusal_that_the_row_does_not_explain_is_tried_again_after_growing_pauses()
     assert_eq!(told(&rig, |notice| matches!(notice, Notice::Lost { .. })), 0);
 }
 
-/// A claim in the row is what refused the guard: the next attempt, which names who claims, comes at once.
+/// A claim in the row refused the guard: the next attempt names the claimant and comes at once.
 #[test]
 fn a_claimed_lease_is_handed_over_whatever_becomes_of_the_answers() {
     let hands_over =

@@ -1,4 +1,4 @@
-//! What people do to rows by hand, in scenes: rows that cannot be read, and rows without what guards them.
+//! People's edits of rows by hand, in scenes: unreadable rows, and rows without their guards.
 
 use crate::rig::Rig;
 use leasehold_engine::format::Format;
@@ -9,14 +9,15 @@ use leasehold_engine::time::Span;
 
 const WRONG: &str = "checkpoint: expected a sequence number, found the string \"ten\"";
 
-/// A worker says what is wrong with this row.
+/// Breaks the row of a shard; a worker then tells the error in the row.
 fn breaks(rig: &mut Rig, shard: u32) -> LeaseKey {
     let key = Rig::id(shard).to_lease();
     rig.table.unreadable.insert(key.clone(), WRONG.to_owned());
     key
 }
 
-/// When the first worker said of a row that it cannot be read, in whole seconds since the first time; and the last sentence.
+/// The times at which the first worker reported a row as unreadable, in whole seconds since the first report; and the
+/// last sentence.
 fn reports(rig: &Rig, wanted: &LeaseKey) -> (Vec<u64>, String) {
     let notices = || {
         rig.workers[0].notices.iter().filter_map(|(at, notice)| match notice {
@@ -48,7 +49,7 @@ fn a_row_that_cannot_be_read_is_told_for_as_long_as_it_is_so() {
     let (ages, sentence) = reports(&rig, &key);
     assert_eq!(ages[0], 0);
     let gaps: Vec<u64> = ages.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    // Each comes with the first scan that is late enough.
+    // Each report comes with the first scan that is late enough.
     let scan = rig.config.scan_interval().0 / 1_000_000;
     let mut due = scan;
     for gap in &gaps {
@@ -76,7 +77,7 @@ fn a_child_says_that_the_row_of_its_parent_cannot_be_read() {
     rig.secs(60);
     rig.split(0);
     rig.secs(3);
-    // Its end is written and its children wait for their turn; then somebody breaks the row.
+    // The shard's end is written and its children wait for their turn; then a person breaks the row.
     rig.workers[0].alive = false;
     breaks(&mut rig, 0);
     rig.workers.clear();
@@ -141,7 +142,7 @@ fn begins_anew_beside(spoiled: Checkpoint) -> Rig {
     rig
 }
 
-/// Somebody puts the row of the first shard there, and no worker at it.
+/// A person puts the row of the first shard at a checkpoint, and removes its owner.
 fn put_at(rig: &mut Rig, checkpoint: Checkpoint) {
     let key = Rig::id(0).to_lease();
     let rows = rig.table.rows.as_mut().expect("the table is there");

@@ -42,7 +42,7 @@ fn an_end_waits_while_a_child_cannot_be_created() {
     assert_eq!(rig.owner(0), Some(0), "it is kept");
 }
 
-/// The child of two shards waits for the lease of the other parent, and the owner says once what it waits for.
+/// The child of two shards waits for the lease of the other parent, and the owner tells the cause of the wait once.
 #[test]
 fn what_a_merged_child_waits_for_is_said_once() {
     let mut rig = Rig::new(2, 1);
@@ -86,7 +86,7 @@ fn the_leases_of_children_are_created_with_their_ranges_and_parents() {
     }
 }
 
-/// A worker with both parents of a merged child, one of which has no lease yet, as its creation is never answered.
+/// A worker with both parents of a merged child. One parent has no lease yet, as its creation is never answered.
 fn waits_for_a_parents_lease() -> (Rig, u32, u32) {
     let mut rig = Rig::new(2, 1);
     rig.secs(20);
@@ -185,14 +185,15 @@ fn another_parents_lease_that_is_known_is_not_looked_for() {
     let child = rig.merge(0, 1);
     rig.secs(60);
     assert!(rig.has_row(child));
-    // What comes later is about the child, which waits for both.
+    // Later looks concern the child, as it waits for both parents.
     let sent = rig.workers[0].sent.iter().map(|(_, effect)| effect);
     let before = sent.take_while(|effect| !creates(effect, child));
     let looked = before.filter(|effect| looks(effect, 0) || looks(effect, 1));
     assert_eq!(looked.count(), 0);
 }
 
-/// Leases further down show that a child was read to its end, though its row is gone, and that of its other parent.
+/// Leases further down show that a child was read to its end, though the rows of the child and of its other parent are
+/// gone.
 #[test]
 fn a_child_that_was_read_gets_no_lease_again() {
     let mut rig = Rig::new(2, 0);
@@ -228,7 +229,7 @@ fn a_look_that_fails_is_repeated_after_a_pause() {
     assert!((2..=most).contains(&looked), "{looked} of {most}");
 }
 
-/// That lease may be hours away: a worker that stops gives up what waits for it.
+/// The other parent's lease may be hours away: a stopping worker releases a lease with this wait.
 #[test]
 fn what_waits_for_a_parents_lease_is_given_up_at_once() {
     let (mut rig, ..) = waits_for_a_parents_lease();

@@ -63,11 +63,11 @@ fn every_take_was_chosen_and_the_choice_says_what_was_weighed() {
             })
             .collect()
     };
-    // Half of what nobody ever had, so that others who start can have the rest.
+    // Half of the never owned leases; the rest is left to further starting workers.
     let first = &choices(0)[0];
     assert_eq!((first.taken, first.candidates, first.left.len()), (2, 4, 2));
     assert_eq!((first.victim.as_ref(), first.ours, first.target), (None, 0, 4));
-    // The one who joins finds nothing free, and steals from the only other.
+    // The joining worker finds no free lease, and steals from the only other worker.
     let stolen = &choices(1)[0];
     let other = rig.workers[0].engine().worker().unwrap().clone();
     assert_eq!(stolen.victim.as_ref(), Some(&other));
@@ -228,7 +228,7 @@ fn a_graceful_hand_over_begun_by_a_leader_is_carried_out() {
     let row = rig.table.rows.as_mut().unwrap().values_mut().next().unwrap();
     row.handing_over = me;
     row.owner = Some("next".into());
-    // The next owner is a worker of KCL: nobody wrote into the row that it hands the lease over.
+    // The next owner is a worker of KCL: no write says in the row that this owner hands the lease over.
     row.hands_over = HandsOver::No;
     rig.secs(10);
     assert_eq!(rig.row(0).owner, Some("next".into()));
@@ -314,7 +314,7 @@ fn a_stolen_lease_is_not_released_while_its_former_owner_may_believe_in_it() {
     let mut rig = Rig::new(2, 1);
     rig.secs(30);
     rig.join();
-    // The thief has just stolen; the victim hears nothing of it.
+    // The thief has just stolen; the victim does not know yet.
     while (0..2).all(|shard| rig.owner(shard) == Some(0)) {
         rig.run(leasehold_engine::time::Span::from_millis(100));
     }

@@ -1,4 +1,5 @@
-//! Scenes of shards that the stream has forgotten, or that a list only lacks; simulation found them in worlds too large to keep.
+//! Scenes of shards forgotten by the stream, or missing only from a list; simulation found these scenes in worlds too
+//! large to keep.
 
 use crate::rig::{Rig, Trick, refused};
 use leasehold_engine::format::Format;
@@ -11,8 +12,8 @@ use leasehold_engine::row::LeaseRow;
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
 use leasehold_engine::time::Mono;
 
-/// Found by simulation: the other parent of a merged shard was forgotten by the stream, and still came to life through the
-/// lease that it was split from.
+/// Found by simulation: the stream forgot the other parent of a merged shard, and this parent still came to life
+/// through the lease of its own parent.
 #[test]
 fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
     let mut rig = Rig::new(1, 0);
@@ -56,8 +57,8 @@ fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
     assert!(row(&mut rig, &ours).unwrap().checkpoint.is_end());
 }
 
-/// Found by simulation: two leases of forgotten shards waited for each other, as each might bring what the other lacked; and
-/// yet the stream listed what became of one of them.
+/// Found by simulation: two leases of forgotten shards waited for each other, as each might bring the other's missing
+/// parent; and yet the stream listed the children of one of these shards.
 #[test]
 fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_known() {
     let mut rig = Rig::new(1, 0);
@@ -85,7 +86,7 @@ fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_kn
     for shard in [&merged, &all] {
         rig.stream.records.insert(shard.clone(), Vec::new());
     }
-    // Their rows do not say which keys they had.
+    // Their rows do not name their hash keys.
     let table = rig.table.rows.as_mut().unwrap();
     for shard in [&low, &high] {
         let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
@@ -101,8 +102,8 @@ fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_kn
     assert!(rig.has_row(22));
 }
 
-/// Found by simulation: where rows of finished shards stay, a list that lagged showed a child without its parent, and the
-/// parent, which had no row yet, was taken for forgotten.
+/// Found by simulation: where rows of finished shards stay, a lagging list showed a child without its parent. The
+/// parent had no row yet, and was taken for forgotten.
 #[test]
 fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
     let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 1, 0);
@@ -111,7 +112,7 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
     let children = [left, right].map(Rig::id);
     for child in &children {
         rig.put(if *child == children[0] { left } else { right }, 5);
-        // The worker that created it stopped before it came to its parent.
+        // The worker that created the lease stopped before it reached the parent.
         let row = LeaseRow::new(child.to_lease(), Checkpoint::TrimHorizon);
         rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
@@ -140,8 +141,9 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
     assert_eq!(opened.first(), Some(&Rig::id(0).as_str()), "{opened:?}");
 }
 
-/// Found by simulation: the answer at the end of a shard named no children, and the list that was asked for lagged and showed
-/// one of the two, or was older than the shard itself. The end was written with that one alone, or with none.
+/// Found by simulation: the answer at the end of a shard named no children, and the list that was asked for lagged and
+/// showed one of the two, or was older than the shard itself. The end was written with this child alone, or without
+/// children.
 #[test]
 fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
     for (forgotten, older) in [(false, false), (true, false), (false, true)] {
@@ -218,8 +220,8 @@ fn a_single_list_does_not_show_that_a_finished_shard_is_forgotten() {
     assert_eq!(rig.duplicates(), 0);
 }
 
-/// Found by simulation: two leases of forgotten shards whose rows do not tell ranges waited for each other, each in the hands of
-/// a worker that did not know what the other's children are.
+/// Found by simulation: two leases of forgotten shards without ranges in their rows waited for each other, each held by
+/// a worker that did not know the other shard's children.
 #[test]
 fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever() {
     let mut rig = Rig::new(1, 0);
@@ -237,7 +239,8 @@ fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever(
         let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
         table.insert(row.key.clone(), row);
     }
-    // The stream has forgotten all but the open one; of the others the ends are read, and what they were merged into.
+    // The stream has forgotten all shards but the open shard; the reads of the forgotten shards still bring their ends,
+    // and the shard of their merge.
     let worker = rig.join_trapped(Some(Box::new(move |effect| {
         let (StreamOp::GetRecords { shard, .. } | StreamOp::GetIterator { shard, .. }) = (match effect {
             Effect::Stream(op) => op,
@@ -260,7 +263,7 @@ fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever(
     rig.secs(1_500);
     let notices = rig.workers[worker].notices.iter();
     let ended = notices.filter(|(_, notice)| matches!(notice, Notice::Ended { .. }));
-    // They, and what they were merged into.
+    // The forgotten shards, and the shard of their merge.
     assert_eq!(ended.count(), 4);
 }
 

@@ -1,4 +1,4 @@
-//! Every table format in the same scenes, and one more that is made up here: all it takes is a codec and a choice of
+//! Every table format in the same scenes, and one format made up here: a format needs only a codec and a choice of
 //! policies.
 
 use crate::rig::{Rig, Trick, refused};
@@ -14,7 +14,7 @@ use leasehold_engine::table::{Action, AttributeValue, Condition, Item, ItemWrite
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 
-/// Rows of four attributes: `shard`, `who`, `seen` (when somebody last wrote) and `done`.
+/// Rows of four attributes: `shard`, `who`, `seen` (the time of the last write) and `done`.
 struct Toy;
 
 fn is(name: &'static str, value: AttributeValue) -> Condition {
@@ -199,7 +199,7 @@ fn the_rows_of_forgotten_shards_go_and_no_others() {
     }
 }
 
-/// Its owner may renew a lease in the time of every scan; a worker that reads slowly would never get its share.
+/// Its owner may renew a lease during every scan; a slowly reading worker would never get its share.
 #[test]
 fn a_claim_follows_the_row_whether_or_not_the_refusal_shows_it() {
     for shown in [true, false] {
@@ -225,7 +225,7 @@ fn a_claim_follows_the_row_whether_or_not_the_refusal_shows_it() {
     }
 }
 
-/// What an owner gave up counts as expired a lease duration later, and a scan may take longer than that.
+/// A lease given up by its owner counts as expired a lease duration later, and a scan may take longer than this.
 #[test]
 fn what_was_claimed_is_taken_without_a_scan() {
     for lost_answer in [false, true] {
@@ -252,7 +252,7 @@ fn what_was_claimed_is_taken_without_a_scan() {
                 break;
             }
         }
-        // The owner looks at its row when it renews it, and so do we.
+        // The owner looks at its row at each renewal, and so do we.
         rig.run(rig.config.renew_interval().times(3));
         assert_ne!(rig.owner(0), rig.owner(1), "answer lost: {lost_answer}");
         assert_eq!(told(&rig), 1, "answer lost: {lost_answer}");
@@ -295,7 +295,7 @@ fn a_claim_that_nobody_answers_is_not_looked_at_for_ever() {
     assert!((1..=most).contains(&looks), "{looks} of {most}");
 }
 
-/// Other programs may write a row back as they knew it, and wipe a claim with that.
+/// Other programs may write a row back from an earlier read, and so wipe a claim.
 #[test]
 fn a_claim_that_does_not_last_is_repeated_ever_more_seldom() {
     let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 4, 0);
@@ -327,7 +327,7 @@ fn a_claim_that_does_not_last_is_repeated_ever_more_seldom() {
     // Four leases, each asked for once in 32 scans of 20 s at the end.
     assert!(counts[0] >= 12, "{counts:?}");
     assert!((4..=8).contains(&counts[3]), "{counts:?}");
-    // Whatever lease it is: the pause is a scan interval, and then twice that, up to 32.
+    // Whatever the lease: the pause is a scan interval, and then doubles each time, up to 32 scan intervals.
     let scan = rig.config.scan_interval();
     let (mut asked, mut soonest) = (BTreeMap::new(), Span::from_secs(3_600));
     for (at, effect) in &rig.workers[0].sent {

@@ -18,7 +18,7 @@ fn is_checkpoint(change: &Change) -> bool {
     matches!(change, Change::Checkpoint { .. })
 }
 
-/// A lease that is given up is renewed as ever until its handler returns; what it has processed is written once.
+/// A lease being released is renewed as before until its handler returns; its progress is written once.
 #[test]
 fn what_is_processed_is_written_once_while_a_handler_is_waited_for() {
     let mut rig = Rig::new(1, 1);
@@ -82,7 +82,7 @@ fn the_last_writes_of_a_lease_are_tried_again_soon() {
     rig.secs(60);
     rig.put(0, 5);
     rig.secs(2);
-    // The next one is due later, were it not for the shutdown.
+    // Without the shutdown, the next attempt would be due later.
     let pause = pause_after_one_throttled(&mut rig, is_checkpoint, |rig| {
         rig.put(0, 5);
         rig.secs(2);
@@ -91,7 +91,7 @@ fn the_last_writes_of_a_lease_are_tried_again_soon() {
     soon(&rig, pause);
 }
 
-/// A worker that finds a lease released starts at once, while the former owner may still believe in it.
+/// A worker that finds a released lease starts at once, while the former owner may still believe in the lease.
 #[test]
 fn a_stolen_lease_is_released_once_its_former_owner_cannot_believe_in_it() {
     let mut rig = Rig::new(4, 1);
@@ -128,7 +128,7 @@ fn nothing_is_done_again_and_again_while_an_answer_is_waited_for() {
     assert!(rig.workers[0].turns() - before < 10, "{}", rig.workers[0].turns() - before);
 }
 
-/// Where the number in a row is a time, a second attempt would have another one, were it not kept.
+/// Where the number in a row is a time, a second attempt would write a new number, were the first number not kept.
 #[test]
 fn a_write_of_unknown_outcome_is_known_again_by_its_number() {
     let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 1, 1);

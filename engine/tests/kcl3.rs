@@ -1,5 +1,5 @@
-//! Scenes of a worker that is a member of a fleet of KCL 3.x. The rows of the other worker, `java`, are written by the scene. Those of
-//! a leader are in `kcl3_leader.rs`.
+//! Scenes of a worker that is a member of a fleet of KCL 3.x. The rows of the other worker, `java`, are written by the
+//! scene. Scenes of a leader are in `kcl3_leader.rs`.
 
 use crate::rig::{Rig, asking};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
@@ -12,7 +12,7 @@ use leasehold_engine::table::{AttributeValue, Item};
 
 pub const JAVA: &str = "java";
 
-/// A table with a lease for each shard that nobody had yet, and workers of ours.
+/// A table with a never owned lease for each shard, and workers of ours.
 pub fn fleet(shards: u32, workers: u32) -> Rig {
     let mut rig = Rig::new(shards, 0);
     rig.configure(|_| asking());
@@ -60,7 +60,7 @@ pub fn lock(rig: &mut Rig, owner: &str, version: &str) {
     put(rig, "Leader", &attributes);
 }
 
-/// The Java worker reports, as it does every 30 s.
+/// The Java worker reports, as every 30 s.
 pub fn reports(rig: &mut Rig) {
     let now = rig.now.0 / 1_000_000;
     let empty = || AttributeValue::M(std::collections::BTreeMap::new());
@@ -73,7 +73,7 @@ pub fn reports(rig: &mut Rig) {
     put(rig, JAVA, &attributes);
 }
 
-/// The Java worker lives: it reports, and renews its leases and its lock.
+/// The Java worker lives: the worker reports, and renews its leases and the lock.
 pub fn java_acts(rig: &mut Rig) {
     reports(rig);
     let now = text(&rig.now.to_string());
@@ -89,7 +89,7 @@ pub fn java_acts(rig: &mut Rig) {
     }
 }
 
-/// Lets time pass, in which the Java worker lives.
+/// Lets time pass while the Java worker lives.
 pub fn java_lives(rig: &mut Rig, secs: u64) {
     for _ in 0..secs {
         java_acts(rig);
@@ -114,7 +114,7 @@ pub fn report_of(rig: &Rig, worker: usize) -> Option<&Item> {
     rig.table.fleet.get(me(rig, worker).as_str())
 }
 
-/// A fleet that `java` leads.
+/// A fleet led by `java`.
 pub fn led(shards: u32, workers: u32) -> Rig {
     let mut rig = fleet(shards, 0);
     version(&mut rig, "CLIENT_VERSION_3X");
@@ -207,8 +207,8 @@ fn a_member_hands_over_what_the_leader_moves() {
 
 #[test]
 fn what_no_leader_assigns_is_taken_after_a_while() {
-    // A free lease waits for five lease durations. Where nobody leads, an expired lease waits for two, after the one by which the worker knows
-    // that the lease is expired.
+    // A free lease waits for five lease durations. Without a leader, an expired lease waits for two, after the lease
+    // duration by which the worker knows of the expiry.
     for (leader, owner, secs) in
         [(JAVA, None, 50), ("dead", None, 50), (JAVA, Some("dead"), 60), ("dead", Some("dead"), 30)]
     {
@@ -271,7 +271,7 @@ fn a_report_is_as_old_as_it_says_when_it_is_seen_first() {
     version(&mut rig, "CLIENT_VERSION_3X");
     lock(&mut rig, JAVA, "v1");
     reports(&mut rig);
-    // The Java worker died 50 s ago: it counts for 10 s more.
+    // The Java worker died 50 s ago: the worker counts for 10 s more.
     rig.secs(50);
     rig.join();
     rig.secs(8);
@@ -289,7 +289,7 @@ fn a_fleet_that_migrates_gets_reports_and_is_counted_as_before() {
         rig.secs(3);
         assert_eq!(held(&rig, 0), 4, "{state}");
         assert_eq!(report_of(&rig, 0).is_some(), reported, "{state}");
-        // Back again: the report goes, or no worker of KCL 2.x would know what it is.
+        // Back again: the report goes, or workers of KCL 2.x would not understand the row.
         version(&mut rig, "CLIENT_VERSION_2X");
         rig.secs(3);
         assert!(report_of(&rig, 0).is_none(), "{state}");
@@ -353,7 +353,7 @@ fn a_member_says_in_its_rows_how_much_it_reads_and_only_beside_workers_of_kcl_3(
     assert!(weighs(&rig) - before <= 2 * 11, "once in 30 s for each lease");
 }
 
-/// A worker that stood still sees reports that changed meanwhile. They are as old as they say.
+/// A worker that stood still sees reports changed in the meantime. Their ages are the ages written in the reports.
 #[test]
 fn a_member_that_stood_still_passes_nothing_on_to_a_worker_that_died_meanwhile() {
     let mut rig = led(1, 1);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 pub const JAVA: &str = "java";
 
-/// A place for rows: the lease table, or one beside it.
+/// A place for rows: the lease table, or a table beside it.
 pub type Place = Option<FleetTable>;
 const HERE: Place = None;
 pub const WORKERS: Place = Some(FleetTable::Workers);
@@ -40,7 +40,7 @@ pub fn put(rig: &mut Rig, place: Place, key: &str, attributes: &[(&'static str, 
     rows(rig, place).insert(LeaseKey::from(key), item);
 }
 
-/// A table with a lease for each shard that nobody had yet.
+/// A table with a never owned lease for each shard.
 pub fn leases(shards: u32) -> Rig {
     kcl3::fleet(shards, 0)
 }
@@ -49,7 +49,7 @@ pub fn make_empty_tables(rig: &mut Rig) {
     rig.table.fleet_tables = FleetTable::ALL.map(|table| (table, BTreeMap::new())).into();
 }
 
-/// The two tables of a fleet of KCL 3.4 that `java` leads, as KCL 3.4 writes them: without `entityType`.
+/// The two tables of a fleet of KCL 3.4 led by `java`, as KCL 3.4 writes these tables: without `entityType`.
 pub fn make_tables(rig: &mut Rig) {
     make_empty_tables(rig);
     put(rig, COORDINATOR, "Migration3.0", &[("cv", text("CLIENT_VERSION_3X"))]);
@@ -57,7 +57,7 @@ pub fn make_tables(rig: &mut Rig) {
     reports(rig, JAVA, WORKERS, false);
 }
 
-/// A fleet that `java` leads, and workers of ours.
+/// A fleet led by `java`, and workers of ours.
 pub fn led(shards: u32, workers: u32) -> Rig {
     let mut rig = leases(shards);
     make_tables(&mut rig);
@@ -76,7 +76,7 @@ fn lock(rig: &mut Rig, place: Place, owner: &str, version: &str) {
     put(rig, place, "Leader", &attributes);
 }
 
-/// A worker of KCL reports; `one_table`: it is of KCL 3.5.
+/// A worker of KCL reports; `one_table`: the worker is a worker of KCL 3.5.
 pub fn reports(rig: &mut Rig, who: &str, place: Place, one_table: bool) {
     let now = rig.now.0 / 1_000_000;
     let empty = || AttributeValue::M(BTreeMap::new());
@@ -88,7 +88,7 @@ pub fn reports(rig: &mut Rig, who: &str, place: Place, one_table: bool) {
     put(rig, place, who, &attributes);
 }
 
-/// The row of the way from three tables to one.
+/// The row of the migration from three tables to one.
 fn migrates(rig: &mut Rig, state: &str) {
     let state = format!("TABLE_MIGRATION_STATUS_{state}");
     put(rig, COORDINATOR, "TableMigration3.5", &[("tm", text(&state))]);
@@ -99,14 +99,14 @@ fn migrates(rig: &mut Rig, state: &str) {
 pub struct Java {
     reports_in: Place,
     one_table: bool,
-    /// Where its lock is.
+    /// The place of its lock.
     lock_in: Place,
 }
 
 pub const OF_34: Java = Java { reports_in: WORKERS, one_table: false, lock_in: COORDINATOR };
 const OF_35: Java = Java { one_table: true, ..OF_34 };
 
-/// Lets time pass. The Java worker lives: it reports, and renews its leases and its lock.
+/// Lets time pass. The Java worker lives: the worker reports, and renews its leases and the lock.
 pub fn java_lives(rig: &mut Rig, java: Java, secs: u64) {
     for _ in 0..secs {
         reports(rig, JAVA, java.reports_in, java.one_table);
@@ -190,7 +190,7 @@ fn a_member_reports_where_the_others_do_and_takes_what_it_is_assigned() {
     assert_eq!(report_of(&mut rig), [false, false]);
 }
 
-/// It is the lock beside the lease table that counts, and that ours takes.
+/// The lock beside the lease table counts, and our worker takes this lock.
 #[test]
 fn ours_leads_when_the_lock_stands_still_and_gives_it_up() {
     let mut rig = led(8, 1);
@@ -234,7 +234,7 @@ fn a_member_follows_the_fleet_into_the_lease_table() {
     let here = Java { reports_in: HERE, ..OF_35 };
     rows(&mut rig, WORKERS).remove(JAVA);
     java_lives(&mut rig, here, 30);
-    // Its states are moved: the row of the version is in the lease table from now on.
+    // The fleet's states are moved: the row of the version is in the lease table from now on.
     rows(&mut rig, COORDINATOR).remove("Migration3.0");
     let kind = ("entityType", text("CLIENT_VERSION_MIGRATION"));
     put(&mut rig, HERE, "Migration3.0", &[kind, ("cv", text("CLIENT_VERSION_3X"))]);
@@ -254,7 +254,7 @@ fn a_member_follows_the_fleet_into_the_lease_table() {
     let before = looks(&rig, 0);
     java_lives(&mut rig, done, 120);
     assert_eq!(looks(&rig, 0), before, "the tables beside are read no more");
-    // A worker that starts now sees at once that they are not used.
+    // A worker that starts now sees at once that the tables are unused.
     let second = rig.join();
     java_lives(&mut rig, done, 5);
     assert_eq!((looks(&rig, second), news(&rig, second)), (2, vec![]));
@@ -312,7 +312,7 @@ fn owned(rig: &Rig, worker: &WorkerId) -> usize {
     (0..8).filter(names).count()
 }
 
-/// A lock that ours holds does not outlive the move.
+/// A lock held by our worker does not outlive the move.
 #[test]
 fn a_lock_beside_is_given_up_when_the_fleet_has_moved() {
     let mut rig = led_by_ours();

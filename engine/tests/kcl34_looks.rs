@@ -1,4 +1,5 @@
-//! Scenes of looking for the tables in which workers of KCL 3.0 to 3.4 know each other: when a worker looks, and what it does if it cannot.
+//! Scenes of looks for the tables in which workers of KCL 3.0 to 3.4 know each other: when a worker looks, and its
+//! behaviour if it cannot look.
 
 use crate::kcl34::{JAVA, OF_34, assign, held, java_lives, leases, led, looks, make_tables, news, report_of};
 use crate::rig::{Trap, Trick, refused};
@@ -15,7 +16,7 @@ fn without_such_tables_a_worker_looks_once() {
     assert_eq!([looks(&rig, 0), looks(&rig, 1)], [1, 1]);
     assert_eq!((held(&rig, 0), held(&rig, 1)), (2, 2));
     assert_eq!(news(&rig, 0), []);
-    // Nor at all, if it is told so.
+    // Nor at all, if the configuration says so.
     rig.configure(|config| config.with_fleet_tables(false));
     let third = rig.join();
     rig.secs(60);
@@ -35,7 +36,7 @@ fn tables_that_come_later_are_found_when_another_program_owns_a_lease() {
     assign(&mut rig, 0, &JAVA.into());
     java_lives(&mut rig, OF_34, 30);
     assert_eq!(report_of(&mut rig), [false, true]);
-    // Beside a fleet of KCL 2, which has none, they are looked for once a minute.
+    // Beside a fleet of KCL 2, which has no such tables, a worker looks for the tables once a minute.
     let mut rig = leases(4);
     for n in 0..2 {
         assign(&mut rig, n, &"kcl-2".into());
@@ -51,7 +52,7 @@ fn tables_that_come_later_are_found_when_another_program_owns_a_lease() {
     assert!(looks(&rig, 0) >= 9, "{}", looks(&rig, 0));
 }
 
-/// A worker that may not look starts all the same.
+/// A worker without permission to look starts all the same.
 #[test]
 fn what_may_not_be_looked_at_is_told_once_and_stops_nothing() {
     let mut rig = leases(4);
@@ -63,7 +64,7 @@ fn what_may_not_be_looked_at_is_told_once_and_stops_nothing() {
     assert!(matches!(&news(&rig, 0)[..], [FleetTablesNews::Unreadable { .. }]));
 }
 
-/// Somebody removes the tables of a fleet that has long been gone.
+/// A person removes the tables of a fleet that has long been gone.
 #[test]
 fn tables_that_are_removed_end_the_membership() {
     let mut rig = led(4, 1);
@@ -93,7 +94,7 @@ fn first_looks(n: u32, answer: Outcome) -> Trap {
     })
 }
 
-/// No lease is taken before it is known who assigns them.
+/// No lease is taken before the worker knows who assigns leases.
 #[test]
 fn what_could_not_be_looked_at_is_looked_at_again_before_anything_is_taken() {
     let creating = Outcome::Applied(Reply::Table(TableState::Creating));

@@ -11,7 +11,7 @@ use leasehold_engine::output::{Effect, TableOp};
 use leasehold_engine::table::AttributeValue;
 use leasehold_engine::time::Span;
 
-/// A fleet of one worker of ours and `java`, which ours leads.
+/// A fleet of `java` and one worker of ours as the leader.
 fn leading(shards: u32) -> Rig {
     let mut rig = fleet(shards, 0);
     version(&mut rig, "CLIENT_VERSION_3X");
@@ -43,7 +43,7 @@ fn a_leader_assigns_what_is_free_evenly() {
     assert_eq!(java.count(), 4);
 }
 
-/// What the owner before it read of a lease is no measure of what ours reads.
+/// The throughput of the former owner is no measure of our reading.
 #[test]
 fn a_leader_weighs_its_own_leases_without_what_others_read_of_them() {
     let mut rig = leading(3);
@@ -53,7 +53,7 @@ fn a_leader_weighs_its_own_leases_without_what_others_read_of_them() {
     for n in 0..3 {
         change(&mut rig, n, |row| row.throughput = Some(1_000_000));
     }
-    // It is taken once more, from a worker that read a lot of it.
+    // The lease is taken once more, from a worker that read a lot of it.
     change(&mut rig, mine, |row| {
         row.owner = Some(JAVA.into());
         row.counter += 9;
@@ -83,7 +83,7 @@ fn a_leader_gives_a_worker_of_kcl_time_to_find_out_what_it_was_assigned() {
     java_lives(&mut rig, 2);
     let javas = |rig: &Rig| (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into())).count();
     assert_eq!(javas(&rig), 4);
-    // It reports, and has not renewed any lease yet.
+    // The worker reports, and has not renewed any lease yet.
     for _ in 0..24 {
         reports(&mut rig);
         rig.secs(1);
@@ -135,7 +135,7 @@ fn a_lock_whose_version_stands_still_for_two_minutes_is_taken() {
     assert_eq!(rig.table.fleet["Leader"]["leaseDuration"], text("20000"));
 }
 
-/// How many seconds pass until no lease is this worker's any more, which is dead. The Java worker lives, and does not lead.
+/// The seconds until this dead worker owns no lease any more. The Java worker lives, and does not lead.
 fn bereft(rig: &mut Rig, worker: usize) -> u64 {
     let me = me(rig, worker);
     let owns = |rig: &Rig| (0..8).any(|n| rig.row(n).actual_owner() == Some(&me));
@@ -150,7 +150,7 @@ fn bereft(rig: &mut Rig, worker: usize) -> u64 {
     panic!("its leases stand still")
 }
 
-/// A fleet of `java` and three workers of ours, one of which leads. Returns which.
+/// A fleet of `java` and three workers of ours, one of them the leader. Returns the leader's number.
 fn led_by_one_of_three() -> (Rig, usize) {
     let mut rig = leading(8);
     rig.join();
@@ -199,7 +199,8 @@ fn lock_of(rig: &Rig) -> Option<(AttributeValue, AttributeValue)> {
     Some((item["ownerName"].clone(), item["recordVersionNumber"].clone()))
 }
 
-/// A leader that stands still for longer than its lock lasts, just after it renewed it: no scan has shown it the new version.
+/// A leader stands still for longer than its lock lasts, just after a renewal: no scan has shown the leader the new
+/// version.
 fn stood_still() -> Rig {
     let mut rig = leading(2);
     let before = lock_of(&rig);
@@ -243,7 +244,7 @@ fn a_leader_that_stood_still_gives_its_lock_up_when_it_stops() {
     assert_eq!(lock_of(&rig), None);
 }
 
-/// What is in flight when a leader is told to stop changes what is in the row.
+/// A write in flight at a leader's stop changes the row.
 #[test]
 fn a_leader_that_stops_while_it_renews_its_lock_gives_it_up_all_the_same() {
     let mut rig = leading(2);
@@ -260,14 +261,14 @@ fn a_leader_that_stops_while_it_renews_its_lock_gives_it_up_all_the_same() {
     assert_eq!(lock_of(&rig), None);
 }
 
-/// Another worker of KCL lives, beside the first one.
+/// A second worker of KCL lives, beside the first.
 fn another_reports(rig: &mut Rig, name: &str) {
     let now = rig.now.0 / 1_000_000;
     let kind = ("entityType", text("WORKER_METRIC_STATS"));
     put(rig, name, &[kind, ("lut", AttributeValue::n(now))]);
 }
 
-/// Its owner renews the lease, and never lets go. How many seconds pass until the hand-over is over, at most 100.
+/// The present owner renews the lease, and never hands it over. The seconds until the hand-over is over, at most 100.
 fn stands(next: &str, next_lives: bool) -> (u64, Rig) {
     let mut rig = leading(2);
     java_lives(&mut rig, 3);

@@ -19,7 +19,7 @@ fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
     let me = Member { id: "0-client".into(), at: stamp(&rig) };
     let seen = rig.side.leader();
     rig.side.write(MembersChange::Lead { me, seen });
-    // It leaves its row and never leads again: it counts as the leader for five intervals of four seconds.
+    // The client leaves its row and never leads again: it counts as the leader for five intervals of four seconds.
     rig.side.write(MembersChange::Leave("0-client".into()));
     rig.secs(10);
     assert_eq!(rig.side.leader().unwrap().id, Some("0-client".into()));
@@ -27,7 +27,7 @@ fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
     assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[0].engine().worker());
 }
 
-/// A leader that stood still finds that another shared out the shards meanwhile, and does not write its older list.
+/// A leader that stood still finds a list shared out meanwhile by another leader, and does not write its older list.
 #[test]
 fn an_old_list_of_shards_is_not_shared_out() {
     let mut rig = fleet(1, 1);
@@ -48,7 +48,7 @@ fn an_old_list_of_shards_is_not_shared_out() {
     assert_eq!(rig.side.shared(), Some(newer));
 }
 
-/// Programs that read the time in a row do nothing before it.
+/// Programs that read the time in a row take no action before this time.
 #[test]
 fn a_list_of_shards_from_the_future_is_corrected() {
     let mut rig = fleet(2, 0);
@@ -63,7 +63,7 @@ fn a_list_of_shards_from_the_future_is_corrected() {
     assert!(shared.at < stamp(&rig), "{shared:?}");
 }
 
-/// What two listings lack is gone, and what is new is shared out at once.
+/// A shard missing from two listings is gone, and a new shard is shared out at once.
 #[test]
 fn only_what_is_still_lacking_is_shared_out_no_more() {
     let mut rig = fleet(2, 0);
@@ -105,7 +105,7 @@ fn is_share(effect: &Effect) -> bool {
     matches!(change, MembersChange::Share { .. })
 }
 
-/// A silent leader counts for a while; until then nobody does its part, though its name is first no more.
+/// A silent leader counts for a while; until then no member does its part, though its name is no longer first.
 #[test]
 fn nobody_shares_out_while_another_leads() {
     let mut rig = fleet(1, 1);
@@ -125,7 +125,8 @@ fn nobody_shares_out_while_another_leads() {
     assert_eq!(rig.side.shards(), [1, 2].map(Rig::id));
 }
 
-/// A leader that could not write that it leads, for longer than others wait for it, does not know which member leads.
+/// A leader's write of its lead may fail. After the time that members wait for a silent leader, the leader does not
+/// know the present leader.
 #[test]
 fn a_leader_that_could_not_say_so_shares_nothing_out() {
     let mut rig = fleet(1, 1);
@@ -145,7 +146,7 @@ fn a_leader_that_could_not_say_so_shares_nothing_out() {
     assert!(!rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect)));
 }
 
-/// Where nothing is shared out yet, it is for the first by name, and for nobody else.
+/// While no list is shared out, only the first member by name may share one out.
 #[test]
 fn the_first_list_is_shared_out_by_the_first_member() {
     let mut rig = fleet(4, 2);
@@ -158,7 +159,7 @@ fn the_first_list_is_shared_out_by_the_first_member() {
     assert_eq!((shares(0), shares(1)), (1, 0));
 }
 
-/// A list of shards that comes meanwhile stops nothing that is under way.
+/// A list of shards that arrives meanwhile stops no running work.
 #[test]
 fn the_dead_are_removed_one_after_the_other() {
     let mut rig = fleet(1, 0);
@@ -181,7 +182,7 @@ fn the_dead_are_removed_one_after_the_other() {
     assert_eq!(rig.side.members().len(), 1);
 }
 
-/// What is listed by who led says nothing for who leads by now.
+/// A listing by the former leader means nothing for the present leader.
 #[test]
 fn a_worker_that_reads_of_another_leader_assigns_nothing() {
     for replaced in [false, true] {
@@ -213,12 +214,12 @@ fn a_worker_that_reads_of_another_leader_assigns_nothing() {
     }
 }
 
-/// Others wait for a silent leader longer than it counts on that itself.
+/// Members wait for a silent leader longer than the leader counts on its own lead.
 #[test]
 fn a_list_that_comes_late_is_shared_out_while_the_lead_is_sure() {
     for sure in [true, false] {
         let mut rig = fleet(1, 1);
-        // The listing that bears the first one out is over.
+        // The listing that confirms the first listing is over.
         rig.secs(30);
         let (interval, check) = (rig.config.members().lead_interval(), rig.config.members().check_interval());
         let lists = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));

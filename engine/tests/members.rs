@@ -1,4 +1,4 @@
-//! What a fleet does whose leases are assigned by rank, in scenes; alone, and beside members of another program.
+//! Scenes of a fleet whose leases are assigned by rank; alone, and beside members of another program.
 
 use crate::rig::side::{beside, fleet, share, stamp};
 use crate::rig::{Rig, Trick};
@@ -90,7 +90,7 @@ fn the_turns_of_the_dead_are_taken_once_they_were_silent_for_long() {
     let took = |(at, notice): &&(Mono, Notice)| *at > died && matches!(notice, Notice::Took { .. });
     let first = rig.workers[1].notices.iter().find(took).unwrap().0;
     assert!(first.since(died) >= rig.config.hold(), "{}", first.since(died));
-    // It led, and is followed after five of its intervals.
+    // The dead member led, and its successor leads after five intervals.
     assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[1].engine().worker());
 }
 
@@ -115,7 +115,7 @@ fn a_split_is_read_through_in_order_and_shared_out_anew() {
     assert_eq!([a, merged].map(|shard| rig.owner(shard)), [Some(0), Some(1)]);
 }
 
-/// Its client is counted, and what is its turn is left alone.
+/// The other program's client counts as a member, and its turns are left alone.
 #[test]
 fn the_turns_of_other_programs_are_left_alone() {
     let mut rig = fleet(4, 0);
@@ -131,13 +131,14 @@ fn the_turns_of_other_programs_are_left_alone() {
         assert_eq!(rig.row(shard).owner, None);
     }
     assert_eq!(rig.side.leader(), None, "it is not ours to lead");
-    // It ends without a word: what it had is ours after five checks, and so is the lead.
+    // The client ends without a word: its leases are ours after five checks, and so is the lead.
     rig.secs(40);
     assert_eq!(owners(&rig, 4), [Some(0); 4]);
     assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[0].engine().worker());
 }
 
-/// The lease of an owner that lives is not taken, silent as it may be; it gives it up when it sees whose turn it is.
+/// The lease of a live owner is not taken, however silent the owner; the owner releases the lease when it sees whose
+/// turn the shard is.
 #[test]
 fn a_silent_owner_that_lives_has_time_to_give_up() {
     let mut rig = fleet(2, 0);
@@ -149,7 +150,7 @@ fn a_silent_owner_that_lives_has_time_to_give_up() {
         rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
     }
     share(&mut rig, 0..2);
-    // It was alone, and nothing happened for long.
+    // The client was alone, and the fleet was at rest for long.
     beside(&mut rig, "0-client", 60);
     rig.join();
     let joined = rig.now;
@@ -172,7 +173,7 @@ fn took(rig: &Rig, worker: usize) -> Vec<(Mono, LeaseKey, TakeReason)> {
         .collect()
 }
 
-/// Two takes of what nobody owned: the later one relied on what it had read before the other one's whole tenure.
+/// Two takes of a free lease: the later take relied on a read from before the earlier taker's whole tenure.
 #[test]
 fn a_take_that_was_late_undoes_nothing() {
     let mut rig = fleet(1, 1);
@@ -181,7 +182,7 @@ fn a_take_that_was_late_undoes_nothing() {
     rig.workers[0].trap = Some(Box::new(move |effect| takes(effect).then_some(Trick::Hang)));
     rig.secs(10);
     assert_eq!(rig.workers[0].hung.len(), 1);
-    // Somebody else took it, read it, and let go of it.
+    // Another worker took the lease, read the shard, and released the lease.
     let later = stamp(&rig) + 1;
     let sequence = 7.into();
     let row = row(&mut rig, 0);
@@ -196,7 +197,7 @@ fn a_take_that_was_late_undoes_nothing() {
     assert_eq!(first, 8, "read on from where the other was");
 }
 
-/// An owner without anything to commit writes all the same, so that nobody holds it for dead.
+/// An owner without progress to commit writes all the same, so that no member takes it for dead.
 #[test]
 fn an_idle_shard_is_renewed() {
     let mut rig = fleet(1, 1);
@@ -207,7 +208,8 @@ fn an_idle_shard_is_renewed() {
     assert!(after - before >= 3_000_000_000, "{before} {after}");
 }
 
-/// A worker whose own clock is wrong counts the same members as everybody, once it has seen them write.
+/// A worker whose own clock is wrong counts the same members as every other worker, once it has seen these members
+/// write.
 #[test]
 fn nobody_is_robbed_by_a_wrong_clock() {
     for ahead in [3_600_000, -3_600_000] {
@@ -232,7 +234,7 @@ fn nobody_is_robbed_by_a_wrong_clock() {
     }
 }
 
-/// One whose row is not in the list that it reads knows that others do not count it.
+/// A member missing from its own listing knows that no other member counts it.
 #[test]
 fn a_list_without_ourselves_is_not_acted_on() {
     let mut rig = fleet(4, 1);
@@ -247,7 +249,7 @@ fn a_list_without_ourselves_is_not_acted_on() {
     assert_eq!(owners(&rig, 4), [Some(0); 4]);
 }
 
-/// While the tables of members are out of reach, everybody goes on with what it has.
+/// While the tables of members are out of reach, every member goes on with its leases.
 #[test]
 fn leases_outlive_the_tables_of_members() {
     let mut rig = fleet(4, 2);
@@ -285,7 +287,8 @@ fn a_row_that_names_us_by_a_late_write_is_given_up_if_it_is_not_our_turn() {
     assert_eq!(owners, [Some(1), Some(2)]);
 }
 
-/// What failed once waits behind everything else, but not for ever: who is not in the list registers first of all.
+/// A failed registration waits behind all other work, but not for ever: a member missing from the list registers first
+/// of all.
 #[test]
 fn a_registration_that_failed_is_made_up_for() {
     let mut rig = fleet(2, 0);
@@ -304,7 +307,7 @@ fn a_registration_that_failed_is_made_up_for() {
     assert_eq!(rig.side.members(), [me]);
 }
 
-/// A list that is older than a lease says nothing of its parents.
+/// A list older than a lease tells nothing of the lease's parents.
 #[test]
 fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
     let mut rig = fleet(1, 0);

@@ -1,6 +1,6 @@
-//! Scenes of a fleet that goes over from the rules of KCL 2 to those of KCL 3, and of which a worker of ours is the leader. The other worker,
-//! `zoe`, is one of KCL 3 that was started in a fleet of KCL 2. Its rows are written by the scene; its name is the second of two in the
-//! order of leaders.
+//! Scenes of a fleet that migrates from the rules of KCL 2 to those of KCL 3, led by a worker of ours. The other
+//! worker, `zoe`, is a worker of KCL 3 started in a fleet of KCL 2. The scene writes its rows; its name is the second
+//! of two in the order of leaders.
 
 use crate::kcl3::{change, fleet, held, me, put, text};
 use crate::kcl34::{self, COORDINATOR, WORKERS};
@@ -14,10 +14,10 @@ use leasehold_engine::table::AttributeValue;
 use leasehold_engine::time::Span;
 
 const ZOE: &str = "zoe";
-/// What KCL waits for, and the look after it.
+/// The time KCL waits for, and the look after this time.
 const MIGRATED: u64 = 600 + 60 + 21;
 
-/// The state as KCL writes it, by this worker.
+/// The state as KCL writes it, by the worker `by`.
 fn begin(rig: &mut Rig, by: &str) {
     let now = AttributeValue::n(rig.now.0 / 1_000);
     let attributes = [
@@ -47,7 +47,7 @@ fn renews(rig: &mut Rig, who: &str) {
     }
 }
 
-/// Lets time pass, in which these workers of KCL report, and these renew their leases.
+/// Lets time pass while the workers of `report` report, and the workers of `renew` renew their leases.
 fn pass(rig: &mut Rig, secs: u64, report: &[&str], renew: &[&str]) {
     for _ in 0..secs {
         report.iter().for_each(|who| reports(rig, who));
@@ -147,7 +147,8 @@ fn leases_that_nobody_can_be_processing_hold_nothing_up() {
     change(&mut rig, 0, |row| row.owner = Some(ZOE.into()));
     change(&mut rig, 1, |row| row.owner = Some("a-dead-worker".into()));
     rig.join();
-    // The shuffle of three puts the last name first, and that of two the first. It leads when the dead worker counts no more.
+    // The shuffle of three puts the last name first, and that of two the first. Our worker leads when the dead worker
+    // no longer counts.
     zoe_lives(&mut rig, 60 + MIGRATED + 60);
     assert_eq!(rig.row(1).owner, Some("a-dead-worker".into()));
     assert_eq!((2..4).filter(|n| rig.row(*n).owner.is_none()).count(), 1);
@@ -269,8 +270,8 @@ fn the_wait_is_an_option() {
     assert!(has_migrated(&rig));
 }
 
-/// Workers of KCL notice within a minute and a half that a leader assigns leases. A leader before that would assign to workers that do not
-/// look for it.
+/// Workers of KCL notice within a minute and a half that a leader assigns leases. An earlier leader would assign to
+/// workers that do not look for leases.
 #[test]
 fn nobody_of_ours_leads_before_all_can_have_noticed_the_end() {
     let mut rig = migrating();

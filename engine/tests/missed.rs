@@ -1,4 +1,4 @@
-//! Wall clocks that go further than the monotonic clock: after a suspension, or because somebody set them.
+//! Wall clocks that go further than the monotonic clock: after a suspension, or after an operator set the clocks.
 
 use crate::rig::{Rig, asking};
 use leasehold_engine::input::Body;

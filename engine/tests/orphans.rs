@@ -1,4 +1,4 @@
-//! Children of finished shards that have no lease yet: how soon they are begun.
+//! Children of finished shards, still without a lease: how soon they are begun.
 
 use crate::rig::Rig;
 use leasehold_engine::format::{Format, LeaseFormat};
@@ -8,9 +8,11 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::time::{Mono, Span};
 
-/// From the start of a worker: a lease duration, the time that a deputy leaves to the leader, and a scan that finds the new rows.
+/// From the start of a worker: a lease duration, the time left to the leader by a deputy, and a scan that finds the new
+/// rows.
 const START: Span = Span::from_secs(17);
-/// From the scan that shows the end by another library. A deputy leaves the leader a lease duration, and then waits for one itself.
+/// From the scan that shows an end by another library. A deputy leaves the leader a lease duration, and then waits for
+/// a lease duration itself.
 const MOMENT: Span = Span::from_secs(30);
 /// From a merge.
 const MERGED: Span = Span::from_secs(7);
@@ -40,7 +42,7 @@ fn listings(rig: &Rig) -> usize {
     sent.filter(|(_, effect)| lists(effect)).count()
 }
 
-/// A table of two shards, of which another library ended the first one and left. The shard was split, and no child has a row.
+/// A table of two shards; another library ended the first shard and left. The shard was split, and no child has a row.
 fn left_by_another(format: &'static dyn LeaseFormat, owner: Option<&str>) -> (Rig, [u32; 2]) {
     let mut rig = Rig::with_format(format, 2, 0);
     let (low, high) = rig.split(0);
@@ -72,8 +74,8 @@ fn a_worker_that_starts_begins_the_children_of_a_shard_that_another_library_ende
     }
 }
 
-/// Each worker that starts lists the shards to compare the table with the stream, and the children bring one listing more. Workers that
-/// have seen the children ask for none.
+/// Each worker that starts lists the shards to compare the table with the stream, and the children bring one listing
+/// more. Workers that have seen the children ask for no listing.
 #[test]
 fn several_workers_that_start_create_each_child_once() {
     for format in Format::ALL.map(Format::codec) {
@@ -84,7 +86,7 @@ fn several_workers_that_start_create_each_child_once() {
         }
         rig.secs(19);
         let listed = listings(&rig);
-        // Members list the shards that they share, too.
+        // Members also list the shards that all share.
         let most = match format.policies().assign.is_count() {
             true => 6,
             false => 16,
@@ -99,7 +101,8 @@ fn several_workers_that_start_create_each_child_once() {
     }
 }
 
-/// Before, this took 127 to 143 s, where the row names an owner that comes before this worker in the order of leaders; in kinsumer's table, 28 s.
+/// Earlier versions took 127 to 143 s, where the row's owner comes before this worker in the order of leaders; in
+/// kinsumer's table, 28 s.
 #[test]
 fn a_worker_that_runs_begins_the_children_of_a_shard_that_another_library_ends() {
     for format in Format::ALL.map(Format::codec) {

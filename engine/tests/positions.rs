@@ -9,7 +9,7 @@ use leasehold_engine::time::Wall;
 
 const NOON: InitialPosition = InitialPosition::AtTimestamp(Wall(1_738_324_800_000));
 
-/// A table that others filled long ago, with these checkpoints, and a worker that is told to begin at `initial`.
+/// A table filled long ago by other workers, with these checkpoints, and a worker configured to begin at `initial`.
 fn on_a_table_of(checkpoints: &[Checkpoint], initial: InitialPosition) -> Rig {
     let mut rig = Rig::new(checkpoints.len() as u32, 0);
     for (n, checkpoint) in checkpoints.iter().enumerate() {
@@ -24,7 +24,7 @@ fn on_a_table_of(checkpoints: &[Checkpoint], initial: InitialPosition) -> Rig {
     rig
 }
 
-/// What a worker said of leases that do not begin where it was told to.
+/// The worker's notices of leases that do not begin at the configured position.
 fn continued(rig: &Rig, worker: usize) -> Vec<String> {
     let notices = rig.workers[worker].notices.iter();
     notices
@@ -82,7 +82,7 @@ fn a_fleet_that_fills_the_table_itself_does_not_wonder_at_its_leases() {
     for worker in 0..2 {
         assert_eq!(continued(&rig, worker), [] as [String; 0], "worker {worker}");
     }
-    // The next one comes to a table that has its checkpoints.
+    // The next worker comes to a table with its checkpoints.
     assert!(matches!(rig.row(0).checkpoint, Checkpoint::At(_)));
     rig.join();
     rig.secs(60);

@@ -1,4 +1,4 @@
-//! Scenes of what is done at most so often, or so many at a time.
+//! Scenes of limits: how often, and how many at a time.
 
 use crate::rig::{Rig, Trick, asking};
 use leasehold_engine::input::{Cause, Outcome, Refusal, Why};
@@ -15,7 +15,7 @@ fn sent(rig: &Rig, worker: usize, what: impl Fn(&Effect) -> bool) -> usize {
     sent.filter(|(_, effect)| what(effect)).count()
 }
 
-/// Found by simulation: a worker that reads nothing for as long as a stream is gone went on with another of the same name.
+/// Found by simulation: a worker without any read while its stream was gone went on with a new stream of the same name.
 #[test]
 fn a_stream_made_anew_is_noticed_though_no_read_tells_of_it() {
     let mut rig = Rig::new(2, 1);
@@ -61,7 +61,7 @@ fn a_fleet_looks_at_its_stream_about_once_a_minute() {
     }
 }
 
-/// Found by simulation: a listing that ends while a scan is under way leads to a choice of its own, and so does the scan.
+/// Found by simulation: a listing that ends during a scan leads to a choice of its own, and so does the scan.
 #[test]
 fn what_is_stolen_during_a_scan_counts_when_it_ends() {
     let mut rig = Rig::new(8, 2);
@@ -90,7 +90,8 @@ fn what_is_stolen_during_a_scan_counts_when_it_ends() {
     assert_eq!(stolen.len(), rig.config.max_steals() as usize);
 }
 
-/// Found by simulation: many shards that ended hurried the scans, and after each the stream was listed for the sake of one hole.
+/// Found by simulation: many ended shards hurried the scans, and after each scan the stream was listed for the sake of
+/// one hole.
 #[test]
 fn a_hole_is_not_looked_into_after_every_hurried_scan() {
     let mut rig = Rig::new(2, 1);
@@ -141,7 +142,8 @@ fn finished_leases_are_removed_until_the_next_scan_ends() {
             matches!(effect, Effect::Table(TableOp::Scan { .. } | TableOp::Write(Change::Delete { .. })));
         slow.then_some(Trick::Hang)
     })));
-    // A page every four seconds, and a removal: the first scan shows that they are finished, the second that they still are.
+    // A page every four seconds, and a removal: the first scan shows the finished shards, the second scan confirms
+    // them.
     for _ in 0..3 * 31 {
         rig.secs(4);
         rig.release(0);
@@ -150,7 +152,7 @@ fn finished_leases_are_removed_until_the_next_scan_ends() {
     assert!(left < 8, "{left} rows are left");
 }
 
-/// The guide's chapter on operations states these numbers; shards that are busy cost no more writes than idle ones.
+/// The guide's chapter on operations states these numbers; busy shards cost no more writes than idle shards.
 #[test]
 fn an_hour_of_a_fleet_costs_what_the_guide_says() {
     const SHARDS: u32 = 8;
@@ -187,8 +189,8 @@ fn an_hour_of_a_fleet_costs_what_the_guide_says() {
     }
 }
 
-/// Writes of the first lease are refused for so many seconds, though its row is as they expect it. Gives how many writes and reads of it each
-/// worker has sent in that time.
+/// Writes of the first lease are refused for `secs` seconds, though its row meets their conditions. Gives the number of
+/// writes and reads of this lease sent by each worker in this time.
 fn refuse(rig: &mut Rig, secs: u64, shows: bool) -> Vec<usize> {
     let key = Rig::id(0).to_lease();
     let row = rig.table.read(&key);

@@ -1,4 +1,4 @@
-//! What the reads of all shards of a worker share: the memory for records, and the number of reads at a time.
+//! The limits shared by the reads of all shards of a worker: the memory for records, and the number of reads at a time.
 
 use crate::rig::{Rig, Trick};
 use leasehold_engine::input::*;
@@ -10,7 +10,7 @@ fn is_read(effect: &Effect) -> bool {
     matches!(effect, Effect::Stream(StreamOp::GetRecords { .. } | StreamOp::GetIterator { .. }))
 }
 
-/// A worker that may have so many bytes in memory and so many reads under way, whose reads are answered when the scene says so.
+/// A worker with these limits for bytes in memory and for reads under way; the scene decides when a read is answered.
 fn hung(shards: u32, bytes: u64, reads: u32) -> Rig {
     let mut rig = Rig::new(shards, 0);
     rig.configure(|config| config.with_memory_budget(bytes).with_max_reads(reads));
@@ -101,7 +101,7 @@ fn what_a_handler_does_not_process_keeps_no_other_shard_from_its_records() {
     rig.assert_all_processed();
 }
 
-/// Whatever ends a read, it takes no memory any more.
+/// However a read ends, it takes no memory any more.
 #[test]
 fn reads_that_fail_give_back_what_they_had() {
     let outcomes = [

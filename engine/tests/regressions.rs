@@ -1,4 +1,4 @@
-//! Scenes of bugs that simulation found, where the world that showed them is too large to be kept.
+//! Scenes of bugs that simulation found, where the world of the bug is too large to be kept.
 
 use crate::rig::{Rig, Trick, refused};
 use leasehold_engine::config::InitialPosition;
@@ -102,8 +102,8 @@ fn a_hand_over_to_us_is_not_taken_for_our_own_take() {
     assert_eq!(opened, [Checkpoint::At(Position::of(last.into()))]);
 }
 
-/// Found by simulation: a scan that was cut off in its midst showed rows as they had been long before, and a lease was created
-/// above those that others had made meanwhile.
+/// Found by simulation: an interrupted scan showed rows in an old state, and a lease was created above leases made
+/// meanwhile by other workers.
 #[test]
 fn rows_seen_long_ago_do_not_show_what_is_missing() {
     let mut rig = Rig::new(1, 0);
@@ -152,7 +152,7 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     }));
     rig.secs(100);
     assert!(!rig.workers[0].hung.is_empty());
-    // Meanwhile somebody else read shard 1 to its end, and its child lives.
+    // Meanwhile another worker read shard 1 to the end, and the child lives.
     rig.stream.shards.insert(Rig::id(1), shard(1, None, true, lower));
     rig.stream.shards.insert(Rig::id(2), shard(2, Some(1), false, lower));
     let mut child = LeaseRow::new(Rig::id(2).to_lease(), Checkpoint::TrimHorizon);
@@ -167,8 +167,8 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     }
 }
 
-/// Found by simulation: many workers that list many pages slow each other down, and none ever had them all while they were
-/// young enough.
+/// Found by simulation: many workers listing many pages slow each other down, and none ever had all pages while they
+/// were young enough.
 #[test]
 fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     let mut rig = Rig::new(1, 0);
@@ -190,7 +190,7 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
         rig.stream.records.insert(id.clone(), Vec::new());
     }
     rig.configure(|config| config.with_retry_min(Span::from_secs(1)).with_retry_max(Span::from_secs(2)));
-    // A page each second request at best, so that all of them take more than a scan interval.
+    // At best every second request brings a page, so all pages take more than a scan interval.
     let (mut asked, mut given) = (0u32, 0u128);
     let slow = move |effect: &Effect| {
         let Effect::Stream(StreamOp::ListShards { after, .. }) = effect else {
@@ -211,9 +211,9 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     assert_eq!(rig.table.rows.as_ref().map(|rows| rows.len() as u128), Some(pages));
 }
 
-/// Found by simulation: a steal was executed twice, and between the two an operator had another worker take the lease over. The
-/// second refusal showed the thief as the owner of a row unlike its own, so its steal did not count as one, and it processed
-/// the lease as soon as it had taken it again.
+/// Found by simulation: a steal was executed twice, and between the two an operator assigned the lease to another
+/// worker. The second refusal showed the thief as the owner of a row unlike its own, so its steal did not count as a
+/// steal, and the thief processed the lease right after its next take.
 #[test]
 fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
     let mut rig = Rig::new(4, 1);
@@ -249,7 +249,7 @@ fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
     assert!(waited >= rig.config.lease_duration(), "{waited}");
 }
 
-/// Found by simulation: a shard that was long to be created at LATEST looked like a hole while another worker created leases
+/// Found by simulation: a shard long due for creation at LATEST looked like a hole while another worker created leases
 /// around it, and was created at once from its oldest record.
 #[test]
 fn a_shard_that_becomes_a_hole_has_to_be_one_for_a_scan_interval() {
@@ -267,7 +267,8 @@ fn a_shard_that_becomes_a_hole_has_to_be_one_for_a_scan_interval() {
         planned.count()
     };
     assert_eq!(plans(&rig), 1);
-    // Another worker creates what it found open, and has come to the first of two leases below the closed one.
+    // Another worker creates leases for the open shards of its listing, and has created the first of two leases below
+    // the closed shard.
     let (first, second) = rig.split(closed);
     let create = |rig: &mut Rig, shard: u32| {
         let mut row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::Latest);
@@ -276,7 +277,7 @@ fn a_shard_that_becomes_a_hole_has_to_be_one_for_a_scan_interval() {
         rig.table.rows.as_mut().unwrap().entry(row.key.clone()).or_insert(row);
     };
     create(&mut rig, first);
-    // Its owner has begun to process it, so it might have begun anywhere.
+    // Its owner has begun to process the shard, so the lease might have begun anywhere.
     let row = rig.table.rows.as_mut().unwrap().get_mut(&Rig::id(first).to_lease());
     row.unwrap().checkpoint = Checkpoint::At(Position::of(9.into()));
     while plans(&rig) == 1 {
@@ -314,8 +315,8 @@ fn a_stream_that_takes_long_to_list_is_not_listed_all_the_time() {
     assert!((15..=30).contains(&listings), "{listings}");
 }
 
-/// Found by simulation: the first page of a listing was older than the end of a shard, and its last came when the worker had
-/// known that end for long. It took the table for one of another stream.
+/// Found by simulation: the first page of a listing was older than the end of a shard, and its last page came long
+/// after the worker knew this end. The worker took the table for a table of another stream.
 #[test]
 fn a_listing_whose_last_page_is_long_in_coming_tells_of_the_time_of_its_first() {
     let mut rig = Rig::new(1, 1);
@@ -327,7 +328,7 @@ fn a_listing_whose_last_page_is_long_in_coming_tells_of_the_time_of_its_first() 
     let old: Vec<Shard> = vec![open];
     let mut listings = 0;
     rig.workers[0].trap = Some(Box::new(move |effect| match effect {
-        // So the shards are listed.
+        // So the worker lists the shards.
         Effect::Stream(StreamOp::GetRecords { shard, .. }) if *shard == Rig::id(child) => {
             Some(Trick::Instead(refused(Why::NotFound, None)))
         }

@@ -1,4 +1,4 @@
-//! What fleets do when shards are split and merged.
+//! Behaviour of fleets when shards are split and merged.
 
 use crate::rig::{Rig, Trick};
 use leasehold_engine::config::ReaderConfig;

@@ -1,4 +1,5 @@
-//! Scenes: what fleets do, step by step. One program, for each would link the engine anew.
+//! Scenes: the behaviour of fleets, step by step. All scenes are one program, as each separate program would link the
+//! engine anew.
 #![allow(unreachable_pub, reason = "a program of tests shows nothing to anybody")]
 
 mod asking;

@@ -1,4 +1,4 @@
-//! Scenes of an application that reads several streams. Rows are KCL's, changed as items of that format.
+//! Scenes of an application with several streams. Rows are KCL's, changed as items of KCL's format.
 
 use crate::rig::{Rig, Trap, Trick, asking};
 use leasehold_engine::config::{Config, InitialPosition, StreamSource};
@@ -253,7 +253,7 @@ fn a_stream_that_cannot_be_listed_holds_no_other_up() {
     assert_eq!(held(&rig, 0, "returns"), 2);
 }
 
-/// A worker whose configuration is old must not take what it has no handler for, nor remove it.
+/// A worker with an old configuration must not take leases without a handler, nor remove their rows.
 #[test]
 fn leases_of_streams_that_a_worker_does_not_read_are_left_alone_while_others_read_them() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
@@ -315,7 +315,7 @@ fn the_rows_of_a_stream_that_was_lost_stay() {
     assert_eq!(rig.table.rows.as_ref().map(|rows| rows.len()), Some(4), "it was lost before it was removed");
 }
 
-/// A row that somebody has touched since it was read is not removed.
+/// A row touched since its read is not removed.
 #[test]
 fn a_stream_that_is_read_again_at_the_last_moment_is_not_forgotten() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
@@ -377,8 +377,8 @@ fn hang_listings(of: &str) -> Trap {
     hang_stream(of, |op| matches!(op, StreamOp::ListShards { .. }))
 }
 
-/// A listing that was slow waits for a scan, which shows whether the table is empty still. If the stream is removed and added meanwhile,
-/// nothing waits any more.
+/// A slow listing waits for a scan that shows whether the table is still empty. If the stream is removed and added
+/// meanwhile, no listing waits any more.
 #[test]
 fn a_stream_is_listed_anew_when_it_is_read_again_whatever_its_last_listing_waited_for() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
@@ -398,7 +398,7 @@ fn a_stream_is_listed_anew_when_it_is_read_again_whatever_its_last_listing_waite
     assert_eq!((held(&rig, 0, "orders"), held(&rig, 0, "returns")), (2, 2));
 }
 
-/// It may be of other shards: of those that are open, where all are to be read.
+/// The page may list different shards: the open shards, where all shards are to be read.
 #[test]
 fn a_page_that_was_asked_for_before_a_stream_is_read_again_says_nothing() {
     let mut rig = application(&[("orders", 2), ("returns", 1)]);
@@ -417,7 +417,7 @@ fn a_page_that_was_asked_for_before_a_stream_is_read_again_says_nothing() {
     assert_eq!((held(&rig, 0, "returns"), processed(&rig, 0, "returns")), (2, 5));
 }
 
-/// What was begun before the stream was removed relied on what was known of it then.
+/// Work begun before the removal of the stream relied on the knowledge at the time.
 #[test]
 fn a_lease_of_a_stream_that_is_read_again_is_not_taken_before_its_shards_are_listed() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);

@@ -1,4 +1,4 @@
-//! Scenes of the share: how many leases a worker takes, from whom, and when it looks again.
+//! Scenes of the share: how many leases a worker takes, from which owner, and when it looks again.
 
 use crate::rig::{Rig, config};
 use leasehold_engine::input::Call;
@@ -8,10 +8,10 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::time::{Mono, Span};
 
-/// Who has how many; those without a name are nobody's.
+/// The owners with their numbers of leases; leases without a name are free.
 type Owners<'a> = &'a [(&'a str, u32)];
 
-/// A table whose leases are these workers', that renew them in the rows only.
+/// A table whose leases belong to these workers; the workers renew leases in the rows only.
 fn table_of(owners: Owners) -> Rig {
     let mut rig = Rig::new(owners.iter().map(|(_, leases)| leases).sum(), 0);
     let names = owners.iter().flat_map(|(name, leases)| std::iter::repeat_n(*name, *leases as usize));
@@ -26,7 +26,7 @@ fn table_of(owners: Owners) -> Rig {
     rig
 }
 
-/// For so long, and each of these renews what it has every second.
+/// For `secs` seconds, each worker in `alive` renews its leases every second.
 fn beside(rig: &mut Rig, alive: &[&str], secs: u64) {
     for _ in 0..secs {
         for row in rig.table.rows.as_mut().unwrap().values_mut() {
@@ -49,7 +49,7 @@ fn choices(rig: &Rig) -> Vec<(Mono, &Choice)> {
         .collect()
 }
 
-/// Whom it steals from first, and how many leases.
+/// The victim of the first steal, and the number of stolen leases.
 fn first_steal(owners: Owners, max_steals: u32) -> Option<(String, u32)> {
     let mut rig = table_of(owners);
     rig.configure(|config| config.with_max_steals(max_steals));
@@ -141,7 +141,7 @@ fn all_of_a_dead_worker_is_taken_at_once() {
     let mut rig = table_of(&[("dead", 6)]);
     rig.join();
     rig.secs(40);
-    // Before it is known to be dead, one is stolen from it.
+    // Before the worker knows of the death, it steals one lease from the dead owner.
     let choices = choices(&rig);
     let taken = choices.iter().map(|(_, choice)| (choice.taken, choice.victim.is_some()));
     assert_eq!(taken.collect::<Vec<_>>(), [(1, true), (5, false)]);
@@ -155,14 +155,15 @@ fn takes(rig: &Rig) -> Vec<(u32, Span)> {
     taken.collect()
 }
 
-/// What nobody has, as a worker left it that gave it up.
+/// Leaves each free lease in the state after a release by its owner.
 fn given_up(rig: &mut Rig) {
     for row in rig.table.rows.as_mut().unwrap().values_mut().filter(|row| row.owner.is_none()) {
         row.counter = 7;
     }
 }
 
-/// Half at first: workers that start together meet before one has everything. The rest an eighth of a scan interval later.
+/// Half at first: workers that start together meet before one worker has all leases. The rest an eighth of a scan
+/// interval later.
 #[test]
 fn a_lone_worker_takes_half_of_what_nobody_had_and_soon_the_rest() {
     let meeting = Span(2_506_250);
@@ -176,7 +177,7 @@ fn a_lone_worker_takes_half_of_what_nobody_had_and_soon_the_rest() {
         rig.join();
         rig.secs(60);
         assert_eq!(takes(&rig), [(20, Span::ZERO), (20, meeting)]);
-        // After that, scans are as far from each other as ever.
+        // Afterwards, scans are as far apart as ever.
         let last = choices(&rig)[1].0;
         let scans = rig.workers[0].sent.iter().filter_map(|(at, effect)| {
             (*at > last && matches!(effect, Effect::Table(TableOp::Scan { .. }))).then_some(*at)
@@ -188,7 +189,7 @@ fn a_lone_worker_takes_half_of_what_nobody_had_and_soon_the_rest() {
     }
 }
 
-/// A lease that nobody had stands beside those of a dead worker: it holds none of them back.
+/// A never owned lease stands beside the leases of a dead worker: it holds none of these leases back.
 #[test]
 fn what_a_dead_worker_had_is_taken_at_once_whatever_stands_beside() {
     let mut rig = table_of(&[("dead", 40)]);
@@ -216,14 +217,16 @@ fn what_a_worker_gave_up_is_taken_at_once() {
     let later = choices(&rig).into_iter().filter(|(then, _)| *then > at);
     assert_eq!(later.map(|(_, choice)| choice.taken).collect::<Vec<_>>(), [10]);
 
-    // One that has just started does so, too, if others live: then the fleet is not starting.
+    // A worker that has just started takes the leases at once, too, if further workers live: then the fleet is not
+    // starting.
     let mut rig = table_of(&[("a", 10), ("", 10)]);
     given_up(&mut rig);
     rig.join();
     assert_eq!(takes(&rig), [(10, Span::ZERO)]);
 }
 
-/// The first moments are those of the worker: what it finds later is taken at once, even if no other is seen to live then.
+/// Only the first moments of the worker count: leases found later are taken at once, even if no other worker is seen to
+/// live then.
 #[test]
 fn nothing_is_left_to_others_by_a_worker_that_has_long_been_there() {
     let mut rig = table_of(&[("a", 8)]);
@@ -261,7 +264,7 @@ fn workers_that_start_together_share_what_nobody_had() {
             };
             matches!(why, TakeReason::Stolen { .. })
         });
-        // The first one took 20, and has 13 or 14 in the end.
+        // The first worker took 20, and has 13 or 14 in the end.
         let steals = steals.count();
         assert!(steals <= 7, "{steals} steals, {gap} s apart");
     }

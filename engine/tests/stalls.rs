@@ -1,4 +1,4 @@
-//! What a worker says of leases that do not move, and of tables that are not of its stream: in scenes.
+//! A worker's notices of leases that do not move, and of tables of a different stream: in scenes.
 
 use crate::rig::{Rig, Trick};
 use leasehold_engine::ids::ShardId;
@@ -10,7 +10,7 @@ use leasehold_engine::row::LeaseRow;
 use leasehold_engine::shard::{HashKey, HashRange};
 use leasehold_engine::time::Span;
 
-/// What the first worker said of leases that do not move, in whole seconds.
+/// The first worker's notices of leases that do not move, in whole seconds.
 fn stalls(rig: &Rig) -> Vec<(u64, Stall)> {
     let notices = rig.workers[0].notices.iter();
     notices
@@ -153,7 +153,7 @@ fn a_child_says_which_parent_it_waits_for() {
     assert!(found.iter().any(|(_, why)| *why == Stall::Parents(vec![Rig::id(0)])), "{found:?}");
 }
 
-/// A fleet of one that finds a table with this row in it.
+/// A fleet of one worker; the worker finds a table with this row.
 fn begins_with(row: LeaseRow) -> Rig {
     let mut rig = Rig::new(2, 0);
     for shard in 0..2 {

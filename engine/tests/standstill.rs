@@ -1,4 +1,4 @@
-//! What a worker does whose handlers block every thread of their runtime, in scenes.
+//! Scenes of a worker whose handlers block every thread of their runtime.
 
 use crate::kcl3::{change, held, java_lives, led, me, report_of};
 use crate::rig::side::fleet;
@@ -17,7 +17,7 @@ fn block(rig: &mut Rig, worker: usize) {
     }));
 }
 
-/// So many seconds pass in which nothing runs, and the worker is told.
+/// These seconds pass without any running handler, and the worker is told.
 fn stand(rig: &mut Rig, worker: usize, seconds: std::ops::RangeInclusive<u64>) {
     for second in seconds {
         rig.secs(1);
@@ -76,7 +76,7 @@ fn shards_of_a_worker_whose_handlers_block_are_read_by_another_one_within_a_boun
     rig.assert_all_processed();
     assert_eq!(told(&rig, 0), ["runtime-blocked", "lets-go"]);
 
-    // It takes nothing while that lasts, however long.
+    // The worker takes no lease in this time, however long.
     stand(&mut rig, 0, 40..=200);
     assert_eq!(owners(&rig, 4), [Some(1); 4]);
 
@@ -102,7 +102,7 @@ fn a_short_block_costs_nothing_and_its_end_is_told() {
     assert_eq!(told(&rig, 0), ["runtime-blocked", "runtime-runs"]);
 }
 
-/// Or a batch that takes longer than that would never be processed.
+/// Otherwise a batch that takes longer would never be processed.
 #[test]
 fn each_time_that_leases_were_let_go_of_the_next_one_is_later() {
     let mut rig = Rig::new(1, 1);

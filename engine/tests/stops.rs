@@ -1,4 +1,4 @@
-//! What a worker says at the end of a stop: what it gave up, what it left, and which handlers it cut off.
+//! A worker's summary at the end of a stop: released leases, leases left behind, and handlers cut off.
 
 use crate::rig::{Rig, Trap, Trick, refused};
 use leasehold_engine::input::{Body, Call, Cause, Outcome, Why};
@@ -33,14 +33,14 @@ fn hanging() -> Rig {
     rig
 }
 
-/// What the first worker says at the end of its stop, once it has stopped.
+/// The first worker's summary at the end of its stop, once it has stopped.
 fn stopped(rig: &mut Rig) -> StopSummary {
     let timeout = rig.config.shutdown_timeout();
     rig.run(timeout + Span::from_secs(1));
     summary(rig)
 }
 
-/// What the first worker, which has stopped, said at the end.
+/// The summary of the first, stopped worker.
 fn summary(rig: &Rig) -> StopSummary {
     let worker = &rig.workers[0];
     assert!(worker.engine().is_stopped());
@@ -114,7 +114,8 @@ fn a_handler_that_is_cut_off_is_counted_although_its_lease_is_released() {
     assert!(!summary.is_clean());
 }
 
-/// A stop with a time of its own takes no longer, and leaves a handler that hangs as much of it as the option would.
+/// A stop with a time of its own takes no longer, and leaves a hanging handler the same part of the time as the option
+/// would.
 #[test]
 fn a_stop_within_a_time_of_its_own_ends_then_whatever_the_option_says() {
     let within = Span::from_secs(20);
@@ -136,7 +137,8 @@ fn a_stop_within_a_time_of_its_own_ends_then_whatever_the_option_says() {
     assert_eq!(summary(&rig).aborted, 1);
 }
 
-/// No handler is waited for then, be it that it only closes its shard. Releases have the time of two requests.
+/// The worker waits for no handler then, not even for a handler that only closes its shard. Releases have the time of
+/// two requests.
 #[test]
 fn a_stop_without_time_gives_up_what_can_be_given_up_at_once() {
     let mut rig = hanging();
@@ -184,7 +186,7 @@ fn a_handler_that_fails_during_a_stop_is_not_said_to_be_called_again() {
     assert!(stopped(&mut rig).is_clean());
 }
 
-/// Only those that own a lease are in the order of leaders.
+/// Only owners of a lease are in the order of leaders.
 #[test]
 fn a_worker_without_a_lease_is_not_said_to_lead_anybody() {
     let mut rig = Rig::new(1, 1);

@@ -17,7 +17,7 @@ fn is_of_owner(effect: &Effect) -> bool {
     matches!(change, Change::Renew { .. } | Change::Checkpoint { .. } | Change::Release { .. })
 }
 
-/// A rig whose workers may have so many requests under way.
+/// A rig whose workers may have `most` requests under way.
 fn rig(shards: u32, most: u32) -> Rig {
     let mut rig = Rig::new(shards, 0);
     rig.configure(|config| config.with_max_table_requests(most));
@@ -27,7 +27,7 @@ fn rig(shards: u32, most: u32) -> Rig {
     rig
 }
 
-/// The leases whose requests are under way, each once.
+/// The leases with a request under way, each once.
 fn under_way(rig: &Rig) -> BTreeSet<String> {
     let hung = &rig.workers[0].hung;
     let keys: BTreeSet<String> = hung

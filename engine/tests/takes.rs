@@ -1,4 +1,4 @@
-//! Scenes of a take: how it is tried again, and what its answers mean.
+//! Scenes of a take: repeated attempts, and the meaning of answers.
 
 use crate::rig::{Rig, Trap, Trick, refused};
 use leasehold_engine::ids::LeaseKey;
@@ -13,7 +13,7 @@ fn is_take(effect: &Effect) -> bool {
     matches!(effect, Effect::Table(TableOp::Write(Change::Take { .. })))
 }
 
-/// One lease that nobody has, and a worker whose takes meet this.
+/// One free lease, and a worker whose takes meet the trick.
 fn fleet(mut trick: impl FnMut() -> Trick + 'static) -> Rig {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
@@ -49,7 +49,8 @@ fn a_take_that_was_not_carried_out_is_tried_again_after_growing_pauses_and_left_
     rig.secs(25);
     assert_eq!(takes(&rig).len(), 10, "once more after the next scan");
 
-    // Whichever of them is applied after all, it is the same change of the row, and one that the former owner must notice.
+    // Whichever take is applied after all, the change of the row is the same, and the former owner must notice the
+    // change.
     let changes = rig.workers[1].sent.iter().filter_map(|(_, effect)| match effect {
         Effect::Table(TableOp::Write(Change::Take { counter, next, .. })) => Some((*counter, *next)),
         _ => None,
@@ -129,7 +130,7 @@ fn a_steal_does_not_follow_a_lease_to_a_third_worker() {
     assert!(rig.workers[worker].hung.is_empty(), "no second attempt");
 }
 
-/// How long after its first take a worker opened a shard, and why it took.
+/// The time from a worker's first take to its opening of a shard, and the reason of the take.
 fn opened(rig: &Rig, worker: usize) -> (Span, TakeReason) {
     let took = rig.workers[worker].notices.iter().find_map(|(at, notice)| {
         let Notice::Took { why, .. } = notice else {
@@ -144,7 +145,7 @@ fn opened(rig: &Rig, worker: usize) -> (Span, TakeReason) {
     (open.unwrap().since(took), why)
 }
 
-/// Only what is stolen is settled: its former owner may believe in it for as long as a lease lasts.
+/// Only stolen leases settle: the former owner may believe in its ownership for a lease duration.
 #[test]
 fn what_nobody_had_is_opened_at_once_and_what_was_stolen_after_a_lease() {
     let mut rig = Rig::new(4, 1);
@@ -196,7 +197,7 @@ fn a_table_that_is_gone_is_no_answer_about_the_row() {
     assert!(takes(&rig).len() <= 5);
 }
 
-/// An owner may renew its lease whenever it is about to be stolen.
+/// An owner may renew its lease just before every steal.
 #[test]
 fn a_steal_follows_an_owner_that_renews_a_few_times_only() {
     let mut rig = Rig::new(4, 1);
@@ -218,7 +219,7 @@ fn a_steal_follows_an_owner_that_renews_a_few_times_only() {
     assert_eq!(told(&rig, |notice| matches!(notice, Notice::MissedTake { .. })), 1);
 }
 
-/// Rows that name us are of an earlier answer that was lost: nobody else can believe in them.
+/// Rows that name us come from an earlier, lost answer: no other worker can believe in them.
 #[test]
 fn what_names_us_already_is_opened_at_once() {
     let mut other = Rig::new(2, 2);
@@ -235,7 +236,7 @@ fn what_names_us_already_is_opened_at_once() {
     assert_eq!((pause, why), (Span::ZERO, TakeReason::Ours));
 }
 
-/// The first write that is due anyway carries what is new: the first renewal, or a checkpoint that is due before it.
+/// The first write due anyway carries the new progress: the first renewal, or an earlier checkpoint.
 #[test]
 fn the_first_checkpoint_is_written_with_the_first_renewal_or_before_it() {
     let saved_after = |interval: Span| {
@@ -283,8 +284,8 @@ fn checkpoints_take_the_place_of_renewals() {
     assert!(counts[1] <= counts[0] + 1, "{counts:?}");
 }
 
-/// Six leases that were given up, of which a worker takes three at first; the third take is never carried out. Others take what
-/// is left, and perhaps that one, before it looks again.
+/// Six released leases; a worker takes three at first; the third take is never carried out. Other workers take the
+/// remaining leases, and perhaps the third, before the worker looks again.
 fn beaten_to(others: &[&str], and_that: bool) -> (Rig, LeaseKey, Mono) {
     let mut rig = Rig::new(6, 1);
     rig.secs(20);
@@ -292,7 +293,7 @@ fn beaten_to(others: &[&str], and_that: bool) -> (Rig, LeaseKey, Mono) {
     for row in rig.table.rows.as_mut().unwrap().values_mut() {
         row.owner = None;
     }
-    // So that there is an attempt left after the next scan.
+    // One attempt is then left after the next scan.
     rig.configure(|config| config.with_retry_min(Span::from_secs(1)));
     let mut keys: BTreeSet<LeaseKey> = BTreeSet::new();
     let trap: Trap = Box::new(move |effect| match effect {
@@ -337,7 +338,7 @@ fn tries(rig: &Rig, wanted: &LeaseKey, at: Mono) -> (usize, usize) {
 #[test]
 fn a_take_is_not_repeated_once_the_share_is_full() {
     let spared = |notice: &Notice| matches!(notice, Notice::Spared { .. });
-    // One other makes 3 for each, three others make 2.
+    // With one further taker each worker gets 3, with three further takers 2.
     let (rig, wanted, scan) = beaten_to(&["a"], false);
     let (before, after) = tries(&rig, &wanted, scan);
     assert_eq!((before + after, told(&rig, spared)), (5, 0));
@@ -354,7 +355,7 @@ fn a_take_is_not_repeated_once_another_has_the_lease() {
     assert_eq!(told(&rig, missed), 1);
 }
 
-/// A take without an answer, of what a scan shows to be another's by now, makes that one count among the workers.
+/// A take without an answer, of a lease that a scan shows with a new owner, counts this owner among the workers.
 #[test]
 fn what_another_took_first_is_its_and_not_ours() {
     let mut rig = fleet(|| Trick::Hang);
@@ -374,8 +375,8 @@ fn what_another_took_first_is_its_and_not_ours() {
     assert_eq!(workers(&rig), 2);
 }
 
-/// A take of an expired lease has no answer yet, and a scan shows that the owner has renewed the row: the guard of the take
-/// cannot hold any more. The owner lives, and its lease is not the taker's.
+/// A take of an expired lease has no answer yet, and a scan shows that the owner has renewed the row: the guard of the
+/// take cannot hold any more. The owner lives, and its lease does not belong to the taker.
 #[test]
 fn what_its_owner_renewed_first_is_its_and_not_ours() {
     let mut rig = Rig::new(1, 1);
@@ -398,8 +399,8 @@ fn what_its_owner_renewed_first_is_its_and_not_ours() {
     assert_eq!(workers.collect::<Vec<_>>(), [2]);
 }
 
-/// The answer of a take is lost, and an operator hands the lease on: the row shows that the take was applied. Until the owner has
-/// given it up, it is one of the owner's share.
+/// The answer of a take is lost, and an operator hands the lease on: the row shows that the take was applied. Until the
+/// owner has handed the lease over, the lease counts towards the owner's share.
 #[test]
 fn a_take_that_is_handed_on_before_its_answer_counts_towards_the_share() {
     let mut rig = Rig::new(8, 1);
@@ -433,6 +434,6 @@ fn a_take_that_is_handed_on_before_its_answer_counts_towards_the_share() {
     }
     assert_eq!(free, 4);
     rig.secs(8);
-    // Four of eight leases are its share, and one is free.
+    // Four of eight leases are its share, and one lease is free.
     assert_eq!(takes(&rig).len(), 4);
 }

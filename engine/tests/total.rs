@@ -1,4 +1,4 @@
-//! The engine takes anything in any order: see `interpreter` for what is done to it and what is checked.
+//! The engine takes anything in any order: see `interpreter` for the inputs and the checks.
 #![allow(unreachable_pub, reason = "a program of tests shows nothing to anybody")]
 
 mod interpreter;
@@ -14,7 +14,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Steps apart, so that a failing life shrinks by leaving steps out.
+/// Separate steps, so that a failing life shrinks by leaving steps out.
 fn lives(most: usize) -> impl Strategy<Value = Vec<[u8; WIDTH]>> {
     vec(any::<[u8; WIDTH]>(), 0..most)
 }
@@ -44,7 +44,7 @@ fn tell(driven: &mut Driven, at: Mono, body: Body, carry: &mut impl Carry) {
     driven.tell(Input { at, wall, body }, carry);
 }
 
-/// A clock at the end of its range does not make due what nobody waits for.
+/// A clock at the end of its range makes no never-due event due.
 #[test]
 fn the_end_of_time_is_not_never() {
     let (mut driven, mut kept) = (Driven::default(), Kept::default());
@@ -70,7 +70,7 @@ fn a_counter_at_its_end_stays_there() {
         if let Effect::Table(TableOp::Write(change)) = &command.effect {
             match change {
                 Change::Take { .. } => taken = true,
-                // The second renewal finds that somebody removed the row.
+                // The second renewal finds that a person removed the row.
                 Change::Renew { .. } => {
                     renewed += 1;
                     if renewed == 2 {
@@ -94,7 +94,7 @@ fn a_counter_at_its_end_stays_there() {
     assert!(driven.engine().held().all(|held| held.counter == u64::MAX));
 }
 
-/// The lives above are worth something only if they get somewhere.
+/// The lives above have a value only if they get somewhere.
 #[test]
 fn lives_reach_every_part_of_the_engine() {
     use proptest::strategy::ValueTree;

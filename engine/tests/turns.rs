@@ -1,4 +1,4 @@
-//! Whose turn a lease is, in scenes: what is taken at once, what after a while, and which shards are asked for.
+//! The turns of leases, in scenes: leases taken at once, leases taken after a while, and shards asked for.
 
 use crate::rig::Rig;
 use crate::rig::side::{beside, fleet, share, stamp};
@@ -9,8 +9,8 @@ use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::time::Mono;
 
-/// A fleet of one of our workers and a client of another program, whose name is the first, and which takes nothing.
-/// `shared`: the shards that it shared out. All have leases, which nobody owns.
+/// A fleet of one worker of ours and a client of another program. The client has the first name, and takes no lease.
+/// `shared`: the shards that the client shared out. Every shard has a lease without an owner.
 fn second_of_two(shards: u32, shared: std::ops::Range<u32>) -> Rig {
     let mut rig = fleet(shards, 0);
     rig.side_tables();
@@ -45,7 +45,7 @@ fn listings(rig: &Rig, since: Mono) -> usize {
     rig.workers[0].sent.iter().filter(lists).count()
 }
 
-/// What is not shared out goes round among the members, and is anybody's after it lay idle for long.
+/// Shards not shared out go round among the members, and may go to any member after a long idle time.
 #[test]
 fn what_nobody_shared_out_goes_round_too() {
     let mut rig = second_of_two(7, 0..2);
@@ -53,7 +53,7 @@ fn what_nobody_shared_out_goes_round_too() {
     beside(&mut rig, "0-client", 120);
     let takes = first_takes(&rig, 7);
     assert_eq!(takes[0], None, "it is that of the other, which lives");
-    // Of those that are not shared out, every second one is ours.
+    // Of the shards not shared out, every second shard is ours.
     let soon: Vec<usize> = (1..7).filter(|shard| takes[*shard] == takes[1]).collect();
     assert_eq!(soon, [1, 3, 5], "{takes:?}");
     for shard in [2, 4, 6] {
@@ -78,7 +78,7 @@ fn what_nobody_shared_out_begins_with_the_first_member() {
     assert_eq!(taken, [false, false, false, true, false, false, true]);
 }
 
-/// Time to give up is for owners: what has none is taken as soon as it is known whose turn it is.
+/// Only owners get time to release: a free lease is taken as soon as its turn is known.
 #[test]
 fn what_nobody_owns_is_taken_at_once() {
     let mut rig = second_of_two(2, 0..2);
@@ -89,7 +89,7 @@ fn what_nobody_owns_is_taken_at_once() {
     assert!(took.since(joined) < checks, "{}", took.since(joined));
 }
 
-/// A shard that another shared out, and whose turn is ours, is asked for at once.
+/// A shard shared out by another member, and due to us, is asked for at once.
 #[test]
 fn a_shard_of_ours_without_a_lease_is_asked_for() {
     let mut rig = second_of_two(2, 0..2);
@@ -106,7 +106,7 @@ fn a_shard_of_ours_without_a_lease_is_asked_for() {
     assert!(rig.has_row(a), "the second of three is ours");
 }
 
-/// That the other took nothing yet is nothing to ask about.
+/// A missing take by the other member is no reason to ask.
 #[test]
 fn a_shard_of_anothers_without_a_lease_is_not_asked_for() {
     let mut rig = second_of_two(2, 0..2);
@@ -125,7 +125,7 @@ fn a_shard_of_anothers_without_a_lease_is_not_asked_for() {
     assert_eq!(repairs(&rig), 0);
 }
 
-/// Nothing lacks a lease: a member that does not lead lists nothing but what is looked at from time to time.
+/// No shard lacks a lease: a member that does not lead makes only its occasional listings.
 #[test]
 fn a_member_at_rest_lists_rarely() {
     let mut rig = second_of_two(4, 0..4);
@@ -137,7 +137,7 @@ fn a_member_at_rest_lists_rarely() {
     assert!(listed * 2 < scans, "{listed} listings, {scans} scans");
 }
 
-/// Everybody tells its own place among the members, and how many they are.
+/// Every member tells its own place among the members, and their number.
 #[test]
 fn the_order_of_members_is_told() {
     let mut rig = second_of_two(2, 0..2);
@@ -153,7 +153,7 @@ fn the_order_of_members_is_told() {
     };
     assert_eq!(told(&rig, 0).last(), Some(&(Some(1), 3)));
     assert_eq!(told(&rig, 1).last(), Some(&(Some(2), 3)));
-    // The other one ends without a word.
+    // The client ends without a word.
     rig.secs(60);
     assert_eq!(told(&rig, 0).last(), Some(&(Some(0), 2)));
     assert_eq!(told(&rig, 1).last(), Some(&(Some(1), 2)));

@@ -1,4 +1,4 @@
-//! Two fleets with one application name, each of a stream of its own, on one table.
+//! Two fleets with one application name, each with a stream of its own, on one table.
 
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::LeaseKey;
@@ -11,13 +11,13 @@ use leasehold_engine::stream_identity::StreamIdentity;
 use leasehold_engine::testkit::{Carry, Driven, LeaseTable, Plain, Reading, Stream};
 use leasehold_engine::time::{Mono, Span, Wall};
 
-/// A worker of one of the fleets, and its stream.
+/// A worker of one of the two fleets, and its stream.
 struct Side {
     driven: Driven,
     seen: Seen,
 }
 
-/// The stream, and what the worker did with it.
+/// The stream, and the worker's use of the stream.
 struct Seen {
     stream: Stream,
     reading: Reading,
@@ -26,7 +26,7 @@ struct Seen {
     read: Vec<LeaseRow>,
 }
 
-/// One side and the table that both have.
+/// One side and the table shared by both.
 struct Beside<'a>(&'a mut Seen, &'a mut LeaseTable);
 
 impl Carry for Beside<'_> {
@@ -65,7 +65,7 @@ fn identity(name: &str, created: Wall) -> StreamIdentity {
 }
 
 impl Side {
-    /// A worker of a stream of this name, of so many shards with ten records each, that has not begun.
+    /// A worker that has not begun, and its stream of this name, with `shards` shards of ten records each.
     fn new(name: &str, shards: u32) -> Self {
         let mut stream = Stream::of(shards);
         (stream.created, stream.arn) = (Some(CREATED), arn(name));

@@ -1,7 +1,7 @@
-//! What an operator changes in a lease table: leases are released, put at other checkpoints, created or removed.
+//! Changes of a lease table by an operator: leases are released, put at other checkpoints, created or removed.
 //!
-//! Functions of rows, pure: from a [`View`] of a table follows a [`Plan`] of [`Step`]s, which can be shown before anything is
-//! written. A step is carried out on the row as it is at that moment, by one conditional write ([`Step::change`]).
+//! Functions of rows, pure: a [`View`] of a table leads to a [`Plan`] of [`Step`]s, and the plan can be shown before
+//! any write. A step is carried out on the row as read at that moment, by one conditional write ([`Step::change`]).
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -30,14 +30,14 @@ use crate::row::{LeaseRow, RowRead};
 use crate::stream_id::{StreamId, split_key};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows of a table, as one scan showed them.
+/// The rows of a table, as shown by one scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The leases.
     pub leases: BTreeMap<LeaseKey, LeaseRow>,
-    /// Items of other kinds, and what they call themselves.
+    /// Items of foreign kinds, each with its kind as the item names it.
     pub foreign: BTreeMap<LeaseKey, String>,
-    /// Items that should be leases and cannot be read: what was expected, and what was found.
+    /// Unreadable items that should be leases: the expected and the found value.
     pub unreadable: BTreeMap<LeaseKey, String>,
 }
 
@@ -61,20 +61,20 @@ impl FromIterator<RowRead> for View {
     }
 }
 
-/// The identifier of the stream that a key names.
+/// The stream identifier in a key.
 fn stream_of(key: &LeaseKey) -> Option<&str> {
     split_key(key.as_str()).map(|(stream, _)| stream)
 }
 
 impl View {
-    /// The identifiers of the streams that the keys of leases name. Absent: of a lease whose key names none, as in an application of
-    /// one stream.
+    /// The stream identifiers in the keys of leases. Absent: for a lease whose key names no stream, as in an
+    /// application of one stream.
     pub fn streams(&self) -> BTreeSet<Option<&str>> {
         self.leases.keys().map(stream_of).collect()
     }
 
-    /// Only the leases of this stream of an application that reads several, and those that cannot be read; without an identifier, those
-    /// whose keys name no stream.
+    /// Keeps only the leases of this stream of an application with several streams, and the unreadable items of this
+    /// stream; without an identifier, the leases whose keys name no stream.
     pub fn keep_stream(&mut self, stream: Option<&StreamId>) {
         let wanted = stream.map(StreamId::as_str);
         self.leases.retain(|key, _| stream_of(key) == wanted);
@@ -82,25 +82,25 @@ impl View {
     }
 }
 
-/// Which leases an operator means.
+/// The leases that an operator means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// All of them.
+    /// All leases.
     All,
-    /// Those of these shards.
+    /// The leases of these shards.
     Shards(Vec<LeaseKey>),
-    /// Those of a worker: its name as rows spell it, or without the incarnation (the part behind the last colon).
+    /// The leases of a worker: its name as rows spell it, or without the incarnation (the part behind the last colon).
     Worker(String),
 }
 
 impl Which {
-    /// Whether a worker's name in a row is the one that is meant.
+    /// Whether a worker's name in a row matches the given name.
     fn is_named(name: &str, found: &WorkerId) -> bool {
         let found = found.as_str();
         found == name || found.rsplit_once(':').is_some_and(|(worker, _)| worker == name)
     }
 
-    /// The leases that are meant, ancestors first, and what is said of those that are not in the table.
+    /// The chosen leases, ancestors first, and a note for each chosen shard without a lease in the table.
     fn of<'a>(&self, view: &'a View) -> (Vec<&'a LeaseRow>, Vec<LeftAlone>) {
         let mut left = Vec::new();
         let mut rows: Vec<&LeaseRow> = match self {
@@ -129,7 +129,7 @@ impl Which {
     }
 }
 
-/// Why there is no lease of this key.
+/// Why the table has no lease with this key.
 fn absent(view: &View, key: &LeaseKey) -> String {
     if let Some(detail) = view.unreadable.get(key) {
         return format!("its row cannot be read ({detail}); correct that attribute first");
@@ -142,11 +142,11 @@ fn absent(view: &View, key: &LeaseKey) -> String {
         .to_owned()
 }
 
-/// How many ancestors a row has in the table, one above the other.
+/// The number of a row's ancestors in the table, one above the other.
 fn generation(view: &View, row: &LeaseRow) -> usize {
     let mut generation = 0;
     let mut parents = row.parents.clone();
-    // No more than there are leases: rows that a person edited may form a circle.
+    // At most the number of leases: rows edited by a person may form a circle.
     while generation < view.leases.len() {
         let above = parents.iter().filter_map(|parent| view.leases.get(parent.as_str()));
         let next: Vec<_> = above.collect();

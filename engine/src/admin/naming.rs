@@ -1,4 +1,4 @@
-//! Rows that name another stream than the one that is read, and whether the name alone is wrong.
+//! Rows that name a different stream than the stream being read, and whether the name alone is wrong.
 
 use super::{Deed, Step, View};
 use crate::ids::LeaseKey;
@@ -10,14 +10,14 @@ use crate::stream_identity::StreamIdentity;
 use crate::sync;
 use std::collections::BTreeMap;
 
-/// The rows of a table that name one and the same other stream.
+/// The rows of a table with one and the same wrong stream name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misnamed {
-    /// The stream that they name.
+    /// The stream in the rows.
     pub named: StreamIdentity,
     /// Their leases.
     pub leases: Vec<LeaseKey>,
-    /// What is wrong: the name, or the table.
+    /// The fault: the name, or the table.
     pub naming: Naming,
 }
 
@@ -43,8 +43,8 @@ pub enum Naming {
     Name(Vec<Step>),
 }
 
-/// The rows whose name is not `now`, the identity that the service describes. A worker refuses a table with such rows. `shards` are all
-/// shards of the stream, and `id` is the identifier of the stream in an application of several.
+/// The rows with another name than `now`, the identity described by the service. A worker refuses a table with such
+/// rows. `shards` are all shards of the stream, and `id` is the identifier of the stream in an application of several.
 pub fn misnamed(view: &View, shards: &[Shard], now: &StreamIdentity, id: Option<&StreamId>) -> Vec<Misnamed> {
     let mut by_name: BTreeMap<&StreamIdentity, Vec<&LeaseRow>> = BTreeMap::new();
     for row in view.leases.values() {
@@ -276,7 +276,7 @@ mod tests {
         assert!(matches!(found(&earlier, of(ARN, 7)), Some(Naming::MadeAnew { .. })));
     }
 
-    /// In every format: the name alone changes, and neither a row that moved nor one of another name is touched.
+    /// In every format: the name alone changes; a moved row and a row with a third name stay untouched.
     #[test]
     fn a_correction_is_guarded_by_what_was_read() {
         let places = [at(150), Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd];

@@ -5,13 +5,13 @@ use crate::ids::WorkerId;
 use crate::row::LeaseRow;
 use std::collections::BTreeSet;
 
-/// How to make leases free. `alive` are the owners that were seen to renew; see [`report`](super::report).
+/// The plan to free leases. `alive` are the owners seen to renew; see [`report`](super::report).
 pub fn release(view: &View, which: &Which, alive: &BTreeSet<WorkerId>) -> Plan {
     let (rows, left) = which.of(view);
     let mut plan = Plan { left, ..Plan::default() };
     for row in rows {
         if row.checkpoint.is_end() {
-            // Among all leases, those that are finished are not meant.
+            // A release of all leases does not mean finished leases.
             if let Which::Shards(_) = which {
                 let why = "its shard was read to its end, so no worker has it";
                 plan.left.push(LeftAlone::new(&row.key, why));

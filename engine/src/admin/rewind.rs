@@ -11,19 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Where shards are to be read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Each from its oldest record.
+    /// Each shard from its oldest record.
     TrimHorizon,
-    /// Each with what arrives once its lease is taken.
+    /// Each shard with the records that arrive after the take of its lease.
     Latest,
-    /// After these checkpoints, by lease. For a time, they are worked out beforehand: programs of other libraries know checkpoints alone.
+    /// After these checkpoints, by lease. For a time, the caller works the checkpoints out beforehand: programs of
+    /// other libraries know checkpoints alone.
     After(BTreeMap<LeaseKey, Checkpoint>),
 }
 
-/// How to put leases at other checkpoints. `shards` is the whole list of the stream's shards; `alive` are the owners that were
-/// seen to renew.
+/// The plan to put leases at other checkpoints. `shards` is the whole list of the stream's shards; `alive` are the
+/// owners seen to renew.
 ///
-/// Ancestors come first: a child that is read anew then waits for its parent as it did before. Where all leases are meant, the lease of a
-/// shard that was read to its end and removed is created again, if the place is in the shard.
+/// Ancestors come first: a rewound child then waits for its parent as before. A rewind of all leases creates a removed
+/// lease again if its shard was read to the end and holds the place.
 pub fn rewind(
     view: &View, shards: &[Shard], which: &Which, place: &Place, alive: &BTreeSet<WorkerId>,
 ) -> Plan {
@@ -194,7 +195,7 @@ fn parents<'a>(row: &'a LeaseRow, shards: &'a [Shard]) -> Vec<&'a str> {
     parents
 }
 
-/// What becomes of the children of a shard that had been read to its end.
+/// The treatment of the children of a shard read to its end.
 fn children(view: &View, shards: &[Shard], step: &mut Step, moved: &BTreeSet<LeaseKey>) {
     let key = step.lease.as_str();
     let Some(row) = step.seen.as_ref().filter(|row| row.checkpoint.is_end()) else {

@@ -14,15 +14,15 @@ use std::fmt;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Standing {
-    /// Its owner renewed it, or took it, while the table was watched.
+    /// The owner renewed or took the lease during the watch of the table.
     Alive,
-    /// It has an owner, and its row did not change while the table was watched, which was for less than a lease lasts.
+    /// Its row names an owner and did not change during the watch, but the watch was shorter than a lease duration.
     Silent,
-    /// It has an owner, and its row did not change for as long as a lease lasts: another worker may take it.
+    /// Its row names an owner and did not change for a lease duration: another worker may take it.
     Expired,
-    /// It has no owner.
+    /// The row names no owner.
     Free,
-    /// Its shard was read to its end.
+    /// The shard was read to its end.
     Finished,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Standing {
     }
 }
 
-/// A table, as it stands. Lengths of time are serialized as microseconds.
+/// The present state of a table. Lengths of time are serialized as microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TableReport {
     /// For how long the table was watched.
@@ -47,37 +47,37 @@ pub struct TableReport {
     pub leases: Vec<LeaseReport>,
     /// The workers that rows name, in the order of their names.
     pub owners: Vec<OwnerReport>,
-    /// Items of other kinds, and what they call themselves.
+    /// Items of foreign kinds, each with its kind as the item names it.
     pub foreign: BTreeMap<LeaseKey, String>,
-    /// Items that should be leases and cannot be read: what was expected, and what was found.
+    /// Unreadable items that should be leases: the expected and the found value.
     pub unreadable: BTreeMap<LeaseKey, String>,
 }
 
-/// A lease, as it stands.
+/// The present state of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeaseReport {
     /// The key of its row: the shard.
     pub lease: LeaseKey,
-    /// How it stands.
+    /// The lease's standing.
     pub standing: Standing,
     /// The worker that may process the shard.
     pub owner: Option<WorkerId>,
-    /// The worker that it is being handed over to.
+    /// The worker receiving the lease in a hand-over.
     pub handed_to: Option<WorkerId>,
     /// How far the shard was processed.
     pub checkpoint: Checkpoint,
-    /// What guards the row.
+    /// The guard of the row.
     pub counter: u64,
 }
 
-/// A worker that rows name.
+/// A worker named in rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OwnerReport {
-    /// Its name.
+    /// The worker's name.
     pub worker: WorkerId,
     /// Whether a row of it changed while the table was watched.
     pub alive: bool,
-    /// So many unfinished leases name it as the one that may process them.
+    /// The number of unfinished leases processed by this worker, as their rows say.
     pub leases: u32,
 }
 

@@ -9,10 +9,10 @@ use crate::time::{Span, Wall};
 use serde::Serialize;
 use std::fmt;
 
-/// What is to be done, in this order, and what is left alone.
+/// The steps to do, in order, and the leases left alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Plan {
-    /// What is to be done.
+    /// The steps to do.
     pub steps: Vec<Step>,
     /// What was asked for and is not done.
     pub left: Vec<LeftAlone>,
@@ -23,7 +23,7 @@ pub struct Plan {
 pub struct LeftAlone {
     /// The lease.
     pub lease: LeaseKey,
-    /// Why, and what to do.
+    /// The reason, and a possible remedy.
     pub why: String,
 }
 
@@ -38,11 +38,11 @@ impl LeftAlone {
 pub struct Step {
     /// The lease.
     pub lease: LeaseKey,
-    /// What is done.
+    /// The deed.
     pub deed: Deed,
-    /// The row as it was read; absent: there was none.
+    /// The row as it was read; absent: the row did not exist.
     pub seen: Option<LeaseRow>,
-    /// What follows from it, in sentences.
+    /// The consequences of the step, in sentences.
     pub follows: Vec<String>,
 }
 
@@ -53,11 +53,11 @@ pub struct Step {
 pub enum Deed {
     /// It names no owner any more.
     Release,
-    /// It is at this checkpoint, and names no owner any more.
+    /// The lease is at this checkpoint, and its row names no owner any more.
     Rewind(Checkpoint),
-    /// It is created.
+    /// The lease is created.
     Create(Box<LeaseRow>),
-    /// It is removed: its shard was read to its end.
+    /// The lease is removed: its shard was read to its end.
     Remove,
     /// The row names this stream. The rest of the row stays.
     Name(StreamIdentity),
@@ -68,7 +68,7 @@ pub enum Deed {
 pub struct Done {
     /// The lease.
     pub lease: LeaseKey,
-    /// How its step ended.
+    /// The end of the step.
     pub how: Stepped,
 }
 
@@ -76,20 +76,20 @@ pub struct Done {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stepped {
-    /// It was written.
+    /// The step was written.
     Written,
-    /// It was not: the row is not any more what the plan was made of.
+    /// The step was not written: the row differs from the row at planning.
     Changed(String),
 }
 
 impl Step {
-    /// The write that this step comes to, for the row as it is now. `life` is that of the table's format, `now` this machine's
-    /// clock.
+    /// The write of this step, for the row as it is now. `life` is the `Life` of the table's format, `now` this
+    /// machine's clock.
     ///
     /// A renewal and a checkpoint of the owner that was read are no hindrance.
     ///
     /// # Errors
-    /// What is not as it was when the plan was made.
+    /// The difference between the row now and the row at planning.
     pub fn change(&self, row: Option<&LeaseRow>, life: Life, now: Wall) -> Result<Change, String> {
         let (row, seen) = match (row, &self.seen, &self.deed) {
             (None, None, Deed::Create(new)) => return Ok(Change::Create(new.clone())),
@@ -121,7 +121,7 @@ impl Step {
         })
     }
 
-    /// The row is to name a stream. The proof was made with the checkpoint and the name that were read, so both must still be there.
+    /// The row is to name a stream. The proof used the checkpoint and the name as read, so both must be unchanged.
     fn name(row: &LeaseRow, seen: &LeaseRow, stream: &StreamIdentity) -> Result<Change, String> {
         let said = |row: &LeaseRow| match &row.stream {
             Some(stream) => format!("stream {stream} and the checkpoint {}", row.checkpoint),
@@ -156,7 +156,7 @@ impl Step {
         Ok(())
     }
 
-    /// Whether a row is as this step leaves it, by the change that it came to.
+    /// Whether a row is in the state left by this step's change.
     pub fn is_done(&self, change: &Change, row: Option<&LeaseRow>) -> bool {
         match (change, row) {
             (Change::Create(new), Some(row)) => row.never_owned() && row.checkpoint == new.checkpoint,

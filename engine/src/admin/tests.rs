@@ -133,7 +133,7 @@ fn a_lease_that_was_removed_after_the_end_of_its_shard_comes_again_where_all_do(
     let within = all(&Place::After([(key(0), at(50)), (key(1), Checkpoint::TrimHorizon)].into()));
     assert_eq!(within.steps[0].lease, key(0), "{}", said(&within));
     assert_eq!(all(&Place::Latest).steps.len(), 2);
-    // What no worker has begun yet is created by workers.
+    // Workers create the leases of shards that no worker has begun yet.
     let empty = rewind(&View::default(), &shards(), &Which::All, &Place::TrimHorizon, &BTreeSet::new());
     assert_eq!(empty, Plan::default());
 }
@@ -204,8 +204,8 @@ fn read(kind: Format, item: Option<&Item>) -> Option<LeaseRow> {
 }
 
 proptest! {
-    /// In every format: the owner's next write is refused, and so is a second step made of the same row. The checkpoint is the one
-    /// that was asked for.
+    /// In every format: the owner's next write is refused, and so is a second step made from the same row. The
+    /// checkpoint is the requested checkpoint.
     #[test]
     fn a_rewind_fences_the_owner(
         kind in prop::sample::select(Format::ALL.to_vec()),
@@ -245,7 +245,7 @@ proptest! {
         }
     }
 
-    /// A lease that changed its owner or came to its end since it was read is not touched.
+    /// A lease stays untouched if its owner changed or its shard ended since the read.
     #[test]
     fn what_changed_since_is_left_alone(other in prop::option::of("[a-z]{1,2}"), end in any::<bool>()) {
         let seen = row(1, Some("owner"), at(120));

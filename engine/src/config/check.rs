@@ -8,7 +8,7 @@ use std::fmt;
 
 const DAY: Span = Span::from_secs(86_400);
 
-/// A configuration that cannot work: which option, what was expected, and what was found.
+/// A configuration that cannot work: the option, the expected and the found value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadConfig {
     option: &'static str,
@@ -38,7 +38,7 @@ fn within_range(option: &'static str, ok: bool, found: impl fmt::Display) -> Res
     ensure(option, ok, expected, found)
 }
 
-/// Refuses a value unless it is `ok`, where what is expected depends on other options.
+/// Refuses a value unless `ok` holds, where the expected value depends on other options.
 fn ensure(
     option: &'static str, ok: bool, expected: impl Into<String>, found: impl fmt::Display,
 ) -> Result<(), BadConfig> {
@@ -48,7 +48,7 @@ fn ensure(
     Err(BadConfig { option, expected: expected.into(), found: found.to_string() })
 }
 
-/// One record of the largest size, on its way.
+/// One record of the largest size, in transit.
 const LEAST_MEMORY: u64 = 2 << 20;
 
 /// The longest name of a worker, in bytes. DynamoDB takes keys of up to 2,048 bytes, and in some formats a worker's name with what
@@ -61,10 +61,10 @@ fn is_name(name: &str, least: usize, most: usize) -> bool {
 }
 
 impl Config {
-    /// Checks a name for a worker, before anything is written or shown under it.
+    /// Checks a name for a worker, before any row or message bears the name.
     ///
     /// # Errors
-    /// If it is empty, longer than 1,024 bytes, or holds a character that could forge a line of a log: see
+    /// If the name is empty, longer than 1,024 bytes, or holds a character that could forge a line of a log: see
     /// [`is_hidden`](crate::shown::is_hidden).
     pub fn check_worker_id(name: &str) -> Result<(), BadConfig> {
         let short: String = name.chars().take(80).collect();
@@ -95,7 +95,7 @@ impl Config {
         }
     }
 
-    /// Checks the name of an application, which is that of its table.
+    /// Checks the name of an application; its table has the same name.
     ///
     /// # Errors
     /// If DynamoDB has no such names for tables.
@@ -111,10 +111,10 @@ impl Config {
         within_range("stream", is_name(name, 1, 128), format!("{name:?}"))
     }
 
-    /// Checks every value against its range and against the others.
+    /// Checks every value against its range and against the other options.
     ///
     /// # Errors
-    /// The first option that cannot work, with what was expected and what was found.
+    /// The first option that cannot work, with the expected and the found value.
     pub fn check(&self) -> Result<(), BadConfig> {
         self.check_names()?;
         self.check_leases()?;
@@ -245,7 +245,7 @@ impl Config {
         )
     }
 
-    /// What must hold where leases are assigned by rank.
+    /// Conditions where leases are assigned by rank.
     fn check_ranked(&self) -> Result<(), BadConfig> {
         let members = &self.members;
         ensure(

@@ -27,43 +27,45 @@ use std::fmt;
 /// How long the lease table may take to become usable after a worker first asked for it (KCL waits as long).
 pub const TABLE_PATIENCE: Span = Span::from_secs(600);
 
-/// The memory for records if nothing else is said: as much as 128 shards may bring in a second. A worker that reads more of them at their
-/// full rate is bound by its network before.
+/// The default memory for records: the records of 128 shards in a second. The network of a worker sets a tighter limit
+/// for more shards at their full rate.
 pub const MEMORY_BUDGET: u64 = 256 << 20;
 
-/// Where a shard nobody has read yet is started.
+/// Where reading begins in an unread shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InitialPosition {
     /// At the oldest record.
     TrimHorizon,
-    /// With what arrives after its lease was created, or first taken if a worker of KCL created it. Every owner begins there until there is a
-    /// checkpoint.
+    /// With the records that arrive after the creation of its lease, or after the first take if a worker of KCL created
+    /// the lease. Every owner begins at this place until a checkpoint is stored.
     Latest,
-    /// At the first record at or after a time. The lease keeps the time, so a later change has no effect on it.
+    /// At the first record at or after a time. The lease keeps the time, so a later change of the option has no effect
+    /// on the lease.
     AtTimestamp(Wall),
 }
 
 impl InitialPosition {
-    /// Whether workers with these may be of one fleet. The rows hold the time that counts, so times may differ.
+    /// Whether workers with the two positions may be of one fleet. The rows hold the effective time, so times may
+    /// differ.
     fn begins_alike(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
 }
 
-/// What happens to a shard when its handler has failed too often with one record.
+/// The reaction when a handler has failed too often with one record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FailureAction {
-    /// Nothing more of the shard is handed over until the application resumes it. The lease is kept.
+    /// No more batches of the shard are handed over until the application resumes the shard. The lease is kept.
     #[default]
     Stop,
     /// The record is given to the dead-letter sink and counts as processed.
     SetAside,
 }
 
-/// By what a worker that leads a fleet of KCL 3.x shares the leases out.
+/// The measure by which the leader of a fleet of KCL 3.x shares the leases out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -87,7 +89,7 @@ impl fmt::Display for InitialPosition {
 }
 
 impl Config {
-    /// The bytes of records that may be on their way or wait to be processed: `memory_budget`, or what that stands for.
+    /// The bytes of records that may be in transit or wait to be processed: `memory_budget`, or its default.
     pub fn memory(&self) -> u64 {
         match self.memory_budget {
             0 => MEMORY_BUDGET,
@@ -95,17 +97,17 @@ impl Config {
         }
     }
 
-    /// How long workers that start together have to show themselves to each other: for so long after it first counted leases,
-    /// a worker leaves to others half of what they may be about to take. An eighth of the scan interval, or five times
-    /// `retry_min` if that is more, and no more than the scan interval.
+    /// The time for workers that start together to show themselves to each other: for this time after its first count
+    /// of leases, a worker leaves half of the leases that other workers may be about to take. An eighth of the scan
+    /// interval, or five times `retry_min` if that is more, and no more than the scan interval.
     pub fn meeting(&self) -> Span {
         let least = self.scan_interval.per(8);
         least.max(self.retry_min.times(5)).min(self.scan_interval)
     }
 
-    /// How long a holder believes in a lease, counted from when it *emitted* the write that was acknowledged.
+    /// How long a holder believes in a lease, counted from the moment when it *emitted* the acknowledged write.
     ///
-    /// With clock rate errors of at most `e`, this ends before `lease_duration` has passed on any other clock.
+    /// With clock rate errors of at most `e`, the belief ends before `lease_duration` has passed on any other clock.
     pub fn hold(&self) -> Span {
         let e = u64::from(self.clock_rate_error_ppm.min(999_999));
         self.lease_duration.scaled(1_000_000 - e, 1_000_000 + e)
@@ -135,7 +137,7 @@ impl Config {
         }
     }
 
-    /// The first option in which two workers differ although the workers of a fleet must agree on it.
+    /// The first option that must agree within a fleet, and differs between two workers.
     pub fn disagreement(&self, other: &Config) -> Option<&'static str> {
         [
             ("table", self.table == other.table),
@@ -158,7 +160,8 @@ impl Config {
 }
 
 impl FleetConfig {
-    /// What a recorded worker had whose trace tells nothing of it: none looked in the index of owners.
+    /// The configuration of a recorded worker whose trace does not tell of this option: older workers did not look in
+    /// the index of owners.
     pub(crate) fn of_before() -> Self {
         Self::default().with_discovery_interval(Span::ZERO)
     }

@@ -1,4 +1,4 @@
-//! The table of options: what each one does, its default and its range stand here once.
+//! The table of options: the meaning, the default and the range of each option are written here, and only here.
 //!
 //! From an entry follow the field, the default, the getter, the setter and a line of [`Config::OPTIONS`]; from that list, the
 //! page of options in the guide and the errors of [`Config::check`]. Only crates outside see getters and setters: within the
@@ -14,25 +14,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OptionInfo {
-    /// Its name, as errors and traces spell it. An option within a group has the group's name before it: `reader.max_records`.
+    /// The option's name, as spelled in errors and traces. An option within a group has the group's name before it:
+    /// `reader.max_records`.
     pub name: &'static str,
-    /// Its default.
+    /// The option's default.
     pub default: &'static str,
     /// The values that [`Config::check`] accepts.
     pub range: &'static str,
-    /// What it does, and what it costs; in lines, with spaces around them.
+    /// The option's effect, and its cost; in lines, with spaces around them.
     about: &'static [&'static str],
 }
 
 impl OptionInfo {
-    /// What the option does, and what it costs, in one line.
+    /// The effect of the option, and its cost, in one line.
     pub fn about(&self) -> String {
         let lines: Vec<&str> = self.about.iter().map(|line| line.trim()).collect();
         lines.join(" ")
     }
 }
 
-/// An entry: its meaning, then `name, setter: type = default, "default for people", "range for people";`.
+/// An entry: the meaning, then `name, setter: type = default, "default for people", "range for people";`.
 macro_rules! options {
     ($(#[$struct_doc:meta])* pub struct $Options:ident in $prefix:literal {$(
         $(#[doc = $about:literal])+
@@ -55,7 +56,7 @@ macro_rules! options {
         }
 
         impl $Options {
-            /// All options of this group, in the order in which a trace spells them.
+            /// All options of this group, in the order of their spelling in a trace.
             pub const OPTIONS: &'static [OptionInfo] = &[$(OptionInfo {
                 name: concat!($prefix, stringify!($name)),
                 default: $shown,
@@ -111,8 +112,8 @@ macro_rules! accessors {
 
             #[doc = $doc]
             ///
-            /// A value out of this range is refused by [`Config::check`], which a worker asks before it starts, with an error
-            /// that names this option, what was expected and what was found.
+            /// [`Config::check`] refuses a value out of this range; a worker calls the check before it starts. The
+            /// error names this option, the expected and the found value.
             #[must_use]
             pub fn $with(mut self, value: $Given) -> Self {
                 self.$name = value.into();
@@ -123,12 +124,12 @@ macro_rules! accessors {
 }
 
 options! {
-    /// The configuration of a worker. All of it is recorded in a trace's first record.
+    /// The configuration of a worker. A trace's first record holds the whole configuration.
     ///
-    /// What a fleet promises each other must be the same on all of its workers: `table`, `stream`, `initial_position`,
-    /// `lease_duration`, `clock_rate_error_ppm`, `policies` and `members`. A holder counts on nobody taking its lease before its
-    /// own `lease_duration` has passed. So stop the whole fleet to change one of these. All other options may differ, for
-    /// instance while workers are replaced one by one.
+    /// The options with a promise between workers must be the same on all workers of a fleet: `table`, `stream`,
+    /// `initial_position`, `lease_duration`, `clock_rate_error_ppm`, `policies` and `members`. A holder counts on no
+    /// worker taking its lease before the holder's own `lease_duration` has passed. So stop the whole fleet to change
+    /// any of these options. The remaining options may differ, for instance while workers are replaced one by one.
     ///
     /// ```
     /// use leasehold_engine::config::Config;
@@ -149,32 +150,36 @@ options! {
     pub struct Config in "" {
         /// The name of the lease table: the application's name.
         table, with_table: String = String::new(), "none", "3 to 255 of a-z, A-Z, 0-9, '_', '-', '.'";
-        /// The name of the stream. A worker of several streams has none: its streams stand in `streams`.
+        /// The name of the stream. A worker of several streams has none: `streams` holds its streams.
         stream, with_stream: String = String::new(), "none", "1 to 128 of a-z, A-Z, 0-9, '_', '-', '.'";
         /// The streams, if one application reads several: KCL's multi-stream mode. As text: identifiers
-        /// `<account>:<stream>:<creation time in seconds>` with commas between them. Workers of a fleet may differ in it: a stream is read by
-        /// those that have it. Leases of one stream and of several do not mix in one table.
+        /// `<account>:<stream>:<creation time in seconds>` with commas between them. Workers of a fleet may have
+        /// different lists: a stream is read by the workers with this stream in their list. Leases of one stream and
+        /// leases of several do not mix in one table.
         #[serde(skip_serializing_if = "Streams::is_empty")]
         streams, with_streams: Streams = Streams::default(), "none", "each stream once; only with KCL's table, and without `stream`";
-        /// Where shards without a lease are started. A shard that has a lease goes on from its checkpoint or, before there is one, from where
-        /// its lease says that it was begun, whatever this says; a worker that finds such leases says so in a warning, unless this is the default.
-        /// At `latest`, that is the moment at which the lease was created or first taken, by that worker's clock: what arrives from then on is handed
-        /// over, if the clock is not ahead.
+        /// Where reading of shards without a lease begins. A shard with a lease goes on from its checkpoint or, before
+        /// the first checkpoint, from the start stored in its lease, whatever this option says; a worker that finds
+        /// leases with a different start warns of them, unless the option has its default. At `latest`, the start is
+        /// the moment of the lease's creation or first take, by that worker's clock: records that arrive from then on
+        /// are handed over, if the clock is not ahead.
         initial_position, with_initial_position: InitialPosition = InitialPosition::TrimHorizon,
             "trim-horizon", "trim-horizon, latest, or a time";
         /// How long a lease lasts without a renewal, as an observer counts (KCL: `failoverTimeMillis`). Shorter: a crashed
         /// worker's leases are taken over sooner. Longer: an outage of DynamoDB is survived for longer.
         lease_duration, with_lease_duration: Span = Span::from_secs(10), "10 s", "100 ms to 24 h";
-        /// The largest error of the *rate* of any worker's monotonic clock, in parts per million. With an error of `e`, a holder
-        /// believes in its lease for `lease_duration * (1 - e) / (1 + e)`, so that its belief ends before the patience of any
-        /// observer. Larger: clocks may be worse, and a lease is given up sooner when its renewals fail.
+        /// The largest error of the *rate* of any worker's monotonic clock, in parts per million. With an error of `e`,
+        /// a holder believes in its lease for `lease_duration * (1 - e) / (1 + e)`, so that its belief ends before the
+        /// patience of any observer. Larger: clocks may be worse, and a lease is released sooner when its renewals
+        /// fail.
         clock_rate_error_ppm, with_clock_rate_error_ppm: u32 = 10_000, "10000", "at most 200000 (20 %)";
-        /// Whether no two processes that run at the same time have one worker name: as with a StatefulSet, or one worker a host. With `true`, a
-        /// worker that starts takes at once the leases that a former process of its name held, up to its share. With `false` it waits for
-        /// `lease_duration`, as the former process may live. Two processes of one name that run at the same time take leases from each other
-        /// once, when the later one starts, and both process a shard until the earlier one renews the lease in vain. Only with KCL's table, and
-        /// where no leader assigns leases. A lease without a checkpoint since the former process took it is waited for, as that process may have
-        /// stolen it just before.
+        /// Whether a worker name never belongs to two processes at the same time: as with a StatefulSet, or one worker
+        /// a host. With `true`, a starting worker takes at once the leases of a former process of its name, up to its
+        /// share. With `false` the worker waits for `lease_duration`, as the former process may live. Two processes of
+        /// one name at the same time take leases from each other once, when the later process starts, and both process
+        /// a shard until the earlier process's renewal fails. Only with KCL's table, and where no leader assigns
+        /// leases. A lease without a checkpoint since the former process's take is waited for, as the former process
+        /// may have stolen the lease just before.
         #[serde(default)]
         unique_names, with_unique_names: bool = false, "false", "true or false";
         /// How often a lease is renewed. A checkpoint counts as a renewal. Shorter: more failed renewals in a row are survived.
@@ -184,10 +189,10 @@ options! {
         /// The pause between the end of one scan of the lease table and the beginning of the next. Shorter: crashes and new
         /// shards are noticed sooner. Each scan reads the whole table.
         scan_interval, with_scan_interval: Span = Span::from_millis(20_050), "20.05 s", "10 ms to 24 h";
-        /// The pause between two scans of the lease table while all of its owners hand leases over when they are asked to, as
-        /// workers of this library do in KCL's tables. The pause is longer where these scans would cost more than a quarter of
-        /// the renewals of a fair share, and never longer than `scan_interval`. Shorter: crashes, free leases and uneven shares are
-        /// noticed sooner. At `scan_interval` or more, there are no such scans.
+        /// The pause between two scans of the lease table while all of its owners hand leases over on request, as
+        /// workers of this library do in KCL's tables. The pause is longer where these scans would cost more than a
+        /// quarter of the renewals of a fair share, and never longer than `scan_interval`. Shorter: crashes, free
+        /// leases and uneven shares are noticed sooner. At `scan_interval` or more, no such scans take place.
         quick_scan_interval, with_quick_scan_interval: Span = Span::from_millis(500), "500 ms", "10 ms to 24 h";
         /// No more than this many rows in a page of a scan; 0: as many as DynamoDB gives. Smaller: each request uses less
         /// capacity of the table at once, and a scan takes more requests.
@@ -199,9 +204,9 @@ options! {
         /// How long the answer of a request to Kinesis is waited for; of records that come bit by bit, from the last byte, and twenty times as long
         /// in all. Shorter: a request that hangs is repeated sooner.
         stream_timeout, with_stream_timeout: Span = Span::from_secs(15), "15 s", "10 ms to 300 s";
-        /// How far an answer of Kinesis about the stream and its shards may be behind. What ends a shard or a stream for good needs answers that
-        /// span this time. Shorter: a shard that the stream has forgotten, and a lease that is missing, are noticed sooner; an answer that is
-        /// further behind may then cost records.
+        /// How far an answer of Kinesis about the stream and its shards may be behind. The final end of a shard or a
+        /// stream needs answers that span this time. Shorter: a forgotten shard, and a missing lease, are noticed
+        /// sooner; an answer further behind may then cost records.
         stream_lag, with_stream_lag: Span = Span::from_millis(20_050), "20.05 s", "10 ms to 1 h";
         /// The least pause before a failed request is repeated. It grows with every failure in a row, up to `retry_max`. Shorter:
         /// a brief failure costs less time, and more requests.
@@ -209,20 +214,20 @@ options! {
         /// The greatest pause before a failed request is repeated. Longer: an outage costs fewer requests, and its end is
         /// noticed later.
         retry_max, with_retry_max: Span = Span::from_secs(5), "5 s", "`retry_min` to 300 s";
-        /// How often progress is written at least when no handler asks for it: what is new is written with each renewal, too. A
-        /// crash repeats what was processed since the last checkpoint. Shorter than `renew_interval`: fewer records are
-        /// repeated, and more writes are made. Longer: no difference.
+        /// How often progress is written at least when no handler asks for it: new progress is also written with each
+        /// renewal. A crash repeats the records processed since the last checkpoint. Shorter than `renew_interval`:
+        /// fewer records are repeated, and more writes are made. Longer: no difference.
         checkpoint_interval, with_checkpoint_interval: Span = Span::from_secs(5), "5 s", "at most 24 h";
-        /// No more than this many leases at a time; 0: no limit. Shards beyond what all workers may hold are read by no worker.
-        /// A worker that has what it may have compares no further leases with the stream.
+        /// The most leases that a worker holds at a time; 0: no limit. Shards beyond what all workers may hold are read
+        /// by no worker. A worker at its limit compares no further leases with the stream.
         max_leases, with_max_leases: u32 = 0, "0", "any";
-        /// No more than this many leases are stolen from a busier worker after one scan; 0: none. More: a worker that joins has
-        /// its share sooner, and more shards are interrupted at once. It does not limit how many leases are asked for, where owners
-        /// hand them over.
+        /// The most leases stolen from a busier worker after one scan; 0: none. More: a joining worker has its share
+        /// sooner, and more shards are interrupted at once. The option does not limit requests for leases, where owners
+        /// hand leases over.
         max_steals, with_max_steals: u32 = 1, "1", "any";
-        /// How long a hand-over may take. After that time the owner tells its handler to stop, saves its checkpoint and lets go; the next owner steals
-        /// the lease of an owner that does not. Longer: a handler has more time to finish its batch. Shorter: a handler that hangs
-        /// holds its lease up for less time.
+        /// How long a hand-over may take. After that time the owner tells its handler to stop, saves its checkpoint and
+        /// releases the lease; the next owner steals the lease of an owner that does not release it. Longer: a handler
+        /// has more time to finish its batch. Shorter: a hanging handler holds its lease up for less time.
         hand_over_timeout, with_hand_over_timeout: Span = Span::from_secs(30), "30 s", "10 ms to 24 h";
         /// Whether a stolen lease is left idle until its former owner must know. With `true` no worker processes the shard for a
         /// lease duration. With `false` two workers may process it for up to a renewal interval, as with KCL.
@@ -236,11 +241,12 @@ options! {
         /// would create the lease anew. Without effect where rows are never removed.
         cleanup_delay, with_cleanup_delay: Span = Span::from_secs(300),
             "300 s", "0, or at least two scan intervals, two lease durations and `table_timeout`";
-        /// How long the leases of a stream must have stood still, while this worker does not read the stream, before it removes their
-        /// rows; 0: it never removes them. Only for workers of several streams. What was read of the stream is forgotten with the
-        /// rows. While another worker reads the stream and renews its leases, these do not stand still; time in which this worker's scans
-        /// failed does not count. Longer than any worker may be cut off from DynamoDB alone: at `latest`, records may be skipped of a stream whose
-        /// rows were removed while a worker read it.
+        /// How long the leases of a stream must have stood still, while this worker does not read the stream, before
+        /// the worker removes their rows; 0: rows are never removed. Only for workers of several streams. The progress
+        /// in the stream is forgotten with the rows. While another worker reads the stream and renews its leases, the
+        /// leases do not stand still; time without a successful scan of this worker does not count. Longer than any
+        /// worker may be cut off from DynamoDB alone: at `latest`, records may be skipped of a stream whose rows were
+        /// removed while a worker read it.
         #[serde(skip_serializing_if = "Span::is_zero")]
         stream_cleanup_delay, with_stream_cleanup_delay: Span = Span::ZERO, "0 s", "0, or three lease durations to 30 days";
         /// The longest wait, drawn at random, before an empty table is filled. Longer: fewer workers of a new fleet do the same
@@ -249,71 +255,80 @@ options! {
         /// No more than this many rows are created at the same time. More: a table for many shards is filled sooner, with a
         /// higher peak of writes.
         max_creates, with_max_creates: u32 = 8, "8", "at least 1";
-        /// How long a shutdown may take before handlers are aborted and leases are left to expire. What an aborted handler
-        /// processed since its last checkpoint comes again at the next owner.
+        /// How long a shutdown may take before handlers are aborted and leases are left to expire. Records processed by
+        /// an aborted handler since its last checkpoint come again at the next owner.
         shutdown_timeout, with_shutdown_timeout: Span = Span::from_secs(30), "30 s", "at most 24 h";
-        /// How long a handler that keeps batches may take to acknowledge them when its lease is given up: at a shutdown, or when
-        /// it is handed over. What is not acknowledged by then comes again at the next owner. Longer: fewer records come again,
-        /// and the shard stands still for longer.
+        /// How long a handler with kept batches may take to acknowledge them when its lease is given up: at a shutdown,
+        /// or at a hand-over. Records not acknowledged by then come again at the next owner. Longer: fewer records come
+        /// again, and the shard stands still for longer.
         flush_timeout, with_flush_timeout: Span = Span::from_secs(20), "20 s", "at most 24 h";
         /// The pause before a batch is handed over again after its handler failed. It grows with every failure in a row, up to
         /// `retry_max`.
         handler_backoff, with_handler_backoff: Span = Span::from_millis(500), "500 ms", "any";
-        /// How long the runtime of the handlers may run nothing, as handlers block all of its threads, before the worker lets go of all its leases
-        /// for other workers; 0: it keeps them. Nothing is let go of while one thread is free, or while a handler says what it has processed.
-        /// By default as long as a worker that asked for a lease waits for an owner that hangs: three lease durations, each of which the worker has
-        /// renewed for nothing. Shorter: shards stand still for less time. Longer: more of what a handler computes on its thread is done before
-        /// its records are another worker's; so the time doubles with each time that leases were let go of in the life of a worker.
+        /// How long the runtime of the handlers may run nothing, as handlers block all of its threads, before the
+        /// worker releases all its leases for other workers; 0: the worker keeps its leases. No lease is released while
+        /// one thread is free, or while a handler reports progress. The default equals the time that a worker waits for
+        /// a hanging owner of a requested lease: three lease durations, each renewed by the owner without progress.
+        /// Shorter: shards stand still for less time. Longer: a handler gets more of its blocking work done before its
+        /// records go to another worker; so the time doubles with each such release in the life of a worker.
         give_up_after, with_give_up_after: Span = Span::from_secs(30), "30 s", "at most 24 h";
-        /// How long a call of the handler may take: to process a batch, to open a shard, to flush while the lease is kept, or of the dead-letter
-        /// sink; 0: as long as it likes. A call that takes longer is stopped at its next `.await`, counts as failed, and is made again
-        /// after a pause. Shorter: a call that hangs holds its shard up for less time. Shorter than a call that makes progress: that call is
-        /// repeated for ever. A call that blocks its thread is stopped when it no longer does.
+        /// How long a call of the handler may take: to process a batch, to open a shard, to flush while the lease is
+        /// kept, or of the dead-letter sink; 0: no limit. A call that takes longer is stopped at its next `.await`,
+        /// counts as failed, and is made again after a pause. Shorter: a hanging call holds its shard up for less time.
+        /// Shorter than a call that makes progress: the call is repeated for ever. A call that blocks its thread is
+        /// stopped only when the thread is free again.
         #[serde(skip_serializing_if = "Span::is_zero")]
         handler_timeout, with_handler_timeout: Span = Span::ZERO, "0 s", "at most 24 h";
-        /// How often a batch, and then one record of it alone, may fail without progress before `failure_action` is taken; 0: there
-        /// is no limit, and the handler is given the batch again until it succeeds. At the limit the records of the batch are handed
-        /// over one at a time, until the record that fails is known and past. Smaller: a record that can never be processed holds
-        /// its shard up for less time, and a failure that passes by itself is more easily taken for such a record.
+        /// How often a batch, and then one of its records alone, may fail without progress before `failure_action` is
+        /// taken; 0: no limit; the handler gets the batch again until it succeeds. At the limit the records of the
+        /// batch are handed over one at a time, until the failing record is known and past. Smaller: a record that can
+        /// never be processed holds its shard up for less time, but a passing failure is more easily taken for such a
+        /// record.
         failure_attempts, with_failure_attempts: u32 = 0, "0", "any";
-        /// What happens when one record has failed `failure_attempts` times alone. `stop`: nothing more of its shard is handed
-        /// over until the application resumes the shard; the lease is kept. `set-aside`: the record goes to the dead-letter sink
-        /// and counts as processed; an event tells which one. Without a sink, that event is all that is left of it.
+        /// The reaction when one record has failed `failure_attempts` times alone. `stop`: no more batches of its shard
+        /// are handed over until the application resumes the shard; the lease is kept. `set-aside`: the record goes to
+        /// the dead-letter sink and counts as processed; an event names the record. Without a sink, only the event is
+        /// left of the record.
         failure_action, with_failure_action: FailureAction = FailureAction::Stop, "stop", "stop or set-aside";
-        /// A held shard that does not move for so long, although records are or may be there, is reported with its cause, and
-        /// again whenever the time has doubled; 0: never.
+        /// The time after which a held shard without movement is reported with its cause, although records are or may
+        /// be waiting, and again whenever the time has doubled; 0: never.
         stall_after, with_stall_after: Span = Span::from_secs(60), "60 s", "at most 24 h";
-        /// No more than this many bytes of all shards are on their way or wait to be processed; 0: 256 MiB, or a quarter of the memory that the
-        /// process may use, if that is less. A read that finds no room waits for its turn. What a handler keeps has limits of its own:
-        /// `reader.kept_bytes`. Smaller: a worker that is behind needs less memory, and reads less of a shard at once.
+        /// The most bytes of all shards in transit or waiting to be processed; 0: 256 MiB, or a quarter of the memory
+        /// available to the process, if less. A read without room waits for its turn. Batches kept by a handler have
+        /// limits of their own: `reader.kept_bytes`. Smaller: a worker that is behind needs less memory, and reads less
+        /// of a shard at once.
         memory_budget, with_memory_budget: u64 = 0, "0", "0, or at least 2097152 (2 MiB)";
-        /// No more than this many reads of shards are under way at the same time, each on a connection of its own. Others wait for their turn.
-        /// More: shards that are at their tips are asked more often where Kinesis answers slowly, and more descriptors are open.
+        /// The most reads of shards at the same time, each on a connection of its own. Further reads wait for their
+        /// turn. More: shards that are at their tips are asked more often where Kinesis answers slowly, and more
+        /// descriptors are open.
         max_reads, with_max_reads: u32 = 64, "64", "at least 1";
-        /// No more than this many requests that keep, take and release leases are under way at the same time, each on a connection of its own; half
-        /// of them for takes. Others wait for their turn, renewals before takes. More: more leases are kept where DynamoDB answers slowly, and
-        /// more descriptors are open.
+        /// The most requests that keep, take and release leases at the same time, each on a connection of its own; half
+        /// of them for takes. Further requests wait for their turn, renewals before takes. More: more leases are kept
+        /// where DynamoDB answers slowly, and more descriptors are open.
         max_table_requests, with_max_table_requests: u32 = 64, "64", "at least 2";
         /// How shards are read.
         reader, with_reader: ReaderConfig = ReaderConfig::default(), "its options' defaults", "see its options";
-        /// What follows from the format of the lease table: `LeaseFormat::policies`.
+        /// The rules that follow from the format of the lease table: `LeaseFormat::policies`.
         policies, with_policies: Policies = Policies::default(), "KCL's", "those of a format";
-        /// Whether the worker looks for the two tables in which workers of KCL 3.0 to 3.4 report and elect their leader, and takes part
-        /// in them. It looks once when it starts, and once a minute while workers of another library own leases. Only with KCL's
-        /// table. With `false`, a leader of KCL 3.0 to 3.4 does not see this worker.
+        /// Whether the worker looks for the two tables in which workers of KCL 3.0 to 3.4 report and elect their
+        /// leader, and takes part in them. The worker looks once at its start, and once a minute while workers of
+        /// another library own leases. Only with KCL's table. With `false`, a leader of KCL 3.0 to 3.4 does not see
+        /// this worker.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         fleet_tables, with_fleet_tables: bool = true, "true", "true or false";
-        /// The table in which workers of KCL 3.0 to 3.4 report (KCL: `WorkerMetricsTableConfig`). Empty: `<table>-WorkerMetricStats`.
-        /// KCL derives it from the application's name: say it if their lease table has a name of its own.
+        /// The table in which workers of KCL 3.0 to 3.4 report (KCL: `WorkerMetricsTableConfig`). Empty:
+        /// `<table>-WorkerMetricStats`. KCL derives it from the application's name: set it if KCL's lease table has a
+        /// name of its own.
         #[serde(skip_serializing_if = "String::is_empty")]
         worker_metrics_table, with_worker_metrics_table: String = String::new(),
             "none", "empty, or 3 to 255 of a-z, A-Z, 0-9, '_', '-', '.'";
         /// The table in which workers of KCL 3.0 to 3.4 elect their leader (KCL: `CoordinatorStateTableConfig`). Empty:
-        /// `<table>-CoordinatorState`. KCL derives it from the application's name: say it if their lease table has a name of its own.
+        /// `<table>-CoordinatorState`. KCL derives it from the application's name: set it if KCL's lease table has a
+        /// name of its own.
         #[serde(skip_serializing_if = "String::is_empty")]
         coordinator_table, with_coordinator_table: String = String::new(),
             "none", "empty, or 3 to 255 of a-z, A-Z, 0-9, '_', '-', '.'";
-        /// How workers tell each other that they live, where leases are assigned by rank: in kinsumer's tables only.
+        /// How workers report their life to each other, where leases are assigned by rank: in kinsumer's tables only.
         #[serde(skip_serializing_if = "MembersConfig::is_default")]
         members, with_members: MembersConfig = MembersConfig::default(), "its options' defaults", "see its options";
         /// How a worker is a member of a fleet of KCL 3.x: in KCL's tables only.
@@ -323,9 +338,9 @@ options! {
 }
 
 options! {
-    /// How a shard is read. Each shard that a worker holds is read in this way.
+    /// How a shard is read. The options apply to each shard held by a worker.
     pub struct ReaderConfig in "reader." {
-        /// No more than this many records in one answer of GetRecords. Smaller: batches are smaller, and more requests are made.
+        /// The most records in one answer of GetRecords. Smaller: batches are smaller, and more requests are made.
         max_records, with_max_records: u32 = 10_000, "10000", "1 to 10000";
         /// The least time between two reads of a shard. Kinesis allows five reads a second and shard, over all applications.
         /// Shorter: records arrive sooner while a shard is behind, and other applications are throttled sooner.
@@ -334,33 +349,35 @@ options! {
         /// The pause after an answer that was empty or at the tip. Shorter: new records arrive sooner, and more requests are
         /// made.
         idle_interval, with_idle_interval: Span = Span::from_secs(1), "1 s", "at most 240 s (an iterator lives 300 s)";
-        /// No more than this many bytes a second and shard. Kinesis allows 2 MB, over all applications. No read asks for more than a second of
-        /// these bytes, as far as the size of a record is known. Applications that read one shard take turns when Kinesis refuses their reads.
+        /// The most bytes a second and shard. Kinesis allows 2 MB, over all applications. No read asks for more than a
+        /// second of these bytes, as far as the size of a record is known. Applications reading the same shard take
+        /// turns when Kinesis refuses their reads.
         bytes_per_second, with_bytes_per_second: u64 = 2_000_000, "2000000", "at least 1";
-        /// Reading a shard pauses while this many of its bytes wait to be processed. A shard needs no more memory than this and one answer,
-        /// within `memory_budget`.
+        /// Reading a shard pauses while this many of its bytes wait to be processed. A shard needs no more memory than
+        /// these bytes and one answer, within `memory_budget`.
         buffer_bytes, with_buffer_bytes: u64 = 8 << 20, "8388608", "any";
         /// Reading a shard pauses while this many of its batches wait to be processed.
         buffer_batches, with_buffer_batches: u32 = 4, "4", "at least 1";
-        /// No more than this many bytes of a shard are kept by a handler that acknowledges them later. At the limit the handler is
-        /// told to flush, and nothing more is handed over until it has acknowledged something. A worker needs so much memory for
-        /// each shard, beside `buffer_bytes`.
+        /// The most bytes of a shard kept by a handler with later acknowledgement. At the limit the handler is told to
+        /// flush, and no more batches are handed over until the handler has acknowledged some records. A worker needs
+        /// this memory for each shard, beside `buffer_bytes`.
         kept_bytes, with_kept_bytes: u64 = 64 << 20, "67108864", "any";
-        /// No more than this many batches of a shard are kept by a handler that acknowledges them later. At the limit the handler
-        /// is told to flush, and nothing more is handed over until it has acknowledged something.
+        /// The most batches of a shard kept by a handler with later acknowledgement. At the limit the handler is told
+        /// to flush, and no more batches are handed over until the handler has acknowledged some records.
         kept_batches, with_kept_batches: u32 = 1_000, "1000", "at least 1";
     }
 }
 
 options! {
-    /// How workers tell each other that they live, where leases are assigned by rank: in kinsumer's tables. All members of a
-    /// fleet must agree on both options.
+    /// How workers report their life to each other, where leases are assigned by rank: in kinsumer's tables. All
+    /// members of a fleet must agree on both options.
     pub struct MembersConfig in "members." {
-        /// How often a member says that it lives and looks who else does (kinsumer: `shardCheckFrequency`). A member that was
-        /// silent for five of these is not counted. A lease lasts for as long: set `lease_duration` to five times this.
+        /// How often a member reports its life and looks for further live members (kinsumer: `shardCheckFrequency`). A
+        /// member silent for five intervals is not counted. A lease lasts for as long: set `lease_duration` to five
+        /// times this interval.
         check_interval, with_check_interval: Span = Span::from_secs(60), "60 s", "a fifth of `lease_duration`";
-        /// How often the leader compares the list of shards that all share with the stream's (kinsumer:
-        /// `leaderActionFrequency`). A leader that was silent for five of these leads no more.
+        /// How often the leader compares the shared list of shards with the stream's list (kinsumer:
+        /// `leaderActionFrequency`). A leader silent for five intervals leads no more.
         lead_interval, with_lead_interval: Span = Span::from_secs(60), "60 s", "`members.check_interval` to 24 h";
     }
 }
@@ -368,20 +385,22 @@ options! {
 options! {
     /// How a worker is a member of a fleet of KCL 3.x: in KCL's tables only. Workers of a fleet may differ in these.
     pub struct FleetConfig in "fleet." {
-        /// By what a worker shares the leases out when it leads a fleet with workers of KCL 3.x. `load`: by what workers report of their
-        /// hosts, or by the throughput of their leases (KCL: `WORKER_UTILIZATION_AWARE`). `number`: each gets as many as another (KCL:
+        /// The measure by which a worker shares the leases out when it leads a fleet with workers of KCL 3.x. `load`:
+        /// by the workers' reports of their hosts, or by the throughput of their leases (KCL:
+        /// `WORKER_UTILIZATION_AWARE`). `number`: each worker gets the same number of leases (KCL:
         /// `LEASE_COUNT_BASED`); leases move less often, and a busy host is not relieved.
         assign_by, with_assign_by: AssignBy = AssignBy::Load, "load", "load or number";
-        /// How often a worker reports to workers of KCL 3.x that it lives (KCL: `workerMetricsReporterFreqInMillis`). KCL's leader takes a
-        /// worker for dead that did not report for twice its own interval: set it to theirs, if theirs is shorter than the default.
+        /// How often a worker reports to workers of KCL 3.x (KCL: `workerMetricsReporterFreqInMillis`). KCL's leader
+        /// takes a worker for dead after twice the leader's own interval without a report: set this option to KCL's
+        /// interval, if KCL's is shorter than the default.
         report_interval, with_report_interval: Span = Span::from_secs(30), "30 s", "1 s to 30 s";
         /// For how long all owners of leases must have reported before a worker that leads a migration from KCL 2 to KCL 3 ends it.
         /// Shorter: the rules of KCL 3 hold sooner, and a worker of KCL 2 that is only being restarted is more easily overlooked.
         migration_wait, with_migration_wait: Span = Span::from_secs(600), "600 s", "at most 24 h";
-        /// How often a worker looks in the index `LeaseOwnerToLeaseKeyIndex` for leases that a leader assigned to it (KCL: half of
-        /// `leaseAssignmentIntervalMillis`), while its scans are further apart than that; 0: never, and only scans show them. Shorter: what
-        /// is assigned is read sooner, for one small request each time. A leader assigns a lease anew that nobody has renewed for a lease
-        /// duration.
+        /// How often a worker looks in the index `LeaseOwnerToLeaseKeyIndex` for leases assigned by a leader (KCL: half
+        /// of `leaseAssignmentIntervalMillis`), while the pause between its scans is longer; 0: never, and only scans
+        /// show such leases. Shorter: an assigned lease is read sooner, for one small request each time. A leader
+        /// assigns a lease again after a lease duration without a renewal.
         #[serde(default, skip_serializing_if = "Span::is_zero")]
         discovery_interval, with_discovery_interval: Span = Span::from_millis(2_500), "2.5 s", "0, or 100 ms to 24 h";
     }

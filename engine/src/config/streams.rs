@@ -1,10 +1,10 @@
-//! The streams of a worker that reads several, as it is told them.
+//! The streams of a worker with several streams, as configured.
 
 use super::InitialPosition;
 use crate::stream_id::StreamId;
 use serde::{Deserialize, Serialize};
 
-/// A stream of an application that reads several, and where its shards are started.
+/// A stream of an application with several streams, and where reading of its shards begins.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StreamSource {
     /// The stream.
@@ -26,17 +26,17 @@ impl From<StreamId> for StreamSource {
 pub struct Streams(Vec<StreamSource>);
 
 impl Streams {
-    /// The streams, in the order in which they were given.
+    /// The streams, in the order of the configuration.
     pub fn as_slice(&self) -> &[StreamSource] {
         &self.0
     }
 
-    /// Whether there is none: then the worker reads the one stream that the option `stream` names.
+    /// Whether the list is empty: then the worker reads the single stream of the option `stream`.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The first stream that is there twice.
+    /// The first stream listed twice.
     pub(crate) fn repeated(&self) -> Option<&StreamId> {
         let mut seen = std::collections::BTreeSet::new();
         let mut ids = self.0.iter().map(|source| &source.id);

@@ -66,7 +66,8 @@ fn several_streams_are_named_once_each_and_stand_in_kcls_table_without_a_stream_
     assert_eq!(several.with_stream_cleanup_delay(Span::from_secs(30)).check(), Ok(()));
 }
 
-/// Whether a configuration is accepted whose option has this value, or a name so long; absent: it depends on other options.
+/// Whether a configuration is accepted with this value of the option, or with a name of this length; absent: the answer
+/// depends on other options.
 #[rustfmt::skip]
 fn accepts(option: &str, value: u64) -> Option<bool> {
     let (config, reader, span, number) = (good(), ReaderConfig::default(), Span(value), value as u32);
@@ -113,7 +114,7 @@ fn accepts(option: &str, value: u64) -> Option<bool> {
     Some(config.check().is_ok())
 }
 
-/// A number with its unit, such as `10 ms`, in microseconds or as it is.
+/// A number with its unit, such as `10 ms`, in microseconds or unscaled.
 fn number(text: &str) -> Option<u64> {
     let mut words = text.split(' ');
     let number: u64 = words.next()?.parse().ok()?;
@@ -125,7 +126,7 @@ fn number(text: &str) -> Option<u64> {
     })
 }
 
-/// The least and the greatest value that a range names.
+/// The least and the greatest value of a range.
 fn bounds(range: &str) -> Option<(u64, u64)> {
     if range == "any" {
         Some((0, u64::MAX))
@@ -174,7 +175,7 @@ fn spelled(value: &serde_json::Value, shown: &str) -> String {
 #[test]
 fn the_defaults_that_are_told_are_those_that_are() {
     let mut config = serde_json::to_value(Config::default()).unwrap();
-    // It is left out of a trace where it is the default.
+    // A trace leaves the option out at its default.
     config["members"] = serde_json::to_value(MembersConfig::default()).unwrap();
     config["fleet"] = serde_json::to_value(FleetConfig::default()).unwrap();
     config["streams"] = serde_json::json!([]);
@@ -203,7 +204,7 @@ fn the_defaults_that_are_told_are_those_that_are() {
     assert_eq!(names.len(), groups.into_iter().map(fields).sum::<usize>() - 3, "{names:?}");
 }
 
-/// Traces are kept: the worker of an older one did not look in the index, and must not when it is replayed.
+/// Traces are kept: an older worker did not look in the index, and must not look there in a replay.
 #[test]
 fn a_recorded_worker_of_before_looks_in_no_index() {
     for fleet in ["", r#","fleet":{"assign_by":"number"}"#] {
@@ -230,7 +231,7 @@ fn a_look_in_the_index_is_off_or_not_too_often() {
     }
 }
 
-/// Traces are kept: the worker of an older one did not look for these tables, and must not when it is replayed.
+/// Traces are kept: an older worker did not look for these tables, and must not look for them in a replay.
 #[test]
 fn a_recorded_worker_of_before_looks_for_no_tables_of_a_fleet() {
     let old: Config = serde_json::from_str(r#"{"table":"app","stream":"orders"}"#).unwrap();

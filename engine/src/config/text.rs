@@ -8,7 +8,7 @@ use crate::stream_id::StreamId;
 use crate::time::Span;
 use std::fmt;
 
-/// A text that sets no option: which option, what was expected, and what was found.
+/// A text that sets no option: the option, the expected and the found value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadOption {
     name: String,
@@ -164,7 +164,7 @@ impl Value for Streams {
     }
 }
 
-/// What is no value but a group of options, or follows from something else.
+/// Groups of options and derived options; none of them is a value.
 macro_rules! no_value {
     ($($Type:ident: $expected:literal),+) => {$(
         impl Value for $Type {
@@ -192,7 +192,7 @@ fn number(text: &str, most: u64) -> Option<u64> {
     (number <= most).then_some(number)
 }
 
-/// A number with its unit. No more digits than microseconds have; too long a time is none.
+/// A number with its unit. No more digits than microseconds have; too long a time is refused.
 fn span(text: &str) -> Option<Span> {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let unit: u64 = match text[at..].trim_start_matches(' ') {
@@ -217,9 +217,9 @@ fn span(text: &str) -> Option<Span> {
 }
 
 impl Config {
-    /// Sets the option of this name, as [`Config::options`] spells it, from a text as people write it: `20 s`, `250 ms`, `8`,
-    /// `true`. For configuration that comes from files, the environment or a command line. [`Config::check`] says whether the
-    /// values work, alone and together.
+    /// Sets the option of this name, as [`Config::options`] spells the name, from a text written by a person: `20 s`,
+    /// `250 ms`, `8`, `true`. For configuration that comes from files, the environment or a command line.
+    /// [`Config::check`] says whether the values work, alone and together.
     ///
     /// ```
     /// # use leasehold_engine::config::Config;
@@ -231,8 +231,9 @@ impl Config {
     /// ```
     ///
     /// # Errors
-    /// If there is no option of this name, or if the text is no value of its type: what was expected and what was found. The
-    /// option `policies` cannot be set so; it follows from the format. A time for `initial_position` cannot either.
+    /// If no option has this name, or if the text is no value of the option's type: with the expected and the found
+    /// value. The option `policies` cannot be set in this way; the format decides this option. A time for
+    /// `initial_position` cannot be set in this way either.
     pub fn with_option(mut self, name: &str, text: &str) -> Result<Self, BadOption> {
         let bad = |expected: String, found: String| BadOption { name: name.to_owned(), expected, found };
         let value = match name.split_once('.') {
@@ -253,8 +254,8 @@ impl Config {
         Ok(self)
     }
 
-    /// The value of the option of this name, as a text that [`Config::with_option`] understands. Absent: there is no such option,
-    /// or it has no text.
+    /// The value of the option of this name, as a text for [`Config::with_option`]. Absent: no option has this name, or
+    /// the option has no text.
     pub fn option(&self, name: &str) -> Option<String> {
         let mut copy = self.clone();
         let text = match name.split_once('.') {

@@ -77,7 +77,7 @@ fn nesting_and_length_show() {
     assert_eq!(digests.len(), lists.len());
     assert_ne!(of(&("ab", "c")), of(&("a", "bc")));
     assert_ne!(of(&("", "abcdefgh")), of(&("abcdefgh", "")));
-    // A chunk that equals a length must not pass for one.
+    // A chunk with the value of a length must not pass for a length.
     assert_ne!(of(&("abcdefgh", "\u{10}\0\0\0\0\0\0\0")), of(&("abcdefgh\u{8}\0\0\0\0\0\0\0", "")));
 }
 
@@ -125,7 +125,7 @@ fn an_uncounted_sequence_is_delimited() {
     assert_eq!(digests.iter().collect::<BTreeSet<_>>().len(), 4);
 }
 
-/// Recorded digests are compared across builds and machines, so these may never change.
+/// Recorded digests are compared across builds and machines, so these values may never change.
 #[test]
 fn known_vectors() {
     assert_eq!(

@@ -1,20 +1,20 @@
-//! The two tables in which fleets of KCL 3.0 to 3.4 keep the rows by which workers know each other, and the way from there into the
-//! lease table, which KCL 3.5 goes.
+//! The two tables in which fleets of KCL 3.0 to 3.4 keep the rows by which workers know each other, and the migration
+//! of KCL 3.5 from these tables into the lease table.
 //!
 //! | table | default name | hash key | rows |
 //! |---|---|---|---|
 //! | workers | `<application>-WorkerMetricStats` | `wid` | a report of each worker |
 //! | coordinator | `<application>-CoordinatorState` | `key` | the leader's lock, the version of the fleet, and how far it is on its way |
 //!
-//! A worker of KCL 3.5 reads both these tables and the lease table until the way is gone. Where it writes to follows from the row
-//! `TableMigration3.5`: see [`TableMigration`].
+//! A worker of KCL 3.5 reads both these tables and the lease table until the migration is over. The row
+//! `TableMigration3.5` decides the table of its writes: see [`TableMigration`].
 
 use super::FleetWrite;
 use crate::ids::LeaseKey;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The key of the row that tells how far the fleet is on its way into the lease table.
+/// The key of the row with the fleet's progress into the lease table.
 pub const TABLE_MIGRATION_KEY: &str = "TableMigration3.5";
 
 /// One of the two tables beside the lease table.
@@ -31,12 +31,12 @@ impl FleetTable {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Workers, Self::Coordinator];
 
-    /// Its name, if the application's programs name it by default.
+    /// The table's name, if the application's programs keep the default name.
     pub fn default_name(self, application: &str) -> String {
         format!("{application}{}", self.default_suffix())
     }
 
-    /// The length of this name.
+    /// The length of the default name.
     pub(crate) fn default_length(self, application: &str) -> usize {
         application.len() + self.default_suffix().len()
     }
@@ -53,7 +53,7 @@ impl FleetTable {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FleetTableOp {
-    /// Its state. A missing table is an answer, not a refusal.
+    /// The table's state. A missing table is an answer, not a refusal.
     Describe,
     /// One page of rows, eventually consistent.
     Scan {
@@ -76,20 +76,20 @@ impl FleetTableOp {
     }
 }
 
-/// How far a fleet is on its way from three tables to one: `TableMigration3.5`. Its leader takes the steps. Without such a row, no step
-/// was taken: a worker of KCL 3.0 to 3.4 takes none.
+/// A fleet's progress from three tables to one: `TableMigration3.5`. The fleet's leader takes the steps. Without this
+/// row, no step was taken: a worker of KCL 3.0 to 3.4 takes none.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableMigration {
     /// All workers know of one table, for less than an hour. Reports and states are written to the two tables.
     Init,
-    /// All workers read all tables. Those that are configured to go on write their reports to the lease table.
+    /// All workers read all tables. Workers configured to go on write their reports to the lease table.
     Deployed,
-    /// All that is left in the two tables is the lock and this row, and that is watched for a while.
+    /// The two tables hold only the lock and this row, and this state is watched for a while.
     Pending,
     /// All is in the lease table, the lock too. The two tables are read no more.
     Complete,
-    /// One that this library does not know.
+    /// A state unknown to this library.
     Unknown(String),
 }
 
@@ -98,20 +98,20 @@ pub enum TableMigration {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FleetTablesNews {
-    /// They are there, and used.
+    /// The tables exist, and are used.
     Found,
     /// All is in the lease table from now on.
     OneTable,
-    /// They are gone.
+    /// The tables are gone.
     Gone,
-    /// The row `TableMigration3.5` says something that this library does not know.
+    /// The row `TableMigration3.5` holds a state unknown to this library.
     Unknown {
-        /// What it says.
+        /// The state in the row.
         state: String,
     },
-    /// It could not be found out whether they are there, or what is in them.
+    /// The existence of the tables, or their content, could not be found out.
     Unreadable {
-        /// What the service said.
+        /// The service's answer.
         detail: String,
     },
 }

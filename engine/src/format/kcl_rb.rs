@@ -7,17 +7,18 @@
 //! | `lease_timeout` | S | until when, in whole seconds, as Ruby's `Time#to_s` in UTC |
 //! | `checkpoint` | S or NULL | a sequence number or `SHARD_END` |
 //!
-//! What is ours begins with `leasehold_`; among it the exact deadline, since whole seconds cannot tell a lease that was
-//! released and taken again from one that was not.
+//! Attributes of ours begin with `leasehold_`. The exact deadline is among them: whole seconds cannot tell a lease
+//! released and taken again from an untouched lease.
 //!
-//! Its own workers take a lease *while* it is held, fail when it has expired, and write without guards. Nothing written
-//! here can keep a running one of them from reading the same shard: stop all of them first, then begin. They must not be
-//! started again before all of ours have stopped, which leaves no owner in any row.
+//! Workers of kcl-rb take a lease *while* another worker holds it, fail when the lease has expired, and write without
+//! guards. No write of ours can keep a running kcl-rb worker from reading the same shard: stop all kcl-rb workers
+//! first, then begin. Do not start them again before all workers of ours have stopped; the last stop leaves no owner in
+//! any row.
 
 use super::deadline::Columns;
 use crate::calendar::{read_ruby, spell_ruby};
 
-/// Its attributes.
+/// The table's attributes.
 pub(super) const COLUMNS: Columns = Columns {
     key: "shard_id",
     owner: "assigned_to",

@@ -1,5 +1,5 @@
-//! How a format spells what workers say to each other beside the lease table: operations on items of tables of its own, so
-//! that adapters and the simulator need know nothing else.
+//! How a format spells the workers' messages to each other beside the lease table: operations on items of the format's
+//! own tables. Adapters and the simulator need no further knowledge.
 
 use crate::ids::WorkerId;
 use crate::input::Reply;
@@ -14,16 +14,16 @@ pub trait Membership: Sync {
     /// The name of a table beside it.
     fn side(&self, application: &str, side: Side) -> String;
 
-    /// The name of its hash key attribute, a string; there is no sort key.
+    /// The name of the table's hash key attribute, a string; the table has no sort key.
     fn key_name(&self, side: Side) -> &'static str;
 
-    /// What an operation is, on the items of a table. Reads are strongly consistent.
+    /// The operation, spelled on the items of a table. Reads are strongly consistent.
     fn spell(&self, op: &MembersOp) -> (Side, ItemOp);
 
     /// What the answer to a read says.
     ///
     /// # Errors
-    /// What was expected of the item, and what was found.
+    /// Reads the reply from the item; the error tells the expected and the found value.
     fn read(&self, op: &MembersOp, found: SideRead<'_>) -> Result<Reply, String>;
 }
 
@@ -32,7 +32,7 @@ pub trait Membership: Sync {
 pub enum ItemOp {
     /// The table's state.
     Describe,
-    /// Create it.
+    /// Create the table.
     Create,
     /// One page of items, after this key.
     Scan {
@@ -45,10 +45,10 @@ pub enum ItemOp {
     Write(ItemWrite),
 }
 
-/// What a read found.
+/// The result of a read.
 #[derive(Clone, Copy, Debug)]
 pub enum SideRead<'a> {
-    /// One item, or that there is none.
+    /// One item, or a missing item.
     Item(Option<&'a Item>),
     /// A page.
     Page {
@@ -59,7 +59,7 @@ pub enum SideRead<'a> {
     },
 }
 
-/// A page of members, without the items that are none: people may keep something there.
+/// A page of members, without the items that are no members: people may keep items of their own in the table.
 pub(super) fn read_page(
     items: &[Item], next: Option<WorkerId>, read: impl Fn(&Item) -> Result<Member, String>,
 ) -> MembersPage {

@@ -26,7 +26,7 @@ pub trait LeaseFormat {
     /// The name of the table's hash key attribute, a string; there is no sort key.
     fn key_name(&self) -> &'static str;
 
-    /// What follows from the format for a worker's rules.
+    /// The rules of a worker that follow from the format.
     fn policies(&self) -> Policies;
 
     /// The primary key of a row.
@@ -35,24 +35,26 @@ pub trait LeaseFormat {
     /// What an item is. Any item at all gets an answer.
     fn decode(&self, item: &Item) -> RowRead;
 
-    /// What an item lacks that is read as a lease all the same. Every program of the format writes these attributes, so a person
-    /// or another tool removed them; the next worker that takes the lease writes them again.
+    /// The missing attributes of an item that is read as a lease all the same. Every program of the format writes all
+    /// of them, so a person or a tool removed the missing attributes; the next take of the lease writes the attributes
+    /// again.
     fn lacks(&self, item: &Item) -> Vec<&'static str> {
         let _ = item;
         Vec::new()
     }
 
-    /// The one conditional write that makes a change. It leaves alone every attribute that it does not name.
+    /// The conditional write of a change. Attributes not named in the write stay unchanged.
     fn encode(&self, change: &Change) -> ItemWrite;
 
-    /// The one conditional write of a row by which workers of a fleet with a leader know each other, if the format has such rows.
+    /// The conditional write of a row by which workers of a fleet with a leader know each other, if the format has such
+    /// rows.
     fn encode_fleet(&self, write: &FleetWrite) -> Option<ItemWrite> {
         let _ = write;
         None
     }
 
-    /// The name of the hash key attribute, a string, of a table in which fleets of such workers may keep these rows; there is no sort
-    /// key. Absent: the format has no such tables.
+    /// The name of the hash key attribute, a string, of a table in which fleets of such workers may keep these rows;
+    /// the table has no sort key. Absent: the format has no such tables.
     fn fleet_table_key(&self, table: FleetTable) -> Option<&'static str> {
         let _ = table;
         None
@@ -64,7 +66,7 @@ pub trait LeaseFormat {
         self.decode(item)
     }
 
-    /// The one conditional write of a row of such a table.
+    /// The conditional write of a row of such a table.
     fn encode_fleet_in(&self, table: FleetTable, write: &FleetWrite) -> Option<ItemWrite> {
         let _ = (table, write);
         None
@@ -75,14 +77,14 @@ pub trait LeaseFormat {
         None
     }
 
-    /// How workers know each other, if they do so from tables beside this one. Then the name of the lease table follows from
-    /// the application's.
+    /// How workers know each other, if their rows lie in tables beside the lease table. Then the name of the lease
+    /// table follows from the application's.
     fn membership(&self) -> Option<&dyn Membership> {
         None
     }
 }
 
-/// The table formats that are known here, by name.
+/// The known table formats, by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -99,10 +101,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 4] = [Self::Kcl, Self::VmwareGoKcl, Self::KclRb, Self::Kinsumer];
 
-    /// Its codec.
+    /// The format's codec.
     pub fn codec(self) -> &'static (dyn LeaseFormat + Send + Sync) {
         match self {
             Self::Kcl => &Kcl,
@@ -112,7 +114,7 @@ impl Format {
         }
     }
 
-    /// Its name, as it is typed.
+    /// The format's name, as typed by people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kcl => "kcl",

@@ -1,4 +1,4 @@
-//! Attributes of items as values, or a sentence that says what was expected and what was found.
+//! Attributes of items as values, or a sentence with the expected and the found value.
 
 use crate::ids::ShardId;
 use crate::shard::{HashKey, HashRange};
@@ -18,7 +18,7 @@ pub(super) fn text<'a>(
     }
 }
 
-/// The stream that a row names. What cannot be read says nothing, and spoils no lease.
+/// The stream that a row names. An unreadable name means nothing, and spoils no lease.
 pub(super) fn identity(found: Option<&AttributeValue>) -> Option<StreamIdentity> {
     match found {
         Some(AttributeValue::S(text)) => StreamIdentity::read(text),
@@ -26,7 +26,7 @@ pub(super) fn identity(found: Option<&AttributeValue>) -> Option<StreamIdentity>
     }
 }
 
-/// The attribute still names the stream that the row named as read. A row that named none may hold what cannot be read.
+/// The attribute still names the same stream as at the read. A row read without a stream may hold an unreadable name.
 pub(super) fn still_names(name: &'static str, named: Option<&StreamIdentity>) -> Option<Condition> {
     named.map(|named| Condition::Equals(name.into(), AttributeValue::s(named.text())))
 }
@@ -55,7 +55,7 @@ pub(super) fn shards(name: &'static str, found: Option<&AttributeValue>) -> Resu
     }
 }
 
-/// The sentence for a malformed attribute. Long values are cut: they are there to be recognised.
+/// The sentence for a malformed attribute. Long values are cut: a reader must only recognise the value.
 pub(super) fn wrong(name: &str, expected: &str, found: Option<&AttributeValue>) -> String {
     let found = match found {
         None => "nothing".to_string(),

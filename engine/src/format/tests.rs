@@ -9,7 +9,7 @@ use crate::table::AttributeValue;
 use crate::time::Wall;
 use proptest::prelude::*;
 
-/// The changes that only the leader of a fleet makes.
+/// Changes made only by the leader of a fleet.
 fn of_a_leader(counter: u64) -> [Change; 2] {
     let key = || LeaseKey::from("shardId-000000000000");
     let assign = Change::Assign {
@@ -34,7 +34,7 @@ fn renaming(counter: u64) -> Change {
     }))
 }
 
-/// A condition of absent attributes holds for no item at all, too: the write would make a row anew that others removed.
+/// A condition of absent attributes holds for a missing item, too: the write would make a removed row anew.
 #[test]
 fn only_a_creation_makes_a_row() {
     let key = || LeaseKey::from("shardId-000000000000");
@@ -100,8 +100,8 @@ fn unguarded(format: Format, row: &LeaseRow, guards: &[&str], told: &str) -> Opt
     item
 }
 
-/// A person's edit may remove what guards a row. It is read as zero. The next worker that takes the lease writes it again; and only
-/// one does.
+/// A person's edit may remove the guard of a row. A missing guard is read as zero. The next worker that takes the lease
+/// writes the guard again; only one worker succeeds.
 #[test]
 fn a_row_without_its_guard_is_taken_once_and_complete_again() {
     let guards = [
@@ -123,7 +123,7 @@ fn a_row_without_its_guard_is_taken_once_and_complete_again() {
             let mut item = unguarded(format, &row, guards, &told);
 
             let lacks = format.lacks(item.as_ref().unwrap());
-            // Where there is no owner, there need be no deadline.
+            // A row without an owner needs no deadline.
             assert_eq!(
                 lacks.is_empty(),
                 owner.is_none() && guards[0].to_lowercase().contains("timeout"),
@@ -158,7 +158,7 @@ fn a_row_without_its_guard_is_taken_once_and_complete_again() {
     }
 }
 
-/// Takes a lease by its row as it is read, and renews it as the owner that the row names, if that is `w1`.
+/// Takes a lease by its row as read, and renews the lease as the row's owner, if the owner is `w1`.
 fn is_taken_and_renewed(format: Format, item: &Item, row: &LeaseRow, told: &str) {
     let take = format.encode(&Change::Take {
         key: row.key.clone(),
@@ -200,7 +200,7 @@ fn a_row_that_is_read_with_null_or_nothing_in_it_can_be_taken_and_renewed() {
         create.carry_out(&mut whole).unwrap();
         let whole = whole.unwrap();
         let names = whole.keys().filter(|name| **name != format.key_name());
-        // What is there at times.
+        // Attributes present at times.
         let others = ["checkpointOwner", "ClaimRequest", "Finished", "childShardIds", "LeaseholdSubSequence"];
         let mut read = 0;
         for name in names.cloned().chain(others.map(Into::into)) {
@@ -228,7 +228,8 @@ fn checkpoints() -> impl Strategy<Value = Checkpoint> {
     ]
 }
 
-/// Where a row begins at a moment, a take gives it the one that it lacks, a renewal an earlier one, and a checkpoint takes it away.
+/// Where a row begins at a moment, a take adds a missing moment, a renewal sets an earlier moment, and a checkpoint
+/// removes the moment.
 #[test]
 fn every_format_keeps_the_moment_from_which_a_shard_is_read() {
     let key = || LeaseKey::from("shardId-000000000000");
@@ -267,7 +268,7 @@ fn every_format_keeps_the_moment_from_which_a_shard_is_read() {
 }
 
 proptest! {
-    /// Whatever a row says, a reset leaves a free lease at its checkpoint. It is made of the row that was read, and of no other.
+    /// A reset leaves a free lease at its checkpoint, whatever the row says. The reset applies only to the row as read.
     #[test]
     fn a_reset_frees_the_row_that_was_read(
         format in prop::sample::select(Format::ALL.to_vec()),

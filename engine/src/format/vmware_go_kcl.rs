@@ -9,8 +9,9 @@
 //! | `ParentShardId` | S | the first parent only |
 //! | `ClaimRequest` | S | who asks the owner to give the lease up |
 //!
-//! Its programs take a row without `Checkpoint` for that of a shard that is long gone: they begin its children at once, keep the checkpoint
-//! that they remember, and do not see whose the lease is. So what ours create, take or rewind has an empty one while there is none.
+//! Programs of vmware-go-kcl take a row without `Checkpoint` for a shard long gone: they begin its children at once,
+//! keep the remembered checkpoint, and do not see the lease's owner. So a row created, taken or rewound by ours has an
+//! empty checkpoint while no checkpoint is stored.
 //!
 //! All of these are strings: its workers end themselves on any other type. NULL, which boto3 writes for None, is read here as absent, and
 //! the next take puts a string in its place. What is ours begins with `Leasehold`.
@@ -18,7 +19,7 @@
 use super::deadline::Columns;
 use crate::calendar::{read_go, spell_go};
 
-/// Its attributes.
+/// The table's attributes.
 pub(super) const COLUMNS: Columns = Columns {
     key: "ShardID",
     owner: "AssignedTo",

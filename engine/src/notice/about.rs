@@ -4,7 +4,7 @@ use super::{LossReason, Notice, TakeReason};
 use crate::ids::{FencingToken, LeaseKey, WorkerId};
 
 impl Notice {
-    /// The lease it is about, if it is about one.
+    /// The lease of the notice, if the notice concerns one lease.
     pub fn lease(&self) -> Option<&LeaseKey> {
         match self {
             Notice::Unreadable { key: lease, .. }
@@ -45,7 +45,7 @@ impl Notice {
         }
     }
 
-    /// The ownership it is about, if it is about one.
+    /// The ownership of the notice, if the notice concerns one ownership.
     pub fn token(&self) -> Option<FencingToken> {
         match self {
             Notice::Took { token, .. } | Notice::Opened { token, .. } | Notice::Closed { token, .. } => {
@@ -55,7 +55,7 @@ impl Notice {
         }
     }
 
-    /// The worker besides ourselves that it is about, if there is one.
+    /// The worker besides ourselves in the notice, if any.
     pub fn other_worker(&self) -> Option<&WorkerId> {
         match self {
             Notice::Took {

@@ -19,32 +19,33 @@ pub enum Fatal {
     TableGone { table: String },
     /// The table could not be created, or did not become usable.
     TableUnusable { table: String, detail: String },
-    /// There is no such stream. `detail` is what the service said, and where.
+    /// The stream does not exist. `detail` is the service's answer, and its place.
     StreamMissing {
         stream: String,
         #[serde(default)]
         detail: String,
     },
-    /// The stream was there and is gone, or another one has its name.
+    /// The stream has gone, or a different stream has its name.
     StreamGone { stream: String },
-    /// The lease table was filled from another stream, or from an earlier one of this name, or a fleet that reads another stream uses it.
+    /// The lease table was filled from another stream, or from an earlier stream of this name, or a fleet on another
+    /// stream uses the table.
     OtherStream { stream: String, table: String, lease: LeaseKey, detail: String },
-    /// Credentials are missing or do not allow what is needed.
+    /// Credentials are missing or do not allow a needed request.
     Denied { what: String, detail: String },
     /// The client that the worker was given can make no request: its endpoint is no URL, above all.
     Client { what: String, detail: String },
-    /// The clock of this host is off by so much that the service takes no request that is signed by it.
+    /// The clock of this host is far off, so the service takes no request signed by the host.
     WrongClock { what: String, detail: String },
 }
 
-/// One line. Control characters in names and in what services said are shown as escapes.
+/// One line. Control characters in names and in answers of services are shown as escapes.
 impl fmt::Display for Fatal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(Escaping(f), "{}", Sentence(self))
     }
 }
 
-/// The sentence with the texts of others as they are.
+/// The sentence with the texts of other programs unescaped.
 struct Sentence<'a>(&'a Fatal);
 
 impl fmt::Display for Sentence<'_> {

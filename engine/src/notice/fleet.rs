@@ -1,4 +1,4 @@
-//! What is told of a fleet of KCL 3.x.
+//! News of a fleet of KCL 3.x.
 
 use super::Notice;
 use crate::ids::WorkerId;
@@ -10,9 +10,9 @@ use std::fmt;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum FleetRules {
-    /// There is no such fleet.
+    /// No such fleet exists.
     Own,
-    /// It reports its metrics, and counts leases as before.
+    /// The worker reports its metrics, and counts leases as before.
     Reporting,
     /// A leader assigns leases.
     Led,

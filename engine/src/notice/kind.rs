@@ -9,16 +9,16 @@ use crate::fleet::FleetTablesNews;
 pub enum Severity {
     /// A step of the protocol: of interest when one looks into a worker.
     Debug,
-    /// A change of what the worker has or does.
+    /// A change of the worker's leases or of its work.
     Info,
-    /// Something did not go as it should. The worker deals with it, and it may need a person in the end.
+    /// An event out of the ordinary. The worker deals with the event, but a person may be needed in the end.
     Warning,
     /// Records were lost, or the worker cannot go on with a shard or at all.
     Error,
 }
 
 impl Notice {
-    /// A short name that stays the same, such as `took`: the label `kind` of metrics and log lines.
+    /// A short, stable name, such as `took`: the label `kind` of metrics and log lines.
     pub fn name(&self) -> &'static str {
         kind(self).0
     }

@@ -1,4 +1,4 @@
-//! What the leader of a migration from KCL 2 to KCL 3 tells of it.
+//! News from the leader of a migration from KCL 2 to KCL 3.
 
 use super::kind::Severity;
 use super::stop::Count;
@@ -14,18 +14,19 @@ use std::fmt;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum MigrationNews {
-    /// This owner of a lease, and so many others, do not report: they may be workers of KCL 2.
+    /// This owner of a lease, and as many more owners as `others` says, do not report: they may be workers of KCL 2.
     OwnerSilent { owner: WorkerId, others: u32 },
-    /// The index that workers of KCL 3 look in is not there, or not ACTIVE yet.
+    /// The index in which workers of KCL 3 look is missing, or not ACTIVE yet.
     NoIndex,
-    /// So many owners of leases report, which are all, and the index is there. The migration ends if that stays so for so long.
+    /// All owners of leases report, as many as `owners` says, and the index exists. The migration ends if both stay
+    /// true for the time `stays`.
     Ready { owners: u32, stays: Span },
-    /// This worker ended the migration: the fleet works by the rules of KCL 3 from now on.
+    /// This worker ended the migration: the fleet follows the rules of KCL 3 from now on.
     Ended { owners: u32 },
 }
 
 impl MigrationNews {
-    /// Its name and severity.
+    /// The name and severity of the news.
     pub(super) fn kind(&self) -> (&'static str, Severity) {
         match self {
             MigrationNews::OwnerSilent { .. } | MigrationNews::NoIndex => ("migration-waits", Severity::Info),
@@ -34,7 +35,7 @@ impl MigrationNews {
         }
     }
 
-    /// The worker besides ourselves that it is about, if there is one.
+    /// The worker besides ourselves in the news, if any.
     pub(super) fn other_worker(&self) -> Option<&WorkerId> {
         match self {
             MigrationNews::OwnerSilent { owner, .. } => Some(owner),

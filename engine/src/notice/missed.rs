@@ -1,4 +1,4 @@
-//! Sentences about time that the monotonic clock did not count.
+//! Sentences about time not counted by the monotonic clock.
 
 use super::stop::Count;
 use crate::time::Span;

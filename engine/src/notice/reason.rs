@@ -6,7 +6,7 @@ use crate::time::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What was weighed as leases were chosen to be taken. Lists are cut to [`Choice::MOST`] entries.
+/// The facts weighed at the choice of leases to take. Lists are cut to [`Choice::MOST`] entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Choice {
@@ -14,22 +14,22 @@ pub struct Choice {
     pub taken: u32,
     /// The leases to be taken, or asked for, in the order drawn.
     pub chosen: Vec<LeaseKey>,
-    /// Those that came after them in the draw, and are left for now.
+    /// The leases behind the chosen leases in the draw, left for now.
     pub left: Vec<LeaseKey>,
     /// How many there were to choose from.
     pub candidates: u32,
-    /// The worker that they are stolen from, or that is asked for them; absent: they are free.
+    /// The owner from which the worker steals or requests the leases; absent: the leases are free.
     pub victim: Option<WorkerId>,
-    /// That worker is asked for them, and hands them over when it has finished what it does.
+    /// The worker requests the leases from their owner, and the owner hands them over after its running batch.
     #[serde(default, skip_serializing_if = "is_false")]
     pub asked: bool,
-    /// Unfinished leases of each live worker, the busiest first. We are always in it.
+    /// Unfinished leases of each live worker, the busiest first. Our own count is always present.
     pub counts: Vec<(WorkerId, u32)>,
     /// How many live workers there are.
     pub workers: u32,
     /// All unfinished leases.
     pub unfinished: u32,
-    /// How many of them one worker should have.
+    /// The number of leases that each worker should have.
     pub target: u32,
     /// How many we had.
     pub ours: u32,
@@ -40,7 +40,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 impl Choice {
-    /// The longest that its lists become.
+    /// The longest length of the lists.
     pub const MOST: usize = 16;
 }
 
@@ -63,19 +63,19 @@ impl fmt::Display for Choice {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum TakeReason {
-    /// It had no owner.
+    /// The lease had no owner.
     Unowned,
-    /// It expired: its row did not change for longer than a lease lasts.
+    /// The lease expired: its row did not change for longer than a lease duration.
     Expired { owner: WorkerId, idle: Span },
-    /// Its owner has more than its share.
+    /// The lease's owner has more than its share.
     Stolen { owner: WorkerId, theirs: u32, ours: u32, target: u32 },
     /// The row names us, by a write of ours that landed late or by assignment.
     Ours,
-    /// We asked for it, and its owner handed it over to us.
+    /// We requested the lease, and its owner handed the lease over to us.
     Given,
     /// The last owner handed the lease over to the worker `owner`, which did not take the lease.
     LeftLying { owner: WorkerId, idle: Span },
-    /// A former process of this worker held it, and names are unique.
+    /// A former process of this worker held the lease, and names are unique.
     FormerLife { owner: WorkerId },
 }
 
@@ -89,7 +89,7 @@ pub enum LossReason {
     Taken { by: Option<WorkerId>, row: Box<LeaseRow> },
     /// The row is gone, and could not be put back.
     RowGone,
-    /// The row became something that is no lease.
+    /// The row became unreadable as a lease.
     Unreadable,
     /// The shard turned out to have ended.
     AlreadyEnded,
@@ -142,18 +142,19 @@ impl fmt::Display for LossReason {
 pub enum ListReason {
     /// The lease table is empty, and is to be filled.
     TableIsEmpty,
-    /// The lease table had leases before this worker began: they are compared with the shards, since the table may have been
-    /// filled from another stream.
+    /// The lease table had leases before this worker began: the leases are compared with the shards, since the table
+    /// may have been filled from another stream.
     TableWasThere,
     /// This worker wrote rows from one listing. A second listing confirms or corrects the rows.
     RowsWritten,
-    /// The last listing contradicts rows: it lacks their shards, or shows other hash keys.
+    /// The last listing contradicts rows: the listing lacks their shards, or shows different hash keys.
     RowsContradicted,
     /// A shard has aggregated records, and no two answers say which hash keys the shard takes.
     RangeUnproven,
     /// Part of the hash space has no unfinished lease.
     Hole,
-    /// The shards of a stream were listed, and a child of finished shards has no lease: a second listing confirms this.
+    /// The shards of a stream were listed, and a child of finished shards has no lease: a second listing confirms the
+    /// missing lease.
     ChildWithoutLease,
     /// Some rows lack their hash range.
     RangesUnknown,
@@ -163,7 +164,7 @@ pub enum ListReason {
     ParentWithoutLease,
     /// A finished lease may be removed once its shard is listed no more.
     MayBeForgotten,
-    /// A read did not find a shard, or the children of one that ended.
+    /// A read did not find a shard, or did not find the children of an ended shard.
     ShardNotFound,
     /// The list of shards that the members share is compared with the stream.
     SharedList,

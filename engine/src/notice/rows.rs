@@ -23,7 +23,7 @@ pub(super) fn spoiled(
     )
 }
 
-/// For how long it has been so, unless that is new.
+/// For how long the state has lasted, unless the state is new.
 struct For(Span);
 
 impl fmt::Display for For {

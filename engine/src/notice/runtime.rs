@@ -1,4 +1,4 @@
-//! The runtime that runs the handlers runs nothing, or runs again.
+//! The runtime of the handlers runs nothing, or runs again.
 
 use super::kind::Severity;
 use super::stop::Count;
@@ -6,28 +6,30 @@ use crate::time::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What happened to the runtime that runs the handlers, and to the leases because of that.
+/// News of the runtime of the handlers, and of the leases as a consequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names of the fields say it")]
 pub enum RuntimeNews {
-    /// It has run nothing for so long. The leases are let go of after so much more time; absent: they are kept.
-    /// `said`: which handlers block its threads. The engine does not know that, so it is in no trace and in no digest: a worker adds it.
+    /// The runtime has run nothing for the time `idle`. The worker releases its leases after the further time
+    /// `let_go_in`; absent: the leases are kept. `said`: the handlers that block its threads. The engine does not know
+    /// the handlers, so no trace and no digest names them: a worker adds the names.
     Blocked {
         idle: Span,
         let_go_in: Option<Span>,
         #[serde(skip)]
         said: Option<String>,
     },
-    /// It has run nothing for so long that so many leases are let go of, and none is wanted until it runs.
+    /// The runtime has run nothing for the time `idle`, so the worker releases `leases` leases, and wants none until
+    /// the runtime runs.
     LetsGo { idle: Span, leases: u32 },
-    /// It runs again after so much time. `let_go`: leases were let go of, and are wanted again.
+    /// The runtime runs again after the time `after`. `let_go`: leases were released, and are wanted again.
     Runs { after: Span, let_go: bool },
 }
 
 impl RuntimeNews {
-    /// Its name and severity.
+    /// The name and severity of the news.
     pub(super) fn kind(&self) -> (&'static str, Severity) {
         match self {
             RuntimeNews::Blocked { .. } => ("runtime-blocked", Severity::Warning),

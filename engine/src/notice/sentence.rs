@@ -1,4 +1,4 @@
-//! A notice as one line that no name in it can break.
+//! A notice as one line; no name within can break the line.
 
 use super::Notice;
 use crate::config::InitialPosition;
@@ -6,15 +6,15 @@ use crate::ids::ShardId;
 use crate::shown::Escaping;
 use std::fmt::{self, Write as _};
 
-/// An event as one line. Where a line names no subject, the subject is the worker. Control characters in names and in what services
-/// said are shown as escapes.
+/// An event as one line. Where a line names no subject, the subject is the worker. Control characters in names and in
+/// answers of services are shown as escapes.
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(Escaping(f), "{}", Sentence(self))
     }
 }
 
-/// A notice with the texts of others as they are.
+/// A notice with the texts of other programs unescaped.
 pub(super) struct Sentence<'a>(pub(super) &'a Notice);
 
 /// Shard ids as a list in a sentence.

@@ -1,4 +1,4 @@
-//! Why a lease that is held does not move.
+//! Why a held lease does not move.
 
 use crate::ids::ShardId;
 use crate::position::Position;
@@ -10,11 +10,11 @@ use std::fmt;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Stall {
-    /// It was stolen, and its former owner may still believe in it.
+    /// The lease was stolen, and its former owner may still believe in its ownership.
     Settling,
-    /// These parents have not ended.
+    /// The parents have not ended.
     Parents(Vec<ShardId>),
-    /// The rows of these parents cannot be read as leases, so no worker reads them to their end.
+    /// The rows of these parents cannot be read as leases, so no worker reads these parents to their end.
     UnreadableParents(Vec<ShardId>),
     /// The application was asked to open the shard and has not answered.
     Opening,
@@ -23,7 +23,7 @@ pub enum Stall {
         /// How often.
         attempts: u32,
     },
-    /// The handler has been given a batch and has not come back. This is the attempt.
+    /// The handler has been given a batch and has not come back. The number is the present attempt.
     Handler {
         /// Counts from 1.
         attempt: u32,
@@ -33,19 +33,20 @@ pub enum Stall {
         /// How often in a row.
         attempts: u32,
     },
-    /// The lease could not be renewed in time: whether it is still ours must be found out.
+    /// The lease could not be renewed in time: the worker must find out whether the lease is still ours.
     Fenced,
     /// The stream or the shard was not found, or the children of a shard that ended: the shards are being listed.
     Missing,
-    /// The service does not find the shard, and so many listings that count, apart in time, do not show it; several are needed until the shard
-    /// counts as forgotten.
+    /// The service does not find the shard, and `listings` counted listings, apart in time, lack the shard; several
+    /// listings are needed until the shard counts as forgotten.
     Unproven {
         /// How many listings.
         listings: u32,
-        /// The last listing shows this, which the stream would have forgotten first: the listing is behind.
+        /// The last listing shows this shard, although the stream would have forgotten it first: the listing is behind.
         against: Option<ShardId>,
     },
-    /// An answer says that the shard has ended. A second one must say so, too: at once if answers name children, else `stream_lag` later.
+    /// An answer says that the shard has ended. A second answer must confirm the end: at once if answers name children,
+    /// else `stream_lag` later.
     EndClaimed,
     /// The last answers cannot be of the place that was asked for. A later answer must be, or several must say the same over `stream_lag`.
     Doubted,
@@ -60,13 +61,14 @@ pub enum Stall {
         /// How often in a row.
         failures: u32,
     },
-    /// Reads are answered, or about to be, and bring nothing although the shard is not at its tip.
+    /// Reads are answered, or about to be, and bring no records although the shard is not at its tip.
     ReadsEmpty,
-    /// The shard could be read, and waits for its turn: what other shards have in memory, or as many reads as may be under way, come first.
+    /// The shard could be read, and waits for its turn: records of other shards fill the memory, or the highest number
+    /// of reads is under way.
     WaitsToRead,
-    /// The shard has ended; these must have a lease before its end is written, and have none yet.
+    /// The shard has ended; these parents must have a lease before the shard's end is written, and have none yet.
     CoParents(Vec<ShardId>),
-    /// The shard has ended; so many of its children's leases could not be created yet.
+    /// The shard has ended; as many leases of its children as `left` says could not be created yet.
     Children {
         /// How many.
         left: u32,
@@ -75,26 +77,26 @@ pub enum Stall {
     Writing,
     /// The application was asked to close the shard and has not answered.
     Closing,
-    /// The application has paused the shard. A shard that waits for nothing else is never reported as stalled.
+    /// The application has paused the shard. A shard with no other wait is never reported as stalled.
     Paused,
-    /// The handler keeps so many batches, and has acknowledged none of them for a while.
+    /// The handler keeps this many batches, and has acknowledged none of them for a while.
     Kept {
         /// How many.
         batches: u32,
     },
-    /// The handler failed so often with one record that the shard was stopped: nothing is handed over until the application
-    /// resumes it.
+    /// The handler failed too often with one record, so the shard was stopped: no batch is handed over until the
+    /// application resumes the shard.
     Stopped {
         /// The record.
         position: Position,
-        /// How often it failed alone.
+        /// How often the record failed alone.
         attempts: u32,
     },
     /// A record that the handler cannot process is being set aside.
     SettingAside {
         /// The record.
         position: Position,
-        /// How often that failed so far.
+        /// How often this has failed so far.
         failures: u32,
     },
     /// The shard has ended, and its end is written when the handler has come to an end, too.
@@ -189,7 +191,7 @@ const READS_EMPTY: &str =
 const WAITS_TO_READ: &str = "the shard waits for its turn to be read: records of other shards that are not processed fill the memory \
     (`memory_budget`), or as many reads as may be are under way (`max_reads`)";
 
-/// What a shard waits for that is not found, and what would end the wait.
+/// The sentence for a shard that is not found: the wait, and its possible end.
 fn unproven(f: &mut fmt::Formatter<'_>, listings: u32, against: Option<&ShardId>) -> fmt::Result {
     match against {
         None => write!(
@@ -207,7 +209,7 @@ fn unproven(f: &mut fmt::Formatter<'_>, listings: u32, against: Option<&ShardId>
 }
 
 impl Stall {
-    /// As a sentence, if it is about what the handler could not do.
+    /// A sentence, if the stall comes from a failure of the handler.
     fn fmt_failure(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Stall::Stopped { position, attempts } => write!(

@@ -1,24 +1,23 @@
-//! What a worker gave up as it stopped, and what it left behind.
+//! Leases given up by a stopping worker, and leases left behind.
 
 use crate::ids::LeaseKey;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What a worker gave up as it stopped, and what it left behind. Leases that were lost, and shards that ended, are in
-/// neither number.
+/// Leases given up by a stopping worker, and leases left behind. Lost leases, and ended shards, are in neither number.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StopSummary {
     /// Leases that were released or handed over, with an acknowledged write, since the worker began to stop.
     pub released: u32,
-    /// Leases that name this worker still, or may: they expire.
+    /// Leases whose rows may still name this worker: the leases expire.
     pub left: u32,
     /// The first of them by name, at most [`StopSummary::MOST`], and why each was left.
     pub named: Vec<(LeaseKey, Left)>,
-    /// Handlers that were stopped before they had finished.
+    /// Handlers stopped before their end.
     pub aborted: u32,
-    /// How long a lease lasts without a renewal: another worker takes what is left after that time.
+    /// How long a lease lasts without a renewal: another worker takes the remaining leases after this span.
     pub lease_duration: Span,
 }
 
@@ -27,14 +26,14 @@ pub struct StopSummary {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Left {
-    /// Its release failed, so often in a row.
+    /// The lease's release failed, this often in a row.
     Failed {
-        /// How often; 0: it was not tried.
+        /// The number of failures; 0: no release was tried.
         times: u32,
     },
-    /// Its release was sent, and whether it was executed is not known.
+    /// Its release was sent, and the execution of the release is uncertain.
     Unanswered,
-    /// It was stolen, and its former owner may still believe in it.
+    /// The lease was stolen, and its former owner may still believe in its ownership.
     Settling,
     /// A take of it was under way, and may have been executed.
     Taking,

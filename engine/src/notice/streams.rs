@@ -1,4 +1,4 @@
-//! What happened to a stream of a worker that reads several.
+//! News of a stream of a worker with several streams.
 
 use super::Fatal;
 use super::kind::Severity;
@@ -7,7 +7,7 @@ use crate::ids::LeaseKey;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What happened to a stream of a worker that reads several.
+/// News of a stream of a worker with several streams.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -19,18 +19,18 @@ pub enum StreamNews {
     Found { stream: String },
     /// The application does not want it to be read any more.
     Removed { stream: String },
-    /// The worker cannot go on with it, and reads its other streams.
+    /// The worker cannot go on with this stream, and reads its remaining streams.
     Lost { stream: String, why: Box<Fatal> },
-    /// A stream was made under the name of one that was lost. It is not read.
+    /// A new stream has the name of a lost stream. The worker does not read the new stream.
     MadeAnew { stream: String, id: String },
-    /// The table has leases of a stream that this worker does not read. Empty: of an application of one stream.
+    /// The table has leases of a stream not read by this worker. Empty: leases of an application of one stream.
     NotRead { stream: String, leases: u32 },
     /// The row of a lease was removed, since no worker had read its stream for `stream_cleanup_delay`.
     Forgot { lease: LeaseKey },
 }
 
 impl StreamNews {
-    /// Its name and severity.
+    /// The name and severity of the news.
     pub(super) fn kind(&self) -> (&'static str, Severity) {
         match self {
             StreamNews::Added { .. } => ("stream-added", Severity::Info),
@@ -43,7 +43,7 @@ impl StreamNews {
         }
     }
 
-    /// The lease it is about, if it is about one.
+    /// The lease of the news, if the news concerns one lease.
     pub(super) fn lease(&self) -> Option<&LeaseKey> {
         match self {
             StreamNews::Forgot { lease } => Some(lease),

@@ -1,4 +1,4 @@
-//! How the leases lie: which worker has how many, and which leases can be taken.
+//! How the leases lie: the number of leases of each worker, and the leases that can be taken.
 
 use crate::ids::{LeaseIx, WorkerId};
 use crate::notice::Choice;
@@ -6,36 +6,37 @@ use crate::row::LeaseRow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who counts, and how.
+/// The counting worker, and its rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Counting<'a> {
     /// Us.
     pub me: &'a WorkerId,
-    /// Owners hand leases over: when they are asked to, or as a leader says.
+    /// Owners hand leases over: on request, or at a leader's word.
     pub asks: bool,
     /// The most leases that we may have; 0: as many as come.
     pub max_leases: u32,
 }
 
-/// What is known of a lease beside its row.
+/// Facts about a lease beside its row.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Standing<'a> {
     /// Its row has stood still for a lease duration: its owner counts as dead.
     pub expired: bool,
-    /// The scan before had shown that, too: a worker that knows it has had the time to take the lease as a part of its share.
+    /// The scan before had shown the expiry, too: a worker aware of the expiry has had the time to take the lease as a
+    /// part of its share.
     pub overdue: bool,
-    /// If it is being handed over: not for so long yet that it counts for its owner again.
+    /// In a hand-over: the hand-over is too young for the lease to count for its owner again.
     pub young: bool,
-    /// We hold it, or are taking it.
+    /// We hold the lease, or are taking it.
     pub ours: Option<Ours<'a>>,
 }
 
 /// A lease that we hold, or are taking.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ours<'a> {
-    /// To whom we hand it over.
+    /// The receiver of our hand-over.
     pub next: Option<&'a WorkerId>,
-    /// The owner that has renewed it since we began to take it.
+    /// The owner that has renewed the lease since our take began.
     pub renewed_by: Option<&'a WorkerId>,
 }
 
@@ -50,36 +51,37 @@ pub struct Balance {
     held: u32,
     unfinished: u32,
     target: u32,
-    /// Live owners that do not say in any row that they hand leases over.
+    /// Live owners without any row that promises a hand-over.
     silent: BTreeSet<WorkerId>,
     /// Worked out when it is asked for.
     busiest: OnceCell<Vec<(WorkerId, u32)>>,
 }
 
 impl Balance {
-    /// Unfinished leases by live owner. We are always in it. Where leases are asked for, a lease that is promised counts for the
-    /// worker that it is promised to.
+    /// Unfinished leases by live owner. Our own count is always present. Where owners hand leases over on request, a
+    /// promised lease counts for its next owner.
     pub fn counts(&self) -> &BTreeMap<WorkerId, u32> {
         &self.counts
     }
 
-    /// Unfinished leases that are free or expired, and can be taken. In no order that means anything.
+    /// Unfinished leases that are free or expired, and can be taken. The order has no meaning.
     pub fn available(&self) -> &[LeaseIx] {
         &self.available
     }
 
-    /// Those of the available leases that dead workers left, and that no worker has taken as a part of its share.
+    /// The available leases left by dead workers, and taken by no worker as a part of its share.
     pub fn overdue(&self) -> &[LeaseIx] {
         &self.overdue
     }
 
-    /// In key order: leases whose rows name us as their owner, and that we have not taken: we asked for them, and were given them; or a take of
-    /// ours landed late. Only where leases are asked for: elsewhere these are among the available ones.
+    /// In key order: leases whose rows name us as their owner, but not taken by us yet: we requested the leases, and
+    /// their owners handed them over; or a take of ours landed late. Only where leases are requested: elsewhere these
+    /// leases are among the available leases.
     pub fn given(&self) -> &[LeaseIx] {
         &self.given
     }
 
-    /// In key order: leases that live owners are to hand over to us. Only where leases are asked for.
+    /// In key order: leases that live owners are to hand over to us. Only where leases are requested.
     pub fn promised(&self) -> &[LeaseIx] {
         &self.promised
     }
@@ -94,7 +96,7 @@ impl Balance {
         self.unfinished
     }
 
-    /// How many of them one worker should have.
+    /// The number of leases that each worker should have.
     pub fn target(&self) -> u32 {
         self.target
     }
@@ -104,7 +106,7 @@ impl Balance {
         self.counts.get(worker).copied().unwrap_or(0)
     }
 
-    /// The owners that are seen to live, and we.
+    /// The owners seen to live, and ourselves.
     pub fn workers(&self) -> u32 {
         self.counts.len() as u32
     }
@@ -131,10 +133,11 @@ impl Balance {
     }
 }
 
-/// How it comes about: [`begin`](Balance::begin), every unfinished lease, [`hear`](Balance::hear), [`settle`](Balance::settle).
+/// The steps of counting: [`begin`](Balance::begin), every unfinished lease, [`hear`](Balance::hear),
+/// [`settle`](Balance::settle).
 impl Balance {
-    /// We are counted, and `plain`: of each other worker that lives, how many leases it has that are not being handed over, and how many
-    /// of their rows do not say that it hands them over. These leases are not counted once more.
+    /// Begins with our own count and `plain`: for each other live worker, the number of its leases outside a hand-over,
+    /// and how many of their rows do not say that the owner hands the lease over. These leases are not counted again.
     pub fn begin<'a>(counting: &Counting<'_>, plain: impl Iterator<Item = (&'a WorkerId, u32, u32)>) -> Self {
         let mut balance = Self::default();
         let counts = plain.map(|(owner, leases, silent)| {
@@ -156,7 +159,8 @@ impl Balance {
         }
     }
 
-    /// Counts an unfinished lease. `can_take` is asked of one without a live owner: may we take it as far as the rest goes?
+    /// Counts an unfinished lease. `can_take` is called for a lease without a live owner: may we take the lease, apart
+    /// from the balance?
     pub fn count(
         &mut self, counting: &Counting<'_>, ix: LeaseIx, row: &LeaseRow, standing: &Standing<'_>,
         can_take: impl FnOnce() -> bool,
@@ -165,12 +169,13 @@ impl Balance {
         self.unfinished += 1;
         let (me, asks) = (counting.me, counting.asks);
         if let Some(ours) = &standing.ours {
-            // A worker that is to have a lease need not live. While its owner does not come to hand it over, it is the owner's.
+            // The next owner of a lease need not live. After a long wait for the next owner, the lease counts for its
+            // owner again.
             let next = ours.next.filter(|_| asks && standing.young);
             self.held += u32::from(next.is_none());
             self.add(next.unwrap_or(me));
             if let Some(owner) = ours.renewed_by.filter(|owner| !standing.expired && *owner != me) {
-                // It counts as ours until the take has an answer. Its owner lives, and has a share, too.
+                // The lease counts as ours until the take has an answer. Its owner lives, and has a share, too.
                 self.see(owner);
                 self.note(owner, row);
             }
@@ -222,8 +227,8 @@ impl Balance {
         }
     }
 
-    /// These workers say in some row that they hand leases over. A row that another program wrote says nothing; what its owner took
-    /// itself does.
+    /// Some row of each of these workers says that the worker hands leases over. A row written by another program tells
+    /// nothing; a row taken by its owner tells the owner's habit.
     pub fn hear<'a>(&mut self, owners: impl Iterator<Item = &'a WorkerId>) {
         if self.has_other_programs() {
             for owner in owners {

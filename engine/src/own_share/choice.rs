@@ -1,21 +1,21 @@
-//! What a worker does about its share, by how the leases lie.
+//! What a worker does about its share, by the balance of the leases.
 
 use super::{Balance, Counting};
 use crate::ids::{LeaseIx, WorkerId};
 use crate::row::{HandsOver, LeaseRow};
 use std::collections::BTreeSet;
 
-/// No more than this many leases are taken after one scan, to spare the table a burst.
+/// The most leases taken after one scan, to spare the table a burst.
 pub(crate) const MAX_TAKES: u32 = 1_000;
 
-/// How a worker comes by what it lacks.
+/// How a worker gets its missing leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It takes what is free or expired.
+    /// The worker takes free or expired leases.
     Take,
-    /// It asks the owners that have more than their share, and they hand leases over.
+    /// The worker requests leases from the owners above their share, and these owners hand leases over.
     Ask,
-    /// It steals from the owner that has the most.
+    /// The worker steals from the owner with the most leases.
     Steal,
 }
 
@@ -35,17 +35,19 @@ pub fn next(counting: &Counting<'_>, balance: &Balance) -> Option<(Way, u32)> {
     }
 }
 
-/// Whether a worker below its share gets leases within moments: each owner above its share hands over the leases that the worker asks for.
+/// Whether a worker below its share gets leases within moments: each owner above its share hands over the requested
+/// leases.
 pub(crate) fn evens_out(counting: &Counting<'_>, balance: &Balance) -> bool {
     counting.asks && !balance.has_other_programs()
 }
 
-/// How many leases of dead workers we take beyond our share, if so many of these are within it.
+/// The number of dead workers' leases that we take beyond our share, if `within` of these leases are within our share.
 ///
-/// Workers that know of an expired lease take the lease as a part of their shares. The leases that are left then are the share of a worker that has
-/// just started: such a worker knows of an expired lease a whole lease duration after its own start. Meanwhile, a worker that knows takes these
-/// leases and reads their shards, and the new worker asks for the leases when it sees a new owner. Two workers take all leases at once. Of
-/// more workers, each takes twice its part, and the rest after the next scan: few of them want the same lease.
+/// Workers aware of an expired lease take the lease as a part of their shares. The remaining leases are then the share
+/// of a worker that has just started: a new worker learns of an expired lease a whole lease duration after its own
+/// start. Meanwhile, an aware worker takes these leases and reads their shards, and the new worker requests the leases
+/// when it sees a new owner. Two workers take all leases at once. Of more workers, each takes twice its part, and the
+/// rest after the next scan: few workers want the same lease.
 fn above_share(counting: &Counting<'_>, balance: &Balance, within: u32) -> u32 {
     if !evens_out(counting, balance) {
         return 0;
@@ -62,23 +64,23 @@ fn above_share(counting: &Counting<'_>, balance: &Balance, within: u32) -> u32 {
 /// Leases to be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taking {
-    /// What can be taken, in the order in which it is.
+    /// The leases that can be taken, in the order of the takes.
     pub order: Vec<LeaseIx>,
-    /// So many of these are taken now.
+    /// The number of leases taken now.
     pub now: u32,
-    /// What is left to others for a moment is ours if they do not take it.
+    /// Leases left to the fleet for a moment are ours if no worker takes them first.
     pub more: bool,
 }
 
-/// What we take of what is free or expired, in the `order` drawn, if we lack `need`: that many, and what dead workers left beyond our share.
-/// A part of it may be left to others for a moment: `meeting` says whether workers that start at the same time may not have seen each
-/// other yet.
+/// Our takes of free or expired leases, in the drawn `order`, if we lack `need`: this number, and the leases of dead
+/// workers beyond our share. A part may be left to other workers for a moment: `meeting` says whether workers that
+/// start at the same time may not have seen each other yet.
 pub fn take<'a>(
     counting: &Counting<'_>, balance: &Balance, need: u32, order: Vec<LeaseIx>, meeting: bool,
     row_of: impl Fn(LeaseIx) -> Option<&'a LeaseRow>,
 ) -> Taking {
     debug_assert!(need <= balance.target(), "no more is needed than a share");
-    // Where leases are handed over, another worker that starts has its share within moments anyway.
+    // Where leases are handed over, a second starting worker has its share within moments anyway.
     if evens_out(counting, balance) {
         return take_all(counting, balance, need, order);
     }
@@ -94,7 +96,7 @@ pub fn take<'a>(
     Taking { order, now: most, more }
 }
 
-/// What dead workers left goes first: of that, more than our share may be taken.
+/// The leases of dead workers go first: a worker may take more than its share of dead workers' leases.
 fn take_all(counting: &Counting<'_>, balance: &Balance, need: u32, order: Vec<LeaseIx>) -> Taking {
     let overdue: BTreeSet<LeaseIx> = balance.overdue().iter().copied().collect();
     let (mut order, rest): (Vec<_>, Vec<_>) = order.into_iter().partition(|ix| overdue.contains(ix));
@@ -105,11 +107,13 @@ fn take_all(counting: &Counting<'_>, balance: &Balance, need: u32, order: Vec<Le
     Taking { order, now: (within + above).min(MAX_TAKES), more: false }
 }
 
-/// Puts behind the rest, in the order drawn, what is left to others for a moment. Returns how many may be taken at once, too.
+/// Puts the leases left to other workers for a moment behind the rest, in the order drawn. Returns how many leases may
+/// be taken at once, too.
 ///
-/// When workers start together, none sees the others before they have something. So of what another that starts may be
-/// about to take, half is left. That is what no worker ever had; and what was given up, if no other worker is seen to live:
-/// then the whole fleet may be starting. What a worker that died or gave up left to a live fleet is taken at once.
+/// When workers start together, no worker sees the rest before they own leases. So each worker leaves half of the
+/// leases that a second starting worker may be about to take. These are the never owned leases; and the released
+/// leases, if no other worker is seen to live: then the whole fleet may be starting. Leases left to a live fleet by a
+/// dead or leaving worker are taken at once.
 fn leave_half<'a>(
     balance: &Balance, order: Vec<LeaseIx>, row_of: impl Fn(LeaseIx) -> Option<&'a LeaseRow>,
 ) -> (Vec<LeaseIx>, u32) {
@@ -129,9 +133,9 @@ fn leave_half<'a>(
 /// Leases to be stolen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stealing<'a> {
-    /// From this worker.
+    /// The owner to steal from.
     pub victim: &'a WorkerId,
-    /// How many it has.
+    /// The number of its leases.
     pub theirs: u32,
     /// How many we have, or asked for.
     pub ours: u32,
@@ -139,8 +143,8 @@ pub struct Stealing<'a> {
     pub spare: u32,
 }
 
-/// KCL's rule: from the most loaded worker, what it has above its share, or one if we lack two and more. We lack `need` of which
-/// `claimed` are asked for already, and steal no more than `most`.
+/// KCL's rule: from the most loaded worker, its leases above its share, or one lease if we lack two or more. We lack
+/// `need` leases and have already requested `claimed` of them, and steal no more than `most`.
 pub fn steal<'a>(
     counting: &Counting<'_>, balance: &'a Balance, need: u32, claimed: u32, most: u32,
 ) -> Option<Stealing<'a>> {
@@ -158,14 +162,16 @@ pub fn steal<'a>(
     if spare == 0 {
         return None;
     }
-    // A worker that has some to spare has two more than we at least: one taken leaves us more even, or leases would wander.
+    // A worker with leases to spare has at least two more than we have: one steal leaves both counts more even, or
+    // leases would wander.
     debug_assert!(*theirs > ours + 1, "a steal evens out");
     Some(Stealing { victim, theirs: *theirs, ours, spare })
 }
 
-/// Asks for what we lack: the busiest owners first, each for what it has above its share. Where no owner has more than its share and
-/// we lack several, one owner is asked for one. No more than `most` are asked for now. `ask_owner` asks an owner for so many, and returns for how
-/// many it did: some of its leases may not be had yet.
+/// Requests the leases we lack: the busiest owners first, each for the leases above its share. Where no owner has more
+/// than its share and we lack several, we request one lease from one owner. We request no more than `most` now.
+/// `ask_owner` requests this many leases from an owner, and returns the number of requests made: some of its leases may
+/// not be available yet.
 pub fn ask<'a>(
     counting: &Counting<'_>, balance: &'a Balance, lacks: u32, most: u32,
     mut ask_owner: impl FnMut(&'a WorkerId, u32) -> u32,
@@ -189,7 +195,7 @@ pub fn ask<'a>(
     }
 }
 
-/// The other workers, the one with the most leases first.
+/// The other workers, the worker with the most leases first.
 pub fn by_load<'a>(counting: &Counting<'_>, balance: &'a Balance) -> Vec<(&'a WorkerId, u32)> {
     let others = balance.counts().iter().filter(|(worker, _)| *worker != counting.me);
     let mut others: Vec<_> = others.map(|(worker, count)| (worker, *count)).collect();
@@ -202,12 +208,12 @@ pub fn is_plainly_of(row: &LeaseRow, owner: &WorkerId) -> bool {
     !row.checkpoint.is_end() && row.handing_over.is_none() && row.owner.as_ref() == Some(owner)
 }
 
-/// Whether its owner may be asked for a lease: the row says that it hands the lease over.
+/// Whether its owner may be asked for a lease: the row says that the owner hands the lease over.
 pub fn may_be_asked(row: &LeaseRow, owner: &WorkerId) -> bool {
     row.hands_over == HandsOver::Yes && is_plainly_of(row, owner)
 }
 
-/// Leases in the order of what is drawn for each.
+/// Leases in the order of their random draws.
 pub fn drawn(some: impl Iterator<Item = (u64, LeaseIx)>) -> Vec<LeaseIx> {
     let mut order: Vec<(u64, LeaseIx)> = some.collect();
     order.sort_unstable();

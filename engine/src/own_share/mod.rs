@@ -1,11 +1,11 @@
-//! What one worker takes for itself where no leader assigns leases. Pure: a worker does so after each scan, and `leasehold plan` for the
-//! rows of a file.
+//! The leases that one worker takes for itself where no leader assigns leases. Pure: a worker chooses so after each
+//! scan, and `leasehold plan` chooses for the rows of a file.
 //!
-//! 1. It counts the leases that a whole scan showed ([`Balance`]), each as [`Standing`] says of it.
-//! 2. It compares its share with what it has ([`next`]): it takes what is free ([`take`]), or asks owners for what they have
-//!    above their share ([`ask`]), or steals from the busiest ([`steal`]).
+//! 1. The worker counts the leases of a whole scan ([`Balance`]), each with its [`Standing`].
+//! 2. The worker compares the share with the number of leases held ([`next`]): the worker takes free leases ([`take`]),
+//!    or requests leases from owners above their share ([`ask`]), or steals from the busiest owner ([`steal`]).
 //!
-//! Which ones of several leases these are is drawn ([`drawn`]), so that two workers seldom want the same.
+//! A draw chooses among several leases ([`drawn`]), so two workers seldom want the same lease.
 
 mod balance;
 mod choice;
@@ -19,7 +19,7 @@ pub use choice::{
     Stealing, Taking, Way, ask, by_load, drawn, is_plainly_of, may_be_asked, next, steal, take,
 };
 
-/// What stands for the lease of this place in a list.
+/// The index of the lease at this place in a list.
 pub fn number(index: usize) -> LeaseIx {
     LeaseIx::from_index(index)
 }

@@ -5,7 +5,7 @@ use crate::row::{HandsOver, LeaseRow};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// A lease of a worker that lives, or of nobody.
+/// A lease of a live worker, or a free lease.
 fn row(owner: Option<u32>, hands_over: HandsOver) -> LeaseRow {
     let mut row = LeaseRow::new("lease".into(), Checkpoint::TrimHorizon);
     row.owner = owner.map(|owner| WorkerId::from(format!("w{owner}")));
@@ -17,7 +17,7 @@ fn counting(me: &WorkerId, asks: bool) -> Counting<'_> {
     Counting { me, asks, max_leases: 0 }
 }
 
-/// How the leases lie for a worker that holds those that name it.
+/// The balance for a worker that holds the leases with its name.
 fn weighed(counting: &Counting<'_>, rows: &[LeaseRow]) -> Balance {
     let mut balance = Balance::begin(counting, std::iter::empty());
     for (index, row) in rows.iter().enumerate() {
@@ -43,7 +43,7 @@ fn a_lease_that_is_promised_counts_for_its_next_owner_for_a_while() {
         balance.count(&counting, number(0), &promised, &standing, || true);
         balance.settle(&counting, |ix| *ix);
         assert_eq!([balance.of(&next), balance.of(&owner)], expected);
-        // Who is to have it need not live; who has it does.
+        // The next owner need not live; the present owner does.
         assert!(balance.counts().contains_key(&owner));
     }
 }
@@ -78,7 +78,7 @@ fn half_of_what_no_worker_had_is_left_to_others_that_start() {
 }
 
 proptest! {
-    /// Workers look one after another, as long as one of them does anything.
+    /// Workers look one after another, until no worker acts any more.
     #[test]
     fn workers_come_to_even_shares_and_rest(owners in prop::collection::vec(prop::option::of(0u32..5), 1..40), asks: bool) {
         let hands_over = if asks { HandsOver::Yes } else { HandsOver::No };

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// 2^192 - 1.
 const HIGHEST: &str = "6277101735386680763835789423207666416102355444464034512895";
 
-/// Any number of bits is as likely as any other.
+/// Every bit length is equally likely.
 fn numbers() -> impl Strategy<Value = SequenceNumber> {
     (any::<[u64; 3]>(), 0u32..=192).prop_map(|(mut words, bits)| {
         for (n, word) in words.iter_mut().rev().enumerate() {

@@ -1,4 +1,5 @@
-//! The batches that the application keeps, the one that it is given, those that wait, and how far processing has come.
+//! The batches kept by the application, the batch being handed over, the waiting batches, and the progress of
+//! processing.
 
 use crate::ids::OpId;
 use crate::position::Position;
@@ -6,25 +7,26 @@ use std::collections::VecDeque;
 
 /// A batch to be handed over.
 ///
-/// Batches are handed over in the order of their ids: with one handed over, those before it are not asked for again.
+/// Batches are handed over in the order of their ids: after the hand-over of one batch, earlier batches are not asked
+/// for again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BatchRef {
-    /// The `GetRecords` that brought it.
+    /// The `GetRecords` that brought the batch.
     pub batch: OpId,
-    /// Leave out everything up to and including this position.
+    /// Leave out all records up to and including this position.
     pub after: Option<Position>,
-    /// Its payload in bytes, all of it.
+    /// The batch's whole payload, in bytes.
     pub bytes: u64,
-    /// Its records, all of them, before de-aggregation.
+    /// The number of all its records, before de-aggregation.
     pub count: u32,
     /// The position of its last record.
     pub last: Position,
-    /// Its records are not in the order of their numbers: no position tells what of it was processed. All of it is handed over, and all of it
-    /// is processed, or nothing.
+    /// Its records are not in the order of their numbers: no position tells how much of the batch was processed. The
+    /// batch counts as processed as a whole, or not at all.
     pub unordered: bool,
 }
 
-/// Where the front batch is: the first one that the application does not keep.
+/// Where the front batch is: the first batch not kept by the application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Front {
     /// Never handed over.
@@ -38,18 +40,19 @@ enum Front {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Batch {
-    /// Its `after` is how far it has been processed.
+    /// Its `after` is the progress within the batch.
     given: BatchRef,
     first: Position,
 }
 
-/// Batches in the order they were fetched. Its capacity settles at the budget, so that it does not allocate later.
+/// Batches in the order they were fetched. Its capacity settles at the budget, so later pushes do not allocate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Buffer {
-    /// First those that are kept, then the front, then those that wait.
+    /// First the kept batches, then the front, then the waiting batches.
     batches: VecDeque<Batch>,
     bytes: u64,
-    /// The application keeps this many, and acknowledges them later. One that is acknowledged stays while one before it is not.
+    /// The number of kept batches; the application acknowledges the batches later. An acknowledged batch stays while an
+    /// earlier batch is not acknowledged.
     kept: usize,
     kept_bytes: u64,
     front: Front,
@@ -77,7 +80,8 @@ impl Buffer {
         (self.kept, self.kept_bytes)
     }
 
-    /// The batches that the application does not keep: the batches that wait, and the batch that the handler processes.
+    /// The batches that the application does not keep: the waiting batches, and the batch being processed by the
+    /// handler.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &BatchRef> {
         self.batches.iter().skip(self.kept).map(|batch| &batch.given)
     }
@@ -86,7 +90,7 @@ impl Buffer {
         self.watermark
     }
 
-    /// Takes a batch, unless its `after` covers all of it.
+    /// Takes a batch, unless its `after` covers the whole batch.
     pub(super) fn push(&mut self, first: Position, given: BatchRef) {
         debug_assert!(
             !given.unordered || given.after.is_none(),
@@ -132,7 +136,7 @@ impl Buffer {
         true
     }
 
-    /// The batch handed over is kept by the application. Says whether that one was out.
+    /// The batch handed over is kept by the application. Says whether this batch was out.
     pub(super) fn keep(&mut self, batch: OpId) -> bool {
         if !self.is_out(batch) {
             return false;
@@ -141,8 +145,8 @@ impl Buffer {
         true
     }
 
-    /// A batch that was handed over has been processed, all of it: a kept one, or one whose hand-over is not answered yet. Says
-    /// whether there is such a batch.
+    /// A batch handed over has been processed completely: a kept batch, or a batch whose hand-over is not answered yet.
+    /// Says whether such a batch exists.
     pub(super) fn acknowledged(&mut self, batch: OpId) -> bool {
         let Some(index) = self.handed_over().position(|known| known.given.batch == batch) else {
             return false;
@@ -162,13 +166,13 @@ impl Buffer {
         found.map(|known| known.given.last)
     }
 
-    /// Whether the record at this position is in the batch that is handed over next, and was not processed.
+    /// Whether the record at this position is in the next batch to be handed over, and was not processed.
     pub(super) fn awaits(&self, record: Position) -> bool {
         let awaits = |front: BatchRef| !front.unordered && front.after < Some(record) && record <= front.last;
         self.front().is_some_and(awaits) && self.watermark < Some(record)
     }
 
-    /// The last position, of what was handed over, that has been processed. Something before it may not have been.
+    /// The last processed position among the records handed over. Earlier records may be unprocessed.
     pub(super) fn reached(&self) -> Option<Position> {
         let of_batches = self.handed_over().filter_map(|batch| batch.given.after).max();
         of_batches.max(self.watermark)
@@ -191,7 +195,7 @@ impl Buffer {
                 batch.given.after = batch.given.after.max(through);
             }
         } else {
-            // What lies before it in kept batches is acknowledged by itself.
+            // Earlier records in kept batches are acknowledged separately.
             let has = |batch: &Batch| Some(batch.first) <= through && !batch.given.unordered;
             let of = self.handed_over().rposition(has);
             if let Some(batch) = of.and_then(|index| self.batches.get_mut(index)) {
@@ -206,8 +210,8 @@ impl Buffer {
         more
     }
 
-    /// Forgets all batches, and says which record to read again: the last processed one, or the first of those
-    /// forgotten; absent if there never was any, or if their numbers do not say which one was the first.
+    /// Forgets all batches, and returns the record to read again: the last processed record, or the first forgotten
+    /// record; absent if no batch ever came, or if the numbers of the records do not tell the first record.
     pub(super) fn rewind(&mut self) -> Option<Position> {
         let unordered = self.batches.iter().any(|batch| batch.given.unordered);
         let first = self.batches.iter().map(|batch| batch.first).min();
@@ -215,7 +219,7 @@ impl Buffer {
         self.batches.clear();
         self.bytes = 0;
         if self.kept > 0 {
-            // A kept batch is a gap from now on: a position that was handed over after it says nothing of it.
+            // A kept batch is a gap from now on: a later position handed over tells no progress within the gap.
             self.handed = self.watermark;
         }
         (self.kept, self.kept_bytes) = (0, 0);
@@ -227,7 +231,7 @@ impl Buffer {
         self.front == Front::Out && self.batches.get(self.kept).is_some_and(|b| b.given.batch == batch)
     }
 
-    /// Those that the application keeps, and the front if it was handed over.
+    /// The kept batches, and the front if already handed over.
     fn handed_over(&self) -> std::iter::Take<std::collections::vec_deque::Iter<'_, Batch>> {
         let front = usize::from(self.front != Front::Waiting);
         self.batches.iter().take(self.kept + front)
@@ -240,7 +244,7 @@ impl Buffer {
         }
     }
 
-    /// The front batch joins those that are kept, until everything before it has been processed.
+    /// The front batch joins the kept batches, until all earlier batches have been processed.
     fn keep_front(&mut self) {
         self.front = Front::Waiting;
         if let Some(batch) = self.batches.get(self.kept) {
@@ -258,8 +262,8 @@ impl Buffer {
         }
     }
 
-    /// Lets go of the unbroken run of kept batches that have been processed. The watermark follows it into the first batch of
-    /// which something is left, and skips no gap.
+    /// Drops the unbroken run of kept and processed batches. The watermark follows the run into the first batch with
+    /// unprocessed records, and skips no gap.
     fn advance(&mut self) {
         while self.kept > 0 && self.batches.front().is_some_and(Batch::is_covered) {
             self.pop();

@@ -19,20 +19,22 @@ use doubt::{Doubts, EndClaim, Verdict};
 use pace::Second;
 use size::Size;
 
-/// An iterator lives five minutes. One unused for this long is replaced before the service refuses it.
+/// An iterator lives five minutes. An iterator unused for this long is replaced before the service refuses the
+/// iterator.
 const FRESH: Span = Span::from_secs(240);
 
-/// So many failures in a row make an invalid position worth an event of its own.
+/// After this many failures in a row, an invalid position is worth an event of its own.
 const BAD_POSITION_TRIES: u32 = 3;
 
 /// The polling reader of one shard.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Reader {
-    /// Where to read as long as nothing was fetched.
+    /// Where to read before the first answer with records.
     origin: IteratorFrom,
-    /// The origin is the moment at which the application began, and was refused so often in a row as one of the future.
+    /// The origin is the moment at which the application began. The number counts refusals of the moment in a row as a
+    /// future time.
     since: Option<u32>,
-    /// Everything up to here was processed when reading began (or was rewound): such records are filtered.
+    /// All records up to here were processed when reading began (or was rewound): the processed records are filtered.
     floor: Option<Position>,
     /// The last position fetched since then.
     fetched: Option<Position>,
@@ -42,17 +44,17 @@ pub struct Reader {
     iterator_at: Mono,
     /// No `GetRecords` before this moment.
     records_at: Mono,
-    /// Nothing at all before this moment.
+    /// No command at all before this moment.
     retry_at: Mono,
     /// Until this moment another application counts as a reader of the shard.
     crowded_until: Mono,
-    /// What was read in this second.
+    /// The bytes read in this second.
     second: Second,
     /// Failures since the last successful `GetRecords`.
     failures: u32,
     paused: bool,
     end: Option<Vec<ChildShard>>,
-    /// The last answers claim the end. A record takes the claim back, and so do several answers that show the shard open.
+    /// The last answers claim the end. A record takes the claim back, and so do several answers with the shard open.
     end_claim: Option<EndClaim>,
     /// The last answers cannot be of the place that was asked for.
     doubts: Doubts,
@@ -134,7 +136,7 @@ impl Reader {
         })
     }
 
-    /// The command that [`next`](Self::next) has just asked for was issued under this id, for no more than so many records.
+    /// The driver issued the command of the last [`next`](Self::next) under this id, for at most this many records.
     pub fn sent(&mut self, op: OpId, now: Mono, limit: u32) {
         debug_assert!(self.flight.is_none(), "one stream command at a time");
         debug_assert!(self.end.is_none() && !self.paused, "what ended or is paused is not read");
@@ -198,51 +200,51 @@ impl Reader {
         self.buffer.delivered();
     }
 
-    /// The batch handed over was processed, all of it. Says whether that one was out.
+    /// The batch handed over was processed completely. Says whether this batch was out.
     pub fn processed(&mut self, batch: OpId) -> bool {
         self.buffer.processed(batch)
     }
 
-    /// The batch handed over is kept by the application: the next one may be handed over, and this one is acknowledged later.
-    /// Says whether that one was out.
+    /// The batch handed over is kept by the application: the next batch may be handed over, and this batch is
+    /// acknowledged later. Says whether this batch was out.
     pub fn keep(&mut self, batch: OpId) -> bool {
         self.buffer.keep(batch)
     }
 
-    /// A kept batch was processed, all of it, in whatever order. Says whether there is such a batch.
+    /// A kept batch was processed completely, in whatever order. Says whether such a batch exists.
     pub fn acknowledged(&mut self, batch: OpId) -> bool {
         self.buffer.acknowledged(batch)
     }
 
-    /// The last position of this batch, if the application keeps it and has not acknowledged all of it.
+    /// The last position of this batch, if the application keeps the batch and has not acknowledged all its records.
     pub fn keeps(&self, batch: OpId) -> Option<Position> {
         self.buffer.keeps(batch)
     }
 
-    /// Whether the record at this position is in the batch that is handed over next, and was not processed.
+    /// Whether the record at this position is in the next batch to be handed over, and was not processed.
     pub fn awaits(&self, record: Position) -> bool {
         self.buffer.awaits(record)
     }
 
-    /// The last position, of what was handed over, that has been processed. Something before it may not have been.
+    /// The last processed position among the records handed over. Earlier records may be unprocessed.
     pub fn reached(&self) -> Option<Position> {
         self.buffer.reached()
     }
 
-    /// Everything up to and including this position was processed. What was never handed over is not believed. While batches are
-    /// kept, this is said of the batch that the position is in, and of none before it. Of a batch that is not in order, no position says
-    /// anything. Says whether that is more than was known.
+    /// All records up to and including this position were processed. Positions never handed over are not believed.
+    /// While batches are kept, the position counts for the batch of this position, and for no earlier batch. A position
+    /// tells nothing of an unordered batch. Says whether the call brought progress.
     pub fn processed_through(&mut self, position: Position) -> bool {
         self.buffer.processed_through(position)
     }
 
-    /// The batch handed over was not (wholly) processed: [`front`](Self::front) gives the rest of it again. Says whether
-    /// that one was out.
+    /// The batch handed over was not (wholly) processed: [`front`](Self::front) gives the rest of the batch again. Says
+    /// whether this batch was out.
     pub fn returned(&mut self, batch: OpId) -> bool {
         self.buffer.returned(batch)
     }
 
-    /// The adapter has lost a batch: everything that was fetched and not processed is read again.
+    /// The adapter has lost a batch: all unprocessed records already fetched are read again.
     pub fn rewind(&mut self) {
         if self.fetched.is_none() {
             return;
@@ -270,8 +272,8 @@ impl Reader {
         }
     }
 
-    /// Goes on after [`Event::ShardMissing`] when the shard is not there any more: what was fetched is all there is. Also
-    /// after an end that named no children, when they were found otherwise.
+    /// Goes on after [`Event::ShardMissing`] when the shard no longer exists: no record follows the fetched records.
+    /// Also after an end without children, when a listing has shown the children.
     pub fn trimmed(&mut self, children: Vec<ChildShard>) {
         if self.paused || self.end.as_ref().is_some_and(Vec::is_empty) {
             self.paused = false;
@@ -294,7 +296,8 @@ impl Reader {
         self.buffer.kept().0
     }
 
-    /// Whether the application keeps as much as it may: nothing more is handed over until it has acknowledged something.
+    /// Whether the application keeps as much as allowed: no more batches are handed over until the application has
+    /// acknowledged some records.
     pub fn keeps_enough(&self, cfg: &ReaderConfig) -> bool {
         let (batches, bytes) = self.buffer.kept();
         batches > 0 && (batches as u64 >= u64::from(cfg.kept_batches) || bytes >= cfg.kept_bytes)
@@ -336,7 +339,7 @@ impl Reader {
         self.end_claim.is_some()
     }
 
-    /// How often reading has failed since it last went well.
+    /// Failures of reading since the last success.
     pub fn failures(&self) -> u32 {
         self.failures
     }
@@ -351,7 +354,7 @@ impl Reader {
         self.buffer.len()
     }
 
-    /// When to call [`next`](Self::next) if nothing else happens before; [`Mono::NEVER`] for no need.
+    /// When to call [`next`](Self::next) if no input comes before; [`Mono::NEVER`] for no need.
     pub fn wake_at(&self, cfg: &ReaderConfig) -> Mono {
         self.due(cfg).unwrap_or(Mono::NEVER)
     }
@@ -387,13 +390,13 @@ impl Reader {
         let mut event = None;
         if answer.count > 0 {
             let Some(last) = answer.last else {
-                // Neither to be filtered nor to be resumed after: fetch it again.
+                // The answer can be neither filtered nor resumed after: fetch it again.
                 self.back_off(op, now, ctx);
                 return Some(self.disorder(answer));
             };
             let first = answer.first.unwrap_or(last);
             event = self.out_of_place(answer);
-            // Numbers that are not in order do not say what was processed before.
+            // Numbers out of order do not tell which records were processed before.
             let is_ordered = !matches!(event, Some(Event::Disorder { .. }));
             let after = self.floor.filter(|floor| is_ordered && *floor >= first);
             self.fetched = self.fetched.max(Some(last));

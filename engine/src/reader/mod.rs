@@ -1,9 +1,9 @@
-//! The polling reader of one shard, as a pure machine: it decides, and its embedder acts.
+//! The polling reader of one shard, as a pure machine: the reader decides, and its embedder acts.
 //!
-//! The embedder asks [`Reader::next`] what to do, issues that as a stream command and reports its id with
+//! The embedder asks [`Reader::next`] for the next command, issues the stream command, and reports its id with
 //! [`Reader::sent`] and its outcome with [`Reader::fetched`]. Batches come out at [`Reader::front`] and are
-//! acknowledged with [`Reader::processed`] or [`Reader::processed_through`]; [`Reader::watermark`] is what may be
-//! checkpointed. The reader never sees a record: a batch is described by the id of the command that brought it.
+//! acknowledged with [`Reader::processed`] or [`Reader::processed_through`]; [`Reader::watermark`] may be checkpointed.
+//! The reader never sees a record: the id of a command stands for the batch that the command brought.
 //!
 //! ```mermaid
 //! stateDiagram-v2
@@ -28,8 +28,8 @@
 //!     Void --> Lost: outcome, ignored
 //! ```
 //!
-//! In `Lost` and `Ready` the next command waits until it is due and the buffer has room; in all other states there is
-//! nothing to send. Buffered batches are independent of these states:
+//! In `Lost` and `Ready` the next command waits until it is due and the buffer has room; in all other states the reader
+//! has no command to send. Buffered batches are independent of these states:
 //!
 //! ```mermaid
 //! stateDiagram-v2
@@ -46,34 +46,35 @@
 //!
 //! # Invariants
 //!
-//! * **Nothing is skipped.** Before anything was fetched a new iterator is asked for where reading began; then
-//!   after the last record *fetched*, and after a [`rewind`](Reader::rewind) at the last record *processed*. An outcome
-//!   that is not an answer moves nothing. A start at a checkpoint re-reads the checkpointed record, since parts of an
-//!   aggregated one may be left, and filters by position. The watermark covers only an unbroken run of batches, all
-//!   acknowledged, in whatever order that was. The end of the shard belongs to the place where it was fetched: a rewind forgets it.
-//!   An end is believed when a second answer claims the end: from a new iterator after the last record, and without records. If the second
-//!   answer names no children, `stream_lag` lies between the two answers. A record takes the claim back, and so do three answers at the tip with
-//!   an iterator. Children are believed when two answers name the same ones, and these
-//!   are all that a closed shard has.
-//!   An answer that cannot be of the place that was asked for is not taken: one with sequence numbers or children of another shard, with
-//!   records from before that place, without the record to start at, or with records that are not in the order of their numbers. The answer is taken when three answers or more are doubtful for the
-//!   same reason, and `stream_lag` lies between the first one and the last one. Where the record to start at is missing, the last two answers
-//!   must begin with the same record. Of records that are not in order, nothing is left out, and the watermark waits until all of them are
-//!   processed.
-//! * **Memory stays within the budget.** Nothing is fetched while the buffered bytes or batches (the one being
-//!   processed included) are at their limit, so at most one batch lies above it. With nothing buffered there is always
-//!   room, so that no batch is too large. How many records are asked for follows from the answers before (`machine/size.rs`). What the
-//!   application keeps has limits of its own, at which nothing more is handed over.
+//! * **No record is skipped.** Before the first answer with records, a new iterator is asked for where reading began;
+//!   then after the last record *fetched*, and after a [`rewind`](Reader::rewind) at the last record *processed*. A
+//!   failed or unknown outcome moves no position. A start at a checkpoint reads the checkpointed record again, since
+//!   parts of an aggregated record may be left, and filters by position. The watermark covers only an unbroken run of
+//!   batches, all acknowledged, in whatever order. The end of the shard belongs to the place where it was fetched: a
+//!   rewind forgets it. An end is believed when a second answer claims the end: from a new iterator after the last
+//!   record, and without records. If the second answer names no children, `stream_lag` lies between the two answers. A
+//!   record takes the claim back, and so do three answers at the tip with an iterator. Children are believed when two
+//!   answers name the same children, and the children are complete for a closed shard. An answer that cannot come from
+//!   the requested place is not taken: an answer with sequence numbers or children of another shard, with records from
+//!   before the place, without the record to start at, or with records out of the order of their numbers. The answer is
+//!   taken when three answers or more are doubtful for the same reason, and `stream_lag` lies between the first and the
+//!   last of these answers. Where the record to start at is missing, the last two answers must begin with the same
+//!   record. No record of an unordered answer is left out, and the watermark waits until all its records are processed.
+//! * **Memory stays within the budget.** No read is sent while the buffered bytes or batches (including the batch being
+//!   processed) are at their limit, so at most one batch lies above the limit. An empty buffer always has room, so no
+//!   batch is too large. The number of records to ask for follows from the answers before (`machine/size.rs`). Kept
+//!   batches have limits of their own; at these limits no more batches are handed over.
 //! * **No storms.** At most one command is in flight; commands of a kind are `min_interval` apart, counted from
-//!   emission, and bytes are paced. Every failure waits for an exponential backoff that only a successful `GetRecords`
-//!   resets, but for the first expiry in a row, which is expected after a long stall, and for refusals of reads for the rate: applications on one
-//!   shard take turns (`machine/pace.rs`).
+//!   emission, and bytes are paced. Every failure waits for an exponential backoff, reset only by a successful
+//!   `GetRecords`. Two failures are exempt: the first expiry in a row, expected after a long stall, and refusals of
+//!   reads for the rate: applications on one shard take turns (`machine/pace.rs`).
 //!
 //! # No iterator at `LATEST`
 //!
-//! An iterator at `LATEST` means "from now on", whenever that is resolved. If it is lost before the first record was fetched, or if its
-//! reader is gone, the next one starts later, and what arrived between the two is not read. So a shard at `LATEST` is read from a moment,
-//! which does not move. Why that moment may be of the service's future, and what is done then, `began` tells.
+//! An iterator at `LATEST` means "from now on", where "now" is the moment of its resolution. If the iterator is lost
+//! before the first record was fetched, or its reader is gone, the next iterator starts later, and records that arrived
+//! between the two starts are not read. So a shard at `LATEST` is read from a fixed moment. The module `began` tells
+//! why the service may call this moment a future time, and how the reader then goes on.
 
 mod buffer;
 mod machine;
@@ -98,20 +99,21 @@ use std::fmt;
 pub enum Start {
     /// At the oldest record.
     TrimHorizon,
-    /// At the first record at or after the moment at which the application began. If the service calls the moment one of its future, a
-    /// clock was ahead, and an earlier one is tried.
+    /// At the first record at or after the moment at which the application began. If the service calls the moment a
+    /// future time, a clock was ahead, and the reader tries an earlier moment.
     Since(Wall),
-    /// At the first record at or after a time, which is waited for if it has not come.
+    /// At the first record at or after a time; the reader waits for a time in the future.
     AtTimestamp(Wall),
-    /// After this position, which has been processed. Its record is read again for the parts that follow.
+    /// After this processed position. The record is read again for its remaining parts.
     At(Position),
 }
 
 impl Start {
-    /// Where a lease with this checkpoint is to be read; absent if it is done.
+    /// Where reading of a lease with this checkpoint begins; absent if the shard is done.
     ///
-    /// `began` is the moment that belongs to `LATEST` and `AT_TIMESTAMP`. If there is none, the row said `AT_TIMESTAMP` alone, and the
-    /// configuration of its owner names no time either. Then the shard is read from its oldest record: too much rather than too little.
+    /// `began` is the moment for `LATEST` and `AT_TIMESTAMP`. Without a moment, the row said `AT_TIMESTAMP` alone, and
+    /// the configuration of its owner names no time either. Then the shard is read from its oldest record: too much
+    /// rather than too little.
     pub fn from(checkpoint: Checkpoint, began: Option<Wall>) -> Option<Start> {
         Some(match (checkpoint, began) {
             (Checkpoint::At(position), _) => Start::At(position),
@@ -132,7 +134,7 @@ pub enum Want {
     GetRecords {
         /// The command that brought the iterator to use.
         via: OpId,
-        /// No more than this many. The embedder may ask for fewer.
+        /// At most this many records. The embedder may ask for fewer.
         limit: u32,
     },
 }
@@ -162,7 +164,7 @@ pub struct Ctx<'a> {
     pub stream_timeout: Span,
     /// Seed of the jitter.
     pub seed: u64,
-    /// Whom the jitter is for: the shard.
+    /// The key of the jitter: the shard.
     pub subject: &'a str,
 }
 
@@ -171,9 +173,9 @@ pub struct Ctx<'a> {
 pub enum Event {
     /// The command failed; the reader goes on by itself.
     Trouble {
-        /// How it failed.
+        /// The failure.
         how: How,
-        /// The backoff. Pacing may add to it.
+        /// The backoff. Pacing may lengthen the pause.
         again_in: Span,
     },
     /// Access was denied; the reader keeps trying.
@@ -191,26 +193,27 @@ pub enum Event {
         /// The backoff.
         again_in: Span,
     },
-    /// The service calls the moment at which reading begins one of its future: the clock of the worker that wrote it was ahead. Reading
-    /// begins at an earlier moment.
+    /// The service calls the moment at which reading begins a future time: the clock of the worker that wrote the
+    /// moment was ahead. Reading begins at an earlier moment.
     Early {
-        /// The moment that was refused.
+        /// The refused moment.
         at: Wall,
-        /// The pause before the next try. Pacing may add to it.
+        /// The pause before the next try. Pacing may lengthen the pause.
         again_in: Span,
     },
-    /// There is no such shard or stream. The reader pauses until [`Reader::resume`].
+    /// The shard or the stream does not exist. The reader pauses until [`Reader::resume`].
     ShardMissing,
-    /// The record to start at is not there any more, and perhaps more between it and the first one found: several answers over `stream_lag`
-    /// say so.
+    /// The record to start at is missing, and perhaps further records up to the first record found: several answers
+    /// over `stream_lag` agree.
     Trimmed {
         /// The record looked for.
         at: Position,
         /// The first record found.
         first: Position,
     },
-    /// The positions of an answer do not follow those before, or each other, and later answers say the same. All its records are handed over,
-    /// also those that may have been processed before. An answer with records but no last position is fetched again.
+    /// The positions of an answer do not follow the earlier positions, or each other, and later answers agree. All its
+    /// records are handed over, also records that may have been processed before. An answer with records but no last
+    /// position is fetched again.
     Disorder {
         /// The last position fetched before; absent for the first answer.
         before: Option<Position>,
@@ -223,9 +226,9 @@ pub enum Event {
     },
     /// An answer cannot be of the place that was asked for. Nothing of the answer is taken. A new iterator is asked for.
     Doubted {
-        /// What speaks against it.
+        /// The reason for the doubt.
         why: Doubtful,
-        /// So many answers in a row are doubtful for this reason.
+        /// This many answers in a row are doubtful for this reason.
         answers: u32,
     },
     /// An answer claims the end of the shard without children. An answer `stream_lag` later must claim the end, too.
@@ -233,21 +236,21 @@ pub enum Event {
         /// The pause before the next answer is asked for.
         again_in: Span,
     },
-    /// The end of the shard has been fetched. An answer can be two things at once and this one is reported last, so
+    /// The end of the shard has been fetched. An answer can mean two events at once, and the end is reported last, so
     /// decide by [`Reader::finished`].
     EndOfShard,
 }
 
-/// What speaks against an answer.
+/// The reason to doubt an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Doubtful {
-    /// The records have sequence numbers of another shard, or the children have other parents: the service gave another shard's iterator,
-    /// or another shard's answer.
+    /// The records have sequence numbers of another shard, or the children have different parents: the service gave the
+    /// iterator or the answer of another shard.
     Foreign {
-        /// The number of the shard that the sequence numbers name. Absent: the children are of another shard.
+        /// The number of the shard in the sequence numbers. Absent: the children belong to another shard.
         of: Option<u32>,
     },
-    /// The positions do not follow those before, or each other.
+    /// The positions do not follow the earlier positions, or each other.
     Disorder {
         /// The last position fetched before; absent for the first answer.
         before: Option<Position>,
@@ -262,7 +265,7 @@ pub enum Doubtful {
     Gap {
         /// The record looked for.
         at: Position,
-        /// The first record found. Absent: the shard has no record from that place on.
+        /// The first record found. Absent: the shard has no record from the requested place on.
         first: Option<Position>,
     },
 }
@@ -270,13 +273,13 @@ pub enum Doubtful {
 /// How a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum How {
-    /// It was refused.
+    /// The command was refused.
     Refused(Why),
-    /// It was not executed.
+    /// The command was not executed.
     NotSent(Cause),
-    /// Whether it was executed is not known. Reading changes nothing, so it is tried again as if it had not been.
+    /// The execution is uncertain. Reading changes nothing, so the reader repeats the read as after a certain failure.
     Unknown(Cause),
-    /// The answer is not one to this command.
+    /// The answer does not fit the command.
     Mismatched,
 }
 

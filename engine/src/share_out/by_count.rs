@@ -3,15 +3,16 @@
 use super::{Candidate, Fleet, Move, Portion};
 use std::collections::BTreeSet;
 
-/// Places what is available and, with `balance`, moves leases until no worker with room has two fewer than one that may give.
+/// Places the available leases and, with `balance`, moves leases until no worker with room has two fewer than a worker
+/// that may give.
 ///
-/// Of workers with the same number, the one with the least id gets, and the one with the greatest id gives. A lease is left
-/// where it is if only its own owner has room.
+/// Of workers with the same number, the one with the least id gets, and the one with the greatest id gives. A lease
+/// stays where it is if only its own owner has room.
 pub fn by_count(candidates: &[Candidate], leases: &[Portion], balance: bool) -> Vec<Move> {
     share(&mut Fleet::new(candidates, leases), balance)
 }
 
-/// The same, for a fleet that is counted already.
+/// The same, for a fleet already counted.
 pub(super) fn share(fleet: &mut Fleet<'_>, balance: bool) -> Vec<Move> {
     let mut open: BTreeSet<(usize, usize)> = BTreeSet::new();
     for (number, member) in fleet.members.iter().enumerate() {
@@ -36,7 +37,7 @@ pub(super) fn share(fleet: &mut Fleet<'_>, balance: bool) -> Vec<Move> {
     moves
 }
 
-/// From the worker with the most leases to the one with the fewest, until they differ by one at most.
+/// From the worker with the most leases to the worker with the fewest, until the counts differ by one at most.
 fn even_out(fleet: &mut Fleet<'_>, open: &mut BTreeSet<(usize, usize)>, moves: &mut Vec<Move>) {
     let mut movable = fleet.movable();
     // The first of them goes first.
@@ -51,7 +52,7 @@ fn even_out(fleet: &mut Fleet<'_>, open: &mut BTreeSet<(usize, usize)>, moves: &
         let Some(lease) = movable[giver].pop() else {
             continue;
         };
-        // Who gives has two more than who gets, so nobody does both.
+        // A giver has two more leases than the taker, so no worker both gives and takes.
         givers.remove(&least);
         moves.push(give(fleet, open, least, lease));
         givers.insert((fleet.members[least.1].leases, least.1));

@@ -1,4 +1,4 @@
-//! Each worker gets as much work as makes it as busy as the others, by what it reports of its host or by the throughput of its
+//! Each worker gets enough work to be as busy as the rest, by its report of its host or by the throughput of its
 //! leases.
 //!
 //! Loads are ratios: 1 is the average of the workers that report the same metric. A worker with several metrics is as full as the
@@ -17,17 +17,17 @@ const ROUNDING: f64 = 1e-12;
 /// Leases of less throughput than this on average, in millionths of KiB/s, are shared by number. So little keeps no worker busy, and changes
 /// from report to report: KCL's leader moves leases to and fro for it, for ever.
 const NOISE: u64 = 1_000_000;
-/// A lease weighs at least the average divided by this.
+/// A lease weighs at least the average divided by this number.
 const LIGHTEST: u64 = 100;
 
 /// When leases are moved, and how many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadOptions {
-    /// How far a worker must be from the average, in percent of it, so that leases are moved.
+    /// How far a worker must be from the average, in percent of the average, before leases are moved.
     pub rebalance_threshold_percent: u32,
     /// How much of what a worker has above the average is moved at once, in percent; more than 100 is 100.
     pub dampening_percent: u32,
-    /// A worker that has no lease small enough gives its smallest one.
+    /// A worker without a small enough lease gives its smallest lease.
     pub allow_overshoot: bool,
 }
 
@@ -37,12 +37,13 @@ impl Default for LoadOptions {
     }
 }
 
-/// Places what is available and, with `balance`, moves leases from workers above the average to workers below it.
+/// Places the available leases and, with `balance`, moves leases from workers above the average to workers below the
+/// average.
 ///
-/// `draw` gives a value for the index of a lease: a worker gives its leases in the order of these. Of destinations that are
-/// equally full, the one with fewer leases comes first, then the one with the least id. A lease is left where it is if only its
-/// own owner has room. If leases have a throughput of less than 1 KiB/s on average, this is
-/// [`by_count()`](super::by_count()).
+/// `draw` gives a value for the index of a lease: a worker gives its leases in the order of these values. Of equally
+/// full destinations, the destination with fewer leases comes first, then the destination with the least id. A lease
+/// stays where it is if only its own owner has room. If leases have a throughput of less than 1 KiB/s on average, this
+/// is [`by_count()`](super::by_count()).
 pub fn by_load(
     candidates: &[Candidate], leases: &[Portion], options: &LoadOptions, balance: bool,
     mut draw: impl FnMut(usize) -> u64,
@@ -64,7 +65,7 @@ pub fn by_load(
     moves
 }
 
-/// What leases weigh.
+/// The weights of leases.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     average: u64,
@@ -82,8 +83,8 @@ impl Scale {
         Self::new(sum, known)
     }
 
-    /// From the sum of the throughput of all leases of which it is known, and how many these are. Absent if that is less than
-    /// [`NOISE`] on average.
+    /// From the sum of all known throughputs, and the number of leases with a known throughput. Absent if the average
+    /// is less than [`NOISE`].
     pub(super) fn new(sum: u128, known: u128) -> Option<Self> {
         if sum < u128::from(NOISE) * known.max(1) {
             return None;
@@ -99,13 +100,13 @@ impl Scale {
         self.least
     }
 
-    /// What a lease weighs: its throughput, or the average of those that are known.
+    /// The weight of a lease: its throughput, or the average of the known throughputs.
     pub(super) fn weight(self, throughput: Option<u64>) -> u64 {
         throughput.unwrap_or(self.average).max(self.least)
     }
 }
 
-/// A member that may get leases, in the order in which members are asked: the least full first.
+/// A member that may get leases, in the order in which members are offered leases: the least full first.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     full: f64,
@@ -138,7 +139,7 @@ impl Eq for Place {}
 #[derive(Clone, Copy, Debug)]
 struct Room {
     full: f64,
-    /// The weight that adds 1.
+    /// The weight that adds 1 to a ratio.
     unit: f64,
     /// How much may be added until a limit of it is reached.
     headroom: f64,
@@ -148,16 +149,16 @@ struct Room {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source {
     member: usize,
-    /// Its value, as a ratio, and what it may fall to.
+    /// Its value, as a ratio, and the lowest allowed value.
     full: f64,
     goal: f64,
-    /// The weight that it gives.
+    /// The weight to give.
     take: f64,
-    /// The measure is that of leases: what they weigh is exactly what they add.
+    /// The measure is the measure of leases: a lease adds exactly its weight.
     of_leases: bool,
 }
 
-/// The members that give, by the measure by which most is to be given; those that give most come first.
+/// The members that give, by the measure with the most to give; the members that give most come first.
 pub(super) fn sources(measures: &[Measure<'_>], assigned: &[u128], options: &LoadOptions) -> Vec<Source> {
     let mut chosen: (f64, Vec<Source>) = (0.0, Vec::new());
     for measure in measures {
@@ -187,7 +188,7 @@ fn sources_by(measure: &Measure<'_>, assigned: &[u128], options: &LoadOptions) -
     let gives = |reading: &&Reading| ratio(reading) >= upper || above_limit(reading);
     let mut giving: Vec<&Reading> = readings.iter().filter(gives).collect();
     if giving.is_empty() {
-        // Of equal ones, the first: `max_by` alone would find the last.
+        // Of equal readings, the first: `max_by` alone would find the last.
         giving.extend(readings.iter().rev().max_by(|a, b| a.value.total_cmp(&b.value)));
     }
     let source = |reading: &Reading| {
@@ -200,16 +201,16 @@ fn sources_by(measure: &Measure<'_>, assigned: &[u128], options: &LoadOptions) -
     sources.filter(|source| source.full > source.goal + MARGIN).collect()
 }
 
-/// A fleet and what its members carry.
+/// A fleet and the loads of its members.
 struct Loads<'a> {
     fleet: Fleet<'a>,
     weights: Vec<u64>,
-    /// The weight of the leases of each member, and how much of it was placed in this run.
+    /// The weight of the leases of each member, and the part of it placed in this run.
     assigned: Vec<u128>,
     placed: Vec<u128>,
     /// A member's share of all weight.
     target: f64,
-    /// What the members reported, before anything was placed.
+    /// The members' reports, before any lease was placed.
     measures: Vec<Measure<'a>>,
 }
 
@@ -332,7 +333,7 @@ impl<'a> Loads<'a> {
         rooms
     }
 
-    /// The leases of a member that it gives for a weight of `take`, the lightest first.
+    /// The leases given by a member for a weight of `take`, the lightest first.
     fn pick(
         &self, movable: &[usize], take: f64, options: &LoadOptions, draw: &mut impl FnMut(usize) -> u64,
     ) -> Vec<usize> {
@@ -355,10 +356,10 @@ impl<'a> Loads<'a> {
         picked
     }
 
-    /// Moves the leases of a source, the lightest first, to destinations that stay at the average and below their limits; or,
-    /// where leases are all that is measured, to one below the average that then has no more than the source.
+    /// Moves the leases of a source, the lightest first, to destinations that stay at the average and below their
+    /// limits; or, where only leases are measured, to a destination below the average and then not above the source.
     ///
-    /// A destination that refuses a lease refuses all heavier ones, so it is not asked again for this source.
+    /// A destination that refuses a lease refuses all heavier leases, so this source asks the destination only once.
     fn hand_out(
         &mut self, source: Source, picked: &[usize], rooms: &mut [Room], queue: &mut BTreeSet<Place>,
         moves: &mut Vec<Move>,
@@ -367,7 +368,7 @@ impl<'a> Loads<'a> {
         let mut full = source.full;
         for lease in picked {
             let weight = self.weights[*lease];
-            // What a source gives, it does not get back in this run: its own place is not made emptier.
+            // A source gets no given lease back in this run: its own place is not made emptier.
             while full > source.goal + MARGIN
                 && let Some(place) = queue.pop_first()
             {

@@ -1,27 +1,28 @@
-//! Whether a round would move nothing, told from what each worker has.
+//! Whether a round would move no lease, judged by the counts of each worker.
 //!
-//! A leader asks this first: in a fleet at rest, it then looks at numbers only, and not at the row of each lease. The answer is exact in
-//! one direction: where it is yes, [`by_load`](super::by_load()) and [`by_count`](super::by_count()) move nothing. Where it is
-//! no, they may still find no lease that can be moved.
+//! A leader asks this first: in a fleet at rest, it then looks at numbers only, and not at the row of each lease. The
+//! answer is exact in one direction: at yes, [`by_load`](super::by_load()) and [`by_count`](super::by_count()) move no
+//! lease. At no, both may still find no movable lease.
 
 use super::by_load::{LoadOptions, Scale, sources};
 use super::measure::measures;
 use super::{Candidate, members};
 
-/// What somebody has of the leases that are processed. An owner may stand in several of these.
+/// The totals of an owner's processed leases. An owner may stand in several entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
-    /// The index of the candidate; of a lease that is being handed over, that of its next owner. Absent: a worker that is no candidate.
+    /// The index of the candidate; for a lease in a hand-over, the index of its next owner. Absent: a worker that is no
+    /// candidate.
     pub(crate) owner: Option<usize>,
-    /// How many leases these are.
+    /// The number of these leases.
     pub(crate) leases: u32,
-    /// The throughput of how many of them is known.
+    /// The number of leases with a known throughput.
     pub(crate) known: u32,
-    /// The sum of it, in millionths of KiB/s.
+    /// The sum of the known throughputs, in millionths of KiB/s.
     pub(crate) throughput: u128,
 }
 
-/// Whether [`by_count`](super::by_count()) moves none of these leases, of which none is available.
+/// Whether [`by_count`](super::by_count()) moves none of these leases, if none is available.
 pub(crate) fn is_even_by_count(candidates: &[Candidate], loads: &[Load]) -> bool {
     let (mut members, numbers) = members(candidates);
     for load in loads {
@@ -35,8 +36,8 @@ pub(crate) fn is_even_by_count(candidates: &[Candidate], loads: &[Load]) -> bool
     least.zip(most).is_none_or(|(least, most)| most < least + 2)
 }
 
-/// Whether [`by_load`](super::by_load()) moves none of these leases, of which none is available. `light` gives the leases with less than a
-/// throughput: the owner of each, as in `loads`, and its throughput.
+/// Whether [`by_load`](super::by_load()) moves none of these leases, if none is available. `light` gives the leases
+/// with less than a throughput: the owner of each lease, as in `loads`, and its throughput.
 pub(crate) fn is_even_by_load<I: Iterator<Item = (Option<usize>, u64)>>(
     candidates: &[Candidate], loads: &[Load], light: impl FnOnce(u64) -> I, options: &LoadOptions,
 ) -> bool {
@@ -62,7 +63,7 @@ pub(crate) fn is_even_by_load<I: Iterator<Item = (Option<usize>, u64)>>(
     sources(&measures(&members, &carried), &assigned, options).is_empty()
 }
 
-/// The number of the member that stands for a candidate.
+/// The number of the member for a candidate.
 fn number(numbers: &[Option<usize>], candidate: Option<usize>) -> Option<usize> {
     numbers.get(candidate?).copied().flatten()
 }

@@ -1,32 +1,32 @@
-//! How busy workers are, in relation to the average of those that can be compared.
+//! How busy workers are, in relation to the average of comparable workers.
 
 use super::Member;
 use crate::fleet::FleetMetric;
 use std::collections::BTreeMap;
 
-/// The weight of a new value in the smoothed one.
+/// The weight of a new value in the smoothed value.
 const ALPHA: f64 = 0.5;
 
-/// The smoothed value of a metric: that of what was captured. 0 if nothing was.
+/// The smoothed value of a metric: the smoothed captured values. 0 without captured values.
 pub(super) fn smoothed(metric: &FleetMetric) -> f64 {
     let captured = metric.recent.iter().filter(|value| **value >= 0);
     captured.map(|value| *value as f64).reduce(|old, new| ALPHA * new + (1.0 - ALPHA) * old).unwrap_or(0.0)
 }
 
-/// What a measure says of one member. It is in the unit of the measure, and not negative.
+/// The reading of one member under a measure. The reading is in the unit of the measure, and not negative.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
     /// The number of the member.
     pub member: usize,
     pub value: f64,
-    /// What it may rise to; infinite if there is no limit.
+    /// The highest allowed value; infinite without a limit.
     pub limit: f64,
 }
 
-/// What a measure is about.
+/// The subject of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Of<'a> {
-    /// The leases that a worker has. This is for workers that report no metrics.
+    /// A worker's leases. The measure serves workers without metrics.
     Leases,
     /// The host of a worker.
     Host(&'a str),

@@ -1,68 +1,72 @@
 //! The two rules by which a leader of KCL 3.x shares leases out: by their number, and by the load of the workers.
 //!
-//! The leader alone decides who processes which lease, so a leader of ours must decide what workers of KCL 3.x can live with:
-//! it may replace one of theirs at any time, and be replaced by one. [`by_count()`] is `LEASE_COUNT_BASED`, [`by_load()`] is
-//! `WORKER_UTILIZATION_AWARE`. Both are pure functions: from the workers and leases that one scan showed, to the leases that
-//! shall get another worker. The leader writes these; each write is guarded, so a decision from an old scan costs time and
-//! nothing else.
+//! The leader alone decides which worker processes which lease, so a leader of ours must decide in a way acceptable to
+//! workers of KCL 3.x: a leader of ours may replace a leader of KCL at any time, and be replaced by a leader of KCL.
+//! [`by_count()`] is `LEASE_COUNT_BASED`, [`by_load()`] is `WORKER_UTILIZATION_AWARE`. Both are pure functions: from
+//! the workers and leases of one scan, to the leases that shall get another worker. The leader writes these moves; each
+//! write is guarded, so a decision from an old scan costs time, and costs no lease.
 //!
-//! What is available (free, or its owner stopped renewing it) is placed first. Leases that are processed are moved only if the
-//! caller asks for balance, and each at most once in a run.
+//! Available leases (free, or no longer renewed by their owner) are placed first. Processed leases are moved only if
+//! the caller asks for balance, and each at most once in a run.
 //!
 //! # Where these rules differ from the original, and why
 //! Both rules:
-//! * A worker that is listed twice counts once: its first usable entry. The original counts it twice in averages and shares.
-//! * A worker whose last report lacks a metric gets nothing, as in the original; but if that is true of all workers, all of them
-//!   take part as workers without metrics. The original then leaves every lease without an owner.
-//! * An available lease is not given back to the owner that failed to process it, but to the next best worker. The original
-//!   leaves it as it is and counts it as done, so it may stay expired for ever.
-//! * An available lease counts for nobody until it is placed. The original counts it for the owner that failed.
-//! * A lease that is being handed over counts for its next owner, by the index that the caller gives. The original counts it for
-//!   the old one and picks it again.
+//! * A worker listed twice counts once: by its first usable entry. The original counts such a worker twice in averages
+//!   and shares.
+//! * A worker whose last report lacks a metric gets no lease, as in the original; but if all workers lack a metric, all
+//!   of them take part as workers without metrics. The original then leaves every lease without an owner.
+//! * An available lease is not given back to the owner that failed to process it, but to the next best worker. The
+//!   original leaves the lease as it is and counts it as done, so the lease may stay expired for ever.
+//! * An available lease counts for no worker until it is placed. The original counts the lease for the failed owner.
+//! * A lease in a hand-over counts for its next owner, by the index given by the caller. The original counts the lease
+//!   for the old owner and picks it again.
 //!
 //! By number:
-//! * Each available lease goes to the worker with the fewest, and leases move until no worker has two more than another. The
-//!   original fills each worker to the average rounded up, and moves only what is above that: of the counts 2, 2, 2 and 0 it
-//!   moves nothing.
+//! * Each available lease goes to the worker with the fewest leases, and leases move until no worker has two more than
+//!   another worker. The original fills each worker to the average rounded up, and moves only leases above this number:
+//!   of the counts 2, 2, 2 and 0 the original moves no lease.
 //!
 //! By load:
 //! * If leases have a throughput of less than 1 KiB/s on average, they are shared out by number. The original divides 0 by 0 for
 //!   workers without metrics, if there is none; from three workers on, some then get nothing. Of little, it moves leases to and fro.
-//! * A worker at 0 is the first to get something. The original ranks it behind one that has half of the average. Of equal
-//!   workers, the one with the fewest leases is the first, then the one with the least id.
-//! * A lease weighs a hundredth of the average at least, so that idle leases are shared out, too. The original may give all of
-//!   them to one worker, as they make it no busier.
-//! * While available leases are placed, a worker without metrics is compared with its share of all throughput. The original
-//!   compares it with the average of these workers, which is 0 when a fleet starts: then load does not count.
-//! * What was placed is a part of the averages by which leases are moved. The original compares with the averages from before.
-//! * A destination that refuses a lease is asked again for those of the next worker, and the next destination is asked for
-//!   this lease. The original forgets the destination and goes on with the next worker.
-//! * Workers without metrics have no operating limit. In the original it is their share of the throughput: the threshold has no
-//!   effect, and every small difference moves leases.
-//! * A lease that is moved to a worker without metrics adds what it weighs, in relation to the average of these workers. The
-//!   original takes the share of all throughput, which is larger if somebody else has leases; so it may move a lease to and
-//!   fro for ever.
-//! * A lease heavier than what the average leaves room for is moved all the same, among workers without metrics, if the
-//!   destination is below the average and then has no more than the source keeps. The original leaves two busy leases with one
-//!   worker beside an idle one.
+//! * A worker at 0 is the first to get a lease. The original ranks such a worker behind a worker with half of the
+//!   average. Of equal workers, the worker with the fewest leases is the first, then the worker with the least id.
+//! * A lease weighs a hundredth of the average at least, so that idle leases are shared out, too. The original may give
+//!   all idle leases to one worker, as they make this worker no busier.
+//! * While available leases are placed, a worker without metrics is compared with its share of all throughput. The
+//!   original compares with the average of these workers; the average is 0 when a fleet starts: then load does not
+//!   count.
+//! * The averages for moves include the leases just placed. The original compares with the averages from before.
+//! * A destination that refuses a lease is offered the leases of the next worker again, and the next destination is
+//!   offered this lease. The original forgets the destination and goes on with the next worker.
+//! * Workers without metrics have no operating limit. In the original the limit is their share of the throughput: the
+//!   threshold has no effect, and every small difference moves leases.
+//! * A lease moved to a worker without metrics adds its weight, in relation to the average of these workers. The
+//!   original takes the share of all throughput, a larger value if other workers have leases; so the original may move
+//!   a lease to and fro for ever.
+//! * A lease heavier than the room up to the average is moved all the same, among workers without metrics, if the
+//!   destination is below the average and then has no more than the source keeps. The original leaves two busy leases
+//!   with one worker beside an idle worker.
 //! * Of the leases that a worker gives, the lightest is moved first. The original moves them in the order drawn.
-//! * Only what is above the average, or above the operating limit if that is lower, is moved from a worker. In the original, a
-//!   worker at its limit that is below the average gives away a lease in each run, and a threshold of 0 % makes two workers swap
-//!   a lease for ever.
+//! * Only the load above the average, or above the operating limit if lower, is moved from a worker. In the original, a
+//!   worker at its limit that is below the average gives away a lease in each run, and a threshold of 0 % makes two
+//!   workers swap a lease for ever.
 //!
 //! # Why moving ends
-//! By number, one run leaves nothing to move. By load, for workers without metrics and leases of constant throughput: a lease of
-//! weight `t` moves from a worker above the average to one that then is at the average at most, or has at most what the source
-//! keeps. So `t` is less than the difference of the two, and the sum of the squares of all loads becomes smaller with every move. It cannot do so for ever.
-//! Metrics of hosts are measured anew after each move: there, the threshold and the damping are what there is.
+//! By number, one run leaves no lease to move. By load, for workers without metrics and leases of constant throughput:
+//! a lease of weight `t` moves from a worker above the average to a worker that stays at or below the average, or has
+//! at most the load kept by the source. So `t` is less than the difference of the two loads, and the sum of the squares
+//! of all loads becomes smaller with every move. The sum cannot become smaller for ever. Metrics of hosts are measured
+//! anew after each move: for hosts, only the threshold and the damping limit the moves.
 //!
 //! A worker may fall below the average by a move, if it has no lease that is small enough and `allow_overshoot` is set. It stays
 //! above what the destination had.
 //!
 //! # What the caller sees to
-//! * The order of the leases is the order in which available ones are placed: those that stood still for longest come first.
-//! * Workers of KCL report the throughput of a lease that they just adopted as about a third of what it is. For a lease
-//!   that was just moved, give the throughput from before.
+//! * The order of the leases is the order in which available leases are placed: the leases that stood still for longest
+//!   come first.
+//! * Workers of KCL report the throughput of a newly adopted lease as about a third of the true value. For a lease just
+//!   moved, give the throughput from before.
 //! * Candidates are workers whose row is complete and was written within the last minute.
 
 mod by_count;
@@ -82,12 +86,12 @@ pub(crate) use rows::{age_of, index_of, whole_seconds};
 use crate::fleet::FleetMetric;
 use crate::ids::WorkerId;
 
-/// A worker that lives, as its row says.
+/// A live worker, as its row describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its name.
+    /// The worker's name.
     pub id: WorkerId,
-    /// What it reports of its host; empty if it reports nothing. Of two with one name, the first counts.
+    /// The metrics of its host; empty if the worker reports none. Of two entries with one name, the first counts.
     pub metrics: Vec<FleetMetric>,
     /// The most leases it may have; absent if there is no limit.
     pub most: Option<u32>,
@@ -101,12 +105,13 @@ impl Candidate {
     }
 }
 
-/// Who processes a lease.
+/// The processing worker of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody: it is free, or its owner is dead.
+    /// No worker: the lease is free, or its owner is dead.
     Nobody,
-    /// The candidate of this index. Of an available lease: the one that failed to process it, which does not get it again.
+    /// The candidate of this index. Of an available lease: the candidate that failed to process the lease; it does not
+    /// get the lease again.
     Candidate(usize),
     /// A worker that lives and is no candidate.
     Other,
@@ -115,13 +120,13 @@ pub enum Owner {
 /// A lease to be shared out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Portion {
-    /// Who processes it. If it is being handed over: its next owner.
+    /// The processing worker. In a hand-over: the next owner.
     pub owner: Owner,
-    /// Its smoothed throughput in millionths of KiB/s, if it is known.
+    /// The lease's smoothed throughput in millionths of KiB/s, if known.
     pub throughput: Option<u64>,
-    /// It is free, or its owner stopped renewing it.
+    /// The lease is free, or its owner stopped renewing.
     pub available: bool,
-    /// It may be moved although somebody processes it: it is not finished and not being handed over.
+    /// The lease may be moved although a worker processes it: the lease is not finished and not in a hand-over.
     pub movable: bool,
 }
 
@@ -141,7 +146,7 @@ struct Member<'a> {
     metrics: &'a [FleetMetric],
     /// The most leases it may have.
     most: usize,
-    /// How many leases it has.
+    /// The number of its leases.
     leases: usize,
 }
 
@@ -151,27 +156,27 @@ impl Member<'_> {
     }
 }
 
-/// The candidates that take part, in the order of their ids, and who has which lease.
+/// The candidates that take part, in the order of their ids, and the owner of each lease.
 struct Fleet<'a> {
     members: Vec<Member<'a>>,
     leases: &'a [Portion],
-    /// The number of the member that a lease names as its owner.
+    /// The number of the member named by a lease as its owner.
     owners: Vec<Option<usize>>,
 }
 
-/// The candidates that take part, in the order of their ids, and of each candidate the number of the member that stands for it.
+/// The candidates that take part, in the order of their ids, and for each candidate the number of its member.
 fn members(candidates: &[Candidate]) -> (Vec<Member<'_>>, Vec<Option<usize>>) {
     let some_usable = candidates.iter().any(Candidate::is_usable);
     let mut chosen: Vec<usize> =
         (0..candidates.len()).filter(|index| !some_usable || candidates[*index].is_usable()).collect();
-    // A stable sort: of the entries with one id, the first comes first.
+    // A stable sort: of several entries with one id, the first comes first.
     chosen.sort_by(|a, b| candidates[*a].id.cmp(&candidates[*b].id));
     chosen.dedup_by(|a, b| candidates[*a].id == candidates[*b].id);
     let mut numbers = vec![None; candidates.len()];
     for (number, index) in chosen.iter().enumerate() {
         numbers[*index] = Some(number);
     }
-    // What another entry of a member has is the member's, too.
+    // The leases of a member's second entry are the member's, too.
     for (index, number) in numbers.iter_mut().enumerate().filter(|(_, number)| number.is_none()) {
         let id = &candidates[index].id;
         *number = chosen.binary_search_by(|index| candidates[*index].id.cmp(id)).ok();

@@ -1,5 +1,6 @@
-//! What the rows of a fleet of KCL 3.x come to: by which rules leases are had, which workers can be given some, and what there is to be
-//! shared out. Pure: a worker asks this of what its scans have shown, and `leasehold plan` of the rows in a file.
+//! The meaning of the rows of a fleet of KCL 3.x: the rules for getting leases, the workers that may get leases, and
+//! the leases to share out. Pure: a worker passes the rows of its scans, and `leasehold plan` passes the rows of a
+//! file.
 
 use super::{Candidate, Owner, Portion};
 use crate::fleet::{FleetVersion, FleetWorker, WORKER_EXPIRY, seconds};
@@ -16,11 +17,11 @@ pub enum Rules {
     Own,
     /// The same. But the fleet waits for the reports of all workers, to move on to the rules of KCL 3.x.
     Reporting,
-    /// A leader assigns leases. No worker takes what was not assigned to it.
+    /// A leader assigns leases. No worker takes a lease that was not assigned to it.
     Led,
 }
 
-/// The rules that hold: by the version in the table, and by whether workers of other libraries report that they live.
+/// The rules in force: by the version in the table, and by whether workers of other libraries report that they live.
 pub fn rules(version: Option<&FleetVersion>, others_live: bool) -> Rules {
     match version {
         None | Some(FleetVersion::Version2x) => Rules::Own,
@@ -30,24 +31,24 @@ pub fn rules(version: Option<&FleetVersion>, others_live: bool) -> Rules {
     }
 }
 
-/// Whether a report that is seen for the first time is of a worker that lives, by the time in it.
+/// Whether a report seen for the first time comes from a live worker, by the time in the report.
 pub fn is_fresh(report: &FleetWorker, now: Wall) -> bool {
     age_of(report, now) < WORKER_EXPIRY
 }
 
-/// How old a report is, by the time in it.
+/// The age of a report, by the time in the report.
 pub(crate) fn age_of(report: &FleetWorker, now: Wall) -> Span {
     let age = seconds(now).saturating_sub(report.at).max(0);
     Span(age.unsigned_abs().saturating_mul(1_000_000))
 }
 
-/// So many whole seconds.
+/// The number of whole seconds.
 pub(crate) fn whole_seconds(span: Span) -> i64 {
     i64::try_from(span.0 / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// The workers that live and the leader, in the order of their names. The leader has no more than `most` leases, if it says so; it need
-/// not report.
+/// The live workers and the leader, in the order of their names. The leader has no more than `most` leases, if `most`
+/// is given; the leader need not report.
 pub fn candidates<'a>(
     live: impl Iterator<Item = &'a FleetWorker>, leader: &WorkerId, most: Option<u32>,
 ) -> Vec<Candidate> {
@@ -71,13 +72,13 @@ pub(crate) fn index_of(candidates: &[Candidate], worker: &WorkerId) -> Option<us
     candidates.binary_search_by(|other| other.id.cmp(worker)).ok()
 }
 
-/// A lease to be shared out among `candidates`, which stand in the order of their names. `is_settled` says of the row and its owner
-/// whether nothing is going on with the lease.
+/// A lease to be shared out among `candidates`, sorted by their names. `is_settled` says of the row and its owner
+/// whether no change of the lease is under way.
 pub fn portion(
     row: Option<&LeaseRow>, available: bool, candidates: &[Candidate],
     is_settled: impl FnOnce(&LeaseRow, &WorkerId) -> bool,
 ) -> Portion {
-    // A lease that is being handed over counts for its next owner.
+    // A lease in a hand-over counts for its next owner.
     let owner = row.and_then(|row| row.owner.as_ref());
     Portion {
         owner: match (owner, owner.and_then(|owner| index_of(candidates, owner))) {

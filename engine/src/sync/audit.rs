@@ -1,16 +1,16 @@
-//! Which part of the hash space no unfinished lease covers.
+//! The part of the hash space not covered by any unfinished lease.
 
 use crate::shard::{HashKey, HashRange};
 
 /// The lowest part of the hash space that none of the ranges covers, if any.
 ///
 /// Right for ranges that overlap in any way, as a parent and its children do. (KCL for Java 3.5 looks only at the end
-/// of the range that starts last, and so reports holes that are none.)
+/// of the range with the last start, and so reports false holes.)
 pub(crate) fn first_hole(ranges: impl Iterator<Item = HashRange>) -> Option<HashRange> {
     Gaps::new(ranges).next()
 }
 
-/// Every part of the hash space that none of the ranges covers, in order; adjacent parts are one.
+/// Every part of the hash space not covered by any range, in order; adjacent parts are one.
 pub fn holes(ranges: impl Iterator<Item = HashRange>) -> Vec<HashRange> {
     Gaps::new(ranges).collect()
 }

@@ -1,10 +1,10 @@
 //! Whether the leases of a table are of the stream whose shards were listed.
 //!
-//! All streams name their shards alike, so a table filled from another stream, or from an earlier one of the same name,
-//! looks familiar. Reading on at its checkpoints would skip records, and shards it calls finished would never be read. But
-//! what a shard is does not change: the keys it takes, its parents, where it begins and where it ended. A row that
-//! contradicts these is of another shard, or a person or a program has spoiled the row. One spoiled row does not prove that the
-//! table belongs to another stream, if more rows prove that the table belongs to this stream.
+//! All streams name their shards alike, so a table filled from another stream, or from an earlier stream of the same
+//! name, looks familiar. Reading on at its checkpoints would skip records, and shards finished in this table would
+//! never be read. But the nature of a shard does not change: hash keys, parents, begin and end stay the same for ever.
+//! A row that contradicts these traits belongs to another shard, or a person or a program has spoiled the row. One
+//! spoiled row does not prove another stream's table, if more rows prove a table of this stream.
 
 use crate::ids::LeaseKey;
 use crate::position::Checkpoint;
@@ -16,13 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A row that does not fit the shard of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Misfit {
-    /// Its key.
+    /// The lease's key.
     pub lease: LeaseKey,
-    /// How it does not fit: what follows "of (the lease)" in a sentence.
+    /// The contradiction: the words after "of (the lease)" in a sentence.
     pub detail: String,
-    /// Whether this alone proves it. If not, the listing may lag, and another one will tell.
+    /// Whether this misfit alone is proof. If not, the listing may lag, and a later listing decides.
     pub certain: bool,
-    /// The checkpoint that is no place in its shard; absent: another trait does not fit.
+    /// The checkpoint, if the checkpoint is no place in its shard; absent: a different trait does not fit.
     pub checkpoint: Option<Checkpoint>,
 }
 
@@ -31,27 +31,28 @@ pub(crate) struct Misfit {
 pub(crate) struct Comparison {
     /// The rows that do not fit.
     pub misfits: Vec<Misfit>,
-    /// How many of them do not name the stream.
+    /// The number of misfits that do not name the stream.
     unnamed: usize,
-    /// How many rows are this stream's for certain: they name it, or they name no stream and their checkpoints are places in their shards.
+    /// The number of rows certainly of this stream: they name the stream, or they name no stream and their checkpoints
+    /// are places in their shards.
     proved: usize,
-    /// How many rows say a place that their shards have.
+    /// The number of rows with a place that exists in their shards.
     fitting: usize,
 }
 
 impl Comparison {
-    /// Whether the table is another stream's: more rows say so than are this stream's.
+    /// Whether the table belongs to another stream: more rows contradict this stream than belong to it.
     pub(crate) fn is_of_another(&self) -> bool {
         self.unnamed > self.proved
     }
 
-    /// Whether more rows contradict the shards than fit them. If these rows name the stream, an operator may have made the stream anew under its
-    /// name since the service described the stream to this worker.
+    /// Whether more rows contradict the shards than fit the shards. If these rows name the stream, an operator may have
+    /// made the stream anew under its name since the service described the stream to this worker.
     pub(crate) fn may_be_made_anew(&self) -> bool {
         self.misfits.len() > self.fitting
     }
 
-    /// A row that certainly does not fit; failing that, one that perhaps does not.
+    /// A row that certainly does not fit; failing that, a row that perhaps does not fit.
     pub(crate) fn worst(&self) -> Option<&Misfit> {
         let certain = self.misfits.iter().find(|misfit| misfit.certain);
         certain.or(self.misfits.first())
@@ -64,8 +65,8 @@ impl Comparison {
     }
 }
 
-/// The traits of a row that prove another stream if the traits of the shard differ. In a row that names the stream, hash keys and parents prove
-/// nothing: one wrong answer may have put them there.
+/// The traits of a row that prove another stream if the traits of the shard differ. In a row that names the stream,
+/// hash keys and parents prove nothing: a single wrong answer may have put them into the row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Judged {
     pub range: bool,
@@ -75,14 +76,14 @@ pub(crate) struct Judged {
 }
 
 impl Judged {
-    /// All of them.
+    /// All traits.
     pub(crate) const ALL: Judged = Judged { range: true, parents: true, named: false };
 
-    /// Those of a row that names the stream.
+    /// The traits of a row that names the stream.
     pub(crate) const NAMED: Judged = Judged { range: false, parents: false, named: true };
 }
 
-/// How a row does not fit a shard of the same name; absent: it may well be that shard's.
+/// How a row does not fit a shard of the same name; absent: the row may well belong to the shard.
 pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Misfit> {
     let found = |detail: String| Misfit { lease: row.key.clone(), detail, certain: true, checkpoint: None };
     let misplaced = |detail: String| Misfit { checkpoint: Some(row.checkpoint), ..found(detail) };
@@ -93,7 +94,7 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Mi
         )));
     }
     let theirs: BTreeSet<_> = shard.parents().collect();
-    // A listing need not name parents that were trimmed.
+    // A listing need not name trimmed parents.
     if judged.parents && !theirs.is_empty() && row.parents.iter().any(|parent| !theirs.contains(parent)) {
         let names = |ids: Vec<&str>| ids.join(" and ");
         return Some(found(format!(
@@ -123,8 +124,8 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Mi
     }
 }
 
-/// Whether a table is another stream's than the one whose shards these are, by all that its rows say of their shards. `identity`: the stream as
-/// the service describes it, if that is known; rows that name this stream are its own.
+/// Whether a table belongs to another stream than the stream of these shards, by the content of all its rows.
+/// `identity`: the stream as described by the service, if known; rows with this stream's name belong to the stream.
 pub fn is_of_another<'a>(
     rows: impl Iterator<Item = &'a LeaseRow>, shards: &[Shard], identity: Option<&StreamIdentity>,
 ) -> bool {
@@ -256,7 +257,7 @@ mod tests {
         assert_eq!((of(Some(&orders)), of(Some(&former)), of(None)), (false, true, true));
     }
 
-    /// Most rows decide; those that only say where to begin are of any stream.
+    /// Most rows decide; rows with only an initial position fit any stream.
     #[test]
     fn a_table_is_another_streams_if_most_of_its_rows_are() {
         let names = ["a", "b", "c", "d"];

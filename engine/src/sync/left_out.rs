@@ -1,4 +1,5 @@
-//! The leases that an empty table lacks after its filling: the filling listing left out parents of its shards, and the ancestors of these parents.
+//! The leases missing from an empty table after its filling: the filling listing left out parents of its shards, and
+//! the ancestors of these parents.
 
 use super::Lineage;
 use super::plan::{PlannedLease, planned, sentinel};
@@ -7,11 +8,12 @@ use crate::ids::{LeaseKey, ShardId};
 use crate::shard::Shard;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The leases that the table lacks since the filling listing left out shards. `filled`: the leases that were created from that listing, each with the
-/// parents that it named. `leased`: whether a shard has a lease. Of the parents that the filling listing did not name and `shards` shows, and of
-/// their ancestors, the oldest ones are to be read from where the application began. The worker that ends such a shard creates the leases of its children.
+/// The leases missing from the table because the filling listing left out shards. `filled`: the leases created from the
+/// filling listing, each with the parents named by the listing. `leased`: whether a shard has a lease. Some parents are
+/// missing from the filling listing and present in `shards`. Of these parents and their ancestors, the oldest are to be
+/// read from where the application began. The worker that ends an oldest shard creates the leases of its children.
 ///
-/// Where the application begins with the open shards, nothing was left out that would be read.
+/// Where the application begins with the open shards, no wanted shard was left out.
 pub(crate) fn left_out(
     filled: &BTreeMap<LeaseKey, Vec<ShardId>>, leased: impl Fn(&ShardId) -> bool, shards: &[Shard],
     initial: InitialPosition,
@@ -65,7 +67,7 @@ mod tests {
         }
     }
 
-    /// Which leases are created where the leases of shards were filled in, each with the parents that were named.
+    /// The leases created after a filling with leases of these shards, each with its named parents.
     fn creates(filled: &[(&str, &[&str])], also_leased: &[&str], initial: InitialPosition) -> Vec<String> {
         // The shard a was split into b and c; c and d were merged into e.
         let shards = [

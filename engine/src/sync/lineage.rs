@@ -6,7 +6,7 @@ use crate::shard::{HashRange, Shard, are_all_children};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// An index over a listing. Shards are numbered by where they start, then by id: the order leases are created in.
+/// An index over a listing. Shards are numbered by their start, then by id: leases are created in this order.
 #[derive(Debug)]
 pub struct Lineage<'a> {
     shards: Vec<&'a Shard>,
@@ -16,16 +16,16 @@ pub struct Lineage<'a> {
     ancestors_first: Vec<usize>,
 }
 
-/// Why a listing cannot be used. Listings are eventually consistent: another one may well be good.
+/// Why a listing cannot be used. Listings are eventually consistent: the next listing may well be good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadListing {
     /// It names no shard at all.
     Empty,
     /// A shard has children and is not closed: the listing mixes two moments.
     OpenParent {
-        /// The open one.
+        /// The open parent.
         parent: ShardId,
-        /// One of its children.
+        /// A child of the parent.
         child: ShardId,
     },
     /// A shard began before its parent did: the listing mixes two streams.
@@ -37,12 +37,12 @@ pub enum BadListing {
     },
     /// A shard is its own ancestor.
     Cycle {
-        /// One of those in the circle, or below it.
+        /// A shard in the circle, or below the circle.
         shard: ShardId,
     },
     /// A shard's hash range ends before it starts.
     Reversed {
-        /// Which.
+        /// The shard.
         shard: ShardId,
     },
     /// The shards open at one moment leave part of the hash space out.
@@ -52,9 +52,9 @@ pub enum BadListing {
     },
     /// Two shards open at one moment take the same keys.
     Overlap {
-        /// One.
+        /// The first shard.
         first: ShardId,
-        /// The other.
+        /// The second shard.
         second: ShardId,
     },
 }
@@ -91,8 +91,8 @@ impl fmt::Display for BadListing {
 impl std::error::Error for BadListing {}
 
 impl<'a> Lineage<'a> {
-    /// Indexes a listing. If it names a shard twice (pages of different moments), a closed one stands: closing is
-    /// final.
+    /// Indexes a listing. If the listing names a shard twice (pages of different moments), the closed version stands:
+    /// closing is final.
     pub fn new(listing: &'a [Shard]) -> Self {
         let mut shards: Vec<&Shard> = listing.iter().collect();
         shards.sort_by(|a, b| a.id.cmp(&b.id).then(a.is_open().cmp(&b.is_open())));
@@ -114,12 +114,12 @@ impl<'a> Lineage<'a> {
         Self { shards, index, parents, children, ancestors_first }
     }
 
-    /// How many shards there are; they are numbered from 0.
+    /// The number of shards; shards are numbered from 0.
     pub fn len(&self) -> usize {
         self.shards.len()
     }
 
-    /// Whether there is none.
+    /// Whether the listing has no shards.
     pub fn is_empty(&self) -> bool {
         self.shards.is_empty()
     }
@@ -129,12 +129,12 @@ impl<'a> Lineage<'a> {
         self.shards[n]
     }
 
-    /// All shards, by where they start, then by id.
+    /// All shards, by their start, then by id.
     pub fn shards(&self) -> impl Iterator<Item = &'a Shard> + '_ {
         self.shards.iter().copied()
     }
 
-    /// The number of a shard, if it is listed.
+    /// The number of a shard, if listed.
     pub fn find(&self, id: &ShardId) -> Option<usize> {
         self.index.get(id).copied()
     }
@@ -149,12 +149,12 @@ impl<'a> Lineage<'a> {
         &self.children[n]
     }
 
-    /// The numbers of all shards that are not below a circle, each after all of its listed ancestors.
+    /// The numbers of all shards outside a circle and not below a circle, each after all of its listed ancestors.
     pub fn ancestors_first(&self) -> &[usize] {
         &self.ancestors_first
     }
 
-    /// Whether the listing is one that Kinesis could have meant: not empty, no child of an open shard, no circle.
+    /// Whether Kinesis could have meant this listing: not empty, no child of an open shard, no circle.
     pub fn check(&self) -> Result<(), BadListing> {
         if self.is_empty() {
             return Err(BadListing::Empty);
@@ -179,8 +179,9 @@ impl<'a> Lineage<'a> {
         Ok(())
     }
 
-    /// Whether all shards of a stream may have been so at one moment: nothing contradicts itself, no child is older than its parent, and the
-    /// open ones cover the hash space exactly. Nothing follows from any other listing.
+    /// Whether all shards of a stream may have been in this state at one moment: no contradiction within a shard, no
+    /// child older than its parent, and the open shards cover the hash space exactly. No conclusion follows from any
+    /// other listing.
     pub fn check_all(&self) -> Result<(), BadListing> {
         self.check()?;
         for (n, parents) in self.parents.iter().enumerate() {
@@ -197,7 +198,7 @@ impl<'a> Lineage<'a> {
         coverage(open.collect())
     }
 
-    /// Whether the shards cover the hash space exactly, as those open at one moment do.
+    /// Whether the shards cover the hash space exactly, like the shards open at one moment.
     pub fn check_coverage(&self) -> Result<(), BadListing> {
         coverage(self.shards.clone())
     }
@@ -221,7 +222,7 @@ fn coverage(mut by_range: Vec<&Shard>) -> Result<(), BadListing> {
     Ok(())
 }
 
-/// Kahn's algorithm: no recursion, so that a long lineage needs no stack.
+/// Kahn's algorithm: no recursion, so a long lineage needs no stack.
 fn ancestors_first(parents: &[Vec<usize>], children: &[Vec<usize>]) -> Vec<usize> {
     let mut missing: Vec<usize> = parents.iter().map(Vec::len).collect();
     let mut order: Vec<usize> = (0..parents.len()).filter(|n| missing[*n] == 0).collect();
@@ -238,8 +239,8 @@ fn ancestors_first(parents: &[Vec<usize>], children: &[Vec<usize>]) -> Vec<usize
     order
 }
 
-/// Whether a shard that descends from `shard` has a lease: then `shard` itself has been read to its end before, even if its
-/// own lease is gone.
+/// Whether a descendant of `shard` has a lease: then `shard` itself has been read to its end before, even if its own
+/// lease is gone.
 pub(crate) fn has_leased_descendant(
     leases: &BTreeMap<LeaseKey, Checkpoint>, shards: &[Shard], shard: &ShardId,
 ) -> bool {
@@ -264,13 +265,14 @@ pub(crate) fn has_leased_descendant(
     false
 }
 
-/// Whether a lease for `shard`, which has none, will be created: at the end of a parent of it, or by the audit, to which its
-/// keys are a hole as long as its children have no leases. Only a shard that is not listed has nothing left to read.
+/// Whether a lease for the unleased `shard` will be created: at the end of a parent, or by the audit, to which its keys
+/// are a hole as long as its children have no leases. Only an unlisted shard has no records left to read.
 pub(crate) fn will_come(shards: &[Shard], shard: &ShardId) -> bool {
     shards.iter().any(|listed| listed.id == *shard)
 }
 
-/// Whether a listing shows all children that a closed shard has: the one it was merged into, or the two it was split into.
+/// Whether a listing shows all children of a closed shard: the one shard after a merge, or the two shards after a
+/// split.
 ///
 /// Looks at every shard of the listing. [`Children`] answers for many shards.
 pub(crate) fn shows_all_children(shards: &[Shard], shard: &ShardId) -> bool {
@@ -278,15 +280,15 @@ pub(crate) fn shows_all_children(shards: &[Shard], shard: &ShardId) -> bool {
     Children::of(shards.iter().filter(names)).all_shown(shard.as_str())
 }
 
-/// Which children a listing names for each shard, for one that it does not list as well.
+/// The children named by a listing for each shard, also for unlisted shards.
 #[derive(Debug)]
 pub(crate) struct Children<'a> {
-    /// Of a shard: each child, and how many parents that one names.
+    /// Of a shard: each child, and the number of parents named by the child.
     named: BTreeMap<&'a str, BTreeMap<&'a ShardId, usize>>,
 }
 
 impl<'a> Children<'a> {
-    /// Indexes a listing, in a time that grows with its length.
+    /// Indexes a listing, in a time linear in its length.
     pub(crate) fn of(shards: impl IntoIterator<Item = &'a Shard>) -> Self {
         let mut named: BTreeMap<&str, BTreeMap<&ShardId, usize>> = BTreeMap::new();
         for child in shards {
@@ -298,8 +300,8 @@ impl<'a> Children<'a> {
         Self { named }
     }
 
-    /// Whether the listing shows all children that this closed shard has: the one it was merged into, or the two it was split
-    /// into.
+    /// Whether the listing shows all children of this closed shard: the one shard after a merge, or the two shards
+    /// after a split.
     pub(crate) fn all_shown(&self, shard: &str) -> bool {
         let named = self.named.get(shard).into_iter().flatten();
         are_all_children(named.map(|(&child, &parents)| (child, parents)))

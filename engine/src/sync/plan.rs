@@ -1,18 +1,19 @@
-//! Which leases are missing, and where each is to start.
+//! The missing leases, and where each lease starts.
 //!
-//! The core is the algorithm of KCL for Java 3.5 (`HierarchicalShardSyncer`), so that mixed fleets agree. It never
-//! creates a shard below a leased one, however far: the owner of that one does, when it reaches the end. Five things are better
-//! here, each because the original loses data or stalls:
+//! The core is the algorithm of KCL for Java 3.5 (`HierarchicalShardSyncer`), so mixed fleets agree. The algorithm
+//! never creates a shard below a leased shard, however far below: the owner of the leased shard creates the lower shard
+//! at the end. Five points are better here, each because the original loses data or stalls:
 //!
-//! - *Holes are filled.* If the lease above an uncovered open shard has ended, nobody is left to create what follows
-//!   it. The nearest shards without a lease below it are created, a closed one too, at its oldest record, once no
-//!   parent of theirs is unfinished. The same beside a lease that shows that its parent was read: one that has moved, or
-//!   began at its oldest record. One that is still at LATEST or AT_TIMESTAMP shows nothing.
+//! - *Holes are filled.* If the lease above an uncovered open shard has ended, no worker is left to create the shards
+//!   after it. The nearest shards without a lease below them are created, even closed shards, at their oldest record,
+//!   once no parent of theirs is unfinished. The same happens beside a lease whose position proves that its parent was
+//!   read: a lease that has moved, or began at its oldest record. A lease still at LATEST or AT_TIMESTAMP shows
+//!   nothing.
 //! - *A trimmed parent counts while it has a lease.* So its children start at their oldest record and not at LATEST.
-//! - *A parent that may come is waited for.* One that is neither listed nor leased may still get its lease, while a lease of
-//!   another shard that is not listed is unfinished.
-//! - *What was read is not read again.* A shard without a lease that has a leased descendant was read to its end before.
-//!   The original creates it anew if a row below it was lost, and reads it beside its descendants.
+//! - *A parent that may come is waited for.* A parent neither listed nor leased may still get its lease, while a lease
+//!   of another unlisted shard is unfinished.
+//! - *A shard once read is not read again.* An unleased shard with a leased descendant was read to its end before. The
+//!   original creates the shard anew if a row below it was lost, and reads the shard beside its descendants.
 //! - *A shard of a single hash key is like any other.*
 
 use super::unread::brings_unlisted;
@@ -29,7 +30,7 @@ use std::fmt;
 /// A lease to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedLease {
-    /// Its row.
+    /// The lease's row.
     pub row: LeaseRow,
     /// Why, as a sentence.
     pub reason: String,
@@ -40,21 +41,21 @@ pub struct PlannedLease {
 pub struct Plan {
     /// The leases to create, in this order: by where their shards start, then by id.
     pub create: Vec<PlannedLease>,
-    /// What else is worth knowing.
+    /// Further findings.
     pub findings: Vec<Finding>,
 }
 
-/// Something worth knowing that needs no new lease.
+/// A finding of interest, without a new lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// A shard has no lease yet, and will get one after this ancestor of it has been processed. It is open or leads to an open
-    /// one.
+    /// A shard has no lease yet, and will get a lease after this ancestor has been processed. The shard is open or
+    /// leads to an open shard.
     Waits {
         /// The shard that has no lease.
         shard: ShardId,
-        /// The ancestor; others may be unfinished too. It may have no lease either: one that is created now, or one that an
-        /// unfinished lease of a shard that is not listed may bring.
+        /// The ancestor; further ancestors may be unfinished too. The ancestor may have no lease either: its lease is
+        /// created now, or an unfinished lease of an unlisted shard may bring it.
         behind: ShardId,
     },
     /// The lease says that the whole shard was processed, and the shard is open.
@@ -85,13 +86,14 @@ impl fmt::Display for Finding {
 
 /// Compares the leases of a stream (their checkpoints) with its shards.
 ///
-/// `shards` must be the listing filtered by the initial position if `table_empty`, and the whole listing otherwise. The leases
-/// that are `unreadable` end by nobody's doing.
+/// `shards` must be the listing filtered by the initial position if `table_empty`, and the whole listing otherwise. No
+/// worker ends the leases in `unreadable`.
 ///
-/// If `table_empty`, the first leases are those of the shards that were open at the initial position. The service counts both
-/// ends of a shard's time: at a timestamp of the very millisecond of a reshard, it lists the parent and its children. Then the
-/// parent gets the lease; the worker that ends the parent creates those of the children. So the whole listing does as well for `TRIM_HORIZON` and
-/// `LATEST`. For `AT_TIMESTAMP`, it gives the oldest shards: none is left out, and those closed before have nothing to read.
+/// If `table_empty`, the first leases belong to the shards open at the initial position. The service counts both ends
+/// of a shard's time: at a timestamp of the very millisecond of a reshard, the service lists the parent and its
+/// children. Then the parent gets the lease; the worker that ends the parent creates the leases of the children. So the
+/// whole listing does as well for `TRIM_HORIZON` and `LATEST`. For `AT_TIMESTAMP`, it gives the oldest shards: no shard
+/// is left out, and the shards closed before hold no records to read.
 ///
 /// The time grows as `n log n` with the number `n` of shards and leases.
 pub fn plan(
@@ -115,8 +117,8 @@ pub fn plan(
     Ok(survey.into_plan())
 }
 
-/// Of a listing that shows more than one moment, the shards that were open when the application's reading begins: without a
-/// listed parent, or open now.
+/// Of a listing that spans more than one moment, the shards that were open when the application's reading begins:
+/// without a listed parent, or open now.
 fn open_at_start(lineage: &Lineage<'_>, initial: InitialPosition) -> Vec<Shard> {
     (0..lineage.len())
         .filter(|n| match initial {
@@ -159,32 +161,32 @@ pub(super) fn planned(shard: &Shard, checkpoint: Checkpoint, reason: String) -> 
     PlannedLease { row, reason }
 }
 
-/// What is known of one shard on the way to the plan.
+/// The knowledge about one shard on the way to the plan.
 #[derive(Clone, Default)]
 struct Mark<'a> {
-    /// Without a lease, and with a leased descendant: it was read to its end before.
+    /// Without a lease, and with a leased descendant: the shard was read to its end before.
     passed: bool,
-    /// Passed, and by a lease that did not begin where the application did: it was read indeed.
+    /// Passed, and by a lease that did not begin where the application did: the shard was certainly read.
     read: bool,
-    /// Open and without a lease, or an ancestor of such a one, reached through shards without a lease.
+    /// Open and without a lease, or an ancestor of such a shard, reached through shards without a lease.
     needed: bool,
-    /// Needed, and below a leased shard or below one that will be created (KCL: "descendant of a current lease").
+    /// Needed, and below a leased shard or below a shard to be created (KCL: "descendant of a current lease").
     below: bool,
-    /// Needed, and with nothing above it that is or will be leased: created if anything below it needs that.
+    /// Needed, and without any shard above it that is or will be leased: created if any shard below needs it.
     root: bool,
     /// The nearest ancestor whose lease is unfinished, however many shards without a lease lie between.
     unfinished: Option<&'a ShardId>,
-    /// Below a leased shard, however far: the application had begun before it came to this one.
+    /// Below a leased shard, however far: the application began before it reached the shard.
     follows: bool,
-    /// Needed, and below this shard, which is passed and was not read: what is above that one does not count.
+    /// Needed, and below this passed and unread shard: shards above the passed shard do not count.
     skipped: Option<&'a ShardId>,
-    /// The nearest unfinished ancestor that keeps it waiting.
+    /// The nearest unfinished ancestor that the shard waits for.
     behind: Option<&'a ShardId>,
     /// Where to start, and why, if a lease is to be created.
     create: Option<(Checkpoint, String)>,
 }
 
-/// Why what is above a shard does not count.
+/// Why the shards above a shard do not count.
 fn begun_after(before: &ShardId) -> String {
     format!(
         "{before}, which comes before it, is from before the application began: the nearest leases below {before} are still at \
@@ -211,12 +213,12 @@ impl<'a> Survey<'a> {
         self.leases.get(shard.as_str()).copied()
     }
 
-    /// Looks up from every lease: what is above it has been read, or was before the start.
+    /// Looks up from every lease: shards above a lease have been read, or ended before the start.
     fn mark_passed(&mut self) {
         for n in self.lineage.ancestors_first().iter().rev().copied() {
             let lease = self.lease(&self.lineage.shard(n).id);
-            // One that is still where the application began was created beside others, perhaps only now: not all of those may
-            // be there yet, and they are no holes.
+            // A lease still where the application began was created beside other leases, perhaps only now: some of
+            // these other leases may not exist yet, and their shards are no holes.
             let began = lease.is_none_or(|at| matches!(at, Checkpoint::Latest | Checkpoint::AtTimestamp));
             let read = !began || self.marks[n].read;
             if lease.is_some() || self.marks[n].passed {
@@ -229,7 +231,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Looks down from every lease: what is below an unfinished one is begun when that comes to it.
+    /// Looks down from every lease: shards below an unfinished lease are begun when the lease's owner reaches them.
     fn mark_what_follows(&mut self) {
         let lineage = self.lineage;
         for n in lineage.ancestors_first().iter().copied() {
@@ -274,11 +276,11 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// KCL's algorithm without its recursion. Its outcome for a parent depends on that parent alone, so the order in
-    /// which children ask for it does not matter.
+    /// KCL's algorithm without its recursion. The outcome for a parent depends on this parent alone, so the order of
+    /// its children does not matter.
     ///
-    /// Two differences show only where KCL would lose data or read it too early: a trimmed parent with a lease counts as
-    /// leased, and so does one that may get a lease yet.
+    /// Two differences show only where KCL would lose data or read data too early: a trimmed parent with a lease counts
+    /// as leased, and so does a parent that may still get a lease.
     fn decide_as_kcl(&mut self, n: usize, shard: &'a Shard) {
         let lineage = self.lineage;
         let leased_parent = shard.parents().any(|parent| self.lease(parent).is_some());
@@ -301,7 +303,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Nothing above this shard is or will be read: reading begins with it, or with what is below it.
+    /// No shard above this shard is or will be read: reading begins with this shard, or with the shards below it.
     fn begin_at(&mut self, n: usize, shard: &'a Shard) {
         let unwanted = |p: &usize| self.marks[*p].passed && !self.marks[*p].read;
         let skipped = self.lineage.parents(n).iter().find_map(|p| {
@@ -310,7 +312,7 @@ impl<'a> Survey<'a> {
         });
         let mark = &mut self.marks[n];
         mark.skipped = skipped;
-        // With LATEST, what nobody reads is not caught up with: the open shard itself is started instead.
+        // With LATEST, a worker does not catch up with unread shards: the open shard itself is started instead.
         mark.root = self.initial != InitialPosition::Latest;
         if shard.is_open() {
             let reason = match skipped {
@@ -325,7 +327,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    /// Why a shard with nothing above it is created for the sake of a child of it.
+    /// Why a shard without ancestors is created for the sake of its child.
     fn why_before(&self, n: usize, child: &Shard) -> String {
         let (mark, id) = (&self.marks[n], &self.lineage.shard(n).id);
         if mark.root {
@@ -348,7 +350,7 @@ impl<'a> Survey<'a> {
         format!("it was merged into {}, whose other parent {other} {state}", child.id)
     }
 
-    /// A parent that is neither listed nor leased, and that an unfinished lease of a shard that is not listed may bring.
+    /// A parent that is neither listed nor leased, and may be brought by an unfinished lease of an unlisted shard.
     fn may_come(&self, shard: &'a Shard) -> Option<&'a ShardId> {
         let lost = |parent: &&ShardId| self.lease(parent).is_none() && self.lineage.find(parent).is_none();
         shard.parents().find(lost).filter(|_| self.brings_unlisted)
@@ -370,12 +372,12 @@ impl<'a> Survey<'a> {
                 (None, Some(listed)) if self.marks[listed].read => ended = Some(parent),
                 // What is before the start of the application is not read.
                 (None, Some(listed)) if self.marks[listed].passed => {}
-                // Its owner creates this shard when it gets to the end.
+                // The parent's owner creates this shard at the parent's end.
                 (Some(_), _) => {
                     self.marks[n].behind = Some(parent);
                     return;
                 }
-                // It comes first: it was or will be decided to be created, or it waits itself.
+                // The parent comes first: it was or will be decided to be created, or it waits itself.
                 (None, Some(listed)) => {
                     self.marks[n].behind = self.marks[listed].behind.or(Some(parent));
                     return;

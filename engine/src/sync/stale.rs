@@ -1,20 +1,20 @@
-//! Whether a listing can be as young as a shard that it does not show.
+//! Whether a listing can be as young as a shard missing from the listing.
 //!
-//! A stream forgets closed shards in the order in which they were closed, and numbers its shards in the order in which they began. So
-//! a listing without a shard, which shows that something older is still there, is behind: the stream has not forgotten the shard.
+//! A stream forgets closed shards in the order of their closing, and numbers its shards in the order of their begin. So
+//! a listing that lacks a shard and shows an older shard is behind: the stream has not forgotten the shard.
 
 use crate::ids::ShardId;
 use crate::row::LeaseRow;
 use crate::shard::{HashRange, Shard};
 use std::collections::BTreeMap;
 
-/// A shard that a listing does not show, as far as its row knows it.
+/// A shard missing from a listing, as far as its row knows the shard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unlisted<'a> {
     pub id: &'a str,
-    /// Empty: it has none, or they are not known.
+    /// Empty: the shard has no parents, or its parents are unknown.
     pub parents: &'a [ShardId],
-    /// Absent: it is not known.
+    /// Absent: the range is unknown.
     pub range: Option<HashRange>,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Unlisted<'a> {
     }
 }
 
-/// The shard whose place in a listing shows that the listing is behind, or that what it lacks is not forgotten.
+/// The shard whose place in a listing shows that the listing is behind, or that the missing shard is not forgotten.
 pub(crate) fn stands_against(ours: Unlisted<'_>, shards: &[Shard]) -> Option<ShardId> {
     let listed: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
     // What is below a forgotten shard is younger.
@@ -34,12 +34,12 @@ pub(crate) fn stands_against(ours: Unlisted<'_>, shards: &[Shard]) -> Option<Sha
         return Some(shard.id.clone());
     }
     let parent = ours.parents.iter().find(|parent| listed.contains_key(parent.as_str()));
-    // No two shards that are open at one moment take the same keys: one that was there before ours, and is open, is above ours.
+    // Two shards open at one moment never take the same keys: an older and still open shard is above ours.
     let above = |shard: &&Shard| {
         let overlaps = ours.range.is_some_and(|range| range.overlaps(shard.range));
         shard.is_open() && overlaps && is_older(shard, ours)
     };
-    // A shard ended when its children began. One that ended before ours began is forgotten before ours.
+    // A shard ended when its children began. A shard ended before the begin of ours is forgotten before ours.
     let ended_before = |shard: &Shard| {
         let parents = || shard.parents().filter_map(|parent| listed.get(parent.as_str()));
         is_older(shard, ours).then(|| parents().next().map(|parent| parent.id.clone()))
@@ -50,7 +50,7 @@ pub(crate) fn stands_against(ours: Unlisted<'_>, shards: &[Shard]) -> Option<Sha
         .or_else(|| shards.iter().find_map(|shard| ended_before(shard).flatten()))
 }
 
-/// Whether a shard began before ours, by its number. Names of another form say nothing.
+/// Whether a shard began before ours, by its number. Names in another form tell nothing.
 fn is_older(shard: &Shard, ours: Unlisted<'_>) -> bool {
     shard.id.as_str().len() == ours.id.len() && shard.id.as_str() < ours.id
 }

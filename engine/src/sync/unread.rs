@@ -1,5 +1,5 @@
-//! All leases that shard sync creates: those that are missing, and those of what nobody has read, where a row that is not there tells
-//! that. And whether shards may come that are not listed.
+//! All leases that shard sync creates: the missing leases, and the leases of unread shards, where a missing row means
+//! an unread shard. And whether unlisted shards may come.
 
 use super::BadListing;
 use super::Children;
@@ -11,7 +11,8 @@ use crate::position::Checkpoint;
 use crate::shard::Shard;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What shard sync creates: what [`plan`] says and, where rows of finished shards stay (`finished`), every listed shard without a row.
+/// The leases that shard sync creates: the leases of [`plan`] and, where rows of finished shards stay (`finished`), a
+/// lease for every listed shard without a row.
 ///
 /// # Errors
 /// The listing contradicts itself.
@@ -27,11 +28,12 @@ pub fn missing(
     Ok(plan)
 }
 
-/// Where the rows of finished shards stay as long as their shards are listed: every listed shard without one, which nobody
-/// can have read. Those that `planned_already` has are left out. The leases that are `unreadable` end by nobody's doing.
+/// Where the rows of finished shards stay as long as their shards are listed: every listed shard without a row, as no
+/// worker can have read it. The shards in `planned_already` are left out. No worker ends the leases in `unreadable`.
 ///
-/// There are such only from the trim horizon. From elsewhere, what was there before is not wanted. A shard whose parent is
-/// neither listed nor leased waits as long as an unfinished lease of a shard that is not listed either may bring that parent.
+/// Such leases exist only from the trim horizon. From other positions, earlier records are not wanted. A shard whose
+/// parent is neither listed nor leased waits as long as an unfinished lease of another unlisted shard may bring the
+/// parent.
 pub(super) fn unread(
     leases: &BTreeMap<LeaseKey, Checkpoint>, unreadable: &BTreeSet<LeaseKey>, shards: &[Shard],
     initial: InitialPosition, planned_already: &[PlannedLease],
@@ -53,7 +55,7 @@ pub(super) fn unread(
         .collect()
 }
 
-/// Whether there is an unfinished lease of a shard that is not listed, whose end may bring shards that are not either.
+/// Whether an unlisted shard has an unfinished lease; its end may bring further unlisted shards.
 pub(super) fn brings_unlisted(
     leases: &BTreeMap<LeaseKey, Checkpoint>, unreadable: &BTreeSet<LeaseKey>, shards: &[Shard],
 ) -> bool {

@@ -2,31 +2,32 @@
 
 use super::{AttributeName, AttributeValue, Item};
 
-/// What must hold of an item for a write to be made. An item that does not exist has no attributes.
+/// The condition on an item for a write. A missing item has no attributes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The attribute is there, with any value.
     Exists(AttributeName),
-    /// The attribute is not there.
+    /// The attribute is missing.
     NotExists(AttributeName),
-    /// The attribute is not there, or is of another type than a string.
+    /// The attribute is missing, or has another type than a string.
     NoString(AttributeName),
-    /// The attribute is there and has this very type and value (numbers compare by value).
+    /// The attribute exists and has exactly this type and value (numbers compare by value).
     Equals(AttributeName, AttributeValue),
-    /// All of these hold. None at all stand for no condition, but not within another one: DynamoDB has no text for that.
+    /// All these conditions hold. An empty list stands for no condition, but not within another condition: DynamoDB has
+    /// no text for an empty list.
     All(Vec<Condition>),
-    /// One of these holds at least. Never empty when it is rendered.
+    /// At least one of these conditions holds. Never empty when rendered.
     Any(Vec<Condition>),
 }
 
-/// Changes of single attributes. All others of the item stay as they are.
+/// Changes of single attributes. All unnamed attributes of the item stay as before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Update {
     /// Attributes to set.
     pub set: Vec<(AttributeName, AttributeValue)>,
-    /// Numbers to add to; an absent one counts as 0.
+    /// Numbers to add to; an absent number counts as 0.
     pub add: Vec<(AttributeName, i64)>,
-    /// Attributes to remove; it is no error if one is absent.
+    /// Attributes to remove; an absent attribute is no error.
     pub remove: Vec<AttributeName>,
 }
 
@@ -50,7 +51,7 @@ impl Update {
     }
 }
 
-/// What a write does if its condition holds.
+/// The action of a write if its condition holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Replace the whole item, or create it.
@@ -66,8 +67,8 @@ pub enum Action {
 pub struct ItemWrite {
     /// The primary key.
     pub key: Item,
-    /// What must hold.
+    /// The condition.
     pub condition: Condition,
-    /// What to do then.
+    /// The action if the condition holds.
     pub action: Action,
 }

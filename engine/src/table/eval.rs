@@ -9,11 +9,11 @@ use std::fmt;
 pub enum WriteError {
     /// The condition does not hold.
     ConditionFailed,
-    /// The write makes no sense for this item: it adds to what is no whole number.
+    /// The write makes no sense for this item: the write adds to a value that is no whole number.
     Invalid {
         /// The attribute.
         attribute: AttributeName,
-        /// The DynamoDB type found there.
+        /// The DynamoDB type of the present value.
         found: &'static str,
     },
 }
@@ -52,7 +52,7 @@ fn same(a: &AttributeValue, b: &AttributeValue) -> bool {
 }
 
 impl ItemWrite {
-    /// Checks the condition and changes the item, or does nothing.
+    /// Checks the condition and changes the item, or leaves the item as it is.
     pub fn carry_out(&self, item: &mut Option<Item>) -> Result<(), WriteError> {
         if !holds(&self.condition, item.as_ref()) {
             return Err(WriteError::ConditionFailed);

@@ -1,8 +1,8 @@
 //! The small typed algebra between the engine and a DynamoDB table.
 //!
-//! A guarded write is a value, [`ItemWrite`]. It can be rendered to DynamoDB's expressions ([`render`]), and carried
-//! out on an item directly, as an in-memory table does ([`ItemWrite::carry_out`]): the two cannot drift apart in what
-//! they ask for.
+//! A guarded write is a value, [`ItemWrite`]. The same value is rendered to DynamoDB's expressions ([`render`]), and
+//! carried out on an item directly, as an in-memory table does ([`ItemWrite::carry_out`]): the two ways cannot drift
+//! apart.
 
 mod algebra;
 mod eval;

@@ -38,7 +38,7 @@ impl Decimal {
         Some(Self { negative, digits, exponent })
     }
 
-    /// The number if it is whole and small enough.
+    /// The number if whole and small enough.
     fn whole(&self) -> Option<i128> {
         let places = usize::try_from(self.exponent).ok()?;
         if places > 38 || self.digits.len() > places {
@@ -53,7 +53,7 @@ impl Decimal {
     }
 }
 
-/// Whether two number texts mean the same number. A text that is no number equals nothing.
+/// Whether two number texts mean the same number. A text without a number equals no text.
 pub(super) fn same_number(a: &str, b: &str) -> bool {
     // Almost always both are plain integers written alike.
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -69,7 +69,7 @@ pub(super) fn add_numbers(text: &str, number: i64) -> Option<String> {
     Some(sum.to_string())
 }
 
-/// The number as a `u64`, however it is written (`1`, `1.0`, `1E0`).
+/// The number as a `u64`, in any spelling (`1`, `1.0`, `1E0`).
 pub(crate) fn to_u64(text: &str) -> Option<u64> {
     match text.parse() {
         Ok(value) => Some(value),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The name of an attribute. Protocol names are static; foreign ones are owned.
+/// The name of an attribute. Protocol names are static; foreign names are owned.
 pub type AttributeName = Cow<'static, str>;
 
 /// One item: attribute name to value, in name order.
@@ -42,12 +42,12 @@ impl AttributeValue {
         Self::S(text.into())
     }
 
-    /// A number value from anything that prints as one.
+    /// A number value from any value that prints as a number.
     pub fn n(number: impl ToString) -> Self {
         Self::N(number.to_string().into())
     }
 
-    /// The string inside, if it is one.
+    /// The string inside, if the value is a string.
     pub fn as_s(&self) -> Option<&str> {
         match self {
             Self::S(text) => Some(text),
@@ -55,7 +55,7 @@ impl AttributeValue {
         }
     }
 
-    /// The number's text, if it is one.
+    /// The number's text, if the value is a number.
     pub fn as_n(&self) -> Option<&str> {
         match self {
             Self::N(text) => Some(text),
@@ -63,7 +63,7 @@ impl AttributeValue {
         }
     }
 
-    /// DynamoDB's own one- or two-letter name of the type.
+    /// DynamoDB's own name of the type, one or two letters long.
     pub fn type_name(&self) -> &'static str {
         match self {
             Self::S(_) => "S",

@@ -8,9 +8,10 @@ use crate::output::{Command, Output};
 use crate::time::{Mono, Wall};
 use std::collections::VecDeque;
 
-/// Carries out what an engine asks for. A closure that takes a [`Command`] is one that drops notices.
+/// Carries out the commands of an engine. A closure over a [`Command`] drops notices.
 pub trait Carry {
-    /// Carries out a command, and gives its outcome; absent: [`Driven::answer`] gives it later, or no answer ever comes.
+    /// Carries out a command, and returns its outcome; absent: [`Driven::answer`] brings the outcome later, or no
+    /// answer ever comes.
     fn carry(&mut self, command: Command) -> Option<Outcome>;
 
     /// Takes a notice. By default, it is dropped.
@@ -45,7 +46,7 @@ impl Carry for Kept {
     }
 }
 
-/// An engine with the clocks of its last input and the time at which it asks to be woken.
+/// An engine with the clocks of its last input and its next wake-up time.
 #[derive(Clone, Debug)]
 pub struct Driven {
     engine: Engine,
@@ -72,7 +73,7 @@ impl Default for Driven {
 }
 
 impl Driven {
-    /// Feeds an input, and then the answers to all commands that follow from it, at the same instant.
+    /// Feeds an input, and then the answers to all following commands, at the same instant.
     ///
     /// All commands of one input are carried out before the first of their answers is fed; answers are fed in the order of
     /// their commands.

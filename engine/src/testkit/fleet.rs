@@ -1,4 +1,4 @@
-//! An engine that is one worker of a large fleet, for benchmarks of what it does after a whole scan.
+//! An engine as one worker of a large fleet, for benchmarks of the work after a whole scan.
 
 use super::{Carry, Driven, Services};
 use crate::Engine;
@@ -16,13 +16,13 @@ use std::ops::Range;
 
 /// An engine, and a lease table whose other owners renew their leases between two scans.
 ///
-/// The last page of a scan is empty. So what the engine does when that comes is what it does after a whole scan, and nothing else.
+/// The last page of a scan is empty. So the engine's work at the empty page is exactly its work after a whole scan.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     driven: Driven,
     world: World,
     silent: BTreeSet<WorkerId>,
-    /// How many workers of KCL 3.x report that they live, and how often they have.
+    /// The number of live, reporting workers of KCL 3.x, and the number of their reports.
     reports: (u32, i64),
 }
 
@@ -36,7 +36,7 @@ struct World {
     services: Services,
     /// The last page that is asked for.
     last: Option<OpId>,
-    /// Absent: commands are carried out. Else they are kept.
+    /// Absent: commands are carried out. Present: commands are kept.
     kept: Option<Vec<Command>>,
     notices: Vec<Notice>,
 }
@@ -72,7 +72,8 @@ impl Carry for World {
 }
 
 impl Fleet {
-    /// A fleet of so many workers that share so many leases evenly. The engine is one of them, and holds its share.
+    /// A fleet of `workers` workers, with `leases` leases shared evenly. The engine is a worker of the fleet, and holds
+    /// its share.
     pub fn at_rest(leases: u32, workers: u32) -> Self {
         let mut services = Services::with_shards(leases);
         let others: Vec<WorkerId> = (1..workers.max(2)).map(Self::worker).collect();
@@ -86,7 +87,7 @@ impl Fleet {
             worker: "orders-consumer-00000".into(),
             incarnation: 1,
             seed: 1,
-            // With so many leases as a benchmark has, there are no quick scans anyway.
+            // With the leases of a benchmark, no quick scans take place anyway.
             config: Config::default()
                 .with_table("app")
                 .with_stream("orders")
@@ -105,11 +106,12 @@ impl Fleet {
         fleet
     }
 
-    /// The same, but the others are workers of KCL 3.x, whose leader the engine is: it shares leases out by their throughput.
+    /// The same, but the other workers are workers of KCL 3.x, and the engine is their leader: it shares leases out by
+    /// their throughput.
     pub fn led(leases: u32, workers: u32) -> Self {
         let mut fleet = Self::at_rest(leases, workers);
         for (n, row) in fleet.rows().enumerate() {
-            // From 20 to 29 KiB/s, so that each worker has about as much as the others.
+            // From 20 to 29 KiB/s, so that each worker has about the same throughput.
             row.throughput = Some(20_000_000 + 1_000_000 * (n as u64 % 10));
         }
         fleet.reports.0 = workers;
@@ -132,7 +134,7 @@ impl Fleet {
         table.extend(live.map(|id| (LeaseKey::from(id.as_str()), report(&id, 1_000 + *at))));
     }
 
-    /// The name of the worker with this number, as rows have it; the engine's own is 0.
+    /// The name of the worker with this number, as in rows; the engine's own number is 0.
     pub fn worker(n: u32) -> WorkerId {
         WorkerId::of_life(&format!("orders-consumer-{n:05}"), 1)
     }
@@ -146,12 +148,12 @@ impl Fleet {
         self.rows().filter(move |row| row.owner.as_ref() != Some(&me))
     }
 
-    /// The workers with these numbers renew nothing any more.
+    /// The workers with these numbers renew no lease any more.
     pub fn die(&mut self, workers: Range<u32>) {
         self.silent.extend(workers.map(Self::worker));
     }
 
-    /// All leases of others are evenly with the workers with these numbers now.
+    /// All leases of other workers now belong evenly to the workers with these numbers.
     pub fn gather(&mut self, workers: Range<u32>) {
         let owners: Vec<WorkerId> = workers.map(Self::worker).collect();
         for (row, owner) in self.rows_of_others().zip(owners.iter().cycle()) {
@@ -159,7 +161,7 @@ impl Fleet {
         }
     }
 
-    /// All other workers have let go of their leases.
+    /// All other workers have released their leases.
     pub fn free(&mut self) {
         for row in self.rows_of_others() {
             row.owner = None;
@@ -168,7 +170,8 @@ impl Fleet {
         }
     }
 
-    /// Time passes until the last page of the next scan is asked for. All owners that live have renewed their leases by then.
+    /// Time passes until the engine asks for the last page of the next scan. All live owners have renewed their leases
+    /// by then.
     pub fn come_to_last_page(&mut self) {
         if self.world.last.is_none() {
             let silent = self.silent.clone();
@@ -206,7 +209,7 @@ impl Fleet {
         }
     }
 
-    /// The table is gone, and what the fleet needs is what the engine needs. Nothing else can be done with it then.
+    /// The table is gone, and only the engine's own memory remains. The fleet is of no further use then.
     pub fn drop_table(&mut self) {
         self.world.services = Services::with_shards(0);
     }
@@ -222,7 +225,7 @@ impl Fleet {
     }
 }
 
-/// Makes texts of a row its own, as they are when the row was read from a real table.
+/// Makes the texts of a row its own, as after a read from a real table.
 fn read_anew(row: &mut RowRead) {
     if let RowRead::Lease(row) = row {
         row.key = row.key.as_str().into();
@@ -237,7 +240,7 @@ fn give(row: &mut LeaseRow, owner: &WorkerId) {
     row.hands_over = HandsOver::Yes;
 }
 
-/// The row of a fleet of KCL 3.x that tells by the rules of which version it works.
+/// The row with the version whose rules a fleet of KCL 3.x follows.
 fn version() -> Item {
     let text = |name: &'static str, value: &str| (name.into(), AttributeValue::s(value));
     Item::from([
@@ -247,7 +250,7 @@ fn version() -> Item {
     ])
 }
 
-/// A report of a worker of KCL 3.x that measures nothing of its host.
+/// A report of a worker of KCL 3.x without measurements of its host.
 fn report(id: &WorkerId, at: i64) -> Item {
     Item::from([
         ("leaseKey".into(), AttributeValue::s(id.as_str())),
@@ -260,7 +263,8 @@ fn report(id: &WorkerId, at: i64) -> Item {
 mod tests {
     use super::*;
 
-    /// How many choices the engine told of, how many leases it chose, and whether it asks their owners for them.
+    /// The number of choices in the engine's notices, the number of chosen leases, and whether the engine requests them
+    /// from their owners.
     fn chosen(fleet: &mut Fleet) -> (usize, u32, bool) {
         fleet.come_to_last_page();
         fleet.end_scan();
@@ -297,7 +301,7 @@ mod tests {
     #[test]
     fn owners_with_more_than_their_share_are_asked() {
         let mut fleet = Fleet::at_rest(40, 5);
-        // 32 leases of two others: 16 each, where 14 are a share.
+        // 32 leases of two other workers: 16 each, where 14 are a share.
         fleet.gather(1..3);
         assert_eq!(chosen(&mut fleet), (2, 4, true));
     }
@@ -330,7 +334,7 @@ mod tests {
     fn a_leader_gives_what_is_free_to_all() {
         let mut fleet = Fleet::led(40, 4);
         fleet.free();
-        // It has ten itself, and takes none of the thirty.
+        // The engine has ten itself, and takes none of the thirty.
         assert_eq!(assigned(&mut fleet), 30);
     }
 

@@ -1,4 +1,4 @@
-//! An engine that holds many leases and has nothing to do but renew them.
+//! An engine that holds many leases and only renews leases.
 
 use super::{Carry, Driven, Services};
 use crate::Engine;
@@ -21,7 +21,7 @@ pub struct Holding {
 /// Keeps renewals, and answers other commands while leases are taken.
 #[derive(Clone, Debug)]
 struct Renewals {
-    /// Absent when all leases are taken: what is asked for then beside renewals is not answered.
+    /// Absent when all leases are taken: later commands other than renewals get no answer.
     services: Option<Services>,
     open: VecDeque<OpId>,
     taken: u32,
@@ -34,7 +34,7 @@ impl Carry for Renewals {
                 self.open.push_back(command.op);
                 None
             }
-            // The handlers never finish opening, so that only renewals remain.
+            // The handlers never finish opening, so only renewals remain.
             Effect::Consumer(_) => None,
             _ => Some(self.services.as_mut()?.perform(&command)),
         }
@@ -45,11 +45,11 @@ impl Carry for Renewals {
     }
 }
 
-/// Inputs for each lease that bring every buffer of the engine to its size.
+/// Inputs for each lease until every buffer of the engine has its size.
 const WARM_UP: u64 = 12;
 
 impl Holding {
-    /// Boots an engine, lets it take this many leases, and renews each some times.
+    /// Boots an engine, lets it take this many leases, and renews each lease several times.
     pub fn leases(count: u32) -> Self {
         let config = Config::default()
             .with_table("app")
@@ -73,7 +73,8 @@ impl Holding {
         holding
     }
 
-    /// Feeds one input: the answer to the oldest renewal without an answer; if there is none, a tick at the next deadline.
+    /// Feeds one input: the answer to the oldest renewal without an answer; if every renewal is answered, a tick at the
+    /// next deadline.
     pub fn renew_or_tick(&mut self) {
         match self.renewals.open.pop_front() {
             Some(op) => self.driven.answer(op, Outcome::Applied(Reply::Done), &mut self.renewals),

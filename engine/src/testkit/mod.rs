@@ -1,6 +1,7 @@
 //! Carries out an engine's commands in memory, for tests, benchmarks and fuzzing of code that drives an engine.
 //!
-//! With the feature `testkit` only. Nothing here is promised to stay as it is, and nothing here belongs into a program that runs.
+//! With the feature `testkit` only. No part of this module is promised to stay unchanged, and no part belongs into a
+//! production program.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -28,10 +29,11 @@
 //! ```
 //!
 //! # What has a loop of its own
-//! `Driven` answers at the instant of the input and in the order of the commands. Code whose purpose is another order does not use
-//! it: the simulator's `World` answers late, twice or never, and searches of every order (`exhaust`) answer one command at a time.
-//! The lives of random inputs in `engine/tests/interpreter` also compare every output of three engines, so they drive those
-//! themselves, against the table and the shards from here.
+//! `Driven` answers at the instant of the input and in the order of the commands. Code with a different order on
+//! purpose does not use `Driven`: the simulator's `World` answers late, twice or never, and searches of every order
+//! (`exhaust`) answer one command at a time. The lives of random inputs in `engine/tests/interpreter` also compare
+//! every output of three engines. So these tests drive the engines themselves, against the table and the shards of this
+//! module.
 
 mod drive;
 mod fleet;
@@ -52,7 +54,7 @@ pub use table::{Items, Keeping, LeaseTable};
 use crate::input::{Outcome, Refusal, Why};
 use crate::row::{LeaseRow, RowRead};
 
-/// A refusal without a text. `current` is the row as it is, for a write whose condition did not hold.
+/// A refusal without a text. `current` is the row as it is, for a write whose condition failed.
 pub fn refused(why: Why, current: Option<LeaseRow>) -> Outcome {
     refused_by(why, current.map(RowRead::Lease))
 }

@@ -1,4 +1,4 @@
-//! Rows kept as they are, and what each change makes of one.
+//! Rows kept as they are, and the effect of each change on a row.
 
 use super::Keeping;
 use crate::began;
@@ -33,7 +33,7 @@ impl Keeping for Plain {
     }
 }
 
-/// Whether a row that is there is as a change expects it.
+/// Whether an existing row meets the expectation of a change.
 fn holds(row: &LeaseRow, change: &Change) -> bool {
     match change {
         Change::Create(_) => false,
@@ -78,7 +78,7 @@ fn guarded(row: &LeaseRow, guard: &Guard) -> bool {
     row.counter == guard.counter && row.owner.as_ref() == Some(owner) && row.handing_over.as_ref() == old
 }
 
-/// Changes a row that is there and stays there.
+/// Changes an existing row; the row stays in the table.
 fn apply(row: &mut LeaseRow, change: &Change) {
     match change {
         Change::Create(_) | Change::Delete { .. } | Change::Forget { .. } => {}

@@ -14,7 +14,7 @@ pub struct Services {
     pub table: LeaseTable,
     /// The stream.
     pub stream: Stream,
-    /// What the engine reads of it.
+    /// The engine's reading of the stream.
     pub reading: Reading,
     /// Further streams, by their identifiers, and what the engine reads of each.
     pub several: BTreeMap<StreamId, (Stream, Reading)>,

@@ -1,4 +1,4 @@
-//! A stream in memory: its shards, and what a worker reads of them.
+//! A stream in memory: its shards, and a worker's reads of the shards.
 
 use super::refused;
 use crate::ids::{OpId, ShardId};
@@ -18,13 +18,13 @@ pub fn shard_id(n: u32) -> ShardId {
 /// A stream without delays and failures. A record is its sequence number; numbers grow over all shards, from 1.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
-    /// When the stream was created; absent: there is no stream.
+    /// When the stream was created; absent: the stream does not exist.
     pub created: Option<Wall>,
-    /// Its ARN, as the service says it; empty: it says none, and rows name no stream.
+    /// The stream's ARN, as the service says it; empty: the service says no ARN, and rows name no stream.
     pub arn: String,
-    /// The shards that are listed.
+    /// The listed shards.
     pub shards: BTreeMap<ShardId, Shard>,
-    /// The records of each shard that can be read.
+    /// The readable records of each shard.
     pub records: BTreeMap<ShardId, Vec<u64>>,
     /// When the next records arrive. An iterator at a time begins with the first record of this time or later.
     pub now: Wall,
@@ -64,7 +64,7 @@ impl Stream {
         self.shards.insert(shard.id.clone(), shard);
     }
 
-    /// Appends so many records to the shard with this number. Absent: there is no such shard.
+    /// Appends `count` records to the shard with this number. Absent: the shard does not exist.
     #[must_use]
     pub fn put(&mut self, n: u32, count: u64) -> Option<()> {
         let records = self.records.get_mut(&shard_id(n))?;
@@ -81,7 +81,8 @@ impl Stream {
         Some(shard.range)
     }
 
-    /// Splits the shard with this number in the middle. Gives the numbers of its children; absent: there is no such shard.
+    /// Splits the shard with this number in the middle. Gives the numbers of its children; absent: the shard does not
+    /// exist.
     #[must_use]
     pub fn split(&mut self, n: u32) -> Option<(u32, u32)> {
         let HashRange { start, end } = self.close(n)?;
@@ -94,7 +95,7 @@ impl Stream {
         Some((next, next + 1))
     }
 
-    /// Merges two shards, the lower one first. Gives the number of their child; absent: one of them does not exist.
+    /// Merges two shards, the lower one first. Gives the number of their child; absent: one of the two does not exist.
     #[must_use]
     pub fn merge(&mut self, a: u32, b: u32) -> Option<u32> {
         let (low, high) = (self.close(a)?, self.close(b)?);
@@ -104,7 +105,7 @@ impl Stream {
         Some(next)
     }
 
-    /// The children of a shard, as the last answer to a read of it names them.
+    /// The children of a shard, as named by the last answer to a read of the shard.
     pub fn children(&self, shard: &ShardId) -> Vec<ChildShard> {
         let children = self.shards.values().filter(|child| child.parents().any(|parent| parent == shard));
         children
@@ -131,7 +132,7 @@ impl Stream {
         })
     }
 
-    /// Carries out an operation of the worker that reads by `reading`. A listing is one page.
+    /// Carries out an operation of the worker that reads by `reading`. A listing has one page.
     pub fn execute(&self, reading: &mut Reading, op_id: OpId, op: &StreamOp) -> Outcome {
         let Some(created) = self.created else {
             return refused(Why::NotFound, None);
@@ -210,10 +211,10 @@ fn number(position: Position) -> u64 {
     number
 }
 
-/// What one worker reads: its iterators and batches, by the commands that fetched them, and what it processed.
+/// The reading of one worker: iterators and batches, by the commands that fetched them, and the processed records.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// The records that were processed, in this order. Some may be there twice.
+    /// The processed records, in this order. Some records may appear twice.
     pub processed: BTreeMap<ShardId, Vec<u64>>,
     iterators: BTreeMap<OpId, usize>,
     batches: BTreeMap<OpId, (ShardId, Range<usize>)>,

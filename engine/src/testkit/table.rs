@@ -1,4 +1,4 @@
-//! A lease table in memory: its rows, and what the operations on them do.
+//! A lease table in memory: its rows, and the effects of operations on the rows.
 
 use super::{Plain, Stream, refused_by};
 use crate::fleet::{FleetTable, FleetTableOp};
@@ -11,7 +11,7 @@ use crate::row::{Change, LeaseRow, RowRead};
 use crate::table::{Item, ItemWrite, WriteError};
 use std::collections::BTreeMap;
 
-/// How a table keeps its rows, and what a change makes of one.
+/// How a table keeps its rows, and the effect of a change on a row.
 pub trait Keeping {
     /// A row as it is kept.
     type Row;
@@ -29,22 +29,24 @@ pub trait Keeping {
 /// A lease table without delays and failures.
 #[derive(Clone, Debug)]
 pub struct LeaseTable<K: Keeping = Plain> {
-    /// The rows; absent: there is no table.
+    /// The rows; absent: the table does not exist.
     pub rows: Option<BTreeMap<LeaseKey, K::Row>>,
-    /// The rows that cannot be read, each with what is wrong with it.
+    /// The unreadable rows, each with its error.
     pub unreadable: BTreeMap<LeaseKey, String>,
     /// How rows are kept.
     pub keeping: K,
-    /// The rows by which workers of KCL 3.x know each other, as items of KCL's format. A scan shows them on its last page.
+    /// The rows by which workers of KCL 3.x know each other, as items of KCL's format. The last page of a scan shows
+    /// these rows.
     pub fleet: BTreeMap<LeaseKey, Item>,
     /// Whether the index of owners is there.
     pub owner_index: bool,
-    /// The tables in which workers of KCL 3.0 to 3.4 know each other, as items of KCL's format; absent: there is no such table.
+    /// The tables in which workers of KCL 3.0 to 3.4 know each other, as items of KCL's format; absent: the table does
+    /// not exist.
     pub fleet_tables: BTreeMap<FleetTable, BTreeMap<LeaseKey, Item>>,
 }
 
 impl<K: Keeping> LeaseTable<K> {
-    /// A table that is there and has no rows.
+    /// An existing table without rows.
     pub fn empty(keeping: K) -> Self {
         Self {
             rows: Some(BTreeMap::new()),
@@ -56,7 +58,7 @@ impl<K: Keeping> LeaseTable<K> {
         }
     }
 
-    /// Carries out an operation. Those of members are refused with `NotFound`: there are no tables beside this one.
+    /// Carries out an operation. Operations on members are refused with `NotFound`: no tables lie beside this table.
     pub fn execute(&mut self, op: &TableOp) -> Outcome {
         match op {
             TableOp::Describe => Outcome::Applied(Reply::Table(match self.rows {
@@ -107,7 +109,7 @@ impl<K: Keeping> LeaseTable<K> {
         }
     }
 
-    /// The keys of the leases of this owner, after this one.
+    /// The keys of this owner's leases, after the key `after`.
     fn owned(&self, owner: &WorkerId, after: Option<&LeaseKey>) -> Vec<LeaseKey> {
         let rows = self.rows.iter().flatten().filter(|(key, _)| after < Some(*key));
         let owned = rows.filter(|(_, row)| {
@@ -117,7 +119,7 @@ impl<K: Keeping> LeaseTable<K> {
         owned.map(|(key, _)| key.clone()).collect()
     }
 
-    /// The row with this key as it is read; absent: there is none.
+    /// The row with this key as read by a worker; absent: the row does not exist.
     pub fn read(&self, key: &LeaseKey) -> Option<RowRead> {
         let row = self.rows.as_ref()?.get(key)?;
         Some(self.shown(key, row))
@@ -175,7 +177,8 @@ fn write_row(rows: &mut BTreeMap<LeaseKey, Item>, key: LeaseKey, write: Option<I
 }
 
 impl LeaseTable {
-    /// A table with a row for each shard of a stream: nobody had it yet, and it is to be read from its beginning.
+    /// A table with a row for each shard of a stream: no worker has owned a lease yet, and each shard is read from its
+    /// beginning.
     pub fn covering(stream: &Stream) -> Self {
         let mut table = Self::empty(Plain);
         table.rows = Some(
@@ -302,7 +305,8 @@ mod tests {
         assert!(matches!(table.read(&key), Some(RowRead::Unreadable { .. })));
     }
 
-    /// A change of each kind, guarded by the counter 3 and by the owner `w`; with `next`, by a hand-over from `w` to it.
+    /// A change of each kind, guarded by the counter 3 and by the owner `w`; with `next`, by a hand-over from `w` to
+    /// `next`.
     fn changes(next: Option<&str>) -> [Change; 12] {
         let (key, checkpoint) = (LeaseKey::from("k"), Checkpoint::TrimHorizon);
         let guard = Guard { counter: 3, next: 4, holder: "w".into(), next_owner: next.map(Into::into) };
@@ -366,7 +370,7 @@ mod tests {
         ]
     }
 
-    /// Makes a change of a row as it is and of its item, and compares both. Gives whether the guard held.
+    /// Makes a change of a plain row and of its item, and compares both. Gives whether the guard held.
     #[track_caller]
     fn agree(row: &LeaseRow, change: &Change) -> bool {
         let (mut plain, mut item) = (Some(row.clone()), None);
@@ -382,7 +386,7 @@ mod tests {
         done.is_ok()
     }
 
-    /// Each change is tried on rows of every kind, of which its guard holds on some only.
+    /// Each change is tried on rows of every kind; its guard holds on some rows only.
     #[test]
     fn rows_as_they_are_change_like_items_of_a_format() {
         let mut applied = 0;

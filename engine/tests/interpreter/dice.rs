@@ -1,4 +1,4 @@
-//! Choices drawn from bytes. When they run out, every choice is the first.
+//! Choices drawn from bytes. When the bytes run out, every choice is the first option.
 
 use leasehold_engine::ids::OpId;
 

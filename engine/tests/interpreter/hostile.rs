@@ -66,7 +66,7 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
             .with_max_leases(u32::MAX)
             .with_max_creates(u32::MAX)
             .with_scan_page_limit(u32::MAX),
-        // Refused by its own check.
+        // Refused by the configuration's own check.
         250.. => Config::default()
             .with_lease_duration(Span(u64::MAX))
             .with_clock_rate_error_ppm(u32::MAX)
@@ -74,7 +74,7 @@ pub fn config(dice: &mut Dice<'_>) -> Config {
     }
 }
 
-/// One of three streams. A configuration that names one twice is refused.
+/// One of three streams. A configuration with a repeated stream is refused.
 pub fn stream(dice: &mut Dice<'_>) -> StreamSource {
     let id: StreamId = dice.pick(&["1:a:2", "1:b:2", "1:c:2"]).parse().expect("an identifier");
     let initial_position = dice.one_in(2).then_some(InitialPosition::Latest);
@@ -138,7 +138,7 @@ pub fn lease(dice: &mut Dice<'_>) -> LeaseRow {
     }
 }
 
-/// What a row of a fleet of KCL 3.x says.
+/// The contents of a row of a fleet of KCL 3.x.
 fn fleet_row(dice: &mut Dice<'_>) -> FleetRow {
     match dice.below(4) {
         0 => FleetRow::Worker(FleetWorker {
@@ -179,7 +179,7 @@ fn fleet_state(dice: &mut Dice<'_>) -> FleetState {
     }
 }
 
-/// What services call a stream.
+/// Names of streams in answers of services.
 const STREAMS: [&str; 3] = ["", "arn:aws:kinesis:eu-west-1:1:stream/orders", "returns"];
 
 fn row(dice: &mut Dice<'_>) -> RowRead {

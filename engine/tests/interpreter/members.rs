@@ -1,4 +1,4 @@
-//! The tables of members, as they should be, and answers about them as they should not.
+//! The tables of members, with correct rows and with wrong answers.
 
 use super::Dice;
 use super::world::{KEYS, OWNERS};
@@ -26,7 +26,7 @@ pub fn ranked(config: Config) -> Config {
 impl Members {
     pub fn perform(&mut self, op: &MembersOp, dice: &mut Dice<'_>) -> Outcome {
         if dice.one_in(8) {
-            // Another member writes, too.
+            // A second member writes, too.
             let id = WorkerId::from(dice.pick(&OWNERS));
             self.rows.insert(id, dice.number());
         }

@@ -1,8 +1,8 @@
 //! Bytes as a life of an engine: a list of steps, carried out against the commands the engine has outstanding.
 //!
-//! Most steps answer a command plausibly, from a table and a stream that are kept here; the others lie, repeat, come
-//! late, answer what was not asked, or move the clock. The engine's contract is checked after every input, and two
-//! further engines are fed the same: one from the start, one cloned half-way. Fuzzing uses the same file.
+//! Most steps answer a command plausibly, from a table and a stream that are kept here; the other steps lie, repeat,
+//! come late, answer without a question, or move the clock. The engine's contract is checked after every input, and two
+//! further engines get the same inputs: one from the start, one cloned half-way. Fuzzing uses the same file.
 #![allow(dead_code, reason = "fuzzing uses a part of it")]
 
 mod dice;
@@ -27,10 +27,10 @@ pub const WIDTH: usize = 12;
 pub const MOST_STEPS: usize = 600;
 /// Answers remembered to be repeated.
 const MEMORY: usize = 8;
-/// Ticks at one instant after which the engine must have nothing more to do at once.
+/// Ticks at one instant; after them the engine must have no further work at once.
 const PATIENCE: usize = 32;
 
-/// What a life came to, so that a test can tell whether lives get anywhere.
+/// The reach of a life, so that a test can tell whether lives get anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Life {
     pub inputs: usize,
@@ -128,7 +128,7 @@ impl Run {
             }
             226..229 => {
                 let op = OpId { life: dice.number(), n: dice.number() };
-                // One that happens to be outstanding is a plain answer.
+                // An answer to a command that happens to be outstanding is a plain answer.
                 self.outstanding.remove(&op);
                 let outcome = hostile::outcome(dice);
                 self.tell(Body::Done { op, outcome });
@@ -325,11 +325,11 @@ impl Run {
     }
 }
 
-/// The lane a command runs on, if it runs on one.
+/// The lane of a command, if the command runs on a lane.
 fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
     match effect {
-        // Written beside the lanes. A claim is of another worker's lease: if that expires meanwhile, the lease is taken, and the guards
-        // of both let only one of them succeed.
+        // Written beside the lanes. A claim concerns another worker's lease: if the lease expires meanwhile, the worker
+        // takes the lease, and the guards of both writes let only one succeed.
         Effect::Table(TableOp::Write(
             Change::Create(_)
             | Change::Claim { .. }
@@ -354,7 +354,7 @@ fn lane(effect: &Effect) -> Option<(&'static str, &LeaseKey)> {
     }
 }
 
-/// The most outputs an input may have: so many for each lease there is and each thing the input brings.
+/// The most outputs an input may have: a fixed number for each lease, and for each part that the input brings.
 fn allowance(body: &Body, leases: usize) -> usize {
     let brought = match body {
         Body::Done { outcome, .. } => hostile::size(outcome),

@@ -1,4 +1,4 @@
-//! A table and a stream that answer as they should, and an operator who meddles with the table.
+//! A table and a stream with correct answers, and an operator who meddles with the table.
 
 use super::members::Members;
 use super::{Dice, hostile};
@@ -36,7 +36,7 @@ pub struct World {
     members: Members,
     /// The number of the last record fetched, over all shards.
     sequence: u64,
-    /// The last batches that the application kept, with their leases.
+    /// The last batches kept by the application, with their leases.
     kept: Vec<(LeaseKey, OpId)>,
 }
 
@@ -100,13 +100,13 @@ impl World {
         }
     }
 
-    /// Does what a command says, and answers it.
+    /// Carries out a command, and answers it.
     pub fn perform(&mut self, command: &Command, dice: &mut Dice<'_>) -> Outcome {
         match &command.effect {
             Effect::Table(TableOp::Members(op)) => self.members.perform(op, dice),
             Effect::Table(op) => {
                 let mut outcome = self.table.execute(op);
-                // Not every service shows the row to a write that it refuses.
+                // Not every service shows the row in the refusal of a write.
                 if let Outcome::Refused(refusal) = &mut outcome {
                     refusal.current = refusal.current.take().filter(|_| !dice.one_in(4));
                 }
@@ -146,7 +146,7 @@ impl World {
         }
     }
 
-    /// A batch that the application keeps, or kept, and its lease.
+    /// A batch kept by the application, now or earlier, and its lease.
     pub fn kept(&self, dice: &mut Dice<'_>) -> Option<(LeaseKey, OpId)> {
         let back = dice.below(4);
         self.kept.iter().rev().nth(back).cloned()
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    /// A position the application may say it has processed.
+    /// A position that the application may report as processed.
     pub fn position(&self, _lease: &LeaseKey, dice: &mut Dice<'_>) -> Position {
         if dice.one_in(4) {
             hostile::position(dice)

@@ -1,4 +1,4 @@
-//! A small fleet on one table and one stream, with instant answers: tests of behaviour that read like prose.
+//! A small fleet on one table and one stream, with instant answers: its tests of behaviour read like prose.
 //!
 //! The engine's `testkit` carries the commands out; a rig adds traps, which let a command fail, and a clock for all workers. The
 //! simulator does the same with items, delays and faults.
@@ -37,7 +37,7 @@ pub enum Trick {
 pub struct Worker {
     driven: Driven,
     pub reading: Reading,
-    /// What it read of each of several streams.
+    /// The reading of each of several streams.
     pub of: BTreeMap<StreamId, Reading>,
     pub alive: bool,
     pub trap: Option<Trap>,
@@ -72,7 +72,7 @@ pub struct Rig {
     pub wall_ahead: Vec<i64>,
 }
 
-/// Rows as they are, or, with a format, changed as the items of that format.
+/// Plain rows, or, with a format, rows changed as items of the format.
 pub struct Spelled(pub Option<&'static dyn LeaseFormat>);
 
 impl Keeping for Spelled {
@@ -128,7 +128,7 @@ pub fn config() -> Config {
     config.with_policies(policies).with_quick_scan_interval(interval).with_bootstrap_delay(Span::from_secs(3))
 }
 
-/// The defaults: owners hand over what they are asked for.
+/// The defaults: owners hand leases over on request.
 pub fn asking() -> Config {
     Config::default().with_table("app").with_stream("orders")
 }
@@ -211,7 +211,7 @@ impl Rig {
         self.tell(worker, Body::Call(call));
     }
 
-    /// Feeds an input and everything that follows from it at the same instant.
+    /// Feeds an input and all following answers at the same instant.
     pub fn tell(&mut self, worker: usize, body: Body) {
         let at = self.now;
         let ahead = self.wall_ahead.get(worker).copied().unwrap_or(0);
@@ -221,7 +221,7 @@ impl Rig {
         self.workers[worker].driven = driven;
     }
 
-    /// Answers what was left hanging.
+    /// Answers the hanging commands.
     pub fn release(&mut self, worker: usize) {
         for command in std::mem::take(&mut self.workers[worker].hung) {
             let outcome = self.perform(worker, &command);
@@ -247,7 +247,7 @@ impl Rig {
         }
     }
 
-    /// Executes a command now, and leaves it to the caller to answer it.
+    /// Executes a command now, and leaves the answer to the caller.
     pub fn perform(&mut self, worker: usize, command: &Command) -> Outcome {
         match &command.effect {
             Effect::Table(op) => self.table_op(op),

@@ -53,13 +53,13 @@ impl SideTables {
         Outcome::Applied(read.expect("a readable item"))
     }
 
-    /// Writes as another program of this format does.
+    /// Writes like another program of this format.
     pub fn write(&mut self, change: MembersChange) {
         let done = self.execute(&Kinsumer, &MembersOp::Write(change));
         assert!(matches!(done, Outcome::Applied(_)), "{done:?}");
     }
 
-    /// A member whose row says that it was written at this time.
+    /// A member whose row bears the time `at`.
     pub fn register(&mut self, id: &str, at: u64) {
         self.write(MembersChange::Register(Member { id: id.into(), at }));
     }
@@ -110,7 +110,7 @@ pub fn stamp(rig: &Rig) -> u64 {
     rig.now.0 / 1_000 * 1_000_000
 }
 
-/// A client of another program that says that it lives at every check for so long; it takes nothing.
+/// A client of another program, alive at every check for `secs` seconds; the client takes no lease.
 pub fn beside(rig: &mut Rig, id: &str, secs: u64) {
     for _ in 0..secs / 2 {
         let now = stamp(rig);

@@ -31,7 +31,7 @@ pub(super) fn decode(table: &Columns, item: &Item) -> RowRead {
 fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String> {
     let worker = |name| -> Result<Option<WorkerId>, String> {
         match get(item, name) {
-            // An empty owner is one that never writes again: some programs leave such rows behind.
+            // An empty owner never writes again: some programs leave such rows behind.
             Some(AttributeValue::S(text)) => Ok(Some(WorkerId::new(text.clone()))),
             None => Ok(None),
             found => Err(wrong(name, "a string", found)),
@@ -67,7 +67,7 @@ fn lease(table: &Columns, key: LeaseKey, item: &Item) -> Result<LeaseRow, String
     })
 }
 
-/// Who has a lease has it until some time.
+/// An owner has a lease until a deadline.
 pub(super) fn lacks(table: &Columns, item: &Item) -> Vec<&'static str> {
     let there = |name| get(item, name).is_some();
     let owned = there(table.owner) && !there(table.timeout);

@@ -1,7 +1,7 @@
 //! From changes to writes.
 //!
-//! The programs that own these formats replace whole items, and write checkpoints without any guard. These change single
-//! attributes, and each is guarded by the deadline and by who may write.
+//! The programs that own these formats replace whole items, and write checkpoints without any guard. Our writes change
+//! single attributes. Each write is guarded by the deadline and by the workers allowed to write.
 
 use super::super::reading::still_names;
 use super::{Columns, SHARD_END, absent, empty};
@@ -21,7 +21,7 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
         Change::Create(_) => Condition::NotExists(key.into()),
         Change::Take { counter, from, checkpoint, named: stream, .. } => {
             let mut all = vec![
-                // A row that nobody ever had is told from none at all by its key alone.
+                // Only its key tells a row without any former owner from a missing row.
                 Condition::Exists(key.into()),
                 at(table, *counter),
                 of(table, from.as_ref()),
@@ -37,7 +37,7 @@ pub(super) fn condition(table: &Columns, change: &Change) -> Condition {
             empty(table.claim),
             still(table, *checkpoint),
         ]),
-        // No leader assigns leases of these formats, and a table is of one stream: this never takes place.
+        // No leader assigns leases of these formats, and a table belongs to one stream: these conditions never hold.
         Change::Assign { .. } | Change::Offer { .. } | Change::Weigh { .. } | Change::Forget { .. } => {
             Condition::All(vec![Condition::Exists(key.into()), Condition::NotExists(key.into())])
         }
@@ -69,7 +69,7 @@ fn still_named(table: &Columns, renaming: &Renaming) -> Condition {
 /// The lease is this worker's, or no worker's.
 fn of(table: &Columns, worker: Option<&WorkerId>) -> Condition {
     match worker {
-        // The owner, or who waits for what was released or is being handed over.
+        // The owner, or the worker waiting for a released lease or for a hand-over.
         Some(worker) => Condition::Any(vec![
             named(table.claim, worker),
             Condition::All(vec![named(table.owner, worker), empty(table.claim)]),
@@ -89,13 +89,13 @@ fn held(table: &Columns, guard: &Guard) -> Condition {
     ])
 }
 
-/// The row names these workers, as it was read: the owner, and who hands over to it.
+/// The row names these workers, as at the read: the owner, and the worker handing over to the owner.
 fn had(table: &Columns, owner: Option<&WorkerId>, handing_over: Option<&WorkerId>) -> Condition {
     match (owner, handing_over) {
         (Some(claimant), Some(owner)) => {
             Condition::All(vec![named(table.owner, owner), named(table.claim, claimant)])
         }
-        // An owner that claims what it has, or a claimant that waits for what was given up, is one owner.
+        // An owner with a claim on its own lease, and a claimant of a released lease, each count as one owner.
         (Some(owner), None) => Condition::Any(vec![
             Condition::All(vec![absent(table.owner), named(table.claim, owner)]),
             Condition::All(vec![
@@ -122,7 +122,7 @@ fn still_covers(table: &Columns, was: Option<HashRange>) -> Condition {
     })
 }
 
-/// The deadline is still the one that was read. Zero stands for none.
+/// The deadline is unchanged since the read. Zero stands for a missing deadline.
 fn at(table: &Columns, counter: u64) -> Condition {
     let spelled = match counter {
         0 => empty(table.timeout),
@@ -136,7 +136,7 @@ fn at(table: &Columns, counter: u64) -> Condition {
     }
 }
 
-/// The checkpoint is still the one that was read.
+/// The checkpoint is unchanged since the read.
 fn still(table: &Columns, checkpoint: Checkpoint) -> Condition {
     match spelled(checkpoint) {
         Some(text) => Condition::Equals(table.checkpoint.into(), AttributeValue::s(text)),
@@ -192,7 +192,7 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
         Change::Assign { .. } | Change::Offer { .. } | Change::Weigh { .. } | Change::Forget { .. } => {
             Update::default().remove(table.claim)
         }
-        // A claim stays: it says whose turn it is.
+        // A claim stays: it tells the next turn.
         Change::Release { guard, .. } | Change::HandOver { guard, .. } => {
             until(guard.next).remove(table.owner)
         }
@@ -202,7 +202,7 @@ pub(super) fn action(table: &Columns, change: &Change) -> Action {
     })
 }
 
-/// The update that leaves this moment, too.
+/// The same update, but the row also gets this moment.
 fn dated(table: &Columns, update: Update, began: Option<Wall>) -> Update {
     match began {
         Some(began) => update.set(table.began, AttributeValue::n(began.0)),
@@ -210,7 +210,7 @@ fn dated(table: &Columns, update: Update, began: Option<Wall>) -> Update {
     }
 }
 
-/// The update that leaves the row at a checkpoint, too.
+/// The same update, but the row is also left at a checkpoint.
 fn placed(table: &Columns, update: Update, to: Checkpoint) -> Update {
     let update = update.remove(table.began);
     let update = match spelled(to) {
@@ -227,7 +227,7 @@ fn placed(table: &Columns, update: Update, to: Checkpoint) -> Update {
     }
 }
 
-/// The update that leaves the row ended and without a worker, too, with these children, if they are known.
+/// The same update, but the row is also left ended and without a worker, with these children, if known.
 fn ended(table: &Columns, update: Update, children: &[ShardId]) -> Update {
     let update = update
         .set(table.checkpoint, AttributeValue::s(SHARD_END))
@@ -251,7 +251,7 @@ fn spelled(checkpoint: Checkpoint) -> Option<String> {
     }
 }
 
-/// What stands for a checkpoint where there is none yet, if anything does.
+/// The value in place of a checkpoint while no checkpoint is stored, if the format has such a value.
 fn none_yet(table: &Columns, checkpoint: Checkpoint) -> Option<AttributeValue> {
     (table.says_none && spelled(checkpoint).is_none()).then(|| AttributeValue::s(""))
 }
@@ -259,7 +259,7 @@ fn none_yet(table: &Columns, checkpoint: Checkpoint) -> Option<AttributeValue> {
 fn item(table: &Columns, row: &LeaseRow) -> Item {
     let text = |text: Option<String>| text.map(AttributeValue::s);
     let worker = |worker: &Option<WorkerId>| worker.clone().map(AttributeValue::s);
-    // In a hand-over the row's owner is who claims it.
+    // In a hand-over the row's owner is the claimant.
     let (owner, claimant) = match &row.handing_over {
         Some(_) => (&row.handing_over, &row.owner),
         None => (&row.owner, &None),

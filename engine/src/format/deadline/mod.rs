@@ -1,12 +1,12 @@
-//! Tables whose rows say who holds a lease and until when: one codec for several, which differ in names and in how they
-//! spell a time.
+//! Tables with a lease's holder and its deadline in each row: one codec for several formats with different names and
+//! different spellings of a time.
 //!
-//! A row with an owner and a claim of somebody else is one that is being handed over; a row with a claim alone waits for
-//! the claimant, as if it owned it. A row that never had a checkpoint is read from the trim horizon unless it says
-//! otherwise: nobody can tell where its owner began, and nothing may be lost.
+//! A row with an owner and another worker's claim is being handed over; a row with a claim alone waits for the
+//! claimant, as if the claimant owned the row. A row without any former checkpoint is read from the trim horizon unless
+//! the row says otherwise: the first position of its owner is unknown, and no record may be lost.
 //!
-//! The programs that own these formats replace whole items, and so drop what they do not know. Whatever is ours alone
-//! must therefore be missable, and is: lineage comes from the list of shards then.
+//! The programs of these formats replace whole items, and so drop unknown attributes. Every attribute of ours must
+//! therefore be dispensable, and is: lineage then comes from the list of shards.
 
 mod decode;
 mod encode;
@@ -21,12 +21,12 @@ use crate::policy::{Assign, AtEnd, Finished, Life, Lineage, Policies, Steal};
 use crate::row::{Change, RowRead};
 use crate::table::{AttributeValue, Condition, Item, ItemWrite};
 
-/// How such a table spells its rows.
+/// The spelling of rows in a table of this kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Columns {
     /// The lease: S, hash key.
     pub(super) key: &'static str,
-    /// Who holds it: S.
+    /// The owner: S.
     pub(super) owner: &'static str,
     /// Until when: S.
     pub(super) timeout: &'static str,
@@ -34,11 +34,11 @@ pub(super) struct Columns {
     pub(super) checkpoint: &'static str,
     /// The first parent: S.
     pub(super) parent: &'static str,
-    /// Who asks the owner to give it up: S.
+    /// The claimant that asks the owner for the lease: S.
     pub(super) claim: &'static str,
     /// Ours: where to begin, while there is no checkpoint: S.
     pub(super) start: &'static str,
-    /// Ours: while there is no checkpoint, the moment from which the shard is read, in ms since 1970: N.
+    /// Ours: while no checkpoint is stored, the moment from which the shard is read, in ms since 1970: N.
     pub(super) began: &'static str,
     /// Ours: the place within an aggregated record: N.
     pub(super) sub: &'static str,
@@ -50,23 +50,25 @@ pub(super) struct Columns {
     pub(super) range_start: &'static str,
     /// Ours: decimal S.
     pub(super) range_end: &'static str,
-    /// Ours: the identity of the stream that the shard is of: S.
+    /// Ours: the identity of the shard's stream: S.
     pub(super) stream: &'static str,
     /// Ours: N, the exact time until when, where the format's own is too coarse to guard a row.
     pub(super) exact: Option<&'static str>,
     /// The text of nanoseconds since 1970.
     pub(super) spell: fn(u64) -> String,
-    /// The other way round; absent if the text is not spelled so.
+    /// The reverse of `spell`; absent if the text has another form.
     pub(super) read: fn(&str) -> Option<u64>,
     /// What a time looks like, for errors.
     pub(super) time: &'static str,
-    /// Whether rows of ours without a checkpoint have an empty one, which is a checkpoint to its programs, and stands for none.
+    /// Whether rows of ours without a checkpoint hold an empty text instead. Programs of the format take the empty text
+    /// for a checkpoint.
     pub(super) says_none: bool,
 }
 
 const SHARD_END: &str = "SHARD_END";
 
-/// What the names of all shards begin with. These tables have no kinds of rows, so this tells those of other people.
+/// The first characters of every shard name. These tables have no kinds of rows, so this prefix tells leases from rows
+/// of unrelated programs.
 const SHARD_PREFIX: &str = "shardId-";
 
 impl LeaseFormat for Columns {
@@ -106,7 +108,7 @@ impl LeaseFormat for Columns {
     }
 }
 
-/// The attribute, unless it is NULL: kcl-rb and boto3 write that for what is not there.
+/// The attribute, unless the value is NULL: kcl-rb and boto3 write NULL for a missing value.
 fn get<'a>(item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
     item.get(name).filter(|value| **value != AttributeValue::Null)
 }

@@ -1,4 +1,4 @@
-//! Both formats of this kind: what their own programs write, and what is written here.
+//! Both formats of this kind: rows written by their own programs, and rows written by our workers.
 
 use super::super::Format;
 use super::*;
@@ -37,7 +37,7 @@ fn at(number: u64) -> Checkpoint {
     Checkpoint::At(Position::of(number.into()))
 }
 
-/// The rows that its workers leave behind, and how they are to be understood.
+/// The rows left behind by the format's own workers, and their meaning.
 #[test]
 fn rows_of_its_workers() {
     let never = row(&item(&[("AssignedTo", "a"), ("LeaseTimeout", "2023-11-14T22:13:20Z")]));
@@ -54,11 +54,11 @@ fn rows_of_its_workers() {
     assert_eq!(claimed.handing_over, Some("a".into()));
     let waits = row(&item(&[("ClaimRequest", "b"), ("Checkpoint", "5")]));
     assert_eq!((waits.owner, waits.handing_over), (Some("b".into()), None));
-    // Its workers leave an empty owner behind when they checkpoint after a release; nobody can have that lease but by expiry.
+    // A checkpoint after a release leaves an empty owner behind; other workers get this lease only by expiry.
     assert_eq!(row(&item(&[("AssignedTo", "")])).owner, Some("".into()));
 }
 
-/// Rows as kcl-rb leaves them, with its nulls.
+/// Rows as kcl-rb leaves them, with null values.
 #[test]
 fn rows_of_ruby() {
     let item = |attributes: &[(&'static str, AttributeValue)]| -> Item {
@@ -80,7 +80,7 @@ fn rows_of_ruby() {
     assert_eq!(row.counter, 1_700_000_000_000_000_000);
     let poison = item(&[("assigned_to", AttributeValue::Null), ("lease_timeout", AttributeValue::s(""))]);
     assert_eq!((read(&poison).owner, read(&poison).counter), (None, 0));
-    // Both can be taken as they are, and not once they have changed.
+    // Both rows can be taken as read, and cannot be taken after a change.
     for mut before in [leased, poison].map(Some) {
         let row = before.as_ref().map(read).unwrap();
         let take = Change::Take {
@@ -279,7 +279,7 @@ proptest! {
         prop_assert_eq!(format.decode(&table.unwrap()), RowRead::Lease(row));
     }
 
-    /// A take of what was read succeeds, and of anything else it does not.
+    /// A take of the row as read succeeds, and a take of any changed row fails.
     #[test]
     fn a_take_is_of_the_row_as_read(before in rows(), now in rows(), ours in streams(), format in formats()) {
         let mut table = None;
@@ -312,7 +312,7 @@ proptest! {
         }
     }
 
-    /// Its workers write whole items. What they drop of ours is missed, not misread.
+    /// The format's workers write whole items. An attribute of ours dropped by a worker is missed, not misread.
     #[test]
     fn what_is_dropped_is_missed(row in rows()) {
         let mut table = None;

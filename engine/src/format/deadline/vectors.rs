@@ -1,7 +1,7 @@
-//! What its own programs leave in a row, and what our writes make of it: one line each.
+//! The rows left by the format's own programs, and the same rows after our writes: one line each.
 //!
-//! Rows are told in short: `A` the owner, `T` the second until when, `C` the checkpoint, `R` who claims it, `P` a parent.
-//! `null` and `empty` are values that kcl-rb writes.
+//! Rows are told in short: `A` the owner, `T` the second of the deadline, `C` the checkpoint, `R` the claimant, `P` a
+//! parent. kcl-rb writes the values `null` and `empty`.
 
 use super::super::{Format, LeaseFormat};
 use crate::calendar::{spell_go, spell_ruby};
@@ -48,7 +48,7 @@ fn item(kind: Format, row: &str) -> Option<Item> {
     Some(item)
 }
 
-/// A row in short, without what is ours alone.
+/// A row in short, without the attributes that only our workers write.
 fn told(kind: Format, item: Option<&Item>) -> String {
     let Some(item) = item else { return "-".to_owned() };
     let mut parts = Vec::new();
@@ -104,7 +104,7 @@ fn guard(kind: Format, seen: &str, holder: &str) -> Guard {
     }
 }
 
-/// Carries a change out on a row, and says what became of it; a refusal leaves it.
+/// Carries a change out on a row, and tells the result; a refusal leaves the row unchanged.
 fn after(kind: Format, before: &str, change: &Change) -> String {
     let mut table = item(kind, before);
     let refused = kind.encode(change).carry_out(&mut table).is_err();
@@ -146,21 +146,24 @@ fn rows_of_vmware_go_kcl() {
     };
     let create = Change::Create(Box::new(LeaseRow::new(key(), Checkpoint::TrimHorizon)));
     for (before, change, expected) in [
-        // A lease nobody had.
+        // A never owned lease.
         ("-", create, "C=empty"),
-        // An empty checkpoint, or its programs would take the shard for one that is long gone, and begin its children.
+        // An empty checkpoint keeps the format's programs from taking the shard for long gone, and from beginning its
+        // children.
         ("", take(kind, "", "B"), "A=B T=110 C=empty"),
         ("A=A T=105", take(kind, "A=A T=105", "B"), "A=B T=110 C=empty"),
-        // A rewind is one to its programs, too: without an attribute they would keep the checkpoint that they remember.
+        // A rewind is also a rewind to the format's programs: without the attribute, the format's programs would keep
+        // their remembered checkpoint.
         ("T=105 C=50", rewind("T=105 C=50"), "T=110 C=empty"),
         ("C=5", take(kind, "C=5", "B"), "A=B T=110 C=5"),
-        // An expired one, with the checkpoint as it is.
+        // An expired lease, with the checkpoint unchanged.
         ("A=A T=105 C=50", take(kind, "A=A T=105 C=50", "B"), "A=B T=110 C=50"),
-        // Its owner wrote a checkpoint after it was read, which its programs do without moving the deadline.
+        // Its owner stored a checkpoint after the read; the format's programs store checkpoints without moving the
+        // deadline.
         ("A=A T=105 C=60", take(kind, "A=A T=105 C=50", "B"), "refused"),
         ("A=A T=105 C=60", take(kind, "A=A T=105", "B"), "refused"),
         ("A=A T=105 C=SHARD_END", take(kind, "A=A T=105 C=50", "B"), "refused"),
-        // An owner without a deadline, which its programs never get hold of.
+        // An owner without a deadline; the format's programs never get this lease.
         ("A=A C=5", take(kind, "A=A C=5", "B"), "A=B T=110 C=5"),
         // An empty owner, as a checkpoint after a release leaves it.
         ("A=empty T=105 C=5", take(kind, "A=empty T=105 C=5", "B"), "A=B T=110 C=5"),
@@ -175,10 +178,10 @@ fn rows_of_vmware_go_kcl() {
         ("A=A T=105 C=5 R=X", checkpoint("A=A T=105 C=5", "A", 6), "refused"),
         ("A=B T=105 C=5", release("A=A T=105 C=5", "A"), "refused"),
         ("A=A T=105 C=5", claim("A=A T=105 C=5", "X"), "A=A T=105 C=5 R=X"),
-        // Never checkpointed: with an empty one, its programs can see whose it is.
+        // Never checkpointed: an empty checkpoint lets the format's programs see the owner.
         ("A=A T=105", claim("A=A T=105", "X"), "A=A T=105 C=empty R=X"),
         ("A=A T=105 R=X", claim("A=A T=105 R=X", "Y"), "refused"),
-        // Parents are kept, whether a program of theirs or one of ours wrote them.
+        // Parents are kept, whether a program of the format or a worker of ours wrote them.
         ("A=A T=105 C=5 P=p", take(kind, "A=A T=105 C=5 P=p", "B"), "A=B T=110 C=5 P=p"),
     ] {
         assert_eq!(after(kind, before, &change), expected, "{before}: {change:?}");
@@ -200,9 +203,9 @@ fn rows_of_kcl_rb() {
         ("A=b T=105 C=null", take(kind, "A=b T=105 C=null", "w"), "A=w T=111 C=null"),
         // Released.
         ("T=105 C=90", take(kind, "T=105 C=90", "w"), "A=w T=111 C=90"),
-        // The poison that an update without a lease leaves.
+        // The poisoned row left by an update without a lease.
         ("A=null T=empty C=7", take(kind, "A=null T=empty C=7", "w"), "A=w T=111 C=7"),
-        // It writes its cached checkpoint, without a guard.
+        // The program writes its cached checkpoint, without a guard.
         ("A=a T=105 C=90", take(kind, "A=a T=105 C=50", "w"), "refused"),
         // Somebody else's lease is neither ended nor released.
         ("A=b T=105 C=5", release("A=a T=105 C=5", "a"), "refused"),

@@ -1,8 +1,9 @@
-//! From items to rows, as KCL for Java reads them.
+//! From items to rows, in the reading of KCL for Java.
 //!
-//! KCL asks the value of an attribute for its string, or its set of strings. A value of another type has none. So NULL, which boto3
-//! writes for None, stands for an absent attribute, and so does each other type. The numbers are different: KCL reads no row with another
-//! type in place of a number, and neither does this reader. Rows that KCL does not read for want of a number are read here as 0.
+//! KCL asks the value of an attribute for its string, or its set of strings. A value of another type has neither. So
+//! NULL, which boto3 writes for None, stands for an absent attribute, and each type but a string or a set does, too.
+//! Numbers differ: KCL reads no row with another type in place of a number, and our reader agrees. KCL does not read a
+//! row without a number; our reader takes the missing number for 0.
 
 use super::super::reading::{identity, moment, number, range, wrong};
 use super::{LEASE, name, sentinel};
@@ -14,7 +15,7 @@ use crate::table::{AttributeValue, Item};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Kinds of item that KCL stored without `entityType` in some version, each with attributes that no lease has.
+/// Kinds of item that KCL stored without `entityType` in some version, each with an attribute that no lease has.
 const TELLTALES: [(&str, &str); 5] = [
     ("WORKER_METRIC_STATS", "lut"),
     ("LEADER", "recordVersionNumber"),
@@ -23,7 +24,8 @@ const TELLTALES: [(&str, &str); 5] = [
     ("STREAM", "streamId"),
 ];
 
-/// The attributes a lease is made of, found in one walk over the item: it has a dozen, and each search would be another.
+/// The attributes a lease is made of, found in one walk over the item: an item has a dozen attributes, and each search
+/// would be a walk of its own.
 #[derive(Default)]
 struct Attributes<'a> {
     key: Option<&'a AttributeValue>,
@@ -98,7 +100,7 @@ pub(super) fn decode(item: &Item) -> RowRead {
     }
 }
 
-/// What an item of a table beside the lease table is. No lease is kept there.
+/// The contents of an item in a table beside the lease table. No lease is kept in such a table.
 pub(super) fn decode_fleet(key_name: &'static str, item: &Item) -> RowRead {
     let key = match item.get(key_name) {
         Some(AttributeValue::S(key)) => LeaseKey::new(key.clone()),
@@ -118,7 +120,7 @@ fn telltale(item: &Item) -> Option<&'static str> {
     told.map(|(kind, _)| *kind)
 }
 
-/// What an item calls itself or can only be; absent for a lease.
+/// The item's own name of its kind, or the only possible kind; absent for a lease.
 fn kind(item: &Item, found: &Attributes<'_>) -> Option<String> {
     match string(found.entity) {
         Some(kind) if **kind == *LEASE => None,
@@ -136,13 +138,13 @@ fn string(found: Option<&AttributeValue>) -> Option<&Arc<str>> {
     }
 }
 
-/// A worker. KCL takes an empty string for a name: an owner that no worker is, and that never renews.
+/// A worker. KCL takes an empty string for a name: an owner that matches no worker, and never renews.
 fn worker(found: Option<&AttributeValue>) -> Option<WorkerId> {
     string(found).cloned().map(WorkerId::new)
 }
 
-/// Names of shards. KCL reads a set of strings alone. A list of strings, which tools without sets make of one, is read here, too: KCL
-/// would begin the shard without its parents.
+/// Names of shards. KCL reads a set of strings alone. A list of strings, written by tools without sets, is read here,
+/// too: KCL would begin the shard without its parents.
 fn shards(found: Option<&AttributeValue>) -> Vec<ShardId> {
     let listed = |value: &AttributeValue| string(Some(value)).cloned().map(ShardId::new);
     match found {
@@ -169,7 +171,7 @@ fn lease<'a>(key: LeaseKey, found: &Attributes<'a>) -> Result<LeaseRow, String> 
         key,
         owner,
         handing_over,
-        // A person's edit or another tool may leave a row without these behind; the next write puts them there.
+        // A person's edit or another tool may leave a row without these attributes behind; the next write adds them.
         counter: number(name::COUNTER, found.counter)?.unwrap_or(0),
         switches: number(name::SWITCHES, found.switches)?.unwrap_or(0),
         checkpoint: checkpoint(found)?,
@@ -180,7 +182,7 @@ fn lease<'a>(key: LeaseKey, found: &Attributes<'a>) -> Result<LeaseRow, String> 
             (name::RANGE_END, text(found.range_end)),
         ])?,
         hands_over,
-        // A number that cannot be read spoils no lease: it is only weighed.
+        // An unreadable number spoils no lease: the throughput only weighs the lease.
         throughput: found
             .throughput
             .and_then(super::fleet::millionths)
@@ -190,7 +192,8 @@ fn lease<'a>(key: LeaseKey, found: &Attributes<'a>) -> Result<LeaseRow, String> 
     })
 }
 
-/// The names of shards of a row of this stream, if the application has several: its attributes name them by their ids alone.
+/// The names of shards of a row of this stream, if the application has several: the row's attributes name shards by
+/// their ids alone.
 fn relatives(stream: Option<&str>, ids: Vec<ShardId>) -> Vec<ShardId> {
     match stream {
         Some(stream) => ids.iter().map(|id| ShardId::from(format!("{stream}:{id}"))).collect(),
@@ -198,7 +201,8 @@ fn relatives(stream: Option<&str>, ids: Vec<ShardId>) -> Vec<ShardId> {
     }
 }
 
-/// Whether our own attributes name the actual owner. What else they hold means nothing, and spoils no lease.
+/// Whether our own attributes name the actual owner. Any other content of the two attributes means nothing, and spoils
+/// no lease.
 fn hands_over(found: &Attributes<'_>, owner: Option<&WorkerId>) -> HandsOver {
     let Some(owner) = owner else { return HandsOver::No };
     let names =
@@ -228,7 +232,7 @@ fn checkpoint(found: &Attributes<'_>) -> Result<Checkpoint, String> {
     })
 }
 
-/// The attributes that every lease of KCL's has, and without which KCL does not read one.
+/// The attributes of every lease of KCL. KCL reads no lease without them.
 pub(super) fn lacks(item: &Item) -> Vec<&'static str> {
     let needed = [name::COUNTER, name::SWITCHES];
     needed.into_iter().filter(|name| !item.contains_key(*name)).collect()

@@ -62,7 +62,8 @@ fn reset(
         counts(counter),
         named(name::OWNER, owner),
     ];
-    // A hand-over that begins names another owner, so none is missed. The name of an old owner may be left of a former hand-over.
+    // A new hand-over names another owner, so none is missed. A former hand-over may have left the name of an old
+    // owner.
     all.extend(handing_over.map(|from| owned_by(name::OLD_OWNER, from)));
     all.push(equals(name::CHECKPOINT, AttributeValue::s(spelled(checkpoint).0)));
     Condition::All(all)
@@ -93,8 +94,8 @@ fn still_named(renaming: &Renaming) -> Condition {
     Condition::All(all)
 }
 
-/// What tells a row without a counter and an owner from none at all, and from a row that lost its counter later: such a row may have
-/// ended since it was read. A position is left out, since it may be spelled in several ways.
+/// Tells a row without a counter and an owner from a missing row, and from a row that lost its counter later: such a
+/// row may have ended since the read. A position is left out, since a position may be spelled in several ways.
 fn bare(counter: u64, owner: Option<&WorkerId>, checkpoint: Checkpoint) -> Vec<Condition> {
     let mut all = Vec::new();
     if counter > 0 || owner.is_some() {
@@ -107,8 +108,8 @@ fn bare(counter: u64, owner: Option<&WorkerId>, checkpoint: Checkpoint) -> Vec<C
     all
 }
 
-/// We own the row, or are its old owner during the hand-over that we know of. A hand-over that began without our
-/// knowledge fails the guard, and so shows.
+/// We own the row, or are its old owner during the hand-over that we know of. An unknown hand-over fails the guard, and
+/// so shows.
 fn held(guard: &Guard) -> Condition {
     let counter = counts(guard.counter);
     Condition::All(match &guard.next_owner {
@@ -128,7 +129,8 @@ pub(super) fn action(change: &Change) -> Action {
                 .set(name::HANDS_OVER, AttributeValue::s(to.clone()))
                 .remove(name::OLD_OWNER)
                 .remove(name::NEXT_OWNER)
-                // What the former owner read says nothing of us. KCL's leader takes the average for a lease without it.
+                // The former owner's read rate does not describe ours. KCL's leader takes the average for a lease
+                // without a rate.
                 .remove(name::THROUGHPUT);
             let update = match stream {
                 Some(stream) => update.set(name::IDENTITY, AttributeValue::s(stream.text())),
@@ -136,7 +138,7 @@ pub(super) fn action(change: &Change) -> Action {
             };
             match from {
                 Some(from) if from != to => update.add(name::SWITCHES, 1),
-                // A row that lacks the number gets one: KCL does not read it otherwise.
+                // A row without the number gets a zero: KCL does not read the row otherwise.
                 _ => update.add(name::SWITCHES, 0),
             }
         }
@@ -173,7 +175,7 @@ pub(super) fn action(change: &Change) -> Action {
     })
 }
 
-/// The update that gives the lease to a worker, too.
+/// The same update, but the lease also goes to a worker.
 fn assigned(
     update: Update, from: Option<&WorkerId>, handing_over: Option<&WorkerId>, to: &WorkerId,
 ) -> Update {
@@ -192,7 +194,7 @@ fn weight(throughput: u64) -> AttributeValue {
     AttributeValue::n(super::fleet::decimal(i64::try_from(throughput).unwrap_or(i64::MAX)))
 }
 
-/// The update that leaves this moment, too.
+/// The same update, but the row also gets this moment.
 fn dated(update: Update, began: Option<Wall>) -> Update {
     match began {
         Some(began) => update.set(name::BEGAN, AttributeValue::n(began.0)),
@@ -200,8 +202,8 @@ fn dated(update: Update, began: Option<Wall>) -> Update {
     }
 }
 
-/// The update that leaves the moment of a row with this checkpoint as a take does. KCL's checkpoints leave an old one behind, which
-/// would count if a person set the row to `LATEST`.
+/// The same update, but the moment of a row with this checkpoint is left as after a take. KCL's checkpoints leave an
+/// old moment behind; it would count if a person set the row to `LATEST`.
 fn taken_from(update: Update, checkpoint: Checkpoint, began: Option<Wall>) -> Update {
     match began::is_of(checkpoint) {
         true => dated(update, began),
@@ -233,7 +235,7 @@ fn progress(key: &LeaseKey, next: u64, checkpoint: Checkpoint) -> Update {
         .remove(name::PENDING_STATE)
 }
 
-/// Everything was processed, nobody owns the lease, and these are the children, if they are known.
+/// All records were processed, no worker owns the lease, and these are the children, if known.
 fn ended(key: &LeaseKey, next: u64, children: &[ShardId]) -> Update {
     let update = progress(key, next, Checkpoint::ShardEnd).remove(name::OWNER).remove(name::OLD_OWNER);
     match shard_set(key, children) {
@@ -253,7 +255,8 @@ fn spelled(checkpoint: Checkpoint) -> (String, u64) {
     (text.to_string(), 0)
 }
 
-/// The row without workers that have an empty name. KCL reads such a name as an owner that never renews; nobody can hold the lease.
+/// The row without workers of empty name. KCL reads an empty name as an owner that never renews; no worker can hold the
+/// lease.
 fn without_nameless(row: &LeaseRow) -> LeaseRow {
     let known = |worker: &Option<WorkerId>| worker.clone().filter(|worker| !worker.as_str().is_empty());
     let nameless = row.actual_owner().is_some_and(|owner| owner.as_str().is_empty());
@@ -315,7 +318,7 @@ fn shard_set(key: &LeaseKey, shards: &[ShardId]) -> Option<AttributeValue> {
     (!shards.is_empty()).then(|| AttributeValue::Ss(shards.iter().map(bare).collect()))
 }
 
-/// The counter is still the one that was read. Zero stands for none, too.
+/// The counter is unchanged since the read. Zero stands for a missing counter, too.
 fn counts(counter: u64) -> Condition {
     let equal = equals(name::COUNTER, AttributeValue::n(counter));
     match counter {
@@ -332,12 +335,13 @@ fn owned_by(name: &'static str, owner: &WorkerId) -> Condition {
     equals(name, AttributeValue::s(owner.clone()))
 }
 
-/// It names this worker, or none.
+/// The attribute names this worker, or none.
 fn named(name: &'static str, worker: Option<&WorkerId>) -> Condition {
     worker.map_or_else(|| nobody(name), |worker| owned_by(name, worker))
 }
 
-/// It names no worker, by KCL's reading: NULL, which boto3 writes for None, and each other type but a string stand for none.
+/// The attribute names no worker, by KCL's reading: NULL, which boto3 writes for None, and each other type but a string
+/// stand for no worker.
 fn nobody(name: &'static str) -> Condition {
     Condition::NoString(name.into())
 }

@@ -3,8 +3,8 @@
 //! They are the same in all tables but for the name of the key. KCL 3.0 to 3.4 writes no `entityType`, `sup` and `slu`, and reads
 //! over them, as KCL 3.5 writes them to the two tables as well.
 //!
-//! The leader's lock is that of the DynamoDB lock client for Java (`amazon-dynamodb-lock-client`), with its conditions: its texts
-//! must be the same to the byte. `lut` and `slu` are in seconds, `leaseDuration` is a text of milliseconds.
+//! The leader's lock follows the DynamoDB lock client for Java (`amazon-dynamodb-lock-client`), with its conditions:
+//! the texts must be the same to the byte. `lut` and `slu` are in seconds, `leaseDuration` is a text of milliseconds.
 
 use super::{name, state};
 use crate::fleet::{
@@ -30,9 +30,9 @@ const LIMITS: &str = "opr";
 /// The newest feature that the worker knows: 1 is the migration to a single table, as KCL 3.5.1 says.
 const SUPPORTS: &str = "sup";
 const SUPPORTS_SINGLE_TABLE: u32 = 1;
-/// When it said so, in seconds since 1970.
+/// The time of the statement in `sup`, in seconds since 1970.
 const SUPPORTED_AT: &str = "slu";
-/// Ours: a worker of this library. It names the worker again.
+/// Ours: a worker of this library. The attribute names the worker again.
 const OURS: &str = "leaseholdOwner";
 
 const LOCK_OWNER: &str = "ownerName";
@@ -50,7 +50,7 @@ pub(super) fn key_name(table: FleetTable) -> &'static str {
     }
 }
 
-/// What an item of this kind says; absent: nothing that this library understands.
+/// The contents of an item of this kind; absent: this library does not understand the item.
 pub(super) fn decode(key: &LeaseKey, kind: &str, item: &Item) -> Option<FleetRow> {
     let text = |name: &str| item.get(name).and_then(AttributeValue::as_s);
     match kind {
@@ -82,7 +82,7 @@ pub(super) fn decode(key: &LeaseKey, kind: &str, item: &Item) -> Option<FleetRow
     }
 }
 
-/// The metrics that have both values and a limit; KCL's leader counts no others.
+/// The metrics with both values and a limit; KCL's leader counts no other metrics.
 fn metrics(item: &Item) -> Vec<FleetMetric> {
     let (Some(AttributeValue::M(values)), Some(AttributeValue::M(limits))) =
         (item.get(VALUES), item.get(LIMITS))
@@ -107,14 +107,14 @@ fn metrics(item: &Item) -> Vec<FleetMetric> {
         .collect()
 }
 
-/// A decimal as KCL writes it, in millionths; absent: it is no number, or out of all proportion.
+/// A decimal as KCL writes it, in millionths; absent: the text is no number, or its value is out of all proportion.
 pub(super) fn millionths(value: &AttributeValue) -> Option<i64> {
     let value: f64 = value.as_n()?.parse().ok()?;
     let scaled = value * 1e6;
     (scaled.abs() < 1e15).then_some(scaled.round() as i64)
 }
 
-/// Millionths as a decimal, without zeros at its end: as DynamoDB gives it back.
+/// Millionths as a decimal, without trailing zeros: as DynamoDB returns the number.
 pub(super) fn decimal(millionths: i64) -> String {
     let sign = if millionths < 0 { "-" } else { "" };
     let (whole, part) = (millionths.unsigned_abs() / 1_000_000, millionths.unsigned_abs() % 1_000_000);
@@ -127,7 +127,7 @@ pub(super) fn decimal(millionths: i64) -> String {
     }
 }
 
-/// The one write of a row, in a table whose key has this name.
+/// The write of a row, in a table whose key has this name.
 pub(super) fn spelled(key_name: &'static str, write: &FleetWrite) -> ItemWrite {
     ItemWrite {
         key: Item::from([(key_name.into(), AttributeValue::s(write.key()))]),

@@ -29,26 +29,27 @@ mod name {
     pub(super) const RANGE_END: &str = "endingHashKey";
     /// The old owner, while a graceful hand-over is under way.
     pub(super) const OLD_OWNER: &str = "checkpointOwner";
-    /// What the owner reads of the shard, in KiB/s with up to six decimals. KCL 3.x writes it.
+    /// The owner's rate of reading, in KiB/s with up to six decimals. KCL 3.x writes this attribute.
     pub(super) const THROUGHPUT: &str = "throughputKBps";
     pub(super) const ENTITY: &str = "entityType";
     /// In an application of several streams: the identifier of the stream, and the shard id.
     pub(super) const STREAM: &str = "streamName";
     pub(super) const SHARD: &str = "shardId";
-    /// Ours: the owner that took the lease and hands it over when it is asked to. It says nothing once another worker took it.
+    /// Ours: the owner that took the lease and hands it over on request. The attribute means nothing after another
+    /// worker's take.
     pub(super) const HANDS_OVER: &str = "leaseholdOwner";
-    /// Ours: the worker that asked for the lease, until it has taken it.
+    /// Ours: the worker that requested the lease, until its take.
     pub(super) const NEXT_OWNER: &str = "leaseholdNextOwner";
     /// Ours: at `LATEST` or `AT_TIMESTAMP`, the moment from which the shard is read, in ms since 1970: N.
     pub(super) const BEGAN: &str = "leaseholdBegan";
-    /// Ours: the identity of the stream that the shard is of.
+    /// Ours: the identity of the shard's stream.
     pub(super) const IDENTITY: &str = "leaseholdStream";
 }
 
-/// What `entityType` says of a lease. Before KCL 3.5 there was no such attribute.
+/// The value of `entityType` in a lease. Before KCL 3.5 leases had no such attribute.
 const LEASE: &str = "LEASE";
 
-/// The texts of checkpoints that are no sequence number.
+/// The texts of checkpoints other than sequence numbers.
 mod sentinel {
     pub(super) const TRIM_HORIZON: &str = "TRIM_HORIZON";
     pub(super) const LATEST: &str = "LATEST";

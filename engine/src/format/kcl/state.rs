@@ -1,7 +1,8 @@
-//! The row that tells by the rules of which version of KCL a fleet works: `Migration3.0`.
+//! The row with the version of KCL whose rules a fleet follows: `Migration3.0`.
 //!
-//! `cv` is the version, `mb` who wrote it, `mts` when, in milliseconds since 1970. `h` has the states before, the newest first, each as a
-//! map of the same three. Workers of KCL cannot read the row if one of these is not as they write it.
+//! `cv` is the version, `mb` its writer, `mts` the time of the write, in milliseconds since 1970. `h` has the earlier
+//! states, the newest first, each as a map of the same three keys. Workers of KCL cannot read the row if one of these
+//! values differs from KCL's own spelling.
 
 use crate::fleet::{FleetState, FleetStep, FleetVersion};
 use crate::ids::WorkerId;
@@ -13,7 +14,7 @@ const BY: &str = "mb";
 const AT: &str = "mts";
 const BEFORE: &str = "h";
 
-/// What the row says; absent: it names no version. Earlier states that are not as KCL writes them are left out.
+/// The contents of the row; absent: the row names no version. Earlier states in another form than KCL's are left out.
 pub(super) fn decode(item: &Item) -> Option<FleetState> {
     let version = FleetVersion::of(item.get(VERSION)?.as_s()?);
     let written = step(|name| item.get(name)).map(|step| (step.by, step.at));
@@ -51,7 +52,7 @@ pub(super) fn shows(seen: &FleetState) -> Condition {
     Condition::All(all)
 }
 
-/// What the leader of a migration writes at its end.
+/// The update by the leader of a migration at its end.
 pub(super) fn migrated(worker: &WorkerId, at: i64, seen: &FleetState) -> Update {
     let before: Vec<_> = seen.history().iter().map(spelled).collect();
     let update = Update::default()

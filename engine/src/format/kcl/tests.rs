@@ -90,7 +90,7 @@ fn steady_row() -> LeaseRow {
 #[test]
 fn a_lease_in_steady_state() {
     assert_eq!(lease(steady()), steady_row());
-    // Written before there was such an attribute.
+    // Written before leases had this attribute.
     assert_eq!(lease(with(json!({"entityType": null}))), steady_row());
 }
 
@@ -100,7 +100,7 @@ fn a_row_says_which_stream_it_is_of() {
     let text = "arn:aws:kinesis:eu-central-1:123456789012:stream/orders@1700000000";
     let orders = named(json!({"S": text})).unwrap();
     assert_eq!(orders.as_str(), text);
-    // Whatever else stands there says nothing, and spoils no lease.
+    // Any other value of the attribute means nothing, and spoils no lease.
     for odd in [json!({"S": "orders"}), json!({"S": ""}), json!({"N": "7"}), json!({"B": "x"})] {
         assert_eq!(named(odd), None);
     }
@@ -144,7 +144,7 @@ fn a_row_says_whether_its_owner_hands_it_over() {
     let hands_over = |changes| lease(with(changes)).hands_over;
     let ours = json!({"leaseholdOwner": {"S": "w1"}});
     assert_eq!(hands_over(ours), HandsOver::Yes);
-    // Taken by another program, which knows nothing of the attribute.
+    // Taken by another program; the program does not know the attribute.
     let theirs = json!({"leaseholdOwner": {"S": "w1"}, "leaseOwner": {"S": "java"}});
     assert_eq!(hands_over(theirs), HandsOver::No);
     let asked = json!({
@@ -156,7 +156,7 @@ fn a_row_says_whether_its_owner_hands_it_over() {
     assert_eq!(hands_over(given), HandsOver::Later);
     let free = json!({"leaseOwner": null, "leaseholdOwner": {"S": "w1"}});
     assert_eq!(hands_over(free), HandsOver::No);
-    // Whatever else stands there spoils no lease.
+    // Any other value of the attribute spoils no lease.
     let odd = json!({"leaseholdOwner": {"N": "7"}, "leaseholdNextOwner": {"B": "x"}});
     assert_eq!(lease(with(odd)), steady_row());
 }

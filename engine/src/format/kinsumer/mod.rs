@@ -11,8 +11,8 @@
 //! | `Finished` | N | when it was read to its end; absent or NULL: it was not |
 //! | `LastUpdateRFC`, `FinishedRFC` | S | the same times for people, never read |
 //!
-//! Its programs replace whole items, and so drop what they do not know; what is ours begins with `Leasehold`. Rows are never
-//! removed. The two tables beside it are in `side`.
+//! Programs of kinsumer replace whole items, and so drop unknown attributes; attributes of ours begin with `Leasehold`.
+//! Rows are never removed. The two tables beside this table are in `side`.
 //!
 //! Until the list of shards lacks a finished shard, its programs take the row of the shard like any other, and read on after
 //! `SequenceNumber`, whatever `Finished` says. So the last number stands beside every end; `LATEST` where no number is known, since nothing
@@ -44,7 +44,7 @@ impl LeaseFormat for Kinsumer {
         Policies {
             life: Life::Stamp,
             lineage: Lineage::Listed,
-            // Nobody is robbed where leases are assigned by rank.
+            // No worker steals where leases are assigned by rank.
             steal: Steal::Take,
             finished: Finished::Never,
             assign: Assign::Rank,

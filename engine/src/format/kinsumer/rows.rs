@@ -1,7 +1,7 @@
 //! Rows of the checkpoints table, both ways.
 //!
-//! Its own programs write checkpoints as whole items, guarded by the owner alone, and take a lease by writing back what they
-//! read before. These writes change single attributes, and each is guarded by the time that was read besides.
+//! Programs of kinsumer write checkpoints as whole items, guarded by the owner alone, and take a lease by writing back
+//! an earlier read. Our writes change single attributes, and each write is also guarded by the time as read.
 
 use super::super::reading::{identity, moment, number, still_names, text, wrong};
 use crate::began;
@@ -26,15 +26,15 @@ const START: &str = "LeaseholdStart";
 const BEGAN: &str = "LeaseholdBegan";
 /// Ours: the place within an aggregated record.
 const SUB: &str = "LeaseholdSubSequence";
-/// Ours: the identity of the stream that the shard is of.
+/// Ours: the identity of the shard's stream.
 const STREAM: &str = "LeaseholdStream";
 
 const LATEST: &str = "LATEST";
 const AT_TIMESTAMP: &str = "AT_TIMESTAMP";
-/// What the names of all shards begin with: it tells rows of other people.
+/// The first characters of every shard name: the prefix tells leases from rows of unrelated programs.
 const SHARD_PREFIX: &str = "shardId-";
 
-/// The attribute, unless it is the null that stands for none.
+/// The attribute, unless its value is the null of an absent attribute.
 pub(super) fn get<'a>(item: &'a Item, name: &str) -> Option<&'a AttributeValue> {
     item.get(name).filter(|value| **value != AttributeValue::Null)
 }
@@ -52,7 +52,7 @@ pub(super) fn is(name: &'static str, value: AttributeValue) -> Condition {
     Condition::Equals(name.into(), value)
 }
 
-/// The row was last written at this time. Rows that a person made may lack it.
+/// The row was last written at this time. Rows made by a person may lack the time.
 pub(super) fn written_at(at: u64) -> Condition {
     let equal = is(LAST_UPDATE, AttributeValue::n(at));
     match at {
@@ -133,10 +133,10 @@ pub(super) fn condition(change: &Change) -> Condition {
                 Some(from) => is(OWNER, AttributeValue::s(from.clone())),
                 None => nothing(OWNER),
             };
-            // A row that nobody ever wrote is told from none at all by its key alone.
+            // Only its key tells a never written row from a missing row.
             let mut all = vec![Condition::Exists(KEY.into()), written_at(*counter), owner];
             if *counter == 0 {
-                // A row without a time may have had one, and its shard may have ended since the scan.
+                // A row without a time may have had a time before, and its shard may have ended since the scan.
                 all.push(nothing(FINISHED));
             }
             all.extend(still_names(STREAM, named.as_ref()));
@@ -163,8 +163,8 @@ pub(super) fn condition(change: &Change) -> Condition {
         Change::Delete { counter, .. } => {
             Condition::All(vec![written_at(*counter), Condition::Exists(FINISHED.into())])
         }
-        // No worker is asked for a lease here, no leader assigns any, rows hold no ranges, and a table is of one stream: these never
-        // take place.
+        // No worker is asked for a lease here, no leader assigns any, rows hold no ranges, and a table is of one
+        // stream: these changes never take place.
         Change::Forget { .. }
         | Change::Claim { .. }
         | Change::Assign { .. }
@@ -182,7 +182,7 @@ fn held(guard: &Guard) -> Condition {
     Condition::All(vec![written_at(guard.counter), owner])
 }
 
-/// The checkpoint is still the one that was read.
+/// The checkpoint is unchanged since the read.
 fn still(checkpoint: Checkpoint) -> Condition {
     let sequence = match checkpoint {
         Checkpoint::ShardEnd => return Condition::Exists(FINISHED.into()),
@@ -201,12 +201,13 @@ fn dated(update: Update, began: Option<Wall>) -> Update {
     }
 }
 
-/// The update that leaves the row at a checkpoint, too.
+/// The same update, but the row is also left at a checkpoint.
 fn placed(update: Update, to: Checkpoint) -> Update {
     let update = update.remove(BEGAN);
     let sequence = match to {
         Checkpoint::At(position) => AttributeValue::s(position.sequence.to_string()),
-        // The end of a shard of which no number is known: its programs find nothing after the tip of a closed shard.
+        // The end of a shard without a known number: kinsumer's programs find no record after the tip of a closed
+        // shard.
         Checkpoint::Latest | Checkpoint::ShardEnd => AttributeValue::s(LATEST),
         Checkpoint::TrimHorizon | Checkpoint::AtTimestamp => AttributeValue::Null,
     };
@@ -240,7 +241,7 @@ pub(super) fn action(change: &Change) -> Action {
         }
         Change::Renew { guard, began, .. } => dated(stamped(guard.next), *began),
         Change::Checkpoint { guard, position, .. } => placed(stamped(guard.next), Checkpoint::At(*position)),
-        // What was read to its end stays so: nothing else is ever reset to an end.
+        // A finished shard stays finished: no other change ever resets a row to an end.
         Change::Reset { next, to, .. } if to.is_end() => {
             stamped(*next).remove(OWNER).remove(OWNER_NAME).remove(BEGAN)
         }

@@ -133,7 +133,7 @@ fn a_member_writes_what_its_programs_write() {
     assert_eq!(made(MembersChange::Leave("a".into()), Some(item)), Some(None));
 }
 
-/// The row of one that wrote again after it was read stays.
+/// The row of a member that wrote again after the read stays.
 #[test]
 fn only_who_is_still_dead_is_removed() {
     let old = || made(MembersChange::Register(member("b", 5)), None).flatten();
@@ -155,7 +155,7 @@ fn one_leads_at_a_time() {
     let first = made(lead("a", 10, None), None).flatten();
     let row = leader(first.as_ref()).unwrap();
     assert_eq!((row.id.clone(), row.at), (Some(WorkerId::from("a")), 10 * SECOND));
-    // Two that found nobody: one comes first.
+    // Two members found no leader: one member comes first.
     assert_eq!(made(lead("b", 11, None), first.clone()), None);
     let again = made(lead("a", 20, first.as_ref()), first.clone()).flatten();
     assert_eq!(made(lead("b", 21, first.as_ref()), again.clone()), None, "it lived meanwhile");
@@ -165,7 +165,7 @@ fn one_leads_at_a_time() {
     assert_eq!(leader(nobody.as_ref()).unwrap().id, None);
     assert!(nobody.as_ref().unwrap().contains_key("Name"), "as its programs leave it");
     assert!(made(lead("c", 402, nobody.as_ref()), nobody).is_some());
-    // As programs of other versions spell nobody.
+    // Programs of other versions spell a missing leader in these ways.
     for nothing in [AttributeValue::Null, AttributeValue::s("")] {
         let mut row = again.clone().unwrap();
         row.insert("ID".into(), nothing);
@@ -194,7 +194,7 @@ fn tables_are_named_after_the_application() {
     assert_eq!(sides, [("app_clients".to_owned(), "ID"), ("app_metadata".to_owned(), "Key")]);
 }
 
-/// What DynamoDB has no text for is left out.
+/// Conditions without a text in DynamoDB are left out.
 #[test]
 fn what_has_no_condition_is_rendered_without_one() {
     let (_, ItemOp::Write(write)) = Kinsumer.spell(&MembersOp::Write(MembersChange::Leave("a".into())))

@@ -1,7 +1,7 @@
-//! What its own programs leave in a checkpoint's row, and what our writes make of it: one line each.
+//! The rows of checkpoints as left by kinsumer's own programs, and the same rows after our writes: one line each.
 //!
-//! Rows are told in short: `O` the owner, `T` the second of the last write, `S` how far it was read, `F` the second at which
-//! it was finished. `null` and `empty` are values that its programs write.
+//! Rows are told in short: `O` the owner, `T` the second of the last write, `S` the position read so far, `F` the
+//! second of the shard's end. kinsumer's programs write the values `null` and `empty`.
 
 use super::super::{Format, LeaseFormat};
 use crate::ids::LeaseKey;
@@ -104,7 +104,7 @@ fn finish(seen: &str, holder: &str, last: Option<u64>) -> Change {
     }
 }
 
-/// Carries a change out on a row, and says what became of it; a refusal leaves it.
+/// Carries a change out on a row, and tells the result; a refusal leaves the row unchanged.
 fn after(before: &str, change: &Change) -> String {
     let mut table = item(before);
     let refused = Format::Kinsumer.encode(change).carry_out(&mut table).is_err();
@@ -120,17 +120,17 @@ fn after(before: &str, change: &Change) -> String {
 fn rows_of_kinsumer() {
     let create = Change::Create(Box::new(LeaseRow::new(key(), Checkpoint::TrimHorizon)));
     for (before, change, expected) in [
-        // A shard that nobody has read gets its row, and then an owner.
+        // An unread shard gets its row, and then an owner.
         ("-", create.clone(), "T=0 S=null"),
         ("T=0 S=null", take("T=0 S=null", "A"), "O=A T=1000 S=null"),
         ("O=A T=701", create, "refused"),
-        // An owner that was silent for long enough; how far it read stays.
+        // An owner silent for long enough; its progress stays.
         ("O=A T=700 S=5", take("O=A T=700 S=5", "B"), "O=B T=1000 S=5"),
         // It was not silent after all.
         ("O=A T=701 S=6", take("O=A T=700 S=5", "B"), "refused"),
         ("O=A T=701 S=5", commit("O=A T=701 S=5", "A", 6), "O=A T=1000 S=6"),
         ("O=A T=701 S=6", release("O=A T=701 S=6", "A"), "T=1000 S=6"),
-        // Nobody owns these.
+        // Rows without an owner.
         ("O=null T=999 S=5", take("O=null T=999 S=5", "B"), "O=B T=1000 S=5"),
         ("O=empty T=999 S=5", take("O=empty T=999 S=5", "B"), "O=B T=1000 S=5"),
         ("S=LATEST", take("S=LATEST", "B"), "O=B T=1000 S=LATEST"),
@@ -140,30 +140,31 @@ fn rows_of_kinsumer() {
         ("O=B T=999 S=5", commit("O=A T=701 S=5", "A", 6), "refused"),
         ("O=B T=999 S=5", release("O=A T=701 S=5", "A"), "refused"),
         ("O=B T=999 S=5", renew("O=A T=701 S=5", "A"), "refused"),
-        // Read while nobody owned it; since then somebody took it, read it to its end and released it.
+        // Read while the lease was free; since then a worker took the lease, read its shard to the end and released it.
         ("T=980 S=90 F=980", take("T=700 S=5", "A"), "refused"),
-        // An owner without anything to commit says that it lives.
+        // An owner without progress to commit still shows its life.
         ("O=A T=600 S=5", renew("O=A T=600 S=5", "A"), "O=A T=1000 S=5"),
-        // What is finished stays so, even if it is read again.
+        // A finished row stays finished, even if its shard is read again.
         ("O=A T=701 S=7 F=900", commit("O=A T=701 S=7 F=900", "A", 8), "O=A T=1000 S=8 F=900"),
         ("O=A T=701 S=null", release("O=A T=701 S=null", "A"), "T=1000 S=null"),
-        // A commit that was late: another one of ours came between.
+        // A late commit: a later commit of our own came between.
         ("O=A T=900 S=8", commit("O=A T=701 S=5", "A", 6), "refused"),
     ] {
         assert_eq!(after(before, &change), expected, "{before}: {change:?}");
     }
 }
 
-/// With an end stands the number after which its programs read on.
+/// Beside an end the row holds the number after which kinsumer's programs read on.
 #[test]
 fn ends_of_kinsumer() {
     let finished = Change::Create(Box::new(LeaseRow::new(key(), Checkpoint::ShardEnd)));
     for (before, change, expected) in [
         ("O=A T=701 S=9 F=null", finish("O=A T=701 S=9 F=null", "A", Some(9)), "T=1000 S=9 F=1000"),
-        // With the end comes what was read since the last commit: who takes the row before the leader drops the shard goes on after it.
+        // With the end comes the progress since the last commit: a program that takes the row before the leader drops
+        // the shard goes on after this position.
         ("O=A T=701 S=5", finish("O=A T=701 S=5", "A", Some(9)), "T=1000 S=9 F=1000"),
         ("O=A T=701 S=null", finish("O=A T=701 S=null", "A", Some(9)), "T=1000 S=9 F=1000"),
-        // Nothing was ever read: nothing follows on the tip of a closed shard.
+        // No record was ever read: no record follows on the tip of a closed shard.
         ("O=A T=701 S=null", finish("O=A T=701 S=null", "A", None), "T=1000 S=LATEST F=1000"),
         ("-", finished, "T=0 S=LATEST F=0"),
     ] {

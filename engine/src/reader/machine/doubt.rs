@@ -1,4 +1,5 @@
-//! Answers that the reader doubts: an answer that cannot be of the place that was asked for, and an answer that claims the end of the shard.
+//! Answers that the reader doubts: an answer that cannot come from the requested place, and an answer that claims the
+//! end of the shard.
 
 use super::Reader;
 use crate::input::Fetched;
@@ -11,19 +12,20 @@ use crate::time::{Mono, Span};
 /// The reader takes a doubtful answer if so many answers in a row are doubtful for the same reason, and `stream_lag` lies between the first
 /// one and the last one.
 const DOUBTFUL_ANSWERS: u32 = 3;
-/// Two answers in a row must begin with the same record before the reader believes that the records before this one are missing. While the
-/// stream forgets records all the time, each answer begins with a later record. Then so many times as many answers and as long a time suffice.
+/// The reader believes that records before a record are missing only after two answers in a row begin with this record.
+/// While the stream forgets records all the time, each answer begins with a later record. Then twice as many answers
+/// over twice the time suffice.
 const MOVING_BEGIN: u32 = 2;
-/// So many records show whether an answer is doubtful.
+/// This many records show whether an answer is doubtful.
 const DOUBTED_LIMIT: u32 = 10;
 
-/// The doubtful answers since the last answer that fitted.
+/// The doubtful answers since the last fitting answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Doubts {
-    /// The answers that began with a later record than that of the checkpoint. Answers that are doubtful for another reason neither confirm
-    /// nor deny this gap.
+    /// The answers that began with a later record than the checkpoint's record. Answers with a different doubt neither
+    /// confirm nor deny this gap.
     gap: Option<Doubt>,
-    /// The last answers, if their reason is another one.
+    /// The last answers, if their reason is different.
     other: Option<Doubt>,
 }
 
@@ -34,9 +36,9 @@ struct Doubt {
     /// When the first of these answers came.
     since: Mono,
     answers: u32,
-    /// They are enough: what they say is so.
+    /// The answers are enough: their claim is true.
     believed: bool,
-    /// The record with which the last of these answers began.
+    /// The first record of the last of these answers.
     first: Option<Position>,
 }
 
@@ -57,7 +59,7 @@ impl Doubt {
 }
 
 impl Doubts {
-    /// What is known where an answer is doubtful for this reason, and begins with this record.
+    /// The doubt, where an answer is doubtful for this reason, and begins with this record.
     fn of(&self, reason: Reason, first: Option<Position>) -> Option<Doubt> {
         match reason {
             // A gap before one record proves no gap before a later record.
@@ -78,7 +80,8 @@ impl Doubts {
     }
 }
 
-/// So many answers that show the shard open take the claim of an end back. A closed shard may answer so once or twice before its last answer.
+/// This many answers with the shard open take the claim of an end back. A closed shard may give one or two answers with
+/// an iterator before its last answer.
 const OPEN_ANSWERS: u32 = 3;
 
 /// While a weak claim stands, the reader asks for the end so often: an open shard denies the claim.
@@ -93,13 +96,13 @@ pub(super) struct EndClaim {
     pub(super) again_at: Mono,
     /// Absent: none of these answers names children.
     named: Option<Named>,
-    /// So many answers since the last of these show the shard open.
+    /// The answers with the shard open since the last claim.
     open: u32,
     /// A weak claim among these answers was told.
     is_weak_told: bool,
 }
 
-/// The children that answers name.
+/// The children named by answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Named {
     /// When an answer first named children.
@@ -109,9 +112,9 @@ struct Named {
 }
 
 impl Reader {
-    /// An answer that cannot be of the place that was asked for: the iterator, or the answer, is another one's. Nothing of the answer is taken,
-    /// and a new iterator is asked for. Absent: nothing speaks against the answer, or so many answers say the same over so long a time that
-    /// the service has no other answer.
+    /// Refuses an answer that cannot come from the requested place: the iterator or the answer belongs to another
+    /// request. No record of the answer is taken, and the reader asks for a new iterator. Absent: the answer is not
+    /// doubtful, or enough answers agree over enough time that the service has no better answer.
     pub(super) fn refuse_doubtful(&mut self, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
         let Some((reason, why)) = self.suspicion(answer, ctx.subject) else {
             // An empty answer on the way to the tip says nothing of the place.
@@ -201,7 +204,8 @@ impl Reader {
         }
     }
 
-    /// What it means that the records of an answer do not follow the place that was asked for, or each other. Absent: they do.
+    /// The event for records that do not follow the requested place, or do not follow each other. Absent: the records
+    /// are in order.
     pub(super) fn out_of_place(&self, answer: &Fetched) -> Option<Event> {
         let last = answer.last.filter(|_| answer.count > 0)?;
         let first = answer.first.unwrap_or(last);
@@ -216,7 +220,8 @@ impl Reader {
         }
     }
 
-    /// An answer with an iterator. At the tip of the shard, it contradicts the claim of an end. On the way to the tip, it says nothing of the end.
+    /// An answer with an iterator. At the tip of the shard, it contradicts the claim of an end. On the way to the tip,
+    /// the answer tells nothing of the end.
     pub(super) fn weigh_claim(&mut self, answer: &Fetched) {
         if let Some(claim) = &mut self.end_claim
             && answer.behind_ms == 0
@@ -228,9 +233,10 @@ impl Reader {
         }
     }
 
-    /// Whether an answer without an iterator proves the end of the shard. One answer proves no end: a second answer, from a new iterator after
-    /// the last record, must claim the end and bring no record. An answer without children is a weak claim: between the first claim and a weak
-    /// second claim, `stream_lag` passes. The reader asks each second in between: an open shard takes the claim back.
+    /// Whether an answer without an iterator proves the end of the shard. One answer is no proof: a second answer, from
+    /// a new iterator after the last record, must claim the end and bring no record. An answer without children is a
+    /// weak claim: between the first claim and a weak second claim, `stream_lag` passes. The reader asks each second in
+    /// between: an open shard takes the claim back.
     ///
     /// One answer proves no children either: two answers must name the same children. If the children are not all, or answers
     /// name different children for `stream_lag`, the end is proved, and a listing must show the children.
@@ -283,13 +289,13 @@ impl Reader {
     }
 }
 
-/// What follows from an answer that claims the end.
+/// The consequence of an answer that claims the end.
 pub(super) enum Verdict {
-    /// The shard has ended, and these are its children. None: a listing must show the children.
+    /// The shard has ended with these children. None: a listing must show the children.
     Proved(Vec<ChildShard>),
     /// A second answer is asked for at once.
     Claimed,
-    /// A first claim without children: further answers are asked for, the first one after this pause.
+    /// A first claim without children: the reader asks for further answers, the first after this pause.
     Weak(Span),
 }
 
@@ -305,7 +311,7 @@ fn in_order(children: &[ChildShard]) -> Vec<ChildShard> {
     children
 }
 
-/// Whether an answer names children, and each child names its parents without this shard.
+/// Whether an answer names children, and no child names this shard among its parents.
 fn names_children_of_another(answer: &Fetched, shard: &str) -> bool {
     let children = answer.end.as_deref().unwrap_or_default();
     let of_another = |child: &ChildShard| {

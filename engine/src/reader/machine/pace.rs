@@ -5,9 +5,10 @@
 //!
 //! * **Alone, an application is not refused.** The next read waits until the answer is paid for at `bytes_per_second`. A large answer is paid
 //!   for with whole seconds, or with an even part of a second.
-//! * **A refusal for the rate says that another application reads the shard**, and counts for ten seconds. Meanwhile applications take turns. A
-//!   refused read is repeated after a quarter of a second to a second, whatever the number of refusals. After an answer the reader waits for a quarter
-//!   longer than the answer costs, up to twice as long. The next turn is then mostly another application's.
+//! * **A refusal for the rate means that another application reads the shard**, and counts for ten seconds. Meanwhile
+//!   applications take turns. A refused read is repeated after a quarter of a second to a second, whatever the number
+//!   of refusals. After an answer the reader waits for a quarter longer than the answer costs, up to twice as long. The
+//!   next turn is then mostly another application's.
 
 use super::{Flight, Kind, Reader};
 use crate::config::ReaderConfig;
@@ -20,14 +21,15 @@ use crate::time::{Mono, Span};
 const SERVICE: u64 = 2_000_000;
 /// The reads of a shard that Kinesis answers in a second.
 const READS: u64 = 5;
-/// The way of one request takes longer than the way of the request before, by up to this time.
+/// A request may be this much longer on its way than the request before.
 const JITTER: Span = Span::from_millis(50);
-/// How long a refusal says that the shard is crowded.
+/// How long a shard counts as crowded after a refusal.
 const CROWDED: Span = Span::from_secs(10);
 /// The least and the greatest pause before a refused read is repeated.
 const TURN: (Span, Span) = (Span::from_millis(250), Span::from_secs(1));
 
-/// What one application has read of a shard in a second, as Kinesis counts: a second begins with the first read after the one before.
+/// The bytes read by one application from a shard in a second, as Kinesis counts: a second begins with the first read
+/// after the previous second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Second {
     began: Mono,
@@ -52,8 +54,8 @@ impl Second {
     }
 }
 
-/// What one answer costs, at the pace of the configuration. Large answers fill whole seconds, alone or several of one size. A bit more, as the
-/// limit is one from above.
+/// The cost of one answer, at the pace of the configuration. Large answers fill whole seconds, alone or several of one
+/// size. The cost is rounded up slightly, as Kinesis refuses reads above the limit.
 fn cost(bytes: u64, cfg: &ReaderConfig) -> Span {
     let (second, rate) = (Span::from_secs(1), cfg.bytes_per_second.max(1));
     let cost = match rate / bytes.max(1) {
@@ -65,7 +67,7 @@ fn cost(bytes: u64, cfg: &ReaderConfig) -> Span {
 }
 
 impl Reader {
-    /// A read was refused for the rate: another application reads the shard.
+    /// A read was refused for the rate: a second application reads the shard.
     pub(super) fn see_crowd(&mut self, flight: &Flight, now: Mono, outcome: &Outcome) {
         let is_read = matches!(flight.kind, Kind::Records { .. });
         if is_read && *outcome == Outcome::NotSent(Cause::Throttled) {
@@ -101,7 +103,7 @@ impl Reader {
     }
 }
 
-/// A span from the least one to the greatest one.
+/// A random span between the least and the greatest span.
 fn drawn(ctx: &Ctx<'_>, purpose: &str, n: u64, (least, most): (Span, Span)) -> Span {
     debug_assert!(least <= most, "a span is drawn from a range");
     let width = (most.0 - least.0).saturating_add(1);

@@ -1,14 +1,15 @@
 //! How many records a read asks for, and how many bytes that may be.
 //!
-//! * **The first read is small**: as many records as fit into one answer, however large they are. An answer that is as long as asked lets the next
-//!   one be longer, up to `max_records`.
-//! * **An answer that takes long is not asked for longer.** Requests of other shards, and renewals, share its way. It may take two seconds, or a
-//!   quarter of `stream_timeout`. A short answer says nothing of the way.
+//! * **The first read is small**: as many records as fit into one answer at the largest size. A full answer lets the
+//!   next answer be longer, up to `max_records`.
+//! * **A slow answer makes no longer request.** Requests of other shards, and renewals, share the connection. An answer
+//!   may take two seconds, or a quarter of `stream_timeout`. A short answer tells nothing of the speed.
 //! * **No read asks for more than a second of `bytes_per_second`**, as far as the size of a record is known. Kinesis refuses the reads of every
 //!   application until the bytes of an answer are paid for: other applications would wait. Where `max_records` does not fill a second, several reads
 //!   of one size do.
-//! * **A read that failed on its way is not repeated unchanged**: it asks for half as many records, down to one. So does one that took as long
-//!   as an answer is waited for. From the length that failed on, answers grow slowly, until one of that length comes.
+//! * **A read that failed on its way is not repeated unchanged**: the next read asks for half as many records, down to
+//!   one. A read that took the full timeout is halved, too. From the failed length on, answers grow slowly, until an
+//!   answer of this length comes.
 
 use super::{Flight, Kind, Reader};
 use crate::config::ReaderConfig;
@@ -16,9 +17,9 @@ use crate::input::{Cause, Fetched, Outcome, Reply};
 use crate::reader::Ctx;
 use crate::time::{Mono, Span};
 
-/// What a record takes beside its payload, in bytes: its names and numbers, in the answer and in memory.
+/// The bytes of a record beside its payload: its names and numbers, in the answer and in memory.
 const BESIDE: u64 = 256;
-/// A record has no more bytes, unless its stream allows it.
+/// A record has at most this many bytes, unless its stream allows more.
 const LARGEST_RECORD: u64 = 1 << 20;
 /// Kinesis puts no more bytes of records into an answer.
 const LARGEST_ANSWER: u64 = 10 << 20;
@@ -26,20 +27,20 @@ const LARGEST_ANSWER: u64 = 10 << 20;
 const MEMORY: u64 = 1 << 40;
 /// The first read asks for as many.
 const FIRST: u32 = (LARGEST_ANSWER / LARGEST_RECORD) as u32;
-/// An answer that takes longer is not asked for longer.
+/// A slower answer leads to no longer request.
 const BRISK: Span = Span::from_secs(2);
-/// An answer that is shorter tells nothing of how fast bytes come.
+/// A shorter answer does not tell how fast bytes come.
 const SHORT: u64 = 64 << 10;
 
 /// The size of the next read of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Size {
     limit: u32,
-    /// A read of so many records failed on its way, and none of that length has come since.
+    /// A read of this many records failed on its way, and no answer of this length has come since.
     failed: u32,
     /// The last read failed on its way.
     failing: bool,
-    /// The bytes that a record takes, by the last answers; 0: not known.
+    /// The bytes of a record, by the last answers; 0: not known.
     each: u64,
 }
 
@@ -52,8 +53,8 @@ impl Size {
         self.limit.clamp(1, records.div_ceil(reads).max(1))
     }
 
-    /// How many records `bytes_per_second` lets a second have, as far as the size of a record is known. Records that are a bit larger
-    /// than those before fit, too.
+    /// The number of records allowed in a second by `bytes_per_second`, as far as the size of a record is known.
+    /// Slightly larger records than before fit, too.
     fn in_a_second(&self, cfg: &ReaderConfig) -> u32 {
         let each = self.each.saturating_sub(BESIDE);
         let bytes = cfg.bytes_per_second - cfg.bytes_per_second / 20;
@@ -61,7 +62,7 @@ impl Size {
         u32::try_from(records).unwrap_or(u32::MAX)
     }
 
-    /// The bytes that a record may take on its way.
+    /// The bytes that a record may take in transit.
     fn one(&self) -> u64 {
         let each = match self.each {
             0 => LARGEST_RECORD,
@@ -70,7 +71,7 @@ impl Size {
         as_text(each)
     }
 
-    /// The bytes that an answer of so many records may have on its way.
+    /// The bytes that an answer of up to `limit` records may take in transit.
     fn all(&self, limit: u32) -> u64 {
         let records = u64::from(limit);
         let most = LARGEST_ANSWER + BESIDE * records;
@@ -108,9 +109,9 @@ impl Size {
         self.limit = self.limit.min(ctx.cfg.max_records);
     }
 
-    /// A read of so many records failed on its way, or nearly.
+    /// A read of this many records failed on its way, or nearly.
     fn was_too_long(&mut self, asked: u32) {
-        // Reads that fail right after a failed read may fail for another reason than their length.
+        // A read right after a failed read may fail for a different reason than its length.
         if !std::mem::replace(&mut self.failing, true) {
             self.failed = asked.max(2);
         }
@@ -124,7 +125,7 @@ fn as_text(bytes: u64) -> u64 {
 }
 
 impl Reader {
-    /// The bytes that a record may take on its way, and those of an answer with so many.
+    /// The bytes that a record may take in transit, and the bytes of an answer with up to `limit` records.
     pub fn expects(&self, limit: u32) -> (u64, u64) {
         (self.size.one(), self.size.all(limit))
     }
@@ -133,7 +134,7 @@ impl Reader {
     pub fn held_bytes(&self) -> u64 {
         let batches = self.buffer.waiting();
         let sizes = batches.map(|batch| batch.bytes.saturating_add(BESIDE * u64::from(batch.count)));
-        // A service that says more than any memory has is not believed, so that sums of sums stay sums.
+        // A size beyond any memory is not believed, so sums of sums do not saturate.
         sizes.fold(0, u64::saturating_add).min(MEMORY)
     }
 

@@ -47,13 +47,13 @@ struct World {
     close: Mono,
     ops: u64,
     flight: Option<(OpId, Want, Mono)>,
-    /// Part index and birth of every iterator there ever was.
+    /// Part index and birth of every iterator, also of old iterators.
     iterators: BTreeMap<OpId, (usize, Mono)>,
     /// When each `GetIterator`, and each `GetRecords` with the bytes it brought, was emitted.
     iterator_calls: Vec<Mono>,
     record_calls: Vec<(Mono, u64)>,
     held: BTreeMap<OpId, Payload>,
-    /// Parts before this one were fetched; absent before the first fetch, and after a rewind.
+    /// Earlier parts were fetched; absent before the first fetch, and after a rewind.
     fetched: Option<usize>,
     /// The command in flight was sent before a rewind.
     void: bool,
@@ -61,14 +61,14 @@ struct World {
     resume_at: Option<Mono>,
     /// The next part that was never delivered: no delivery may begin behind it.
     frontier: usize,
-    /// Parts before this one are processed.
+    /// Earlier parts are processed.
     done: usize,
     /// `done` when reading began or was rewound, and as acknowledged since the front batch was handed over.
     floor: usize,
     front_done: usize,
-    /// Parts before this one were handed over, or processed before reading began.
+    /// Earlier parts were handed over, or were processed before reading began.
     handed: usize,
-    /// Reading begins at a moment: the one that was taken, once it was.
+    /// Reading begins at a moment: the accepted moment, after its acceptance.
     since: Option<Option<i64>>,
     /// An answer claimed the end too early.
     lied: bool,
@@ -245,7 +245,7 @@ impl World {
         assert!(!self.reader.processed(batch), "no batch is out");
     }
 
-    /// A partial acknowledgement, now and then of something that was never delivered.
+    /// A partial acknowledgement, now and then of a record never delivered.
     fn acknowledge(&mut self) {
         let n = self.below(self.parts.len() as u64) as usize;
         self.reader.processed_through(self.parts[n].at);
@@ -275,7 +275,7 @@ impl World {
         assert_eq!(self.reader.buffered_bytes(), self.held_bytes());
     }
 
-    /// Goes to the next thing that happens, and lets it happen.
+    /// Goes on to the next event, and lets it happen.
     fn advance(&mut self) {
         let never = Mono::NEVER;
         let wake = self.reader.wake_at(&self.case.cfg);
@@ -392,7 +392,7 @@ impl World {
         }
     }
 
-    /// The place of a moment. One of the future is refused; and one that was taken does not move on.
+    /// The place of a moment. A future moment is refused; and an accepted moment does not move on.
     fn begin(&mut self, at: i64) -> Option<usize> {
         if at > (self.now.0 / 1_000) as i64 {
             return None;

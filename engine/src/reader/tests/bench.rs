@@ -59,7 +59,7 @@ pub(super) fn empty(behind_ms: u64) -> Fetched {
     }
 }
 
-/// An answer that claims the end of the shard, and brings nothing.
+/// An answer that claims the end of the shard, and brings no records.
 pub(super) fn last_answer(children: &[ChildShard]) -> Fetched {
     Fetched { end: Some(children.to_vec()), ..empty(0) }
 }
@@ -85,7 +85,7 @@ impl Bench {
         }
     }
 
-    /// One whose iterator (op 1) has arrived.
+    /// A bench whose iterator (op 1) has arrived.
     pub(super) fn ready(start: Start) -> Self {
         let mut bench = Self::new(start);
         assert_eq!(bench.iterate(Outcome::Applied(Reply::Iterator)), None);

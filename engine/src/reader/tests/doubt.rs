@@ -8,13 +8,13 @@ use crate::reader::{Doubtful, Event, Start};
 use crate::shard::ChildShard;
 use crate::time::Span;
 
-/// A number as AWS gives it, of a record of this shard.
+/// A sequence number in AWS's layout, of a record of this shard.
 fn number_of(shard: u64, n: u64) -> Position {
     Position::of(SequenceNumber::from_words([2 << 56 | (shard & 0xf) << 16, n, shard << 4 | 2]))
 }
 
-/// Answers that say the same, each from a new iterator at the same place: how many are refused, for how long, and what the last one is taken
-/// for.
+/// Equal answers, each from a new iterator at the same place: the number of refused answers, the time until one is
+/// taken, and the event of the last answer.
 pub(super) fn believed(bench: &mut Bench, answer: &Fetched) -> (u32, Span, Option<Event>) {
     let (began, front) = (bench.now, bench.reader.front());
     let mut refused = 0;
@@ -58,7 +58,7 @@ fn records_from_before_the_place_are_not_taken_until_answers_have_said_the_same_
     assert_eq!(bench.process_front().after, None, "what was processed is not told from what was not");
     assert_eq!(bench.reader.watermark(), Some(pos(12)), "never goes back");
     bench.wait();
-    // It is known by now.
+    // The disorder is known by now.
     assert!(matches!(bench.answer(records(pos(8), pos(8), 10)), Some(Event::Disorder { .. })));
     assert!(bench.reader.front().is_some());
 }
@@ -104,7 +104,7 @@ fn the_tip_is_not_where_a_checkpoint_is() {
     assert!(matches!(bench.again(later(7)), Some(Event::Trimmed { .. })));
 }
 
-/// The answers, a fifth of the lag apart: how many it takes until one of them is not refused.
+/// The answers, a fifth of the lag apart: the number of answers until one is not refused.
 fn taken_after(answers: impl Iterator<Item = Fetched>) -> Option<usize> {
     let mut bench = Bench::ready(Start::At(pos(3)));
     for (n, answer) in answers.enumerate() {

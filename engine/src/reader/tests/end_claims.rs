@@ -30,7 +30,7 @@ fn two_weak_claims_of_an_end_lie_apart() {
     assert_eq!(claims_until_end(&mut bench), first + STREAM_LAG);
 }
 
-/// Claims the end without children, as often as the reader asks. Returns the moment at which the end is proved.
+/// Claims the end without children, as often as the reader asks. Returns the moment of the end's proof.
 fn claims_until_end(bench: &mut Bench) -> Mono {
     let pause = Span::from_secs(1);
     loop {
@@ -137,7 +137,7 @@ fn each_claim_of_an_end_is_taken_back_by_answers_after_it() {
     assert!(!bench.reader.is_end_claimed());
 }
 
-/// The answers, one after the other, and whether an end follows from the last one: with these children.
+/// The answers, one after another, and whether an end follows from the last answer: with these children.
 fn ends_with(answers: &[&[&str]]) -> Option<Vec<ChildShard>> {
     let mut bench = Bench::ready(Start::TrimHorizon);
     let (last, before) = answers.split_last().expect("there is an answer");

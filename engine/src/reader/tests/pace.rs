@@ -5,7 +5,8 @@ use super::*;
 use crate::input::{Cause, Fetched, Outcome, Reply};
 use crate::time::{Mono, Span};
 
-/// What Kinesis gives of a shard, to all applications: five reads, and 2 MB, in a second. An answer above that is paid for with whole seconds.
+/// The limits of Kinesis for a shard, over all applications: five reads, and 2 MB, in a second. A larger answer costs
+/// whole seconds.
 #[derive(Default)]
 struct Shard {
     second: Mono,
@@ -32,7 +33,7 @@ impl Shard {
     }
 }
 
-/// An application that is so many records behind.
+/// An application with this many unread records.
 struct Application {
     bench: Bench,
     behind: u32,

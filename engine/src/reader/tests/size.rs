@@ -49,7 +49,7 @@ impl Shard {
         limit
     }
 
-    /// A read is answered after so long with as many records as it asked for.
+    /// After this time, a read is answered with as many records as requested.
     fn read(&mut self, took: Span) -> u32 {
         self.ends(took, |n, limit, each| Outcome::Applied(Reply::Records(of(n, limit, each))))
     }

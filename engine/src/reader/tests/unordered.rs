@@ -10,7 +10,7 @@ fn unordered(first: u64, last: u64) -> Fetched {
     Fetched { count: 4, unordered: true, ..records(pos(first), pos(last), 10) }
 }
 
-/// A reader that has taken records out of order: enough answers had the records in this order.
+/// A reader with records accepted out of order: enough answers had the records in this order.
 fn taken(start: Start, answer: &Fetched) -> Bench {
     let mut bench = Bench::ready(start);
     let (refused, waited, event) = believed(&mut bench, answer);

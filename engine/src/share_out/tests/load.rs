@@ -12,7 +12,7 @@ fn a_metric_is_smoothed_over_what_was_captured() {
     assert_eq!(smoothed(&metric(&[])), 0.0);
 }
 
-/// Two workers at 70 % and 40 %, whose leases carry 700 and 400 KiB/s. The average is 55 %, and a worker's share 550 KiB/s.
+/// Two workers at 70 % and 40 %, with leases of 700 and 400 KiB/s. The average is 55 %, and a worker's share 550 KiB/s.
 fn two(first: &[u64]) -> Vec<Portion> {
     assert_eq!(first.iter().sum::<u64>(), 7_000);
     let first = first.iter().map(|tenths| held(0, tenths * ONE / 10));
@@ -28,13 +28,13 @@ fn moved(candidates: &[Candidate], leases: &[Portion]) -> usize {
 #[test]
 fn the_busy_worker_gives_sixty_percent_of_what_is_above_the_average() {
     let candidates = [busy("a", 70, 100), busy("b", 40, 100)];
-    // 90 KiB/s are to be moved; what is moved stays below that.
+    // 90 KiB/s are to be moved; the moved load stays below this.
     assert_eq!(moved(&candidates, &two(&[100; 70])), 8);
     assert_eq!(moved(&candidates, &two(&[280; 25])), 3);
     // No lease is small enough: the smallest is moved if 15 % at the destination have room for it: 150 KiB/s.
     assert_eq!(moved(&candidates, &two(&[1_499, 1_499, 2_000, 2_002])), 1);
     assert_eq!(moved(&candidates, &two(&[1_501, 1_501, 2_000, 1_998])), 0);
-    // Unless this is not wanted.
+    // Unless overshooting is not wanted.
     let options = LoadOptions { allow_overshoot: false, ..LoadOptions::default() };
     let leases = two(&[1_499, 1_499, 2_000, 2_002]);
     assert_eq!(by_load(&candidates, &leases, &options, true, |_| 0), []);
@@ -66,7 +66,8 @@ fn the_metric_with_most_to_move_decides() {
         candidate
     };
     let leases: Vec<Portion> = (0..100).map(|n| held(n % 2, 10 * ONE)).collect();
-    // By C, the first gives; by M, the second gives more. Worker c gets it, as the others are above an average each.
+    // By C, the first gives; by M, the second gives more. Worker c gets the lease, as each of the other two is above
+    // one average.
     let candidates = [with("a", [60, 30]), with("b", [40, 60]), with("c", [40, 30])];
     let moves = load_moves(&candidates, &leases, true, 7);
     assert!(moves.iter().all(|step| step.to == 2 && leases[step.lease].owner == Owner::Candidate(1)));
@@ -134,13 +135,13 @@ fn a_fleet_that_starts_shares_by_throughput() {
 
 #[test]
 fn a_destination_that_refuses_is_asked_for_the_next_source() {
-    // The average is 50. Nobody has room for a lease of 45 of the first worker; the second one has small ones.
+    // The average is 50. No worker has room for a lease of 45 of the first worker; the second worker has small leases.
     let mut leases = vec![held(0, 45 * ONE), held(0, 45 * ONE)];
     leases.extend((0..16).map(|_| held(1, 5 * ONE)));
     leases.extend([held(2, 10 * ONE), held(2, 10 * ONE), held(3, 10 * ONE)]);
     let moves = load_moves(&workers(4), &leases, true, 3);
     let moves: Vec<(Owner, usize)> = moves.iter().map(|step| (leases[step.lease].owner, step.to)).collect();
-    // Once it has 20, the last worker has more leases than the third one.
+    // With 20 leases, the last worker has more leases than the third worker.
     let expected = [3, 3, 2].map(|to| (Owner::Candidate(1), to));
     assert_eq!(moves, expected);
 }

@@ -25,7 +25,7 @@ fn workers(n: usize) -> Vec<Candidate> {
     (0..n).map(|n| plain(&format!("w{n:04}"))).collect()
 }
 
-/// A worker whose processor is busy by this many percent, and was all the time.
+/// A worker whose processor is busy by this many percent, now and at all earlier times.
 fn busy(id: &str, percent: i64, limit: i64) -> Candidate {
     Candidate {
         metrics: vec![FleetMetric {
@@ -128,7 +128,7 @@ fn fleet(most: usize) -> impl Strategy<Value = Vec<Candidate>> {
     })
 }
 
-/// A lease of a fleet of up to so many.
+/// A lease of a fleet of up to this many workers.
 fn portion(workers: usize) -> impl Strategy<Value = Portion> {
     let owner = prop_oneof![
         3 => (0..workers.max(1)).prop_map(Owner::Candidate),
@@ -187,7 +187,7 @@ proptest! {
         }
     }
 
-    /// The order in which workers are listed does not matter: equal ones are told apart by their ids.
+    /// The order of workers in the list does not matter: ids tell equal workers apart.
     #[test]
     fn the_order_of_workers_does_not_matter(
         (candidates, leases) in fleet_and_leases(),
@@ -214,7 +214,7 @@ proptest! {
         }
     }
 
-    /// What a leader looks at in place of all rows: where it says that loads are even, no lease moves.
+    /// The leader's look in place of all rows: where it finds the loads even, no lease moves.
     #[test]
     fn nothing_moves_where_loads_are_even((candidates, mut leases) in fleet_and_leases(), seed: u64) {
         leases.retain(|lease| !lease.available);
@@ -268,7 +268,7 @@ fn loads_within_the_threshold_are_even() {
     assert_eq!(are_even(&workers(2), &share(54)), [false, true]);
     assert_eq!(are_even(&workers(2), &share(60)), [false, false]);
     assert_eq!(are_even(&workers(3), &share(50)), [false, false]);
-    // By what hosts report, it is not the leases that tell.
+    // With reports of hosts, the leases do not decide.
     let hosts = [busy("a", 50, 100), busy("b", 50, 100)];
     assert_eq!(are_even(&hosts, &share(60)), [false, true]);
     let hosts = [busy("a", 70, 100), busy("b", 40, 100)];
@@ -291,7 +291,7 @@ fn a_worker_that_is_listed_twice_counts_once() {
         let once: Vec<usize> = once.iter().map(|step| step.to).collect();
         assert_eq!(twice, once);
     }
-    // What the second entry has is the worker's, too.
+    // The leases of the second entry are the worker's, too.
     let held = [held(1, ONE), held(0, ONE), free(ONE), free(ONE), free(ONE), free(ONE)];
     for moves in both(&listed, &held, true, 0) {
         assert_eq!(moves.iter().filter(|step| step.to < 2).count(), 0, "{moves:?}");
@@ -302,7 +302,7 @@ fn a_worker_that_is_listed_twice_counts_once() {
 fn a_lease_goes_to_another_than_the_owner_that_failed() {
     let failed = |throughput| Portion { available: true, ..held(0, throughput) };
     for throughput in [0, ONE] {
-        // Worker 0 has nothing, so it would be the first.
+        // Worker 0 has no lease, so would be the first.
         let leases = [failed(throughput), held(1, throughput), held(1, throughput)];
         for moves in both(&workers(2), &leases, false, 0) {
             assert_eq!(moves, [Move { lease: 0, to: 1 }]);
@@ -310,7 +310,7 @@ fn a_lease_goes_to_another_than_the_owner_that_failed() {
         for moves in both(&workers(1), &leases[..1], true, 0) {
             assert_eq!(moves, []);
         }
-        // What it could not process does not hinder other leases.
+        // A lease that a worker could not process does not hinder other leases.
         for moves in both(&workers(1), &[failed(throughput), free(throughput)], true, 0) {
             assert_eq!(moves, [Move { lease: 1, to: 0 }]);
         }
@@ -344,7 +344,7 @@ fn a_large_fleet_shares_evenly() {
         assert!(counts(1_000, &after).iter().all(|count| *count == 100));
     }
     let moved = load_moves(&candidates, &busy, true, 0).len();
-    // Less than 60 % of what each of ten workers has above 100.
+    // Less than 60 % of the leases that each of ten workers has above 100.
     assert_eq!(moved, 10 * (9_900 * 60 / 100 - 1));
     let mut after = busy.clone();
     apply(&mut after, &by_count(&candidates, &busy, true));

@@ -57,7 +57,7 @@ fn limits_are_kept() {
 }
 
 proptest! {
-    /// One run leaves nothing to move, and then no worker has two more than another.
+    /// One run leaves no lease to move, and then no worker has two more leases than another worker.
     #[test]
     fn one_run_evens_out(
         leases in prop::collection::vec(prop_oneof![
@@ -84,7 +84,7 @@ proptest! {
         prop_assert_eq!(by_count(&candidates, &leases, true), []);
     }
 
-    /// With limits and leases that may not be moved: no worker with room has two fewer than one that may give.
+    /// With limits and unmovable leases: no worker with room has two fewer leases than a worker that may give.
     #[test]
     fn one_run_is_enough((candidates, mut leases) in fleet_and_leases()) {
         for lease in leases.iter_mut().filter(|lease| lease.available) {

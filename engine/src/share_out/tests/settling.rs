@@ -19,7 +19,7 @@ fn squares(carried: &[u128]) -> u128 {
     carried.iter().map(|weight| weight * weight).sum()
 }
 
-/// Rounds without a move, with other draws each, after which nothing is expected to move any more.
+/// Rounds without a move, each with new draws; afterwards no further move is expected.
 const QUIET: u64 = 8;
 /// More rounds than any of these fleets needs.
 const ROUNDS: u64 = 200;
@@ -63,7 +63,7 @@ fn leases_of(workers: usize) -> impl Strategy<Value = Vec<Portion>> {
         (Some(owner), _) => held(owner, throughput),
         (None, _) => free(throughput),
     });
-    // One of them has so much throughput that all are weighed.
+    // One of the leases has enough throughput that all leases are weighed.
     prop::collection::vec(lease, 1..40).prop_map(|mut leases| {
         leases.push(held(0, 100 * ONE));
         leases
@@ -98,7 +98,8 @@ proptest! {
         settle(&candidates, &mut leases, &options, seed);
     }
 
-    /// Who gives had more than the average and keeps more than who gets had before; without overshooting, more than the average.
+    /// A giver had more than the average and keeps more than the taker had before; without overshooting, more than the
+    /// average.
     #[test]
     fn who_gives_keeps_enough(
         n in 2..7usize, leases in leases_of(6), allow_overshoot: bool, seed: u64,
@@ -140,8 +141,8 @@ proptest! {
     }
 }
 
-/// Beside a worker that is no candidate, a lease would go to and fro if it were counted by the share of all throughput: it is
-/// 20 of a share of 100, but 20 of the average of 50 that the candidates have.
+/// Beside a worker that is no candidate, a lease counted by the share of all throughput would go to and fro: the lease
+/// is 20 of a share of 100, but 20 of the candidates' average of 50.
 #[test]
 fn leases_of_others_make_none_go_to_and_fro() {
     let mut leases: Vec<Portion> = (0..5).map(|n| held(usize::from(n > 2), 20 * ONE)).collect();
@@ -155,6 +156,6 @@ fn leases_of_others_make_none_go_to_and_fro() {
 fn a_threshold_of_nothing_swaps_no_leases() {
     let leases = [held(0, 3 * ONE), held(1, 6 * ONE)];
     let options = LoadOptions { rebalance_threshold_percent: 0, ..LoadOptions::default() };
-    // The average is 3, and the third worker has nothing.
+    // The average is 3, and the third worker has no lease.
     assert_eq!(by_load(&workers(3), &leases, &options, true, |_| 0), []);
 }

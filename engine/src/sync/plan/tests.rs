@@ -213,7 +213,7 @@ fn what_was_read_is_not_read_again_because_a_row_below_it_was_lost() {
     }
 }
 
-/// Found by simulation: while one worker created leases at LATEST, another took those that were not there yet for holes.
+/// Found by simulation: one worker created leases at LATEST, and another worker took the missing leases for holes.
 #[test]
 fn leases_where_the_application_began_show_no_holes_beside_them() {
     let shards = [
@@ -232,7 +232,7 @@ fn leases_where_the_application_began_show_no_holes_beside_them() {
     }
 }
 
-/// One worker listed the shards before two splits, the other one after them, and a write of it was lost.
+/// One worker listed the shards before two splits, the other worker after the splits, and one write was lost.
 #[test]
 fn an_open_shard_beside_one_at_latest_waits_for_an_unfinished_ancestor() {
     let shards = [
@@ -248,7 +248,7 @@ fn an_open_shard_beside_one_at_latest_waits_for_an_unfinished_ancestor() {
     let waiting = plan(Checkpoint::Latest);
     assert_eq!(created(&waiting), []);
     assert_eq!(waiting.findings, [Finding::Waits { shard: "d".into(), behind: "a".into() }]);
-    // Nobody brings it any more, and what came after the end of the first shard is wanted.
+    // No worker brings the shard any more, and the records after the end of the first shard are wanted.
     assert_eq!(created(&plan(Checkpoint::ShardEnd)), one("d", Checkpoint::TrimHorizon));
 }
 
@@ -270,7 +270,7 @@ fn a_merge_waits_for_both_of_its_parents() {
     }
 }
 
-/// No stream merges a shard that it split as well; a listing may say so.
+/// No stream merges a shard that was also split; a listing may say so.
 #[test]
 fn nothing_waits_for_what_is_never_read() {
     let shards = [
@@ -303,7 +303,7 @@ fn a_trimmed_parent_counts_while_it_has_a_lease() {
                 Finding::TrimmedUnfinished { lease: "a".into() }
             ]
         );
-        // Neither listed nor leased, it counts for nothing, unless another lease may bring it.
+        // A shard neither listed nor leased has no effect, unless another lease may bring the shard.
         assert_eq!(
             planned_for(&leases(&[("z", Checkpoint::ShardEnd)]), &shards, initial),
             one("b", sentinel(initial))
@@ -326,7 +326,8 @@ fn an_ended_lease_of_an_open_shard_is_reported() {
     assert_eq!(plan.findings, [Finding::EndedButOpen { shard: "a".into() }]);
 }
 
-/// Where every listed shard without a row counts as unread: its parent may be forgotten, and yet to come from what is not.
+/// Where every listed shard without a row counts as unread: its parent may be forgotten, and yet to come from an
+/// unforgotten shard.
 #[test]
 fn an_unread_shard_waits_for_a_forgotten_parent_that_may_come() {
     let listing = [shard("13", &[], false), shard("33", &["13", "29"], true)];
@@ -340,7 +341,7 @@ fn an_unread_shard_waits_for_a_forgotten_parent_that_may_come() {
     assert!(found(&[known, ("12", middle())], &[]).is_empty());
     assert_eq!(found(&[known, ("12", Checkpoint::ShardEnd)], &[]), ["33"]);
     assert_eq!(found(&[known, ("12", Checkpoint::TrimHorizon)], &["12"]), ["33"]);
-    // It waits for its parent's own lease by itself.
+    // The shard waits for its parent's own lease by itself.
     assert_eq!(found(&[known, ("12", middle()), ("29", middle())], &[]), ["33"]);
 }
 
@@ -366,7 +367,7 @@ fn a_shard_waits_for_a_forgotten_parent_that_may_come() {
         assert_eq!(at_once.len(), 2);
         assert_eq!(found(&[ended, ("29", Checkpoint::ShardEnd)], &[], initial), at_once);
         assert_eq!(found(&[ended, forgotten], &["29"], initial), at_once);
-        // It has come.
+        // The parent has come.
         let come = found(&[ended, forgotten, ("32", Checkpoint::ShardEnd)], &[], initial);
         let both = ["33", "35"].map(|id| (id.to_owned(), Checkpoint::TrimHorizon));
         assert_eq!(come, both);

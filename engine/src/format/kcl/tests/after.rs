@@ -3,12 +3,12 @@
 use crate::position::Checkpoint;
 use crate::row::{Change, Guard, HandsOver, LeaseRow};
 
-/// Whether a row is the one that a reset was made of.
+/// Whether a row is the row read before a reset.
 fn is_as_read(row: &LeaseRow, change: &Change) -> bool {
     let Change::Reset { counter, owner, handing_over, checkpoint, .. } = change else {
         return false;
     };
-    // A hand-over that begins names another owner, so the old owner is compared only of a lease that is being handed over.
+    // A new hand-over names another owner, so the old owner is compared only for a lease in a hand-over.
     let old = handing_over.is_none() || row.handing_over == *handing_over;
     row.counter == *counter && row.owner == *owner && old && row.checkpoint == *checkpoint
 }

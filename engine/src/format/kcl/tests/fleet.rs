@@ -1,4 +1,4 @@
-//! The rows by which workers of KCL 3.5 know each other, to the byte.
+//! The rows by which workers of KCL 3.5 know each other, equal to the byte.
 
 use super::item;
 use super::writes::{key, workers};
@@ -116,7 +116,7 @@ fn the_state_of_a_migration_is_read_and_an_unknown_one_is_kept() {
     }
 }
 
-/// The changes that only the leader of a fleet makes.
+/// Changes made only by the leader of a fleet.
 pub(super) fn of_a_leader() -> impl Strategy<Value = Change> {
     prop_oneof![
         (0u64..4, prop::option::of(workers()), prop::option::of(workers()), workers()).prop_map(

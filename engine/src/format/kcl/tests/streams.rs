@@ -54,12 +54,12 @@ fn progress_names_the_stream_as_kcl_does_and_children_by_their_ids_alone() {
     let told_end = told(&end);
     assert!(told_end.contains(&names), "{told_end}");
     assert!(told_end.contains(r#"childShardIds = Ss({"shardId-000000000004"})"#), "{told_end}");
-    // A renewal leaves them alone.
+    // A renewal leaves both attributes alone.
     let renewal = told(&Change::Renew { key, guard: guard(), began: None });
     assert!(!renewal.contains("streamName"), "{renewal}");
 }
 
-/// Whatever attributes say, the key is what names a lease: KCL finds rows by it.
+/// The key names the lease, whatever the attributes say: KCL finds rows by their keys.
 #[test]
 fn a_row_that_lacks_its_names_is_read_by_its_key() {
     let row = LeaseRow::new(named("shardId-000000000004").into(), Checkpoint::Latest);
@@ -72,7 +72,7 @@ fn a_row_that_lacks_its_names_is_read_by_its_key() {
     assert_eq!(Kcl.decode(&item), RowRead::Lease(row));
 }
 
-/// Whether a row is the one that is to be forgotten.
+/// Whether a row is the row to forget.
 pub(super) fn forgets(row: &LeaseRow, change: &Change) -> bool {
     let Change::Forget { counter, owner, handing_over, .. } = change else {
         return false;
@@ -86,7 +86,7 @@ pub(super) fn identities() -> impl Strategy<Value = Option<StreamIdentity>> {
     prop::sample::select(names.to_vec()).prop_map(|name| StreamIdentity::new(name, Wall(1_700_000_000_000)))
 }
 
-/// Takes of rows as they may have been read.
+/// Takes of rows as a worker may have read them.
 pub(super) fn takes(
     rows: impl Strategy<Value = LeaseRow>, workers: impl Strategy<Value = WorkerId>,
     moments: impl Strategy<Value = Option<Wall>>,
@@ -116,7 +116,7 @@ pub(super) fn is_taken(row: &LeaseRow, change: &Change) -> bool {
     row.counter == *counter && row.owner == *from && still && there
 }
 
-/// Another name of the stream in one of these rows.
+/// A change of the stream named in one of these rows.
 pub(super) fn renamings(rows: impl Strategy<Value = LeaseRow>) -> impl Strategy<Value = Change> {
     (rows, identities(), identities()).prop_filter_map("both are streams", |(row, named, stream)| {
         Some(Change::Name(Box::new(Renaming {
@@ -129,7 +129,7 @@ pub(super) fn renamings(rows: impl Strategy<Value = LeaseRow>) -> impl Strategy<
     })
 }
 
-/// The row with the other name, if the row is as it was read.
+/// The row with the new name, if the row is unchanged since the read.
 pub(super) fn renamed(mut row: LeaseRow, renaming: &Renaming) -> Option<LeaseRow> {
     let as_read = row.counter == renaming.counter && row.checkpoint == renaming.checkpoint;
     let named = row.stream.replace(renaming.stream.clone());

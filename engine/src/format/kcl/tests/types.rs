@@ -1,5 +1,6 @@
-//! Attributes of other types than KCL writes. KCL decides the meaning of a value in its table: `DynamoDBLeaseSerializer` and `DynamoUtils` of
-//! KCL 3.5.1 ask a value for its string, its set of strings or its number.
+//! Attributes of other types than KCL writes. KCL decides the meaning of a value in its table:
+//! `DynamoDBLeaseSerializer` and `DynamoUtils` of KCL 3.5.1 ask a value for its string, its set of strings or its
+//! number.
 
 use super::*;
 use crate::row::{Change, Guard};
@@ -56,8 +57,9 @@ fn relatives_are_a_set_of_strings() {
     assert_eq!(lease(with(json!({"childShardIds": list}))).children, expected);
 }
 
-/// `new Long(null)` is an exception: KCL reads no such row, and nobody takes its lease before a person has mended it. So is a
-/// checkpoint that is no string: KCL reads that row, and cannot begin to read its shard.
+/// `new Long(null)` throws: KCL does not read such a row, and no worker takes its lease before a person has mended the
+/// row. A checkpoint of another type than string is an error, too: KCL reads the row, and cannot begin to read its
+/// shard.
 #[test]
 fn a_value_of_another_type_is_no_number_and_no_checkpoint() {
     let names = ["leaseCounter", "ownerSwitchesSinceCheckpoint", "checkpointSubSequenceNumber", "checkpoint"];
@@ -71,7 +73,7 @@ fn a_value_of_another_type_is_no_number_and_no_checkpoint() {
     }
 }
 
-/// KCL takes an empty string for an owner. No worker has that name, so the lease is had by expiry.
+/// KCL takes an empty string for an owner. No worker has an empty name, so other workers get the lease by expiry.
 #[test]
 fn an_empty_string_is_a_name() {
     let empty = lease(with(json!({"leaseOwner": {"S": ""}})));
@@ -80,7 +82,8 @@ fn an_empty_string_is_a_name() {
     assert_eq!(handing.actual_owner(), Some(&"".into()));
 }
 
-/// A new row, as a move to another table writes it, names no worker with an empty name: nobody would be told from such an owner.
+/// A new row, as written by a move to another table, names no worker with an empty name: such an owner would look like
+/// no owner.
 #[test]
 fn a_new_row_names_no_worker_without_a_name() {
     for attribute in ["leaseOwner", "checkpointOwner"] {
@@ -95,7 +98,7 @@ fn a_new_row_names_no_worker_without_a_name() {
     }
 }
 
-/// The guards agree with the reader: a lease that names nobody by NULL is taken as it was read, and once.
+/// The guards agree with the reader: a lease with NULL for its owner is taken as read, and only once.
 #[test]
 fn a_lease_whose_owner_is_null_is_taken_once() {
     let before = item(with(json!({"leaseOwner": {"NULL": true}, "checkpointOwner": {"NULL": true}})));
@@ -122,7 +125,7 @@ fn a_lease_whose_owner_is_null_is_taken_once() {
     let guard = Guard { counter: 42, next: 43, holder: "w1".into(), next_owner: None };
     let renew = Change::Renew { key: "shardId-000000000001".into(), guard, began: None };
     assert!(Kcl.encode(&renew).carry_out(&mut table).is_err());
-    // An owner renews a row whose old owner is NULL.
+    // An owner renews a row with NULL for its old owner.
     let mut table = Some(item(with(json!({"checkpointOwner": {"NULL": true}}))));
     Kcl.encode(&renew).carry_out(&mut table).unwrap();
     assert_eq!(lease_of(table.as_ref()).counter, 43);

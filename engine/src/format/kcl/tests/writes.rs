@@ -22,7 +22,7 @@ pub(super) fn key() -> LeaseKey {
     "shardId-000000000001".into()
 }
 
-/// The expressions of a change with the names and values put back in, as one reads them.
+/// The expressions of a change, readable with their names and values put back in.
 pub(super) fn told(change: &Change) -> String {
     let rendered = render(&Kcl.encode(change));
     let mut text = match rendered.update {
@@ -43,7 +43,8 @@ pub(super) fn told(change: &Change) -> String {
     text
 }
 
-/// A person removes the owner of a lease that is being handed over, or a worker of KCL 2 takes it: the name of the old owner is left in the row.
+/// A person removes the owner of a lease in a hand-over, or a worker of KCL 2 takes the lease: the name of the old
+/// owner stays in the row.
 #[test]
 fn a_reset_minds_no_name_that_a_hand_over_has_left() {
     let left = json!({"checkpointOwner": {"S": "w0"}, "leaseholdNextOwner": {"S": "w2"}});
@@ -139,7 +140,7 @@ fn every_change_in_words() {
              IF leaseCounter = 42 AND NOT attribute_type(leaseOwner, 'S')"
                 .into(),
         ),
-        // Zero stands for a counter that is missing, too; a row that is missing is no such row.
+        // Zero stands for a missing counter, too; a missing row has no zero counter.
         (
             take_at(0, None),
             "SET leaseCounter = 1, leaseOwner = 'w2', leaseholdOwner = 'w2' REMOVE checkpointOwner, leaseholdNextOwner, throughputKBps ADD ownerSwitchesSinceCheckpoint 0 \
@@ -258,7 +259,7 @@ prop_compose! {
     ) -> LeaseRow {
         let range = range.map(|(a, b)| HashRange { start: HashKey(a.min(b)), end: HashKey(a.max(b)) });
         let hands_over = match (&handing_over, &owner, hands_over) {
-            // What is only given cannot be handed on yet, and what has no owner is handed over by none.
+            // An assigned lease cannot be handed on yet, and a lease without an owner is handed over by no worker.
             (None, None, _) | (Some(_), _, HandsOver::Later) => HandsOver::No,
             (_, _, hands_over) => hands_over,
         };

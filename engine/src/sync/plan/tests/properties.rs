@@ -4,7 +4,7 @@ use super::*;
 use crate::position::SequenceNumber;
 use proptest::prelude::*;
 
-/// KCL's algorithm, recursion and all, as its documentation puts it.
+/// KCL's algorithm as its documentation describes it, recursion and all.
 struct Reference<'a> {
     shards: BTreeMap<&'a str, &'a Shard>,
     leased: BTreeSet<&'a str>,
@@ -169,7 +169,7 @@ fn positions() -> impl Strategy<Value = InitialPosition> {
     prop::sample::select(ALL_POSITIONS.to_vec())
 }
 
-/// Shards without a lease that have a leased descendant.
+/// Shards without a lease, but with a leased descendant.
 fn passed(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
     let unleased = shards.iter().filter(|shard| !leases.contains_key(shard.id.as_str()));
     unleased
@@ -178,7 +178,7 @@ fn passed(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
         .collect()
 }
 
-/// Those of them that were read, as the nearest leases below them did not all begin where the application did.
+/// The passed shards that were read, as the nearest leases below did not all begin where the application did.
 fn read(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
     let reached = |from: &ShardId| {
         let mut stack = vec![from];
@@ -198,7 +198,7 @@ fn read(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
     passed(leases, shards).into_iter().filter(reached).collect()
 }
 
-/// The open shards without a lease, and what is above them as far as there are none.
+/// The open shards without a lease, and their ancestors up to the first lease.
 fn needed(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
     let by_id: BTreeMap<&ShardId, &Shard> = shards.iter().map(|shard| (&shard.id, shard)).collect();
     let mut stack: Vec<&Shard> = shards.iter().filter(|shard| shard.is_open()).collect();
@@ -211,8 +211,8 @@ fn needed(leases: &Leases, shards: &[Shard]) -> BTreeSet<ShardId> {
     found
 }
 
-/// Whether nothing of an open shard can stay unread for good: it has a lease, or something above it without which it
-/// cannot start is unfinished and will lead to it.
+/// Whether no part of an open shard can stay unread for good: the shard has a lease, or a needed ancestor is unfinished
+/// and will lead to the shard.
 fn covered(id: &ShardId, shards: &BTreeMap<&str, &Shard>, leases: &Leases) -> bool {
     leases.contains_key(id.as_str())
         || shards.get(id.as_str()).is_some_and(|shard| {
@@ -265,14 +265,14 @@ proptest! {
     fn agrees_with_the_original_where_nothing_is_to_be_bettered((shards, leases) in worlds(), initial in positions()) {
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
         let leases: Leases = leases.into_iter().filter(|(key, _)| listed.contains(key.as_str())).collect();
-        // Where the original would read something again, ours is better.
+        // Where the original would read records again, our plan is better.
         if !needed(&leases, &shards).is_disjoint(&passed(&leases, &shards)) {
             return Ok(());
         }
         let expected: BTreeMap<String, Checkpoint> =
             Reference::plan(&leases, &shards, initial).into_iter().map(|(id, at)| (id.to_string(), at)).collect();
         let plan = plan(&leases, &shards, initial, false).unwrap();
-        // A filled hole has an ended parent; nothing that the original creates has a leased one.
+        // A filled hole has an ended parent; no lease created by the original has a leased parent.
         let (holes, same): (Vec<_>, Vec<_>) = plan
             .create
             .iter()
