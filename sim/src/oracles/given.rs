@@ -17,8 +17,9 @@ pub(super) struct Given {
     /// The next owner named by a row before the hand-over.
     asked: BTreeMap<ShardNo, Owner>,
     given: BTreeSet<ShardNo>,
-    /// The last row of each lease handed over and not accepted: its owner, and its counter.
-    rows: BTreeMap<ShardNo, (Owner, u64)>,
+    /// The rows of leases handed over and not taken at that moment, each by its owner and its counter. A page of a long
+    /// scan may show such a row after the lease has been taken and handed over once more.
+    rows: BTreeSet<(ShardNo, Owner, u64)>,
     /// The patience with a next owner, in µs of true time: from below and from above.
     least: u64,
     most: u64,
@@ -33,7 +34,7 @@ impl Given {
             says: terms.config.policies().steal != Steal::Claim,
             asked: BTreeMap::new(),
             given: BTreeSet::new(),
-            rows: BTreeMap::new(),
+            rows: BTreeSet::new(),
             least: terms.at_least(terms.least(patience)),
             most: terms.at_most(terms.most(patience)),
         }
@@ -48,6 +49,10 @@ impl Given {
         if before.map(said) == after.map(said) {
             return;
         }
+        if after.is_none() {
+            // A row made anew counts from the beginning.
+            self.rows.retain(|(removed, ..)| *removed != shard);
+        }
         let owner = after.filter(|row| row.next.is_none()).and_then(|row| row.owner);
         match verb {
             // The former owner goes on, and stores its progress.
@@ -55,7 +60,7 @@ impl Given {
             Some(Verb::HandOver | Verb::Release) if owner.is_some() => {
                 if self.asked.remove(&shard) == owner {
                     self.given.insert(shard);
-                    self.rows.extend(owner.zip(after).map(|(owner, row)| (shard, (owner, row.counter))));
+                    self.rows.extend(owner.zip(after).map(|(owner, row)| (shard, owner, row.counter)));
                 }
             }
             // The next owner requests the lease, or an operator does so for the next owner.
@@ -78,8 +83,7 @@ impl Given {
     /// leader may have named another next owner meanwhile. Such an edit keeps the counter, and the first next owner has
     /// still not accepted the lease.
     pub(super) fn is(&self, shard: ShardNo, row: Row) -> bool {
-        let given = self.rows.get(&shard);
-        given.is_some_and(|given| row.owner.map(|owner| (owner, row.counter)) == Some(*given))
+        row.owner.is_some_and(|owner| self.rows.contains(&(shard, owner, row.counter)))
     }
 
     /// The patience with the next owner, from below.
@@ -114,5 +118,9 @@ mod tests {
         let taken = owned(1, 5);
         given.observe(&changed(0, Some(1), Verb::Take, Some(named), Some(taken)));
         assert!(!given.is(0, taken), "the next owner has taken it");
+        let (asked, again) = (Row { next: Some(Owner::Life(2)), ..taken }, owned(2, 7));
+        given.observe(&changed(0, Some(2), Verb::Claim, Some(taken), Some(asked)));
+        given.observe(&changed(0, Some(1), Verb::HandOver, Some(asked), Some(again)));
+        assert!(given.is(0, handed) && given.is(0, again), "a page may be older than the second hand-over");
     }
 }
