@@ -93,6 +93,8 @@ pub enum Notice {
     /// A shard waits for these shards: for its parents to end before the shard begins, or for the other parents of its
     /// children to have a lease before the shard ends.
     Blocked { lease: LeaseKey, parents: Vec<ShardId> },
+    /// The row of a shard names parents that so many listings, apart in time, deny. The shard does not wait for these parents.
+    NotParents { lease: LeaseKey, parents: Vec<ShardId>, listings: u32 },
     /// Processing of a shard began: at LATEST or AT_TIMESTAMP, with what arrived since a moment.
     Opened {
         lease: LeaseKey,
@@ -251,6 +253,12 @@ impl fmt::Display for Sentence<'_> {
             Notice::Mending { lease } => {
                 write!(f, "counter was removed from the row of {lease}; the next write puts it back")
             }
+            Notice::NotParents { lease, parents, listings } => write!(
+                f,
+                "expected the row of {lease} to name the parents of its shard, found {}, and {listings} listings name none of these as \
+                 a parent; the shard is read without waiting for them; correct the parents in the row",
+                Ids(parents)
+            ),
             Notice::Blocked { lease, parents } => write!(f, "{lease} waits for {}", Ids(parents)),
             Notice::Opened { lease, from, since: Some(since), .. } => {
                 write!(f, "started processing {lease} from {from}, that is {since}")

@@ -140,6 +140,7 @@ mod tests {
                     again_in: crate::time::Span::ZERO,
                 },
                 Notice::Blocked { lease: lease(), parents: vec![shard.clone()] },
+                Notice::NotParents { lease: lease(), parents: vec![shard.clone()], listings: 3 },
                 Notice::Fatal(Fatal::Denied { what: text.clone(), detail: other.clone() }),
                 Notice::Stray { what: text.clone() },
             ];

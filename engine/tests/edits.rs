@@ -173,3 +173,24 @@ fn one_row_at_no_place_in_its_shard_is_told_and_the_rest_is_read() {
         rig.assert_all_processed();
     }
 }
+
+/// A person names an open shard as the parent of a shard, or the shard as its own parent.
+#[test]
+fn a_parent_that_only_a_row_names_is_not_waited_for() {
+    for parent in [0, 1] {
+        let mut rig = Rig::new(3, 0);
+        rig.join();
+        rig.secs(60);
+        rig.workers[0].alive = false;
+        let key = Rig::id(0).to_lease();
+        let row = rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap();
+        row.parents = vec![Rig::id(parent)];
+        (0..3).for_each(|shard| rig.put(shard, 5));
+        let next = rig.join();
+        rig.secs(200);
+        rig.assert_all_processed();
+        let notices = rig.workers[next].notices.iter();
+        let names = |notice: &Notice| matches!(notice, Notice::NotParents { parents, .. } if *parents == [Rig::id(parent)]);
+        assert_eq!(notices.filter(|(_, notice)| names(notice)).count(), 1, "{parent}");
+    }
+}

@@ -189,8 +189,7 @@ fn a_table_of_another_stream_is_refused_and_left_alone() {
             range: Some(HashRange { start: HashKey(5), end: HashKey(9) }),
             ..LeaseRow::new(key.clone(), Checkpoint::TrimHorizon)
         },
-        LeaseRow::new(key.clone(), Checkpoint::At(Position::of(0.into()))),
-        LeaseRow::new(key, Checkpoint::ShardEnd),
+        LeaseRow::new(key, Checkpoint::At(Position::of(0.into()))),
     ];
     for other in others {
         let mut rig = begins_with(other.clone());
@@ -199,6 +198,26 @@ fn a_table_of_another_stream_is_refused_and_left_alone() {
         assert!(refusal.contains("filled from another stream"), "{other:?}: {refusal:?}");
         assert_eq!(writes(&rig), 0, "{other:?}");
     }
+}
+
+/// A person ends a row of an open shard in a table that no worker has read from.
+#[test]
+fn an_end_of_an_open_shard_stops_no_worker_of_a_new_table() {
+    let ended = LeaseRow::new(Rig::id(1).to_lease(), Checkpoint::ShardEnd);
+    let mut rig = begins_with(ended.clone());
+    rig.put(0, 10);
+    rig.secs(120);
+    assert_eq!(refusal(&rig), None);
+    let told = rig.workers[0]
+        .notices
+        .iter()
+        .filter(|(_, notice)| matches!(notice, Notice::Spoiled { lease, .. } if *lease == ended.key));
+    assert!(told.count() > 0, "the row is named");
+    assert_eq!(
+        rig.workers[0].reading.processed.get(&Rig::id(0)).map(Vec::len),
+        Some(10),
+        "the other shard is read"
+    );
 }
 
 #[test]

@@ -44,6 +44,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("end-claimed-again", Fault),
     ("end-claimed-named", Fault),
     ("ended-by-hand", Fault),
+    ("parents-by-hand", Fault),
     ("engine/adopted", Common),
     ("engine/bad-listing", Common),
     ("engine/blocked", Common),

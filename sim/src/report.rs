@@ -100,6 +100,7 @@ pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
         Notice::Restoring { .. } => "engine/restoring",
         Notice::Mending { .. } => "engine/mending",
         Notice::Blocked { .. } => "engine/blocked",
+        Notice::NotParents { .. } => "engine/not-parents",
         Notice::Ended { .. } => "engine/ended",
         Notice::Hole { .. } => "engine/hole",
         Notice::BadListing { .. } => "engine/bad-listing",

@@ -21,6 +21,7 @@ impl Notice {
             | Notice::Restoring { lease }
             | Notice::Mending { lease }
             | Notice::Blocked { lease, .. }
+            | Notice::NotParents { lease, .. }
             | Notice::Opened { lease, .. }
             | Notice::Closed { lease, .. }
             | Notice::Unacknowledged { lease, .. }

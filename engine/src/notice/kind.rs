@@ -55,6 +55,7 @@ fn kind(notice: &Notice) -> (&'static str, Severity) {
         Notice::Restoring { .. } => ("restoring", Warning),
         Notice::Mending { .. } => ("mending", Warning),
         Notice::Blocked { .. } => ("blocked", Debug),
+        Notice::NotParents { .. } => ("not-parents", Warning),
         Notice::Opened { .. } => ("opened", Info),
         Notice::Closed { .. } => ("closed", Info),
         Notice::Unacknowledged { .. } => ("unacknowledged", Warning),

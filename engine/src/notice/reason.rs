@@ -166,6 +166,8 @@ pub enum ListReason {
     MayBeForgotten,
     /// A read did not find a shard, or did not find the children of an ended shard.
     ShardNotFound,
+    /// A shard waits for a parent of its row, and the parent has not ended for a while.
+    ParentUnfinished,
     /// The list of shards that the members share is compared with the stream.
     SharedList,
     /// A shard of the list that the members share has no lease.
@@ -192,6 +194,9 @@ impl fmt::Display for ListReason {
             ListReason::ParentWithoutLease => "a parent has no lease",
             ListReason::MayBeForgotten => "the stream may have forgotten shards whose leases are finished",
             ListReason::ShardNotFound => "a shard, or a child of one that ended, was not found",
+            ListReason::ParentUnfinished => {
+                "a shard waits for a parent that its row names, and the row may be wrong"
+            }
             ListReason::SharedList => "the list of shards that members share is compared with the stream",
             ListReason::SharedShardWithoutLease => "a shard of the list that members share has no lease",
         })

@@ -33,6 +33,10 @@ pub(crate) struct Comparison {
     pub misfits: Vec<Misfit>,
     /// The number of misfits that do not name the stream.
     unnamed: usize,
+    /// The number of misfits among these that prove another stream each.
+    certain: usize,
+    /// The number of rows that contradict nothing and prove nothing: a place to begin at fits every shard.
+    neutral: usize,
     /// The number of rows certainly of this stream: they name the stream, or they name no stream and their checkpoints
     /// are places in their shards.
     proved: usize,
@@ -42,8 +46,12 @@ pub(crate) struct Comparison {
 
 impl Comparison {
     /// Whether the table belongs to another stream: more rows contradict this stream than belong to it.
+    ///
+    /// A person or a program may write an end into a row of an open shard, also in a new table without a place anywhere. Ends alone
+    /// prove another stream if most rows are such ends. To begin in shards of another stream loses no record.
     pub(crate) fn is_of_another(&self) -> bool {
-        self.unnamed > self.proved
+        let against = if self.certain > 0 { self.proved } else { self.proved + self.neutral };
+        self.unnamed > against
     }
 
     /// Whether more rows contradict the shards than fit the shards. If these rows name the stream, an operator may have
@@ -154,7 +162,10 @@ pub(crate) fn compare<'a>(
         let fits = found.is_none() && is_place;
         comparison.fitting += usize::from(fits);
         comparison.proved += usize::from(judged.named || fits);
-        comparison.unnamed += usize::from(found.is_some() && !judged.named);
+        let unnamed = found.as_ref().filter(|_| !judged.named);
+        comparison.unnamed += usize::from(unnamed.is_some());
+        comparison.certain += usize::from(unnamed.is_some_and(|found| found.certain));
+        comparison.neutral += usize::from(found.is_none() && !is_place && !judged.named);
         comparison.misfits.extend(found);
     }
     comparison
@@ -280,7 +291,11 @@ mod tests {
         assert!(is_of_another([at(1), start, start, start], 0), "nothing proves");
         assert!(!is_of_another([at(1), at(150), start, start], 0));
         assert!(is_of_another([at(1), at(2), at(150), start], 0));
-        assert!(is_of_another([end, end, at(150), start], 0));
+        assert!(is_of_another([end, end, end, at(150)], 0));
+        assert!(!is_of_another([end, end, at(150), start], 0), "half of the rows are ends of open shards");
+        assert!(!is_of_another([end, start, start, start], 0), "one end among places to begin at");
+        assert!(is_of_another([end, end, end, start], 0));
+        assert!(is_of_another([end, at(1), start, start], 0), "a number of another stream counts more");
         assert!(!is_of_another([end, at(150), at(160), start], 0));
         assert!(!is_of_another([at(1); 4], 4), "all rows name the stream");
         assert!(!is_of_another([start, start, at(1), at(1)], 2));

@@ -44,6 +44,8 @@ pub enum RowEditKind {
     Ended,
     /// A person's edit like `Ended`, with a checkpoint that no shard can have.
     Misplaced,
+    /// A person's edit names a parent for an open shard: the shard itself, or another open shard.
+    Parents,
     /// A row names no stream any more, or has an unreadable name: an older worker created the row, or a program that
     /// replaces whole items.
     Unnamed,
@@ -135,6 +137,7 @@ impl TableFaults {
         add("unknown-attribute", 10, RowEditKind::Attribute);
         add("hand-over-begun", 8, RowEditKind::HandOver);
         add("name-removed", 10, RowEditKind::Unnamed);
+        add("parents-by-hand", 3, RowEditKind::Parents);
         add("null-attribute", 10, RowEditKind::Null);
         // A deletion by hand loosens several properties, so deletions are rare.
         if draws.below("delete-rare", 0, 5) == 0 {

@@ -278,6 +278,7 @@ pub(super) fn add_notice(builder: &mut Builder, at: Time, lane: LaneNo, notice: 
         | Notice::Trimmed { .. }
         | Notice::Unreadable { .. }
         | Notice::Spoiled { .. }
+        | Notice::NotParents { .. }
         | Notice::BadListing { .. }
         | Notice::ParentUnlisted { .. }
         | Notice::Stray { .. }

@@ -399,17 +399,13 @@ fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, row:
     }
 }
 
-/// The row is as the guard expects it, and the write was refused. It is tried again after a pause: a few times, if it is the first attempt
-/// that ends so.
+/// The row is as the guard expects the row, and the write was refused. The write is tried again after a pause. The lease counts such
+/// refusals, and the next attempt goes on with that count: an attempt ends whenever the worker's share changes.
 fn on_unexplained(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId) {
-    let known = leases.get(ix).and_then(|lease| Some((lease, lease.acquisition()?)));
-    let Some((lease, acquisition)) = known else { return };
-    let (key, times) = (lease.key().clone(), acquisition.failures);
-    let ends = lease.was_refused() || times >= MAX_TRIES;
-    let again_in = match ends {
-        true => leases.refuse_acquisition(cx, ix),
-        false => cx.pause("take", key.as_str(), times),
-    };
+    let Some((key, again_in, times)) = leases.count_refusal(cx, ix) else { return };
+    if times >= MAX_TRIES {
+        leases.drop_acquisition(ix);
+    }
     cx.notify(Notice::Trouble {
         op,
         what: format!("take {key}"),

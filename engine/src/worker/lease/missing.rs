@@ -37,6 +37,11 @@ pub(in crate::worker) fn on_shards_listed(
             leases.wake(ix, cx.now());
         }
     }
+    for ix in waiting(leases, stream) {
+        if leases.with_held(ix, |held, _| held.compare_parents(cx, asked, shards)) == Some(true) {
+            leases.wake(ix, cx.now());
+        }
+    }
 }
 
 /// The shards of a stream were listed, and the list contradicts itself: nothing is decided, and what was not found is asked for again.
@@ -53,6 +58,15 @@ fn missing(leases: &LeaseTable, stream: StreamIx) -> Vec<LeaseIx> {
     let waits = |ix: &LeaseIx| {
         let lease = leases.get(*ix).filter(of_stream);
         lease.and_then(Lease::held).is_some_and(HeldLease::is_missing)
+    };
+    leases.all().into_iter().filter(waits).collect()
+}
+
+/// The held leases of a stream whose shards wait for their parents.
+fn waiting(leases: &LeaseTable, stream: StreamIx) -> Vec<LeaseIx> {
+    let waits = |ix: &LeaseIx| {
+        let lease = leases.get(*ix).filter(|lease| lease.stream() == stream);
+        lease.and_then(Lease::held).is_some_and(|held| matches!(held.stage, Stage::Waiting(_)))
     };
     leases.all().into_iter().filter(waits).collect()
 }

@@ -9,6 +9,7 @@ use crate::reader::Reader;
 use crate::shard::ChildShard;
 use crate::time::Mono;
 use crate::worker::evidence::Evidence;
+use std::collections::BTreeSet;
 
 /// Where a held shard is between the take of its lease and the end of its processing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +54,12 @@ pub(super) struct Waiting {
     pub(super) failures: u32,
     /// That it waits for its parents was told.
     pub(super) told: bool,
+    /// The parents of the row that listings deny.
+    pub(super) denied: Evidence<BTreeSet<ShardId>>,
+    /// When the shards are listed, to compare the parents of the row with the parents of the shard.
+    pub(super) list_at: Mono,
+    /// The number of such listings that denied nothing.
+    pub(super) lists: u32,
 }
 
 /// A shard that is read.

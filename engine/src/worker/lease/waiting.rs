@@ -3,22 +3,28 @@
 use super::held::{AppCommand, HeldLease};
 use super::kept::Flush;
 use super::stage::{Reading, Stage, Waiting};
-use crate::ids::OpId;
+use crate::ids::{OpId, ShardId};
 use crate::input::{Cause, Outcome, Reply};
-use crate::notice::Notice;
+use crate::notice::{ListReason, Notice};
 use crate::output::{ConsumerOp, TableOp};
 use crate::reader::{Reader, Start};
 use crate::row::RowRead;
+use crate::shard::Shard;
 use crate::time::{Mono, Span};
-use crate::worker::context::{Context, Waiter};
+use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
+use crate::worker::evidence::Needed;
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::table_turns::Turn;
+use std::collections::BTreeSet;
 
 /// The pause before the second look at a relative's row. Each pause is twice the one before, up to a renewal interval.
 const FIRST_PAUSE: Span = Span::from_millis(250);
 /// With so many, the pause is more than four hours.
 const MOST_DOUBLINGS: u32 = 16;
+
+/// The longest pause between two listings for a shard that waits for its parents is this power of two, in scan intervals.
+const MOST_LISTS: u32 = 6;
 
 /// The pause after a look at the row of a relative, after so many others; counts the look. The parents of a merged child are closed at one moment, and often end within moments of
 /// each other.
@@ -157,9 +163,47 @@ impl HeldLease {
         }
         waiting.look_at = now + look_pause(cx, &mut waiting.looks);
         waiting.parents.rotate_left(1);
-        if !std::mem::replace(&mut waiting.told, true) {
+        let first = !std::mem::replace(&mut waiting.told, true);
+        if first {
+            waiting.list_at = now + cx.config().scan_interval;
+        } else if now >= waiting.list_at {
+            waiting.list_at = now + cx.config().scan_interval.times(1 << waiting.lists.min(MOST_LISTS));
+            waiting.lists = waiting.lists.saturating_add(1);
+            cx.request(Request::ListShards(self.stream, ListReason::ParentUnfinished));
+        }
+        if first {
             cx.notify(Notice::Blocked { lease: self.key.clone(), parents: waiting.parents.clone() });
         }
+    }
+
+    /// The shards were listed. A parent named by the row alone, though the parent is listed, is no parent: a person or a program wrote
+    /// the row, and the shard would wait for ever. Listings apart in time must agree. Whether the shard waits for fewer parents now.
+    pub(super) fn compare_parents(&mut self, cx: &mut Context, asked: Mono, shards: &[Shard]) -> bool {
+        let Stage::Waiting(waiting) = &mut self.stage else { return false };
+        if !waiting.told {
+            return false;
+        }
+        let Some(own) = shards.iter().find(|shard| shard.id.as_str() == self.key.as_str()) else {
+            waiting.denied.contradicted();
+            return false;
+        };
+        let is_listed = |id: &ShardId| shards.iter().any(|shard| shard.id == *id);
+        let is_denied = |id: &&ShardId| is_listed(id) && own.parents().all(|parent| parent != *id);
+        let denied: BTreeSet<ShardId> = waiting.parents.iter().filter(is_denied).cloned().collect();
+        if denied.is_empty() {
+            waiting.denied.contradicted();
+            return false;
+        }
+        let needed = Needed::to_forget(cx);
+        if !waiting.denied.says(cx, asked, denied.clone(), needed) {
+            waiting.list_at = waiting.denied.ask_again_at(needed);
+            return false;
+        }
+        waiting.parents.retain(|parent| !denied.contains(parent));
+        waiting.look_at = cx.now();
+        let (lease, parents) = (self.key.clone(), denied.into_iter().collect());
+        cx.notify(Notice::NotParents { lease, parents, listings: needed.answers() });
+        true
     }
 
     /// The end of a parent is known: nothing more needs to be waited for.

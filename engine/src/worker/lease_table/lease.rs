@@ -159,11 +159,6 @@ impl Lease {
         self.prior_owner_may_believe
     }
 
-    /// Whether takes of it were refused by now, and its row did not explain that.
-    pub(in crate::worker) fn was_refused(&self) -> bool {
-        self.refused.failures() > 0
-    }
-
     /// Whether it may be taken, as far as it says itself: its row is not spoiled, and it is not too soon after refusals.
     pub(in crate::worker) fn may_be_taken(&self, cx: &Context) -> bool {
         !self.is_spoiled() && cx.now() >= self.refused.until()

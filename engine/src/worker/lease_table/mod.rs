@@ -362,13 +362,12 @@ impl LeaseTable {
         }
     }
 
-    /// Gives an acquisition up whose writes were refused though the row is as they expect. Returns for how long the lease is not taken.
-    pub(super) fn refuse_acquisition(&mut self, cx: &Context, ix: LeaseIx) -> Span {
-        self.drop_acquisition(ix);
-        let Some(lease) = self.get_mut(ix) else {
-            return Span::ZERO;
-        };
-        lease.refused.failed(cx, "refused take", lease.key.as_str())
+    /// Counts a take that was refused though the row is as the take expects the row. Returns the lease, the pause before the next
+    /// take, and the number of such refusals since the row last changed.
+    pub(super) fn count_refusal(&mut self, cx: &Context, ix: LeaseIx) -> Option<(LeaseKey, Span, u32)> {
+        let lease = self.get_mut(ix)?;
+        let pause = lease.refused.failed(cx, "refused take", lease.key.as_str());
+        Some((lease.key.clone(), pause, lease.refused.failures()))
     }
 
     /// The lease is ours from now on: its acquisition is over, and `held` takes its place.

@@ -11,6 +11,7 @@ use leasehold_engine::format::Format;
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::row::Change;
 use leasehold_engine::table::{AttributeValue, Item};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// An unknown attribute that must survive.
@@ -90,6 +91,7 @@ impl Services {
                 }
             }
             RowEditKind::Unnamed => self.unname(cx, edit.pick),
+            RowEditKind::Parents => self.set_parents(cx, edit.pick),
             RowEditKind::OwnerNull => self.disown(cx, edit.pick),
             RowEditKind::Null => self.nullify(cx, edit.pick),
             RowEditKind::Ended => self.spoil(cx, edit.pick, true),
@@ -151,6 +153,45 @@ impl Services {
                 cx.fault("null-attribute", None, None);
                 self.row_written(cx, &key, None, None);
             }
+        }
+    }
+
+    /// Names an open shard as the parent of another open shard, or of itself.
+    fn set_parents(&mut self, cx: &mut Context, pick: u32) {
+        let is_open = |services: &Self, key: &LeaseKey| {
+            let family = shard_of(key).and_then(|shard| services.shards().get(shard as usize));
+            family.is_some_and(|family| !family.is_closed())
+        };
+        let name = match cx.plan().format {
+            Format::Kcl => "parentShardId",
+            Format::VmwareGoKcl => "ParentShardId",
+            _ => return,
+        };
+        let (Some(key), Some(other)) =
+            (self.pick_lease(cx, pick.into()), self.pick_lease(cx, (pick >> 16).into()))
+        else {
+            return;
+        };
+        let streams = self.source.streams();
+        let stream = |key: &LeaseKey| shard_of(key).map(|shard| streams.of(shard));
+        let unfinished = self.table.lease(&key).is_some_and(|row| !row.checkpoint.is_end());
+        let fits =
+            stream(&key) == stream(&other) && unfinished && is_open(self, &key) && is_open(self, &other);
+        // A worker of another library may wait for ever.
+        if !fits || cx.plan().has_others() {
+            return;
+        }
+        let Some(item) = self.table.item(&key) else { return };
+        let mut item = Item::clone(item);
+        let id = other.as_str().rsplit(':').next().unwrap_or_default().to_owned();
+        let value = match cx.plan().format {
+            Format::Kcl => AttributeValue::Ss(BTreeSet::from([id])),
+            _ => AttributeValue::s(id),
+        };
+        item.insert(name.into(), value);
+        if self.table.put_by_hand(cx.now(), &item) {
+            cx.fault("parents-by-hand", None, None);
+            self.row_written(cx, &key, None, None);
         }
     }
 

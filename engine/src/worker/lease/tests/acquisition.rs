@@ -145,6 +145,28 @@ fn a_refusal_without_the_row_reads_it_and_a_row_that_is_gone_ends_the_attempt() 
     assert_eq!(leases.busy(), 0);
 }
 
+/// A worker weighs an attempt anew after each scan, and may end the attempt in a pause. The next attempt goes on with the count.
+#[test]
+fn refusals_without_a_reason_are_counted_over_all_attempts() {
+    let (mut cx, mut leases, ix) = taking(row("a"), TakeReason::Unowned);
+    let mut pauses = Vec::new();
+    for _ in 0..8 {
+        answer(&mut cx, &mut leases, ix, refused_by(row("a")));
+        if leases.get(ix).unwrap().busy() {
+            leases.drop_acquisition(ix);
+        }
+        lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
+        assert!(cx.did().is_nothing(), "no take follows within the pause");
+        let begun = cx.now();
+        while leases.balance(&cx).available().is_empty() {
+            cx.later(crate::time::Span::from_millis(10));
+        }
+        pauses.push(cx.now().since(begun));
+        lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
+    }
+    assert!(pauses[1] > pauses[0] && pauses[7] >= cx.config().retry_max.per(2), "{pauses:?}");
+}
+
 /// Nothing is learned from such a refusal: the attempt pauses, ends after a few tries, and the next one comes later.
 #[test]
 fn a_take_that_is_refused_without_a_reason_is_repeated_ever_more_seldom() {
