@@ -3,10 +3,10 @@
 use super::context::Context;
 use crate::time::{Mono, Span};
 
-/// Failures in a row of one thing that is tried again, and the moment before which it is not.
+/// Failures in a row of one retried action, and the moment before which no retry is made.
 ///
-/// The pause before a retry doubles with every failure in a row, from `retry_min` to `retry_max`. A keyed draw spreads it over its
-/// upper half, so that workers that failed together do not come back together.
+/// The pause before a retry doubles with every failure in a row, from `retry_min` to `retry_max`. A keyed draw spreads
+/// the pause over its upper half, so that workers with failures at the same time retry at different times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Backoff {
     failures: u32,
@@ -32,12 +32,12 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Waits until this moment, which is not counted as a failure.
+    /// Waits until this moment, without counting a failure.
     pub(super) fn wait_until(&mut self, at: Mono) {
         self.until = at;
     }
 
-    /// Nothing is tried before this moment.
+    /// The earliest moment of the next try.
     pub(super) fn until(&self) -> Mono {
         self.until
     }

@@ -2,8 +2,8 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Spreads numbers, but keeps each sixteen consecutive ones together: what was asked for together is answered together,
-/// and shares its cache lines. Nothing iterates over the map, so order never shows.
+/// Spreads numbers, but keeps sixteen consecutive numbers together: commands issued together are answered together, and
+/// share cache lines. No code iterates over the map, and order never shows.
 #[derive(Clone, Copy, Default)]
 pub(super) struct NumberHasher(u64);
 

@@ -1,4 +1,4 @@
-//! What the application says to its worker, and what the shell around the engine says of the application.
+//! Calls of the application to its worker, and reports of the shell around the engine about the application.
 
 use super::Worker;
 use super::context::Request;
@@ -60,8 +60,8 @@ impl Worker {
         }
     }
 
-    /// The runtime of the handlers has run nothing for so long. In the end all leases are let go of: no handler can process anything, and
-    /// other workers may be able to.
+    /// The runtime of the handlers has run nothing for `so_far`. In the end all leases are let go of: no handler can
+    /// process records here, but other workers may be able to process them.
     fn on_blocked(&mut self, so_far: Span) {
         let (now, limit) = (self.cx.now(), self.cx.config().give_up_after);
         let blocked = self.cx.standstill_mut().blocked(now, so_far, limit);

@@ -1,4 +1,4 @@
-//! Telling which leases were chosen, and from which counts.
+//! Telling the choice of leases, and the counts behind the choice.
 
 use super::context::Context;
 use super::lease_table::{Balance, LeaseTable};
@@ -10,9 +10,9 @@ use crate::notice::{Choice, Notice};
 pub(super) enum Way<'a> {
     /// They are free or expired, and taken.
     Take,
-    /// They are stolen from this owner.
+    /// Steals leases from this owner.
     Steal(&'a WorkerId),
-    /// This owner is asked for them.
+    /// Requests leases from this owner.
     Ask(&'a WorkerId),
 }
 

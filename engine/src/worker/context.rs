@@ -51,8 +51,8 @@ pub(super) struct Context {
     requests: VecDeque<Request>,
 }
 
-/// What changes from input to input and lasts until the next one. The time does not last: an input brings its own. How the clocks
-/// differ is left out: it matters only where a wall clock jumps.
+/// State that changes from input to input and lasts until the next input. The time does not last: an input brings its
+/// own. The difference of the clocks is left out, since only a jump of a wall clock makes a difference.
 impl Hash for Context {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let mut pending: Vec<_> = self.pending.iter().collect();
@@ -123,7 +123,7 @@ impl Context {
         &self.me
     }
 
-    /// Whether this is a former process of ours, that has ended as names are unique.
+    /// Whether `owner` is a former process of this worker. With unique names, that process has ended.
     pub(super) fn is_former_life(&self, owner: &WorkerId) -> bool {
         self.config.unique_names && *owner != self.me && owner.is_life_of_same(&self.me)
     }
@@ -167,7 +167,7 @@ impl Context {
         &mut self.standstill
     }
 
-    /// Whether this worker is to have leases: it runs, and so do its handlers, as far as is known.
+    /// Whether this worker is to have leases: the worker runs, and so do its handlers, as far as is known.
     pub(super) fn wants_leases(&self) -> bool {
         self.is_running() && !self.standstill.lets_go()
     }
@@ -178,7 +178,7 @@ impl Context {
         self.phase.ends_within(self.config.table_timeout.times(2), self.now)
     }
 
-    /// Whether a stop waits for no handler any more: one request before its deadline.
+    /// Whether a stop waits for handlers no more: one request before its deadline.
     pub(super) fn out_of_patience(&self) -> bool {
         self.phase.ends_within(self.config.table_timeout, self.now)
     }
@@ -230,7 +230,7 @@ impl Context {
         self.turns.spares_owners(self.now, &self.config)
     }
 
-    /// Reads a stream, too. Absent: it is read already, or this worker reads one stream only.
+    /// Adds a stream to read. `None` for a stream that is read already, or in a worker of one stream only.
     pub(super) fn add_stream(&mut self, source: &StreamSource) -> Option<StreamIx> {
         let may = self.is_running() && self.streams.are_several();
         may.then(|| self.streams.add(source, &self.config)).flatten()
@@ -261,7 +261,7 @@ impl Context {
         self.streams.set_described(stream, asked);
     }
 
-    /// Whether the last description says that the stream is gone, or is another one.
+    /// Sets whether, by the last description, the stream is gone or was made anew.
     pub(super) fn set_denied(&mut self, stream: StreamIx, denied: bool) {
         self.streams.set_denied(stream, denied);
     }
@@ -271,7 +271,7 @@ impl Context {
         self.streams.set_said(stream, identity);
     }
 
-    /// What the service says that the stream is was borne out: it may be written into rows.
+    /// The description of the stream was borne out: rows may now name the stream.
     pub(super) fn set_identified(&mut self, stream: StreamIx) {
         if !self.streams.is_identified(stream) {
             self.streams.set_identified(stream);
@@ -279,8 +279,9 @@ impl Context {
         }
     }
 
-    /// Whether leases of a stream may be taken, or asked for: it is read, and known since. A worker of one stream takes none before it
-    /// has recognised that. While descriptions say that the stream is gone, or is another one, its shards may be those of another stream.
+    /// Whether leases of a stream may be taken or requested: the stream is read, and known since. A worker of one
+    /// stream takes no lease before it has recognised the stream. While descriptions say that the stream is gone or
+    /// made anew, its shards may belong to another stream.
     pub(super) fn may_take(&self, stream: StreamIx) -> bool {
         let identified = self.streams.is_identified(stream) && !self.streams.is_denied(stream);
         let known = identified && !self.standstill.lets_go();
@@ -299,7 +300,7 @@ impl Context {
         self.config.policies.assign == Assign::Rank
     }
 
-    /// Whether leases are asked for from owners that hand them over.
+    /// Whether owners hand leases over on request.
     pub(super) fn asks(&self) -> bool {
         self.config.policies.steal == Steal::Ask && self.config.policies.assign == Assign::Count
     }
@@ -309,16 +310,17 @@ impl Context {
         self.config.policies.lineage == Lineage::Listed
     }
 
-    /// Whether a row that is not there means that its shard still has to be read.
+    /// Whether the absence of a row means that its shard still has to be read.
     pub(super) fn absence_is_unread(&self) -> bool {
         self.config.policies.finished != Finished::WhenRead
             && self.config.initial_position == InitialPosition::TrimHorizon
     }
 
-    /// The counter for the next write of a row that shows `counter`, and is known to have shown `highest`.
+    /// The counter for the next write of a row that shows `counter`. The row is known to have shown `highest`.
     ///
-    /// A row whose counter was removed, or set back, goes on where it was: others may remember what it had come to, and fencing
-    /// tokens must grow. Only a time that is there stands for itself, however early, since others act on it.
+    /// A row whose counter was removed or set back goes on from its highest counter: other workers may remember that
+    /// counter, and fencing tokens must grow. Only a time in the row stands for itself, however early, since other
+    /// workers act on the time.
     pub(super) fn next_counter(&self, counter: u64, highest: u64) -> u64 {
         let life = self.config.policies.life;
         let stands = counter > 0 && life.tells_time();
@@ -346,7 +348,7 @@ impl Context {
         self.issue(waiter, give_up, Effect::Table(op))
     }
 
-    /// Asks for an operation on the row of a lease, whose turn it is.
+    /// Requests an operation on the row of the lease with this turn.
     pub(super) fn table_in_turn(&mut self, turn: Turn, waiter: Waiter, op: TableOp) -> OpId {
         debug_assert!(
             matches!(waiter, Waiter::Lane(_) | Waiter::Relative(_)),
@@ -364,12 +366,13 @@ impl Context {
         self.issue(waiter, give_up, effect)
     }
 
-    /// Asks for an operation on the application, which may take as long as it likes.
+    /// Sends an operation to the application. The operation may take any time.
     pub(super) fn app(&mut self, waiter: Waiter, op: ConsumerOp) -> OpId {
         self.issue(waiter, Mono::NEVER, Effect::Consumer(op))
     }
 
-    /// The room that waits for this command, and when the command was emitted; forgets it. `None` for a stray or repeated outcome.
+    /// The room that waits for this command, and the time of the command's emission; forgets both. `None` for a stray
+    /// or repeated outcome.
     pub(super) fn settle(&mut self, op: OpId) -> Option<(Waiter, Mono)> {
         if op.life != self.life {
             return None;
@@ -396,7 +399,8 @@ impl Context {
         self.pending.len()
     }
 
-    /// An invariant does not hold. Tests stop here. In production the worker says so, and goes on as well as it can.
+    /// An invariant does not hold. Tests stop here. In production the worker reports the failure, and goes on as well
+    /// as it can.
     #[cold]
     pub(super) fn broken(&mut self, expected: &str) {
         debug_assert!(false, "{expected}");
@@ -414,19 +418,19 @@ impl Context {
         self.out.drain(..)
     }
 
-    /// Asks another room for something.
+    /// Posts a request to another room.
     pub(super) fn request(&mut self, request: Request) {
         self.requests.push_back(request);
     }
 
-    /// The stream of a lease, as its row is to name it.
+    /// The stream of a lease, as the lease's row is to name the stream.
     pub(super) fn identity_of(&self, key: &LeaseKey) -> Option<StreamIdentity> {
         let stream = self.streams.of_key(key.as_str())?;
         self.streams.identity(stream).cloned()
     }
 
-    /// Asks for a row to be written beside the lanes. A new row names its stream. `expires`: `NEVER` for the children of a held
-    /// lease, which are given up with it.
+    /// Requests a write of a row beside the lanes. A new row names its stream. `expires`: `NEVER` for the children of a
+    /// held lease. A loss of that lease gives up its children's writes, too.
     pub(super) fn write_row(
         &mut self, mut change: Change, why: String, child_of: Option<LeaseIx>, expires: Mono,
     ) {
@@ -452,7 +456,7 @@ impl Context {
         Span(full / 2 + draw_below(self.seed, what, subject, n, full / 2))
     }
 
-    /// The pause between two looks at something that passes by itself.
+    /// The pause between two looks at a condition that passes without action.
     pub(super) fn poll_pause(&self) -> Span {
         let config = &self.config;
         config.retry_max.min(Span::from_secs(1)).max(config.retry_min)

@@ -1,21 +1,23 @@
-//! What it takes until something final follows from answers of a service: several answers that say the same, apart in time.
+//! How much evidence a final act needs from answers of a service: several answers that agree, apart in time.
 //!
-//! A replica may be behind, or partial, and is so for all that it is asked. So one answer proves nothing final, and neither do several
-//! of one moment. Each answer that counts is to a question that was asked some time after the last one that counted had come. An
-//! answer that says otherwise takes back all of them. So does a long silence: what happened meanwhile is not known.
+//! A replica may be behind, or partial, and is so for all questions put to the replica. So no single answer proves a
+//! final fact, nor do several answers of the same moment. A question counts if it was asked some time after the arrival
+//! of the last answer that counted. A contradicting answer takes back all answers before. So does a long silence: the
+//! events of that time are not known.
 //!
-//! ARCHITECTURE.md has the table of all final acts and of the evidence that each needs.
+//! ARCHITECTURE.md has the table of all final acts and of the evidence for each act.
 
 use super::context::Context;
 use crate::time::{Mono, Span};
 
-/// After so many times the distance that answers must have, an answer begins anew.
+/// After this many times the distance between answers, an answer begins a new count.
 const LATE: u64 = 8;
 
-/// A worker waits for leases that may bring other leases until so many times as many listings show that no such lease moves.
+/// A worker waits for leases that may bring more leases. The wait ends after this many times as many listings without a
+/// move of these leases.
 pub(super) const STANDSTILL: u32 = 8;
 
-/// How many answers that say the same are enough, and how far apart they must be.
+/// How many matching answers are enough, and how far apart they must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needed {
     /// At least 2.
@@ -25,8 +27,8 @@ pub(super) struct Needed {
 }
 
 impl Needed {
-    /// That a shard, or a parent that nobody has read, is forgotten: as many listings as `audit_confidence` says, and at least two. From the
-    /// first to the last, `stream_lag` passes: no listing is further behind.
+    /// Evidence that a shard, or a parent that was never read, is forgotten: `audit_confidence` listings, and at least
+    /// two. From the first to the last, `stream_lag` passes: no listing is further behind.
     pub(super) fn to_forget(cx: &Context) -> Self {
         let answers = cx.config().audit_confidence.max(2);
         let apart = cx.config().stream_lag.per(u64::from(answers) - 1);
@@ -50,7 +52,8 @@ impl Needed {
         Self { answers: 3, apart }
     }
 
-    /// Evidence that a stream is gone, if only one description has shown the stream: three descriptions, usually a second apart.
+    /// Evidence that a stream is gone, if only one description has shown the stream: three descriptions, usually a
+    /// second apart.
     pub(super) fn to_lose_unsure_stream(cx: &Context) -> Self {
         let apart = cx.poll_pause();
         Self { answers: 3, apart }
@@ -68,14 +71,15 @@ impl Needed {
         Self { answers: 2, apart }
     }
 
-    /// That rows are of another stream although the rows fitted an earlier listing. A description that says so in plainer words, since the
-    /// stream was made anew, comes first.
+    /// Evidence that rows are of another stream although the rows fitted an earlier listing. A description shows more
+    /// plainly that the stream was made anew, and so comes first.
     pub(super) fn to_refuse_known_rows(cx: &Context) -> Self {
         let Self { answers, apart } = Self::to_lose_stream(cx);
         Self { answers: answers + 1, apart }
     }
 
-    /// That rows are of another stream, if a listing that is behind may seem to say so: a second one, `stream_lag` later.
+    /// Evidence that rows are of another stream, where a late listing may give the same answer: a second listing,
+    /// `stream_lag` later.
     pub(super) fn to_refuse_rows(cx: &Context) -> Self {
         let apart = cx.config().stream_lag;
         Self { answers: 2, apart }
@@ -85,7 +89,7 @@ impl Needed {
 /// Answers in a row that say the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Evidence<T> {
-    /// What they say; absent: there are none.
+    /// The claim of these answers. `None` without an answer.
     claim: Option<T>,
     /// How many count.
     answers: u32,
@@ -102,7 +106,8 @@ impl<T> Default for Evidence<T> {
 }
 
 impl<T: PartialEq> Evidence<T> {
-    /// An answer has come, to a question of that moment, and says this. Whether that is enough now.
+    /// Takes note of an answer with this claim, to a question of the moment `asked`. Whether the answers are now
+    /// enough.
     pub(super) fn says(&mut self, cx: &Context, asked: Mono, claim: T, needed: Needed) -> bool {
         debug_assert!(needed.answers >= 2, "nothing final follows from one answer");
         debug_assert!(asked <= cx.now(), "an answer comes after its question");
@@ -119,12 +124,12 @@ impl<T: PartialEq> Evidence<T> {
 }
 
 impl<T> Evidence<T> {
-    /// An answer says otherwise.
+    /// An answer contradicts the claim.
     pub(super) fn contradicted(&mut self) {
         *self = Self::default();
     }
 
-    /// What the answers say, if there are any.
+    /// The claim of the answers, if any answer counts.
     pub(super) fn claim(&self) -> Option<&T> {
         self.claim.as_ref()
     }
@@ -134,12 +139,12 @@ impl<T> Evidence<T> {
         self.answers
     }
 
-    /// When the first one that counts was asked for.
+    /// When the first answer that counts was requested.
     pub(super) fn since(&self) -> Mono {
         self.since
     }
 
-    /// When the next question is to be asked, at the earliest, so that its answer counts.
+    /// The earliest time of the next question for its answer to count.
     pub(super) fn ask_again_at(&self, needed: Needed) -> Mono {
         self.last + needed.apart
     }
@@ -152,7 +157,8 @@ mod tests {
 
     const NEEDED: Needed = Needed { answers: 3, apart: Span::from_secs(10) };
 
-    /// What becomes of answers that say this, each so many seconds after the one before, and asked for just then.
+    /// Whether the answers are enough after each claim. Each claim comes the given seconds after the one before, asked
+    /// for at that time.
     fn told(answers: &[(u64, &'static str)]) -> Vec<bool> {
         let (mut cx, mut evidence) = (context(), Evidence::default());
         let mut enough = Vec::new();

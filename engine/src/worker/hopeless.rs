@@ -1,4 +1,4 @@
-//! Failures after which a worker that starts gives up: trying again would not help.
+//! Failures after which a starting worker gives up: a retry would not help.
 
 use crate::input::{Cause, Outcome, Why};
 use crate::notice::Fatal;
@@ -6,7 +6,8 @@ use crate::notice::Fatal;
 /// How often in a row credentials may be missing, or the client unable to make a request, before a worker that starts gives up.
 pub(super) const CLIENT_PATIENCE: u32 = 5;
 
-/// Why a worker that starts gives up after this outcome, if it does. `denied`: whether a refusal for lack of permission is a reason.
+/// Why a starting worker gives up after this outcome, if it does. `denied`: whether a refusal for lack of permission is
+/// a reason.
 pub(super) fn hopeless(what: &str, outcome: &Outcome, failures: u32, denied: bool) -> Option<Fatal> {
     let what = what.to_owned();
     match outcome {

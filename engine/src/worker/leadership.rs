@@ -14,15 +14,15 @@ const MAX_DEPUTY: u32 = 3;
 /// The room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Leadership {
-    /// Our place in the order of leaders. Absent: we own nothing.
+    /// Our place in the order of leaders. `None`: we own no lease.
     rank: Option<u32>,
     workers: u32,
     told: bool,
 }
 
 impl Leadership {
-    /// Works the order out anew, after a whole scan. It is that of KCL 2.x: a fixed shuffle of all owners named in the table; or that
-    /// of the members.
+    /// Works the order of leaders out anew, after a whole scan. The order is KCL 2.x's, a fixed shuffle of all owners
+    /// named in the table, or the order of the members.
     pub(super) fn elect(&mut self, cx: &mut Context, leases: &LeaseTable) {
         let (rank, workers) = match leases.turns() {
             Some(turns) => (Some(turns.rank()), turns.count()),
@@ -38,8 +38,8 @@ impl Leadership {
         }
     }
 
-    /// How much longer than the leader we wait. The lower ranks act too, later: a leader that cannot list shards would
-    /// otherwise leave a hole open for as long as it keeps its leases.
+    /// How much longer than the leader this worker waits. The lower ranks act too, later: otherwise a leader without
+    /// permission to list shards would leave a hole open for as long as the leader keeps its leases.
     pub(super) fn deputy(&self) -> u32 {
         if self.workers == 0 { 0 } else { self.rank.unwrap_or(MAX_DEPUTY).min(MAX_DEPUTY) }
     }

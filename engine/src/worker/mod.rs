@@ -2,20 +2,21 @@
 //!
 //! | room | what it does |
 //! |---|---|
-//! | [`streams`] | the rooms that each stream has for itself, and what is decided of every stream in turn |
-//! | [`stream_watch`] | for each stream: whether it is there, and still the one it was |
+//! | [`streams`] | the rooms that each stream has for itself, and decisions for every stream in turn |
+//! | [`stream_watch`] | for each stream: whether the stream exists, and is still the same |
 //! | [`startup`] | table there and ours; the watch over it |
-//! | [`lease_table`] | rows as observed, scans, expiry, what a listing says of them |
-//! | [`shard_sync`] | for each stream: listing shards, and creating and removing rows so that the table follows the stream |
+//! | [`lease_table`] | rows as observed, scans, expiry, facts about rows from a listing |
+//! | [`shard_sync`] | for each stream: listing shards, and creating and removing rows to make the table follow the stream |
 //! | [`leadership`] | which worker acts first where one is enough |
-//! | [`assignment`] | which leases this worker is to have, by count, by a leader or by rank; claims |
-//! | [`kcl3`] | a fleet with workers of KCL 3.x: who lives, who leads, what the leader assigns |
-//! | [`ranked`] | leases by rank among members: who lives, whose turn a shard is |
+//! | [`assignment`] | the leases that this worker is to have, by count, by a leader or by rank; claims |
+//! | [`kcl3`] | a fleet with workers of KCL 3.x: live workers, the leader, the leader's assignments |
+//! | [`ranked`] | leases by rank among members: live members, turns of shards |
 //! | [`lease`] | taking and holding leases, and reading their shards |
 //! | [`row_writes`] | rows written beside the lanes of held leases |
 //!
-//! A room is a struct with private fields. It is given the [`context::Context`] (time, configuration, phase, streams, outbox) and the
-//! [`lease_table::LeaseTable`]. It asks another room with a [`context::Request`], which the worker carries out afterwards. Only this file knows all rooms.
+//! A room is a struct with private fields. It is given the [`context::Context`] (time, configuration, phase, streams,
+//! outbox) and the [`lease_table::LeaseTable`]. A room posts a [`context::Request`] to another room, and the worker
+//! carries the request out afterwards. Only this file knows all rooms.
 
 mod assignment;
 mod backoff;
@@ -68,7 +69,7 @@ use wording::{describe, unexplained};
 
 /// Leases stepped because of their deadlines per input. The rest follows with the next tick, which is asked for at once.
 const MAX_STEPS: usize = 256;
-/// So often at most, what follows from an input may lead to more.
+/// The most rounds in which effects of an input may lead to further effects.
 const MAX_ROUNDS: usize = 64;
 
 /// One worker after its boot record.
@@ -86,7 +87,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn new(record: Boot, at: Mono, wall: Wall) -> Self {
-        // The name in the rows tells this life from a former one of the same worker.
+        // The name in the rows tells this life from a former life of the same worker.
         let me = WorkerId::of_life(&record.worker, record.incarnation);
         let valid = record.config.check();
         let cx = Context::new(record.config, me.clone(), record.incarnation, record.seed, at.reached(), wall);
@@ -109,8 +110,8 @@ impl Worker {
         worker
     }
 
-    /// Takes the time of an input. A clock that went back is taken as not having moved. What the monotonic clock did not count is taken
-    /// off beliefs, and not added to what was observed of others: no live owner is robbed because a clock was set.
+    /// Takes the time of an input. A clock that went back counts as standing. Time that the monotonic clock did not
+    /// count is taken off beliefs, and not added to observations of other workers: a set clock robs no live owner.
     pub(crate) fn clock(&mut self, at: Mono, wall: Wall) {
         if let Some(by) = self.cx.clock(at.reached(), wall) {
             lease::on_missed(&mut self.cx, &mut self.leases, by);
@@ -118,12 +119,12 @@ impl Worker {
         }
     }
 
-    /// An input that cannot be of this worker, or came before.
+    /// An input of another worker, or a repeated input.
     pub(crate) fn stray(&mut self, what: String) {
         self.cx.notify(Notice::Stray { what });
     }
 
-    /// The outcome of a command goes to the room that waits for it.
+    /// The outcome of a command goes to the waiting room.
     pub(crate) fn on_outcome(&mut self, op: OpId, outcome: Outcome) {
         let Some((waiter, emitted)) = self.cx.settle(op) else {
             return self.stray(format!("an outcome of {op}, which is not expected"));
@@ -176,7 +177,7 @@ impl Worker {
         self.cx.notify(Notice::Stream(StreamNews::Added { stream }));
     }
 
-    /// A stream was found. The first one is what start-up waits for; of others, the leases are looked for at once.
+    /// A stream was found. Start-up waits for the first stream. The leases of further streams are looked for at once.
     fn on_stream_found(&mut self, stream: StreamIx) {
         let cx = &mut self.cx;
         if let Some(id) = cx.streams().id(stream) {
@@ -209,7 +210,7 @@ impl Worker {
         ended
     }
 
-    /// The worker cannot go on with a stream. If it has others, it goes on with those.
+    /// The worker cannot go on with a stream. A worker of several streams goes on with its remaining streams.
     fn lose_stream(&mut self, stream: StreamIx, why: Fatal) {
         if !self.cx.is_running() || !self.cx.streams().reads(stream) {
             return;
@@ -290,7 +291,7 @@ impl Worker {
         }
     }
 
-    /// Everything whose time has come, and everything that follows from it. Called after every input.
+    /// Does all due work, and all work that follows. Called after every input.
     pub(crate) fn run_due(&mut self) {
         let mut steps = MAX_STEPS;
         self.carry_out_requests();
@@ -348,7 +349,7 @@ impl Worker {
         }
     }
 
-    /// Carries out what rooms asked of each other. Whether there was anything.
+    /// Carries out the requests between rooms. Returns whether a request was found.
     fn carry_out_requests(&mut self) -> bool {
         let mut any = false;
         while let Some(request) = self.cx.next_request() {

@@ -1,4 +1,4 @@
-//! Commands without an outcome, by number, and who waits for it.
+//! Commands without an outcome, by number, and the room waiting for each.
 
 use super::by_number::ByNumber;
 use super::request::RowWriteId;
@@ -6,7 +6,7 @@ use super::stream_set::StreamIx;
 use crate::ids::LeaseIx;
 use crate::time::Mono;
 
-/// The room that waits for an outcome, and what it needs to know of the command.
+/// The room that waits for an outcome, and the room's data about the command.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Waiter {
     /// Start-up and the watch: the state of the table.
@@ -21,15 +21,15 @@ pub(super) enum Waiter {
     List(StreamIx),
     /// Ranked: an operation on the tables of members.
     Members,
-    /// KCL 3: a write of a row by which workers of a KCL 3.x fleet know each other.
+    /// KCL 3: a write of a fleet row, by which workers of a KCL 3.x fleet know each other.
     Kcl3Write,
-    /// KCL 3: a look in the index of owners, and the reads of the rows that it names.
+    /// KCL 3: a look in the index of owners, and the reads of the rows named by the index.
     Discovery,
     /// KCL 3: a look at the tables beside the lease table, in which workers of KCL 3.0 to 3.4 know each other.
     Kcl3Look,
     /// A write or a read on a lease's own lane.
     Lane(LeaseIx),
-    /// A strongly consistent read of the row of another shard, for a lease that waits for that shard.
+    /// A strongly consistent read of another shard's row, for a lease that waits for that shard.
     Relative(LeaseIx),
     /// A row that is created, filled in, claimed or removed beside the lanes.
     RowWrite(RowWriteId),

@@ -1,4 +1,4 @@
-//! Whether a worker works, lets go, or is done; and what a stop gave up and what it left.
+//! Whether a worker works, lets go, or is done; and the result of a stop.
 
 use crate::ids::LeaseKey;
 use crate::notice::{Left, StopSummary};
@@ -47,9 +47,10 @@ impl Stopping {
         self.table_gone = true;
     }
 
-    /// Takes note that time runs out, as far as `urgency` says. Whether that is news: then all leases are looked at again.
+    /// Takes note that time runs out, as far as `urgency` tells. Returns whether this is news: then all leases are
+    /// looked at again.
     ///
-    /// A worker that stood still over the moments at which this was to be noticed gets the time that was to follow them.
+    /// A worker that stood still past the moment of this notice gets the time planned after the notice.
     pub(super) fn escalate(&mut self, urgency: u8, now: Mono, timeout: Span) -> bool {
         debug_assert!(urgency <= 2, "a stop runs out of time in two steps");
         if urgency <= self.urgency {
@@ -61,7 +62,7 @@ impl Stopping {
         true
     }
 
-    /// The next moment at which something changes by itself.
+    /// The next moment of a change by time alone.
     pub(super) fn wake_at(&self, now: Mono, timeout: Span) -> Mono {
         let moments = [self.deadline - timeout.times(2), self.deadline - timeout, self.deadline];
         moments.into_iter().find(|at| *at > now).unwrap_or(self.deadline)

@@ -1,12 +1,14 @@
-//! What the reads of all shards share: the memory for records, and the number of reads at a time.
+//! Resources shared by the reads of all shards: the memory for records, and the number of reads at a time.
 //!
-//! * **The memory** is what is on its way, as far as that is expected, and what was fetched and waits to be processed. A read is begun if what
-//!   it may bring has room. No read gets more than a part of what is left, less what its shard has already. So many shards with handlers
-//!   that do not come back leave room for the others, and each shard gets less the more of them there are.
-//! * **A shard of which nothing is buffered** waits in line: who came first, reads first, and no other read is begun before. It gets one
-//!   record at least. A shard of which something is buffered reads ahead only if nobody waits. It is asked again when its handler returns.
-//! * **Nothing leaks.** What a read was expected to bring counts until its outcome, which every command has once. What is buffered
-//!   is told by its lease after each of its steps, as a sum.
+//! * **The memory** holds the records on their way, by expectation, and the fetched records that wait to be processed.
+//!   A read begins if its expected records have room. No read gets more than a part of the memory left, less the memory
+//!   of its shard. So many shards with handlers that do not come back leave room for other shards, and the more such
+//!   shards exist, the less each gets.
+//! * **A shard without buffered records** waits in line: the first in line reads first, and no other read begins
+//!   before. It gets one record at least. A shard with buffered records reads ahead only if no shard waits. It tries
+//!   again when its handler returns.
+//! * **Nothing leaks.** The bytes expected of a read count until its outcome, and every command has exactly one
+//!   outcome. Each lease reports its buffered bytes after each of its steps, as a sum.
 
 use crate::config::Config;
 use crate::ids::{LeaseIx, OpId};
@@ -21,7 +23,7 @@ pub(super) struct Ask {
     lease: LeaseIx,
     /// No more than so many records. 0: an iterator.
     limit: u32,
-    /// The bytes of one of them, as far as that can be said.
+    /// The bytes of one record, as far as known.
     one: u64,
     /// The bytes of an answer with all of them.
     all: u64,
@@ -39,7 +41,8 @@ pub(super) struct Grant {
 }
 
 impl Ask {
-    /// No more than `limit` records, of which one may have so many bytes, and all of them so many, of a shard of which so many bytes are buffered.
+    /// At most `limit` records. `one` and `all`: the expected bytes of one record, and of all. `buffered`: the buffered
+    /// bytes of the shard.
     pub(super) fn new(lease: LeaseIx, limit: u32, (one, all): (u64, u64), buffered: u64) -> Self {
         Self { lease, limit, one, all, buffered }
     }
@@ -52,7 +55,7 @@ impl Grant {
     }
 }
 
-/// The memory and the number of reads, and who waits for them.
+/// The memory and the number of reads, and the waiting leases.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ReadBudget {
     bytes: u64,
@@ -77,7 +80,8 @@ impl ReadBudget {
         }
     }
 
-    /// What this lease may read now; absent: nothing. Then it waits in line, if nothing of its shard is buffered.
+    /// The reads granted to this lease now. `None`: no read. Then the lease waits in line, if no record of its shard is
+    /// buffered.
     pub(super) fn ask(&mut self, ask: Ask) -> Option<Grant> {
         let place = self.line.iter().position(|other| other.lease == ask.lease);
         let is_first = match place {
@@ -106,7 +110,7 @@ impl ReadBudget {
             let (limit, bytes) = (ask.limit, ask.all);
             return Some(Grant { limit, bytes });
         }
-        // With nothing in memory there is always room for a record, however large it is.
+        // With empty memory, any record has room, however large.
         let fits = ask.one <= left || used == 0;
         if part < ask.one && !(ask.buffered == 0 && fits) {
             return None;
@@ -133,7 +137,7 @@ impl ReadBudget {
         self.expected -= bytes.unwrap_or(0);
     }
 
-    /// So much of a shard is buffered, and so much was before.
+    /// A shard has `now` bytes buffered, and had `before`.
     pub(super) fn buffers(&mut self, before: u64, now: u64) {
         debug_assert!(before <= self.buffered, "what is buffered was counted");
         self.buffered = self.buffered.saturating_sub(before).saturating_add(now);
@@ -245,7 +249,7 @@ mod tests {
         assert_eq!(read(&mut budget, 5, ahead(2)), None, "a shard with nothing waits");
     }
 
-    /// Shards whose batches are never processed leave room for the others.
+    /// Shards whose batches are never processed leave room for other shards.
     #[test]
     fn shards_that_do_not_move_leave_room_for_others() {
         let mut budget = budget(256 * MIB, 100);

@@ -1,4 +1,4 @@
-//! What one room wants of another.
+//! Requests between rooms.
 
 use super::stream_set::StreamIx;
 use crate::ids::LeaseIx;
@@ -6,12 +6,12 @@ use crate::notice::{Fatal, ListReason, TakeReason};
 use crate::row::Change;
 use crate::time::{Mono, Span};
 
-/// Names a row that is written beside the lanes, until that is over.
+/// Names a row that is written beside the lanes, until the write is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RowWriteId(pub(super) u32);
 
-/// What one room wants of another. The worker carries requests out in the order in which they were made, when the room that made
-/// them has returned.
+/// A request of one room to another. The worker carries requests out in the order in which they were made, after the
+/// requesting room has returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// List the shards, unless they are being listed: something is missing, or not understood. With the reason.
@@ -20,13 +20,13 @@ pub(super) enum Request {
     Rescan(Mono),
     /// Find out whether the lease table is gone: an operation did not find it.
     DoubtTable,
-    /// Take note that a stream that is to be read was found.
+    /// Take note that a stream to be read was found.
     StreamFound(StreamIx),
     /// Take note that the identity of a stream is known.
     StreamIdentified(StreamIx),
     /// Find out whether the stream is gone, and list its shards: a shard was not found.
     DoubtStream(StreamIx),
-    /// Take note that a listing of the shards, which took so long, has ended.
+    /// Take note that a listing of the shards has ended, with the listing's duration.
     StreamListed(StreamIx, Span),
     /// Read a stream no more: the worker cannot go on with it.
     LoseStream(StreamIx, Fatal),
@@ -39,7 +39,7 @@ pub(super) enum Request {
         /// Do not begin it after this moment.
         expires: Mono,
     },
-    /// Drop the rows that this lease was to create: it is not ours any more.
+    /// Drop the rows to be created for this lease: the lease is not ours any more.
     DropRowWrites(LeaseIx),
     /// Take note that a lease was given up by our own will.
     GivenUp(LeaseIx),

@@ -1,31 +1,33 @@
-//! The runtime that runs the handlers: whether it runs anything, and when a worker whose handlers cannot run lets its leases go.
+//! The runtime of the handlers: whether it runs tasks, and when a worker lets its leases go because its handlers cannot
+//! run.
 //!
-//! A worker whose handlers block every thread of their runtime renews its leases all the same, and no worker reads their shards. So it lets
-//! go of all leases after `give_up_after`, and wants none until the runtime runs again. One slow shard is no reason: then the runtime
-//! runs other tasks. A handler that blocks its thread and reports progress is no reason either.
+//! A worker whose handlers block every thread of their runtime renews its leases all the same, and no worker reads
+//! their shards. So the worker lets go of all leases after `give_up_after`, and wants none until the runtime runs
+//! again. One slow shard is no reason: then the runtime runs other tasks. A handler that blocks its thread and reports
+//! progress is no reason either.
 //!
-//! What such a handler was at comes again. If that takes longer than `give_up_after` each time, it would never be done. So the time
-//! doubles with each time that leases were let go of in a life.
+//! The records of a blocked handler come again. If their processing takes longer than `give_up_after` each time, they
+//! would never be done. So the time doubles each time when the worker, within its life, lets go of all leases.
 
 use crate::time::{Mono, Span};
 
 /// The time doubles so often at most: 30 s come to an hour.
 const MOST_DOUBLINGS: u32 = 7;
 
-/// What is known of the runtime that runs the handlers.
+/// The known state of the handlers' runtime.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Standstill {
-    /// Since when it runs nothing, as was said last.
+    /// Since when the runtime runs nothing, by the last report.
     since: Option<Mono>,
     /// The leases are let go of.
     lets_go: bool,
     /// How often they were, in this life.
     times: u32,
-    /// When a handler last said that it had processed something.
+    /// When a handler last reported progress.
     progress: Mono,
 }
 
-/// What follows from a word about a runtime that runs nothing.
+/// The effect of a report that the runtime runs nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Blocked {
     /// It was not known before: when the leases will be let go of. Absent within: never.
@@ -91,7 +93,8 @@ mod tests {
         Mono(0) + Span::from_secs(second)
     }
 
-    /// The runtime has run nothing for so long, at this second. When leases will be let go of, if it is news; and whether they are.
+    /// At `second`, the runtime has run nothing for `so_far`. Returns when leases will be let go of, if that is news,
+    /// and whether they are.
     fn blocked(standstill: &mut Standstill, second: u64, so_far: u64) -> (Option<u64>, bool) {
         let found = standstill.blocked(at(second), Span::from_secs(so_far), LIMIT);
         let news = found.news.map(|left| left.map_or(0, |left| left.0 / 1_000_000));

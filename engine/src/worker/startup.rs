@@ -17,7 +17,7 @@ use crate::time::Mono;
 #[cfg(test)]
 mod tests;
 
-/// What an answer says that would stop the worker.
+/// A claim of an answer that would stop the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Claim {
     /// The table has another key.
@@ -36,9 +36,9 @@ enum Step {
     Stream,
     /// What is with the table?
     Table,
-    /// It is missing: create it.
+    /// The table is missing: create it.
     Create,
-    /// All is there.
+    /// The stream and the table were found.
     Done,
 }
 

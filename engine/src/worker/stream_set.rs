@@ -1,7 +1,8 @@
-//! The streams that a worker reads, and those that it has read: what all rooms know of them.
+//! The streams that a worker reads or has read: facts for all rooms.
 //!
-//! A worker of one stream has one, without an identifier: its leases are named by shard ids alone. A worker of several streams tells by
-//! the key of a lease which stream it is of. A stream that is read no more keeps its number, and is read again under it.
+//! A worker of one stream has a stream without an identifier: its leases are named by shard ids alone. A worker of
+//! several streams finds the stream of a lease in the lease's key. A stream no longer read keeps its number, and a
+//! later reading uses the same number.
 
 use crate::config::{Config, InitialPosition, StreamSource};
 use crate::ids::ShardId;
@@ -30,31 +31,31 @@ impl StreamIx {
 /// One stream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct KnownStream {
-    /// Absent: the only one.
+    /// `None` for the only stream.
     id: Option<StreamId>,
     initial_position: InitialPosition,
-    /// The leases were seen to be of this stream, or this worker created them all.
+    /// The leases were recognised as this stream's, or this worker created all leases.
     recognised: bool,
-    /// What the service says that it is.
+    /// The service's description of the stream's identity.
     said: Option<StreamIdentity>,
-    /// That was borne out.
+    /// The description was borne out.
     identified: bool,
-    /// When the last description was asked for that says the same as the first one.
+    /// When the last description that agrees with the first was requested.
     described: Mono,
-    /// The last description says that the stream is gone, or is another one.
+    /// By the last description, the stream is gone or was made anew.
     denied: bool,
-    /// Why it is read no more; absent: it is read.
+    /// Why the stream is read no more. `None` while it is read.
     ended: Option<EndReason>,
 }
 
-/// All of them.
+/// All streams of the worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StreamSet {
     streams: Vec<KnownStream>,
     by_id: BTreeMap<StreamId, StreamIx>,
 }
 
-/// So many streams have a number at most. A worker that is given more in its life reads no further ones.
+/// The most streams with a number. A worker given more streams in its life does not read the further streams.
 const MOST: usize = 10_000;
 
 impl StreamSet {
@@ -124,7 +125,8 @@ impl StreamSet {
         self.by_id.get(id).copied()
     }
 
-    /// The stream of a lease, be it read or not. Absent: it was never read, or the key is of no such application.
+    /// The stream of a lease, be it read or not. `None`: the stream was never read, or the key is not of this kind of
+    /// application.
     pub(super) fn of_key(&self, key: &str) -> Option<StreamIx> {
         match (self.are_several(), split_key(key)) {
             (false, None) => Some(StreamIx::ONLY),
@@ -142,7 +144,7 @@ impl StreamSet {
         self.get(ix).is_some_and(|stream| stream.ended.is_none())
     }
 
-    /// Why it is read no more, if it is not.
+    /// Why the worker reads the stream no more. `None` while it reads the stream.
     pub(super) fn ended(&self, ix: StreamIx) -> Option<EndReason> {
         self.get(ix)?.ended
     }
@@ -164,12 +166,12 @@ impl StreamSet {
         }
     }
 
-    /// What the service says that the stream is, be that borne out or not. Absent: not known.
+    /// The identity by the service's description, borne out or not. `None`: unknown.
     pub(super) fn said(&self, ix: StreamIx) -> Option<&StreamIdentity> {
         self.get(ix)?.said.as_ref()
     }
 
-    /// Whether what the service says was borne out, or the service says nothing that could be.
+    /// Whether the service's description was borne out, or has no identity to bear out.
     pub(super) fn is_identified(&self, ix: StreamIx) -> bool {
         self.get(ix).is_some_and(|stream| stream.identified || stream.said.is_none())
     }
@@ -179,7 +181,7 @@ impl StreamSet {
         self.said(ix).filter(|_| self.is_identified(ix))
     }
 
-    /// Whether a row names another stream than the one whose shard it is taken for.
+    /// Whether a row of a shard of stream `ix` names another stream.
     pub(super) fn is_of_another(&self, ix: StreamIx, row: &LeaseRow) -> bool {
         let (said, named) = (self.said(ix), row.stream.as_ref());
         said.zip(named).is_some_and(|(said, named)| named.is_another(said))
@@ -198,12 +200,12 @@ impl StreamSet {
         }
     }
 
-    /// When the last description was asked for that says the same as the first one.
+    /// When the last description that agrees with the first was requested.
     pub(super) fn described(&self, ix: StreamIx) -> Mono {
         self.get(ix).map_or(Mono::default(), |stream| stream.described)
     }
 
-    /// Whether the last description says that the stream is gone, or is another one.
+    /// Whether, by the last description, the stream is gone or was made anew.
     pub(super) fn is_denied(&self, ix: StreamIx) -> bool {
         self.get(ix).is_some_and(|stream| stream.denied)
     }
@@ -227,12 +229,12 @@ impl StreamSet {
         stream.map_or(InitialPosition::TrimHorizon, |stream| stream.initial_position)
     }
 
-    /// The identifier; absent: it is the only one.
+    /// The identifier. `None` for the only stream.
     pub(super) fn id(&self, ix: StreamIx) -> Option<&StreamId> {
         self.get(ix)?.id.as_ref()
     }
 
-    /// The operation on this stream, with its shard named as Kinesis names it.
+    /// The operation on this stream, with Kinesis's name of the shard.
     pub(super) fn effect(&self, ix: StreamIx, op: StreamOp) -> Effect {
         match self.id(ix) {
             Some(id) => Effect::StreamOf(id.clone(), stripped(id, op)),
@@ -240,7 +242,7 @@ impl StreamSet {
         }
     }
 
-    /// The answer to an operation on this stream, with its shards named as the engine names them.
+    /// The answer to an operation on this stream, with the engine's names of shards.
     pub(super) fn qualify(&self, ix: StreamIx, outcome: Outcome) -> Outcome {
         match self.id(ix) {
             Some(id) => qualified(id, outcome),
@@ -257,7 +259,7 @@ fn qualify_child(id: &StreamId, child: ChildShard) -> ChildShard {
     }
 }
 
-/// An answer of Kinesis about a stream, with its shards named as the engine names them.
+/// An answer of Kinesis about a stream, with the engine's names of shards.
 fn qualified(id: &StreamId, mut outcome: Outcome) -> Outcome {
     match &mut outcome {
         Outcome::Applied(Reply::Shards(page)) => {
@@ -274,7 +276,7 @@ fn qualified(id: &StreamId, mut outcome: Outcome) -> Outcome {
     outcome
 }
 
-/// An operation with its shard named as Kinesis names it.
+/// An operation with Kinesis's name of its shard.
 fn stripped(id: &StreamId, mut op: StreamOp) -> StreamOp {
     match &mut op {
         StreamOp::GetIterator { shard, .. } | StreamOp::GetRecords { shard, .. } => {

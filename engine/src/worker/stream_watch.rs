@@ -1,4 +1,4 @@
-//! Finding a stream when a worker begins to read it, and the watch over it afterwards.
+//! Finding a stream at the start of its reading, and the watch over the stream afterwards.
 
 use super::backoff::Backoff;
 use super::context::{Context, Request, Waiter};
@@ -24,20 +24,21 @@ mod tests;
 const STREAM_PAUSE: Span = Span::from_secs(2);
 /// After a listing that many times as long passes before the stream is listed because of a missing shard again.
 const LISTING_REST: u64 = 4;
-/// A running worker makes sure after so many lease durations, times the workers of the fleet, that its stream is still the one
-/// it began with: a stream that was made anew while nothing was read of the old one is not noticed otherwise. The fleet then
-/// asks about once a minute, whatever its size, up to so many workers; DescribeStreamSummary allows an account 20 calls a second.
+/// A running worker makes sure, each time after this many lease durations, times the workers of the fleet, that its
+/// stream is still the same. Otherwise a stream made anew would go unnoticed while nothing was read of the old stream.
+/// The fleet then asks about once a minute, up to `WATCH_WORKERS` workers, whatever its size; DescribeStreamSummary
+/// allows an account 20 calls a second.
 const WATCH_LEASES: u64 = 6;
 const WATCH_WORKERS: u32 = 10;
 
-/// What a description says that would end the reading of the stream.
+/// A claim of a description that would end the reading of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Claim {
-    /// There is no such stream.
+    /// The stream does not exist.
     Missing,
-    /// It was created at another time.
+    /// The stream was created at another time.
     Another(Wall),
-    /// This worker may not describe it.
+    /// This worker may not describe the stream.
     Denied,
 }
 
@@ -52,9 +53,9 @@ pub(super) struct StreamWatch {
     claims: Evidence<Claim>,
     /// Failures in a row, and when the next question is asked.
     backoff: Backoff,
-    /// When the stream was created: tells it from a later one of the same name. Absent: it was not found yet.
+    /// When the stream was created: tells the stream from a later stream of the same name. `None`: not found yet.
     created: Option<Wall>,
-    /// What speaks for it that the stream is the one of the rows, and against it.
+    /// Evidence for and against the stream being the stream of the rows.
     identification: Identification,
     /// A shard was not found; first the stream is looked at, then its shards are listed.
     doubted: bool,
@@ -63,7 +64,7 @@ pub(super) struct StreamWatch {
     watched_at: Mono,
     /// The stream is not doubted before this.
     rest_until: Mono,
-    /// The stream is lost: another one may be made under its name.
+    /// The stream is lost: a new stream may be made under its name.
     successor: Option<Successor>,
 }
 
@@ -88,7 +89,7 @@ impl StreamWatch {
     /// The stream is read again, after it was read no more.
     pub(super) fn begin_anew(&mut self) {
         *self = Self {
-            // An answer that is still to come says as much as that to a new question.
+            // An answer still to come counts as much as the answer to a new question.
             in_flight: self.in_flight,
             asked: self.asked,
             ..Self::new(self.stream)
@@ -100,7 +101,7 @@ impl StreamWatch {
         self.created.is_some()
     }
 
-    /// Whether it is known which stream was found. Rows that name that very stream bear the service out.
+    /// Whether the identity of the found stream is known. Rows with the name of that very stream bear the service out.
     fn is_identified(&mut self, cx: &mut Context, leases: &LeaseTable) -> bool {
         let Some(said) = cx.streams().said(self.stream) else {
             return self.is_found();
@@ -111,8 +112,8 @@ impl StreamWatch {
         self.is_found() && cx.streams().is_identified(self.stream)
     }
 
-    /// Whether all rows that a whole scan has shown may be of the stream. A row that names another one has the stream described and the
-    /// table scanned once more, and until then no lease is taken.
+    /// Whether all rows of a whole scan may be of the stream. After a row that names another stream, the stream is
+    /// described and the table scanned once more, and until then no lease is taken.
     pub(super) fn recognises(&mut self, cx: &mut Context, leases: &LeaseTable) -> bool {
         let identified = self.is_identified(cx, leases);
         let scan = leases.scans().complete();
@@ -133,7 +134,7 @@ impl StreamWatch {
         false
     }
 
-    /// Has the stream described again, if it is not certain which one it is.
+    /// Has the stream described again, if its identity is not certain.
     fn look_again(&mut self, cx: &mut Context) {
         let Some(at) = self.identification.next_at(cx, self.stream) else {
             return;
@@ -194,8 +195,8 @@ impl StreamWatch {
         }
     }
 
-    /// The shards were listed, which took so long. A stream of many pages is not listed most of the time, or its limits are
-    /// used up for the sake of shards that are found missing one after the other.
+    /// The shards were listed, with the listing's duration `took`. A stream of many pages must not be listed most of
+    /// the time: otherwise shards found missing one after another would use up the stream's limits.
     pub(super) fn listed(&mut self, cx: &Context, took: Span) {
         let rest = took.times(LISTING_REST).min(cx.config().scan_interval);
         self.rest_until = self.rest_until.max(cx.now() + rest);
@@ -276,7 +277,7 @@ impl StreamWatch {
     fn lose(&mut self, cx: &mut Context, why: Fatal) {
         self.claims.contradicted();
         (self.doubted, self.watching) = (false, false);
-        // The worker that has lost its only stream stops.
+        // A worker without its only stream stops.
         let goes_on = cx.streams().read().len() > 1;
         let created = self.created.filter(|_| goes_on && matches!(why, Fatal::StreamGone { .. }));
         self.successor = created.map(|created| Successor::new(cx, created));
@@ -284,7 +285,7 @@ impl StreamWatch {
     }
 
     fn on_stream(&mut self, cx: &mut Context, state: StreamState) {
-        // What one answer alone said is not believed until another one says the same.
+        // A fact from a single answer is believed only after a second answer agrees.
         let sure = cx.streams().is_identified(self.stream);
         if sure && self.created.is_some_and(|created| created != state.created) {
             if self.is_proven(cx, Claim::Another(state.created)) {
@@ -308,7 +309,7 @@ impl StreamWatch {
             self.backoff.succeeded();
             cx.request(Request::StreamFound(self.stream));
         } else if std::mem::take(&mut self.doubted) {
-            // Many shards may end at once; one listing in a while answers for all of them.
+            // Many shards may end at once; a single listing in a while answers for all of these.
             self.rest_until = cx.now() + STREAM_PAUSE;
             cx.request(Request::ListShards(self.stream, ListReason::ShardNotFound));
         }

@@ -10,10 +10,10 @@ use crate::input::Outcome;
 use crate::notice::ListReason;
 use crate::time::{Mono, Span};
 
-/// No more than this many rows of streams that are not read are removed after one scan.
+/// The most rows of unread streams removed after one scan.
 const MAX_FORGOTTEN: usize = 100;
 
-/// All streams, those that are read no more too.
+/// All streams, read or read no more.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Streams {
     /// By the number of the stream.
@@ -35,7 +35,7 @@ impl OfStream {
         Self { stream, watch: StreamWatch::new(stream), shard_sync: ShardSync::new(stream), scanned: false }
     }
 
-    /// What is decided of it after a whole scan. Whether its leases may be taken.
+    /// The decisions about the stream after a whole scan. Whether its leases may be taken.
     fn after_scan(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, scanned: &Scanned, deputy: u32,
     ) -> bool {
@@ -70,7 +70,7 @@ impl OfStream {
         self.shard_sync.look_for_holes(cx, leases, deputy);
         self.shard_sync.look_for_lineage(cx, leases, deputy);
         self.shard_sync.clean_up(cx, leases, deputy);
-        // A question that got lost among others is asked again.
+        // A request lost among many is repeated.
         let missing = |lease: &Lease| {
             lease.stream() == self.stream && lease.held().is_some_and(|held| held.is_missing())
         };
@@ -171,14 +171,14 @@ impl Streams {
         }
     }
 
-    /// The shards of a stream were listed, which took so long.
+    /// The shards of a stream were listed, with the listing's duration `took`.
     pub(super) fn listed(&mut self, cx: &Context, stream: StreamIx, took: Span) {
         if let Some(of) = self.get(stream) {
             of.watch.listed(cx, took);
         }
     }
 
-    /// It is known which stream was found. What the last scan showed is weighed now, if that was not done for want of it.
+    /// The identity of the found stream is known now. Returns the last scan, if its rows could not be weighed before.
     pub(super) fn on_identified(
         &self, cx: &mut Context, leases: &LeaseTable, stream: StreamIx,
     ) -> Option<Scanned> {
@@ -208,7 +208,8 @@ impl Streams {
         ready
     }
 
-    /// The shards of a stream were listed. Whether its leases are of it; if not, nothing more is done with them.
+    /// The shards of a stream were listed. Whether the leases are of this stream. If not, the worker does nothing more
+    /// with the leases.
     pub(super) fn recognises(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, stream: StreamIx, listed: &Listed,
     ) -> bool {
@@ -221,7 +222,8 @@ impl Streams {
         recognised
     }
 
-    /// Creates the leases of a stream that are missing beside those that exist. `deputy`: how much longer than the leader we wait.
+    /// Creates the missing leases of a stream beside existing leases. `deputy`: how much longer than the leader we
+    /// wait.
     pub(super) fn create_missing(
         &mut self, cx: &mut Context, leases: &LeaseTable, (stream, listed): (StreamIx, &Listed), deputy: u32,
     ) {
@@ -231,7 +233,7 @@ impl Streams {
     }
 }
 
-/// Removes rows of streams that no worker reads any more, if the configuration wants it.
+/// Removes rows of streams that no worker reads any more, if so configured.
 fn forget_unread(cx: &mut Context, leases: &LeaseTable, deputy: u32) {
     let delay = cx.config().stream_cleanup_delay;
     if delay == Span::ZERO {

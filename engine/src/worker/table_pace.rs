@@ -13,18 +13,18 @@ use crate::config::Config;
 use crate::input::{Cause, Outcome};
 use crate::time::{Mono, Span};
 
-/// The refusals within a second that say that the table throttles.
+/// The refusals within a second that show a throttling table.
 const MANY: u32 = 8;
 /// The slowest: four times as slow as at rest.
 const SLOWEST: u32 = 3;
 /// The time without a refusal after which the worker gets faster.
 const QUIET: Span = Span::from_millis(500);
-/// The time without requests after which the worker does not know that the table still throttles.
+/// The time without requests after which the worker does not know whether the table still throttles.
 const LASTS: Span = Span::from_secs(5);
 /// Requests about leases lie no further apart than this, times how slow the worker is.
 const APART: Span = Span::from_millis(100);
 
-/// What the table said of late, and how fast it is written to.
+/// The recent answers of the table, and the pace of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct TablePace {
     /// 0: as fast as requests are due. Each step more is half as fast.
@@ -132,7 +132,8 @@ mod tests {
             Self { pace: TablePace::default(), now: Mono(1_000_000_000), config: Config::default() }
         }
 
-        /// So many requests a second end like this, of a worker of fifty leases. Returns how many were made.
+        /// `wanted` requests a second get this outcome, from a worker of fifty leases. Returns the number of requests
+        /// made.
         fn answers(&mut self, outcome: &Outcome, wanted: u64, time: Span) -> u64 {
             let until = self.now + time;
             let mut made = 0;
@@ -162,7 +163,7 @@ mod tests {
         assert!(!table.pace.spares_owners(table.now, &table.config));
     }
 
-    /// It takes no lease while the table throttles, so it makes no request.
+    /// The worker takes no lease while the table throttles, so it makes no request.
     #[test]
     fn a_worker_without_requests_is_slow_for_a_while_only() {
         let mut table = Table::of();

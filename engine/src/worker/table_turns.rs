@@ -1,14 +1,16 @@
-//! How many requests about leases are under way at the lease table, and who waits for a turn.
+//! The requests about leases under way at the lease table, and the leases waiting for a turn.
 //!
-//! Each request takes a connection, and a worker of a thousand leases may want a thousand at once: when it starts, when it stops, and after
-//! its machine stood still. Scans and rows beside the lanes have bounds of their own.
+//! Each request takes a connection, and a worker of a thousand leases may want a thousand at once: at its start, at its
+//! stop, and after a standstill of its machine. Scans and rows beside the lanes have bounds of their own.
 //!
-//! * **What keeps a lease, or lets it go, comes first.** Requests that begin something have half of the turns, and none while another one waits
-//!   to keep its lease. So a renewal waits for renewals only, and not for long: all of them pass in the time of a few requests.
-//! * **A lease waits, not a request.** What is written is decided when the turn has come, and `table_timeout` counts from then.
+//! * **A request that keeps a lease, or lets it go, comes first.** Requests that begin an action have half of the
+//!   turns, and none while a lease waits to be kept. So a renewal waits for renewals only, and not for long: all of
+//!   them pass in the time of a few requests.
+//! * **A lease waits, not a request.** The write is decided when the turn has come, and `table_timeout` counts from
+//!   then.
 //! * **A table that throttles is written to slowly**: see `table_pace`.
-//! * **Nothing leaks.** A turn ends with the outcome of its request, which every command has once. A lease that does not ask again when it is
-//!   looked at has left the line.
+//! * **Nothing leaks.** A turn ends with the outcome of its request, and every command has exactly one outcome. A lease
+//!   looked at without a new request has left the line.
 
 use super::table_pace::TablePace;
 use crate::config::Config;
@@ -22,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub(super) enum Turn {
     /// A held lease is kept, or let go of.
     Keep,
-    /// A lease is taken, or waits for the row of another one.
+    /// A lease is taken, or waits for the row of a relative.
     Begin,
 }
 
@@ -32,18 +34,18 @@ pub(super) struct TableTurns {
     most: usize,
     /// By number.
     under_way: BTreeMap<u64, Turn>,
-    /// How many of them begin something.
+    /// How many of these requests begin an action.
     begins: usize,
     keep: Line,
     begin: Line,
     pace: TablePace,
 }
 
-/// The leases that wait, the first one in front.
+/// The waiting leases, the first in front.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Line {
     leases: VecDeque<LeaseIx>,
-    /// The lease that was told to wait since another one was looked at.
+    /// The lease told to wait since the last look at a lease.
     told: Option<LeaseIx>,
 }
 
@@ -94,7 +96,7 @@ impl TableTurns {
         false
     }
 
-    /// Whether this lease, which is looked at, was told to wait.
+    /// Whether this lease was told to wait in the present look.
     pub(super) fn waits(&self, lease: LeaseIx, turn: Turn) -> bool {
         let line = match turn {
             Turn::Keep => &self.keep,
@@ -108,7 +110,7 @@ impl TableTurns {
         (self.keep.told, self.begin.told) = (None, None);
     }
 
-    /// A lease was looked at. If it did not ask, it waits no more.
+    /// A lease was looked at. Without a new request, the lease waits no more.
     pub(super) fn looked_at(&mut self, lease: LeaseIx) {
         self.keep.leave(lease);
         self.begin.leave(lease);
@@ -147,7 +149,7 @@ impl TableTurns {
         keep.or_else(begin).copied()
     }
 
-    /// When a lease that waits for the pace may have its turn.
+    /// When a lease waiting for the pace may have its turn.
     pub(super) fn wake_at(&self, now: Mono) -> Mono {
         let waits = !self.keep.leases.is_empty() || !self.begin.leases.is_empty();
         match waits && !self.pace.allows(now) {

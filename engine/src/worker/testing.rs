@@ -1,5 +1,5 @@
-//! What the tests of one room stand on: a context, a lease table, and rows and outcomes to give to the room. No other room takes
-//! part; what a room asks of others is read from the context.
+//! The base of the tests of a room: a context, a lease table, and rows and outcomes for the room. No other room takes
+//! part. Tests read the room's requests from the context.
 
 use super::context::{Context, Request};
 use super::lease;
@@ -40,7 +40,7 @@ pub(super) fn starting(config: Config) -> Context {
     Context::new(config, me, 1, 7, now, Wall(1_700_000_000_000))
 }
 
-/// The context of a worker that has found its table and its stream, and knows the leases to be of this stream.
+/// The context of a worker that has found its table and stream, and recognised the leases as this stream's.
 pub(super) fn running(config: Config) -> Context {
     let mut cx = starting(config);
     cx.set_booted();
@@ -53,12 +53,12 @@ pub(super) fn context() -> Context {
     running(config(Format::Kcl))
 }
 
-/// The lease table of a worker that has read nothing yet.
+/// The lease table of a worker before its first scan.
 pub(super) fn table(cx: &Context) -> LeaseTable {
     LeaseTable::new(cx.needs_listings())
 }
 
-/// What rooms asked for since this was read last.
+/// The commands, notices and requests of rooms since the last reading.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Did {
     commands: Vec<(OpId, Effect)>,
@@ -88,7 +88,7 @@ impl Did {
         &self.requests
     }
 
-    /// The one command.
+    /// The only command.
     #[track_caller]
     pub(super) fn command(&self) -> (OpId, Effect) {
         assert_eq!(self.commands.len(), 1, "expected one command: {self:?}");
@@ -189,7 +189,7 @@ pub(super) fn shows(cx: &Context, leases: &mut LeaseTable, row: LeaseRow) -> Lea
     leases.find(key.as_str()).expect("it was shown")
 }
 
-/// A scan, now, shows these rows and no others.
+/// A scan, now, shows exactly these rows.
 pub(super) fn whole_scan(
     cx: &mut Context, leases: &mut LeaseTable, scan: &mut Scan, rows: Vec<LeaseRow>,
 ) -> Scanned {
@@ -199,7 +199,7 @@ pub(super) fn whole_scan(
     scan.on_page(cx, leases, op, page(rows, None)).expect("the only page")
 }
 
-/// Takes a lease by this row. The application is asked to open its shard, unless that has parents.
+/// Takes a lease by this row. The application is told to open the shard, unless the shard has parents.
 pub(super) fn hold(cx: &mut Context, leases: &mut LeaseTable, row: LeaseRow) -> LeaseIx {
     let ix = shows(cx, leases, row);
     lease::begin_acquisition(cx, leases, ix, TakeReason::Unowned);

@@ -2,7 +2,7 @@
 
 use crate::input::{Outcome, Why};
 
-/// What there is to say of so many refused writes in a row, none of which the row explains.
+/// The text for this many refused writes in a row, unexplained by the row.
 pub(super) fn unexplained(times: u32) -> String {
     format!(
         "the service says that the condition of the write does not hold ({times} times in a row), and the row is as the condition expects it; \

@@ -1,9 +1,10 @@
-//! Asking for leases where owners hand them over: the owner finishes its batch, saves its checkpoint and lets go, and the next owner
-//! begins at once. So shares become even at once, with many moves at a time: a move repeats no record.
+//! Requests for leases from owners that hand leases over. The owner finishes its batch, saves its checkpoint and lets
+//! go, and the next owner begins at once. So shares become even at once, with many moves at a time: a move repeats no
+//! record.
 //!
-//! A worker of this library says in each row that it owns that it hands the lease over. As soon as one live owner does not say so,
-//! leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and take a lease in the
-//! midst of one.
+//! In each of its rows, a worker of this library promises to hand the lease over. If the rows of a live owner lack this
+//! promise, leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and
+//! take a lease in the midst of a hand-over.
 
 use super::MAX_TAKES;
 use super::by_count::{ByCount, drawn};
@@ -15,8 +16,8 @@ use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 
 impl ByCount {
-    /// Takes what was given to us, and what was promised for too long. Nothing that was asked for is left lying, unless it is more
-    /// than this worker may have.
+    /// Takes leases given to this worker, and leases promised for too long. Every lease requested and handed over is
+    /// taken, up to the most that this worker may have.
     pub(super) fn take_promised(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
         let room = match cx.config().max_leases {
             0 => MAX_TAKES,
@@ -32,8 +33,9 @@ impl ByCount {
         take_overdue(cx, leases, balance, room);
     }
 
-    /// Asks for all that we lack: the busiest owners first, each for what it has above its share. Where no owner has more than its
-    /// share and we lack several, one owner is asked for one. A worker that has just started asks for less: see `joining`.
+    /// Requests all leases missing from the share: the busiest owners first, each for its leases above its share. Where
+    /// no owner has more than its share and several leases are missing, the worker requests one lease from one owner. A
+    /// worker that has just started requests fewer: see `joining`.
     pub(super) fn ask(
         &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32, asked: &[LeaseKey],
     ) {
@@ -64,7 +66,7 @@ impl ByCount {
         });
     }
 
-    /// Asks one owner for so many of `theirs`, the leases whose rows name it. Returns how many were asked for.
+    /// Requests up to `most` of `theirs`, the leases whose rows name the owner. Returns the number of requests.
     fn ask_owner(
         &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, owner: &WorkerId,
         theirs: &[LeaseIx], most: u32,
@@ -88,27 +90,28 @@ impl ByCount {
     }
 }
 
-/// Whether an owner is seen to live, by `theirs`, the leases whose rows name it: one of these was renewed a short while ago, or between the last
-/// two scans, which take long in a large table. A dead worker hands nothing over, and what it is asked for would count as ours meanwhile. A worker
-/// that has just started has seen nobody renew anything: it asks an owner after the first renewal.
+/// Whether an owner is seen to live, by `theirs`, the leases whose rows name the owner: a lease of these was renewed a
+/// short while ago, or between the last two scans, since scans of a large table take long. A dead worker hands nothing
+/// over, and leases requested from a dead worker would count as ours meanwhile. A worker that has just started has seen
+/// no renewal: the first renewal lets the worker send requests.
 fn lives(cx: &Context, leases: &LeaseTable, theirs: &[LeaseIx]) -> bool {
     let lately = cx.now() - cx.config().lease_duration.per(2);
     let since = lately.min(leases.scans().began());
     let moved = |lease: &Lease| {
-        // While a lease is handed over, its former owner renews it.
+        // The former owner renews a lease during its hand-over.
         let is_its_own = lease.row().is_some_and(|row| row.handing_over.is_none());
         is_its_own && lease.has_moved() && lease.observed_at() >= since
     };
     theirs.iter().any(|ix| leases.get(*ix).is_some_and(moved))
 }
 
-/// Steals what was promised to us and is not handed over in time: its owner hangs, or its handler does not finish.
+/// Steals leases promised to us but not handed over in time: the owner hangs, or its handler does not finish.
 fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: usize) {
-    // An owner that knows lets go by itself by then, and so does one of KCL. One that does not has an older program, or a handler that does
-    // not stop.
+    // An owner that knows of the hand-over lets go in time without a steal, and so does an owner of KCL. Otherwise the
+    // owner has an older program, or a handler that does not stop.
     let patience = cx.config().hand_over_timeout;
     let letting_go = cx.config().renew_interval + cx.config().table_timeout;
-    // KCL's owner lets go 30 s after it has found that out, and its leader ends the hand-over 40 s after it began it.
+    // KCL's owner lets go 30 s after it learns of the hand-over. KCL's leader ends a hand-over 40 s after its begin.
     let letting_go = match leases.kcl3().is_led() {
         true => letting_go.max(cx.config().lease_duration.times(3).per(2)),
         false => letting_go,

@@ -23,7 +23,7 @@ pub(super) struct ByCount {
 }
 
 impl ByCount {
-    /// Takes what is our share of what is available, or steals a little from the busiest.
+    /// Takes this worker's share of the available leases, or steals a few from the busiest worker.
     pub(super) fn take_share(
         &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, asked: &[LeaseKey],
     ) {
@@ -42,7 +42,8 @@ impl ByCount {
         look_again(cx, leases, balance);
     }
 
-    /// Takes what is free or expired, up to our share. A part of it may be left to others for a moment: then we look again.
+    /// Takes free or expired leases, up to our share. The worker may leave a part of them to other workers for a
+    /// moment: then it looks again.
     fn take_available(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32) {
         let now = cx.now();
         let order = drawn(cx, leases, "take", balance.available().iter().copied());
@@ -60,7 +61,7 @@ impl ByCount {
         }
     }
 
-    /// Steals a little from the most loaded worker, or asks it, as the format has it.
+    /// Steals a few leases from the most loaded worker, or requests them, as the format says.
     fn steal(
         &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32, asked: &[LeaseKey],
     ) {
@@ -100,7 +101,8 @@ impl ByCount {
         }
     }
 
-    /// So many were begun since the scan that is under way, or the last one, began: it may show them with their old owners.
+    /// The number of steals begun since the start of the present or last scan: that scan may show the leases with their
+    /// old owners.
     fn steals_begun(&self, leases: &LeaseTable) -> u32 {
         match self.stolen {
             (scan, steals) if scan == leases.scans().number() => steals,
@@ -109,7 +111,8 @@ impl ByCount {
     }
 }
 
-/// What dead workers left, and is in nobody's share by the next scan, is taken by who knows of it: that scan is made soon.
+/// Leases of dead workers outside every share at the next scan are taken by a worker that knows of them: that scan is
+/// made soon.
 fn look_again(cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
     let is_left = |ix: &LeaseIx| {
         let row = leases.get(*ix).and_then(Lease::row);

@@ -1,9 +1,10 @@
 //! Leases that a leader assigns, as in a fleet of KCL 3.x.
 //!
-//! A member takes what the table says is its own, gives up what it is asked for, and takes nothing else. If a leader is not there, or
-//! does not act, KCL's workers wait for as long as that lasts, and a lease that no leader assigns is not read. Here a lease that
-//! has been free or expired for [`patience`] is taken without a leader, up to this worker's share: KCL's workers understand a
-//! take, and their leader goes on with what it finds. Where nobody leads, an expired lease waits for less.
+//! A member takes the leases that the table assigns to the member, gives up leases on request, and takes no other
+//! lease. Where a leader is absent or does not act, KCL's workers wait, however long, and no worker reads a lease
+//! without an assignment. Here a worker takes a lease that has been free or expired for [`patience`] without a leader,
+//! up to the worker's share. KCL's workers understand a take, and their leader goes on from the rows as they are.
+//! Without a leader in the fleet, an expired lease waits for less.
 
 use super::MAX_TAKES;
 use super::by_count::{ByCount, drawn};
@@ -12,8 +13,9 @@ use crate::worker::choice::{Way, report_choice};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 
-/// For how long a lease that is free or expired is left to the leader: two of its intervals, which are two lease durations each,
-/// and one more lease duration. If nobody leads, an expired lease is left for one interval, in which a worker of KCL may become the leader.
+/// How long a free or expired lease is left to the leader: two of the leader's intervals, each of two lease durations,
+/// and one more lease duration. If no worker leads, an expired lease is left for one interval: in that time, a worker
+/// of KCL may become the leader.
 fn patience(cx: &Context, leaderless: bool, lease: &Lease) -> Span {
     match leaderless && is_owned(lease) {
         true => cx.config().lease_duration.times(2),
@@ -26,7 +28,7 @@ fn is_owned(lease: &Lease) -> bool {
 }
 
 impl ByCount {
-    /// Takes what was assigned to us, and what was left lying for too long.
+    /// Takes assigned leases, and leases free or expired for too long.
     pub(super) fn take_assigned(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
         self.take_promised(cx, leases, balance);
         let need = balance.target().saturating_sub(balance.of(cx.me()));

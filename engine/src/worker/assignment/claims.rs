@@ -1,8 +1,8 @@
-//! Asking for leases in their rows, where a lease is had from a worker that lives by asking its owner.
+//! Requests for leases in their rows, in formats where a live worker hands a lease over on request.
 //!
-//! The owner gives up what was asked for when it has finished what it does. But other programs may write a row back as they
-//! knew it, and the claim with it is gone; one that does so will do it again. So a claim that did not last is repeated ever
-//! more seldom.
+//! The owner gives up a requested lease when its present work is finished. But other programs may write a row back as
+//! they knew the row, and so remove the claim. Such a program writes old rows again and again. So the pauses before a
+//! lost claim is repeated grow.
 
 use crate::ids::{LeaseIx, LeaseKey, WorkerId};
 use crate::row::Change;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The longest pause between two claims of a lease is this power of two, in scan intervals.
 const MAX_DOUBLINGS: u32 = 5;
 
-/// The claims made of leases that are still with the owner they were asked from.
+/// The claims of leases still owned by the workers asked for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Claims {
     made: BTreeMap<LeaseKey, Made>,
@@ -28,8 +28,8 @@ struct Made {
     again_at: Mono,
 }
 
-/// How many leases of others are being handed over to us, or asked for. What was asked for counts until we saw that it
-/// was given or refused: a scan may be older than the claim.
+/// How many leases of other workers are being handed over to us, or requested. A requested lease counts until a scan
+/// shows the hand-over or the refusal: a scan may be older than the claim.
 pub(super) fn count(cx: &Context, leases: &LeaseTable, asked: &[LeaseKey]) -> u32 {
     let promised = |lease: &&Lease| {
         let row = lease.row().filter(|row| row.handing_over.is_some());
@@ -52,7 +52,8 @@ impl Claims {
         made.is_none_or(|made| Some(&made.from) != owner || cx.now() >= made.again_at)
     }
 
-    /// Asks the owner of a lease for it. The row is looked at until it gave it up, for a while; then scans show it.
+    /// Requests a lease from its owner. For a while, the worker looks at the row until the owner gives the lease up.
+    /// Later, scans show the row.
     pub(super) fn claim(&mut self, cx: &mut Context, leases: &LeaseTable, ix: LeaseIx) {
         let row = leases.get(ix).and_then(|lease| lease.row());
         let Some((row, from)) = row.and_then(|row| Some((row, row.owner.clone()?))) else {
@@ -77,7 +78,7 @@ impl Claims {
         cx.write_row(change, "its owner has more than its share".into(), None, expires);
     }
 
-    /// Forgets the claims of leases that are not with the owner that they were asked from any more.
+    /// Forgets the claims of leases no longer with the owner asked for them.
     pub(super) fn forget_settled(&mut self, leases: &LeaseTable) {
         self.made.retain(|key, made| {
             let row = leases.row(key.as_str());

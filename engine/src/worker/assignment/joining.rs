@@ -1,11 +1,12 @@
-//! How many leases a worker that has just started asks owners for.
+//! How many leases a worker that has just started requests from owners.
 //!
-//! * **One lease first.** By this lease, workers that start at once see each other, and work out equal shares: no lease moves twice.
-//! * **Few leases, while an owner may have died.** A worker that crashes again and again would take its whole share down each time. While some owner
-//!   has renewed nothing since the first scan, the worker has one lease, and twice as many after each interval of renewals. A deploy
-//!   leaves no dead owner: a worker that stops lets go of its leases.
+//! * **One lease first.** By this lease, workers that start at once see each other, and work out equal shares: no lease
+//!   moves twice.
+//! * **Few leases, while an owner may have died.** A worker that crashes again and again would take its whole share
+//!   down each time. While some owner has renewed nothing since the first scan, the worker has one lease, and twice as
+//!   many after each interval of renewals. A deploy leaves no dead owner: a stopping worker lets go of its leases.
 //!
-//! Free and expired leases are taken in any case: no worker reads their shards.
+//! A worker takes free and expired leases in any case: no worker reads their shards.
 
 use crate::ids::{LeaseIx, WorkerId};
 use crate::time::Mono;
@@ -20,14 +21,14 @@ pub(super) struct Joining {
 }
 
 impl Joining {
-    /// How many leases this worker may have, if it asks for some. `counts_since`: when it first counted leases. `leases_of`: by the owner that
-    /// rows name.
+    /// How many leases this worker may have, if it requests any. `counts_since`: the time of the first count of leases.
+    /// `leases_of`: by the owner in the rows.
     pub(super) fn most(
         &self, cx: &Context, leases: &LeaseTable, counts_since: Mono,
         leases_of: &BTreeMap<&WorkerId, Vec<LeaseIx>>,
     ) -> u32 {
         let config = cx.config();
-        // A worker that has died since has lost its leases by then.
+        // By then, a worker that died since the count began has lost its leases.
         if cx.now().since(counts_since) >= config.lease_duration.times(2) {
             return u32::MAX;
         }

@@ -1,15 +1,15 @@
-//! Which leases this worker is to have, and how it comes by them: by count, by a leader, or by rank.
+//! The choice of leases for this worker, and the way to get each lease: by count, by a leader, or by rank.
 //!
 //! | file | what |
 //! |---|---|
-//! | `by_count` | a share of all leases, counted by the owners that their rows name: what is free is taken, the rest stolen |
-//! | `asking` | the same where owners hand over what they are asked for: no lease is stolen from them |
-//! | `joining` | how many leases a worker asks for that has just started |
-//! | `claims` | asking for what a live worker owns, where leases are not simply stolen |
-//! | `by_leader` | what a leader assigned, and what it has left lying: the rooms of [`kcl3`](super::kcl3) find the leader |
+//! | `by_count` | a share of all leases, counted by the owners in their rows: free leases are taken, the rest stolen |
+//! | `asking` | the same where owners hand leases over on request: no lease is stolen from these owners |
+//! | `joining` | how many leases a worker requests just after its start |
+//! | `claims` | requests for leases of live workers, where leases are not simply stolen |
+//! | `by_leader` | leases assigned by a leader, and leases that the leader left free: the rooms of [`kcl3`](super::kcl3) find the leader |
 //!
-//! Where leases are assigned by rank, [`ranked`](super::ranked) has it all. Nothing here makes anybody an owner: the guarded take of a
-//! lease decides.
+//! Where leases are assigned by rank, [`ranked`](super::ranked) does all of the work. Nothing here makes any worker an
+//! owner: the guarded take of a lease decides.
 
 mod asking;
 mod by_count;
@@ -66,7 +66,7 @@ impl Assignment {
     /// A whole scan is decided on.
     pub(super) fn on_scanned(&mut self, cx: &mut Context, leases: &LeaseTable, scanned: &Scanned) {
         if cx.ranks() {
-            // Other programs create the lease of a shard that is ours by rank when they take it.
+            // Other programs create the lease of a shard of our rank at its take.
             if scanned.is_round() {
                 ask_leases(cx, leases);
             }
@@ -113,7 +113,7 @@ impl Assignment {
         self.ranked.on_outcome(cx, leases, op, emitted, outcome);
     }
 
-    /// The shards were listed: compares them with those that are shared out, if that is our part.
+    /// The shards were listed. Compares these shards with the shards shared out, if this worker leads.
     pub(super) fn on_shards_listed(&mut self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) {
         self.ranked.compare_shared(cx, leases, shards);
     }

@@ -1,7 +1,7 @@
-//! Finding what a leader assigned, in the index of owners, while the next scan is far away.
+//! Finding the leases assigned by a leader, in the index of owners, while the next scan is far away.
 //!
-//! A worker of KCL 3.x looks in the index for the leases that name it as their owner. So does this one, where its scans are further apart
-//! than `fleet.discovery_interval`:
+//! A worker of KCL 3.x finds its own leases in the index of owners. This worker does the same, where its scans are
+//! further apart than `fleet.discovery_interval`:
 //!
 //! ```text
 //!              ┌──────── further pages ────────┐   ┌── the next key ──┐
@@ -11,8 +11,9 @@
 //!     └ a minute ┘                                   └────► it is taken, as after a scan
 //! ```
 //!
-//! The index lags behind the table. A key in it is a hint and nothing more: what counts is the row that is read, and the guard of
-//! the take. One lane, with one request in flight. Without an index, scans alone show what was assigned.
+//! The index lags behind the table. A key in the index is a hint and nothing more: the row, read afterwards, and the
+//! guard of the take decide. The lane has at most one request in flight. Without an index, scans alone show
+//! assignments.
 
 use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, OwnedPage, Reply, Why};
@@ -26,12 +27,12 @@ use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
 use std::collections::VecDeque;
 
-/// No more rows are read in one look. What is left is found by the next one, or by a scan.
+/// The most rows read in one look. The next look, or a scan, finds the rest.
 pub(super) const MAX_READS: usize = 100;
-/// The pause after a look that found no index that can be used. It may be created at any time.
+/// The pause after a look that found no usable index. An index may be created at any time.
 pub(super) const AGAIN: Span = Span::from_secs(60);
 
-/// The look that is under way, or the next one.
+/// The present look, or the next look.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Discovery {
     flight: Option<(OpId, Asked)>,
@@ -39,7 +40,7 @@ pub(super) struct Discovery {
     /// No look begins before this.
     next_at: Mono,
     backoff: Backoff,
-    /// The last look found no index that can be used, and that was told.
+    /// The last look found no usable index, and a notice was given.
     without: bool,
 }
 
@@ -55,20 +56,20 @@ enum Asked {
 /// What is left of a look.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Look {
-    /// There is another page, which starts after this key.
+    /// Another page follows, and starts after this key.
     page: Option<Option<LeaseKey>>,
     /// Leases whose rows are to be read.
     keys: VecDeque<LeaseKey>,
 }
 
-/// What is to be done about a lease that the index calls ours.
+/// The next action for a lease named as ours by the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hint {
-    /// Nothing: we have it, or are taking it, or do not read its stream.
+    /// No action: the lease is held, is being taken, or is of a stream that this worker does not read.
     Known,
-    /// Its row is known to be ours: take it.
+    /// The row is known to name us: take the lease.
     Ours,
-    /// Read its row.
+    /// Read the row of the lease.
     New,
 }
 
@@ -79,7 +80,7 @@ fn is_plainly_ours(cx: &Context, row: &LeaseRow) -> bool {
 
 fn weigh(cx: &Context, leases: &LeaseTable, key: &LeaseKey) -> Hint {
     let stream = cx.streams().of_key(key.as_str());
-    // No lease is taken before it is known that the table is of this stream.
+    // No lease is taken before the stream of the table is known.
     if !stream.is_some_and(|stream| cx.has_recognised(stream) && cx.may_take(stream)) {
         return Hint::Known;
     }
@@ -130,7 +131,7 @@ impl Discovery {
         self.flight = Some((cx.table(Waiter::Discovery, op), asked));
     }
 
-    /// An answer has come. Returns whether there is a lease to be taken: its row says that it is ours.
+    /// Takes in an answer. Returns whether the row names us as the owner of a lease to be taken.
     pub(super) fn on_outcome(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
     ) -> bool {
@@ -175,7 +176,7 @@ impl Discovery {
                 Hint::New => {}
             }
         }
-        // A service that repeats a cursor would keep us in one look for ever.
+        // A service that repeats a cursor would keep the worker in one look for ever.
         let next = page.next.filter(|next| look.page.as_ref() != Some(&Some(next.clone())));
         let is_full = look.keys.len() >= MAX_READS;
         look.page = next.filter(|_| !is_full).map(Some);

@@ -12,7 +12,7 @@ use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// No more than this many free and expired leases are assigned after one scan. What is not written within `table_timeout` is decided anew.
+/// The most free and expired leases assigned after one scan. A write not made within `table_timeout` is decided anew.
 const MAX_ASSIGNED: usize = 5_000;
 
 /// Whether a lease that can be taken is the leader's to assign by now.
@@ -71,11 +71,14 @@ pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, counts: &Balance, ro
     }
 }
 
-/// Ends hand-overs that their owners do not end: the next owner gets the lease, or the old one back, if the next one is dead.
+/// Ends hand-overs not ended by their owners: the next owner gets the lease, or the old owner gets it back, if the next
+/// owner is dead.
 ///
-/// KCL's owner lets go after 30 s, and one of ours after `hand_over_timeout`. One whose processor hangs does not, nor does one of KCL before 3.5
-/// that has forgotten the hand-over: the lease is renewed for ever, and no record of it is read. KCL's leader ends that, too, 40 s after it began
-/// the hand-over. A next owner of ours steals the lease, and leaves it idle until the old one must know: it is given more time.
+/// KCL's owner lets go after 30 s, and an owner of this library after `hand_over_timeout`. An owner with a hanging
+/// processor does not let go. Nor does an owner of KCL before 3.5 that has forgotten the hand-over: it renews the lease
+/// for ever, and reads no record. KCL's leader ends these hand-overs, too, 40 s after their begin. A next owner of this
+/// library steals the lease, and leaves it idle until the old owner must know of the steal. So the next owner gets more
+/// time.
 fn end_hand_overs(cx: &mut Context, leases: &LeaseTable) {
     let now = cx.now();
     let live: BTreeMap<&WorkerId, bool> = leases.kcl3().live(now).map(|it| (&it.id, it.ours)).collect();
@@ -89,7 +92,7 @@ fn end_hand_overs(cx: &mut Context, leases: &LeaseTable) {
         let (heir, leases_more) = match (live.get(next), live.contains_key(old)) {
             (Some(ours), _) => (next, if *ours { 3 } else { 1 }),
             (None, true) => (old, 1),
-            // Nobody renews it: it expires.
+            // No worker renews the lease: it expires.
             (None, false) => continue,
         };
         let patience = cx.config().hand_over_timeout + cx.config().lease_duration.times(leases_more);
@@ -129,7 +132,7 @@ fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate
     share_out::portion(lease.row(), available, candidates, is_settled)
 }
 
-/// Makes the worker with the fewest leases the owner of one that we gave up.
+/// Makes the worker with the fewest leases the owner of a lease released by this worker.
 pub(super) fn pass_on(
     cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, passed_on: &mut BTreeMap<WorkerId, u32>,
 ) {

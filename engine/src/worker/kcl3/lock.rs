@@ -1,14 +1,16 @@
-//! The lock of the leader of a KCL 3.x fleet, as the DynamoDB lock client for Java keeps it.
+//! The lock of the leader of a KCL 3.x fleet, as the DynamoDB lock client for Java keeps the lock.
 //!
-//! The lock is a row whose version changes with every renewal. A worker that has seen the same version for longer than the lock lasts
-//! takes it, on the condition that the version is still the same. Two things are safer than in the original. A write of unknown
-//! outcome does not cost the leadership: the next one holds for either version that the row may show. And the leader counts the
-//! lock's validity from the moment at which it sent the write. Nor does one refused condition cost the leadership: of a write that was executed
-//! twice, the second execution finds the version of the first. A second refusal in a row does.
+//! The lock is a row whose version changes with every renewal. A worker that has seen the same version for longer than
+//! the lock lasts takes the lock, on the condition that the version is still the same. Two rules are safer than in the
+//! original. A write of unknown outcome does not cost the leadership: the next write holds for either version that the
+//! row may show. And the leader counts the lock's validity from the moment at which it sent the write. Nor does one
+//! refused condition cost the leadership: of a write that was executed twice, the second execution finds the version of
+//! the first. A second refusal in a row does.
 //!
-//! A leader that stood still for longer than the lock lasts does not lead, but goes on renewing: the version in the row says whether
-//! another worker has taken the lock meanwhile. If none has, it leads again at once; and if it stops, it gives the lock up. Else the row
-//! would name a leader for a while more that does not lead.
+//! A leader that stood still for longer than the lock lasts does not lead, but goes on renewing: the version in the row
+//! shows whether another worker has taken the lock meanwhile. If no worker has, the leader leads again at once. If the
+//! leader stops, it gives the lock up. Otherwise the row would name a leader that does not lead, until the lock runs
+//! out.
 
 use super::workers::Kcl3Workers;
 use crate::fleet::{FleetWrite, LEADER_BEAT, LEADER_LEASE};
@@ -19,7 +21,7 @@ use crate::worker::context::Context;
 
 /// Versions that writes of unknown outcome may have left; beyond that the lock is given up.
 const MAX_DOUBTS: usize = 8;
-/// A renewal that failed is tried again after this.
+/// The pause before a retry of a failed renewal.
 const RETRY: Span = Span::from_secs(2);
 /// For how long a lock that is free is left to workers of KCL, which look every 30 s: the application chose them to lead.
 pub(super) const COURTESY: Span = Span::from_secs(45);
@@ -36,7 +38,7 @@ pub(super) struct LeaderLock {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Held {
-    /// The versions that the row may show: that of the last write that was acknowledged, and those of later ones.
+    /// The versions that the row may show: the version of the last acknowledged write, and those of later writes.
     versions: Vec<String>,
     valid_until: Mono,
     beat_at: Mono,
@@ -73,12 +75,12 @@ impl LeaderLock {
         self.held.as_ref().map_or(Mono::NEVER, |held| held.beat_at)
     }
 
-    /// Whether the row may name us: as far as we know, nobody has taken the lock since we wrote it.
+    /// Whether the row may name us: as far as is known, no worker has taken the lock since our last write.
     pub(super) fn may_be_ours(&self) -> bool {
         self.held.is_some() || self.perhaps.is_some()
     }
 
-    /// Gives the lock up. Returns the write that does so.
+    /// Gives the lock up. Returns the write of the release.
     pub(super) fn step_down(&mut self, me: &WorkerId) -> Option<FleetWrite> {
         let held = self.held.take().map_or_else(Vec::new, |held| held.versions);
         let perhaps = self.perhaps.take().map(|(version, _)| version);
@@ -136,7 +138,7 @@ impl LeaderLock {
         });
     }
 
-    /// What a take or a renewal came to. `sent`: when it was emitted.
+    /// The outcome of a take or a renewal. `sent`: when the write was emitted.
     pub(super) fn on_outcome(&mut self, now: Mono, write: &FleetWrite, sent: Mono, outcome: &Outcome) {
         let (FleetWrite::Lead { version, .. } | FleetWrite::Beat { version, .. }) = write else {
             return;
@@ -170,7 +172,7 @@ impl LeaderLock {
     }
 }
 
-/// A version that no other write leaves, in the form of a random UUID.
+/// A version never left by another write, in the form of a random UUID.
 fn version(cx: &Context) -> String {
     let half =
         |part: u64| cx.draw_below("leader version", cx.now().0.wrapping_mul(2).wrapping_add(part), u64::MAX);

@@ -9,9 +9,9 @@
 //!                                      └────► Over
 //! ```
 //!
-//! The lease table is scanned for the first time when this has been found out: where the tables are there, it matters what they say
-//! before any lease is taken. A worker of another library may come with its tables later. So a worker without them looks again from time
-//! to time, for as long as workers of another library own leases; among our own workers it looks once.
+//! The first scan of the lease table follows the first look at these tables: their rows decide which leases may be
+//! taken. A worker of another library may create its tables later. So a worker without these tables looks again from
+//! time to time, for as long as workers of another library own leases. Among our own workers it looks once.
 
 use super::workers::{Kcl3Workers, looks_beside};
 use crate::fleet::{FleetRow, FleetTable, FleetTableOp, FleetTablesNews, TableMigration};
@@ -25,11 +25,11 @@ use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
 
-/// The pause before a worker without such tables looks again, beside workers of another library; and before one that may not
-/// read them tries again.
+/// The pause before a worker without these tables looks again, beside workers of another library. A worker without
+/// permission to read the tables tries again after the same pause.
 const AGAIN: Span = Span::from_secs(60);
 
-/// What is known.
+/// The known state of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Stage {
     /// Nothing: the first question was not answered yet.
@@ -37,13 +37,13 @@ enum Stage {
     First,
     /// They are not there, or cannot be seen.
     Without,
-    /// They are there, and being read, again and again.
+    /// The tables exist, and are read again and again.
     Reading,
     /// They are read no more.
     Over,
 }
 
-/// The look that is under way, or the next one.
+/// The present look, or the next look.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Kcl3Look {
     stage: Stage,
@@ -57,7 +57,7 @@ pub(super) struct Kcl3Look {
     rows: Vec<FleetRow>,
     /// When the look began.
     asked: Mono,
-    /// This worker leads, and is to decide by a look that was begun at this moment or later.
+    /// This worker leads, and is to decide by a look begun at this moment or later.
     wanted: Option<Mono>,
     /// Workers of another library own leases, as the last whole scan showed.
     beside_others: bool,
@@ -100,9 +100,10 @@ impl Kcl3Look {
         self.in_flight = true;
     }
 
-    /// A whole scan of the lease table has ended, which began at this moment. `others`: whether workers of another library own leases. `decides`: whether there is anything
-    /// to be decided by the leader. A leader looks once more then who lives: a worker that stops takes its report back before it lets go of
-    /// leases, and an older look would show it as one that has room for them.
+    /// A whole scan of the lease table has ended. `began`: when the scan began. `others`: whether workers of another
+    /// library own leases. `decides`: whether the leader has a decision to make. Then a leader looks once more at the
+    /// live workers. A worker that stops takes its report back before it lets go of leases, and an older look would
+    /// show the worker with room for these leases.
     pub(super) fn on_scanned(
         &mut self, cx: &Context, workers: &Kcl3Workers, began: Mono, others: bool, decides: bool,
     ) {
@@ -139,7 +140,7 @@ impl Kcl3Look {
                 self.on_page(cx, workers, page.next);
             }
             Outcome::Refused(refusal) if refusal.why == Why::NotFound => match self.at.take() {
-                // Its workers make it when they start.
+                // The fleet's workers create this table at their start.
                 Some((FleetTable::Workers, _)) => self.finish(cx, workers),
                 _ => self.go_without(cx, workers, FleetTablesNews::Gone),
             },
@@ -188,7 +189,7 @@ impl Kcl3Look {
             debug_assert!(false, "a page is of a look that is under way");
             return;
         };
-        // A service that repeats a cursor would keep us in one look for ever.
+        // A service that repeats a cursor would keep the worker in one look for ever.
         let next = next.filter(|next| after.as_ref() != Some(next));
         self.next_at = cx.now();
         let complete = self.rows.contains(&FleetRow::Tables(TableMigration::Complete));

@@ -1,8 +1,10 @@
-//! Being a member of a KCL 3.x fleet: reporting that this worker lives, keeping the leader's lock, and removing what dead workers left: each worker
-//! removes the report of a worker of ours whose lease has expired, and the leader the reports that are very old.
+//! Being a member of a KCL 3.x fleet: reporting that this worker lives, keeping the leader's lock, and removing reports
+//! of dead workers. Each worker removes the report of a worker of this library whose leases have expired, and the
+//! leader removes the reports that are very old.
 //!
-//! One lane for all of it, with at most one write in flight. Nothing here makes any worker an owner. The rows are in the lease table or in
-//! the two tables beside it; when the fleet moves from there, so do the report and the lock.
+//! All of these tasks share a lane, with at most one write in flight. Nothing here makes any worker an owner. The rows
+//! are in the lease table or in the two tables beside the lease table. When the fleet moves from these tables, the
+//! report and the lock move, too.
 
 use super::lock::LeaderLock;
 use super::migration::Migration;
@@ -19,7 +21,7 @@ use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
 
-/// A write of a row, and its table, if that is not the lease table.
+/// A write of a row, and the row's table, if that is not the lease table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Placed {
     table: Option<FleetTable>,
@@ -38,7 +40,7 @@ pub(super) struct Kcl3Member {
     lock: LeaderLock,
     /// The lock is to be given up, if it is ours.
     resigns: bool,
-    /// The table with the lock that this worker took last.
+    /// The table with the lock most recently taken by this worker.
     lock_table: Option<FleetTable>,
     migration: Migration,
     /// A scan has ended since the last look at what is due.
@@ -100,7 +102,8 @@ impl Kcl3Member {
         self.tell(cx, workers);
     }
 
-    /// A leader must understand what it leads, and there is nothing to lead without other workers, or before they look for a leader.
+    /// A leader must understand its fleet. Without workers of another library, or before these look for a leader, no
+    /// leader is needed.
     fn may_lead(&self, cx: &Context, workers: &Kcl3Workers) -> bool {
         let known =
             matches!(workers.version(), Some(FleetVersion::Version3x | FleetVersion::Version3xWithRollback));
@@ -144,7 +147,7 @@ impl Kcl3Member {
         // What a look at the tables beside has shown since the last scan may stand against leading, too.
         self.resigns |= !self.may_lead(cx, leases.kcl3());
         let next = self.next(cx, leases);
-        // What is due after this one is looked for when it has been answered.
+        // The next due write is looked for at the answer of this write.
         self.news = next.is_some();
         if let Some(placed) = next {
             let write = placed.write.clone();
@@ -164,7 +167,8 @@ impl Kcl3Member {
         if let Some(write) = self.leaving.pop() {
             return Some(write);
         }
-        // Only now, as nothing is in flight: what was may have changed the lock. If the fleet has moved, so has its lock.
+        // Only now, with nothing in flight: the last write may have changed the lock. A fleet that has moved has moved
+        // the lock, too.
         let moved = self.lock_table != workers.lock_table();
         let resignation = (self.resigns || moved).then(|| self.lock.step_down(cx.me()));
         if let Some(write) = resignation.flatten() {
@@ -188,7 +192,7 @@ impl Kcl3Member {
             return Some(Placed { table, write });
         }
         if let Some(left) = self.reported.iter().copied().find(|other| *other != table) {
-            // A leader that finds two reports of a worker counts it twice.
+            // A leader that finds two reports of a worker counts the worker twice.
             return Some(self.leave_table(cx, left));
         }
         let scan = leases.scans().complete();
@@ -232,7 +236,7 @@ impl Kcl3Member {
             Outcome::Applied(_) => true,
             Outcome::Refused(refusal) => {
                 let gone = matches!(write, FleetWrite::Leave { .. } | FleetWrite::StepDown { .. });
-                // With a table beside the lease table, what was in it is gone.
+                // With a table beside the lease table, all of that table's rows are gone.
                 refusal.why == Why::ConditionFailed || refusal.why == Why::NotFound && gone && table.is_some()
             }
             Outcome::NotSent(_) | Outcome::Unknown(_) => false,
@@ -277,7 +281,7 @@ impl Kcl3Member {
         self.report_at = Mono(0);
     }
 
-    /// The worker stops: no lease is to be assigned to it any more, and another worker may lead.
+    /// The worker stops: leaders shall assign it no more leases, and another worker may lead.
     pub(super) fn leave(&mut self, cx: &Context) {
         self.backoff.wait_until(Mono(0));
         self.resigns = true;

@@ -1,9 +1,9 @@
 //! Leading a fleet from the rules of KCL 2 to those of KCL 3.
 //!
-//! Workers of KCL 3 that are started in a fleet of KCL 2 write the state `CLIENT_VERSION_UPGRADE_FROM_2X`, report, create the index of
-//! owners, and take leases as KCL 2 does. The leader, which is the first of a fixed shuffle of the owners, looks once a minute. When the
-//! index can be used and all owners of leases have reported for ten minutes, it writes `CLIENT_VERSION_3X_WITH_ROLLBACK`. All workers
-//! follow within a minute and a half.
+//! Workers of KCL 3, started in a fleet of KCL 2, write the state `CLIENT_VERSION_UPGRADE_FROM_2X`, report, create the
+//! index of owners, and take leases as KCL 2 does. The leader, the first of a fixed shuffle of the owners, looks once a
+//! minute. When the index can be used and all owners of leases have reported for ten minutes, the leader writes
+//! `CLIENT_VERSION_3X_WITH_ROLLBACK`. All workers follow within a minute and a half.
 //!
 //! ```text
 //!                another worker leads, an owner is silent, or there is no index
@@ -14,9 +14,9 @@
 //!   └───────────┘                   └─────────────────┘                   └───────┘
 //! ```
 //!
-//! Two things differ from KCL. There, a lease without an owner, and one that names a worker that died, hold the migration up for as long
-//! as they are in the table; here, what did not change for a minute holds nothing up: nobody that could still act processes it. And who leads
-//! is found among the owners that live.
+//! Two rules differ from KCL's. In KCL, a lease without an owner, or with a dead owner, holds the migration up for as
+//! long as the lease is in the table. Here, a row without a change for a minute holds nothing up: no live worker
+//! processes its shard. And the leader is found among the live owners.
 
 use super::workers::silence;
 use crate::fleet::{FleetState, FleetVersion, FleetWrite, MIGRATION_LOOK, WORKER_EXPIRY};
@@ -33,11 +33,11 @@ use crate::worker::lease_table::LeaseTable;
 /// What this worker knows of a migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Migration {
-    /// The state of the fleet, while it migrates. All else is of this state.
+    /// The state of the fleet, during a migration. All other fields are of this state.
     state: Option<FleetState>,
     /// When to look again.
     look_at: Mono,
-    /// The index is looked for: all of so many owners report. None of them: that was in another state.
+    /// Looking for the index: all of these owners report, in number. `None`: the question came from another state.
     question: Option<(OpId, Option<u32>)>,
     /// Since when all was ready at every look.
     ready_since: Option<Mono>,
@@ -49,7 +49,7 @@ pub(super) struct Migration {
     told: Option<MigrationNews>,
 }
 
-/// How long a row must have stood still so that it holds nothing up. Its owner would have renewed it many times.
+/// How long a row must have stood still before it holds nothing up. A live owner would have renewed it many times.
 fn stillness(cx: &Context) -> Span {
     WORKER_EXPIRY.max(silence(cx))
 }
@@ -147,7 +147,7 @@ impl Migration {
         self.due = sent.since(since) >= stays;
     }
 
-    /// The write that ends the migration, if it is due.
+    /// The write of the migration's end, if due.
     pub(super) fn due(&mut self, cx: &Context) -> Option<FleetWrite> {
         let state = self.state.as_ref().filter(|_| self.due)?;
         let write =

@@ -1,17 +1,17 @@
-//! A fleet with workers of KCL 3.x: which workers live, which one leads, and what the leader assigns.
+//! A fleet with workers of KCL 3.x: live workers, the leader, and the leader's assignments.
 //!
 //! | file | what |
 //! |---|---|
-//! | `workers` | which workers of KCL 3.x live, and which one leads: as the rows show it |
-//! | `look` | looking at the tables beside the lease table, in which workers of KCL 3.0 to 3.4 say so |
-//! | `member` | this worker's own rows: its report, and the reports of dead workers that it removes |
+//! | `workers` | which workers of KCL 3.x live, and which worker leads: as the rows show it |
+//! | `look` | looking at the tables beside the lease table, with the reports of workers of KCL 3.0 to 3.4 |
+//! | `member` | this worker's own rows: its report, and the reports of dead workers, removed by this worker |
 //! | `lock` | the leader's lock |
-//! | `leader` | what a leader assigns, and moves by hand-over |
-//! | `discovery` | finding what a leader assigned in the index of owners, between scans |
+//! | `leader` | a leader's assignments, and moves by hand-over |
+//! | `discovery` | finding a leader's assignments in the index of owners, between scans |
 //! | `migration` | leading a fleet from the rules of KCL 2 to those of KCL 3 |
 //!
-//! The lease table keeps [`Kcl3Workers`], since whether a worker lives decides whose a lease is. Nothing here makes any worker an
-//! owner: the guarded take of a lease decides.
+//! The lease table keeps [`Kcl3Workers`], since the owner of a lease depends on whether a worker lives. Nothing here
+//! makes any worker an owner: the guarded take of a lease decides.
 
 mod discovery;
 mod leader;
@@ -49,7 +49,7 @@ pub(super) struct Kcl3 {
     member: Kcl3Member,
     discovery: Discovery,
     undecided: Option<Undecided>,
-    /// How many leases each worker was passed while this one stops.
+    /// How many leases were passed to each worker during the stop of this worker.
     passed_on: BTreeMap<WorkerId, u32>,
 }
 
@@ -94,7 +94,7 @@ impl Kcl3 {
         }
     }
 
-    /// Assigns leases, if it is known by now who lives. If that cannot be found out, as it was known last.
+    /// Assigns leases, if the live workers are known by now. If the tables stay unreadable, by the last known state.
     fn decide(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, round: bool) {
         let before = self.undecided.take();
         let round = round || before.is_some_and(|before| before.round);
@@ -123,12 +123,12 @@ impl Kcl3 {
         self.member.on_missed(by);
     }
 
-    /// Whether nothing is left to be written of this worker's own rows.
+    /// Whether all of this worker's own rows are written.
     pub(super) fn is_idle(&self) -> bool {
         self.member.is_idle()
     }
 
-    /// A write of a row by which workers of a fleet know each other has ended.
+    /// A write of a fleet row has ended.
     pub(super) fn on_write(&mut self, cx: &mut Context, op: OpId, emitted: Mono, outcome: Outcome) {
         self.member.on_outcome(cx, op, emitted, outcome);
     }
@@ -140,7 +140,8 @@ impl Kcl3 {
         self.discovery.on_outcome(cx, leases, op, outcome)
     }
 
-    /// A lease was given up. A worker that stops in a fleet with a leader passes it on: the leader would find it a while later.
+    /// A lease was given up. A worker that stops in a fleet with a leader passes the lease on: the leader would find
+    /// the lease later.
     pub(super) fn on_given_up(&mut self, cx: &mut Context, leases: &LeaseTable, ix: LeaseIx) {
         if !cx.is_running() && leases.kcl3().is_led() {
             leader::pass_on(cx, leases, ix, &mut self.passed_on);

@@ -1,14 +1,15 @@
-//! The fleet of KCL 3.x, as its rows show it: which workers live, which one leads, and by the rules of which version
-//! all work.
+//! The fleet of KCL 3.x, as its rows show the fleet: the live workers, the leader, and the version whose rules all
+//! workers follow.
 //!
-//! The rows lie in the lease table, or in two tables beside it, or are on their way from there: then workers report in either. What
-//! holds of the leader's lock and of the version is what the tables beside say, for as long as they are in use.
+//! The rows lie in the lease table, or in two tables beside the lease table. During a move between the two places,
+//! workers report in either. For the leader's lock and for the version, the tables beside decide, for as long as they
+//! are in use.
 //!
-//! Whether a worker lives is judged by whether its row changes, on our own clock. A row that is seen for the first time is
-//! judged by the time in it, and is as old as that says: a worker that died must not count for longer than its report, and a
-//! live one must not be overlooked. The same is true of a row that has changed while this worker did not look, because it stood still or its
-//! scans failed: its worker may have reported, and died, long before the scan that shows it. But it is no older than the last
-//! look.
+//! A worker lives if its row changes, by our own clock. A row seen for the first time is judged by the time in the row,
+//! and is as old as that time says: a dead worker must not count for longer than its report, and a live worker must not
+//! be overlooked. The same is true of a row that changed while this worker did not look, because this worker stood
+//! still or its scans failed: the other worker may have reported, and died, long before the scan that shows the row.
+//! But the row is no older than the last look.
 
 use crate::fleet::{
     FORGET_AFTER, FleetLeader, FleetRow, FleetState, FleetTable, FleetVersion, FleetWorker,
@@ -24,9 +25,9 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SeenWorker {
     row: FleetWorker,
-    /// Until when its worker counts as one that lives.
+    /// Until when the worker of this row counts as alive.
     until: Mono,
-    /// When the last scan that showed the row asked for it.
+    /// When the last scan with this row requested the row.
     asked: Mono,
     /// All leases of its own have expired since. KCL's leader takes it for alive for a minute more, and goes on to assign leases to it.
     dead: bool,
@@ -47,7 +48,7 @@ impl SeenWorker {
 struct SeenLeader {
     row: FleetLeader,
     since: Mono,
-    /// When the last scan that showed the row asked for it.
+    /// When the last scan with this row requested the row.
     asked: Mono,
     seen_by: u64,
 }
@@ -61,14 +62,14 @@ struct Rows {
     migration: Option<(TableMigration, u64)>,
 }
 
-/// What the rows of its leases tell of a worker.
+/// Evidence about a worker from the rows of its leases.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::worker) struct Standing {
     /// It has renewed a lease lately.
     owns: bool,
     /// The row of a fresh lease shows a take by the worker.
     takes: bool,
-    /// A lease of its own has expired.
+    /// Evidence about a worker from the rows of its leases.
     silent: bool,
 }
 
@@ -84,7 +85,7 @@ impl Standing {
         Self { silent: true, ..Self::default() }
     }
 
-    /// A row that names it. `renewed`: by it, as far as is known. `lately`: the row has changed.
+    /// Adds a row that names the worker. `renewed`: by this worker, as far as is known. `lately`: the row has changed.
     pub(in crate::worker) fn add(&mut self, row: &LeaseRow, renewed: bool, lately: bool) {
         let takes = !row.hands_over.is_no();
         self.owns |= lately && (renewed || takes);
@@ -92,7 +93,8 @@ impl Standing {
         self.silent |= !lately;
     }
 
-    /// Whether the worker has let all of its leases expire, and so is dead. One lease alone may be late where the table throttles.
+    /// Whether the worker has let all of its leases expire, and so is dead. One lease alone may be late where the table
+    /// throttles.
     fn is_dead(self) -> bool {
         self.silent && !self.owns
     }
@@ -102,13 +104,13 @@ impl Standing {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::worker) struct Kcl3Workers {
     here: Rows,
-    /// What the tables beside the lease table show; absent: there are none, or they are used no more.
+    /// The rows of the tables beside the lease table. `None`: the tables do not exist, or are used no more.
     beside: Option<Rows>,
     /// When the last whole look at these was begun.
     looked_at: Mono,
-    /// When a migration was seen to have ended; none: it had before this worker looked, or has not.
+    /// When a migration was seen to end. `None`: the migration ended before this worker looked, or has not ended.
     migrated_at: Option<Mono>,
-    /// Since when there has been no lock of a leader; `NEVER` while there is one, or none was looked for.
+    /// Since when no leader has had a lock. `NEVER` while a leader has a lock, or before the first look for a lock.
     leaderless_since: Option<Mono>,
     rules: Rules,
     /// A question about the tables beside was answered.
@@ -122,16 +124,17 @@ pub(super) fn looks_beside(cx: &Context) -> bool {
     config.fleet_tables && config.policies.are_kcls() && FleetTable::ALL.into_iter().all(fits)
 }
 
-/// How long a row must have stood still so that its owner counts as dead where a leader assigns leases.
+/// How long a row must have stood still before its owner counts as dead, where a leader assigns leases.
 ///
-/// A worker of KCL looks for what was assigned to it once in a lease duration (half of the interval of assignment), and renews it for the
-/// first time a third of one later. One and a half are not enough on a busy machine.
+/// A worker of KCL looks for its assignments once in a lease duration (half of the interval of assignment). It renews
+/// an assigned lease for the first time a third of a lease duration later. One and a half durations are not enough on a
+/// busy machine.
 pub(in crate::worker) fn silence(cx: &Context) -> Span {
     cx.config().lease_duration.scaled(5, 2)
 }
 
-/// The same for the owner that this row names. An owner that has written that it hands the lease over is a worker of ours that has taken
-/// the lease: it renews it.
+/// The same for the owner in this row. An owner that has promised in the row to hand the lease over is a worker of this
+/// library, and has taken the lease: it renews the lease.
 pub(in crate::worker) fn silence_of(cx: &Context, row: &LeaseRow) -> Span {
     match row.hands_over {
         HandsOver::Yes => cx.config().lease_duration,
@@ -168,7 +171,7 @@ impl Rows {
         self.workers.insert(seen.row.id.clone(), seen);
     }
 
-    /// What the look of this number did not show is gone.
+    /// Forgets the rows not shown by the look of this number.
     fn forget_before(&mut self, number: u64) {
         self.workers.retain(|_, seen| seen.seen_by >= number);
         self.leader.take_if(|seen| seen.seen_by < number);
@@ -177,13 +180,13 @@ impl Rows {
     }
 
     fn stale(&self, now: Mono, oldest: i64) -> Option<&FleetWorker> {
-        // A clock may be wrong by a day. That a report changes from scan to scan shows that its worker lives.
+        // A clock may be wrong by a day. A report's changes from scan to scan show that its worker lives.
         let dead = |seen: &&SeenWorker| !seen.lives(now) && seen.until <= now && seen.row.at < oldest;
         self.workers.values().find(dead).map(|seen| &seen.row)
     }
 
-    /// A report of a worker of ours that is dead, and by which the worker counts as one that lives: by when the report changed, or by the time
-    /// in it, which may lie far ahead.
+    /// A report of a dead worker of this library, by which the worker still counts as alive: by the time of the
+    /// report's last change, or by the time in the report, which may lie far ahead.
     fn misleading(&self, now: Mono, wall: Wall) -> Option<&FleetWorker> {
         let counts = |seen: &&SeenWorker| now < seen.until || is_fresh(&seen.row, wall);
         let mut dead = self.workers.values().filter(|seen| seen.dead && seen.row.ours);
@@ -192,15 +195,16 @@ impl Rows {
 }
 
 impl Kcl3Workers {
-    /// Takes note of a row of the lease table that the scan of this number showed. `asked`: when it asked for it.
+    /// Takes note of a row of the lease table, shown by the scan of this number. `asked`: when the scan requested the
+    /// row.
     pub(in crate::worker) fn observe(&mut self, cx: &Context, scan: u64, asked: Mono, row: FleetRow) {
         let before = self.version().cloned();
         self.here.observe(cx, scan, asked, row);
         self.note_migration(cx, before.as_ref());
     }
 
-    /// Takes note of what the look of this number at the tables beside showed. Whether something is new of who leads, by which rules, or
-    /// which workers live. `asked`: when it asked for them.
+    /// Takes note of the rows shown by the look of this number at the tables beside. Whether the leader, the rules or
+    /// the live workers have changed. `asked`: when the look requested the rows.
     pub(in crate::worker) fn looked(
         &mut self, cx: &Context, look: u64, asked: Mono, rows: Vec<FleetRow>,
     ) -> bool {
@@ -223,7 +227,8 @@ impl Kcl3Workers {
         self.note_leader(cx);
     }
 
-    /// Whether the lease table may be scanned: a worker that looks at the tables beside has looked there first.
+    /// Whether the lease table may be scanned: where tables beside are read, this worker has looked at these tables
+    /// first.
     pub(in crate::worker) fn has_looked(&self, cx: &Context) -> bool {
         cx.is_booted() && (self.looked || !looks_beside(cx))
     }
@@ -258,17 +263,18 @@ impl Kcl3Workers {
         places.into_iter().any(|rows| !rows.workers.is_empty())
     }
 
-    /// What the rows of its leases tell of each worker.
+    /// Takes note of the evidence about each worker in the rows of its leases.
     ///
-    /// A worker of ours soon takes an assigned lease, and the row shows the take. A leader of KCL that goes by the report of a dead worker assigns a
-    /// lease to it again and again, so that the row never stands still for long: the worker is dead if rows have named it for `silence`, and
-    /// none shows a take.
+    /// A worker of this library soon takes an assigned lease, and the row shows the take. A leader of KCL that goes by
+    /// the report of a dead worker assigns a lease to that worker again and again, so that the row never stands still
+    /// for long. The worker is dead if rows have named the worker for `silence`, and no row shows a take.
     pub(in crate::worker) fn note_owners(&mut self, cx: &Context, standings: &BTreeMap<WorkerId, Standing>) {
         let now = cx.now();
         for rows in [Some(&mut self.here), self.beside.as_mut()].into_iter().flatten() {
             for (id, seen) in &mut rows.workers {
                 let standing = standings.get(id);
-                // A take or a renewal of ours leaves in the row that it was ours. KCL's leader may have written any other change.
+                // A take or a renewal by a worker of this library leaves a mark in the row. KCL's leader may have
+                // written any other change.
                 seen.owns = standing.is_some_and(|standing| match seen.row.ours {
                     true => standing.takes,
                     false => standing.owns,
@@ -284,11 +290,12 @@ impl Kcl3Workers {
         }
     }
 
-    /// A whole scan of this number has ended: what it did not show is gone. `others_own`: whether workers of other libraries own leases.
+    /// A whole scan of this number has ended: rows not shown by the scan are gone. `others_own`: whether workers of
+    /// other libraries own leases.
     pub(in crate::worker) fn scanned(&mut self, cx: &Context, scan: u64, others_own: bool) {
         self.here.forget_before(scan);
         self.note_leader(cx);
-        // After a look that is long ago, as when the worker stood still, it is the leases that tell.
+        // If the last look is long ago, as after a standstill of this worker, the leases decide.
         let unsure =
             self.beside.is_some() && cx.now().since(self.looked_at) > cx.config().scan_interval.times(2);
         let others_live = self.others(cx.now()).next().is_some() || unsure && others_own;
@@ -305,7 +312,7 @@ impl Kcl3Workers {
         self.rules == Rules::Led
     }
 
-    /// The version by whose rules the fleet works. On its way from three tables to one, the row is in either.
+    /// The version whose rules the fleet follows. While the fleet moves from three tables to one, the row is in either.
     pub(in crate::worker) fn version(&self) -> Option<&FleetVersion> {
         self.state().map(|state| &state.version)
     }
@@ -317,14 +324,14 @@ impl Kcl3Workers {
         state.map(|(state, _)| state)
     }
 
-    /// The table with that row, if that is not the lease table.
+    /// The table with the row of the version, if not the lease table.
     pub(in crate::worker) fn state_table(&self) -> Option<FleetTable> {
         let beside = self.beside.as_ref().and_then(|rows| rows.state.as_ref());
         beside.map(|_| FleetTable::Coordinator)
     }
 
-    /// Whether a migration has ended just now: there may be workers of KCL that have not noticed it, and do not look for what a leader
-    /// assigns to them.
+    /// Whether a migration has just ended: some workers of KCL may not have noticed the end yet, and so do not look for
+    /// the leases assigned to them by a leader.
     pub(in crate::worker) fn is_migrating(&self, now: Mono) -> bool {
         self.migrated_at.is_some_and(|at| now.since(at) < MIGRATION_NOTICED)
     }
@@ -344,14 +351,15 @@ impl Kcl3Workers {
         seen.any(|seen| now < seen.until)
     }
 
-    /// Whether there is no report of this worker, not even an old one: it has taken it back, as a worker of ours does that stops.
+    /// Whether no table has a report of this worker, not even an old report. A stopping worker of this library removes
+    /// its report.
     pub(in crate::worker) fn has_left(&self, id: &WorkerId) -> bool {
         let mut places = [Some(&self.here), self.beside.as_ref()].into_iter().flatten();
         places.all(|rows| !rows.workers.contains_key(id))
     }
 
-    /// Whether all rows by which workers say that they live were asked for at this moment or later. `scanned`: when the scan began that
-    /// is compared with them.
+    /// Whether all reports of live workers were requested at this moment or later. `scanned`: the begin of the scan
+    /// compared with these reports.
     pub(in crate::worker) fn is_as_new_as(&self, scanned: Mono) -> bool {
         self.beside.is_none() || self.looked_at >= scanned
     }
@@ -361,7 +369,7 @@ impl Kcl3Workers {
         self.here.state.is_some()
     }
 
-    /// How far the fleet is on its way from three tables to one, if it has three.
+    /// How far the fleet has moved from three tables to one, if the fleet has three.
     fn migration(&self) -> Option<&TableMigration> {
         let row = self.beside.as_ref()?.migration.as_ref();
         row.map(|(migration, _)| migration)
@@ -372,7 +380,7 @@ impl Kcl3Workers {
         self.beside.is_some().then_some(FleetTable::Coordinator)
     }
 
-    /// The table that this worker reports in, if that is not the lease table: one that every worker reads that may lead.
+    /// This worker's table for reports, if not the lease table. Every worker that may lead reads this table.
     pub(in crate::worker) fn report_table(&self, now: Mono) -> Option<FleetTable> {
         let all_read_all = self.others(now).all(|worker| worker.one_table);
         let here = match self.migration() {
@@ -391,7 +399,8 @@ impl Kcl3Workers {
         (self.beside.is_some() && !here).then_some(FleetTable::Workers)
     }
 
-    /// Whether a worker of ours may lead. The way from three tables to one is led by workers that know it: it would end with ours.
+    /// Whether a worker of this library may lead. Only workers that know the move from three tables to one lead a fleet
+    /// through the move: under a leader of this library the move would end.
     pub(in crate::worker) fn may_be_led_by_us(&self, now: Mono) -> bool {
         let moves = self.beside.is_some() && self.others(now).any(|worker| worker.one_table);
         !moves && !matches!(self.migration(), Some(TableMigration::Unknown(_)))
@@ -404,9 +413,9 @@ impl Kcl3Workers {
         leader.map(|seen| (&seen.row, seen.asked.since(seen.since)))
     }
 
-    /// Whether nobody leads, as far as is known: there is no lock, it has run out, or the worker that has it is dead. By the rules of a
-    /// version that is not known, there may be a leader without a lock. A leader that has just begun may not have reported yet: a lock that has
-    /// changed within `silence` is of a worker that lives.
+    /// Whether no worker leads, as far as is known: no lock exists, the lock has run out, or its holder is dead. By the
+    /// rules of an unknown version, a leader may lead without a lock. A leader that has just begun may not have
+    /// reported yet: a lock that has changed within `silence` belongs to a live worker.
     pub(in crate::worker) fn is_leaderless(&self, now: Mono, silence: Span) -> bool {
         if matches!(self.version(), Some(FleetVersion::Unknown(_))) {
             return false;
@@ -414,7 +423,7 @@ impl Kcl3Workers {
         let Some((lock, stood)) = self.leader().filter(|(lock, _)| !lock.released) else {
             return true;
         };
-        // That the tables beside cannot be read says nothing of who lives.
+        // A failure to read the tables beside proves nothing about live workers.
         let looked_at = now.min(self.looked_at);
         let mut live = self.live_as_of(now, looked_at);
         stood > lock.lasts() || stood >= silence && !live.any(|worker| worker.id == lock.id)
@@ -425,12 +434,12 @@ impl Kcl3Workers {
         self.leaderless_since
     }
 
-    /// The reports of workers that live, one of each.
+    /// The reports of live workers, one report of each worker.
     pub(in crate::worker) fn live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
         self.live_as_of(now, now)
     }
 
-    /// Those that live here at one moment, and beside at another.
+    /// The reports of workers alive in the lease table at `now`, and in the tables beside at `looked_at`.
     fn live_as_of(&self, now: Mono, looked_at: Mono) -> impl Iterator<Item = &FleetWorker> {
         let here = move |id: &WorkerId| self.here.workers.get(id).is_some_and(|seen| seen.lives(now));
         let beside = self.beside.iter().flat_map(|rows| rows.workers.values());
@@ -439,20 +448,20 @@ impl Kcl3Workers {
         all.chain(beside).map(|seen| &seen.row)
     }
 
-    /// The reports of workers of other libraries that live, or lived when the tables beside could last be read: that they cannot be read
-    /// makes no fleet one without a leader.
+    /// The reports of workers of other libraries. These workers live, or lived when the tables beside could last be
+    /// read: a failure to read the tables makes no fleet leaderless.
     fn others(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
         let live = self.live_as_of(now, now.min(self.looked_at));
         live.filter(|worker| !worker.ours)
     }
 
-    /// Whether workers of other libraries report what they measure of their hosts.
+    /// Whether workers of other libraries report metrics of their hosts.
     pub(in crate::worker) fn measures(&self, now: Mono) -> bool {
         self.others(now).any(|worker| !worker.metrics.is_empty())
     }
 
-    /// A report of a worker of ours that is dead, with its table. KCL's leader would go by the report for a minute, and assign leases to the
-    /// worker.
+    /// A report of a dead worker of this library, with its table. KCL's leader would go by the report for a minute, and
+    /// assign leases to the dead worker.
     pub(in crate::worker) fn misleading(&self, cx: &Context) -> Option<(Option<FleetTable>, &FleetWorker)> {
         let (now, wall) = (cx.now(), cx.wall());
         let here = self.here.misleading(now, wall).map(|worker| (None, worker));
@@ -460,7 +469,7 @@ impl Kcl3Workers {
         here.or_else(|| beside().map(|worker| (Some(FleetTable::Workers), worker)))
     }
 
-    /// A report that is so old that it is removed, with the table that it is in, if that is not the lease table.
+    /// A report old enough to be removed, with its table, if not the lease table.
     pub(in crate::worker) fn stale(&self, cx: &Context) -> Option<(Option<FleetTable>, &FleetWorker)> {
         let oldest = seconds(cx.wall()).saturating_sub(whole_seconds(FORGET_AFTER));
         let now = cx.now();
@@ -470,19 +479,20 @@ impl Kcl3Workers {
     }
 }
 
-/// Until when a worker counts as one that lives, by a report that is new to us.
+/// Until when a worker counts as alive, by a report that is new to us.
 fn counts_until(cx: &Context, before: Option<&SeenWorker>, report: &FleetWorker) -> Mono {
     let told = age_of(report, cx.wall()).max(ahead_of(report, cx.wall()));
     let age = before.map_or(told, |before| {
-        // While scans follow each other as they should, the change alone counts, whatever the clock of its worker shows.
+        // While scans follow each other in time, the change alone counts, whatever the clock of the report's worker
+        // shows.
         let unseen = cx.now().since(before.asked).0;
         told.min(Span(unseen.saturating_sub(cx.config().scan_interval.0)))
     });
     cx.now() + Span(WORKER_EXPIRY.0.saturating_sub(age.0))
 }
 
-/// By how much the time in a report lies ahead of our clock. Of a report that is seen for the first time nothing tells which of the two clocks is
-/// wrong: the report may be as old as that.
+/// By how much the time in a report lies ahead of our clock. For a report seen for the first time, either of the two
+/// clocks may be wrong: the report may be as old as this difference.
 fn ahead_of(report: &FleetWorker, now: Wall) -> Span {
     let ahead = report.at.saturating_sub(seconds(now)).max(0);
     Span(ahead.unsigned_abs().saturating_mul(1_000_000))

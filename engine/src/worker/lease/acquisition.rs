@@ -1,6 +1,7 @@
-//! An attempt to become the owner of a lease, and what the outcomes of its writes mean.
+//! An attempt to become the owner of a lease, and the meaning of its writes' outcomes.
 //!
-//! All its writes carry the same guard until the row is seen to have moved on, so at most one of them is ever applied.
+//! All writes of an attempt carry the same guard until the row is seen to have moved on, so at most one of these writes
+//! is ever applied.
 
 use super::held::{HeldLease, Taken};
 use super::lane::{Began, Lane};
@@ -18,9 +19,9 @@ use crate::worker::lease_table::{Lease, LeaseTable};
 use crate::worker::table_turns::Turn;
 use crate::worker::{describe, unexplained};
 
-/// A take is tried again this often before it is left to the next scan.
+/// The most retries of a take before the next scan decides.
 pub(super) const MAX_TRIES: u32 = 5;
-/// A steal follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
+/// The most renewals by the owner that one steal follows before the next scan decides.
 const MAX_CHASES: u32 = 5;
 
 /// An attempt to become the owner of a lease.
@@ -50,7 +51,7 @@ pub(in crate::worker) struct Acquisition {
     failures: u32,
     /// The last attempt was refused.
     refused: bool,
-    /// The news that were known when it was last weighed whether we want it.
+    /// The news known when the attempt was last weighed.
     weighed: u64,
     /// How often the row was found renewed by its owner.
     chases: u32,
@@ -60,7 +61,7 @@ pub(in crate::worker) struct Acquisition {
 /// What is in flight for an [`Acquisition`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Flight {
-    /// Nothing until then: the write is to be tried again.
+    /// A pause until then: the write is to be tried again.
     Pause(Mono),
     /// The write.
     Write(OpId),
@@ -153,7 +154,7 @@ impl Acquisition {
     }
 }
 
-/// Begins to take a lease, by its row as it is known. Has no effect if something is going on with it.
+/// Begins to take a lease, by its last known row. Has no effect during another action on the lease.
 pub(in crate::worker) fn begin(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason) {
     chase(cx, leases, ix, why, 0);
 }
@@ -202,8 +203,8 @@ fn is_of_another(cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> bool {
     row.is_some_and(|(stream, row)| cx.streams().is_of_another(stream, row))
 }
 
-/// Weighs an attempt anew if there is news since it was decided on, and gives it up if it cannot succeed any more or our
-/// share is full by now. An earlier write of it may have been applied: then a scan shows the row as ours.
+/// Weighs an attempt anew if news came since the decision. Gives the attempt up if it cannot succeed any more or our
+/// share is full by now. An earlier write of the attempt may have been applied: then a scan shows the row as ours.
 fn is_still_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bool {
     let news = leases.news();
     let known = leases
@@ -219,11 +220,11 @@ fn is_still_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bo
         cx.notify(Notice::MissedTake { lease: key, owner });
         return false;
     }
-    // What was given to us counts as ours until we have it: no other worker takes it before it expires.
+    // A lease given to us counts as ours until we have it: no other worker takes the lease before it expires.
     let led = leases.kcl3().is_led();
     let given = (cx.asks() || led)
         && leases.get(ix).and_then(|lease| lease.acquisition()).is_some_and(Acquisition::is_of_ours);
-    // What a leader takes for itself is its portion by load, not by count.
+    // A leader's own portion is measured by load, not by count.
     let wanted = cx.ranks() || given || led || leases.has_room(cx, 0);
     if !wanted {
         leases.drop_acquisition(ix);
@@ -309,7 +310,7 @@ fn on_failure(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, 
 
 /// What the row says of our attempts.
 enum Verdict {
-    /// One of them was applied.
+    /// One of our writes was applied.
     Applied,
     /// The row is ours, but it may have been handed over to us after all, and earlier, which leaves a row like ours.
     HandedToUs,
@@ -317,7 +318,7 @@ enum Verdict {
     NotYet,
     /// The row is as the guard expects it, and the write was refused all the same.
     Refused,
-    /// The row has moved on; its owner has renewed it since the scan, and may do so in the time of every scan.
+    /// The row has moved on: its owner has renewed the lease since the scan, and may do so during every scan.
     Renewed,
     /// The row has moved on.
     MovedOn,
@@ -347,7 +348,7 @@ impl Acquisition {
     }
 }
 
-/// The row as it is now decides whether one of our attempts was applied.
+/// The present row decides whether one of our attempts was applied.
 fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, row: Option<RowRead>) {
     let Some((acquisition, lease)) = leases.get(ix).and_then(|lease| Some((lease.acquisition()?, lease)))
     else {
@@ -392,7 +393,7 @@ fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, row:
             leases.observe_now(cx, row);
             cx.notify(Notice::MissedTake { lease: key, owner });
             if cx.asks() {
-                // Another worker was faster. There may be a lease elsewhere that we lack.
+                // Another worker was faster. Elsewhere, a lease for our share may be free.
                 cx.request(Request::Rescan(cx.now()));
             }
         }

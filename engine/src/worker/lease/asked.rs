@@ -1,4 +1,5 @@
-//! What the application is asked for, one command at a time: when it is told to stop, and when a command has taken too long.
+//! The commands to the application, one at a time: when the application is told to stop, and when a command has taken
+//! too long.
 
 use super::held::{AppCommand, HeldLease};
 use crate::ids::OpId;
@@ -14,7 +15,7 @@ impl HeldLease {
         self.aborted = false;
         let limit = cx.config().handler_timeout;
         self.late_at = match command {
-            // A shard that is let go of has a limit of its own; and nothing can be done about a close.
+            // A shard that is let go of has a limit of its own; and a late close has no remedy.
             AppCommand::Flush(FlushReason::Leaving(_)) | AppCommand::Close => Mono::NEVER,
             _ if limit.is_zero() => Mono::NEVER,
             _ => cx.now() + limit,
@@ -22,14 +23,14 @@ impl HeldLease {
         self.app = Some((cx.app(Waiter::App(self.ix), op), command));
     }
 
-    /// What the application was asked for has ended: what that was. Absent: it is not waited for any more.
+    /// A command to the application has ended. Returns the command, or `None` if its outcome is awaited no more.
     pub(super) fn app_ended(&mut self, op: OpId) -> Option<AppCommand> {
         let (_, command) = self.app.take_if(|(expected, _)| *expected == op)?;
         self.late_at = Mono::NEVER;
         Some(command)
     }
 
-    /// A command that takes longer than it may is told to stop, once: it has failed.
+    /// Tells a command beyond its time limit to stop, once: the command has failed.
     pub(super) fn time_out(&mut self, cx: &mut Context) {
         if cx.now() < self.late_at {
             return;
@@ -47,7 +48,7 @@ impl HeldLease {
         cx.app(Waiter::App(self.ix), op);
     }
 
-    /// When the belief runs out, nothing more is handed over, and what runs is stopped.
+    /// When the belief runs out, the hand-over of records ends, and the running command is stopped.
     pub(super) fn fence(&mut self, cx: &mut Context) {
         if self.lane.fenced || self.lane.lost || cx.now() < self.lane.valid_until {
             return;
@@ -58,7 +59,7 @@ impl HeldLease {
         self.abort(cx);
     }
 
-    /// Tells the application to stop what it is at, once.
+    /// Tells the application to stop its present command, once.
     pub(super) fn abort(&mut self, cx: &mut Context) {
         let stops = !matches!(self.app, None | Some((_, AppCommand::Close)));
         if self.aborted || !stops {

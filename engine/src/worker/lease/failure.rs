@@ -1,9 +1,9 @@
-//! What is done about a record that the handler cannot process.
+//! The treatment of a record that the handler cannot process.
 //!
-//! Failed attempts are counted until something is processed. A batch that failed `failure_attempts` times is handed over one
-//! record at a time, so that the record that fails is known and those before it get through. When that record has failed as often
-//! alone, the shard is stopped or the record is set aside. When it is past, batches are handed over whole again. That the
-//! application keeps a batch is no progress: it may still give it back.
+//! Failed attempts are counted until a record is processed. A batch that failed `failure_attempts` times is handed over
+//! one record at a time, so that the failing record becomes known and the records before it get through. When that
+//! record has failed as often alone, the shard is stopped or the record is set aside. Behind that record, batches are
+//! handed over whole again. A batch kept by the application is no progress: the application may still give it back.
 //!
 //! ```text
 //!            a batch failed N times               a record failed N times alone
@@ -31,11 +31,11 @@ pub(super) struct Poison {
 /// What is handed over next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Phase {
-    /// The front batch, or what is left of it.
+    /// The front batch, or the rest of the front batch.
     Whole,
-    /// The first record that is left of the front batch, until this position is past.
+    /// The first remaining record of the front batch, until this position is past.
     OneByOne { through: Position },
-    /// This record is given to where such records are kept. That failed so often.
+    /// This record is handed to the store of failed records. The store failed `failures` times.
     SettingAside { poison: Poison, detail: String, failures: u32 },
     /// Nothing, until the application resumes the shard.
     Stopped(Poison),
@@ -61,12 +61,12 @@ pub(super) enum Verdict {
     Stop(Poison),
 }
 
-/// The attempts at what is in front, and what follows when they fail.
+/// The attempts at the front batch, and the next step when the attempts fail.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Failure {
     /// Hand-overs of what is in front: the number that the application is told, and the length of the pause.
     attempts: u32,
-    /// Nothing is handed over before this.
+    /// The earliest moment of the next hand-over.
     not_before: Mono,
     /// Failed attempts since the watermark moved.
     failed: u32,
@@ -104,19 +104,19 @@ impl Failure {
         matches!(self.phase, Phase::Stopped(_))
     }
 
-    /// A further attempt: its number.
+    /// Counts a further attempt. Returns the attempt's number.
     pub(super) fn attempt(&mut self) -> u32 {
         self.attempts = self.attempts.saturating_add(1);
         self.attempts
     }
 
-    /// The application has dealt with what was in front, or keeps it: what is in front now is new to it.
+    /// The application has processed the front batch, or keeps it: the next front batch is new to the application.
     pub(super) fn front_is_new(&mut self) {
         self.attempts = 0;
         self.not_before = Mono(0);
     }
 
-    /// The watermark moved. An attempt that runs is the first one since.
+    /// The watermark moved. A running attempt is the first attempt since.
     pub(super) fn progressed(&mut self) {
         self.failed = 0;
         self.attempts = self.attempts.min(1);
@@ -127,7 +127,7 @@ impl Failure {
         self.alone.is_some() || self.phase != Phase::Whole
     }
 
-    /// Of what was handed over, the last position that has been processed is this one.
+    /// The last processed position of the batch handed over.
     pub(super) fn reached(&mut self, through: Option<Position>) {
         let past = self.alone.is_some_and(|poison| Some(poison.at) <= through);
         if past {
@@ -143,7 +143,8 @@ impl Failure {
         }
     }
 
-    /// An attempt failed. `at`: it was at this record alone. `last`: the last position of what failed.
+    /// An attempt failed. `at`: the record, if it was handed over alone. `last`: the last position of the failed
+    /// hand-over.
     pub(super) fn fail(
         &mut self, config: &Config, at: Option<Position>, last: Option<Position>, detail: &str,
     ) -> Verdict {
@@ -203,7 +204,7 @@ impl Failure {
         }
     }
 
-    /// Everything that was not processed is read again. Records may come before the one that was to be set aside.
+    /// All unprocessed records are read again. Records may come before the record to be set aside.
     pub(super) fn read_again(&mut self) {
         if let Phase::SettingAside { poison, .. } = self.phase {
             self.phase = Phase::OneByOne { through: poison.at };
@@ -225,7 +226,7 @@ impl Failure {
         stopped
     }
 
-    /// Why nothing moves, if it is for this.
+    /// Why the shard stands still, if because of failures.
     pub(super) fn why(&self) -> Option<Stall> {
         match self.phase {
             Phase::Whole | Phase::OneByOne { .. } => None,

@@ -7,7 +7,7 @@ use crate::reader::Want;
 use crate::worker::context::{Context, Waiter};
 use crate::worker::read_budget::Ask;
 
-/// What a lease has of what the reads of all shards share.
+/// A lease's part of the resources shared by the reads of all shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Share {
     /// The bytes that are counted as buffered.
@@ -24,13 +24,13 @@ impl Share {
 }
 
 impl HeldLease {
-    /// Asks for what the reader wants, if that has room.
+    /// Requests the reader's next records or iterator, if the budget has room.
     pub(super) fn fetch(&mut self, cx: &mut Context) {
         let now = cx.now();
         let Stage::Running(reading) = &mut self.stage else {
             return cx.broken("a shard is fetched while it runs");
         };
-        // Nothing is fetched from before the moment that the row says: the next owner would begin after it.
+        // Nothing is fetched from before the moment in the row: the next owner would begin after that moment.
         let saved = self.lane.begins_earlier().is_none();
         let wanted = reading.reader.next(now, &cx.config().reader).filter(|_| saved);
         let Some(want) = wanted else {

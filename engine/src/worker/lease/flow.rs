@@ -1,5 +1,5 @@
-//! How much is read of a shard. Where workers of KCL 3.x live, the row says so: their leader assigns leases by it, and without one row that
-//! says something it moves no lease.
+//! How much is read of a shard. Where workers of KCL 3.x live, the row says so: their leader assigns leases by this
+//! number, and moves no lease while no row has the number.
 
 use super::held::HeldLease;
 use super::stage::Stage;
@@ -29,8 +29,8 @@ impl Flow {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// How much is read, in millionths of KiB/s: half of it by what was read since the last time, half of it by what was told then. Then
-    /// counting begins anew.
+    /// How much is read, in millionths of KiB/s: half by the bytes read since the last report, half by the last report.
+    /// Then counting begins anew.
     fn measure(&mut self, now: Mono) -> u64 {
         let micros = u128::from(now.since(self.since).0.max(1));
         // Bytes per microsecond are MB/s: 10^6 of them a second, and a KiB has 1,024.
@@ -43,7 +43,7 @@ impl Flow {
 }
 
 impl HeldLease {
-    /// Says in the row how much is read of the shard, as often as this worker reports what it does.
+    /// Writes into the row how much is read of the shard, as often as this worker reports.
     pub(super) fn flow_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
         let now = cx.now();
         let reads = matches!(self.stage, Stage::Running(_)) && self.believes(now);

@@ -1,4 +1,4 @@
-//! A lease that we own, and the life of its shard, driven one step at a time.
+//! A lease owned by this worker, and the life of its shard, driven one step at a time.
 //!
 //! ```mermaid
 #![doc = include_str!("stage.mmd")]
@@ -35,7 +35,7 @@ use crate::worker::table_turns::Turn;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Given {
     pub(super) batch: OpId,
-    /// Only the first record that is left of it.
+    /// Only the first remaining record of the batch.
     pub(super) alone: bool,
     /// So far it had been processed then.
     pub(super) after: Option<Position>,
@@ -70,9 +70,9 @@ pub(in crate::worker) struct HeldLease {
     pub(super) aborted: bool,
     /// When it has taken longer than it may.
     pub(super) late_at: Mono,
-    /// The application opened it, so it must be closed.
+    /// The application opened the shard, so the shard must be closed.
     pub(super) opened: bool,
-    /// The shard was not found, or another one that it waits for, and a listing is to say why.
+    /// The shard, or another shard that this shard waits for, was not found, and a listing is to say why.
     pub(super) missing: bool,
     /// The application wants nothing to be handed over.
     pub(super) paused: bool,
@@ -86,12 +86,12 @@ pub(in crate::worker) struct HeldLease {
     pub(super) share: Share,
     pub(super) key: LeaseKey,
     pub(super) token: FencingToken,
-    /// The children of the shard, sorted, once it was processed to its end: an end that is written may become known when the shard
-    /// is closed already.
+    /// The children of the shard, sorted, after the shard was processed to its end: a written end may become known when
+    /// the shard is closed already.
     pub(super) children: Vec<ShardId>,
 }
 
-/// What is known of a lease at the moment at which it becomes ours.
+/// The known facts of a lease at the moment of its take.
 pub(super) struct Taken {
     pub(super) ix: LeaseIx,
     pub(super) stream: StreamIx,
@@ -99,7 +99,7 @@ pub(super) struct Taken {
     pub(super) token: FencingToken,
     pub(super) lane: Lane,
     pub(super) parents: Vec<ShardId>,
-    /// When a former owner must know that the lease is not its own any more.
+    /// When a former owner must know of its loss of the lease.
     pub(super) open_after: Mono,
 }
 
@@ -131,7 +131,7 @@ impl HeldLease {
         self.lane.lost
     }
 
-    /// The worker that it is being handed over to.
+    /// The next owner in a hand-over.
     pub(in crate::worker) fn next_owner(&self) -> Option<&WorkerId> {
         self.lane.next_owner.as_ref()
     }
@@ -141,7 +141,7 @@ impl HeldLease {
         self.lane.believes(now)
     }
 
-    /// Whether a listing is to say what became of its shard, or of one that it waits for.
+    /// Whether a listing is to show the fate of this shard, or of a shard that this shard waits for.
     pub(in crate::worker) fn is_missing(&self) -> bool {
         self.missing
     }
@@ -183,8 +183,8 @@ impl HeldLease {
         }
     }
 
-    /// A row of this lease was shown. Whether it contradicts what we know: then the next write is made at once, whose guard settles
-    /// it.
+    /// A row of this lease was shown. Whether the row contradicts our state: then the next write is made at once, and
+    /// its guard settles the contradiction.
     pub(in crate::worker) fn is_contradicted_by(&mut self, cx: &Context, row: &LeaseRow) -> bool {
         let lane = &mut self.lane;
         let ahead = row.counter > lane.counter && lane.flight.is_none() && lane.unresolved.is_none();
@@ -197,7 +197,7 @@ impl HeldLease {
         ahead || handed
     }
 
-    /// Does everything that is due, and returns when something is due again; `None` when it is over.
+    /// Does all due work, and returns when work is due again. `None` when the lease is over.
     pub(super) fn step(&mut self, cx: &mut Context, leases: &mut LeaseTable) -> Option<Mono> {
         self.fence(cx);
         self.time_out(cx);
@@ -206,7 +206,7 @@ impl HeldLease {
             && cx.takes_turn(self.ix, Turn::Keep)
         {
             if kind.gives_up() && self.stage.is_open() {
-                // Another worker may begin as soon as that is applied.
+                // Another worker may begin as soon as the release is applied.
                 self.lane.doubt(cx.now());
             }
             self.emit(cx, leases, kind);
@@ -256,12 +256,12 @@ impl HeldLease {
     fn wish(&self, cx: &Context) -> Wish {
         let now = cx.now();
         match &self.stage {
-            // A stolen lease is kept until its former owner must know: a worker that finds it released, or its own, starts at
-            // once.
+            // A stolen lease is kept until its former owner must know of the steal. A worker that finds the lease
+            // released, or its own, starts at once.
             Stage::Closed(_) if now < self.open_after => Wish::KeepUntil(self.open_after),
             Stage::Closed(reason) => Wish::GiveUp { handed: *reason == EndReason::HandedOver },
             Stage::Ending(ending) if ending.children_left == 0 => Wish::End,
-            // The application cannot answer, so it is not waited for.
+            // The application cannot answer, and the lease does not wait.
             Stage::Draining { .. } | Stage::Closing(_) if cx.standstill().lets_go() => Wish::LetGo,
             Stage::Draining { .. } if self.app.is_none() => Wish::Save,
             _ => Wish::Keep,
@@ -300,7 +300,7 @@ impl HeldLease {
             Stage::Draining { .. } => at = at.min(self.draining_wake_at(cx)),
             _ => {}
         }
-        // What is due already was done in this very step; what could not be done waits for an outcome.
+        // Work due now was done in this step. The rest waits for an outcome.
         at.max(Mono(now.0.saturating_add(1)))
     }
 
@@ -386,7 +386,7 @@ impl HeldLease {
         leases.is_still_ours(self.ix, &self.lane.says(), cx.now());
     }
 
-    /// We do not own it any more, and nothing more is written.
+    /// The ownership is over, and nothing more is written.
     pub(super) fn end_ownership(&mut self, cx: &mut Context) {
         debug_assert!(!self.lane.lost, "an ownership ends once");
         debug_assert!(self.lane.flight.is_none(), "it ends with an answer");

@@ -1,10 +1,11 @@
-//! What the application keeps: batches that it acknowledges later, in any order, and when it is told to flush.
+//! Batches kept by the application: acknowledged later, in any order; and the commands to flush.
 //!
-//! It is told to flush when it keeps as much as it may, when it has everything of a shard that has ended, and when the lease is
-//! given up. It is told once for each of these, and again after a flush that failed or after it was given more.
+//! The application is told to flush in three cases: it keeps as much as it may, it has all records of an ended shard,
+//! or the lease is given up. Each case brings one command, and another after a failed flush or after a new hand-over.
 //!
-//! An application that confirms the end of a shard is told the end also when it keeps nothing. The end is written when it has answered
-//! that, and was given nothing since. The permission is part of the ownership: the next owner reads the end, and asks, again.
+//! An application that confirms the end of a shard is told the end also when it keeps no batch. The end is written
+//! after the application's answer, if no batch was handed over since. The permission is part of the ownership: the next
+//! owner reads the end and asks again.
 
 use super::held::{AppCommand, HeldLease};
 use super::stage::Stage;
@@ -17,16 +18,16 @@ use crate::worker::context::Context;
 use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
 
-/// What the application was told about the batches that it keeps.
+/// The commands to flush that the application has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Flush {
-    /// It was told to flush for this reason, and was given nothing since.
+    /// The application was told to flush for this reason, and was given no batch since.
     told: Option<FlushReason>,
     /// The lease is given up: acknowledgements are waited for until here.
     until: Option<Mono>,
     /// The end of the shard is not written before the application permits it.
     confirms_end: bool,
-    /// It has permitted that, and was given nothing since.
+    /// The application has permitted the end, and was given no batch since.
     end_permitted: bool,
 }
 
@@ -57,7 +58,7 @@ impl Flush {
     }
 }
 
-/// The answer of a handler that keeps a batch, and has given it back already.
+/// The answer of a handler that keeps a batch but has already given the batch back.
 pub(super) fn dropped() -> Outcome {
     Outcome::Refused(Refusal {
         why: Why::HandlerFailed,
@@ -67,7 +68,7 @@ pub(super) fn dropped() -> Outcome {
 }
 
 impl HeldLease {
-    /// The application says that it has processed all of a batch that it keeps.
+    /// The application has processed all of a kept batch.
     pub(super) fn on_acknowledged(&mut self, cx: &Context, batch: OpId) {
         let Some(reading) = self.stage.reading_mut() else {
             return;
@@ -77,11 +78,11 @@ impl HeldLease {
         }
     }
 
-    /// The application will not process a batch that it keeps: reading begins anew after what was processed without a gap.
+    /// The application will not process a kept batch: reading begins anew after the records processed without a gap.
     pub(super) fn on_given_back(
         &mut self, cx: &mut Context, leases: &LeaseTable, batch: OpId, detail: String,
     ) {
-        // What the application says may overtake the answer of its handler.
+        // A call of the application may overtake the answer of its handler.
         if let Some((_, AppCommand::Deliver { given, given_back })) = &mut self.app
             && given.batch == batch
         {
@@ -104,7 +105,7 @@ impl HeldLease {
         self.attempt_failed(cx, leases, None, Some(last), detail);
     }
 
-    /// Nothing is handed over at this moment: has the application flush if nothing else leads on.
+    /// Tells the application to flush if the shard cannot go on otherwise. Nothing is being handed over at this moment.
     pub(super) fn flush_if_stuck(&mut self, cx: &mut Context) {
         let Stage::Running(reading) = &self.stage else {
             return cx.broken("a flush is considered while a shard runs");
@@ -152,7 +153,7 @@ impl HeldLease {
         flushing && until.is_some_and(|until| now >= until)
     }
 
-    /// Says what is closed with batches that were not acknowledged.
+    /// Reports a close with unacknowledged batches.
     pub(super) fn tell_unacknowledged(&self, cx: &mut Context) {
         let kept = self.stage.reading().map_or(0, |reading| reading.reader.kept_batches());
         if kept > 0 {

@@ -1,7 +1,8 @@
-//! The lane of writes of a held lease: which write comes next, and for how long the lease is believed in.
+//! The lane of writes of a held lease: the next write, and the end of the belief in the lease.
 //!
-//! At most one operation of a lane is in flight. All writes between two acknowledged ones carry the same guard, so at most one of
-//! them is ever applied; a write of unknown outcome is resolved by the next one's guard, never assumed.
+//! At most one operation of a lane is in flight. All writes between two acknowledged writes carry the same guard, so at
+//! most one of them is ever applied. The guard of the next write resolves a write of unknown outcome; no outcome is
+//! ever assumed.
 
 use crate::began;
 use crate::ids::{LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
@@ -19,7 +20,7 @@ use crate::worker::table_turns::Turn;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum WriteKind {
     Renew,
-    /// A renewal that leaves an earlier moment from which the shard is read.
+    /// A renewal that writes an earlier beginning of the shard into the row.
     Begin(Wall),
     Checkpoint(Position),
     End,
@@ -49,30 +50,30 @@ impl WriteKind {
     }
 }
 
-/// What the stage of a lease wants of its lane. Renewals and due checkpoints come beside it.
+/// A wish of the stage of a lease for its lane. Renewals and due checkpoints come beside the wish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
     /// Nothing but to keep the lease.
     Keep,
-    /// To keep it until this moment, and to give it up then.
+    /// Keep the lease until this moment, and then give the lease up.
     KeepUntil(Mono),
     /// To save what was processed at once.
     Save,
     /// To write the end of the shard.
     End,
-    /// To give it up, to the next owner if the row names one.
+    /// Give the lease up, to the next owner if the row names one.
     GiveUp { handed: bool },
-    /// To save what was processed, and then to give it up.
+    /// Save the processed records, and then give the lease up.
     LetGo,
 }
 
-/// The writes of unknown outcome since the last one that was acknowledged. All have the same guard, so at most one of
-/// them was or will be applied.
+/// The writes of unknown outcome since the last acknowledged write. All have the same guard, so at most one of these
+/// writes was or will be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Unresolved {
     /// When the earliest of them was emitted: the safe moment to count validity from.
     pub(super) since: Mono,
-    /// One of them was `End`.
+    /// One of these writes was `End`.
     pub(super) end: bool,
     /// One of them was `Release` or `HandOver`.
     pub(super) release: bool,
@@ -89,7 +90,7 @@ pub(super) struct Lane {
     pub(super) flush: bool,
     /// Writes that failed in a row.
     pub(super) backoff: Backoff,
-    /// Writes that were refused since the last one that is known to be durable.
+    /// Refused writes since the last write known to be durable.
     pub(super) refusals: u32,
     /// The row was removed by somebody and is to be put back.
     pub(super) restoring: bool,
@@ -101,7 +102,8 @@ pub(super) struct Lane {
     pub(super) checkpoint_at: Mono,
     /// The counter of the last write known to be durable.
     pub(super) counter: u64,
-    /// The counter that our next write leaves, or those of unknown outcome since: all of them the same.
+    /// The counter left by our next write, and equally by the writes of unknown outcome since the last acknowledged
+    /// write.
     pub(super) next: u64,
     pub(super) unresolved: Option<Unresolved>,
     /// What is in flight.
@@ -114,13 +116,13 @@ pub(super) struct Lane {
     pub(super) next_owner: Option<WorkerId>,
     /// Since when we know that it is.
     pub(super) handing_since: Mono,
-    /// The moment from which the row says that the shard is read.
+    /// The beginning of the shard, by the row.
     pub(super) began: Option<Wall>,
     /// Where we begin, if the shard is read from a moment.
     pub(super) begins: Option<Wall>,
 }
 
-/// From when a shard is read, as its row says it after a take and as its owner begins.
+/// The moment from which a shard is read: in the row after a take, and for its owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Began {
     pub(super) row: Option<Wall>,
@@ -161,13 +163,13 @@ impl Lane {
         }
     }
 
-    /// The moment that the row is yet to say: we begin before the one that it says, and the next owner would begin after us. Nothing is
-    /// fetched before the row says so.
+    /// The moment still to be written into the row: we begin before the row's moment, and the next owner would begin
+    /// after us. The reader waits until the row has this moment.
     pub(super) fn begins_earlier(&self) -> Option<Wall> {
         self.begins.filter(|begins| Some(*begins) < self.began)
     }
 
-    /// What the row says by the last write that is known to be durable. A checkpoint takes the moment away.
+    /// The content of the row after the last write known to be durable. A checkpoint removes the moment.
     pub(super) fn says(&self) -> Says {
         let began = self.began.filter(|_| began::is_of(self.durable));
         Says::new(self.counter, self.durable, began)
@@ -183,7 +185,8 @@ impl Lane {
         !self.lost && now < self.valid_until
     }
 
-    /// The belief ran out. Others may have taken the lease by now, ended it and removed it: the row is put back no more.
+    /// The belief ran out. Other workers may have taken the lease by now, ended the shard and removed the row: the row
+    /// is put back no more.
     pub(super) fn fence(&mut self) {
         self.fenced = true;
         self.restoring = false;
@@ -222,7 +225,7 @@ impl Lane {
             Wish::Save if !self.is_durable() => return self.processed.map(WriteKind::Checkpoint),
             Wish::Save | Wish::Keep | Wish::KeepUntil(_) => {}
         }
-        // A checkpoint is a renewal, too, and costs no more: what is new goes with the write that is due anyway.
+        // A checkpoint is a renewal, too, and costs no more: new progress goes with the write that is due anyway.
         let due = self.checkpoint_at.min(self.renew_at);
         if !self.is_durable() && (self.flush || now >= due) {
             return self.processed.map(WriteKind::Checkpoint);
@@ -230,7 +233,7 @@ impl Lane {
         (now >= self.renew_at).then_some(WriteKind::Renew)
     }
 
-    /// When [`next_write`](Self::next_write) can first answer something, if nothing else happens.
+    /// When [`next_write`](Self::next_write) can first return a write, if nothing else happens.
     pub(super) fn write_at(&self, wish: Wish) -> Mono {
         if self.lost || self.flight.is_some() {
             return Mono::NEVER;

@@ -40,7 +40,7 @@ pub(super) struct From<'a> {
 }
 
 impl Lane {
-    /// Takes the answer of the operation in flight. `None`: it is not the one.
+    /// Takes the answer of the operation in flight. `None` for another operation.
     pub(super) fn settle(&mut self, op: OpId) -> Option<WriteKind> {
         let (_, kind) = self.flight.take_if(|(expected, _)| *expected == op)?;
         Some(kind)
@@ -61,7 +61,7 @@ impl Lane {
                 match refusal.current {
                     Some(row) => self.on_row(cx, from, Some(*row)),
                     None => {
-                        // What was refused may have been applied by an attempt before it: the row itself says.
+                        // The refused write may have been applied by an earlier attempt: the row itself decides.
                         self.mark_unknown(from);
                         Answer::LookAtRow
                     }
@@ -81,8 +81,8 @@ impl Lane {
         }
     }
 
-    /// A write was refused. The row may say why, and then the next write follows at once. Not so after a second refusal in a row, whatever
-    /// the row says: a guard that does not hold of the row that it is made of would be tried all the time.
+    /// A write was refused. The row may say why, and then the next write follows at once. After a second refusal in a
+    /// row a pause follows, whatever the row says: a guard that fails against its own row would be tried all the time.
     fn on_refused(&mut self, cx: &mut Context, from: &From<'_>, op: OpId) {
         self.refusals = self.refusals.saturating_add(1);
         if self.refusals < 2 {
@@ -121,13 +121,13 @@ impl Lane {
         });
     }
 
-    /// A write was acknowledged. With it, no earlier one of the same guard was or will be applied.
+    /// A write was acknowledged. So no earlier write of the same guard was or will be applied.
     fn on_applied(&mut self, cx: &mut Context, from: &From<'_>) -> Answer {
         debug_assert!(from.kind != WriteKind::Read, "a read changes no row");
         debug_assert!(self.next > self.counter || self.counter == u64::MAX, "guards grow");
         self.counter = self.next;
         if from.kind.gives_up() {
-            // Nothing is believed about a lease that is nobody's, or another's, from here on.
+            // From here on, a lease without an owner, or of another worker, is not believed in.
             self.unresolved = None;
             return Answer::GivenUp;
         }
@@ -156,7 +156,7 @@ impl Lane {
 
     /// The row is known to have been ours by a write emitted at `emitted`: the belief is counted from there.
     fn extend_validity(&mut self, cx: &mut Context, key: &LeaseKey, emitted: Mono) {
-        // Others may act on the time in the row, which was drawn for the first of these attempts.
+        // Other workers may act on the time in the row. The time was drawn for the first of these attempts.
         let emitted = match self.unresolved.take() {
             Some(maybe) if cx.config().policies.life.tells_time() => maybe.since.min(emitted),
             _ => emitted,
@@ -186,7 +186,7 @@ impl Lane {
             Some(_) => return Answer::Lost(LossReason::Unreadable, None),
             None if tried_end => return Answer::Ended,
             None if tried_release => return Answer::GivenUp,
-            // Once the belief has run out, others may have taken the lease, ended it and removed it.
+            // After the end of the belief, other workers may have taken the lease, ended the shard and removed the row.
             None if from.kind == WriteKind::Restore || cx.now() >= self.valid_until => {
                 return Answer::Lost(LossReason::RowGone, None);
             }
@@ -215,7 +215,7 @@ impl Lane {
         Answer::Lost(reason, Some(Box::new(row)))
     }
 
-    /// The row is ours, with our counter, or the one that we tried to leave, or without one.
+    /// The row is ours, with our counter, with the counter of our last write, or without a counter.
     fn on_own_row(
         &mut self, cx: &mut Context, from: &From<'_>, row: LeaseRow, next: bool, bare: bool,
     ) -> Answer {
@@ -225,7 +225,7 @@ impl Lane {
         let mut answer = Answer::Nothing;
         if bare {
             self.counter = row.counter;
-            // What was under way waits for a counter that will not be there again.
+            // The write under way waits for a counter that never comes back.
             self.unresolved = None;
             cx.notify(Notice::Mending { lease });
         } else if next {
@@ -234,8 +234,8 @@ impl Lane {
         }
         let handed_to: Option<WorkerId> = row.handing_over.is_some().then_some(row.owner).flatten();
         if handed_to == self.next_owner && !next && !bare && self.refusals == 1 {
-            // Nothing is wrong with the row, and yet the guard did not hold: it was so for a moment only, or the row is spelled as no
-            // guard of ours expects it.
+            // The row is right, and yet the guard did not hold: for a moment only, or because no guard of ours matches
+            // the row's spelling.
             self.backoff.failed(cx, "write", from.key.as_str());
         }
         if handed_to != self.next_owner {
@@ -245,7 +245,7 @@ impl Lane {
         answer
     }
 
-    /// One of our own writes was applied after all. Which one, the row's checkpoint says.
+    /// One of our own writes was applied after all. The row's checkpoint tells the write's kind.
     fn recognise_own_write(&mut self, cx: &mut Context, from: &From<'_>, row: &LeaseRow) {
         let since = self.unresolved.map_or(from.emitted, |maybe| maybe.since.min(from.emitted));
         debug_assert_eq!(self.next, row.counter, "our own write leaves the counter that it was given");
@@ -256,8 +256,8 @@ impl Lane {
         cx.notify(Notice::Adopted { lease: from.key.clone(), counter: row.counter });
     }
 
-    /// Whether a person's edit removed the counter of a row that is ours, and nothing else happened to it. No worker takes a lease
-    /// while its owner believes, and the checkpoint is as it was.
+    /// Whether a person's edit removed the counter of a row of ours, and changed nothing more. No worker takes a lease
+    /// while its owner believes, and the checkpoint is unchanged.
     fn is_bare(&self, cx: &Context, row: &LeaseRow) -> bool {
         row.counter == 0
             && self.counter > 0

@@ -1,4 +1,4 @@
-//! Letting go of a lease: why, what is waited for before the shard is closed, and what remains when it was given up.
+//! Letting go of a lease: why, the conditions for the close of the shard, and the remaining work after the release.
 
 use super::held::{AppCommand, HeldLease};
 use super::stage::Stage;
@@ -16,7 +16,7 @@ impl HeldLease {
         }
     }
 
-    /// Why this lease should be let go of, if it should.
+    /// Why this lease should be let go of, if at all.
     pub(super) fn exit(&self, cx: &Context, leases: &LeaseTable) -> Option<EndReason> {
         if self.lane.lost {
             return Some(EndReason::LeaseLost);
@@ -28,8 +28,8 @@ impl HeldLease {
         yields.then_some(EndReason::HandedOver)
     }
 
-    /// By when a lease that another worker is to have is let go of: after that, the next owner steals it, and leaves it idle until this
-    /// worker must know.
+    /// By when this worker lets go of a lease with a next owner. After that time, the next owner steals the lease, and
+    /// leaves it idle until this worker must know of the steal.
     fn hands_over_by(&self, cx: &Context) -> Mono {
         match self.lane.next_owner {
             Some(_) => self.lane.handing_since + cx.config().hand_over_timeout,
@@ -37,7 +37,7 @@ impl HeldLease {
         }
     }
 
-    /// When a shard that is let go of is looked at again, if nothing else happens.
+    /// When a shard in the course of letting go is looked at again, if nothing else happens.
     pub(super) fn draining_wake_at(&self, cx: &Context) -> Mono {
         let now = cx.now();
         let flush = self.stage.reading().and_then(|reading| reading.flush.until());

@@ -1,6 +1,8 @@
-//! Time that the monotonic clock did not count: beliefs in leases end that much earlier, and renewals are due that much sooner.
+//! Time that the monotonic clock did not count: beliefs in leases end earlier by this time, and renewals are due sooner
+//! by it.
 //!
-//! The next step of each lease tells its handler, and renews: if no other worker took the lease meanwhile, its shard goes on where it was.
+//! The next step of each lease tells its handler, and renews. If no other worker took the lease meanwhile, its shard
+//! goes on as before.
 
 use super::acquisition::Acquisition;
 use super::held::HeldLease;

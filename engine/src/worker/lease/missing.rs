@@ -1,4 +1,4 @@
-//! What a list of all shards says of a held lease whose shard was not found, or whose children were not named.
+//! The evidence of a list of all shards about a held lease whose shard was not found, or whose children were not named.
 
 use super::held::HeldLease;
 use super::shard_end::{self, Prospects};
@@ -13,7 +13,8 @@ use crate::worker::evidence::Needed;
 use crate::worker::lease_table::{Lease, LeaseTable};
 use crate::worker::stream_set::StreamIx;
 
-/// The shards of a stream were listed: resolves all of its held leases that wait for that. `asked`: when that was asked for.
+/// The shards of a stream were listed: resolves all of the stream's held leases that wait for a listing. `asked`: when
+/// the listing was requested.
 pub(in crate::worker) fn on_shards_listed(
     cx: &mut Context, leases: &mut LeaseTable, stream: StreamIx, asked: Mono, shards: &[Shard],
 ) {
@@ -44,7 +45,8 @@ pub(in crate::worker) fn on_shards_listed(
     }
 }
 
-/// The shards of a stream were listed, and the list contradicts itself: nothing is decided, and what was not found is asked for again.
+/// The shards of a stream were listed, and the list contradicts itself. No decision follows, and shards not found are
+/// requested again.
 pub(in crate::worker) fn on_bad_listing(cx: &mut Context, leases: &mut LeaseTable, stream: StreamIx) {
     for ix in missing(leases, stream) {
         leases.with_held(ix, |held, _| held.try_again(cx));
@@ -77,7 +79,7 @@ struct View<'a> {
     shards: &'a [Shard],
     /// The shard of the lease, if it is listed.
     own: Option<&'a Shard>,
-    /// What shows that the list is behind, though it does not show the shard.
+    /// A listed shard that proves the list late, though the list does not show the held shard.
     against: Option<ShardId>,
 }
 
@@ -92,7 +94,7 @@ impl HeldLease {
         matches!(&self.stage, Stage::Ending(ending) if !ending.pending_children.is_empty())
     }
 
-    /// Whether something follows. `prospects`: present if the lease awaits other parents.
+    /// Whether the listing has an effect. `prospects`: present if the lease awaits other parents.
     fn on_shards_listed(
         &mut self, cx: &mut Context, view: View<'_>, prospects: Option<&Prospects<'_>>,
     ) -> bool {
@@ -121,9 +123,9 @@ impl HeldLease {
         }
     }
 
-    /// The shard was not found when it was read. Only lists of the living stream say what that meant: KCL takes it
-    /// for the end of the shard, and loses what follows if it was not. One replica may have given both answers, so a shard that was
-    /// not read to its end is forgotten by several lists, apart in time, and by none that is behind.
+    /// The shard was not found at a read. Only lists of the living stream tell the meaning: KCL takes the answer for
+    /// the end of the shard, and loses the rest of the shard if that is wrong. The same replica may have given both
+    /// answers. So a shard not read to its end is forgotten by several lists, apart in time, and never by a late list.
     fn resolve_shard(&mut self, cx: &mut Context, view: View<'_>) {
         let (now, needed) = (cx.now(), Needed::to_forget(cx));
         let Some(reading) = self.stage.reading_mut() else {
@@ -160,8 +162,9 @@ impl HeldLease {
         cx.notify(Notice::Trimmed { lease, detail });
     }
 
-    /// The shard was read to its end, and only its children were not named. All of its children are shown by no list but a true one.
-    /// A list that lags may show one of two, or be older than the end: that it shows no more is believed when several agree.
+    /// The shard was read to its end, and only its children were not named. A list of all of its children is always
+    /// true. A late list may show one child of two, or be older than the end. So fewer children are believed only when
+    /// several lists agree.
     fn resolve_children(&mut self, cx: &mut Context, view: View<'_>) {
         let (now, needed) = (cx.now(), Needed::to_forget(cx));
         let Some(reading) = self.stage.reading_mut() else {

@@ -1,28 +1,28 @@
-//! Leases that this worker takes and holds, and the shards behind them.
+//! Leases taken and held by this worker, and the shards behind these leases.
 //!
 //! | file | what |
 //! |---|---|
 //! | `acquisition` | becoming an owner |
-//! | `held`, `stage` | the life of a shard on its owner: one step that does what is due |
-//! | `lane`, `lane_answers` | renewals, checkpoints, ends, releases: one write in flight, and what its answer means |
-//! | `asked` | what the application is asked for, and for how long that may take |
+//! | `held`, `stage` | the life of a shard on its owner: one step does all due work |
+//! | `lane`, `lane_answers` | renewals, checkpoints, ends, releases: one write in flight, and the meaning of its answer |
+//! | `asked` | the commands to the application, and their time limits |
 //! | `waiting` | before a shard is opened |
-//! | `running` | while it is read |
-//! | `fetch` | asking the stream for records, within what the reads of all shards share |
-//! | `processed` | how far it was processed |
-//! | `leaving` | letting go of it: what is waited for, and the close |
-//! | `failure` | what is done about a record that the handler cannot process |
+//! | `running` | while the shard is read |
+//! | `fetch` | reads of the stream, within the budget shared by the reads of all shards |
+//! | `processed` | the progress of processing |
+//! | `leaving` | letting go of a lease: the conditions, and the close |
+//! | `failure` | the treatment of a record that the handler cannot process |
 //! | `strange` | a checkpoint that did not come from this stream |
-//! | `set_aside` | giving such a record to where the application keeps them, or stopping its shard |
+//! | `set_aside` | handing a failed record to the application's store, or stopping its shard |
 //! | `kept` | batches that the application keeps and acknowledges later |
 //! | `shard_end` | the children's leases, before a shard's end is written |
-//! | `missing` | what a listing says of a shard that was not found |
+//! | `missing` | the evidence of a listing about a shard not found |
 //! | `missed` | time that the monotonic clock did not count: beliefs end earlier |
-//! | `paused` | shards of which nothing is handed over because the application wants it so |
+//! | `paused` | shards without hand-over of records, paused by the application |
 //! | `flow` | how much is read of a shard, for leaders of KCL 3.x |
-//! | `stall` | noticing leases that do not move, and saying why |
+//! | `stall` | noticing leases that do not move, and reporting the reason |
 //!
-//! Every lease has one step function that may be called at any time and does what is due.
+//! Every lease has a step function that may be called at any time and does all due work.
 
 mod acquisition;
 mod asked;
@@ -75,7 +75,7 @@ pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     wake_waiting(cx, leases);
 }
 
-/// Others may have waited for what a lease does not need any more.
+/// Wakes leases waiting for room or for turns freed by another lease.
 pub(super) fn wake_waiting(cx: &Context, leases: &mut LeaseTable) {
     for next in [cx.reads().next(), cx.turns().next(cx.now())].into_iter().flatten() {
         leases.wake(next, cx.now());
@@ -114,7 +114,7 @@ pub(super) fn on_app(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op:
     step(cx, leases, ix);
 }
 
-/// What the application says of what it was given under this token.
+/// A message of the application about the records handed over under this token.
 pub(super) enum Said {
     /// Everything up to here was processed.
     ProcessedThrough(Position),
@@ -124,7 +124,7 @@ pub(super) enum Said {
     GivenBack(OpId, String),
 }
 
-/// The application says something of what it was given. What it says of another ownership is of no use.
+/// Takes in a message of the application about its records. A message about another ownership is of no use.
 pub(super) fn on_said(
     cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, token: FencingToken, said: Said,
 ) {
@@ -149,7 +149,7 @@ pub(super) fn on_said(
     }
 }
 
-/// The application asks, under this token, for a checkpoint of what was processed.
+/// The application requests, under this token, a checkpoint of the processed records.
 pub(super) fn on_checkpoint_wanted(
     cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, token: FencingToken,
 ) {

@@ -1,9 +1,9 @@
-//! Shards of which nothing is handed over because the application wants it so, while their leases are kept.
+//! Shards without hand-over of records, because the application paused them, while their leases are kept.
 //!
-//! Only the hand-over of batches rests. The lease is renewed, a handler that runs finishes, what it processed is written, and the
-//! shard is read until the reader's buffer is full. A shard of which all was processed ends, unless its application is to
-//! permit the end: it is asked when the pause is over. The pause is part of the ownership: a lease that is given up, lost and taken
-//! again is not paused.
+//! Only the hand-over of batches rests. The lease is renewed, a running handler finishes, its processed records are
+//! written, and the shard is read until the reader's buffer is full. A fully processed shard ends, unless its
+//! application must permit the end: then the application is asked after the pause. The pause is part of the ownership:
+//! a lease that is given up, lost and taken again is not paused.
 
 use super::held::HeldLease;
 use super::stage::Stage;
@@ -24,7 +24,7 @@ pub(in crate::worker) fn on_pause_wanted(
 }
 
 impl HeldLease {
-    /// Whether that changes anything.
+    /// Whether the call changes the pause.
     fn on_pause_wanted(&mut self, cx: &mut Context, paused: bool) -> bool {
         if self.is_lost() {
             return false;
@@ -38,15 +38,15 @@ impl HeldLease {
         if paused {
             cx.notify(Notice::Paused { lease });
         } else {
-            // That nothing moved meanwhile was wanted.
+            // The application wanted the standstill of the pause.
             self.movement.since = cx.now();
             cx.notify(Notice::PauseEnded { lease });
         }
         true
     }
 
-    /// Whether the pause is what the shard waits for. A handler that runs, a belief that has run out and a shard that is not
-    /// found are worth more attention.
+    /// Whether the shard waits for the end of the pause. A running handler, the end of the belief and a shard not found
+    /// are worth more attention.
     pub(super) fn rests(&self) -> bool {
         let runs = matches!(self.stage, Stage::Running(_)) && self.app.is_none();
         self.paused && runs && !self.lane.fenced && !self.missing

@@ -32,7 +32,7 @@ impl HeldLease {
         }
     }
 
-    /// The application asks for a checkpoint of what was processed. Whether there is anything to write.
+    /// The application requests a checkpoint of the processed records. Whether a position is still to be written.
     pub(super) fn on_checkpoint_wanted(&mut self) -> bool {
         let wanted = !self.lane.is_durable();
         self.lane.flush |= wanted;

@@ -1,4 +1,4 @@
-//! While a shard is read: what is asked of the stream, and what is handed over.
+//! While a shard is read: requests to the stream, and hand-overs to the application.
 
 use super::failure::Next;
 use super::held::{AppCommand, Given, HeldLease};
@@ -55,7 +55,7 @@ impl HeldLease {
         }
     }
 
-    /// Hands over what is left of the front batch, or its first record only.
+    /// Hands over the rest of the front batch, or its first record only.
     fn deliver(&mut self, cx: &mut Context, alone: bool) {
         let Stage::Running(reading) = &mut self.stage else {
             return cx.broken("batches are handed over while a shard runs");
@@ -71,7 +71,7 @@ impl HeldLease {
             front.after.is_none_or(|after| after < front.last),
             "what is handed over has something left to process"
         );
-        // Of records that are not in order, none is known to be the next one.
+        // Among records out of order, no record is known to be the next.
         let alone = alone && !front.unordered;
         let (lease, token) = (self.key.clone(), self.token);
         let (batch, after) = (front.batch, front.after);
@@ -164,23 +164,23 @@ impl HeldLease {
                 }
             }
             Outcome::Applied(Reply::ProcessedThrough(through)) => {
-                // A batch that was kept and given back meanwhile takes this one with it: it comes again.
+                // A kept batch given back meanwhile takes this batch along: this batch comes again.
                 if !reading.reader.returned(batch) {
                     return;
                 }
-                // The handler may have said before its answer that the one record is processed.
+                // The handler may have acknowledged the single record before its answer.
                 let said_before = given.alone && Some(through) > given.after;
                 if reading.reader.processed_through(through) || said_before {
                     reading.failure.front_is_new();
                 } else {
-                    // Without a pause, a handler that acknowledges nothing would be called without end.
+                    // Without a pause, a handler that acknowledges no record would be called without end.
                     let again_at = now + cx.config().handler_backoff;
                     reading.failure.pause_until(again_at);
                 }
                 self.take_watermark(now);
             }
             Outcome::Applied(_) => {
-                // A batch that was kept and given back meanwhile takes this one with it: it comes again.
+                // A kept batch given back meanwhile takes this batch along: this batch comes again.
                 if reading.reader.processed(batch) {
                     reading.failure.front_is_new();
                     self.take_watermark(now);
@@ -211,7 +211,7 @@ impl HeldLease {
         }
     }
 
-    /// The handler failed: what it did not process comes again after a pause.
+    /// The handler failed: its unprocessed records come again after a pause.
     pub(super) fn retry_later(
         &mut self, cx: &mut Context, leases: &LeaseTable, attempt: u32, detail: String,
     ) {
@@ -261,7 +261,8 @@ impl HeldLease {
         {
             let waiting = reading.reader.buffered_batches();
             match answer.end.as_deref() {
-                // Whether that is the end, a listing says: until then, nothing shows that the tip was reached.
+                // A listing decides whether the shard has ended. Until then, no evidence shows that the tip was
+                // reached.
                 Some(children) if !names_all(children) => reading.denied.read = Some(op),
                 _ => {
                     reading.denied = DeniedEnd::default();
@@ -343,7 +344,7 @@ fn doubt(why: &Doubtful) -> String {
     }
 }
 
-/// What went wrong with a read, in words, and how long its reader pauses.
+/// The failure of a read, in words, and the pause of its reader.
 fn trouble(event: &Event, outcome: &Outcome) -> (String, Span) {
     match event {
         Event::Trouble { how, again_in } => (how.to_string(), *again_in),

@@ -1,4 +1,4 @@
-//! What follows from a failed attempt: another one, a stopped shard, or a record that is set aside.
+//! The steps after a failed attempt: another attempt, a stopped shard, or a record that is set aside.
 
 use super::failure::{Poison, Verdict};
 use super::held::{AppCommand, HeldLease};
@@ -12,7 +12,7 @@ use crate::worker::context::Context;
 use crate::worker::describe;
 use crate::worker::lease_table::LeaseTable;
 
-/// The answer of an adapter that lets one record be kept.
+/// The answer of an adapter that keeps a single record.
 pub(super) fn kept_alone() -> Outcome {
     Outcome::Refused(Refusal {
         why: Why::HandlerFailed,
@@ -22,7 +22,8 @@ pub(super) fn kept_alone() -> Outcome {
 }
 
 impl HeldLease {
-    /// An attempt at what is in front failed. `at`: it was at this record alone. `last`: the last position of what failed.
+    /// An attempt at the front batch failed. `at`: the record, if it was handed over alone. `last`: the last position
+    /// of the failed hand-over.
     pub(super) fn attempt_failed(
         &mut self, cx: &mut Context, leases: &LeaseTable, at: Option<Position>, last: Option<Position>,
         detail: String,
@@ -31,7 +32,7 @@ impl HeldLease {
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("a handler fails at a shard that is read, or let go of");
         };
-        // What the handler said to be processed before it failed is not what fails.
+        // A record acknowledged by the handler before its failure is not the failing record.
         let at = at.filter(|at| reading.reader.awaits(*at));
         let attempt = reading.failure.attempts();
         if !goes_on {
@@ -39,7 +40,7 @@ impl HeldLease {
         }
         match reading.failure.fail(cx.config(), at, last, &detail) {
             Verdict::Again => self.retry_later(cx, leases, attempt, detail),
-            // What comes of that is told.
+            // The outcome of the setting aside is reported.
             Verdict::SetAside => {}
             Verdict::Stop(Poison { at, attempts }) => {
                 cx.notify(Notice::ShardStopped { lease: self.key.clone(), position: at, attempts, detail })

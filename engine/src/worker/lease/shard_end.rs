@@ -1,8 +1,8 @@
-//! The end of a shard: its children's leases come first, then its own end is written.
+//! The end of a shard: the leases of its children come first, then the shard's own end is written.
 //!
-//! A merged child has a second parent, whose lease may not exist yet: it is itself a child of a shard that is still being
-//! read. A child whose parent has no row is free to start, so the child's lease is not created before its other parent's
-//! is, unless the lineage shows that no worker will ever create that.
+//! A merged child has a second parent, whose lease may not exist yet: the second parent may be the child of a shard
+//! still being read. A child whose parent has no row is free to start. So the child's lease is created after its other
+//! parent's lease, unless the lineage shows that no worker will ever create the parent's lease.
 
 use super::held::HeldLease;
 use super::stage::{Ending, Stage};
@@ -22,7 +22,7 @@ use crate::worker::lease_table::{Lease, LeaseTable};
 use crate::worker::table_turns::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything of the shard was processed, and these are its children.
+/// All records of the shard were processed, and these are the shard's children.
 pub(super) fn begin(lease: &LeaseKey, mut children: Vec<ChildShard>) -> Ending {
     // An answer may name a child twice.
     let mut named = BTreeSet::new();
@@ -51,7 +51,7 @@ pub(super) fn names(children: &[ChildShard]) -> Vec<ShardId> {
     names.into_iter().collect()
 }
 
-/// What a listing says of the leases that may still create others.
+/// The evidence of a listing about leases whose owners may still create other leases.
 pub(super) struct Prospects<'a> {
     shards: &'a [Shard],
     leases: BTreeMap<LeaseKey, Checkpoint>,
@@ -68,9 +68,9 @@ struct Unread {
 }
 
 impl<'a> Prospects<'a> {
-    /// Unfinished leases of shards that the stream has forgotten: the worker that ends them creates the leases of their children,
-    /// though those are forgotten too. Not so if all of these are listed, and it is none of them that is missed: such a lease
-    /// may itself wait for what comes of ours.
+    /// Unfinished leases of shards forgotten by the stream. The worker that ends such a shard creates the leases of the
+    /// shard's children, though the stream has forgotten the children too. A lease with all of its children listed does
+    /// not count, if the missing lease is none of the children's: that lease may itself wait for leases from ours.
     pub(super) fn new(table: &LeaseTable, shards: &'a [Shard], but: LeaseIx) -> Self {
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
         let children = sync::Children::of(shards);
@@ -91,13 +91,13 @@ impl<'a> Prospects<'a> {
         Self { shards, leases: stream.map_or_else(BTreeMap::new, |stream| table.known(stream)), unlisted }
     }
 
-    /// Leases that may bring anything: their rows do not tell the range of their forgotten shards.
+    /// Leases that may bring the lease of any shard: their rows lack the ranges of their forgotten shards.
     fn anything(&self) -> Vec<LeaseIx> {
         let unknown = self.unlisted.iter().filter(|unread| unread.range.is_none());
         unknown.map(|unread| unread.lease).collect()
     }
 
-    /// The leases that may bring a lease for a parent, for all that ranges say.
+    /// The leases that may bring a lease for a parent, by their ranges.
     fn bringing(&self, parent: &ShardId, pending: &[ChildShard]) -> impl Iterator<Item = &Unread> {
         let reached = |range: HashRange| {
             let mut children = pending.iter().filter(|child| child.parents.contains(parent));
@@ -107,19 +107,19 @@ impl<'a> Prospects<'a> {
         all.filter(move |unread| unread.range.is_some_and(reached))
     }
 
-    /// Whether a parent without a lease will not get one, for all that ranges say.
+    /// Whether a parent without a lease will not get a lease, by the ranges.
     fn unlikely(&self, parent: &ShardId, pending: &[ChildShard]) -> bool {
         !sync::will_come(self.shards, parent) && self.bringing(parent, pending).next().is_none()
     }
 
-    /// Whether only leases may bring one of which the listing shows that the stream has not forgotten their shards.
+    /// Whether only leases of not forgotten shards, by this listing, may bring the parent's lease.
     fn doubtful(&self, parent: &ShardId, pending: &[ChildShard]) -> bool {
         !sync::will_come(self.shards, parent) && self.bringing(parent, pending).all(|unread| unread.stands)
     }
 }
 
 impl HeldLease {
-    /// Queues the children's leases as soon as their other parents have one.
+    /// Queues the leases of the children as soon as their other parents have leases.
     pub(super) fn end_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
         let Stage::Ending(ending) = &mut self.stage else {
             return cx.broken("children are created while a shard ends");
@@ -127,7 +127,7 @@ impl HeldLease {
         if ending.pending_children.is_empty() {
             return;
         }
-        // A child that has a lease needs nothing more, whatever became of its other parent's.
+        // A child with a lease is complete, whatever became of its other parent's lease.
         ending.pending_children.retain(|child| leases.row(child.id.as_str()).is_none());
         let pending = &ending.pending_children;
         ending.unresolved_parents.retain(|parent| {
@@ -175,7 +175,8 @@ impl HeldLease {
                 ending.look_at = now;
             }
             Outcome::Applied(Reply::Row(None)) => {
-                // Not created yet, or never to be: the lineage says which. The worker that creates it may do so at any moment.
+                // The lease does not exist yet, or never will: the lineage decides. The creating worker may create the
+                // lease at any moment.
                 ending.lacks_parent = true;
                 ending.look_at = now + look_pause(cx, &mut ending.looks);
                 if now >= ending.doubt_at {
@@ -196,8 +197,8 @@ impl HeldLease {
         }
     }
 
-    /// A list of all shards, asked for at that moment, says which of the other parents without a lease may still get one. `is_behind`: it is
-    /// older than the end of our own shard.
+    /// A list of all shards, requested at `asked`, tells which of the other parents without a lease may still get a
+    /// lease. `is_behind`: the list is older than the end of our own shard.
     pub(super) fn judge_other_parents(
         &mut self, cx: &mut Context, (asked, is_behind): (Mono, bool), prospects: &Prospects<'_>,
     ) {
@@ -205,8 +206,9 @@ impl HeldLease {
             return cx.broken("other parents are judged while a shard ends");
         };
         self.missing = false;
-        // A child whose own descendants have leases was read to its end before, whatever became of its row. Not so where
-        // every listed shard has a row until it is forgotten: then its descendants' may have come first.
+        // A child whose own descendants have leases was read to its end before, whatever became of its row. This does
+        // not hold where every listed shard has a row until the shard is forgotten: there, the descendants' rows may
+        // have come first.
         if !cx.absence_is_unread() {
             let read = |child: &ChildShard| {
                 sync::has_leased_descendant(&prospects.leases, prospects.shards, &child.id)
@@ -225,9 +227,9 @@ impl HeldLease {
             let leases = parents.flat_map(|parent| prospects.bringing(parent, pending));
             waited_for.extend(leases.map(|unread| unread.lease));
         }
-        // A listing may lag. What no listing shows is believed to be gone only after several, a scan interval apart. Leases that
-        // may bring anything may wait for each other, in the hands of workers that know nothing of one another: they are waited
-        // for as long as one of them ends.
+        // A listing may lag. A parent is believed gone only after several listings without the parent, a scan interval
+        // apart. Leases with unknown ranges may wait for each other, in the hands of workers without knowledge of each
+        // other. The worker waits for these leases as long as any of them ends.
         if is_behind || !ending.unresolved_parents.iter().any(lost) {
             return ending.hopeless.contradicted();
         }

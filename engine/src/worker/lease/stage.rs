@@ -39,7 +39,7 @@ pub(super) enum Stage {
     Closed(EndReason),
 }
 
-/// What a shard waits for before it is opened.
+/// The conditions for opening a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Waiting {
     /// Parents not yet known to have ended.
@@ -52,7 +52,7 @@ pub(super) struct Waiting {
     pub(super) looks: u32,
     /// How often in a row it could not be opened.
     pub(super) failures: u32,
-    /// That it waits for its parents was told.
+    /// A notice has told of the wait for the parents.
     pub(super) told: bool,
     /// The parents of the row that listings deny.
     pub(super) denied: Evidence<BTreeSet<ShardId>>,
@@ -66,21 +66,21 @@ pub(super) struct Waiting {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reading {
     pub(super) reader: Reader,
-    /// The attempts at what is in front, and what follows when they fail.
+    /// The attempts at the front batch, and the next step when the attempts fail.
     pub(super) failure: Failure,
     /// The next look for children, if its end was read and none were named.
     pub(super) look_at: Mono,
-    /// What listings say that do not show the shard: these children, and no more.
+    /// Listings without the shard: each shows exactly these children.
     pub(super) gone: Evidence<Vec<ShardId>>,
-    /// What the last listing that did not show the shard had instead: it was behind.
+    /// A shard proving the last listing without our shard late.
     pub(super) against: Option<ShardId>,
-    /// It is known that the shard has no children.
+    /// The shard is known to have no children.
     pub(super) childless: bool,
     /// Ends without children that a listing denied.
     pub(super) denied: DeniedEnd,
-    /// What the application was told about the batches that it keeps, and about the end.
+    /// The commands to flush that the application has received, and the permission of the end.
     pub(super) flush: Flush,
-    /// What the service says of where it is to be read from.
+    /// The service's answers about the place from which the shard is to be read.
     pub(super) strange: Strange,
 }
 
@@ -130,23 +130,25 @@ impl Reading {
 pub(super) struct Ending {
     /// How many of the children's leases are not known to exist yet.
     pub(super) children_left: u32,
-    /// Children whose leases wait for their other parents' leases to exist.
+    /// Children whose leases wait until their other parents have leases.
     pub(super) pending_children: Vec<ChildShard>,
-    /// The other parents that those wait for.
+    /// The other parents of the pending children.
     pub(super) unresolved_parents: Vec<ShardId>,
-    /// What listings say by which some of those will never have a lease: the forgotten leases that may bring anything.
+    /// Listings by which some of these parents will never have a lease: the leases of forgotten shards that may bring a
+    /// parent's lease.
     pub(super) hopeless: Evidence<Vec<crate::ids::LeaseIx>>,
     /// A read of another parent's row is in flight.
     pub(super) reading: Option<OpId>,
     /// The next look at another parent.
     pub(super) look_at: Mono,
-    /// How often a look showed that another parent has no lease.
+    /// How often a look showed another parent without a lease.
     pub(super) looks: u32,
     /// When the shards are listed again, at the earliest, for the sake of another parent without a lease.
     pub(super) doubt_at: Mono,
-    /// That it waits for other parents was told.
+    /// A notice has told of the wait for other parents.
     pub(super) told: bool,
-    /// A read showed that another parent has no lease. That may last for as long as the whole of another shard is read.
+    /// A read showed another parent without a lease. Until the parent has a lease, the whole of another shard may have
+    /// to be read.
     pub(super) lacks_parent: bool,
 }
 
@@ -187,10 +189,10 @@ impl Stage {
         }
     }
 
-    /// Goes over to the stage that `next` makes of this one. An undeclared transition is a bug that simulation must find.
+    /// Goes over to the stage made by `next` from this stage. An undeclared transition is a bug for simulation to find.
     pub(super) fn go(&mut self, next: impl FnOnce(Stage) -> Stage) {
         let before = self.name();
-        // A placeholder that costs nothing: `next` does not see it.
+        // A placeholder without cost: `next` does not see it.
         let old = std::mem::replace(self, Stage::Closed(EndReason::LeaseLost));
         *self = next(old);
         debug_assert!(
@@ -200,7 +202,7 @@ impl Stage {
         );
     }
 
-    /// What is kept of a stage when its shard is let go of.
+    /// Keeps the parts of a stage needed while its shard is let go of.
     pub(super) fn into_draining(self, reason: EndReason) -> Stage {
         let (reading, ending) = match self {
             Stage::Running(reading) => (Some(reading), None),

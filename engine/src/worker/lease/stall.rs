@@ -1,8 +1,8 @@
 //! Noticing leases that are held and do not move.
 //!
-//! A shard that is owned, behind and not moving is a failure that is easily overlooked: the lease is renewed, no error is logged
-//! twice. So the time since anything was processed, or there was nothing to process, is kept for every held lease, and what
-//! the lease waits for is said when that time is long, and again whenever it has doubled.
+//! A shard that is owned, behind and not moving is a failure easily overlooked: the lease is renewed, and no error is
+//! logged twice. So every held lease keeps the time since records were last processed, or since no record was left to
+//! process. When that time is long, a notice names the reason, and repeats whenever the time has doubled.
 
 use super::held::{AppCommand, HeldLease};
 use super::stage::{Reading, Stage};
@@ -16,11 +16,11 @@ use crate::worker::lease_table::LeaseTable;
 /// When a lease last moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Movement {
-    /// Something was processed, or it was seen that there was nothing to process.
+    /// When records were last processed, or when the shard was last seen without records to process.
     pub(super) since: Mono,
-    /// How long that was ago when it was last told; 0: it was not.
+    /// How long the standstill had lasted at the last notice. 0: no notice was given.
     told: Span,
-    /// It moved after it was told that it did not: for so long.
+    /// The lease moved after a notice of its standstill: the length of the standstill.
     back_after: Option<Span>,
     /// How far behind the tip the last answer was, in ms.
     behind_ms: u64,
@@ -39,13 +39,13 @@ impl Movement {
         self.since = now;
     }
 
-    /// Whether it was told that it does not move, and it has not moved since.
+    /// Whether a notice reported a standstill, and the lease has not moved since.
     pub(super) fn is_stalled(&self) -> bool {
         self.told > Span::ZERO
     }
 
-    /// A read was answered, and so many batches wait. Without any, coming nearer to the tip is movement, and so is being
-    /// there.
+    /// Takes note of the answer of a read, while `waiting` batches wait. Without a waiting batch, coming nearer to the
+    /// tip is movement, and so is arriving at the tip.
     pub(super) fn fetched(&mut self, answer: &Fetched, waiting: usize, now: Mono) {
         let nearer = answer.behind_ms == 0 || answer.behind_ms < self.behind_ms;
         self.behind_ms = answer.behind_ms;
@@ -54,7 +54,7 @@ impl Movement {
         }
     }
 
-    /// When it is to be told that nothing moves.
+    /// When a notice of the standstill is due.
     fn due(&self, after: Span) -> Mono {
         let next = if self.told == Span::ZERO { after } else { self.told.times(2) };
         self.since + next
@@ -72,7 +72,7 @@ impl HeldLease {
         self.movement.due(after)
     }
 
-    /// Says that the lease does not move, or that it does again.
+    /// Reports the lease's standstill, or its next movement.
     pub(super) fn stall_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
         if let Some(after) = self.movement.back_after.take() {
             let lease = self.key.clone();
@@ -129,14 +129,15 @@ impl HeldLease {
     }
 }
 
-/// What a lease that is held waits for, whether that is long or not; absent: for new records, or it is not held.
+/// The reason for which a held lease waits, however short the wait. `None`: the lease waits for new records, or is not
+/// held.
 pub(in crate::worker) fn waits_for(cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> Option<Stall> {
     let held = leases.get(ix)?.held().filter(|held| !held.is_lost())?;
     let why = held.why_stalled(cx.now(), leases);
     (why != Stall::ReadsEmpty).then_some(why)
 }
 
-/// Those that cannot be read to their end count first.
+/// Unreadable parents count first.
 fn which_parents(leases: &LeaseTable, parents: &[ShardId]) -> Stall {
     let broken = |parent: &&ShardId| leases.scans().unreadable().contains(parent.as_str());
     let unreadable: Vec<ShardId> = parents.iter().filter(broken).cloned().collect();

@@ -1,10 +1,12 @@
-//! A checkpoint of which the service says that it did not come from this stream.
+//! A checkpoint that did not come from this stream, by the service's answer.
 //!
-//! One such answer proves nothing. Several in a row, apart in time, do: the shard cannot be read from there, and to begin elsewhere would skip
-//! records. The number says of which shard it is; if that is the shard of the lease, the stream is another one.
+//! A single answer of this kind proves nothing. Several in a row, apart in time, do: the shard cannot be read from the
+//! checkpoint, and a beginning elsewhere would skip records. The number names its shard. If that is the shard of the
+//! lease, the stream is another stream.
 //!
-//! Not so where this worker has gone on after a place that another row said: the table is this stream's, and a person or a program has spoiled the
-//! row. The lease is kept, its shard stands still, and the stall says why.
+//! The rule does not apply where this worker has gone on after a place from another row: the table is this stream's,
+//! and a person or a program has spoiled the row. The lease is kept, its shard stands still, and the stall gives the
+//! reason.
 
 use super::held::HeldLease;
 use crate::input::{Outcome, Refusal, Why};
@@ -48,7 +50,8 @@ impl Strange {
 }
 
 impl HeldLease {
-    /// The service does not let the shard be read from this position. Whether the whole stream is another one than that of the table.
+    /// The service does not let the shard be read from this position. Tells whether the whole stream differs from the
+    /// stream of the table.
     pub(super) fn judge_strange(
         &self, cx: &mut Context, leases: &LeaseTable, at: Position, outcome: &Outcome,
     ) {

@@ -26,8 +26,8 @@ const MOST_DOUBLINGS: u32 = 16;
 /// The longest pause between two listings for a shard that waits for its parents is this power of two, in scan intervals.
 const MOST_LISTS: u32 = 6;
 
-/// The pause after a look at the row of a relative, after so many others; counts the look. The parents of a merged child are closed at one moment, and often end within moments of
-/// each other.
+/// The pause after a look at the row of a relative, after `looks` earlier looks; counts the look. The parents of a
+/// merged child are closed at the same moment, and often end within moments of each other.
 pub(super) fn look_pause(cx: &Context, looks: &mut u32) -> Span {
     let doubled = FIRST_PAUSE.times(1 << *looks);
     // More looks change nothing.

@@ -11,11 +11,11 @@ use crate::time::Span;
 use crate::worker::context::Context;
 use crate::worker::lease::HeldLease;
 
-/// How long the row of a lease must stand still so that its owner counts as dead.
+/// How long the row of a lease must stand still before its owner counts as dead.
 ///
-/// What an owner has handed over is nobody's until the next owner takes it. That one looks four times a second at first, and later in each
-/// quick scan: if it does not take the lease within a moment, it has died or stopped since it asked. No two workers believe in a lease that is taken then: one of two takes is
-/// refused.
+/// A lease handed over has no owner until the next owner takes it. The next owner looks four times a second at first,
+/// and later in each quick scan. If the next owner does not take the lease within a moment, that worker has died or
+/// stopped since its request. No two workers believe in a lease taken then: of two takes, the service refuses one.
 fn lasts(cx: &Context, row: &LeaseRow) -> Span {
     let config = cx.config();
     match row.hands_over {
@@ -24,12 +24,12 @@ fn lasts(cx: &Context, row: &LeaseRow) -> Span {
     }
 }
 
-/// What a worker asked for, it takes within this time, and within what requests take.
+/// A worker takes a requested lease within this time, plus the time of its requests.
 const GIVEN: Span = Span::from_millis(500);
 
 impl LeaseTable {
-    /// Counts which worker has how many leases. A lease counts as expired when an answer showed its row unchanged that was asked for
-    /// a lease duration after the first one that showed it so had arrived.
+    /// Counts which worker has how many leases. A lease counts as expired when its row stood still for a lease
+    /// duration: from the arrival of the first answer with the present row to the request of the last.
     pub(in crate::worker) fn balance(&self, cx: &Context) -> Balance {
         let balance = self.count_beside(cx, &self.plain.0);
         debug_assert!(
@@ -49,7 +49,7 @@ impl LeaseTable {
         Counting { me: cx.me(), asks: cx.asks() || self.kcl3().is_led(), max_leases: cx.config().max_leases }
     }
 
-    /// Looks at all leases but those that are known to be plain.
+    /// Looks at all leases except the known plain leases.
     fn count_beside(&self, cx: &Context, plain: &PlainLeases) -> Balance {
         let counting = self.counting(cx);
         let counts = plain.counts();
@@ -103,7 +103,7 @@ impl LeaseTable {
         });
     }
 
-    /// Whether a leader assigned a lease to a worker that has left before it could take it.
+    /// Whether a leader assigned a lease to a worker that left before it could take the lease.
     pub(in crate::worker) fn was_left(&self, lease: &Lease, row: &LeaseRow) -> bool {
         let owner = row.owner.as_ref().filter(|_| row.handing_over.is_none());
         let waits = self.kcl3().is_led() && !lease.has_moved() && lease.idle() >= GIVEN;

@@ -1,4 +1,4 @@
-//! One lease: its row as it was observed, and what this worker does with it.
+//! A lease: its row as observed, and this worker's actions on the lease.
 
 use crate::held::Held;
 use crate::ids::{LeaseKey, WorkerId};
@@ -11,7 +11,7 @@ use crate::worker::context::Context;
 use crate::worker::lease::{Acquisition, HeldLease};
 use crate::worker::stream_set::StreamIx;
 
-/// One lease. What every step looks at lies in front: with many leases, a renewal costs the memory that it touches.
+/// A lease. The fields for every step lie in front: with many leases, a renewal costs the memory that it touches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub(in crate::worker) struct Lease {
@@ -25,8 +25,9 @@ pub(in crate::worker) struct Lease {
     pub(super) stream: StreamIx,
     /// When the first answer was received that showed the row's present counter and owner.
     pub(super) observed_at: Mono,
-    /// When the last answer was asked for that showed them so: they stood still from the one to the other, for all that is
-    /// known. A scan may take longer than a lease lasts, and what its first page showed says nothing of the time since.
+    /// When the last answer with the present counter and owner was requested. From `observed_at` to this moment, the
+    /// row stood still, as far as is known. A scan may take longer than a lease lasts, and its first page tells nothing
+    /// of later changes.
     pub(super) seen_at: Mono,
     /// When the row was first seen to be handed over to another worker; `NEVER` while it is not.
     pub(super) promised_at: Mono,
@@ -40,13 +41,14 @@ pub(in crate::worker) struct Lease {
     pub(super) highest: u64,
     /// How often in a row an older counter than the known one was read.
     pub(super) older_seen: u8,
-    /// The row was seen to change while its present owner had it: that lived.
+    /// The row was seen to change under its present owner: that owner lived.
     pub(super) moved: bool,
-    /// An attempt to steal it was given up, and may have been applied: its owner may believe in it beside us.
+    /// An attempt to steal the lease was given up, and may have been applied: the lease's owner may believe in the
+    /// lease beside us.
     pub(super) prior_owner_may_believe: bool,
     /// Our attempts to take the lease that the service refused though the row is as the write expects.
     pub(super) refused: Backoff,
-    /// The last listing showed that the checkpoint of its row is no place in its shard.
+    /// The last listing showed that the checkpoint of the row is no place in the shard.
     pub(super) spoiled: bool,
 }
 
@@ -86,12 +88,12 @@ impl Lease {
         self.row.as_ref()
     }
 
-    /// The row, if it says that the shard is unfinished.
+    /// The row, if the shard is unfinished by its row.
     pub(in crate::worker) fn unfinished_row(&self) -> Option<&LeaseRow> {
         self.row.as_ref().filter(|row| !row.checkpoint.is_end())
     }
 
-    /// The part of the hash space that it covers, as far as its row says. Absent: it is not unfinished.
+    /// The lease's part of the hash space, as far as its row tells. `None`: the lease is not unfinished.
     pub(super) fn covers(&self) -> Option<Option<HashRange>> {
         Some(self.unfinished_row()?.range)
     }
@@ -121,7 +123,7 @@ impl Lease {
         at.since(self.observed_at)
     }
 
-    /// Whether the row was seen to change while its present owner had it.
+    /// Whether the row was seen to change under its present owner.
     pub(in crate::worker) fn has_moved(&self) -> bool {
         self.moved
     }
@@ -131,22 +133,23 @@ impl Lease {
         self.observed_at
     }
 
-    /// For how long it is known that the row is to be handed over.
+    /// For how long the hand-over of the row has been known.
     pub(in crate::worker) fn promised_for(&self, now: Mono) -> Span {
         now.since(self.promised_at)
     }
 
-    /// Whether its owner knows that it is to be handed over: a renewal of one that does not would be refused.
+    /// Whether the owner knows of the hand-over: without that knowledge, a renewal would be refused.
     pub(in crate::worker) fn was_renewed_since_promised(&self) -> bool {
         self.moved && self.observed_at > self.promised_at
     }
 
-    /// The scan with this number shows it, or it was written since that began. Whether that is new.
+    /// The scan with this number shows the lease, or the lease was written since that scan's begin. Returns whether
+    /// this is new.
     pub(super) fn seen_in(&mut self, scan: u64) -> bool {
         std::mem::replace(&mut self.seen_by, scan) != scan
     }
 
-    /// Takes note of whether a row says that it is to be handed over.
+    /// Takes note of whether a row is to be handed over.
     pub(super) fn note_promise(&mut self, promised: bool, now: Mono) {
         self.promised_at = match promised {
             true => self.promised_at.min(now),
@@ -154,12 +157,12 @@ impl Lease {
         };
     }
 
-    /// Whether an attempt to steal it that was given up may have been applied.
+    /// Whether an abandoned attempt to steal the lease may have been applied.
     pub(in crate::worker) fn prior_owner_may_believe(&self) -> bool {
         self.prior_owner_may_believe
     }
 
-    /// Whether it may be taken, as far as it says itself: its row is not spoiled, and it is not too soon after refusals.
+    /// Whether the lease itself permits a take: its row is not spoiled, and enough time has passed since refusals.
     pub(in crate::worker) fn may_be_taken(&self, cx: &Context) -> bool {
         !self.is_spoiled() && cx.now() >= self.refused.until()
     }
@@ -192,7 +195,7 @@ impl Lease {
         acquisition.is_defeated_by(row).then_some(owner)
     }
 
-    /// Whether anything of ours is going on with it.
+    /// Whether this worker holds or takes the lease.
     pub(in crate::worker) fn busy(&self) -> bool {
         self.acquisition.is_some() || self.held.is_some()
     }
@@ -202,13 +205,13 @@ impl Lease {
         self.held.as_ref().is_some_and(|held| !held.is_lost())
     }
 
-    /// Whether the lease is this worker's, nothing is going on with the lease, and its stream is known.
+    /// Whether the lease is this worker's, without an action of this worker on the lease, and of a known stream.
     pub(in crate::worker) fn is_plainly_of(&self, cx: &Context, owner: &WorkerId) -> bool {
         let row = self.row().filter(|_| !self.busy() && cx.may_take(self.stream()));
         row.is_some_and(|row| own_share::is_plainly_of(row, owner))
     }
 
-    /// The lease as a host sees it, if this worker owns the lease.
+    /// The lease as described to a host, if this worker owns the lease.
     pub(in crate::worker) fn as_held(&self) -> Option<Held<'_>> {
         let held = self.held.as_ref().filter(|held| !held.is_lost())?;
         Some(held.described(&self.key))

@@ -1,4 +1,4 @@
-//! What rows do not say of their shards, from the last list of them: for table formats whose rows hold no lineage.
+//! Facts about shards from the last list of shards: for table formats whose rows hold no lineage.
 
 use super::LeaseTable;
 use crate::ids::{LeaseKey, ShardId};
@@ -18,7 +18,7 @@ pub(super) struct Lineage {
     completes_rows: bool,
     /// Of leases and parents without a listed shard too, once that is certain: those have no range.
     families: BTreeMap<LeaseKey, Family>,
-    /// Leases and parents whose shard lists lack, and the lists that lack the shard.
+    /// Leases and parents whose shards the lists lack, and the evidence of these lists.
     lacking: BTreeMap<LeaseKey, Lacking>,
     /// When that list was asked for.
     listed_at: Mono,
@@ -57,7 +57,7 @@ impl Lineage {
         Self { completes_rows, ..Self::default() }
     }
 
-    /// The families that a list of all shards shows, and those that lists have lacked for long enough.
+    /// The families shown by a list of all shards, and the families missing from lists for long enough.
     fn read(&mut self, shards: &[Shard], lacking: BTreeMap<LeaseKey, Lacking>, listed_at: Mono) {
         let mut families: BTreeMap<LeaseKey, Family> = lacking
             .iter()
@@ -83,7 +83,7 @@ impl Lineage {
 }
 
 impl LeaseTable {
-    /// Keeps what a list of all shards, asked for at `listed_at`, says of them, and fills it in.
+    /// Keeps the facts of a list of all shards, requested at `listed_at`, and fills them into rows.
     pub(in crate::worker) fn learn_lineage(&mut self, cx: &Context, shards: &[Shard], listed_at: Mono) {
         debug_assert!(listed_at >= self.lineage.listed_at, "lists are read in the order of time");
         if !cx.needs_listings() && cx.config().policies.finished == crate::policy::Finished::WhenRead {
@@ -122,7 +122,7 @@ impl LeaseTable {
         }
     }
 
-    /// Completes a row that was just read: from what was known of it, or from the last list.
+    /// Completes a row just read: from its known fields, or from the last list.
     pub(super) fn complete_lineage(&self, row: &mut LeaseRow) {
         if row.range.is_some() || !self.lineage.completes_rows {
             return;
@@ -160,8 +160,9 @@ impl LeaseTable {
         })
     }
 
-    /// Whether a parent without a row still has to be read, for all that is known: it is listed, and some worker will create
-    /// its row. It is gone when lists have lacked it for long enough; a single one may show a child without its parent.
+    /// Whether a parent without a row still has to be read, as far as is known: the parent is listed, and some worker
+    /// will create its row. The parent is gone when lists have lacked it for long enough. A single list may show a
+    /// child without its parent.
     pub(in crate::worker) fn is_unread(&self, cx: &mut Context, parent: &ShardId) -> bool {
         if !cx.absence_is_unread() {
             return false;

@@ -1,19 +1,19 @@
-//! The lease table as this worker knows it: rows, when each was last seen to change, what this worker does with each lease, and
-//! when each is to be looked at again.
+//! The lease table as this worker knows it: rows, the time of each row's last known change, this worker's actions on
+//! each lease, and the time of the next look at each lease.
 //!
 //! | file | what |
 //! |---|---|
-//! | `lease` | one lease |
-//! | `observe` | what a row does that some answer showed |
-//! | `ours` | what our own acknowledged writes make of a row |
+//! | `lease` | a lease |
+//! | `observe` | the effect of a row shown by an answer |
+//! | `ours` | the effect of our own acknowledged writes on a row |
 //! | `scan` | reading the whole table, page by page |
-//! | `pace` | how soon it is read again |
-//! | `plain` | which leases are plainly of others, so that counting is cheap |
+//! | `pace` | how soon the table is read again |
+//! | `plain` | leases plainly of other workers, for cheap counting |
 //! | `balance` | counting which worker has how many leases, and which can be taken |
-//! | `named` | which streams the rows name |
-//! | `lineage` | what a listing of the shards says that rows do not |
+//! | `named` | the streams named by rows |
+//! | `lineage` | facts about shards from a listing, missing from rows |
 //! | `unread` | rows of streams that this worker does not read |
-//! | `reports` | saying, again and again, which rows cannot be read, or are spoiled |
+//! | `reports` | repeated reports of unreadable and spoiled rows |
 //! | `spoiled` | rows whose checkpoints are no places in their shards |
 //! | `timers` | deadlines of leases, in order |
 
@@ -58,7 +58,7 @@ use std::hash::{Hash, Hasher};
 use timers::Timers;
 use unread::Unread;
 
-/// What takes no part in comparisons: it says nothing of the state that answers depend on.
+/// Takes no part in comparisons: answers do not depend on this value.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aside<T>(pub(super) T);
 
@@ -89,8 +89,8 @@ pub(super) struct LeaseTable {
     per_stream: Aside<Vec<u32>>,
     /// Acquisitions and held leases that are not over.
     busy: u32,
-    /// Grows with what may change our share, or how much of it we have: a page of a scan, a lease that was given to us, and a lease
-    /// that is ours no more.
+    /// Grows with every event that may change our share, or our part of the share: a page of a scan, a lease given to
+    /// us, and a lease that is ours no more.
     news: u64,
     scans: Scans,
     lineage: Lineage,
@@ -102,7 +102,8 @@ pub(super) struct LeaseTable {
     progress: Progress,
 }
 
-/// The leases that may have changed since the embedder asked for them: each once, even if it never asks.
+/// The leases that may have changed since the embedder last read this list. Each lease is in the list at most once,
+/// even without a read.
 #[derive(Clone, Debug, Default)]
 struct Touched {
     list: Vec<LeaseIx>,
@@ -186,7 +187,7 @@ impl LeaseTable {
         self.get(self.find(key)?)?.row()
     }
 
-    /// Forgets a lease with which nothing is going on.
+    /// Forgets an idle lease.
     fn forget(&mut self, ix: LeaseIx) {
         let lease = self.slots.get_mut(ix.index()).and_then(Option::take);
         debug_assert!(lease.as_ref().is_some_and(|lease| !lease.busy()), "only an idle lease is forgotten");
@@ -265,7 +266,7 @@ impl LeaseTable {
         self.unordered().filter(move |lease| lease.stream == stream)
     }
 
-    /// Forgets the leases of a stream with which nothing is going on: it is read no more.
+    /// Forgets the idle leases of a stream: the worker reads the stream no more.
     pub(super) fn forget_stream(&mut self, stream: StreamIx) {
         for ix in self.all() {
             let idle = |lease: &Lease| lease.stream == stream && !lease.busy();
@@ -285,7 +286,7 @@ impl LeaseTable {
         let of = self.iter().filter(|(_, lease)| lease.stream == stream);
         let rows = of.filter_map(|(_, lease)| lease.row());
         let mut known: BTreeMap<_, _> = rows.map(|row| (row.key.clone(), row.checkpoint)).collect();
-        // An item that cannot be read as a lease holds its key all the same, and may stand for an unfinished one.
+        // An item that cannot be read as a lease holds its key all the same, and may stand for an unfinished lease.
         for key in self.scans.occupied() {
             known.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
         }
@@ -313,15 +314,15 @@ impl LeaseTable {
         self.turns = Some(turns);
     }
 
-    /// Whether it is not another member's turn to have this lease by now.
+    /// Whether this lease is, by now, not the turn of another member.
     pub(super) fn keeps(&self, key: &LeaseKey) -> bool {
         let turns = self.turns.as_ref();
         turns.is_none_or(|turns| turns.has(key.as_str()) != Some(false))
     }
 }
 
-/// What this worker does with leases. A held lease, or an acquisition, is changed within a closure: it is back in its place when
-/// that returns, whatever happened.
+/// This worker's actions on leases. A held lease, or an acquisition, is changed within a closure: it is back in its
+/// place when the closure returns, on every path.
 impl LeaseTable {
     pub(super) fn begin_acquisition(&mut self, ix: LeaseIx, acquisition: Acquisition) {
         let Some(lease) = self.get_mut(ix) else {
@@ -346,8 +347,8 @@ impl LeaseTable {
         Some(result)
     }
 
-    /// Gives an acquisition up. If it was to steal, it may have been applied all the same: a refusal that shows the row as another's
-    /// may be of a second execution.
+    /// Gives an acquisition up. An attempt to steal may have been applied all the same: a refusal that shows another
+    /// owner in the row may come from a second execution.
     pub(super) fn drop_acquisition(&mut self, ix: LeaseIx) {
         let Some(lease) = self.get_mut(ix) else {
             debug_assert!(false, "an attempt is given up for a known lease");
@@ -429,7 +430,7 @@ impl LeaseTable {
         }
     }
 
-    /// Makes sure that all leases with which something is going on are looked at now.
+    /// Wakes all busy leases: each is looked at now.
     pub(super) fn wake_busy(&mut self, now: Mono) {
         for ix in self.all() {
             if self.get(ix).is_some_and(Lease::busy) {

@@ -7,22 +7,22 @@ use crate::stream_identity::StreamIdentity;
 use crate::worker::stream_set::StreamIx;
 use std::collections::BTreeMap;
 
-/// So many streams at most that rows of one stream name are told apart. A table is of one, and of two by mistake.
+/// The most streams told apart among the names in rows of one stream. A table is of one stream, and by mistake of two.
 const MOST: usize = 8;
 
-/// What rows name, for each stream whose shards they are taken for: one of the rows, and the last scan that showed it or had begun when an
-/// answer did.
+/// The names in rows, by the stream of their shards. Each name has a row and a scan: the last scan that showed the
+/// name, or that had begun before the answer with the name came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::worker) struct Named {
     by_stream: BTreeMap<StreamIx, BTreeMap<StreamIdentity, (LeaseKey, u64)>>,
 }
 
-/// What the rows of the last scan say of whose they are.
+/// The streams named by rows of the last scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::worker) struct Said<'a> {
     /// Some row names this very stream.
     same: bool,
-    /// A row that names another one.
+    /// A row that names another stream.
     another: Option<(&'a LeaseKey, &'a StreamIdentity)>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Said<'a> {
         self.same
     }
 
-    /// A row that names another one.
+    /// A row that names another stream.
     pub(in crate::worker) fn another(&self) -> Option<(&'a LeaseKey, &'a StreamIdentity)> {
         self.another
     }
@@ -51,7 +51,7 @@ impl LeaseTable {
         }
     }
 
-    /// A whole scan has ended: what it did not show is not there any more.
+    /// A whole scan has ended: names not shown by the scan are gone from the table.
     pub(super) fn forget_names(&mut self) {
         let number = self.scans.number();
         for named in self.named.by_stream.values_mut() {
@@ -59,7 +59,7 @@ impl LeaseTable {
         }
     }
 
-    /// Which identities the rows of a stream hold: this identity, another identity, or both.
+    /// The identities in the rows of a stream: this identity, another identity, or both.
     pub(in crate::worker) fn said_of(&self, stream: StreamIx, identity: &StreamIdentity) -> Said<'_> {
         let mut said = Said::default();
         for (named, (lease, _)) in self.named.by_stream.get(&stream).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What a row does to the table that some answer showed.
+//! The effect on the table of a row shown by an answer.
 
 use super::LeaseTable;
 use super::lease::Lease;
@@ -10,7 +10,7 @@ use crate::worker::context::Context;
 /// Where a row was shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// By a scan, which was asked for at this moment, and may be stale.
+    /// By a scan, requested at this moment, and perhaps stale.
     Scan { asked_at: Mono },
     /// By a consistent read, a refusal, or our own write.
     Beside,
@@ -81,8 +81,8 @@ impl Lease {
         }
         self.older_seen = 0;
         self.seen_at = self.seen_at.max(asked);
-        // That another worker asked for the lease is no sign of life of its owner. A checkpoint that moved is one, even if a person's
-        // edit set the counter back.
+        // Another worker's request for the lease is no sign of life of its owner. A moved checkpoint is a sign of life,
+        // even if a person's edit set the counter back.
         let kept = row.actual_owner() == known.actual_owner();
         let renewed = kept && row.counter > known.counter;
         let same = row.counter == known.counter && kept && row.checkpoint == known.checkpoint;

@@ -1,4 +1,4 @@
-//! What our own acknowledged writes make of a row. They are guarded, so nobody else's write came between.
+//! The effect of our own acknowledged writes on a row. By their guards, no write of another worker came between.
 
 use super::LeaseTable;
 use crate::ids::{LeaseIx, LeaseKey, ShardId, WorkerId};
@@ -65,7 +65,7 @@ impl LeaseTable {
         lease.highest = lease.highest.max(says.counter);
     }
 
-    /// The row says that its owner is to hand the lease over to us. How far its counter is, our write did not show.
+    /// The row tells its owner to hand the lease over to us. Our write did not show the row's present counter.
     pub(in crate::worker) fn promised_to_us(&mut self, key: &str, from: &WorkerId, me: &WorkerId, now: Mono) {
         let Some(lease) = self.find(key).and_then(|ix| self.get_mut(ix)) else {
             return;
@@ -100,8 +100,8 @@ impl LeaseTable {
         }
     }
 
-    /// A write of unknown outcome may have left this counter in the row. If a person's edit sets the counter back, it is not used
-    /// again: others may have seen it, and would take the row for unchanged.
+    /// A write of unknown outcome may have left this counter in the row. If a person's edit sets the counter back, the
+    /// counter is not used again: other workers may have seen it, and would take the row for unchanged.
     pub(in crate::worker) fn may_have_had(&mut self, ix: LeaseIx, counter: u64) {
         if let Some(lease) = self.get_mut(ix) {
             lease.highest = lease.highest.max(counter);
@@ -127,7 +127,7 @@ impl LeaseTable {
         self.scans.count_shown(first);
     }
 
-    /// We gave the lease up, to the next owner if there is one.
+    /// We gave the lease up, to the next owner if the row names one.
     pub(in crate::worker) fn given_up(
         &mut self, ix: LeaseIx, counter: u64, next_owner: Option<WorkerId>, now: Mono,
     ) {
@@ -152,7 +152,7 @@ impl LeaseTable {
         }
     }
 
-    /// The row was to get the hash range that it lacked, or the right one, and has this one.
+    /// The row has this hash range now: the range was missing or wrong before, and a write corrected it.
     pub(in crate::worker) fn set_range(&mut self, key: &str, range: Option<HashRange>) {
         let lease = self.find(key).and_then(|ix| self.get_mut(ix));
         if let Some(row) = lease.and_then(|lease| lease.row.as_mut()) {

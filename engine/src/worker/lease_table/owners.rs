@@ -7,8 +7,8 @@ use crate::worker::context::Context;
 use std::collections::BTreeSet;
 
 impl LeaseTable {
-    /// The owners of rows that did not stand still for so long, of all rows that other programs count: finished leases and those of
-    /// streams that this worker does not read are among them. During a hand-over, both owners.
+    /// The owners of rows changed within `patience`, by all rows counted by other programs. Finished leases and leases
+    /// of unread streams count, too. During a hand-over, both owners count.
     pub(in crate::worker) fn live_owners(&self, cx: &Context, patience: Span) -> BTreeSet<WorkerId> {
         let mut owners = BTreeSet::new();
         let mut count = |owner: &WorkerId| {

@@ -1,8 +1,9 @@
 //! How soon the table is scanned again.
 //!
-//! A *round* comes every `scan_interval`: the scan after which holes are looked for, finished leases are removed and the stream is
-//! watched. Where leases are asked for, and every live owner hands them over or a leader assigns them, there are quick scans between two rounds: they
-//! show within moments which worker died, which lease is free and who has too many.
+//! A *round* comes every `scan_interval`: after the scan of a round, the worker looks for holes, removes finished
+//! leases and watches the stream. Quick scans come between two rounds where workers request leases, and every live
+//! owner hands leases over, or where a leader assigns leases. Quick scans show within moments which worker died, which
+//! lease is free and which worker has too many leases.
 
 use super::Balance;
 use crate::config::Config;
@@ -13,11 +14,11 @@ use crate::worker::context::Context;
 const ROW_BYTES: u64 = 400;
 /// An eventually consistent read of so many bytes costs half a read unit.
 const READ_BYTES: u64 = 4_096;
-/// DynamoDB sells one write unit for the price of so many half read units.
+/// DynamoDB's price of one write unit is the price of this many half read units.
 const WRITE_PRICE: u64 = 10;
-/// Quick scans may cost this part of what the renewals of a worker's share cost: a quarter.
+/// Quick scans may cost this part of the cost of renewals of a worker's share: a quarter.
 const PART: u64 = 4;
-/// The longest pause after scans that failed is this power of two, in pauses.
+/// The longest pause after failed scans is this power of two, in pauses.
 pub(super) const MAX_DOUBLINGS: u32 = 5;
 
 /// Whether there are quick scans now. `led`: whether a leader assigns leases, which is found out by scans.
@@ -26,8 +27,8 @@ pub(super) fn is_quick(cx: &Context, balance: &Balance, led: bool) -> bool {
     cx.asks() && config.quick_scan_interval < config.scan_interval && (led || !balance.has_other_programs())
 }
 
-/// The pause before a quick scan of a table of so many rows, for a worker whose share is so many. `failed`: how many pages
-/// could not be had of late.
+/// The pause before a quick scan of a table with `rows` rows, for a worker with a share of `share` leases. `failed`:
+/// the recent pages that could not be read.
 pub(super) fn quick_pause(config: &Config, rows: u64, share: u64, failed: u32) -> Span {
     let halves = rows.saturating_mul(ROW_BYTES).div_ceil(READ_BYTES).max(1);
     let renewals = WRITE_PRICE.saturating_mul(share.max(1));

@@ -1,5 +1,5 @@
-//! Which leases are plainly of other workers that live. In a large fleet nearly all leases are. They are counted by numbers: that
-//! takes a few bytes of memory for each lease, and neither its row nor a name is looked at.
+//! Leases plainly of other live workers. In a large fleet nearly all leases are plain. Numbers count them: a plain
+//! lease takes a few bytes of memory, and a count looks at neither rows nor names.
 
 use super::{Lease, LeaseTable};
 use crate::ids::{LeaseIx, WorkerId};
@@ -8,8 +8,8 @@ use crate::share_out::{self, Candidate, Load};
 use crate::worker::context::Context;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A lease of another worker that lives, as far as was shown: it is unfinished, it is not being handed over, and nothing of ours is
-/// going on with it. Time alone changes none of this.
+/// A lease of another live worker, as far as was shown: unfinished, not being handed over, and without an action of
+/// ours. Time alone changes none of this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plain {
     /// The number of the owner.
@@ -17,12 +17,13 @@ struct Plain {
     hands_over: HandsOver,
 }
 
-/// What is known of leases that are plain, and numbers for their owners.
+/// The known plain leases, and numbers for their owners.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlainLeases {
     /// By the number of the lease. Absent: the lease itself has to be looked at.
     leases: Vec<Option<Plain>>,
-    /// By the number of the lease: the smoothed throughput that its row said when it was found to be plain. Of no meaning if it is not.
+    /// By the number of the lease: the smoothed throughput in its row when the lease was found plain. Without meaning
+    /// for other leases.
     throughputs: Vec<u64>,
     names: Vec<WorkerId>,
     /// By the number of the owner.
@@ -30,13 +31,13 @@ pub(super) struct PlainLeases {
     numbers: BTreeMap<WorkerId, u32>,
 }
 
-/// What the plain leases of one owner come to.
+/// The sums over the plain leases of an owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlainCount {
     pub(super) leases: u32,
     /// How many of their rows do not say that the owner hands the lease over.
     pub(super) silent: u32,
-    /// The throughput of how many of them is known, and the sum of it.
+    /// The number of leases with a known throughput, and the sum of their throughputs.
     known: u32,
     throughput: u128,
 }
@@ -44,7 +45,7 @@ pub(super) struct PlainCount {
 /// Stands for a throughput that is not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Names of former owners that may be kept beside twice as many as there are owners.
+/// The number of names of former owners kept beside twice the number of owners.
 const SPARE_NAMES: usize = 64;
 
 impl PlainLeases {
@@ -89,7 +90,7 @@ impl PlainLeases {
         }
     }
 
-    /// The number of an owner. `likely`: the number that it had.
+    /// The number of an owner. `likely`: the owner's former number.
     fn number(&mut self, owner: &WorkerId, likely: Option<u32>) -> u32 {
         if let Some(number) = likely.filter(|number| self.names.get(*number as usize) == Some(owner)) {
             return number;
@@ -104,7 +105,8 @@ impl PlainLeases {
         number
     }
 
-    /// By the number of an owner: its place among these candidates, which stand in the order of their names.
+    /// By the number of an owner: the owner's place among these candidates. The candidates stand in the order of their
+    /// names.
     fn places(&self, candidates: &[Candidate]) -> Vec<Option<usize>> {
         let mut places = vec![None; self.names.len()];
         let mut candidates = candidates.iter().enumerate().peekable();
@@ -123,8 +125,8 @@ impl PlainLeases {
         counts.filter(|(_, count)| count.leases > 0)
     }
 
-    /// Workers come and go, and each life of one has a name of its own. When many names may be those of former owners, all are
-    /// forgotten. The next scan shows those that are needed.
+    /// Workers come and go, and each life of a worker has a name of its own. When many names may be of former owners,
+    /// all names are forgotten. The next scan shows the needed names.
     pub(super) fn forget_names(&mut self, owners: usize) {
         if self.names.len() > 2 * owners + SPARE_NAMES {
             *self = Self::default();
@@ -139,7 +141,7 @@ pub(in crate::worker) struct Loads<'a> {
     plain: &'a PlainLeases,
     /// By the number of an owner of plain leases: its place among the candidates.
     places: Vec<Option<usize>>,
-    /// The other leases: the place of the owner, and the throughput.
+    /// The remaining leases: the place of the owner, and the throughput.
     rest: Vec<(Option<usize>, Option<u64>)>,
 }
 
@@ -170,7 +172,7 @@ impl Lease {
         let row = Some(row).filter(|row| match row.hands_over {
             HandsOver::Yes => true,
             HandsOver::Later => false,
-            // Until its owner has renewed it, it may have been assigned to a worker that has left.
+            // Before its owner's first renewal, the lease may have been assigned to a worker that has left.
             HandsOver::No => self.has_moved(),
         })?;
         let expired = self.idle() >= cx.config().lease_duration;
@@ -180,7 +182,7 @@ impl Lease {
 }
 
 impl LeaseTable {
-    /// Takes note of a lease, after what `change` makes of it.
+    /// Takes note of a lease as `change` leaves it.
     pub(super) fn weigh_after<R>(
         &mut self, cx: &Context, ix: LeaseIx, change: impl FnOnce(&mut LeaseTable) -> R,
     ) -> R {
@@ -213,7 +215,7 @@ impl LeaseTable {
         })
     }
 
-    /// All leases with an owner, by the one that the row names: during a hand-over, that is the next one.
+    /// All leases with an owner, by the owner in the row: during a hand-over, by the next owner.
     pub(in crate::worker) fn by_owner(&self) -> BTreeMap<&WorkerId, Vec<LeaseIx>> {
         let plain = &self.plain.0;
         let mut by_number = vec![Vec::new(); plain.names.len()];
@@ -255,7 +257,7 @@ impl LeaseTable {
         Loads { each: of_plain.chain(of_rest).collect(), plain, places, rest }
     }
 
-    /// The leases whose rows may name this owner: all that do are among them.
+    /// The leases whose rows may name this owner. Every lease of this owner is among these.
     pub(in crate::worker) fn perhaps_of(&self, owner: &WorkerId) -> impl Iterator<Item = (LeaseIx, &Lease)> {
         let number = self.plain.0.numbers.get(owner).copied();
         let slots = self.slots.iter().enumerate();

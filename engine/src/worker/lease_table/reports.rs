@@ -1,5 +1,5 @@
-//! Rows of which something is wrong that keeps all workers from reading their shards: they cannot be read as leases, or they are spoiled. This is
-//! said for as long as it is so: at once, and then ever more seldom.
+//! Bad rows, whose shards no worker can read: a bad row cannot be read as a lease, or its checkpoint is spoiled. A bad
+//! row is reported at once, and again at growing intervals, until the row is mended.
 
 use crate::ids::LeaseKey;
 use crate::time::{Mono, Span};
@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 
 /// The shortest time between two reports of one row.
 const LEAST: Span = Span::from_secs(1);
-/// The longest one.
+/// The longest time between two reports of one row.
 const MOST: Span = Span::from_secs(3_600);
 
-/// One row.
+/// The reports of one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Row {
-    /// The number of the last scan that showed it so.
+    /// The number of the last scan with the bad row.
     scan: u64,
-    /// When the first answer in a row came that did.
+    /// When the first answer in a row with the bad row came.
     since: Mono,
-    /// When it is to be told again, and how long that is after the last time.
+    /// When the next report is due, and the pause between the last report and the next.
     again_at: Mono,
     pause: Span,
 }
@@ -29,8 +29,8 @@ pub(in crate::worker) struct Reports {
 }
 
 impl Reports {
-    /// A scan shows that something is wrong with a row. If that is to be told: for how long it has been so. The second report comes
-    /// `pause` after the first, and each later one after twice as long, up to an hour.
+    /// A scan shows a bad row. If a report is due: for how long the row has been bad. The second report comes `pause`
+    /// after the first, and each later report after twice as long, up to an hour.
     pub(in crate::worker) fn seen(
         &mut self, key: &LeaseKey, scan: u64, now: Mono, pause: Span,
     ) -> Option<Span> {
@@ -49,7 +49,7 @@ impl Reports {
         Some(now.since(row.since))
     }
 
-    /// A whole scan ended: what it did not show so is mended, or gone.
+    /// A whole scan ended: a row not seen bad by the scan is mended, or gone.
     pub(in crate::worker) fn scanned(&mut self, scan: u64) {
         self.rows.retain(|_, row| row.scan == scan);
     }

@@ -15,14 +15,14 @@ use crate::worker::describe;
 use crate::worker::kcl3::{Standing, silence_of};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the scans so far have shown beside leases.
+/// Findings of the scans so far beside leases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::worker) struct Scans {
     /// Counts scans, from 1.
     number: u64,
     /// The number of the last whole scan that ended.
     complete: u64,
-    /// When that one began, when the whole one before it began, and how long the two took.
+    /// The begin of the last whole scan, the begin of the whole scan before, and the times of both.
     complete_since: Mono,
     before_since: Mono,
     /// When the first whole scan ended; of no meaning before that.
@@ -30,14 +30,14 @@ pub(in crate::worker) struct Scans {
     took: [Span; 2],
     /// Keys whose items are not ours to touch: they can hold no lease of ours.
     occupied: BTreeSet<LeaseKey>,
-    /// Those of these items that ought to be leases.
+    /// Occupied items that ought to be leases.
     unreadable: Reports,
     /// How many of the known leases were shown, or written by us, since the scan with the present number began.
     shown: Aside<usize>,
 }
 
 impl Scans {
-    /// The number of the scan that is under way, or of the last one.
+    /// The number of the present scan, or of the last one.
     pub(in crate::worker) fn number(&self) -> u64 {
         self.number
     }
@@ -62,18 +62,18 @@ impl Scans {
         self.first_ended
     }
 
-    /// A lease was shown, or written by us: for the first time since this scan began, if so.
+    /// A lease was shown, or written by us. `first`: for the first time since the begin of this scan.
     pub(super) fn count_shown(&mut self, first: bool) {
         self.shown.0 += usize::from(first);
     }
 
-    /// A lease was forgotten that the scan with this number was the last one to show.
+    /// A lease was forgotten, last shown by the scan with this number.
     pub(super) fn forgot(&mut self, seen_by: u64) {
         self.shown.0 -= usize::from(seen_by == self.number && self.number > 0);
     }
 
-    /// Whether the last whole scan tells how things are about now. The first rows that it showed are as old as it is, and that
-    /// may be much more than usual: if the table could not be reached in the midst of it.
+    /// Whether the last whole scan is about as new as usual. The first rows of a scan are as old as the scan itself. If
+    /// the table was out of reach in the midst of the scan, this age may be much more than usual.
     pub(in crate::worker) fn is_fresh(&self, now: Mono, interval: Span) -> bool {
         self.complete > 0 && now.since(self.complete_since) <= interval.times(2) + self.usual().times(2)
     }
@@ -118,7 +118,7 @@ impl Scanned {
     }
 }
 
-/// The scan that is under way, or the next one.
+/// The present scan, or the next scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::worker) struct Scan {
     /// The page in flight.
@@ -138,7 +138,7 @@ pub(in crate::worker) struct Scan {
     unreadable: u32,
     occupied: BTreeSet<LeaseKey>,
     backoff: Backoff,
-    /// When the next round is due, and whether the scan that is under way is one.
+    /// When the next round is due, and whether the present scan is a round.
     next_round: Mono,
     round: bool,
     /// Grows with pages that could not be had, up to the most doublings of the pause, and goes back with whole scans.
@@ -186,7 +186,7 @@ impl Scan {
         self.asked_at = cx.now();
     }
 
-    /// A page came, or did not. Returns what a whole scan has shown when it has ended.
+    /// The answer to the request of a page. Returns the findings of a whole scan at its end.
     pub(in crate::worker) fn on_page(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
     ) -> Option<Scanned> {
@@ -208,7 +208,7 @@ impl Scan {
         self.backoff.succeeded();
         self.pages += 1;
         leases.news += 1;
-        // A service that repeats a cursor would keep us in one scan for ever.
+        // A service that repeats a cursor would keep the worker in one scan for ever.
         let stuck = page.next.is_some() && page.next == self.cursor;
         self.cursor = page.next.clone();
         self.take_rows(cx, leases, page);
@@ -305,7 +305,7 @@ impl Scan {
         };
         self.failed = self.failed.saturating_sub(1);
         self.not_before = now + pause.per(8);
-        // A round that came due while this scan was under way follows at once, as far as that goes.
+        // A round due during this scan follows at once, as far as allowed.
         self.next_at = self.next_round.min(now + late(pause)).max(self.not_before);
         if pause < interval
             && let Some(at) = leases.next_expiry(cx)

@@ -1,6 +1,8 @@
-//! Rows whose checkpoints are no places in their shards, in a table that is the stream's all the same; and what proves that it is.
+//! Rows whose checkpoints are no places in their shards, in a table that is the stream's all the same; and the evidence
+//! for that table.
 //!
-//! A worker that took such a lease would read from a wrong place, or from none. So it is not taken before a listing says otherwise.
+//! The owner of such a lease would read from a wrong place, or from no place. So no worker takes the lease before a
+//! listing contradicts.
 
 use super::{Lease, LeaseTable};
 use crate::position::Checkpoint;
@@ -8,12 +10,12 @@ use crate::sync::Comparison;
 use crate::worker::stream_set::StreamIx;
 use std::collections::BTreeSet;
 
-/// The streams in whose shards this worker went on after a place that some row said: their numbers are the stream's.
+/// The streams in whose shards this worker went on after a place from some row: numbers of these rows are the stream's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Progress(BTreeSet<StreamIx>);
 
 impl LeaseTable {
-    /// A listing was compared with the rows of a stream: it says which of them are spoiled.
+    /// A listing was compared with the rows of a stream: the comparison names the spoiled rows.
     pub(in crate::worker) fn set_spoiled(&mut self, stream: StreamIx, compared: &Comparison) {
         let spoiled: BTreeSet<&str> = compared.misplaced().map(|(misfit, _)| misfit.lease.as_str()).collect();
         let of_stream = self.slots.iter_mut().flatten().filter(|lease| lease.stream == stream);
@@ -22,7 +24,7 @@ impl LeaseTable {
         }
     }
 
-    /// What a row says is replaced by a place that this worker has processed.
+    /// A place that this worker has processed replaces the checkpoint of a row.
     pub(super) fn note_progress(&mut self, stream: StreamIx, before: Checkpoint, after: Checkpoint) {
         let on = matches!((before, after), (Checkpoint::At(before), Checkpoint::At(after)) if after > before);
         if on && !self.progress.0.contains(&stream) {
@@ -37,7 +39,7 @@ impl LeaseTable {
 }
 
 impl Lease {
-    /// Whether the last listing showed that the checkpoint of its row is no place in its shard.
+    /// Whether the last listing showed that the checkpoint of the row is no place in its shard.
     pub(in crate::worker) fn is_spoiled(&self) -> bool {
         self.spoiled
     }

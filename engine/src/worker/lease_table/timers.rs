@@ -1,12 +1,11 @@
 //! Deadlines of leases, in order, with lazy deletion.
 //!
-//! A lease has at most one live entry, the one whose time equals the lease's `armed`; older entries are skipped when
-//! they come up.
+//! A lease has at most one live entry, at the time of the lease's `armed`; older entries are skipped when they come up.
 //!
-//! Deadlines of one kind lie one interval ahead, so they are set in the order in which they come up. Each kind makes a
-//! sorted run of its own, and a run is a queue: with many leases a heap costs a cache miss for every level, a queue one
-//! for many entries. What fits no run goes into a heap; when as much did not fit as the shortest run is long, that run is
-//! moved there and makes room, so that none is closed for long by deadlines that nobody waits for any more.
+//! Deadlines of the same kind lie the same interval ahead, and are set in the order in which they come up. Each kind
+//! makes a sorted run of its own, and a run is a queue. With many leases a heap costs a cache miss for every level, and
+//! a queue a miss for many entries. An entry that fits no run goes into a heap. When as many entries did not fit as the
+//! shortest run has, that run is moved into the heap and makes room. So stale deadlines close no run for long.
 
 use crate::ids::LeaseIx;
 use crate::time::Mono;
@@ -38,7 +37,8 @@ impl Timers {
     /// Adds an entry.
     pub(super) fn push(&mut self, at: Mono, lease: LeaseIx) {
         let entry = (at, lease);
-        // Behind the latest entry it can follow: so entries far ahead gather in one run and do not close all of them.
+        // The entry follows the latest last entry before it: so entries far ahead gather in one run and do not close
+        // all runs.
         let fitting = (0..RUNS)
             .filter(|run| self.runs[*run].back().is_none_or(|last| *last <= entry))
             .max_by_key(|run| self.runs[*run].back());
@@ -52,7 +52,7 @@ impl Timers {
         }
     }
 
-    /// An entry fits no run. Empties the shortest one if that has happened often enough to pay for it.
+    /// An entry fits no run. Empties the shortest run if misfits are frequent enough to pay for the move.
     fn make_room(&mut self) -> Option<usize> {
         let shortest = (0..RUNS).min_by_key(|run| self.runs[*run].len())?;
         self.misfits += 1;
@@ -92,7 +92,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is done to the timers: an entry is added so far after the last one that came up, or the earliest is removed.
+    /// The operations on the timers: a new entry at a distance after the last entry that came up, or the removal of the
+    /// earliest.
     fn doings() -> impl Strategy<Value = Vec<Option<(u64, u32)>>> {
         let ahead = prop_oneof![Just(1), Just(10), Just(1_000), 0u64..2_000];
         proptest::collection::vec(proptest::option::weighted(0.6, (ahead, 0u32..50)), 0..300)

@@ -1,9 +1,11 @@
-//! Rows of streams that this worker does not read: leases of an application of several streams that other workers read, or that no
-//! worker reads any more. They are no leases of ours, and count in no balance. Their rows can be removed in the end.
+//! Rows of streams that this worker does not read: leases of an application of several streams, read by other workers
+//! or by no worker any more. These are no leases of ours, and count in no balance. Their rows can be removed in the
+//! end.
 //!
-//! Whether a stream is read by another worker is judged as whether a worker lives: by whether rows change, on our own clock, while scans
-//! are answered. So no worker need tell the others since when a stream is read no more, and no change of leaders begins the wait anew. A worker whose
-//! configuration is old never removes the lease of a stream that others read.
+//! A stream is read by another worker if its rows change, on our own clock, while scans are answered. The same rule
+//! tells whether a worker lives. So no worker need tell its fleet when it stopped reading a stream, and no change of
+//! leaders begins the wait anew. A worker with an old configuration never removes the lease of a stream read by other
+//! workers.
 
 use crate::ids::{LeaseKey, WorkerId};
 use crate::notice::{Notice, StreamNews};
@@ -37,7 +39,7 @@ impl Still {
     }
 }
 
-/// Scans that lie further apart do not show that a row has stood still between them.
+/// Scans further apart do not show that a row has stood still between the scans.
 fn longest_gap(cx: &Context) -> Span {
     let config = cx.config();
     config.scan_interval.times(2).max(config.lease_duration)
@@ -47,7 +49,7 @@ fn longest_gap(cx: &Context) -> Span {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct UnreadStream {
     rows: BTreeMap<LeaseKey, Still>,
-    /// How many there were when that was told last.
+    /// The number of rows at the last notice.
     told: u32,
 }
 
@@ -104,7 +106,7 @@ impl Unread {
         }
     }
 
-    /// The owners that rows name, each with when its row was first seen as it is.
+    /// The owners named by rows, each with the time of the row's last change.
     pub(super) fn owners(&self) -> impl Iterator<Item = (&WorkerId, Mono)> {
         let rows = self.streams.values().flat_map(|stream| stream.rows.values());
         rows.flat_map(|row| {
@@ -113,8 +115,9 @@ impl Unread {
         })
     }
 
-    /// The changes that remove the rows of streams of which no row has changed for so long, at most so many. What the worker has lost
-    /// stays: its rows may be of another stream, and it was said that checkpoints of a deleted one are kept.
+    /// The changes that remove rows: of streams without a changed row for `delay`, and at most `most` rows. The rows of
+    /// a stream lost by the worker stay: they may be of another stream, and the worker promised to keep the checkpoints
+    /// of a deleted stream.
     pub(in crate::worker) fn removals(&self, cx: &Context, delay: Span, most: usize) -> Vec<Change> {
         let (now, known) = (cx.now(), cx.streams());
         let lost = |key: &LeaseKey| {

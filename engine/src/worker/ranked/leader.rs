@@ -1,4 +1,4 @@
-//! Leading the members: being the one whose name is first, and what that one does for all.
+//! Leading the members: being the member with the first name, and that member's work for all.
 
 use super::members::Members;
 use super::tasks::Task;
@@ -72,7 +72,7 @@ impl Members {
         let all = listed.iter().copied().chain(kept);
         let next = share_out(self.shards(), all, finished);
         let at = shared.as_ref().map(|shared| shared.at);
-        // Other programs' leaders do nothing before the time in the row, though it may be of a clock that was wrong.
+        // Other programs' leaders do nothing before the time in the row, though a wrong clock may have set it.
         let ahead = cx.wall().0.saturating_add(config.lead_interval.as_millis() as i64);
         let ahead = Life::Stamp.next(0, Wall(ahead), Span::ZERO);
         let corrected = || {

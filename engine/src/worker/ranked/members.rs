@@ -1,8 +1,8 @@
-//! Being a member, where leases are assigned by rank: saying that we live, looking which others do, and which shards are shared
-//! out.
+//! Being a member, where leases are assigned by rank: registering that we live, looking for live members and for the
+//! shards shared out.
 //!
-//! One lane for all of it, with at most one request in flight. Nothing here makes anybody an owner: what two members see
-//! differently costs time, until the guarded take of a lease decides.
+//! The members' work has one lane, with at most one request in flight. Nothing here makes any worker an owner.
+//! Different views of two members cost time, until the guarded take of a lease decides.
 
 use super::tasks::Task;
 use crate::ids::{OpId, ShardId, WorkerId};
@@ -28,7 +28,7 @@ pub(in crate::worker) struct Members {
     flight: Option<(OpId, Task, &'static str)>,
     /// Failures in a row, and when the next request may be made.
     pub(super) backoff: Backoff,
-    /// What looks in a row say of a table that has another key.
+    /// Looks in a row that show a table with another key.
     incompatible: Evidence<&'static str>,
     /// Both tables were seen.
     pub(super) ready: bool,
@@ -36,16 +36,16 @@ pub(in crate::worker) struct Members {
     pub(super) round_at: Mono,
     /// The last time that was written.
     pub(super) stamp: u64,
-    /// The listing under way: when it was begun, what it has shown, and where it goes on.
+    /// The present listing: its begin, the members shown so far, and the place to go on.
     pub(super) asked: Mono,
     listed: Vec<Member>,
     pub(super) after: Option<WorkerId>,
     pub(super) roster: Roster,
-    /// The members that live, by the last listing that showed ourselves.
+    /// The live members, by the last listing that showed ourselves.
     alive: Option<Vec<WorkerId>>,
-    /// The shards that are shared out; absent: not read yet. Within: there is no such row.
+    /// The shards shared out. Outer `None`: not read yet. Inner `None`: the row does not exist.
     pub(super) shared: Option<Option<Shared>>,
-    /// Those of them that the last list of the stream's shards lacked.
+    /// Shared shards missing from the last list of the stream's shards.
     pub(super) missed: BTreeSet<ShardId>,
     /// When the turns last changed.
     turns_since: Mono,
@@ -82,7 +82,7 @@ impl Members {
         }
     }
 
-    /// Puts these first, in this order.
+    /// Puts these tasks first, in this order.
     pub(super) fn first(&mut self, tasks: impl DoubleEndedIterator<Item = Task>) {
         for task in tasks.rev() {
             self.tasks.retain(|waiting| *waiting != task);
@@ -202,7 +202,7 @@ impl Members {
             self.listed.clear();
         }
         self.listed.extend(page.members);
-        // A service that repeats a cursor would keep us in one listing for ever.
+        // A service that repeats a cursor would keep the worker in one listing for ever.
         if page.next.is_some() && page.next != self.after {
             self.after = page.next;
             return self.first([Task::List].into_iter());
@@ -211,7 +211,7 @@ impl Members {
         let listed = std::mem::take(&mut self.listed);
         self.roster.see(listed, cx.now());
         if !self.roster.knows(cx.me()) {
-            // By such a list others would rank otherwise than we do: nothing follows from it.
+            // By this list other members would rank otherwise than we do: no decision follows from the list.
             self.first([Task::Register, Task::List].into_iter());
             return self.poll(cx);
         }
@@ -220,7 +220,7 @@ impl Members {
         self.take_turns_anew(cx, leases);
     }
 
-    /// Works out whose turn each shard is, and what follows from that.
+    /// Works out whose turn each shard is, and acts on the turns.
     pub(super) fn take_turns_anew(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
         let now = cx.now();
         let (Some(alive), Some(_)) = (&self.alive, &self.shared) else {
@@ -246,7 +246,7 @@ impl Members {
         }
     }
 
-    /// Members may count on us again: what was left of our leaving is not to undo what follows.
+    /// Members may count on us again: remaining tasks of our leaving must not undo later tasks.
     pub(in crate::worker) fn come_back(&mut self) {
         self.tasks.retain(|task| !matches!(task, Task::Leave | Task::StepDown));
         self.round_at = Mono(0);

@@ -1,11 +1,11 @@
-//! Leases by rank among members, as in kinsumer's tables: which members live, whose turn a shard is, and what the first member does for
-//! all.
+//! Leases by rank among members, as in kinsumer's tables: live members, turns of shards, and the first member's work
+//! for all.
 //!
 //! | file | what |
 //! |---|---|
-//! | `members` | saying that this member lives, looking which other members do |
-//! | `tasks` | what is asked of the tables of members, one request at a time |
-//! | `leader` | what the first member does for all |
+//! | `members` | registering that this member lives, looking for other live members |
+//! | `tasks` | requests to the tables of members, one at a time |
+//! | `leader` | the first member's work for all |
 //! | `ranks` | the leases whose turn it is |
 
 mod leader;

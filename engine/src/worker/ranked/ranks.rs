@@ -1,5 +1,5 @@
-//! Whose turn a lease is, where leases are assigned by rank: what is taken. What is given up follows from
-//! [`LeaseTable::keeps`].
+//! The turns of leases assigned by rank: the leases to be taken. [`LeaseTable::keeps`] decides which leases are given
+//! up.
 
 use super::members::Members;
 use crate::notice::ListReason;
@@ -11,15 +11,16 @@ use crate::worker::stream_set::StreamIx;
 use std::collections::BTreeSet;
 
 impl Members {
-    /// Takes what is ours by rank and has no live owner.
+    /// Takes leases that are ours by rank and have no live owner.
     ///
-    /// What is not shared out yet, or not any more though it was not read to its end, goes round in the same way among the
-    /// members; other programs do not take it, and so it is anybody's after a while.
+    /// A shard not shared out yet goes round in the same way among the members, and so does a shard that is no longer
+    /// shared out though it was not read to its end. Other programs never take these leases. After a while, any member
+    /// of this library may take them.
     pub(in crate::worker) fn take_turns(&self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
         let Some(turns) = leases.turns() else { return };
         let available: BTreeSet<_> = balance.available().iter().copied().collect();
-        // An owner that lives gives up what is not its turn. It may be silent until then: other programs say nothing of a
-        // lease while nothing happens.
+        // A live owner gives up a lease outside its turn. The owner may be silent until then: other programs do not
+        // write to a lease without events.
         let checks = cx.config().members.check_interval.times(2);
         let all_know = cx.now().since(self.turns_since()) >= checks;
         let forgotten = cx.config().lease_duration.times(2);
@@ -35,7 +36,7 @@ impl Members {
             });
             let owner = row.actual_owner();
             let lives = owner.is_some_and(|owner| turns.counts(owner));
-            // A write of ours that came late made the row ours: it is taken, and given up if it is not our turn.
+            // A late write of ours made the row ours: the lease is taken, and given up if the turn is not ours.
             if available.contains(&ix) && (owner == Some(cx.me()) || (ours && (all_know || !lives))) {
                 wanted.push(ix);
             }
@@ -49,7 +50,7 @@ impl Members {
     }
 }
 
-/// Lists the shards if one that is ours by rank has no lease yet: other programs create that when they take it.
+/// Lists the shards if a shard of our rank has no lease yet: other programs create the lease at its take.
 pub(in crate::worker) fn ask_leases(cx: &mut Context, leases: &LeaseTable) {
     let Some(turns) = leases.turns() else { return };
     let lacks = |shard: &str| leases.row(shard).is_none() && !leases.scans().occupied().contains(shard);

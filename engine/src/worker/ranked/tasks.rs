@@ -1,4 +1,4 @@
-//! What is asked of the tables of members, one task at a time, and what the answers mean.
+//! Requests to the tables of members, one task at a time, and the meaning of their answers.
 
 use super::members::Members;
 use crate::ids::{OpId, ShardId};
@@ -60,7 +60,7 @@ impl Members {
             Task::Share(shards, seen) => {
                 // Of our clock even where the row is of the future: others do not touch it until then.
                 let at = Life::Stamp.next(0, cx.wall(), Span::ZERO);
-                // Another time than the one that guards it.
+                // A time different from the time of the guard.
                 let at = if *seen == Some(at) { at ^ 2 } else { at };
                 let shards = shards.clone();
                 let shared = Shared { shards, at };
@@ -112,7 +112,7 @@ impl Members {
             (Task::StepDown, Some(Why::ConditionFailed)) => {
                 (self.leads, self.may_lead) = (false, false);
             }
-            // What these relied on is read again with the next round, which shows whether they were applied.
+            // The next round reads the rows of these tasks again, and shows whether the tasks were applied.
             (Task::Lead, Some(Why::ConditionFailed)) => self.leads = false,
             (Task::Reap(_) | Task::Share(..), Some(Why::ConditionFailed)) => {}
             (Task::Lead | Task::Reap(_) | Task::Share(..), None) if unknown => {}

@@ -10,13 +10,13 @@ use crate::worker::context::{Context, Request, RowWriteId};
 use crate::worker::lease_table::LeaseTable;
 use std::collections::BTreeSet;
 
-/// A claim follows the row of an owner that renews it meanwhile this often before it is left to the next scan.
+/// The most renewals by the owner that one claim follows before the next scan decides.
 const MAX_CHASES: u32 = 5;
 /// The longest pause between two looks at the row of a lease that is to be handed over.
 const LOOK_PAUSE: Span = Span::from_millis(250);
 
 impl RowWrites {
-    /// Leases may have been taken, or shares may have changed: claims that wait for their turn are weighed anew before they are sent.
+    /// Leases may have been taken, or shares may have changed: waiting claims are weighed anew before they are sent.
     pub(in crate::worker) fn weigh_claims(&mut self) {
         self.weighs = true;
     }
@@ -30,7 +30,7 @@ impl RowWrites {
             return;
         }
         let balance = leases.balance(cx);
-        // What was sent may be granted, whether or not its answer or a scan has shown it as promised to us.
+        // A claim sent may be granted, whether or not its answer or a scan has shown the promise to us.
         let counts = |key: &LeaseKey| {
             let lease = leases.find(key.as_str()).and_then(|ix| leases.get(ix));
             lease.is_some_and(|lease| {
@@ -67,8 +67,8 @@ impl RowWrites {
         None
     }
 
-    /// The row has moved on since the scan that a claim relied on: most likely its owner has renewed it, and may do so in the
-    /// time of every scan.
+    /// The row has moved on since the scan behind a claim: most likely the owner has renewed the lease, and may renew
+    /// it during every scan.
     fn look_at_row(&mut self, cx: &mut Context, id: RowWriteId) {
         let Some(write) = self.get_mut(id) else {
             return cx.broken("a claim that was refused is there");
@@ -78,8 +78,8 @@ impl RowWrites {
         self.waiting.push_back(id);
     }
 
-    /// The row says that we want the lease. Its owner gives it up within about a renewal, and what was given up counts as
-    /// expired a lease duration later: a scan may come too late to find it, so the row itself is looked at.
+    /// The row has our claim. Its owner gives the lease up within about a renewal, and a free lease counts as expired a
+    /// lease duration later: a scan may come too late to find it, so the row itself is looked at.
     fn on_claim_written(&mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId) {
         let now = cx.now();
         let Some(write) = self.get_mut(id) else {
@@ -104,7 +104,7 @@ impl RowWrites {
         cx.notify(Notice::Claimed { lease, owner });
     }
 
-    /// Claims a lease by its row as it is by now, if it is still with the same owner; or takes it, if it was given up to us.
+    /// Claims a lease by its present row, if its owner is still the same. Takes the lease, if it was given up to us.
     fn on_claimed_row(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, row: Option<RowRead>,
     ) {
@@ -152,8 +152,8 @@ impl RowWrites {
     }
 }
 
-/// The pause between two looks at a row that was claimed. Where owners hand over at once, what they gave up stands still until it is
-/// seen.
+/// The pause between two looks at a claimed row. Where owners hand over at once, a lease given up stands still until it
+/// is seen.
 fn look_pause(cx: &Context) -> Span {
     let half = cx.config().renew_interval.per(2);
     match cx.asks() {

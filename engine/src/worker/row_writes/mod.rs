@@ -23,15 +23,17 @@ struct RowWrite {
     why: String,
     /// The held lease whose end waits for this row.
     child_of: Option<LeaseIx>,
-    /// Not begun or tried again after this: what it was decided on may not be true any more.
+    /// After this moment, the write is neither begun nor tried again: the facts behind the decision may not be true any
+    /// more.
     expires: Mono,
     /// Failures in a row, and when it is begun.
     backoff: Backoff,
-    /// How often a claim followed the row of an owner that renews it.
+    /// How often a claim followed a renewal of the row by its owner.
     chases: u32,
-    /// The row is read first: it has moved on, and no answer said to what; or what we asked for is looked after.
+    /// The row is read first: the row has moved on, and no answer showed the new row. A claim in the row is looked
+    /// after by reads, too.
     reads: bool,
-    /// The claim is in the row, and its owner has not answered it yet.
+    /// The claim is in the row, without an answer from the owner yet.
     claimed: bool,
     flight: Option<OpId>,
 }
@@ -41,7 +43,7 @@ impl RowWrite {
         matches!(self.change, Change::Claim { .. })
     }
 
-    /// Whether it is a claim that was never sent.
+    /// Whether the write is a claim never sent.
     fn is_new_claim(&self) -> bool {
         let sent = self.flight.is_some() || self.reads || self.chases > 0 || self.backoff.failures() > 0;
         self.is_claim() && !sent
@@ -138,7 +140,7 @@ impl RowWrites {
         self.waiting.push_back(id);
     }
 
-    /// That what is counted beside the slots is what they hold.
+    /// Checks that the counts beside the slots match the slots.
     fn check(&self) {
         // A look at all of them would make many rows slow.
         if !cfg!(debug_assertions) || self.slots.len() > 64 {
@@ -196,7 +198,7 @@ impl RowWrites {
             self.drop(id);
             return;
         }
-        // Once the belief has run out, others may have ended the shard, processed its children and removed them.
+        // After the end of the belief, other workers may have ended the shard, processed its children and removed them.
         let parent = write.child_of.and_then(|parent| leases.get(parent)?.held());
         if parent.is_some_and(|held| !held.believes(now)) {
             write.backoff.wait_until(now + cx.config().renew_interval);
@@ -222,7 +224,8 @@ impl RowWrites {
         write
     }
 
-    /// Forgets the children that a lease was to create: it is not ours any more, and its new owner creates them.
+    /// Forgets the children to be created for a lease. The lease is not ours any more, and its new owner creates the
+    /// children.
     pub(super) fn drop_children_of(&mut self, lease: LeaseIx) {
         for at in 0..self.slots.len() {
             let id = RowWriteId(at as u32);
@@ -260,7 +263,7 @@ impl RowWrites {
         };
         let settled = match &outcome {
             Outcome::Applied(_) => true,
-            // There is such a row already; or the row to be removed or filled in is another by now.
+            // The row to be created exists already, or the row to be removed or filled in has changed by now.
             Outcome::Refused(refusal) => refusal.why == Why::ConditionFailed,
             Outcome::Unknown(_) => false,
             Outcome::NotSent(_) => false,
@@ -320,7 +323,7 @@ impl RowWrites {
     }
 }
 
-/// The row that a refused write has met, if the service gave it.
+/// The row met by a refused write, if the service gave the row.
 fn current_row(outcome: &Outcome) -> Option<&LeaseRow> {
     match outcome {
         Outcome::Refused(refusal) => refusal.current.as_deref().and_then(RowRead::lease),

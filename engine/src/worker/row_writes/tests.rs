@@ -35,7 +35,7 @@ fn written(did: &Did) -> Vec<Change> {
     did.effects().into_iter().filter_map(change).collect()
 }
 
-/// A row of `other` that is being handed over to us.
+/// A row of `other`, being handed over to us.
 fn promised(counter: u64) -> LeaseRow {
     LeaseRow { handing_over: Some("other".into()), ..owned("a", "me", counter) }
 }

@@ -17,7 +17,7 @@ pub(super) struct Audit {
     hole_seen: u32,
     /// When a listing last ended.
     listed_at: Mono,
-    /// There was no hole when this was [`LeaseTable::cover`].
+    /// The table had no hole when this was [`LeaseTable::cover`].
     whole: Aside<Option<u64>>,
 }
 
@@ -39,7 +39,7 @@ impl Audit {
     }
 }
 
-/// The parts of the hash space that no unfinished lease covers, and how many of them do not say what they cover.
+/// The parts of the hash space without an unfinished lease, and the number of unfinished leases with unknown ranges.
 fn uncovered(cx: &Context, leases: &LeaseTable, stream: StreamIx) -> (Vec<HashRange>, u32) {
     let mut unknown = 0u32;
     let mut ranges: Vec<HashRange> = Vec::new();
@@ -89,8 +89,8 @@ impl ShardSync {
             cx.notify(crate::notice::Notice::Hole { range, seen, needed });
         }
         if seen >= needed {
-            // One more scan with the hole, and shards are listed again. Scans that were hurried show nothing that the listing
-            // just before did not.
+            // The shards are listed again after another scan with the hole. Hurried scans show nothing new after the
+            // listing just before.
             self.audit.hole_seen = needed - 1;
             if self.audit.listed_lately(cx) {
                 return;
@@ -103,8 +103,8 @@ impl ShardSync {
         }
     }
 
-    /// In how many scans in a row these holes are to be seen. Beside a finished lease the leader needs one scan. Any other worker needs a
-    /// second one, which comes when the leader has had the time to create what is missing.
+    /// In how many scans in a row these holes must be seen. Beside a finished lease the leader needs one scan. Any
+    /// other worker needs a second scan, after the time that the leader needs to create the missing leases.
     fn scans_needed(&self, cx: &mut Context, leases: &LeaseTable, holes: &[HashRange], deputy: u32) -> u32 {
         if !orphans::beside_finished(leases, self.stream, holes) {
             return cx.config().audit_confidence.saturating_mul(1 + deputy);

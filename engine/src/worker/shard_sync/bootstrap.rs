@@ -1,4 +1,4 @@
-//! Filling an empty table: a worker does it that finds the table still empty after a random wait.
+//! Filling an empty table: done by a worker that finds the table still empty after a random wait.
 
 use super::listing::Purpose;
 use super::{Listed, ShardSync};
@@ -49,14 +49,15 @@ impl ShardSync {
         cx.request(Request::Rescan(cx.now() + Span(wait)));
     }
 
-    /// A whole scan showed leases: another worker was faster, and the next scan shows what is still missing.
+    /// A whole scan showed leases: another worker was faster, and the next scan shows the remaining holes.
     pub(in crate::worker) fn on_filled_table(&mut self) {
         self.bootstrap = Bootstrap::default();
         self.listing.end_fill();
     }
 
-    /// Whether no parent that is still to be read is missing from the listing. A parent that a listing names and does not show may be forgotten, or
-    /// the listing is partial. Once the leases of its children are there, a parent counts as read: so the second case is ruled out first.
+    /// Whether the listing shows every parent still to be read. A parent named but not shown may be forgotten, or the
+    /// listing is partial. With the leases of its children in the table, a parent counts as read: so the second case is
+    /// ruled out first.
     fn shows_all(&mut self, cx: &mut Context, listed: &Listed) -> bool {
         let unlisted = match cx.streams().initial_position(self.stream) {
             // Only open shards are read.

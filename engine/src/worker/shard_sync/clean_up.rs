@@ -12,7 +12,7 @@ use crate::worker::lease_table::{Lease, LeaseTable};
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
-/// No more than this many finished leases are removed after one scan.
+/// The most finished leases removed after one scan.
 const MAX_REMOVALS: usize = 100;
 
 impl ShardSync {
@@ -38,7 +38,7 @@ impl ShardSync {
             .filter_map(|lease| removal(cx, leases, lease, || &awaited))
             .take(MAX_REMOVALS)
             .collect();
-        // The next whole scan decides on the rest anew. Where it takes long, so may this.
+        // The next whole scan decides on the rest anew. Where a scan takes long, removals may take as long.
         let until_next = leases.scans().usual().max(cx.config().scan_interval);
         for change in removable {
             let why = "the shard was processed and its children have begun".to_string();
@@ -51,15 +51,15 @@ fn has_begun(row: &LeaseRow) -> bool {
     !matches!(row.checkpoint, Checkpoint::TrimHorizon | Checkpoint::AtTimestamp)
 }
 
-/// The parents of the shards that have not begun, as the rows of those shards name them. The row of a parent may name fewer children: the
-/// answer that ended the parent may have left one out.
+/// The parents of the shards not begun yet, as named by these shards' rows. The row of a parent may name fewer
+/// children: the answer that ended the parent may have left a child out.
 fn awaited_parents(leases: &LeaseTable) -> BTreeSet<&str> {
     let rows = leases.iter().filter_map(|(_, lease)| lease.row());
     let waiting = rows.filter(|row| !has_begun(row));
     waiting.flat_map(|row| row.parents.iter().map(ShardId::as_str)).collect()
 }
 
-/// The change that removes a lease, if it is finished and not needed.
+/// The removal of a lease, if the lease is finished and not needed.
 fn removal<'a>(
     cx: &Context, leases: &LeaseTable, lease: &Lease, awaited: impl Fn() -> &'a BTreeSet<&'a str>,
 ) -> Option<Change> {

@@ -1,8 +1,10 @@
-//! Rows that listings contradict: rows of shards that the stream does not have, and rows with other hash keys than their shards.
+//! Rows that listings contradict: rows of shards that do not exist in the stream, and rows with other hash keys than
+//! their shards.
 //!
-//! One answer fills an empty table, and one answer names the children of a shard. So one wrong answer may leave such rows. A row of a shard
-//! that does not exist would cover keys for ever that no worker reads, and hide that the lease of the right shard is missing. A row with wrong
-//! keys hides a hole, or shows one that is none. Listings that agree, apart in time, correct both: see [`Needed`].
+//! A single answer fills an empty table, and a single answer names the children of a shard. So a wrong answer may leave
+//! contradicted rows. The row of a shard that does not exist would cover keys for ever that no worker reads, and hide
+//! the missing lease of the right shard. A row with wrong keys hides a hole, or shows a false hole. Listings that
+//! agree, apart in time, correct both: see [`Needed`].
 
 use crate::ids::{LeaseKey, ShardId};
 use crate::notice::ListReason;
@@ -20,13 +22,13 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Contradicted {
     stream: StreamIx,
-    /// The unfinished leases of shards that listings lack, where no listed shard descends from them.
+    /// The unfinished leases of shards missing from listings, without a listed descendant.
     unlisted: Evidence<BTreeSet<LeaseKey>>,
     /// Enough listings lack the shards of these leases: the shards do not exist, or the stream has forgotten them.
     denied: bool,
-    /// The leases among these that no worker will end.
+    /// Denied leases that no worker will end.
     hopeless: BTreeSet<LeaseKey>,
-    /// The rows whose hash keys are missing, or differ from those of their shards, and the keys that listings say.
+    /// The rows with missing or wrong hash keys, and the keys of their shards in listings.
     ranges: Evidence<BTreeMap<LeaseKey, HashRange>>,
     /// When the shards are listed once more, and why.
     look: Option<(Mono, ListReason)>,
@@ -34,7 +36,7 @@ pub(super) struct Contradicted {
     filled: Option<Filled>,
 }
 
-/// What this worker filled the empty table with.
+/// The first content of a table filled by this worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Filled {
     /// The application begins there.
@@ -56,7 +58,7 @@ impl Contradicted {
         }
     }
 
-    /// This worker fills the empty table from one listing: the application begins now.
+    /// This worker fills the empty table from a listing: the application begins now.
     pub(super) fn filled(&mut self, cx: &Context, plan: &Plan) {
         let rows = plan.create.iter().map(|planned| &planned.row);
         let leases = rows.map(|row| (row.key.clone(), row.parents.clone())).collect();
@@ -64,7 +66,7 @@ impl Contradicted {
         self.wrote_rows(cx);
     }
 
-    /// The leases that the listing which filled the table left out. `shards`: of the last listing.
+    /// The leases left out by the listing that filled the table. `shards`: of the last listing.
     pub(super) fn left_out(&self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) -> Vec<PlannedLease> {
         let Some(filled) = &self.filled else {
             return Vec::new();
@@ -74,7 +76,7 @@ impl Contradicted {
         sync::left_out(&filled.leases, leased, shards, initial)
     }
 
-    /// This worker writes rows from one listing. A second listing, which is not of the same moment, is to bear that one out.
+    /// This worker writes rows from a listing. A second listing, of a later moment, is to bear out the first.
     pub(super) fn wrote_rows(&mut self, cx: &Context) {
         self.look_at_latest(cx.now() + cx.config().stream_lag, ListReason::RowsWritten);
     }
@@ -94,7 +96,8 @@ impl Contradicted {
         self.unlisted.claim().is_some()
     }
 
-    /// Whether this worker filled the table from a listing that later ones have not borne out: parents may have been left out.
+    /// Whether this worker filled the table from a listing not yet borne out by later listings: parents may have been
+    /// left out.
     pub(super) fn doubts_filling(&self) -> bool {
         self.filled.is_some()
     }
@@ -104,7 +107,7 @@ impl Contradicted {
         self.denied
     }
 
-    /// Leases that no worker will end, and that bring no other lease.
+    /// Leases that no worker will end, and that bring no further lease.
     pub(super) fn hopeless(&self) -> &BTreeSet<LeaseKey> {
         &self.hopeless
     }
@@ -125,16 +128,16 @@ impl Contradicted {
         self.hopeless = unlisted.filter(stands).cloned().collect();
     }
 
-    /// The moment at which the reading of leases begins that are missing beside the denied ones: the earliest moment that is known.
+    /// The moment from which missing leases beside the denied leases are read: the earliest known moment.
     pub(super) fn began(&self, leases: &LeaseTable) -> Option<Wall> {
         let keys = self.unlisted.claim().into_iter().flatten();
         let rows = keys.filter_map(|key| leases.row(key.as_str()));
         rows.filter_map(|row| row.began).chain(self.filled.as_ref().map(|filled| filled.at)).min()
     }
 
-    /// A sound list of all shards came, of rows that are of this stream.
+    /// A sound list of all shards came, of the stream of these rows.
     pub(super) fn judge(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], asked: Mono) {
-        // A listing of the moment at which the table was filled bears nothing out.
+        // A listing from the moment of the table's filling bears nothing out.
         self.look = self.look.filter(|(at, _)| self.filled.is_some() && asked < *at);
         self.judge_unlisted(cx, leases, shards, asked);
         self.judge_ranges(cx, leases, shards, asked);
@@ -165,7 +168,7 @@ impl Contradicted {
         }
     }
 
-    /// A lease that is missing beside denied ones, or that was left out, is not created yet.
+    /// A lease missing beside denied leases, or left out, is not created yet.
     pub(super) fn waits(&mut self, cx: &Context, for_left_out: bool) {
         if self.doubts_cover() {
             let at = self.unlisted.ask_again_at(Needed::to_forget(cx));
@@ -183,15 +186,16 @@ impl Contradicted {
         }
     }
 
-    /// The shards are listed at that moment, or before for another reason.
+    /// Has the shards listed at that moment, or earlier for another reason.
     fn look_at_latest(&mut self, at: Mono, why: ListReason) {
         if at < self.look_at() {
             self.look = Some((at, why));
         }
     }
 
-    /// Fills in the hash keys that rows lack, and corrects wrong ones: of rows that name this very stream, and of rows without a name beside such.
-    /// Where no row names the stream, rows with other hash keys may be of another one.
+    /// Fills in missing hash keys of rows, and corrects wrong keys: in rows with the name of this very stream, and in
+    /// rows without a name beside rows with the name. If no row names the stream, rows with other hash keys may be of
+    /// another stream.
     fn judge_ranges(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], asked: Mono) {
         // Where rows may lack what only a list of the shards says, the hash keys come from a listing of a worker of ours.
         let listed = cx.needs_listings();
@@ -207,7 +211,7 @@ impl Contradicted {
             .collect();
         if wrong.is_empty() {
             if self.ranges.claim().is_some() {
-                // This listing takes back an earlier one, and may be the wrong one of the two.
+                // This listing takes back an earlier listing, and may itself be wrong.
                 self.look_at_latest(cx.now() + cx.config().stream_lag, ListReason::RowsContradicted);
             }
             return self.ranges.contradicted();
@@ -233,12 +237,12 @@ impl Contradicted {
     }
 }
 
-/// Whether the row names the stream that this worker reads.
+/// Whether the row names this worker's stream.
 pub(super) fn names_stream(cx: &Context, row: &LeaseRow) -> bool {
     row.stream.is_some() && row.stream == cx.identity_of(&row.key)
 }
 
-/// Whether some row names the stream that this worker reads.
+/// Whether some row names this worker's stream.
 pub(super) fn some_row_names_stream(cx: &Context, leases: &LeaseTable, stream: StreamIx) -> bool {
     let mut rows = leases.of(stream).filter_map(Lease::row);
     rows.any(|row| names_stream(cx, row))

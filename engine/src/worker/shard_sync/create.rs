@@ -1,4 +1,4 @@
-//! Which leases a list of all shards lets us create, and when that is certain.
+//! The leases to be created by a list of all shards, and when their absence is certain.
 
 use super::{Listed, ShardSync, orphans};
 use crate::began;
@@ -28,7 +28,7 @@ struct Since {
     scan: u64,
     /// From where its shard is to be read.
     start: Checkpoint,
-    /// The moment from which it is to be read then, if it starts at one.
+    /// The moment from which the shard is read, if its start is a moment.
     began: Option<Wall>,
     /// It is the next one to be read: it need not be missing for `stream_lag`.
     due: bool,
@@ -39,8 +39,8 @@ impl Planned {
         self.leases.clear();
     }
 
-    /// The leases that are due, and for which that whole scan, or an earlier one, is the one that a listing must follow; and since when they are
-    /// planned.
+    /// The due leases for which a listing must follow the whole scan `complete`, or an earlier scan; and since when
+    /// each lease is planned.
     pub(super) fn due(&self, complete: u64) -> impl Iterator<Item = (&LeaseKey, Mono)> {
         let ready = move |since: &Since| since.due && complete > since.scan;
         let leases = self.leases.iter().filter(move |(_, since)| ready(since));
@@ -58,10 +58,10 @@ impl ShardSync {
             leases.of(self.stream).all(|lease| lease.row().is_none()),
             "only an empty table is filled"
         );
-        // What fills an empty table is of this stream.
+        // Leases made in an empty table are of this stream.
         cx.set_recognised(self.stream);
-        // What fills an empty table is right for one moment only: a worker that lists a little later may see
-        // children where we saw their parents. What does not succeed at once is decided anew.
+        // The filling of an empty table is right for a moment only: a worker that lists a little later may see children
+        // where this listing shows their parents. Writes that do not succeed at once are decided anew.
         let expires = cx.now() + cx.config().table_timeout;
         self.planned.clear();
         self.contradicted.filled(cx, &plan);
@@ -83,9 +83,10 @@ impl ShardSync {
         let left_out: BTreeSet<LeaseKey> = left_out.into_iter().map(|planned| planned.row.key).collect();
         let now = cx.now();
         let expires = now + cx.config().lease_duration.times(2);
-        // A single listing may lag, and show a child without its parent. What is created beside existing leases
-        // must have been missing for `stream_lag`; scans that still show the hole bring further listings. Not so what is due.
-        // And the view that it is missing from must be of about now: others may have created it, or what is above.
+        // A single listing may lag, and show a child without its parent. A lease created beside existing leases must
+        // have been missing for `stream_lag`; scans with the hole bring further listings. A due lease waits less. And
+        // the view without the lease must be of about now: other workers may have created the lease, or leases above
+        // it.
         let (lag, interval) = (cx.config().stream_lag, cx.config().scan_interval);
         let fresh = leases.scans().is_fresh(now, interval);
         let before = std::mem::take(&mut self.planned.leases);
@@ -128,8 +129,8 @@ impl ShardSync {
         }
     }
 
-    /// Since when a lease is planned that is to start there. Planned from elsewhere before, for another reason: that was of another shape of the
-    /// table.
+    /// Since when a lease with this start has been planned. An earlier plan from another start does not count: the
+    /// table had another shape.
     fn planned_since(
         &self, cx: &Context, leases: &LeaseTable, before: Option<&Since>, start: Checkpoint,
     ) -> Since {
@@ -150,7 +151,7 @@ impl ShardSync {
         Some(earlier.map_or(now, |earlier| earlier.min(now)))
     }
 
-    /// The moment that a row gets which is created now.
+    /// The moment given to a row created now.
     fn begins(&self, cx: &Context, start: Checkpoint) -> Option<Wall> {
         began::given(start, cx.streams().initial_position(self.stream), cx.wall())
     }

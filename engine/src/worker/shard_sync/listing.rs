@@ -26,14 +26,14 @@ pub(super) enum Purpose {
     Repair,
 }
 
-/// The listing that is under way, if one is.
+/// The present listing, if any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Listing {
     stream: StreamIx,
     purpose: Option<Purpose>,
     in_flight: bool,
     began: Mono,
-    /// When the first page of those that are together was asked for.
+    /// When the first of the coherent pages was requested.
     first_page_at: Mono,
     /// All pages came; what follows from them is not decided yet.
     whole: bool,
@@ -41,7 +41,7 @@ pub(super) struct Listing {
     shards: Vec<Shard>,
     /// Failures, and when the next page is asked for.
     backoff: Backoff,
-    /// How often it was begun anew because its pages were too old.
+    /// How often the listing was begun anew because its pages were too old.
     restarts: u32,
 }
 
@@ -101,12 +101,12 @@ impl Listing {
         *self = Listing::new(self.stream);
     }
 
-    /// It is given up, whatever it waits for. A page that is under way is let come, and says nothing.
+    /// Gives the listing up, in any state. The answer of a requested page is awaited, and ignored.
     pub(super) fn give_up(&mut self) {
         *self = Listing { in_flight: self.in_flight, ..Listing::new(self.stream) };
     }
 
-    /// It is over, if it was to fill the table and waits for nothing.
+    /// Ends a listing that was to fill the table and has no request in flight.
     pub(super) fn end_fill(&mut self) {
         if self.purpose == Some(Purpose::Fill) && !self.in_flight {
             self.end();
@@ -211,8 +211,8 @@ impl Listing {
         });
     }
 
-    /// It contradicts itself, so nothing follows from it: it is begun anew after a pause. That is told the first time, and then more and more
-    /// seldom.
+    /// A contradictory listing proves no fact: the listing is begun anew after a pause. A notice comes the first time,
+    /// and then at growing intervals.
     pub(super) fn is_bad(&mut self, cx: &mut Context, error: &BadListing) {
         let pause = self.begin_anew(cx);
         if self.backoff.failures().is_power_of_two() {

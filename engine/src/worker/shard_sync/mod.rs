@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `listing` | listing the shards, page by page |
 //! | `bootstrap` | filling an empty table |
-//! | `audit` | looking for what has no lease, after a whole scan, so that the shards are listed |
+//! | `audit` | looking for shards without a lease, after a whole scan, so that the shards are listed |
 //! | `recognise` | whether the leases are of this stream |
-//! | `contradicted` | rows that listings contradict, and what corrects them |
-//! | `create` | which leases a list of all shards lets us create, and when that is certain |
+//! | `contradicted` | rows that listings contradict, and their correction |
+//! | `create` | the leases to be created by a list of all shards, and when their absence is certain |
 //! | `orphans` | children of finished shards without a lease: they are created sooner |
 //! | `clean_up` | removing finished leases |
 
@@ -56,9 +56,9 @@ pub(super) struct Listed {
     shards: Vec<Shard>,
     /// When it was asked for.
     asked_at: Mono,
-    /// When the first page of those that are together was asked for.
+    /// When the first of the coherent pages was requested.
     first_page_at: Mono,
-    /// It may have been so at one moment. If not, nothing follows from it.
+    /// Whether all of the list may have been true at the same moment. If not, nothing follows from the list.
     sound: bool,
 }
 
@@ -72,12 +72,12 @@ impl Listed {
         self.asked_at
     }
 
-    /// When the first page of those that are together was asked for.
+    /// When the first of the coherent pages was requested.
     pub(super) fn first_page_at(&self) -> Mono {
         self.first_page_at
     }
 
-    /// Whether all of this may have been so at one moment.
+    /// Whether all of the list may have been true at the same moment.
     pub(super) fn is_sound(&self) -> bool {
         self.sound
     }
@@ -103,7 +103,7 @@ impl ShardSync {
         *self = Self { listing, ..Self::new(self.stream) };
     }
 
-    /// Lists all shards, unless they are being listed. Hash keys that one answer says are asked for again only after a while.
+    /// Lists all shards, unless a listing runs. Hash keys from a single answer are requested again only after a while.
     pub(super) fn list(&mut self, cx: &mut Context, why: ListReason) {
         if why == ListReason::RangeUnproven && self.has_just_listed(cx) {
             return;
@@ -137,7 +137,7 @@ impl ShardSync {
         self.listing.wake_at().min(self.second_look_at())
     }
 
-    /// When a listing that contradicted the leases is to be followed by another one.
+    /// When another listing must follow a listing that contradicted the leases.
     fn second_look_at(&self) -> Mono {
         match self.is_listing() {
             true => Mono::NEVER,
@@ -172,12 +172,12 @@ impl ShardSync {
         listed
     }
 
-    /// What the first whole scan tells of leases that begin elsewhere than the configuration says.
+    /// Takes note, at the first whole scan, of leases with another beginning than the configured position.
     pub(super) fn on_first_scan(&mut self, cx: &Context, leases: &LeaseTable) {
         self.recognition.count_begun_elsewhere(cx, leases);
     }
 
-    /// Whether the leases are of the stream whose shards these are. If not, nothing more is done with them.
+    /// Whether the leases are of the stream of these shards. If not, the listing ends here.
     pub(super) fn recognises(&mut self, cx: &mut Context, leases: &mut LeaseTable, listed: &Listed) -> bool {
         let recognised = self.recognition.judge(cx, leases, listed);
         if !recognised {

@@ -1,8 +1,9 @@
 //! Children of finished shards that have no lease.
 //!
-//! Another library ends a shard, and its worker leaves before the children have leases. The row of the finished shard is a sign of its own: a
-//! hole beside this row is not waited for in several scans. A listing names the parents of each child that it shows. So a listing that is
-//! behind lacks a child; no listing shows a child as due too early. Such a child does not wait for `stream_lag`, but for [`patience`] only.
+//! Another library ends a shard, and its worker leaves before the children have leases. The row of the finished shard
+//! is a sign of its own: a hole beside this row need not show in several scans. A listing names the parents of each
+//! child shown. So a late listing lacks a child; no listing shows a child as due too early. An orphaned child does not
+//! wait for `stream_lag`, but for [`patience`] only.
 
 use super::ShardSync;
 use crate::ids::{LeaseKey, ShardId};
@@ -25,8 +26,8 @@ pub(super) fn beside_finished(leases: &LeaseTable, stream: StreamIx, holes: &[Ha
     ranges.any(|range| holes.iter().any(|hole| hole.overlaps(range)))
 }
 
-/// Whether the shard of a planned lease is the next one to be read: each of its parents has a row that says the end, and no shard below it has a
-/// row.
+/// Whether the shard of a planned lease is the next to be read: each of its parents has a row with the end, and no
+/// shard below has a row.
 pub(super) fn is_due(known: &BTreeMap<LeaseKey, Checkpoint>, shards: &[Shard], planned: &LeaseRow) -> bool {
     let has_ended =
         |parent: &ShardId| known.get(parent.as_str()).is_some_and(|checkpoint| checkpoint.is_end());
@@ -36,9 +37,9 @@ pub(super) fn is_due(known: &BTreeMap<LeaseKey, Checkpoint>, shards: &[Shard], p
         && !sync::has_leased_descendant(known, shards, &planned.key.to_shard())
 }
 
-/// For how long a due lease must have been missing. A person may have removed the row of a live owner: that owner believes in the lease for a
-/// lease duration, and puts the row back with the next renewal. Where leases are assigned by rank, no other member takes the lease of that owner, so two
-/// renewal intervals are enough.
+/// For how long a due lease must have been missing. A person may have removed the row of a live owner: that owner
+/// believes in the lease for a lease duration, and puts the row back with the next renewal. Where leases are assigned
+/// by rank, no other member takes the lease of that owner, so two renewal intervals are enough.
 pub(super) fn patience(cx: &Context) -> Span {
     let config = cx.config();
     let patience = match cx.ranks() {
@@ -48,13 +49,14 @@ pub(super) fn patience(cx: &Context) -> Span {
     patience.min(config.stream_lag)
 }
 
-/// When a worker looks again after a due lease was missing at that moment. Each rank leaves those before it the time to create the lease.
+/// When a worker looks again for a due lease, missing since `since`. Each rank leaves the ranks before it the time to
+/// create the lease.
 pub(super) fn look_at(cx: &Context, since: Mono, deputy: u32) -> Mono {
     since + patience(cx) + cx.poll_pause().times(u64::from(deputy))
 }
 
 impl ShardSync {
-    /// A whole scan has ended. If it does not show the leases that were due a while ago, the listing follows by which they are created.
+    /// A whole scan has ended. If leases due a while ago are still missing, a listing follows, and then their creation.
     /// `deputy`: how much longer than the leader we wait.
     pub(in crate::worker) fn look_for_orphans(&self, cx: &mut Context, leases: &LeaseTable, deputy: u32) {
         let due = self.planned.due(leases.scans().complete());

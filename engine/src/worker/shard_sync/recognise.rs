@@ -1,7 +1,7 @@
-//! Whether the leases are of the stream that this worker is to read, and which of their rows a person or a program has spoiled.
+//! Whether the leases are of this worker's stream, and which of their rows a person or a program has spoiled.
 //!
-//! The table is refused if more rows contradict the shards of their names than are this stream's. Otherwise the rows that contradict are spoiled:
-//! their leases are not taken, and that is said for as long as it is so.
+//! The table is refused if more rows contradict the shards of their names than are this stream's. Otherwise the
+//! contradicting rows are spoiled: their leases are not taken, and notices repeat until the rows are mended.
 
 use super::Listed;
 use super::contradicted::{names_stream, some_row_names_stream};
@@ -25,19 +25,19 @@ pub(super) struct Recognition {
     stream: StreamIx,
     /// How many leases the first whole scan showed that begin elsewhere than the configuration says.
     begun_elsewhere: u32,
-    /// What listings say of a lease that perhaps is of another stream, and whether that needs no more than a second look.
+    /// A lease that may be of another stream, by listings, and whether a second look is enough.
     suspect: Evidence<(LeaseKey, bool)>,
-    /// When to list the shards once more because of that.
+    /// When to list the shards once more because of this lease.
     look_at: Mono,
     /// When the first of the listings in a row was asked for that contradict some lease.
     since: Option<Mono>,
-    /// What listings say of rows that do not fit in a table of this stream.
+    /// Rows that do not fit in a table of this stream, by listings.
     doubts: Evidence<BTreeSet<LeaseKey>>,
     /// The rows whose checkpoints are no places in their shards, by several listings; and what is wrong with each.
     spoiled: BTreeMap<LeaseKey, (Checkpoint, String)>,
     /// When their changes are looked at.
     changes: Changes,
-    /// What was told of them.
+    /// The reports about these rows.
     told: Reports,
     /// Since when listings do not show the shard of some unfinished lease.
     unlisted: Option<Mono>,
@@ -69,8 +69,8 @@ impl Recognition {
         self.look_at = Mono::NEVER;
     }
 
-    /// How many leases the configured initial position has no effect on, unless it is the default. A row that says no more than
-    /// that its shard begins there is not one of them.
+    /// Counts the leases unaffected by the configured initial position, unless that is the default. A row whose shard
+    /// merely begins at this position does not count.
     pub(super) fn count_begun_elsewhere(&mut self, cx: &Context, leases: &LeaseTable) {
         let (there, time) = match cx.streams().initial_position(self.stream) {
             InitialPosition::TrimHorizon => return,
@@ -79,14 +79,14 @@ impl Recognition {
         };
         let rows = leases.of(self.stream).filter_map(|lease| lease.row());
         let elsewhere = |row: &&LeaseRow| {
-            // A row that holds a time is read from this one.
+            // A row with a time is read from that time.
             let other_time = time.is_some() && row.began.is_some() && row.began != time;
             row.checkpoint != there || other_time
         };
         self.begun_elsewhere = rows.filter(elsewhere).count() as u32;
     }
 
-    /// Whether the leases are of the stream whose shards these are.
+    /// Whether the leases are of the stream of these shards.
     pub(super) fn judge(&mut self, cx: &mut Context, leases: &mut LeaseTable, listed: &Listed) -> bool {
         let by_id: BTreeMap<&str, &Shard> =
             listed.shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
@@ -105,11 +105,12 @@ impl Recognition {
             (self.since, self.look_at) = (None, Mono::NEVER);
             return cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id);
         };
-        // A listing may lag by a scan interval, and its first pages are older than the rest, if the last are long in coming. What
-        // one that was begun later still contradicts is not of this stream. What no listing of this stream says, however old, needs a second
-        // look all the same: it may be of an earlier stream.
-        // Rows that were recognised fitted before: perhaps the stream was made anew, which descriptions say in other words.
-        // The same where most rows contradict: then the descriptions that this worker has may be of the former stream.
+        // A listing may lag by a scan interval, and its first pages are older than the rest, if the last pages are
+        // slow. A row still contradicted by a listing begun later is not of this stream. A contradiction impossible for
+        // any listing of this stream, however old, needs a second look all the same: the listing may be of an earlier
+        // stream. Recognised rows fitted before: perhaps the stream was made anew, and descriptions show this in
+        // another way. The same holds where most rows contradict: then this worker's descriptions may be of the former
+        // stream.
         let since = *self.since.get_or_insert(listed.first_page_at);
         // A description may lag as a listing does.
         let is_described = cx.streams().described(self.stream) >= since + cx.config().stream_lag;
@@ -126,7 +127,7 @@ impl Recognition {
         if !compared.is_of_another() {
             self.suspect.contradicted();
             let enough = self.goes_on_without(cx, &compared, listed, needed) || !found.certain;
-            // Until then, the stream of these shards may be another one than the stream of the leases.
+            // Until then, these shards may be of another stream than the leases.
             let used = enough && (is_described || !anew);
             return used && (cx.has_recognised(self.stream) || self.recognise_first(cx, leases, &by_id));
         }
@@ -146,7 +147,7 @@ impl Recognition {
         false
     }
 
-    /// The table is this stream's, but for rows that do not fit. Whether so many listings say the same that they are right.
+    /// The table is this stream's, but for the rows that do not fit. Whether enough listings agree to be right.
     fn goes_on_without(
         &mut self, cx: &Context, compared: &sync::Comparison, listed: &Listed, needed: Needed,
     ) -> bool {
@@ -181,8 +182,8 @@ impl Recognition {
         self.told.scanned(scan);
     }
 
-    /// Nothing contradicts the leases. That says something if their shards were listed, or are trimmed; a listing that lags
-    /// shows neither.
+    /// Nothing contradicts the leases. The absence of contradictions counts if their shards were listed, or are
+    /// trimmed; a late listing shows neither.
     fn recognise_first(
         &mut self, cx: &mut Context, leases: &LeaseTable, shards: &BTreeMap<&str, &Shard>,
     ) -> bool {
@@ -206,8 +207,9 @@ impl Recognition {
     }
 }
 
-/// When listings follow the changes of spoiled rows. The first change is an operator's, who puts the row at a place: it is looked at at once. A
-/// program that goes on to change such rows has the shards listed ever more seldom.
+/// When listings follow the changes of spoiled rows. The first change may be an operator's repair of the row: the
+/// worker looks at once. Later changes bring listings at growing intervals, since a program may change the row again
+/// and again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Changes {
     seen: u32,
@@ -232,9 +234,9 @@ impl Changes {
     }
 }
 
-/// The traits of a row that count. `named`: some row names the stream, so that a row without a name is of a table that this stream's workers
-/// filled. `known`: the table was recognised; from then on, where rows may lack what only a list of the shards says, the hash keys of a row may
-/// come from a listing.
+/// The traits of a row that count. `named`: some row names the stream, so a row without a name belongs to a table
+/// filled by this stream's workers. `known`: the table was recognised. From then on, in formats whose rows need a list
+/// of the shards, the hash keys of a row may come from a listing.
 fn judged(cx: &Context, row: &LeaseRow, named: bool, known: bool) -> sync::Judged {
     let names = names_stream(cx, row);
     let named = names || (named && row.stream.is_none());

@@ -10,7 +10,7 @@ fn table(state: TableState) -> Outcome {
     Outcome::Applied(Reply::Table(state))
 }
 
-/// A worker that has found its stream and its table.
+/// A worker with its stream and its table found.
 fn watching() -> (Context, Startup) {
     let (mut cx, mut startup, op) = at_table();
     startup.on_table_state(&mut cx, op, table(TableState::Usable));
@@ -18,7 +18,7 @@ fn watching() -> (Context, Startup) {
     (cx, startup)
 }
 
-/// A worker that has found its stream and looks at its table, by this command.
+/// A worker with its stream found. With this command, it looks at its table.
 fn at_table() -> (Context, Startup, OpId) {
     let (mut cx, mut startup) = (starting(config(Format::Kcl)), Startup::default());
     startup.step(&mut cx);
@@ -66,7 +66,7 @@ fn a_missing_table_is_created_and_looked_at_until_it_can_be_used() {
     assert_eq!(cx.did().notices(), [Notice::TableReady { created: true }]);
 }
 
-/// What stops a worker that is answered like this at two looks.
+/// The requests of a worker after two looks with this answer.
 fn twice(answer: impl Fn() -> Outcome) -> Vec<Request> {
     let (mut cx, mut startup, op) = at_table();
     startup.on_table_state(&mut cx, op, answer());

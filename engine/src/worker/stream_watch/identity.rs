@@ -1,8 +1,8 @@
-//! Whether the stream that was found is the one that rows name.
+//! Whether the found stream is the stream named by rows.
 //!
-//! Nothing is written under an identity that one answer alone says: a second answer, a while later, or a row says the same first. And no
-//! worker stops because one row names another stream: a later scan shows such a row again, and an answer that came meanwhile
-//! says of the stream what answers said before.
+//! No row is written under an identity from a single answer: a second answer, a while later, or a row must agree first.
+//! And no worker stops because a single row names another stream: a later scan must show such a row again, and an
+//! answer from the time between must confirm the stream's earlier descriptions.
 
 use crate::ids::LeaseKey;
 use crate::notice::Fatal;
@@ -11,17 +11,17 @@ use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use crate::worker::stream_set::StreamIx;
 
-/// So far apart are two answers that bear each other out.
+/// The time between two answers that bear each other out.
 pub(super) const APART: Span = Span::from_secs(1);
 
-/// What speaks for the identity of the stream, and against it.
+/// Evidence for and against the identity of the stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Identification {
     /// An answer came.
     heard: bool,
-    /// When the first answer came that says what is believed.
+    /// When the first answer with the believed identity came.
     since: Mono,
-    /// A later one has said the same.
+    /// A later answer has agreed.
     borne_out: bool,
     /// A row names another stream.
     against: Option<Against>,
@@ -33,7 +33,7 @@ struct Against {
     named: StreamIdentity,
     /// The first scan that showed such a row.
     scan: u64,
-    /// An answer that came since says of the stream what answers said before.
+    /// A later answer has agreed with the stream's earlier descriptions.
     answered: bool,
 }
 
@@ -42,7 +42,8 @@ impl Identification {
     pub(super) fn said(&mut self, cx: &mut Context, stream: StreamIx, identity: Option<StreamIdentity>) {
         let now = cx.now();
         if cx.streams().said(stream) != identity.as_ref() {
-            // What was borne out is not given up for one answer, and what was never said is not asked for any more.
+            // A single answer does not take back a confirmed identity. An identity never given is not requested any
+            // more.
             if self.heard && cx.streams().is_identified(stream) {
                 return;
             }
@@ -67,7 +68,7 @@ impl Identification {
         (unsure || doubted).then_some(self.since + APART)
     }
 
-    /// A whole scan, with this number, showed a row that names another stream. Whether that is proof.
+    /// A whole scan, with this number, showed a row of another stream. Whether this is proof.
     pub(super) fn weigh(&mut self, lease: &LeaseKey, named: &StreamIdentity, scan: u64) -> bool {
         let against = self.against.get_or_insert_with(|| Against {
             lease: lease.clone(),

@@ -1,7 +1,7 @@
-//! Looking for a stream that was made anew under the name of one that was lost.
+//! Looking for a stream made anew under the name of a lost stream.
 //!
-//! A worker of several streams goes on with the others. The new stream is another one, with leases of its own, and the application has not said
-//! that it is to be read: that it is there is told once.
+//! A worker of several streams goes on with its remaining streams. The new stream is separate, with leases of its own,
+//! and the application has not asked for its reading. A single notice tells of the new stream.
 
 use crate::input::{Outcome, Reply};
 use crate::notice::{Notice, StreamNews};
@@ -19,7 +19,7 @@ const LOOK_LEASES: u64 = 3;
 pub(super) struct Successor {
     /// When the lost stream was created.
     lost: Wall,
-    /// When another one of its name was, as descriptions say.
+    /// The creation time of a new stream with the lost stream's name, by descriptions.
     found: Evidence<Wall>,
     next_at: Mono,
 }
@@ -35,14 +35,14 @@ impl Successor {
         self.next_at
     }
 
-    /// The name was looked up, which was asked for at that moment. Whether the look-out is over.
+    /// The name was looked up, with a question of the moment `asked`. Whether the look-out is over.
     pub(super) fn on_state(
         &mut self, cx: &mut Context, stream: StreamIx, asked: Mono, outcome: &Outcome,
     ) -> bool {
         self.next_at = cx.now() + cx.config().lease_duration.times(LOOK_LEASES);
         let created = match outcome {
             Outcome::Applied(Reply::Stream(state)) if state.created != self.lost => state.created,
-            // It is not there, or the answer is an old one.
+            // No stream has the name, or the answer is old.
             Outcome::Applied(_) | Outcome::Refused(_) => {
                 self.found.contradicted();
                 return false;
@@ -66,7 +66,8 @@ impl Successor {
     }
 }
 
-/// The identifier of the stream that was created then under the name of this one. Absent: the worker reads one stream only.
+/// The identifier of the stream created at `created` under the name of this stream. `None`: the worker reads one stream
+/// only.
 fn made_anew(cx: &Context, stream: StreamIx, created: Wall) -> Option<StreamId> {
     let lost = cx.streams().id(stream)?;
     let seconds = u64::try_from(created.0.div_euclid(1_000)).ok()?;

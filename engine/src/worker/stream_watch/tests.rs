@@ -33,7 +33,7 @@ fn watching() -> (Context, StreamWatch) {
     (cx, watch)
 }
 
-/// A worker that looks for the first of its two streams, by this command.
+/// A worker of two streams. By this command, it looks for the first.
 fn of_two() -> (Context, StreamWatch, OpId) {
     let ids = ["1:a:2", "1:b:2"].map(|id| id.parse::<StreamId>().unwrap());
     let several = Config::default().with_table("leases").with_streams(ids.to_vec());
@@ -72,7 +72,7 @@ fn one_of_several_streams_that_may_not_be_described_is_asked_for_again() {
     assert!(matches!(requests[..], [Request::Stop(Fatal::Denied { .. })]));
 }
 
-/// A worker that starts is answered like this, and once more at its second look. What it asks for then.
+/// A starting worker gets this answer at its first and second look. Returns its requests after the second.
 fn twice(cx: &mut Context, watch: &mut StreamWatch, answer: impl Fn() -> Outcome) -> Vec<Request> {
     watch.step(cx);
     let op = cx.did().op();
@@ -153,12 +153,12 @@ fn a_stream_that_was_made_anew_or_is_missing_is_not_ours() {
             cx.later(watch.wake_at(&cx).since(cx.now()));
             watch.step(&mut cx);
         }
-        // The second description is asked for after a second, so that it can contradict a wrong first description.
+        // The second description is requested after a second, so that it can contradict a wrong first description.
         assert_eq!((answers, cx.now().since(asked)), (4, cx.config().scan_interval));
     }
 }
 
-/// A look at the stream is answered like this; when the next one is due, and what was asked for.
+/// A look at the stream, when due, gets this answer. Returns the requests.
 fn looked(cx: &mut Context, watch: &mut StreamWatch, answer: Outcome) -> Vec<Request> {
     cx.later(watch.wake_at(cx).since(cx.now()));
     watch.step(cx);
@@ -209,7 +209,7 @@ fn a_description_or_a_read_that_says_otherwise_takes_back_what_was_said_of_the_s
     assert_eq!(looked(&mut cx, &mut watch, another()).len(), 1);
 }
 
-/// Such a client will not do better, but one failure proves little.
+/// A client unable to make requests will not do better, but a single failure proves little.
 #[test]
 fn a_client_that_can_make_no_request_stops_a_worker_that_starts_and_no_other() {
     let (mut cx, mut watch) = beginning();
@@ -247,7 +247,7 @@ fn a_stream_that_is_missing_at_two_looks_is_lost() {
 
 const ARN: &str = "arn:aws:kinesis:eu-central-1:123456789012:stream/stream";
 
-/// The stream as a service describes it that says ARNs.
+/// The stream as described by a service with ARNs.
 fn named(created: Wall) -> Outcome {
     Outcome::Applied(Reply::Stream(StreamState { readable: true, created, arn: ARN.into() }))
 }
@@ -259,7 +259,7 @@ fn identity(created: Wall) -> StreamIdentity {
 /// Another stream of the same name.
 const ANOTHER: Wall = Wall(CREATED.0 - 60_000);
 
-/// A worker that has an answer that says its stream.
+/// A worker with an answer about its stream.
 fn told(created: Wall) -> (Context, StreamWatch) {
     let (mut cx, mut watch) = beginning();
     cx.set_booted();
@@ -279,9 +279,9 @@ fn answer(cx: &mut Context, watch: &mut StreamWatch, created: Wall) -> Vec<Reque
     cx.did().requests().to_vec()
 }
 
-/// A scan shows a row that names a stream which was created at this time, or none.
+/// A scan shows a row naming a stream created at this time, or a row without a name.
 fn scanned(cx: &mut Context, leases: &mut LeaseTable, scan: &mut Scan, created: Option<Wall>) {
-    // No scan follows another one sooner.
+    // No scan follows another scan sooner.
     cx.later(seconds(3));
     let stream = created.map(identity);
     whole_scan(cx, leases, scan, vec![LeaseRow { stream, ..row("shardId-000000000000") }]);
@@ -370,7 +370,7 @@ fn a_row_that_names_another_stream_for_one_scan_is_no_proof() {
     }
 }
 
-/// A wrong first answer contradicts every row: the next one sets it right.
+/// A wrong first answer contradicts every row: the next answer sets it right.
 #[test]
 fn a_wrong_first_answer_refuses_no_table() {
     let (mut cx, mut watch) = told(ANOTHER);

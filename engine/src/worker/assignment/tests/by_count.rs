@@ -16,7 +16,7 @@ fn take_share(cx: &mut Context, leases: &LeaseTable, room: &mut ByCount) -> Did 
     cx.did()
 }
 
-/// `other` has so many leases.
+/// `other` has `count` leases.
 fn busy(cx: &Context, leases: &mut LeaseTable, count: u32) {
     for n in 0..count {
         shows(cx, leases, owned(&format!("busy-{n}"), "other", 1));

@@ -17,7 +17,7 @@ fn pass(cx: &mut Context, secs: u64) {
     cx.clock(cx.now() + Span::from_secs(secs), wall);
 }
 
-/// A look that was begun at this moment and has ended now shows these reports.
+/// A look shows these reports: the look was begun at `begun` and has ended now.
 fn look(cx: &Context, fleet: &mut Kcl3Workers, number: u64, begun: Mono, reports: &[(&str, i64)]) {
     let reports = reports.iter().map(|(id, at)| report(id, *at));
     let version = FleetRow::Version(FleetVersion::Version3x.into());
@@ -29,7 +29,8 @@ fn live(cx: &Context, fleet: &Kcl3Workers) -> Vec<String> {
     live.map(|worker| worker.id.to_string()).collect()
 }
 
-/// A worker that stood still reads a report that was written at some time meanwhile. It is as old as it says.
+/// A worker that stood still reads a report written at an unknown time meanwhile. The report is as old as its own time
+/// says.
 #[test]
 fn a_report_of_a_long_gap_is_as_old_as_it_says() {
     for pauses_within in [false, true] {
@@ -43,7 +44,7 @@ fn a_report_of_a_long_gap_is_as_old_as_it_says() {
         let begun = if pauses_within { begun } else { cx.now() };
         look(&cx, &mut fleet, 2, begun, &[("dead", first + 10), ("lives", first + 190)]);
         assert_eq!(live(&cx, &fleet), ["lives"]);
-        // Looks that follow each other tell by themselves, whatever the clocks of the others say.
+        // Looks in quick succession show changes by themselves, whatever the clocks of other workers say.
         pass(&mut cx, 5);
         let begun = cx.now();
         look(&cx, &mut fleet, 3, begun, &[("dead", first + 11), ("lives", first + 190)]);
@@ -52,7 +53,7 @@ fn a_report_of_a_long_gap_is_as_old_as_it_says() {
     }
 }
 
-/// That the tables cannot be read makes no fleet one without a leader; and gives no lease to those that may be dead.
+/// A failure to read the tables makes no fleet leaderless, and gives no lease to workers that may be dead.
 #[test]
 fn a_fleet_that_cannot_be_seen_is_led_as_long_as_it_owns_leases() {
     let (mut cx, mut fleet) = (context(), Kcl3Workers::default());

@@ -16,7 +16,7 @@ use crate::worker::testing::{
 
 const INTERVAL: Span = Span::from_secs(2);
 
-/// A whole scan shows this, and that a worker of KCL 3.x lives, if the fleet is one.
+/// A whole scan shows these rows. `led`: it also shows a live worker of KCL 3.x.
 fn scanned(cx: &mut Context, leases: &mut LeaseTable, scan: &mut Scan, led: bool, rows: Vec<LeaseRow>) {
     let java = FleetWorker {
         id: "java".into(),
@@ -169,7 +169,7 @@ fn rows_are_read_one_by_one_and_pages_follow_one_another() {
         keys(&["a", "b"], Some("b")),
         shown(None),
         shown(Some(owned("b", "me", 1))),
-        // A service that repeats its cursor does not keep us here.
+        // A service that repeats its cursor does not keep the worker in the look.
         keys(&["c"], Some("b")),
         shown(None),
     ] {

@@ -1,4 +1,4 @@
-//! The leader's lock alone: what it asks for, and what outcomes mean.
+//! The leader's lock alone: its writes, and the meaning of outcomes.
 
 use super::super::lock::{COURTESY, LeaderLock};
 use crate::fleet::{FleetLeader, FleetRow, FleetWrite, LEADER_BEAT, LEADER_LEASE};
@@ -40,7 +40,7 @@ fn free() -> (Context, LeaderLock, Kcl3Workers) {
     (cx, LeaderLock::default(), fleet)
 }
 
-/// It was taken, with this version, and the answer was lost.
+/// The lock was taken, with this version, and the answer was lost.
 fn perhaps_leading() -> (Context, LeaderLock, Kcl3Workers, String) {
     let (cx, mut lock, fleet) = free();
     match turn(&cx, &mut lock, &fleet, 2, unknown()) {

@@ -1,6 +1,7 @@
-//! Leading a migration alone: when all is ready, for how long, and what comes of the write that ends it.
+//! Leading a migration alone: when all is ready, for how long, and the outcome of the final write.
 //!
-//! Of the owners `me` and `zoe`, this worker is the first of the order of leaders; of `anna` and `me`, it is not.
+//! Of the owners `me` and `zoe`, this worker is the first in the order of leaders. Of `anna` and `me`, the other worker
+//! is.
 
 use super::super::migration::Migration;
 use crate::fleet::{FleetRow, FleetState, FleetVersion, FleetWorker, FleetWrite, VERSION_KEY, seconds as at};
@@ -18,7 +19,7 @@ use crate::worker::testing::{context, done, hold, owned, refused, row, seconds, 
 const SCAN: Span = Span::from_secs(20);
 const LOOK: u64 = 3;
 
-/// A worker that has one lease, in a fleet whose other owner has another.
+/// A worker with one lease, in a fleet of two owners with one lease each.
 struct Scene {
     cx: Context,
     leases: LeaseTable,
@@ -26,7 +27,7 @@ struct Scene {
     migration: Migration,
     other: &'static str,
     state: FleetState,
-    /// Whether the other owner renews its lease and reports that it lives.
+    /// Whether the fleet's second owner renews its lease and reports.
     renews: bool,
     reports: bool,
     counter: u64,
@@ -75,7 +76,7 @@ impl Scene {
         Outcome::Applied(Reply::Page(ScanPage { rows, next: None }))
     }
 
-    /// A whole scan, a scan interval after the last one. Returns what the room asks, if it does, and what it tells.
+    /// A whole scan, a scan interval after the last scan. Returns the room's request, if any, and its news.
     fn scans(&mut self) -> (Option<OpId>, Vec<MigrationNews>) {
         self.cx.later(SCAN);
         self.counter += u64::from(self.renews);
@@ -238,7 +239,7 @@ fn where_another_worker_leads_nothing_is_asked() {
     for _ in 0..100 {
         assert_eq!(scene.scans(), (None, Vec::new()));
     }
-    // It dies, and this worker is the first of those that live: what it saw before does not count.
+    // The first owner dies, and this worker is the first of the live owners: earlier looks do not count.
     (scene.reports, scene.renews) = (false, false);
     scene.cx.later(seconds(60));
     assert!(scene.until_due() >= stays());

@@ -1,4 +1,4 @@
-//! Which workers of a fleet of KCL 3.x live, by what scans showed of their reports.
+//! Which workers of a fleet of KCL 3.x live, by their reports in scans.
 
 use crate::fleet::{FORGET_AFTER, FleetRow, FleetWorker, REPORT_INTERVAL, WORKER_EXPIRY, seconds};
 use crate::time::{Mono, Span};
@@ -8,7 +8,7 @@ use crate::worker::kcl3::Standing;
 use crate::worker::testing::context;
 use std::collections::BTreeMap;
 
-/// A report of `other`, written so long ago by a clock that is right.
+/// A report of `other`, written `age` ago by a right clock.
 fn report(cx: &Context, age: Span) -> FleetWorker {
     FleetWorker {
         id: "other".into(),
@@ -19,7 +19,7 @@ fn report(cx: &Context, age: Span) -> FleetWorker {
     }
 }
 
-/// A whole scan, asked for at this moment, shows this report.
+/// A whole scan, requested at `asked`, shows this report.
 fn shows(cx: &Context, fleet: &mut Kcl3Workers, scan: u64, asked: Mono, report: &FleetWorker) {
     fleet.observe(cx, scan, asked, FleetRow::Worker(report.clone()));
     fleet.scanned(cx, scan, false);

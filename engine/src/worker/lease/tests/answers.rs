@@ -11,7 +11,7 @@ use crate::worker::lease::lane::{Began, Lane, WriteKind};
 use crate::worker::lease::lane_answers::{Answer, From};
 use crate::worker::testing::{context, done, owned, refused, refused_by, row, seconds, shown, unknown};
 
-/// A lane whose last write left counter 5, and whose writes since are to leave 6.
+/// A lane whose last write left counter 5. Later writes are to leave 6.
 fn lane(cx: &Context) -> Lane {
     Lane::new(cx, 5, Checkpoint::TrimHorizon, Began::default(), cx.now(), Span::ZERO)
 }

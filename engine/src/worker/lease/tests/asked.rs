@@ -9,7 +9,7 @@ use crate::worker::testing::{config, done, refused, row, running, seconds, table
 
 const LIMIT: Span = Span::from_secs(20);
 
-/// The application was asked to open the shard, and may take so long for that.
+/// The application was told to open the shard, and may take up to `limit`.
 fn opening(limit: Span) -> Owner {
     let cx = running(config(Format::Kcl).with_handler_timeout(limit));
     let leases = table(&cx);
@@ -27,7 +27,7 @@ fn processing(limit: Span) -> Owner {
 }
 
 impl Owner {
-    /// The times after which calls were told that they take too long. Forgets them.
+    /// The times after which calls were told of their lateness. Forgets these times.
     fn told_late(&mut self) -> Vec<Span> {
         let late = |effect: &Effect| match effect {
             Effect::Consumer(ConsumerOp::TimeOut { after, .. }) => Some(*after),
@@ -39,7 +39,7 @@ impl Owner {
         told
     }
 
-    /// So many seconds pass, in which every write is acknowledged.
+    /// `span` seconds pass, and every write is acknowledged.
     fn pass(&mut self, span: u64) {
         for _ in 0..span {
             self.later(seconds(1));

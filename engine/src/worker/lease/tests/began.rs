@@ -18,7 +18,7 @@ fn latest(began: Option<Wall>, counter: u64) -> LeaseRow {
     LeaseRow { checkpoint: Checkpoint::Latest, began, counter, ..row("a") }
 }
 
-/// The place at which an owner that takes this row begins, and what it tells the application.
+/// The beginning of an owner that takes this row, as told to the application and as read from the stream.
 #[track_caller]
 fn begins(mut owner: Owner) -> (Option<Wall>, IteratorFrom) {
     let Some(ConsumerOp::Open { since, .. }) = owner.app() else {
@@ -95,7 +95,7 @@ fn all_attempts_to_take_a_row_write_the_moment_of_the_first() {
     );
 }
 
-/// The service calls the moment one of its future: an earlier one is durable before it is asked for.
+/// The service calls the moment one of its future: an earlier moment is durable before its use.
 #[test]
 fn an_earlier_moment_is_written_before_it_is_used_and_before_the_lease_is_given_up() {
     let mut owner = Owner::of(latest(None, 0));

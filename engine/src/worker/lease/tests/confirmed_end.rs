@@ -1,4 +1,4 @@
-//! Applications that permit the end of a shard before that is written.
+//! Applications that permit the end of a shard before the end is written.
 
 use super::{Owner, closes_for, halves, reads_the_end, records};
 use crate::ids::OpId;

@@ -26,7 +26,7 @@ fn processing(attempts: u32, action: FailureAction) -> Owner {
     owner
 }
 
-/// What the handler is given: whether it is one record, the attempt, and after what.
+/// The present hand-over to the handler: whether of a single record, the attempt, and the position before.
 fn given(owner: &Owner) -> Option<(bool, u32, Option<Position>)> {
     match owner.app()? {
         ConsumerOp::Deliver { attempt, after, .. } => Some((false, attempt, after)),
@@ -35,7 +35,7 @@ fn given(owner: &Owner) -> Option<(bool, u32, Option<Position>)> {
     }
 }
 
-/// The record that is to be set aside, and how often it failed.
+/// The record to be set aside, and the number of its failures.
 fn set_aside(owner: &Owner) -> Option<(Position, u32)> {
     match owner.app()? {
         ConsumerOp::SetAside { record, attempts, .. } => Some((record, attempts)),

@@ -198,7 +198,7 @@ fn a_stop_waits_for_acknowledgements_and_makes_them_durable_before_the_shard_is_
         say(&mut owner, Said::Acknowledged(batch));
     }
     assert_eq!(owner.app(), None, "not before the checkpoint is durable");
-    // The first acknowledgement was written at once, the others after it.
+    // The first acknowledgement was written at once, later acknowledgements after that.
     owner.answer_table(done());
     assert_eq!((owner.held().lane.durable, owner.app()), (Checkpoint::At(at(5)), None));
     owner.answer_table(done());

@@ -1,4 +1,4 @@
-//! The lane alone: which write comes next; and, against a table that may do anything an answer allows, what it believes.
+//! The lane alone: the order of its writes, and its belief against a table with any behaviour that answers allow.
 
 use crate::format::{Format, LeaseFormat};
 use crate::ids::LeaseIx;
@@ -54,7 +54,7 @@ fn what_was_processed_is_saved_at_its_interval_or_when_it_is_asked_for() {
     assert_eq!(lane.next_write(Wish::Save, now), None);
 }
 
-/// Where the table is to say so: what this owner processed, or a former one.
+/// Where the table is to have the last position: the last of this owner, or of a former owner.
 #[test]
 fn an_end_says_the_last_position_where_the_table_is_to_say_so() {
     let last = |policies: Policies, durable: Checkpoint, processed: Option<u64>| {
@@ -80,7 +80,7 @@ fn an_end_says_the_last_position_where_the_table_is_to_say_so() {
 /// What becomes of an operation.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
-    /// It is executed, and the answer says so or why not.
+    /// The operation is executed, and the answer says so, or why not.
     Answered,
     /// The same, but a refusal does not show the row.
     AnsweredBare,
@@ -90,12 +90,13 @@ enum Fate {
     AnswerLost,
     /// It is lost.
     Lost,
-    /// It is executed before the next operation, or the one after that; the answer was given up by then.
+    /// The operation is executed before the next operation, or before the one after that. By then, the answer was given
+    /// up.
     Late,
 }
 
-/// A step: so long (in ms) after the last one, an operation that takes so long has this fate. Meanwhile, records were processed,
-/// or another worker looked whether the row has stood still for long enough to be taken.
+/// A step: `pause` ms after the last step, an operation that takes `takes` ms has this fate. Meanwhile, records were
+/// processed, or another worker looked whether the row has stood still for long enough to be taken.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     pause: u64,
@@ -126,7 +127,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..40)
 }
 
-/// A lane, and the item that it writes to.
+/// A lane, and the item of its row.
 struct Duel {
     kind: Format,
     cx: Context,
@@ -136,7 +137,7 @@ struct Duel {
     item: Option<Item>,
     /// Given up on our side, and not executed yet.
     late: Vec<(Mono, Change)>,
-    /// When the last write of ours that was executed was emitted, and when it was executed.
+    /// When our last executed write was emitted, and when the write was executed.
     proof: (Mono, Mono),
 }
 
@@ -159,7 +160,7 @@ impl Duel {
         read.as_ref().and_then(RowRead::lease).expect("nothing removes it").clone()
     }
 
-    /// Whether a write that was emitted at this moment is executed.
+    /// Whether a write emitted at this moment is executed.
     fn execute(&mut self, emitted: Mono, change: &Change) -> bool {
         let write = self.kind.encode(change);
         let applied = write.carry_out(&mut self.item).is_ok();
@@ -175,7 +176,7 @@ impl Duel {
         }
     }
 
-    /// Another worker takes the lease if nothing was executed for a lease duration.
+    /// Another worker takes the lease if no write was executed for a lease duration.
     fn other_looks(&mut self) {
         if self.cx.now().since(self.proof.1) < self.cx.config().lease_duration {
             return;
@@ -217,7 +218,7 @@ impl Duel {
         }
     }
 
-    /// Emits an operation, carries it out and takes its answer.
+    /// Emits an operation, carries the operation out and takes its answer.
     fn operate(&mut self, kind: WriteKind, step: Step) -> Answer {
         let emitted = self.cx.now();
         self.lane.emit(&mut self.cx, &self.leases, self.ix, kind, &[]);
@@ -278,8 +279,8 @@ impl Duel {
 }
 
 proptest! {
-    /// Whatever becomes of its writes, a lane believes for no longer than the hold after it emitted one that was executed, and
-    /// not while another worker has the lease.
+    /// A lane believes for no longer than the hold after the emission of an executed write, and not while another
+    /// worker has the lease. The fate of its writes changes nothing here.
     #[test]
     fn a_lane_never_believes_for_longer_than_the_hold_after_a_write_that_was_applied(steps in steps()) {
         for kind in Format::ALL {

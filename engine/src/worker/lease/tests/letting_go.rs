@@ -30,7 +30,7 @@ impl Owner {
     }
 }
 
-/// A minute ago, the handler said that it had processed three records of five.
+/// A minute ago, the handler reported three of five records as processed.
 fn processing() -> Owner {
     let mut owner = Owner::processing();
     owner.says_processed(3);
@@ -117,7 +117,7 @@ fn a_release_that_fails_is_tried_again_and_a_runtime_that_runs_ends_it_in_good_o
     owner.answer_table(throttled());
     owner.runs();
     owner.later(seconds(1));
-    // What the handler processed before it heeded the abort is saved first.
+    // Records processed by the handler before it heeded the abort are saved first.
     owner.answer_app(done());
     owner.later(Span::from_millis(500));
     while let Some(write) = owner.write() {

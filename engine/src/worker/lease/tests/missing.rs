@@ -1,4 +1,4 @@
-//! What a listing says of a shard that was not found.
+//! The evidence of a listing about a shard not found.
 
 use super::{Owner, reads_the_end, renewed};
 use crate::input::Why;

@@ -31,7 +31,7 @@ use crate::worker::lease_table::LeaseTable;
 use crate::worker::phase::{Phase, Stopping};
 use crate::worker::testing::{at, context, done, hold, row, table};
 
-/// A worker that holds one lease, and what it has asked for.
+/// A worker with one lease, and the worker's commands.
 struct Owner {
     cx: Context,
     leases: LeaseTable,

@@ -23,7 +23,7 @@ impl Owner {
         self.held().described(&"a".into()).paused
     }
 
-    /// So much time passes, in which every write is acknowledged. How many there were.
+    /// `span` passes, and every write is acknowledged. Returns the number of writes.
     fn keeps(&mut self, span: Span) -> usize {
         let until = self.cx.now() + span;
         let mut writes = 0;

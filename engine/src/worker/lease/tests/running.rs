@@ -9,7 +9,7 @@ use crate::worker::lease::{self, Said};
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{at, done, refused, row, seconds, throttled};
 
-/// The attempt at the batch that the handler has, and what it is to leave out.
+/// The attempt at the handler's batch, and the position up to which the handler leaves records out.
 fn delivery(owner: &Owner) -> Option<(u32, Option<Position>)> {
     match owner.app()? {
         ConsumerOp::Deliver { attempt, after, .. } => Some((attempt, after)),

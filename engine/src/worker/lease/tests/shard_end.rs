@@ -9,7 +9,7 @@ use crate::worker::lease;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{closed, done, ended, owned, refused_by, row, shard, shown, shows};
 
-/// A shard of which all was read: these are its children.
+/// A fully read shard with these children.
 fn ending(children: &[(&str, &[&str])]) -> Owner {
     let mut owner = Owner::reading(row("a"));
     let children: Vec<_> = children.iter().map(|(id, parents)| child(id, parents)).collect();
@@ -64,7 +64,7 @@ fn a_merged_child_waits_until_its_other_parent_has_a_lease() {
     assert!(owner.held().is_missing());
 }
 
-/// The worker that creates the lease of the other parent may do so at any moment.
+/// The worker that creates the lease of the other parent may create the lease at any moment.
 #[test]
 fn the_row_of_the_other_parent_is_looked_at_soon_and_the_shards_are_listed_once_in_a_scan_interval() {
     let mut owner = ending(&[("m", &["a", "z"])]);
@@ -143,7 +143,8 @@ fn a_stop_waits_for_the_end_to_be_written() {
     assert_eq!(closes_for(owner.app()), Some(EndReason::ShardEnded));
 }
 
-/// The other parent of a merged child gets its lease when the whole of another shard was read: nobody waits for that to stop.
+/// The other parent of a merged child gets its lease when the whole of another shard was read: no worker waits for that
+/// to stop.
 #[test]
 fn a_stop_does_not_wait_for_the_lease_of_another_parent() {
     let mut owner = ending(&[("m", &["a", "z"])]);
@@ -167,7 +168,7 @@ fn what_waits_for_the_lease_of_another_parent_is_handed_over_when_it_is_promised
     owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Write(_))), refused_by(promised()));
     assert_eq!(closes_for(owner.app()), Some(EndReason::HandedOver));
 
-    // The end of a shard that waits for nothing is written first.
+    // The end of a shard that waits for no parent is written first.
     let mut owner = ending(&[("b", &["a"]), ("c", &["a"])]);
     owner.later(owner.cx.config().renew_interval);
     owner.answer_table(refused_by(promised()));

@@ -5,7 +5,7 @@ use crate::notice::{Notice, Stall};
 use crate::time::Span;
 use crate::worker::testing::{done, row};
 
-/// So much time passes, in which every write is acknowledged.
+/// `span` passes, and every write is acknowledged.
 fn pass(owner: &mut Owner, span: Span) {
     let until = owner.cx.now() + span;
     while owner.cx.now() < until {

@@ -1,4 +1,4 @@
-//! Which worker has how many leases, and which leases can be taken.
+//! The number of leases of each worker, and the leases open to a take.
 
 use crate::config::Config;
 use crate::format::Format;
@@ -71,7 +71,7 @@ fn the_reason_to_take_names_the_former_owner() {
     assert_eq!(leases.reason_to_take(&cx, dead), expired);
 }
 
-/// A worker with a unique name in its second process, which has shown these rows by its first scan.
+/// A worker with a unique name in its second process, whose first scan has shown these rows.
 fn comes_back(unique: bool, owners: [&str; 2]) -> (Context, LeaseTable) {
     let config = config(Format::Kcl).with_unique_names(unique);
     let mut cx = Context::new(config, "me:2".into(), 2, 7, Mono(1_000_000_000), Wall(0));
@@ -108,7 +108,7 @@ fn who_renews_a_lease_lives_whatever_its_name() {
     let (mut cx, mut leases) = comes_back(true, ["me:1", "me:3"]);
     cx.later(seconds(1));
     shows(&cx, &mut leases, owned("a", "me:1", 2));
-    // What a later process took from us is its own.
+    // A lease taken from us by a later process belongs to that process.
     shows(&cx, &mut leases, owned("c", "me:3", 1));
     assert_eq!(leases.balance(&cx).available().len(), 1);
     cx.later(cx.config().lease_duration);

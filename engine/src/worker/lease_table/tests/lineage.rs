@@ -1,4 +1,4 @@
-//! What a list of the shards says that rows do not.
+//! Facts about shards from a list of the shards, missing from rows.
 
 use crate::format::Format;
 use crate::notice::ListReason;

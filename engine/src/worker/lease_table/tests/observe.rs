@@ -1,4 +1,4 @@
-//! What a row does to the table that some answer showed.
+//! The effect on the table of a row shown by an answer.
 
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;

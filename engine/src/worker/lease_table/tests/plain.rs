@@ -116,7 +116,7 @@ proptest! {
     }
 }
 
-/// Without this, the comparison above would hold for a table that knows nothing.
+/// Without this test, the comparison above would hold for an empty table.
 #[test]
 fn a_lease_of_another_worker_that_lives_is_plain_until_that_changes() {
     let mut cx = context();

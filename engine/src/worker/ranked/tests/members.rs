@@ -1,4 +1,4 @@
-//! Saying that we live, looking which others do, and what is shared out.
+//! Registering that we live, looking for live members and shared shards.
 
 use super::{Shown, asked, looks, member, ranked};
 use crate::members::{MembersChange, MembersOp};

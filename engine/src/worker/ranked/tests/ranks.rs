@@ -1,4 +1,4 @@
-//! The leases whose turn it is.
+//! The leases whose turn has come.
 
 use super::{ranked, taken, turns};
 use crate::notice::ListReason;

@@ -10,7 +10,7 @@ use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{config, row, seconds, shard, shows, starting, table, tenths};
 
-/// A worker that has seen an empty table twice, and lists the shards to fill it.
+/// A worker that has seen an empty table twice, and lists the shards to fill the table.
 fn filling() -> (Context, LeaseTable, ShardSync) {
     let (mut cx, mut sync) = (starting(config(Format::Kcl)), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);

@@ -15,7 +15,7 @@ use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{config, ended, row, running, seconds, shard, shows, tenths, whole_scan};
 
-/// A running worker whose table is recognised as one of its stream.
+/// A running worker that has recognised its table.
 fn recognised() -> (Context, LeaseTable, ShardSync) {
     let mut cx = running(config(Format::Kcl));
     cx.set_said(StreamIx::ONLY, Some(identity()));
@@ -38,7 +38,7 @@ fn row_of(shard: &Shard) -> LeaseRow {
     LeaseRow { range: Some(shard.range), stream: Some(identity()), ..row(shard.id.as_str()) }
 }
 
-/// A listing comes, and all that follows from it.
+/// A listing comes. Returns the resulting writes.
 fn lists(cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, shards: &[Shard]) -> Vec<Change> {
     let listed = listed(cx, sync, shards);
     sync.compare(cx, leases, &listed);
@@ -51,7 +51,7 @@ fn lists(cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, shards
     changes.collect()
 }
 
-/// The shards are listed each time that the room wants it, until a row is written. How many listings that took.
+/// The shards are listed at each request of the room, until a row is written. Returns the number of listings.
 fn until_written(
     cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, (rows, shards): (&[LeaseRow], &[Shard]),
 ) -> (u32, Vec<Change>) {
@@ -162,13 +162,13 @@ fn a_worker_that_filled_the_table_lists_the_shards_once_more() {
     assert_eq!(sync.contradicted.look_at(), Mono::NEVER);
 }
 
-/// A closed shard that was split, and its children.
+/// A closed and split shard with its children.
 fn split() -> [Shard; 3] {
     let parent = Shard { ending: Some(9.into()), ..shard("p", &[]) };
     [parent, half("a", &["p"], false), half("b", &["p"], true)]
 }
 
-/// The table is filled from a listing of the open shards, which names these parents.
+/// The table is filled from a listing of the open shards, and the listing names these parents.
 fn filled_from_open(parents: &[&str]) -> (Context, LeaseTable, ShardSync, [LeaseRow; 2]) {
     let (mut cx, leases, mut sync) = recognised();
     let (a, b) = (half("a", parents, false), half("b", parents, true));

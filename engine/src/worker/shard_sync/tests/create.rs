@@ -80,7 +80,7 @@ fn a_list_that_contradicts_itself_is_begun_anew() {
     assert!(!sync.is_listing());
 }
 
-/// The lease was missing from then on: what arrived while other looks were waited for is read, too.
+/// The lease was missing from then on: records that arrived during later looks are read, too.
 #[test]
 fn a_lease_that_is_created_at_latest_begins_when_it_was_first_missing() {
     let mut cx = running(Config { initial_position: InitialPosition::Latest, ..config(Format::Kcl) });

@@ -28,7 +28,7 @@ fn lists(filter: ShardFilter) -> Effect {
     Effect::Stream(StreamOp::ListShards { filter, after })
 }
 
-/// A list of all shards that was asked for now, while the room lists them.
+/// A list of all shards, requested now by the room.
 fn listed(cx: &mut Context, sync: &mut ShardSync, shards: &[Shard]) -> Listed {
     sync.listing.end();
     sync.list(cx, ListReason::Hole);

@@ -34,7 +34,7 @@ fn upper() -> LeaseRow {
     LeaseRow { range, ..row("b") }
 }
 
-/// `a` as a program leaves it that has read the shard to its end.
+/// `a` as left by a program that has read the shard to its end.
 fn finished() -> LeaseRow {
     let range = Some(tenths(0, 5));
     LeaseRow { range, ..ended("a", &[]) }
@@ -63,7 +63,7 @@ impl Scene {
         self.cx.did().requests().to_vec()
     }
 
-    /// A listing comes. Returns the leases that the room creates, and its other requests.
+    /// A listing comes. Returns the leases created by the room, and the room's other requests.
     fn lists(&mut self, shards: &[Shard], deputy: u32) -> (Vec<String>, Vec<Request>) {
         let list = listed(&mut self.cx, &mut self.sync, shards);
         self.leases.learn_lineage(&self.cx, list.shards(), list.asked_at());
@@ -136,7 +136,8 @@ fn a_scan_that_shows_the_children_needs_no_second_listing() {
     assert_eq!(scene.scans(scene.patience(), &rows), []);
 }
 
-/// What is missing for another reason, or may come by the end of a shard that is still read, needs the time that a listing may be behind.
+/// A lease missing for another reason, or expected from the end of a shard still being read, needs the time that a
+/// listing may be behind.
 #[test]
 fn no_other_lease_is_due() {
     let merged = || {
