@@ -330,7 +330,7 @@ impl fmt::Display for Sentence<'_> {
                 Count(*attempts, "time", "times")
             ),
             Notice::Trimmed { lease, detail } => {
-                write!(f, "records of {lease} were trimmed before they were read: {detail}")
+                write!(f, "records of {lease} may be lost: {detail}")
             }
             Notice::Stalled { lease, idle, why, said } => {
                 write!(f, "{lease} has made no progress for {idle}: {why}")?;

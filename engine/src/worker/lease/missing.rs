@@ -155,7 +155,8 @@ impl HeldLease {
         reading.childless = true;
         let (listings, following) = (needed.answers(), children.len());
         let detail = format!(
-            "{listings} listings, apart in time, do not show the shard any more; {following} children follow"
+            "the shard was trimmed before it was read to its end: {listings} listings, apart in time, do not show the shard any \
+             more; {following} children follow"
         );
         reading.reader.trimmed(children);
         let lease = self.key.clone();

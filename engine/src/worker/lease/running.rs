@@ -280,8 +280,10 @@ impl HeldLease {
                 cx.request(Request::DoubtStream(self.stream));
             }
             Some(Event::Trimmed { at, first }) => {
-                let detail =
-                    format!("expected the record {at} or the one after it, found {first} as the first");
+                let detail = format!(
+                    "expected the record {at} or the one after it, found {first} as the first: the stream has trimmed the records \
+                     between, or no record has the number {at}, at which the shard was begun"
+                );
                 let lease = self.key.clone();
                 cx.notify(Notice::Trimmed { lease, detail });
             }

@@ -176,19 +176,22 @@ impl HeldLease {
         }
     }
 
-    /// The shards were listed. A parent named by the row alone, though the parent is listed, is no parent: a person or a program wrote
-    /// the row, and the shard would wait for ever. Listings apart in time must agree. Whether the shard waits for fewer parents now.
+    /// The shards were listed. A parent named by the row alone is no parent: a person or a program wrote the row, and the
+    /// shard would wait for ever. Listings apart in time must agree. The shard waits for its listed parents instead.
+    /// Returns whether the shard waits for other parents now.
+    ///
+    /// Listings deny a parent that is listed although the shard does not name the parent. They also deny a listed parent
+    /// of a shard that is listed no more, since the stream forgets a parent before its child.
     pub(super) fn compare_parents(&mut self, cx: &mut Context, asked: Mono, shards: &[Shard]) -> bool {
         let Stage::Waiting(waiting) = &mut self.stage else { return false };
         if !waiting.told {
             return false;
         }
-        let Some(own) = shards.iter().find(|shard| shard.id.as_str() == self.key.as_str()) else {
-            waiting.denied.contradicted();
-            return false;
-        };
+        let key = self.key.as_str();
+        let own = shards.iter().find(|shard| shard.id.as_str() == key);
         let is_listed = |id: &ShardId| shards.iter().any(|shard| shard.id == *id);
-        let is_denied = |id: &&ShardId| is_listed(id) && own.parents().all(|parent| parent != *id);
+        let names = |id: &ShardId| own.is_some_and(|own| own.parents().any(|parent| parent == id));
+        let is_denied = |id: &&ShardId| id.as_str() == key || is_listed(id) && !names(id);
         let denied: BTreeSet<ShardId> = waiting.parents.iter().filter(is_denied).cloned().collect();
         if denied.is_empty() {
             waiting.denied.contradicted();
@@ -200,6 +203,9 @@ impl HeldLease {
             return false;
         }
         waiting.parents.retain(|parent| !denied.contains(parent));
+        let listed = own.into_iter().flat_map(Shard::parents);
+        let more: Vec<ShardId> = listed.filter(|id| !waiting.parents.contains(id)).cloned().collect();
+        waiting.parents.extend(more);
         waiting.look_at = cx.now();
         let (lease, parents) = (self.key.clone(), denied.into_iter().collect());
         cx.notify(Notice::NotParents { lease, parents, listings: needed.answers() });

@@ -193,6 +193,10 @@ const ELSEWHERE: &str = "rewind it: `leasehold admin rewind --shard`, with the p
 const RANGE: &str = "wait, if a worker lives: it corrects the row when two listings, `stream_lag` apart, agree, if the row names the stream; \
                      a table in which no row does may be of another stream";
 
+/// The advice about wrong parents.
+const PARENTS: &str = "correct the parents in the row: a program of another library waits for them for ever; a worker of Leasehold reads \
+                       the shard without them, as soon as listings, `stream_lag` apart, agree";
+
 /// Turns a finding of the survey into an ailment; absent: the finding is no fault.
 fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
     let key = finding.lease_key.as_deref().map(LeaseKey::from);
@@ -213,6 +217,7 @@ fn found(finding: &Finding, patient: &Patient<'_>) -> Option<Ailment> {
             ("a checkpoint that is a place in its shard", ELSEWHERE)
         }
         "wrong-range" => ("the hash keys of its shard", RANGE),
+        "wrong-parents" => ("the parents of its shard", PARENTS),
         "ended-but-open" => {
             repair = patient.read_anew(key.as_ref()?);
             ("an unfinished lease, as its shard is open", ELSEWHERE)

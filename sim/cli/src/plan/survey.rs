@@ -88,6 +88,9 @@ fn misplaced(
     if let Some(detail) = whose::of_another(shard, position.sequence, shards) {
         return Some(("other-shard", detail));
     }
+    if let Some(detail) = whose::of_no_record(shard, position.sequence) {
+        return Some(("spoiled-row", detail));
+    }
     let how = match shard.ending {
         _ if position.sequence < shard.starting => {
             format!("before the first number of the shard, {}", shard.starting)
@@ -159,6 +162,14 @@ impl Survey {
             }
             if let Some(detail) = wrong_range(lease, shard) {
                 say(self, "wrong-range", detail);
+            }
+            let strangers = whose::not_parents(lease, shard, &listed);
+            if !strangers.is_empty() {
+                let detail = format!(
+                    "its row names {}, and the stream lists that shard without a child of this name",
+                    strangers.join(" and ")
+                );
+                say(self, "wrong-parents", detail);
             }
             if lease.checkpoint.is_end() {
                 let children = lineage.find(&shard.id).map_or(&[][..], |n| lineage.children(n));

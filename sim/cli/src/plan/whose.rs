@@ -1,9 +1,12 @@
 //! The shard of a checkpoint's number: a sequence number holds its shard, and the second of the shard's creation.
 
+use leasehold_engine::ids::ShardId;
 use leasehold_engine::position::SequenceNumber;
+use leasehold_engine::row::LeaseRow;
 use leasehold_engine::shard::Shard;
 use leasehold_engine::stream_id::split_key;
 use leasehold_local_aws::kinesis::{self, SequenceParts};
+use std::collections::BTreeMap;
 
 /// The fault of a checkpoint at this number in the row of this shard, if the number belongs to another shard. Numbers
 /// of the service's first years have another layout, and count as no fault.
@@ -25,6 +28,31 @@ pub(super) fn of_another(shard: &Shard, number: SequenceNumber, listed: &[Shard]
         "its checkpoint {number} is {whose}: a program or a person wrote it into the wrong row, and the service refuses to read the \
          shard from there"
     ))
+}
+
+/// The fault of a checkpoint at this number, if Kinesis gives no record such a number: the shard has numbers of today's
+/// layout, and this number has another layout.
+pub(super) fn of_no_record(shard: &Shard, number: SequenceNumber) -> Option<String> {
+    let strange = parts(shard.starting).is_some() && parts(number).is_none();
+    strange.then(|| {
+        format!(
+            "its checkpoint {number} is a number that Kinesis gives no record: a program or a person wrote it into the row, and the \
+             service refuses to read the shard from there"
+        )
+    })
+}
+
+/// The parents of a row that are no parents of its shard: the shard itself, and listed shards that the shard does not
+/// name. A stream may have forgotten parents that it does not list.
+pub(super) fn not_parents<'a>(
+    lease: &'a LeaseRow, shard: &Shard, listed: &BTreeMap<&str, &Shard>,
+) -> Vec<&'a str> {
+    let named = lease.parents.iter().map(ShardId::as_str);
+    let wrong = |id: &&str| {
+        let names = shard.parents().any(|parent| parent.as_str() == *id);
+        *id == shard.id.as_str() || listed.contains_key(id) && !names
+    };
+    named.filter(wrong).collect()
 }
 
 /// Whether a shard is of a table's stream, by its name: DynamoDB Streams names shards by twenty digits and eight of base 16.
@@ -89,6 +117,31 @@ mod tests {
         assert!(told.contains("shard shardId-004000000000, which the stream does not list"), "{told}");
         // A number of another stream is reported elsewhere.
         assert_eq!(said(1, number(500, 3, 5)), None);
+    }
+
+    #[test]
+    fn a_number_of_no_record_is_told() {
+        let own = shard("shardId-000000000001", 1_600_000_000, 1);
+        let nines = "9".repeat(56).parse().unwrap();
+        assert!(of_no_record(&own, nines).is_some_and(|detail| detail.contains("gives no record")));
+        assert_eq!(of_no_record(&own, number(1_600_000_000, 1, 7)), None);
+    }
+
+    #[test]
+    fn a_listed_shard_that_names_no_such_child_is_no_parent() {
+        let (own, other) = (shard("shardId-000000000001", 1, 1), shard("shardId-000000000000", 1, 0));
+        let listed = BTreeMap::from([(own.id.as_str(), &own), (other.id.as_str(), &other)]);
+        let row = |parent: &str| LeaseRow {
+            parents: vec![parent.into()],
+            ..LeaseRow::new(own.id.to_lease(), leasehold_engine::position::Checkpoint::TrimHorizon)
+        };
+        for (parent, wrong) in
+            [("shardId-000000000000", 1), ("shardId-000000000001", 1), ("shardId-000000000009", 0)]
+        {
+            assert_eq!(not_parents(&row(parent), &own, &listed).len(), wrong, "{parent}");
+        }
+        let child = Shard { parent: Some(other.id.clone()), ..own.clone() };
+        assert_eq!(not_parents(&row("shardId-000000000000"), &child, &listed).len(), 0);
     }
 
     #[test]

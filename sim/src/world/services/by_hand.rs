@@ -8,7 +8,7 @@ use crate::oracles::fact::Verb;
 use crate::world::context::Context;
 use crate::world::request::Request;
 use leasehold_engine::format::Format;
-use leasehold_engine::ids::{LeaseKey, WorkerId};
+use leasehold_engine::ids::{LeaseKey, ShardId, WorkerId};
 use leasehold_engine::row::Change;
 use leasehold_engine::table::{AttributeValue, Item};
 use std::collections::BTreeSet;
@@ -174,9 +174,8 @@ impl Services {
         };
         let streams = self.source.streams();
         let stream = |key: &LeaseKey| shard_of(key).map(|shard| streams.of(shard));
-        let unfinished = self.table.lease(&key).is_some_and(|row| !row.checkpoint.is_end());
-        let fits =
-            stream(&key) == stream(&other) && unfinished && is_open(self, &key) && is_open(self, &other);
+        let of_one_stream = stream(&key) == stream(&other);
+        let fits = of_one_stream && is_open(self, &key) && is_open(self, &other) && self.may_begin(&key);
         // A worker of another library may wait for ever.
         if !fits || cx.plan().has_others() {
             return;
@@ -193,6 +192,15 @@ impl Services {
             cx.fault("parents-by-hand", None, None);
             self.row_written(cx, &key, None, None);
         }
+    }
+
+    /// Whether a lease is unfinished, and all parents in its row have ended. Once the stream has forgotten an unfinished
+    /// parent, the row alone names that parent.
+    fn may_begin(&mut self, key: &LeaseKey) -> bool {
+        let Some(row) = self.table.lease(key) else { return false };
+        let mut parents = row.parents.iter().map(ShardId::to_lease);
+        let ended = |parent: LeaseKey| self.table.lease(&parent).is_none_or(|row| row.checkpoint.is_end());
+        !row.checkpoint.is_end() && parents.all(ended)
     }
 
     /// Removes the stream's name from a row, or makes the name unreadable.
