@@ -27,8 +27,8 @@ pub struct Refusal {
     pub message: &'static str,
 }
 
-/// Decides by operation (such as `Kinesis_20131202.GetRecords`) whether to refuse a request.
-type Rule = Box<dyn Fn(&str) -> Option<Refusal> + Send>;
+/// Decides by operation (such as `Kinesis_20131202.GetRecords`) and body whether to refuse a request.
+type Rule = Box<dyn Fn(&str, &str) -> Option<Refusal> + Send>;
 
 /// The in-memory AWS. The server ends with the runtime of its start.
 #[derive(Clone)]
@@ -77,6 +77,11 @@ impl Local {
 
     /// From now on, refuses the operations refused by the rule, and no further operations.
     pub fn refuse(&self, rule: impl Fn(&str) -> Option<Refusal> + Send + 'static) {
+        self.refuse_by_body(move |target, _| rule(target));
+    }
+
+    /// As [`refuse`](Self::refuse). The rule sees the operation, and then the body in JSON.
+    pub fn refuse_by_body(&self, rule: impl Fn(&str, &str) -> Option<Refusal> + Send + 'static) {
         lock(&self.gate).rule = Some(Box::new(rule));
     }
 
@@ -122,13 +127,14 @@ async fn pass(
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let target = head.headers.get("x-amz-target").and_then(|target| target.to_str().ok());
-    if let Some(refusal) = refusal(gate, target.unwrap_or_default()) {
-        return refuse(refusal);
-    }
     let Ok(body) = body.collect().await else {
         return status(StatusCode::BAD_REQUEST);
     };
-    let mut forward = Request::new(Full::new(body.to_bytes()));
+    let body = body.to_bytes();
+    if let Some(refusal) = refusal(gate, target.unwrap_or_default(), &String::from_utf8_lossy(&body)) {
+        return refuse(refusal);
+    }
+    let mut forward = Request::new(Full::new(body));
     *forward.method_mut() = head.method;
     *forward.uri_mut() = behind.parse().unwrap_or_default();
     for name in ["authorization", "content-type", "x-amz-target"] {
@@ -146,9 +152,9 @@ async fn pass(
     }
 }
 
-fn refusal(gate: &Mutex<Gate>, target: &str) -> Option<Refusal> {
+fn refusal(gate: &Mutex<Gate>, target: &str, body: &str) -> Option<Refusal> {
     let mut gate = lock(gate);
-    let refusal = gate.rule.as_ref()?(target)?;
+    let refusal = gate.rule.as_ref()?(target, body)?;
     *gate.refused.entry(target.to_owned()).or_default() += 1;
     Some(refusal)
 }

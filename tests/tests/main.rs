@@ -24,6 +24,7 @@ mod shards;
 mod signals;
 mod spans;
 mod starts;
+mod stream_search;
 mod telemetry;
 mod two_streams;
 mod unreachable;

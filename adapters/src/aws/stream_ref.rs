@@ -1,9 +1,11 @@
 //! The streams of a worker that reads several: which they are, and how each is reached.
 
-use super::classify::why;
+use super::classify::{classify, why};
+use super::failures::Failures;
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::config::Region;
 use leasehold_engine::config::{InitialPosition, StreamSource};
+use leasehold_engine::input::{Cause, Outcome, Why};
 use leasehold_engine::stream_id::StreamId;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -51,17 +53,64 @@ const LOOKS: u32 = 5;
 /// From one description to the next.
 const APART: Duration = Duration::from_secs(1);
 
+/// How long one description is waited for: the default of the option `stream_timeout`.
+const PATIENCE: Duration = Duration::from_secs(15);
+
 /// A stream that cannot be named or found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadStream {
     stream: String,
     expected: &'static str,
     found: String,
+    obstacle: Obstacle,
+}
+
+/// What kind of trouble it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Obstacle {
+    /// The text is no name of a stream, or of no stream.
+    Misnamed,
+    /// The service refuses to describe the stream.
+    Refused,
+    /// The service did not describe the stream this time.
+    Passing,
+}
+
+impl BadStream {
+    /// Whether the trouble may pass: the service throttled the request, failed, was not reached, or did not answer in
+    /// time. A later look-up may find the stream.
+    pub fn is_passing(&self) -> bool {
+        self.obstacle == Obstacle::Passing
+    }
+
+    /// What was found in place of the stream, in words.
+    pub fn found(&self) -> &str {
+        &self.found
+    }
+
+    /// Whether the text names no stream: the text is no name, or the service knows no stream of this name.
+    pub fn is_misnamed(&self) -> bool {
+        self.obstacle == Obstacle::Misnamed
+    }
+}
+
+impl Obstacle {
+    /// The kind of a description that failed in this way.
+    fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Refused(refusal) if matches!(refusal.why, Why::NotFound | Why::Invalid) => {
+                Self::Misnamed
+            }
+            // The client can make no request at all.
+            Outcome::Refused(_) | Outcome::NotSent(Cause::Client) => Self::Refused,
+            Outcome::Applied(_) | Outcome::NotSent(_) | Outcome::Unknown(_) => Self::Passing,
+        }
+    }
 }
 
 impl fmt::Display for BadStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stream, expected, found } = self;
+        let Self { stream, expected, found, .. } = self;
         write!(f, "stream {stream:?}: expected {expected}, found {found}")
     }
 }
@@ -81,6 +130,7 @@ impl<'a> Arn<'a> {
             stream: text.to_owned(),
             expected: "an ARN `arn:aws:kinesis:<region>:<account>:stream/<name>`",
             found: "another text".to_owned(),
+            obstacle: Obstacle::Misnamed,
         };
         let parts: Vec<&str> = text.split(':').collect();
         let &["arn", partition, "kinesis", region, account, resource] = &parts[..] else {
@@ -114,6 +164,7 @@ impl StreamRef {
             stream: arn.to_owned(),
             expected: "the time at which it was created, in seconds since 1970",
             found: error.to_string(),
+            obstacle: Obstacle::Misnamed,
         })?;
         Ok(Self { source: id.into(), arn: Some(arn.into()), client: None })
     }
@@ -125,37 +176,60 @@ impl StreamRef {
     /// The identifier holds the stream's creation time. A stream deleted and created again is another stream, and
     /// begins anew at the initial position; the leases of the former stream stay in the table.
     ///
+    /// A description is waited for as long as the option `stream_timeout` says by default, 15 s:
+    /// [`find_within`](StreamRef::find_within) takes another time.
+    ///
     /// # Errors
     /// If the text begins with `arn:` and is no ARN of a stream, if two requests in a row fail, or if no two of five answers in a row say
-    /// the same.
+    /// the same. Trouble that [may pass](BadStream::is_passing) is worth another call after a pause.
+    pub async fn find(client: &Client, name_or_arn: &str) -> Result<Self, BadStream> {
+        Self::find_within(client, name_or_arn, PATIENCE).await
+    }
+
+    /// As [`find`](StreamRef::find), with this time for each description.
+    ///
+    /// # Errors
+    /// As those of [`find`](StreamRef::find).
     #[expect(
         clippy::disallowed_methods,
         reason = "a stream is looked up before there is a worker, and so a runtime port"
     )]
-    pub async fn find(client: &Client, name_or_arn: &str) -> Result<Self, BadStream> {
+    pub async fn find_within(client: &Client, name_or_arn: &str, each: Duration) -> Result<Self, BadStream> {
         let arn = name_or_arn.starts_with("arn:");
         let region = match arn {
             true => Some(Arn::parse(name_or_arn)?.region),
             false => None,
         };
         let client = in_region(client, region);
+        let bad = |expected, found, obstacle| BadStream {
+            stream: name_or_arn.to_owned(),
+            expected,
+            found,
+            obstacle,
+        };
         let mut before = None;
         for _ in 0..LOOKS {
             if before.is_some() {
                 tokio::time::sleep(APART).await;
             }
-            let said = Self::described(&client, name_or_arn, arn).await;
+            let said = tokio::time::timeout(each, Self::described(&client, name_or_arn, arn));
+            let said = said.await.unwrap_or_else(|_| {
+                Err(bad("an answer that describes it", format!("none within {each:?}"), Obstacle::Passing))
+            });
             match (before.replace(said), &before) {
                 (Some(Ok(one)), Some(Ok(other))) if one.source.id == other.source.id => return Ok(one),
-                (Some(Err(_)), Some(Err(error))) => return Err(error.clone()),
+                // One answer alone may come from an outdated replica: trouble that may pass makes both pass.
+                (Some(Err(first)), Some(Err(last))) => {
+                    return Err(if first.is_passing() && !last.is_passing() { first } else { last.clone() });
+                }
                 _ => {}
             }
         }
-        Err(BadStream {
-            stream: name_or_arn.to_owned(),
-            expected: "two descriptions in a row that say the same",
-            found: format!("{LOOKS} that changed from one to the next; start again"),
-        })
+        Err(bad(
+            "two descriptions in a row that say the same",
+            format!("{LOOKS} that changed from one to the next; start again"),
+            Obstacle::Passing,
+        ))
     }
 
     /// What one description says.
@@ -165,17 +239,21 @@ impl StreamRef {
             true => request.stream_arn(name_or_arn),
             false => request.stream_name(name_or_arn),
         };
-        let bad = |found: String| BadStream {
+        let bad = |found: String, obstacle| BadStream {
             stream: name_or_arn.to_owned(),
             expected: "an answer that describes it",
             found,
+            obstacle,
         };
-        let answer = request.send().await;
-        let answer = answer.map_err(|error| bad(why(&error)))?;
+        let sent = Failures::default().request();
+        let answer = request.customize().interceptor(sent.clone()).send().await;
+        let answer = answer.map_err(|error| bad(why(&error), Obstacle::of(&classify(&error, &sent))))?;
         let summary = answer.stream_description_summary();
-        let summary = summary.ok_or_else(|| bad("none".to_owned()))?;
+        let summary = summary.ok_or_else(|| bad("none".to_owned(), Obstacle::Passing))?;
         let epoch = u64::try_from(summary.stream_creation_timestamp().secs()).unwrap_or(0);
-        let found = Self::from_arn(summary.stream_arn(), epoch)?;
+        let found = Self::from_arn(summary.stream_arn(), epoch);
+        // The answer is wrong, and not the name.
+        let found = found.map_err(|error| BadStream { obstacle: Obstacle::Passing, ..error })?;
         Ok(match arn {
             true => found,
             false => Self { arn: None, ..found },
@@ -279,17 +357,24 @@ mod tests {
         assert_eq!(region(own.client(&client("eu-west-1"))).as_deref(), Some("us-east-1"));
     }
 
-    /// The identifier from descriptions with these creation times. The last time stands for all later descriptions,
-    /// and 0 for a stream not found.
+    /// Stands for an answer that a stream is not there, for one that requests are too many, for one that the caller lacks
+    /// the permission, and for no answer.
+    const GONE: u64 = 0;
+    const THROTTLED: u64 = u64::MAX;
+    const DENIED: u64 = u64::MAX - 1;
+    const SILENT: u64 = u64::MAX - 2;
+
+    /// The identifier from descriptions with these creation times. The last time stands for all later descriptions.
     async fn found(epochs: &'static [u64]) -> Result<String, BadStream> {
         let asked = std::sync::atomic::AtomicUsize::new(0);
+        let refused = |code| Wire::Answer(400, format!(r#"{{"__type":"{code}","message":"said no"}}"#));
         let http = FakeHttp::new(move |_, _| {
             let n = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             match epochs[n.min(epochs.len() - 1)] {
-                0 => {
-                    let body = r#"{"__type":"ResourceNotFoundException","message":"no such stream"}"#;
-                    Wire::Answer(400, body.to_owned())
-                }
+                GONE => refused("ResourceNotFoundException"),
+                THROTTLED => refused("LimitExceededException"),
+                DENIED => refused("AccessDeniedException"),
+                SILENT => Wire::Hangs,
                 epoch => {
                     let summary = serde_json::json!({"StreamDescriptionSummary": {
                         "StreamName": "orders",
@@ -309,6 +394,7 @@ mod tests {
                 .config()
                 .to_builder()
                 .http_client(http)
+                .retry_config(aws_smithy_types::retry::RetryConfig::disabled())
                 .credentials_provider(credentials())
                 .build(),
         );
@@ -322,9 +408,28 @@ mod tests {
             assert_eq!(found(epochs).await.as_deref(), Ok("123456789012:orders:7"), "{epochs:?}");
         }
         let error = found(&[0]).await.unwrap_err().to_string();
-        assert!(error.contains("no such stream"), "{error}");
+        assert!(error.contains("ResourceNotFoundException: said no"), "{error}");
         let error = found(&[1, 2, 3, 4, 5]).await.unwrap_err().to_string();
         assert!(error.contains("expected two descriptions in a row"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn trouble_that_may_pass_differs_from_a_wrong_name_and_from_a_refusal() {
+        for (epochs, passing, misnamed) in [
+            (&[GONE][..], false, true),
+            (&[DENIED], false, false),
+            (&[THROTTLED], true, false),
+            (&[SILENT], true, false),
+            (&[THROTTLED, GONE], true, false),
+            (&[GONE, SILENT], true, false),
+        ] {
+            let error = found(epochs).await.unwrap_err();
+            assert_eq!((error.is_passing(), error.is_misnamed()), (passing, misnamed), "{epochs:?}: {error}");
+        }
+        let begun = tokio::time::Instant::now();
+        let error = found(&[SILENT]).await.unwrap_err().to_string();
+        assert!(error.contains("found none within 15s"), "{error}");
+        assert_eq!(begun.elapsed(), PATIENCE * 2 + APART);
     }
 
     #[test]

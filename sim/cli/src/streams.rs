@@ -1,5 +1,7 @@
 //! The given streams of an application of several streams.
 
+pub(super) mod search;
+
 use crate::exit::Failure;
 use leasehold::aws::kinesis::Client;
 use leasehold::{StreamId, StreamRef};
@@ -11,30 +13,11 @@ pub(super) fn are_several(given: &[String]) -> bool {
     given.len() > 1 || given.first().is_some_and(named)
 }
 
-/// Looks up each stream given without its identifier.
-pub(super) async fn find(kinesis: &Client, given: &[String]) -> Result<Vec<StreamRef>, Failure> {
-    // Each is described twice, a second apart: all at the same time.
-    let looks: Vec<_> = given
-        .iter()
-        .map(|text| {
-            let (kinesis, text) = (kinesis.clone(), text.clone());
-            tokio::spawn(async move { find_one(&kinesis, &text).await })
-        })
-        .collect();
-    let mut found = Vec::new();
-    for look in looks {
-        found.push(look.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?);
-    }
-    Ok(found)
-}
-
 /// Looks a stream up, unless its identifier is given.
 pub(super) async fn find_one(kinesis: &Client, given: &str) -> Result<StreamRef, Failure> {
     match given.parse::<StreamId>() {
         Ok(id) => Ok(StreamRef::new(id)),
-        Err(_) => StreamRef::find(kinesis, given).await.map_err(|error| {
-            Failure::unusable(format!("{error}; correct --stream, which takes names, ARNs and identifiers"))
-        }),
+        Err(_) => StreamRef::find(kinesis, given).await.map_err(search::failure),
     }
 }
 

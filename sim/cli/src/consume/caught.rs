@@ -1,5 +1,6 @@
 //! `--until-caught-up`: the worker ends after printing every record that its streams held when the command began.
 
+use super::late::FoundLate;
 use leasehold::admin::{Admin, NamedStream, Shard, View};
 use leasehold::aws::kinesis;
 use leasehold::{Control, FencingToken, LeaseKey, Notice, Phase, Status, StreamNews, WorkerId};
@@ -28,6 +29,8 @@ pub(super) struct Goal {
     pub(super) admin: Admin,
     pub(super) kinesis: kinesis::Client,
     pub(super) streams: Vec<NamedStream>,
+    /// The streams that are found after the start of the worker.
+    pub(super) late: FoundLate,
     pub(super) lost: Arc<Lost>,
 }
 
@@ -38,9 +41,14 @@ pub(super) struct Lost(Mutex<BTreeMap<String, String>>);
 impl Lost {
     pub(super) fn observe(&self, notice: &Notice) {
         if let Notice::Stream(StreamNews::Lost { stream, why }) = notice {
-            let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            lost.insert(stream.clone(), why.to_string());
+            self.give_up(stream, &why.to_string());
         }
+    }
+
+    /// The worker goes on without a stream.
+    pub(super) fn give_up(&self, stream: &str, why: &str) {
+        let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.insert(stream.to_owned(), why.to_owned());
     }
 
     fn has(&self, stream: &NamedStream) -> bool {
@@ -86,8 +94,10 @@ impl Goal {
         let Ok(view) = self.admin.view().await else {
             return false;
         };
-        let mut reached = true;
-        for stream in self.streams.iter().filter(|stream| !self.lost.has(stream)) {
+        // In this order: a stream is found before the look-up is over.
+        let mut reached = self.late.sought().is_empty();
+        let late = self.late.so_far();
+        for stream in self.streams.iter().chain(&late).filter(|stream| !self.lost.has(stream)) {
             let mut view = view.clone();
             view.keep_stream(stream.id());
             let shards = self.admin.shards(&self.kinesis, stream).await;

@@ -6,6 +6,7 @@
 //! | `printer` | the handler: makes lines, and waits until they are written |
 //! | `writer`, `output` | the writing thread, and stdout |
 //! | `job`, `last` | records in print; the last record of `--max-records` |
+//! | `late` | streams that are found after the start of the worker |
 //! | `caught` | the end of `--until-caught-up` |
 //! | `names`, `flags`, `settings` | the worker's options as flags, variables and lines of a file |
 
@@ -13,6 +14,7 @@ mod caught;
 mod flags;
 mod job;
 mod last;
+mod late;
 pub mod line;
 mod lines;
 mod names;
@@ -25,13 +27,17 @@ mod writer;
 use crate::clients::Clients;
 use crate::exit::{self, Failure, Verdict};
 use crate::streams;
+use crate::streams::search::Search;
 use caught::{Goal, Lost};
 use clap::Args;
 use flags::OptionFlags;
 use job::{Jobs, Unwritten};
 use last::Last;
+use late::Late;
 use leasehold::admin::{Admin, NamedStream};
-use leasehold::{Batch, CompleteBuilder, Error, Fatal, Notice, Report, StreamRef, TraceFolder, Worker};
+use leasehold::{
+    Batch, CompleteBuilder, Error, Fatal, Notice, Report, Span, StreamId, StreamRef, TraceFolder, Worker,
+};
 use line::Payload;
 use output::Output;
 use printer::Printer;
@@ -40,7 +46,7 @@ use size::parse_size;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Consume a stream as a worker of an application, with a JSON line for each record.
 ///
@@ -204,43 +210,56 @@ struct Told {
     settings: Settings,
     clients: Clients,
     found: Vec<StreamRef>,
+    /// The look-ups that still run.
+    search: Option<Search>,
 }
+
+/// The worker starts this time after the begin of the look-ups, even if some of the streams are not found by then. A
+/// look-up takes a second.
+const ENOUGH: Duration = Duration::from_secs(3);
 
 impl ConsumeArgs {
     /// Absent: the options were only to be printed, and are. Streams are looked up first, if several are given.
     async fn told(&self) -> Result<Option<Told>, Failure> {
         let several = streams::are_several(&self.stream);
-        if !several {
-            let settings = self.settings(&[])?;
-            if self.print_config {
-                exit::print(&settings.printed())?;
-                return Ok(None);
-            }
+        // Any identifier shows whether the other options are right, before the look-ups.
+        let any = StreamId::new("000000000000", "stream", 1).map(StreamRef::new).ok();
+        let any = any.filter(|_| several);
+        let mut settings = self.settings(any.as_slice())?;
+        if self.print_config && !several {
+            exit::print(&settings.printed())?;
+            return Ok(None);
         }
         let clients = Clients::from_environment(self.endpoint_url.as_deref(), self.region.clone()).await?;
-        let found = match several {
-            true => streams::find(&clients.kinesis, &self.stream).await?,
-            false => Vec::new(),
-        };
-        let settings = self.settings(&found)?;
+        let (mut found, mut search) = (Vec::new(), None);
+        if several {
+            let patience = settings.config.stream_timeout().into();
+            let looks = search.insert(Search::begin(&clients.kinesis, &self.stream, patience));
+            // A worker without a stream would remove the stream's rows after that delay.
+            let removes = settings.config.stream_cleanup_delay() > Span::ZERO;
+            let enough = (!self.print_config && !removes).then_some(ENOUGH);
+            found = looks.found(enough).await?;
+            settings = self.settings(&found)?;
+        }
         if self.print_config {
             exit::print(&settings.printed())?;
             return Ok(None);
         }
-        Ok(Some(Told { settings, clients, found }))
+        Ok(Some(Told { settings, clients, found, search }))
     }
 }
 
 pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
     let began = Instant::now();
     let folder = args.trace_folder()?;
-    let Some(Told { settings, clients, found }) = args.told().await? else {
+    let Some(Told { settings, clients, found, search }) = args.told().await? else {
         return Ok(Verdict::Fine);
     };
     let several = streams::known(settings.config.streams(), found);
     let lost = Arc::<Lost>::default();
+    let late = search.map(|search| Late::new(search, lost.clone()));
     let goal = match args.until_caught_up {
-        true => Some(goal(&clients, &settings, several.as_deref(), &lost)?),
+        true => Some(goal(&clients, &settings, several.as_deref(), late.as_ref(), &lost)?),
         false => None,
     };
     let worker_id = settings.worker_id.unwrap_or_else(|| format!("leasehold-{}", std::process::id()));
@@ -267,6 +286,9 @@ pub(super) async fn run(args: ConsumeArgs) -> Result<Verdict, Failure> {
         .map_err(|error| Failure::unusable(format!("stdout cannot be used: {error}")))?;
     let printer = Arc::new(printer);
     leasehold::shutdown_on_signal(control.clone()).map_err(failure)?;
+    if let Some(late) = late {
+        tokio::spawn(late.add_to(control.clone()));
+    }
     if let Some(goal) = goal {
         tokio::spawn(caught::end(control.clone(), goal, began));
     }
@@ -307,7 +329,8 @@ fn recorded(builder: CompleteBuilder, file: Option<PathBuf>, folder: Option<Trac
 
 /// The services and rows that show whether the worker has caught up.
 fn goal(
-    clients: &Clients, settings: &Settings, several: Option<&[StreamRef]>, lost: &Arc<Lost>,
+    clients: &Clients, settings: &Settings, several: Option<&[StreamRef]>, late: Option<&Late>,
+    lost: &Arc<Lost>,
 ) -> Result<Goal, Failure> {
     let table = settings.config.table();
     let admin = Admin::new(&clients.dynamodb, table, settings.format);
@@ -318,6 +341,7 @@ fn goal(
             None => vec![settings.config.stream().into()],
             Some(several) => several.iter().cloned().map(NamedStream::from).collect(),
         },
+        late: late.map(Late::found).unwrap_or_default(),
         lost: lost.clone(),
     })
 }
@@ -347,12 +371,17 @@ fn outcome(
     }
 }
 
-/// A worker that never worked is wrong usage; a failure after good work is not.
+/// A worker that never worked is wrong usage. A failure after good work is not, nor is a service that refuses all
+/// requests.
 fn failure(error: Error) -> Failure {
     match &error {
-        Error::Fatal(Fatal::TableGone { .. } | Fatal::StreamGone { .. }) | Error::Unclean(_) => {
-            Failure::under_way(error.to_string())
-        }
+        Error::Fatal(
+            Fatal::TableGone { .. }
+            | Fatal::StreamGone { .. }
+            | Fatal::Denied { .. }
+            | Fatal::WrongClock { .. },
+        )
+        | Error::Unclean(_) => Failure::under_way(error.to_string()),
         _ => Failure::unusable(error.to_string()),
     }
 }
