@@ -1,6 +1,7 @@
 //! The table port over the DynamoDB client.
 
 use super::bill::Bill;
+use super::bounded::Bounded;
 use super::classify::classify;
 use super::failures::Failures;
 use super::host_cpu::HostCpu;
@@ -73,6 +74,7 @@ impl DynamoTable {
             .timeout_config(timeouts(config.table_timeout(), &pool))
             .sleep_impl(SdkSleep(runtime.clone()))
             .time_source(SdkTime(runtime.clone()))
+            .interceptor(Bounded)
             .build();
         Self {
             client: Client::from_conf(sdk),

@@ -1,5 +1,6 @@
 //! The stream port over the Kinesis client.
 
+use super::bounded::Bounded;
 use super::classify::classify;
 use super::failures::Failures;
 use super::heard::Heard;
@@ -275,6 +276,7 @@ fn adapted(client: &Client, runtime: &Arc<dyn Runtime>, config: &Config) -> (Cli
         .timeout_config(timeouts(config.stream_timeout(), &pool))
         .sleep_impl(SdkSleep(runtime.clone()))
         .time_source(SdkTime(runtime.clone()))
+        .interceptor(Bounded)
         .build();
     (Client::from_conf(sdk), Arc::new(pool))
 }

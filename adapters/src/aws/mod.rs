@@ -10,6 +10,7 @@
 //! different by nanoseconds. A custom HTTP client must make progress without the program's runtime, too.
 
 mod bill;
+pub(crate) mod bounded;
 mod classify;
 pub(crate) mod clock;
 pub(crate) mod dynamo;

@@ -1,5 +1,6 @@
 //! A stream in an operator's words, and in requests.
 
+use super::bounded::bounded;
 use super::stream_ref::StreamRef;
 use aws_sdk_kinesis::Client;
 use leasehold_engine::stream_id::StreamId;
@@ -65,10 +66,10 @@ impl NamedStream {
 
     /// The client that reads it.
     pub(crate) fn client(&self, common: &Client) -> Client {
-        match &self.0 {
+        bounded(&match &self.0 {
             Named::Only(_) => common.clone(),
             Named::OfSeveral(stream) => stream.client(common),
-        }
+        })
     }
 
     /// The name, if requests name the stream by name.

@@ -1,5 +1,6 @@
 //! The streams of a worker that reads several: which they are, and how each is reached.
 
+use super::bounded::bounded;
 use super::classify::{classify, why};
 use super::failures::Failures;
 use aws_sdk_kinesis::Client;
@@ -200,7 +201,7 @@ impl StreamRef {
             true => Some(Arn::parse(name_or_arn)?.region),
             false => None,
         };
-        let client = in_region(client, region);
+        let client = bounded(&in_region(client, region));
         let bad = |expected, found, obstacle| BadStream {
             stream: name_or_arn.to_owned(),
             expected,

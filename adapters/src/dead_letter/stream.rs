@@ -1,6 +1,7 @@
 //! A dead-letter sink that puts records into another stream.
 
 use super::{DeadLetter, Letter};
+use crate::aws::bounded::Bounded;
 use aws_sdk_kinesis::Client;
 use aws_sdk_kinesis::error::SdkError;
 use aws_sdk_kinesis::operation::put_record::PutRecordError;
@@ -35,6 +36,8 @@ impl DeadLetter for DeadLetterStream {
             .partition_key(&*record.partition_key)
             .set_explicit_hash_key(record.explicit_hash_key.map(|key| key.0.to_string()))
             .data(Blob::new(record.data.to_vec()))
+            .customize()
+            .interceptor(Bounded)
             .send()
             .await
             .map(drop)
