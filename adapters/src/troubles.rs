@@ -3,11 +3,14 @@
 //! A failed service fails every request of every lease. The first failure of a cause is a line; later failures are
 //! counted, and told with the next line, a minute later at the earliest. One more line tells the end of the trouble.
 
+mod repeats;
+
 use crate::ports::{Failure, Kind};
 use leasehold_engine::ids::{LeaseKey, OpId};
 use leasehold_engine::input::{Cause, Outcome, Why};
 use leasehold_engine::notice::Fatal;
 use leasehold_engine::time::{Mono, Span};
+use repeats::Repeats;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -126,6 +129,8 @@ pub(crate) struct Trouble<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
     groups: BTreeMap<(Kind, Class), Group>,
+    /// Trouble that no failed request explains.
+    repeats: Repeats,
     failed: Option<Failed>,
     /// The worker's leases, and the time of a lease's hold without a renewal.
     held: BTreeSet<LeaseKey>,
@@ -157,6 +162,7 @@ impl Troubles {
             lines.extend(self.answered(now, kind));
         }
         lines.extend(self.calm(now, kind));
+        lines.extend(self.repeats.over(now));
         lines
     }
 
@@ -190,7 +196,7 @@ impl Troubles {
     pub(crate) fn trouble(&mut self, now: Mono, trouble: &Trouble<'_>) -> Option<String> {
         let failed = self.failed.take().filter(|failed| failed.op == trouble.op);
         let Some(Failed { kind, class, failure, .. }) = failed else {
-            return Some(format!("could not {}: {}", trouble.what, trouble.how));
+            return self.repeats.trouble(now, trouble);
         };
         let held = self.held.len();
         let group = self.groups.entry((kind, class)).or_default();
