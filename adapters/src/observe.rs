@@ -243,7 +243,7 @@ impl Observer {
         if kind == Kind::Consumer {
             return;
         }
-        if let Some(line) = self.waits.outcome(at, outcome, &self.meter) {
+        if let Some(line) = self.waits.outcome(at, op, outcome, &self.meter) {
             self.warn_of_waiting(&line);
         }
         for line in self.troubles.outcome(at, kind, op, outcome, failure) {
@@ -286,6 +286,7 @@ impl Observer {
         let kind = Kind::of(effect);
         self.meter.count(&metrics::COMMANDS, [kind.name().into()], 1);
         self.requests.begin(now, op, effect);
+        self.waits.command(op, effect);
         self.handovers.command(&self.meter, now, op, effect);
     }
 

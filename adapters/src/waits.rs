@@ -1,11 +1,16 @@
 //! Few lines of the log about a table or a stream that exists but is not usable yet: the engine asks again silently.
 
 use crate::metrics::Meter;
+use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Outcome, Reply, TableState};
+use leasehold_engine::output::{Effect, StreamOp};
+use leasehold_engine::stream_id::StreamId;
 use leasehold_engine::time::{Mono, Span};
+use std::collections::BTreeMap;
 
-/// The least time between two lines.
-const PAUSE: Span = Span::from_secs(60);
+/// The time from the first line to the second. From each line to the next, the time doubles, up to `LONGEST`.
+const PAUSE: Span = Span::from_secs(15);
+const LONGEST: Span = Span::from_secs(60);
 /// The usual time for creating a new table. A shorter wait is not worth a line.
 const USUAL: Span = Span::from_secs(3);
 
@@ -13,19 +18,33 @@ const USUAL: Span = Span::from_secs(3);
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     table: Wait,
-    stream: Wait,
+    /// By the stream of a worker of several; absent: the worker's only stream.
+    streams: BTreeMap<Option<StreamId>, Wait>,
+    /// The descriptions of streams of a worker of several that are not answered.
+    asked: BTreeMap<OpId, StreamId>,
 }
 
 #[derive(Debug, Default)]
 struct Wait {
     since: Option<Mono>,
-    told: Option<Mono>,
+    /// When the last line came, and the pause after the line.
+    told: Option<(Mono, Span)>,
 }
 
 impl Waits {
+    /// A command begins.
+    pub(crate) fn command(&mut self, op: OpId, effect: &Effect) {
+        if let Effect::StreamOf(stream, StreamOp::Describe) = effect {
+            self.asked.insert(op, stream.clone());
+        }
+    }
+
     /// A request of a service has ended. A line, if one is due.
-    pub(crate) fn outcome(&mut self, now: Mono, outcome: &Outcome, meter: &Meter) -> Option<String> {
-        let [application, stream, _] = meter.names();
+    pub(crate) fn outcome(
+        &mut self, now: Mono, op: OpId, outcome: &Outcome, meter: &Meter,
+    ) -> Option<String> {
+        let [application, only, _] = meter.names();
+        let of = self.asked.remove(&op);
         match outcome {
             Outcome::Applied(Reply::Table(TableState::Creating)) => {
                 let so_far = self.table.lasts(now, USUAL)?;
@@ -40,14 +59,15 @@ impl Waits {
                 None
             }
             Outcome::Applied(Reply::Stream(state)) if !state.readable => {
-                let so_far = self.stream.lasts(now, Span::ZERO)?;
+                let stream = of.as_ref().map_or(only, StreamId::as_str).to_owned();
+                let so_far = self.streams.entry(of).or_default().lasts(now, Span::ZERO)?;
                 Some(format!(
                     "expected stream {stream:?} to be ACTIVE, found that it is being created or deleted (for {so_far} so far); \
                      waiting; if it is not to be created, correct the name or the region"
                 ))
             }
             Outcome::Applied(Reply::Stream(_)) => {
-                self.stream = Wait::default();
+                self.streams.remove(&of);
                 None
             }
             _ => None,
@@ -56,13 +76,14 @@ impl Waits {
 }
 
 impl Wait {
-    /// The worker still waits. Gives the waiting time by now, if a line is due: after `least`, and then once in a
-    /// while.
+    /// The worker still waits. Gives the waiting time by now, if a line is due: after `least`, and then ever more
+    /// seldom.
     fn lasts(&mut self, now: Mono, least: Span) -> Option<Span> {
         let so_far = now.since(*self.since.get_or_insert(now));
-        let again = self.told.is_none_or(|told| now.since(told) >= PAUSE);
+        let again = self.told.is_none_or(|(told, pause)| now.since(told) >= pause);
         (so_far >= least && again).then(|| {
-            self.told = Some(now);
+            let pause = self.told.map_or(PAUSE, |(_, pause)| pause.times(2).min(LONGEST));
+            self.told = Some((now, pause));
             so_far
         })
     }
@@ -78,11 +99,12 @@ fn table(name: &str, what: &str, so_far: Span) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::op;
     use leasehold_engine::input::StreamState;
     use leasehold_engine::time::Wall;
 
     #[test]
-    fn a_line_comes_soon_then_once_a_minute_and_begins_anew_after_the_end() {
+    fn a_line_comes_soon_then_ever_more_seldom_and_begins_anew_after_the_end() {
         let meter = Meter::new("billing", "orders", "w:1");
         let stream = |readable| {
             Outcome::Applied(Reply::Stream(StreamState { readable, created: Wall(0), arn: "".into() }))
@@ -91,14 +113,35 @@ mod tests {
         let mut waits = Waits::default();
         let mut told = |second, outcome: &Outcome| {
             let now = Mono(0) + Span::from_secs(second);
-            waits.outcome(now, outcome, &meter)
+            waits.outcome(now, op(second), outcome, &meter)
         };
-        let seconds: Vec<u64> = (10..140).filter(|s| told(*s, &stream(false)).is_some()).collect();
-        assert_eq!(seconds, [10, 70, 130]);
-        assert_eq!(told(140, &stream(true)), None);
-        let line = told(141, &stream(false)).unwrap();
+        let seconds: Vec<u64> = (10..190).filter(|s| told(*s, &stream(false)).is_some()).collect();
+        assert_eq!(seconds, [10, 25, 55, 115, 175]);
+        assert_eq!(told(190, &stream(true)), None);
+        let line = told(191, &stream(false)).unwrap();
         assert!(line.starts_with("expected stream \"orders\" to be ACTIVE"), "{line}");
-        let seconds: Vec<u64> = (150..220).filter(|s| told(*s, &creating).is_some()).collect();
-        assert_eq!(seconds, [153, 213]);
+        let seconds: Vec<u64> = (200..250).filter(|s| told(*s, &creating).is_some()).collect();
+        assert_eq!(seconds, [203, 218, 248]);
+    }
+
+    #[test]
+    fn a_line_names_the_stream_of_several_and_another_stream_does_not_end_the_wait() {
+        let meter = Meter::new("billing", "several", "w:1");
+        let ids: Vec<StreamId> =
+            ["orders", "returns"].map(|name| StreamId::new("123456789012", name, 7).unwrap()).into();
+        let mut waits = Waits::default();
+        let mut lines = Vec::new();
+        for second in 0..60 {
+            for (n, id) in (0..).zip(&ids) {
+                let asked = op(second * 2 + n);
+                waits.command(asked, &Effect::StreamOf(id.clone(), StreamOp::Describe));
+                let state = StreamState { readable: n == 0, created: Wall(0), arn: "".into() };
+                let answer = Outcome::Applied(Reply::Stream(state));
+                lines.extend(waits.outcome(Mono(0) + Span::from_secs(second), asked, &answer, &meter));
+            }
+        }
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines[2].contains("stream \"123456789012:returns:7\""), "{lines:?}");
+        assert!(lines[2].contains("(for 45.000s so far)"), "{lines:?}");
     }
 }
