@@ -93,6 +93,7 @@ mod recorder;
 mod report;
 mod requests;
 pub mod runtime;
+mod scan_watch;
 mod shards;
 #[cfg(feature = "signal")]
 mod signal;

@@ -12,6 +12,7 @@ use crate::misplaced::show_misplaced;
 use crate::ports::{Consumed, Failure, Kind};
 use crate::pulse::Polls;
 use crate::requests::{Requests, show_consumed};
+use crate::scan_watch::ScanWatch;
 use crate::store::Store;
 use crate::together::Together;
 use crate::troubles::{Trouble, Troubles};
@@ -45,6 +46,7 @@ pub(crate) struct Observer {
     /// How the last request for each lease failed, until its shard moves again.
     said: BTreeMap<LeaseKey, String>,
     waits: Waits,
+    scan: ScanWatch,
     requests: Requests,
     handovers: Handovers,
     board: BoardWriter,
@@ -72,6 +74,7 @@ impl Observer {
             together: Together::default(),
             said: BTreeMap::new(),
             waits: Waits::default(),
+            scan: ScanWatch::default(),
             requests: Requests::default(),
             handovers: Handovers::default(),
             board: BoardWriter::default(),
@@ -246,6 +249,9 @@ impl Observer {
         if let Some(line) = self.waits.outcome(at, op, outcome, &self.meter) {
             self.warn_of_waiting(&line);
         }
+        if let Some(line) = self.scan.outcome(at, op, outcome) {
+            self.warn_of_waiting(&line);
+        }
         for line in self.troubles.outcome(at, kind, op, outcome, failure) {
             tracing::info!(
                 target: "leasehold",
@@ -287,6 +293,7 @@ impl Observer {
         self.meter.count(&metrics::COMMANDS, [kind.name().into()], 1);
         self.requests.begin(now, op, effect);
         self.waits.command(op, effect);
+        self.scan.command(now, op, effect);
         self.handovers.command(&self.meter, now, op, effect);
     }
 
