@@ -1,5 +1,6 @@
 //! `--until-caught-up`: the worker ends after printing every record that its streams held when the command began.
 
+use super::hindrance::{Hindrance, Teller};
 use super::late::FoundLate;
 use leasehold::admin::{Admin, NamedStream, Shard, View};
 use leasehold::aws::kinesis;
@@ -64,22 +65,27 @@ impl Lost {
     }
 }
 
-/// Shuts the worker down after the worker caught up with all records from before the command.
+/// Shuts the worker down after the worker caught up with all records from before the command. Tells meanwhile what is
+/// waited for.
 pub(super) async fn end(control: Control, goal: Goal, began: Instant) {
     let mut others = Others::new();
-    let (mut before, mut tips) = (false, Tips::default());
+    let (mut before, mut tips, mut teller) = (false, Tips::default(), Teller::default());
     loop {
         tokio::time::sleep(LOOK).await;
         let status = control.status();
         if status.phase == Phase::Stopping || status.phase == Phase::Stopped {
             return;
         }
-        let mut now =
-            status.phase == Phase::Running && tips.are_reached(&status, Span::from(began.elapsed()));
+        let mut hindrances = match status.phase {
+            Phase::Running => tips.hindrances(&status, Span::from(began.elapsed())),
+            _ => vec![Hindrance::Other("the worker has not read the lease table yet".to_owned())],
+        };
         // A failed read is tried again; the worker's log has the reason.
-        if now {
-            now = goal.is_reached(&status, &mut others).await;
+        if hindrances.is_empty() {
+            hindrances = goal.hindrances(&status, &mut others).await;
         }
+        teller.tell(began.elapsed(), &hindrances);
+        let now = hindrances.is_empty();
         // Scans may lag: one scan alone may miss a child of a shard that has just ended.
         if now && before {
             return control.shutdown();
@@ -89,37 +95,50 @@ pub(super) async fn end(control: Control, goal: Goal, began: Instant) {
 }
 
 impl Goal {
-    /// Whether leases of live workers cover each readable stream.
-    async fn is_reached(&self, status: &Status, others: &mut Others) -> bool {
-        let Ok(view) = self.admin.view().await else {
-            return false;
+    /// What is missing until leases of live workers cover each readable stream.
+    async fn hindrances(&self, status: &Status, others: &mut Others) -> Vec<Hindrance> {
+        let view = match self.admin.view().await {
+            Ok(view) => view,
+            Err(error) => return vec![Hindrance::Other(error.to_string())],
         };
         // In this order: a stream is found before the look-up is over.
-        let mut reached = self.late.sought().is_empty();
+        let sought = self.late.sought().into_iter();
+        let mut hindrances: Vec<_> =
+            sought.map(|stream| Hindrance::Other(format!("stream {stream:?} is not found yet"))).collect();
         let late = self.late.so_far();
         for stream in self.streams.iter().chain(&late).filter(|stream| !self.lost.has(stream)) {
             let mut view = view.clone();
             view.keep_stream(stream.id());
             let shards = self.admin.shards(&self.kinesis, stream).await;
-            reached &= is_covered(&view, status, others);
-            reached &= shards.is_ok_and(|shards| are_leased(&shards, &view));
+            hindrances.extend(uncovered(&view, status, others));
+            match shards {
+                Ok(shards) => hindrances.extend(unleased(&shards, &view)),
+                Err(error) => hindrances.push(Hindrance::Other(error.to_string())),
+            }
         }
-        reached
+        hindrances
     }
 }
 
 impl Tips {
-    /// Whether each held shard has processed all records from before the command, by two reads. `at`: the time since
+    /// The held shards with unprocessed records from before the command. Two reads prove that a shard has none. `at`: the time since
     /// the command began.
-    fn are_reached(&mut self, status: &Status, at: Span) -> bool {
-        let mut reached = true;
+    fn hindrances(&mut self, status: &Status, at: Span) -> Vec<Hindrance> {
+        let mut hindrances = Vec::new();
         for lease in &status.leases {
             let of = (lease.lease.clone(), lease.token);
             // A doubted answer shows no tip: the shard then waits for another answer.
             let all = lease.open && lease.read && lease.waiting == 0 && lease.waits_for.is_none();
-            reached &= self.is_reached(of, all, lease.behind, at);
+            if self.is_reached(of, all, lease.behind, at) {
+                continue;
+            }
+            let key = &lease.lease;
+            hindrances.push(match &lease.waits_for {
+                Some(why) => Hindrance::Other(format!("{key} does not move: {why}")),
+                None => Hindrance::Records(format!("{key} is {} behind", lease.behind)),
+            });
         }
-        reached
+        hindrances
     }
 
     /// Whether two reads have come to the tip of one shard. All records of the shard are processed, except records of
@@ -134,33 +153,51 @@ impl Tips {
     }
 }
 
-/// Whether each open shard has an unfinished lease. The children of a shard have none while its end is not read, though the shard may be
+/// The open shards without an unfinished lease. The children of a shard have none while its end is not read, though the shard may be
 /// at its tip.
-fn are_leased(shards: &[Shard], view: &View) -> bool {
-    let mut open = shards.iter().filter(|shard| shard.is_open());
-    open.all(|shard| {
+fn unleased(shards: &[Shard], view: &View) -> Vec<Hindrance> {
+    let open = shards.iter().filter(|shard| shard.is_open());
+    let unleased = open.filter(|shard| {
         let row = view.leases.get(shard.id.as_str());
-        row.is_some_and(|row| !row.checkpoint.is_end())
-    })
+        // An unreadable row is told as such.
+        row.is_none_or(|row| row.checkpoint.is_end()) && !view.unreadable.contains_key(shard.id.as_str())
+    });
+    unleased.map(|shard| Hindrance::Other(format!("shard {} has no unfinished lease", shard.id))).collect()
 }
 
-/// Whether each unfinished lease is held by this worker, or is seen to be renewed by another worker.
-fn is_covered(view: &View, status: &Status, others: &mut Others) -> bool {
+/// The unfinished leases that are not held by this worker, and not seen to be renewed by another worker.
+fn uncovered(view: &View, status: &Status, others: &mut Others) -> Vec<Hindrance> {
     let held: BTreeSet<&LeaseKey> = status.leases.iter().map(|lease| &lease.lease).collect();
-    let mut covered = !view.leases.is_empty() && view.unreadable.is_empty();
+    let mut hindrances = Vec::new();
+    if view.leases.is_empty() {
+        hindrances.push(Hindrance::Other("the lease table has no leases yet".to_owned()));
+    }
+    for (key, detail) in &view.unreadable {
+        hindrances.push(Hindrance::Other(format!(
+            "the row of {key} cannot be read: {detail}; correct it in the table"
+        )));
+    }
     for row in view.leases.values().filter(|row| !row.checkpoint.is_end()) {
         let seen = others.entry(row.key.clone()).or_insert((row.counter, false));
         seen.1 |= seen.0 != row.counter;
-        let theirs = |owner: &WorkerId| status.worker.as_ref() != Some(owner);
-        covered &= held.contains(&row.key) || (seen.1 && row.actual_owner().is_some_and(theirs));
+        let theirs = |owner: &&WorkerId| status.worker.as_ref() != Some(*owner);
+        let owner = row.actual_owner().filter(theirs);
+        if held.contains(&row.key) || (seen.1 && owner.is_some()) {
+            continue;
+        }
+        hindrances.push(Hindrance::Other(match owner {
+            Some(owner) => format!("the owner of {}, {owner}, was not seen to renew it", row.key),
+            None => format!("no worker holds {}", row.key),
+        }));
     }
-    covered
+    hindrances
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use leasehold::{Checkpoint, LeaseRow};
+    use leasehold_engine::shard::{HashKey, HashRange};
 
     fn view(rows: &[(&str, Option<&str>, u64, Checkpoint)]) -> View {
         let mut view = View::default();
@@ -204,12 +241,31 @@ mod tests {
     }
 
     #[test]
+    fn a_row_that_cannot_be_read_is_named_once() {
+        let mut view = view(&[("b", Some("me"), 1, Checkpoint::ShardEnd)]);
+        view.unreadable.insert("a".into(), "expected a number".to_owned());
+        let (id, sequence) = ("a".into(), "1".parse().expect("a number"));
+        let shard = Shard {
+            id,
+            parent: None,
+            adjacent_parent: None,
+            range: HashRange { start: HashKey(0), end: HashKey(1) },
+            starting: sequence,
+            ending: None,
+        };
+        let mut told = uncovered(&view, &Status::default(), &mut Others::new());
+        told.extend(unleased(&[shard], &view));
+        let row = "the row of a cannot be read: expected a number; correct it in the table";
+        assert_eq!(told, [Hindrance::Other(row.to_owned())]);
+    }
+
+    #[test]
     fn a_lease_counts_only_if_it_is_held_or_its_owner_was_seen_to_live() {
         let mut status = Status::default();
         status.worker = Some("me".into());
         let mut others = Others::new();
         let (open, ended) = (Checkpoint::TrimHorizon, Checkpoint::ShardEnd);
-        let mut covered = |rows: &[_]| is_covered(&view(rows), &status, &mut others);
+        let mut covered = |rows: &[_]| uncovered(&view(rows), &status, &mut others).is_empty();
         assert!(!covered(&[]), "an empty table is filled first");
         assert!(covered(&[("a", None, 1, ended)]));
         assert!(!covered(&[("b", None, 1, open)]), "no worker has it");

@@ -7,11 +7,12 @@
 //! | `writer`, `output` | the writing thread, and stdout |
 //! | `job`, `last` | records in print; the last record of `--max-records` |
 //! | `late` | streams that are found after the start of the worker |
-//! | `caught` | the end of `--until-caught-up` |
+//! | `caught`, `hindrance` | the end of `--until-caught-up`, and what it waits for |
 //! | `names`, `flags`, `settings` | the worker's options as flags, variables and lines of a file |
 
 mod caught;
 mod flags;
+mod hindrance;
 mod job;
 mod last;
 mod late;
