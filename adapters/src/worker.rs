@@ -184,6 +184,7 @@ impl Worker {
         let table = table.port(&settings.config, settings.format, &runtime);
         let stream = stream.port(&settings.config, &runtime, &store);
         let boot = boot_record(settings.config, settings.worker_id, settings.identity, &*runtime);
+        warn_of_short_stop(&boot.config);
         let worker = WorkerId::of_life(&boot.worker, boot.incarnation);
         let meter = Meter::new(boot.config.table(), stream_label(&boot.config), worker.as_str());
         board.begin(Life {
@@ -235,6 +236,19 @@ fn stream_label(config: &Config) -> &str {
     match config.streams() {
         [] => config.stream(),
         _ => "several",
+    }
+}
+
+/// The time limit of a stop is not kept if it is too short for the last writes.
+fn warn_of_short_stop(config: &Config) {
+    let (stop, least) = (config.shutdown_timeout(), config.table_timeout().times(2));
+    if stop < least {
+        tracing::warn!(
+            target: "leasehold",
+            kind = "short-stop",
+            "expected `shutdown_timeout` to be at least two `table_timeout`, which is {least}, found {stop}: a stop waits for no handler, \
+             and takes up to {least} while DynamoDB does not answer; set `shutdown_timeout` higher, or `table_timeout` lower"
+        );
     }
 }
 

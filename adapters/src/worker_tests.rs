@@ -1,6 +1,7 @@
 use super::*;
-use crate::testing::FnPort;
+use crate::testing::{Events, FnPort};
 use leasehold_engine::input::{Cause, Outcome};
+use leasehold_engine::time::Span;
 
 fn silent<Op: 'static>() -> Arc<FnPort<Op>> {
     Arc::new(FnPort::new(|_, _| Box::pin(async { Outcome::NotSent(Cause::Network) })))
@@ -131,4 +132,18 @@ async fn a_panic_of_the_observer_is_the_callers() {
     let run = tokio::spawn(worker.run_fn(|_| async { Ok::<(), std::io::Error>(()) }));
     let panic = run.await.unwrap_err().into_panic();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"the observer, on purpose"));
+}
+
+#[test]
+fn a_stop_that_is_too_short_for_the_last_writes_is_told() {
+    let told = |seconds| {
+        let events = Events::default();
+        let config = Config::default().with_shutdown_timeout(Span::from_secs(seconds));
+        tracing::subscriber::with_default(events.clone(), || warn_of_short_stop(&config));
+        events.lines()
+    };
+    assert_eq!(told(6), Vec::<String>::new());
+    let lines = told(1);
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].contains("two `table_timeout`, which is 6.000s, found 1.000s"), "{lines:?}");
 }

@@ -256,7 +256,8 @@ options! {
         /// higher peak of writes.
         max_creates, with_max_creates: u32 = 8, "8", "at least 1";
         /// How long a shutdown may take before handlers are aborted and leases are left to expire. Records processed by
-        /// an aborted handler since its last checkpoint come again at the next owner.
+        /// an aborted handler since its last checkpoint come again at the next owner. The last two `table_timeout` are for the
+        /// final writes. A shorter time counts as two `table_timeout`, and a handler is then not waited for.
         shutdown_timeout, with_shutdown_timeout: Span = Span::from_secs(30), "30 s", "at most 24 h";
         /// How long a handler with kept batches may take to acknowledge them when its lease is given up: at a shutdown,
         /// or at a hand-over. Records not acknowledged by then come again at the next owner. Longer: fewer records come
