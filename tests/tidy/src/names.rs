@@ -16,7 +16,7 @@ pub(crate) const NAMES: &[(&str, &[(&str, usize)])] = &[
     (
         "engine",
         &[
-            ("Answer", 2), ("Claim", 2), ("Fleet", 3), ("Flight", 2), ("Held", 2), ("Kind", 2),
+            ("Answer", 2), ("Claim", 2), ("Fleet", 2), ("Flight", 2), ("Held", 2), ("Kind", 2),
             ("LeaseTable", 2), ("Life", 2), ("Lineage", 3), ("Loads", 2), ("Member", 2), ("Members", 2),
             ("Named", 2), ("Owner", 2), ("Phase", 2), ("Place", 3), ("Plain", 2), ("Plan", 2),
             ("Reading", 3), ("Row", 2), ("Said", 2), ("Scene", 2), ("Seen", 2), ("Sentence", 2),
