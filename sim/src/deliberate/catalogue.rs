@@ -111,6 +111,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "give-back-goes-on"
     "given-is-left"
     "given-is-no-news"
+    "gives-to-the-unsure"
     "hand-over-in-cooldown"
     "hand-over-too-early"
     "hand-over-unfinished"

@@ -121,7 +121,7 @@ fn is_even(cx: &Context, leases: &LeaseTable, candidates: &[Candidate]) -> bool 
 /// The workers that live, and we, in the order of their names.
 fn candidates(cx: &Context, leases: &LeaseTable) -> Vec<Candidate> {
     let most = Some(cx.config().max_leases).filter(|most| *most > 0);
-    share_out::candidates(leases.kcl3().live(cx.now()), cx.me(), most)
+    share_out::candidates(leases.kcl3().surely_live(cx.now()), cx.me(), most)
 }
 
 fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate]) -> Portion {
@@ -137,7 +137,7 @@ pub(super) fn pass_on(
     cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, passed_on: &mut BTreeMap<WorkerId, u32>,
 ) {
     let balance = leases.balance(cx);
-    let others = leases.kcl3().live(cx.now()).filter(|worker| worker.id != *cx.me());
+    let others = leases.kcl3().surely_live(cx.now()).filter(|worker| worker.id != *cx.me());
     let count = |id: &WorkerId| balance.of(id) + passed_on.get(id).copied().unwrap_or(0);
     let next = others.map(|worker| &worker.id).min_by_key(|id| (count(id), *id));
     let free = leases.get(ix).and_then(Lease::unfinished_row).is_some_and(|row| row.owner.is_none());

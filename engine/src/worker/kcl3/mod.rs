@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `workers` | which workers of KCL 3.x live, and which worker leads: as the rows show it |
+//! | `standing` | evidence about a worker from the rows of its leases |
 //! | `look` | looking at the tables beside the lease table, with the reports of workers of KCL 3.0 to 3.4 |
 //! | `member` | this worker's own rows: its report, and the reports of dead workers, removed by this worker |
 //! | `lock` | the leader's lock |
@@ -19,6 +20,7 @@ mod lock;
 mod look;
 mod member;
 mod migration;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod workers;
@@ -31,8 +33,9 @@ use crate::time::{Mono, Span};
 use discovery::Discovery;
 use look::Kcl3Look;
 use member::Kcl3Member;
+pub(super) use standing::Standing;
 use std::collections::BTreeMap;
-pub(super) use workers::{Kcl3Workers, Standing, silence_of};
+pub(super) use workers::{Kcl3Workers, silence_of};
 
 /// A decision of the leader that waits for a look at the tables beside the lease table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

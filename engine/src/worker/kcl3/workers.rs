@@ -11,6 +11,7 @@
 //! still or its scans failed: the other worker may have reported, and died, long before the scan that shows the row.
 //! But the row is no older than the last look.
 
+use super::standing::Standing;
 use crate::fleet::{
     FORGET_AFTER, FleetLeader, FleetRow, FleetState, FleetTable, FleetVersion, FleetWorker,
     MIGRATION_NOTICED, TableMigration, WORKER_EXPIRY, seconds,
@@ -33,12 +34,19 @@ struct SeenWorker {
     dead: bool,
     /// A lease of its own is not expired. A clock that is wrong, ours or the worker's, makes a report look old.
     owns: bool,
+    /// A renewal of one of these leases was seen. A row that is new to us may be of a dead worker.
+    renews: bool,
     /// Since when rows have named this worker of ours, and no row shows a take by the worker.
     untaken_since: Option<Mono>,
     seen_by: u64,
 }
 
 impl SeenWorker {
+    /// Whether the worker lives for certain: a report or a renewal of its own was seen lately.
+    fn surely_lives(&self, now: Mono) -> bool {
+        !self.dead && (now < self.until || self.owns && self.renews)
+    }
+
     fn lives(&self, now: Mono) -> bool {
         !self.dead && (now < self.until || self.owns)
     }
@@ -60,44 +68,6 @@ struct Rows {
     leader: Option<SeenLeader>,
     state: Option<(FleetState, u64)>,
     migration: Option<(TableMigration, u64)>,
-}
-
-/// Evidence about a worker from the rows of its leases.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::worker) struct Standing {
-    /// It has renewed a lease lately.
-    owns: bool,
-    /// The row of a fresh lease shows a take by the worker.
-    takes: bool,
-    /// Evidence about a worker from the rows of its leases.
-    silent: bool,
-}
-
-impl Standing {
-    /// Of leases that are plainly its own.
-    pub(in crate::worker) fn of_plain(takes: bool) -> Self {
-        Self { owns: true, takes, silent: false }
-    }
-
-    /// Of leases that have all expired.
-    #[cfg(test)]
-    pub(in crate::worker) fn of_silent() -> Self {
-        Self { silent: true, ..Self::default() }
-    }
-
-    /// Adds a row that names the worker. `renewed`: by this worker, as far as is known. `lately`: the row has changed.
-    pub(in crate::worker) fn add(&mut self, row: &LeaseRow, renewed: bool, lately: bool) {
-        let takes = !row.hands_over.is_no();
-        self.owns |= lately && (renewed || takes);
-        self.takes |= lately && takes;
-        self.silent |= !lately;
-    }
-
-    /// Whether the worker has let all of its leases expire, and so is dead. One lease alone may be late where the table
-    /// throttles.
-    fn is_dead(self) -> bool {
-        self.silent && !self.owns
-    }
 }
 
 /// What the scans have shown of the fleet.
@@ -163,6 +133,7 @@ impl Rows {
             until: same.map_or_else(|| counts_until(cx, known, &row), |seen| seen.until),
             dead: same.is_some_and(|seen| seen.dead),
             owns: known.is_some_and(|seen| seen.owns),
+            renews: known.is_some_and(|seen| seen.renews),
             untaken_since: same.and_then(|seen| seen.untaken_since),
             asked: known.map_or(asked, |seen| seen.asked.max(asked)),
             seen_by: number,
@@ -276,10 +247,11 @@ impl Kcl3Workers {
                 // A take or a renewal by a worker of this library leaves a mark in the row. KCL's leader may have
                 // written any other change.
                 seen.owns = standing.is_some_and(|standing| match seen.row.ours {
-                    true => standing.takes,
-                    false => standing.owns,
+                    true => standing.takes(),
+                    false => standing.owns(),
                 });
-                let takes_none = standing.is_some_and(|standing| !standing.takes);
+                seen.renews = standing.is_some_and(|standing| standing.renews());
+                let takes_none = standing.is_some_and(|standing| !standing.takes());
                 let waits = seen.row.ours && id != cx.me() && takes_none;
                 seen.untaken_since = waits.then(|| seen.untaken_since.unwrap_or(now));
                 let waits_long = seen.untaken_since.is_some_and(|since| now.since(since) >= silence(cx));
@@ -437,6 +409,16 @@ impl Kcl3Workers {
     /// The reports of live workers, one report of each worker.
     pub(in crate::worker) fn live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
         self.live_as_of(now, now)
+    }
+
+    /// The reports of workers that live for certain: a leader gives leases to no other worker.
+    pub(in crate::worker) fn surely_live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
+        let sure =
+            move |rows: &Rows, id: &WorkerId| rows.workers.get(id).is_some_and(|seen| seen.surely_lives(now));
+        let places = move |id: &WorkerId| {
+            sure(&self.here, id) || self.beside.as_ref().is_some_and(|rows| sure(rows, id))
+        };
+        self.live(now).filter(move |worker| places(&worker.id))
     }
 
     /// The reports of workers alive in the lease table at `now`, and in the tables beside at `looked_at`.

@@ -383,7 +383,8 @@ impl LeaseTable {
             if let Some((row, owner)) = owned {
                 let first = lease.observed_at() <= self.scans.first_ended;
                 let standing = standings.entry(owner.clone()).or_default();
-                standing.add(row, first || lease.has_moved(), lease.idle() < silence_of(cx, row));
+                let renewed = if lease.has_moved() { Some(true) } else { (!first).then_some(false) };
+                standing.add(row, renewed, lease.idle() < silence_of(cx, row));
             }
         }
         standings

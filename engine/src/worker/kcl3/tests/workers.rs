@@ -150,6 +150,23 @@ fn who_renews_leases_lives_whatever_the_time_in_its_report() {
     assert!(!lives(&cx, &fleet));
 }
 
+/// A leader that has just started finds the row of a dead worker: the row is new to the leader, and so perhaps fresh.
+#[test]
+fn a_leader_gives_nothing_to_a_worker_that_it_has_not_seen_report_or_renew() {
+    let (cx, mut fleet) = (context(), Kcl3Workers::default());
+    let old = report(&cx, Span::from_secs(3_600));
+    let sure = |fleet: &Kcl3Workers| fleet.surely_live(cx.now()).count();
+    shows(&cx, &mut fleet, 1, cx.now(), &old);
+    fleet.note_owners(&cx, &BTreeMap::from([(old.id.clone(), Standing::of_new_row())]));
+    assert!(lives(&cx, &fleet), "nothing is taken from the worker");
+    assert_eq!(sure(&fleet), 0);
+    fleet.note_owners(&cx, &BTreeMap::from([(old.id.clone(), Standing::of_plain(false))]));
+    assert_eq!(sure(&fleet), 1, "the worker has renewed a lease");
+    let (mut fleet, fresh) = (Kcl3Workers::default(), report(&cx, Span::ZERO));
+    shows(&cx, &mut fleet, 1, cx.now(), &fresh);
+    assert_eq!(sure(&fleet), 1, "the worker has reported");
+}
+
 #[test]
 fn a_worker_of_ours_that_takes_nothing_of_its_own_is_dead_however_often_it_is_assigned_leases() {
     let dead_after = |ours, takes| {
