@@ -6,7 +6,7 @@
 //! A row that contradicts these traits belongs to another shard, or a person or a program has spoiled the row. One
 //! spoiled row does not prove another stream's table, if more rows prove a table of this stream.
 
-use crate::ids::LeaseKey;
+use crate::ids::{LeaseKey, ShardId};
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::{Shard, of_another_shard};
@@ -102,8 +102,9 @@ pub(super) fn misfit(row: &LeaseRow, shard: &Shard, judged: Judged) -> Option<Mi
         )));
     }
     let theirs: BTreeSet<_> = shard.parents().collect();
-    // A listing need not name trimmed parents.
-    if judged.parents && !theirs.is_empty() && row.parents.iter().any(|parent| !theirs.contains(parent)) {
+    // A listing need not name trimmed parents. A row that names its own shard is wrong in any table.
+    let is_strange = |parent: &ShardId| !theirs.contains(parent) && parent.as_str() != shard.id.as_str();
+    if judged.parents && !theirs.is_empty() && row.parents.iter().any(is_strange) {
         let names = |ids: Vec<&str>| ids.join(" and ");
         return Some(found(format!(
             "the row says that it came from {}, and its shard came from {}",

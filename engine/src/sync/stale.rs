@@ -33,7 +33,9 @@ pub(crate) fn stands_against(ours: Unlisted<'_>, shards: &[Shard]) -> Option<Sha
     if let Some(shard) = newest.and_then(|id| listed.get(id)).filter(|shard| is_older(shard, ours)) {
         return Some(shard.id.clone());
     }
-    let parent = ours.parents.iter().find(|parent| listed.contains_key(parent.as_str()));
+    // A person or a program wrote a parent into the row that is no older than the shard: nothing follows from it.
+    let possible = |parent: &ShardId| parent.as_str().len() != ours.id.len() || parent.as_str() < ours.id;
+    let parent = ours.parents.iter().find(|parent| listed.contains_key(parent.as_str()) && possible(parent));
     // Two shards open at one moment never take the same keys: an older and still open shard is above ours.
     let above = |shard: &&Shard| {
         let overlaps = ours.range.is_some_and(|range| range.overlaps(shard.range));
@@ -116,6 +118,20 @@ mod tests {
             shard("s5", Some("s4"), true, upper()),
         ];
         assert_eq!(against("s4", &[], Some(upper()), &listing), Some("s0".to_owned()));
+    }
+
+    #[test]
+    fn a_parent_that_is_no_older_than_its_child_stands_against_nothing() {
+        let listing = [shard("s5", None, true, ALL)];
+        for (parent, against) in [("s2", None), ("s5", None), ("s7", None)] {
+            let parents = [ShardId::from(parent)];
+            let ours = Unlisted { id: "s4", parents: &parents, range: None };
+            assert_eq!(stands_against(ours, &listing), against, "{parent}");
+        }
+        let older = [shard("s2", None, false, ALL), shard("s5", None, true, ALL)];
+        let parents = [ShardId::from("s2")];
+        let ours = Unlisted { id: "s4", parents: &parents, range: None };
+        assert_eq!(stands_against(ours, &older), Some("s2".into()));
     }
 
     #[test]

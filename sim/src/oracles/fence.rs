@@ -57,6 +57,7 @@ impl Fences {
             {
                 if let Some(&(next, theirs, at)) = self.begun.get(&shard)
                     && next != life
+                    && theirs > token
                 {
                     verdict.report(Property::ExclusiveOwnership, now, || {
                         format!(
@@ -111,6 +112,16 @@ mod tests {
         let late = |named| [begins(0, 1), names(named), begins(1, 5), asks(true, false)];
         assert!(!judged(&terms, &late(0)));
         assert!(judged(&terms, &late(1)));
+    }
+
+    /// A life opens the shard in the moment of a steal. The thief waits, and the owner before the life has ended.
+    #[test]
+    fn a_life_that_began_with_an_older_token_ends_no_belief() {
+        let terms = Terms::plain(config());
+        let names = changed(0, None, Verb::Take, None, Some(row(Some(2), 9, Mark::TrimHorizon)));
+        let asks = Fact::FenceAsked { life: 0, shard: 0, token: 7, valid: true, adrift: false };
+        assert!(!judged(&terms, &[begins(1, 5), names, begins(0, 7), asks.clone()]));
+        assert!(judged(&terms, &[begins(0, 7), begins(1, 9), asks]));
     }
 
     #[test]

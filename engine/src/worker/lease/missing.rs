@@ -39,7 +39,9 @@ pub(in crate::worker) fn on_shards_listed(
         }
     }
     for ix in waiting(leases, stream) {
-        if leases.with_held(ix, |held, _| held.compare_parents(cx, asked, shards)) == Some(true) {
+        let denied = leases.with_held(ix, |held, _| held.compare_parents(cx, asked, shards)).flatten();
+        if let Some(denied) = denied {
+            leases.deny_parents(ix, &denied);
             leases.wake(ix, cx.now());
         }
     }

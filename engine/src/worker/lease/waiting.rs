@@ -178,14 +178,16 @@ impl HeldLease {
 
     /// The shards were listed. A parent named by the row alone is no parent: a person or a program wrote the row, and the
     /// shard would wait for ever. Listings apart in time must agree. The shard waits for its listed parents instead.
-    /// Returns whether the shard waits for other parents now.
+    /// Returns the denied parents, if listings are enough.
     ///
     /// Listings deny a parent that is listed although the shard does not name the parent. They also deny a listed parent
     /// of a shard that is listed no more, since the stream forgets a parent before its child.
-    pub(super) fn compare_parents(&mut self, cx: &mut Context, asked: Mono, shards: &[Shard]) -> bool {
-        let Stage::Waiting(waiting) = &mut self.stage else { return false };
+    pub(super) fn compare_parents(
+        &mut self, cx: &mut Context, asked: Mono, shards: &[Shard],
+    ) -> Option<BTreeSet<ShardId>> {
+        let Stage::Waiting(waiting) = &mut self.stage else { return None };
         if !waiting.told {
-            return false;
+            return None;
         }
         let key = self.key.as_str();
         let own = shards.iter().find(|shard| shard.id.as_str() == key);
@@ -195,21 +197,21 @@ impl HeldLease {
         let denied: BTreeSet<ShardId> = waiting.parents.iter().filter(is_denied).cloned().collect();
         if denied.is_empty() {
             waiting.denied.contradicted();
-            return false;
+            return None;
         }
         let needed = Needed::to_forget(cx);
         if !waiting.denied.says(cx, asked, denied.clone(), needed) {
             waiting.list_at = waiting.denied.ask_again_at(needed);
-            return false;
+            return None;
         }
         waiting.parents.retain(|parent| !denied.contains(parent));
         let listed = own.into_iter().flat_map(Shard::parents);
         let more: Vec<ShardId> = listed.filter(|id| !waiting.parents.contains(id)).cloned().collect();
         waiting.parents.extend(more);
         waiting.look_at = cx.now();
-        let (lease, parents) = (self.key.clone(), denied.into_iter().collect());
+        let (lease, parents) = (self.key.clone(), denied.iter().cloned().collect());
         cx.notify(Notice::NotParents { lease, parents, listings: needed.answers() });
-        true
+        Some(denied)
     }
 
     /// The end of a parent is known: nothing more needs to be waited for.

@@ -8,6 +8,7 @@ use crate::row::HandsOver;
 use crate::shard::HashRange;
 use crate::time::{Mono, Wall};
 use crate::worker::context::Context;
+use std::collections::BTreeSet;
 
 /// What our own write left in a row.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +45,14 @@ impl LeaseTable {
             };
             Some((lease.key(), why))
         })
+    }
+
+    /// Listings deny these parents in the row of a held lease: nothing follows from them while this worker has the lease.
+    pub(in crate::worker) fn deny_parents(&mut self, ix: LeaseIx, denied: &BTreeSet<ShardId>) {
+        let row = self.get_mut(ix).and_then(|lease| lease.row.as_mut());
+        if let Some(row) = row {
+            row.parents.retain(|parent| !denied.contains(parent));
+        }
     }
 
     /// We became the owner, with this counter.

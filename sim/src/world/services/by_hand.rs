@@ -33,6 +33,9 @@ const AT_TIMES: [(Format, &str); 5] = [
     (Format::Kinsumer, "Finished"),
 ];
 
+/// The most rows of a world with parents written by hand.
+const MOST_EDITS: usize = 3;
+
 /// The stream's attribute in rows of all formats.
 const NAMES: [&str; 3] = ["leaseholdStream", "LeaseholdStream", "leasehold_stream"];
 
@@ -176,6 +179,7 @@ impl Services {
         let stream = |key: &LeaseKey| shard_of(key).map(|shard| streams.of(shard));
         let of_one_stream = stream(&key) == stream(&other);
         let fits = of_one_stream && is_open(self, &key) && is_open(self, &other) && self.may_begin(&key);
+        let fits = fits && shard_of(&key).is_some_and(|shard| self.outweighs_spoiled(shard, MOST_EDITS));
         // A worker of another library may wait for ever.
         if !fits || cx.plan().has_others() {
             return;

@@ -26,7 +26,7 @@ impl Services {
         let family = shard_of(&key).and_then(|shard| self.shards().get(shard as usize));
         let open = family.is_some_and(|family| !family.is_closed());
         let unfinished = self.table.lease(&key).is_some_and(|row| !row.checkpoint.is_end());
-        let outweighs = shard_of(&key).is_some_and(|shard| self.outweighs_spoiled(shard));
+        let outweighs = shard_of(&key).is_some_and(|shard| self.outweighs_spoiled(shard, 1));
         if !unfinished || !open || !outweighs {
             return;
         }
@@ -53,9 +53,9 @@ impl Services {
         }
     }
 
-    /// Whether the rows of the shard's stream certainly fit the stream, even with one more spoiled row: more of its
-    /// rows are at places in their shards. Workers judge the rows of each stream apart.
-    fn outweighs_spoiled(&self, shard: ShardNo) -> bool {
+    /// Whether the rows of the shard's stream certainly fit the stream, even with so `many` more spoiled rows: more of
+    /// its rows are at places in their shards. Workers judge the rows of each stream apart.
+    pub(super) fn outweighs_spoiled(&self, shard: ShardNo, many: usize) -> bool {
         let streams = self.source.streams();
         let stream = streams.of(shard);
         let is_of_stream = |key: &LeaseKey| shard_of(key).is_some_and(|known| streams.of(known) == stream);
@@ -65,7 +65,7 @@ impl Services {
             !spoiled && is_of_stream(&row.key) && matches!(row.checkpoint, Checkpoint::At(_))
         });
         let spoiled = self.spoiled.iter().filter(|key| is_of_stream(key));
-        placed.count() > spoiled.count() + 2
+        placed.count() > spoiled.count() + 1 + many
     }
 
     /// An operator puts a spoiled row at the oldest record.
