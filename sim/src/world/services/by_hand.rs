@@ -159,7 +159,8 @@ impl Services {
         }
     }
 
-    /// Names an open shard as the parent of another open shard, or of itself.
+    /// Names an open shard as the parent of itself, or of an older open shard. A younger shard with a listed parent is
+    /// never forgotten, whoever wrote the parent.
     fn set_parents(&mut self, cx: &mut Context, pick: u32) {
         let is_open = |services: &Self, key: &LeaseKey| {
             let family = shard_of(key).and_then(|shard| services.shards().get(shard as usize));
@@ -177,7 +178,7 @@ impl Services {
         };
         let streams = self.source.streams();
         let stream = |key: &LeaseKey| shard_of(key).map(|shard| streams.of(shard));
-        let of_one_stream = stream(&key) == stream(&other);
+        let of_one_stream = stream(&key) == stream(&other) && shard_of(&other) >= shard_of(&key);
         let fits = of_one_stream && is_open(self, &key) && is_open(self, &other) && self.may_begin(&key);
         let fits = fits && shard_of(&key).is_some_and(|shard| self.outweighs_spoiled(shard, MOST_EDITS));
         // A worker of another library may wait for ever.
