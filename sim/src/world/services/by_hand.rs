@@ -160,7 +160,7 @@ impl Services {
     }
 
     /// Names an open shard as the parent of itself, or of an older open shard. A younger shard with a listed parent is
-    /// never forgotten, whoever wrote the parent.
+    /// never forgotten, also if the parent is wrong.
     fn set_parents(&mut self, cx: &mut Context, pick: u32) {
         let is_open = |services: &Self, key: &LeaseKey| {
             let family = shard_of(key).and_then(|shard| services.shards().get(shard as usize));
