@@ -12,6 +12,7 @@ use crate::worker::context::Context;
 use crate::worker::evidence::Needed;
 use crate::worker::lease_table::{Lease, LeaseTable};
 use crate::worker::stream_set::StreamIx;
+use std::collections::BTreeMap;
 
 /// The shards of a stream were listed: resolves all of the stream's held leases that wait for a listing. `asked`: when
 /// the listing was requested.
@@ -38,8 +39,13 @@ pub(in crate::worker) fn on_shards_listed(
             leases.wake(ix, cx.now());
         }
     }
-    for ix in waiting(leases, stream) {
-        let denied = leases.with_held(ix, |held, _| held.compare_parents(cx, asked, shards)).flatten();
+    let waiting = waiting(leases, stream);
+    if waiting.is_empty() {
+        return;
+    }
+    let by_id: BTreeMap<&str, &Shard> = shards.iter().map(|shard| (shard.id.as_str(), shard)).collect();
+    for ix in waiting {
+        let denied = leases.with_held(ix, |held, _| held.compare_parents(cx, asked, &by_id)).flatten();
         if let Some(denied) = denied {
             leases.deny_parents(ix, &denied);
             leases.wake(ix, cx.now());

@@ -16,7 +16,7 @@ use crate::worker::describe;
 use crate::worker::evidence::Needed;
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::table_turns::Turn;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The pause before the second look at a relative's row. Each pause is twice the one before, up to a renewal interval.
 const FIRST_PAUSE: Span = Span::from_millis(250);
@@ -167,8 +167,7 @@ impl HeldLease {
         if first {
             waiting.list_at = now + cx.config().scan_interval;
         } else if now >= waiting.list_at {
-            waiting.list_at = now + cx.config().scan_interval.times(1 << waiting.lists.min(MOST_LISTS));
-            waiting.lists = waiting.lists.saturating_add(1);
+            waiting.list_at = now + cx.config().scan_interval;
             cx.request(Request::ListShards(self.stream, ListReason::ParentUnfinished));
         }
         if first {
@@ -183,20 +182,23 @@ impl HeldLease {
     /// Listings deny a parent that is listed although the shard does not name the parent. They also deny a listed parent
     /// of a shard that is listed no more, since the stream forgets a parent before its child.
     pub(super) fn compare_parents(
-        &mut self, cx: &mut Context, asked: Mono, shards: &[Shard],
+        &mut self, cx: &mut Context, asked: Mono, shards: &BTreeMap<&str, &Shard>,
     ) -> Option<BTreeSet<ShardId>> {
         let Stage::Waiting(waiting) = &mut self.stage else { return None };
         if !waiting.told {
             return None;
         }
         let key = self.key.as_str();
-        let own = shards.iter().find(|shard| shard.id.as_str() == key);
-        let is_listed = |id: &ShardId| shards.iter().any(|shard| shard.id == *id);
+        let own = shards.get(key).copied();
+        let is_listed = |id: &ShardId| shards.contains_key(id.as_str());
         let names = |id: &ShardId| own.is_some_and(|own| own.parents().any(|parent| parent == id));
         let is_denied = |id: &&ShardId| id.as_str() == key || is_listed(id) && !names(id);
         let denied: BTreeSet<ShardId> = waiting.parents.iter().filter(is_denied).cloned().collect();
         if denied.is_empty() {
             waiting.denied.contradicted();
+            // All shards that wait were compared with this listing, so one later listing serves all of them.
+            waiting.lists = waiting.lists.saturating_add(1).min(MOST_LISTS);
+            waiting.list_at = cx.now() + cx.config().scan_interval.times(1 << waiting.lists);
             return None;
         }
         let needed = Needed::to_forget(cx);
