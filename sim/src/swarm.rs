@@ -8,7 +8,7 @@ mod mixed;
 mod several;
 
 use crate::draws::Draws;
-use crate::faults::{Faults, LineFaults, Setting, Traffic, UpgradeFaults, churns};
+use crate::faults::{Faults, LineFaults, Setting, Traffic, UpgradeFaults, churns, unique_names};
 use crate::peers::Fleet;
 use crate::span::micros;
 use crate::start::Start;
@@ -417,7 +417,7 @@ fn tuned(draws: Draws, promised: Config) -> Config {
         .with_checkpoint_interval(Span(draws.between("checkpoint", 0, 0, lease_duration.0)))
         .with_max_steals(draws.between("steals", 0, 1, 4) as u32)
         .with_steal_cooldown(draws.below("settle", 0, 8) != 0)
-        .with_unique_names(draws.below("unique-names", 0, 4) == 0)
+        .with_unique_names(unique_names(draws))
         .with_audit_confidence(draws.between("audit", 0, 1, 3) as u32)
         .with_cleanup_delay(cleanup(draws, lease_duration.0))
         .with_bootstrap_delay(Span(draws.between("bootstrap", 0, 0, 3_000_000)))

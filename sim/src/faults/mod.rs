@@ -36,6 +36,7 @@ pub use misread::{Misread, MisreadFaults};
 pub use outage::{Direction, Outage, OutageFaults};
 pub use peers::PeerFaults;
 pub use permanent_loss::{LossKind, PermanentLoss};
+pub(crate) use process::unique_names;
 pub use process::{Interruption, InterruptionKind, ProcessFaults};
 pub use replica::{Replica, ReplicaFaults, Says, Shows};
 pub use request_fault::{Chance, Deed, RequestFault, Site};

@@ -1,6 +1,6 @@
 //! Processes that die, stand still, come back, or are replaced in good order.
 
-use super::{Chance, Setting, rate};
+use super::{Chance, Deed, Setting, rate};
 use crate::draws::{Draws, Roll};
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
@@ -62,8 +62,11 @@ pub struct ProcessFaults {
     pub blocked_for_ever: bool,
     /// Crashes at a critical moment: while a write is under way. In one of a thousand writes.
     pub crash_on_write: u32,
-    /// The most crashes of this kind.
+    /// The most crashes during writes.
     pub crash_on_write_most: u32,
+    /// Crashes while a take is under way, or right after. In one of a thousand takes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub crash_on_take: u32,
     /// Workers with a request to stop right after a take, in one of a thousand takes.
     pub stop_on_take: u32,
     /// Pauses exactly between an answer's arrival and its handling. In one of a thousand answers.
@@ -71,6 +74,24 @@ pub struct ProcessFaults {
     /// The length of a pause on an answer, in µs.
     #[serde(rename = "pause", with = "micros")]
     pub pause_us: u64,
+}
+
+fn is_zero(rate: &u32) -> bool {
+    *rate == 0
+}
+
+/// In a third of the worlds, workers die during takes: in up to three of ten takes. Where names are unique, a worker
+/// that returns trusts its name, so all these worlds have such deaths.
+fn crash_on_take(draws: Draws) -> u32 {
+    match unique_names(draws) || draws.below("crash-on-take", 0, 8) == 0 {
+        true => draws.magnitude("crash-on-take", 1, 10, 300) as u32,
+        false => 0,
+    }
+}
+
+/// Whether the names of workers are unique: in a quarter of the worlds.
+pub(crate) fn unique_names(draws: Draws) -> bool {
+    draws.below("unique-names", 0, 4) == 0
 }
 
 /// Handlers that block every thread of their runtime, in one world of four.
@@ -101,8 +122,11 @@ impl ProcessFaults {
 
     /// Whether a worker dies while its write is under way. `way_us`: the time of the write; `lease_us`: the length of a
     /// lease; both in µs.
-    pub fn chance_of_crash(&self, roll: &mut Roll, way_us: u64, lease_us: u64) -> Option<Chance> {
-        let happens = roll.happens(self.crash_on_write);
+    pub fn chance_of_crash(&self, deed: Deed, roll: &mut Roll, way_us: u64, lease_us: u64) -> Option<Chance> {
+        let happens = roll.happens(match deed {
+            Deed::Take => self.crash_on_write.max(self.crash_on_take),
+            _ => self.crash_on_write,
+        });
         let chance = Chance::Crash {
             after_us: roll.between(0, way_us),
             down_us: roll.magnitude(10_000, lease_us * 2),
@@ -156,6 +180,7 @@ impl ProcessFaults {
             blocked_for_ever,
             crash_on_write: if crash { draws.magnitude("crash-on-write", 1, 1, 20) as u32 } else { 0 },
             crash_on_write_most: draws.magnitude("crash-on-write", 2, 1, 8) as u32,
+            crash_on_take: crash_on_take(draws),
             stop_on_take: rate(draws, "stop-on-take", 400),
             pause_on_answer: if pause { draws.magnitude("pause-on-answer", 1, 1, 10) as u32 } else { 0 },
             pause_us: draws.magnitude("pause-on-answer", 2, 10_000, setting.lease_us.saturating_mul(2)),

@@ -138,6 +138,10 @@ pub enum Fact {
     },
     /// A worker received the result of a request.
     Answered { life: LifeNo, ask: Ask, about: Option<ShardNo>, op: u64, how: How },
+    /// A worker sent a read of at most so many records.
+    ReadSent { life: LifeNo, shard: ShardNo, op: u64, limit: u32 },
+    /// A read of a shard failed on its way: its answer was late, broken off, or garbled.
+    ReadCut { life: LifeNo, shard: ShardNo, op: u64 },
     /// An answer to a read is on its way to a worker, over a narrow line, with this many bytes of records.
     OnItsWay { life: LifeNo, op: u64, bytes: u64 },
     /// An answer brought records, and the worker keeps the records: from the first to the last, with this many bytes.
@@ -287,6 +291,8 @@ impl Fact {
             | Fact::Answered { life, .. }
             | Fact::Fetched { life, .. }
             | Fact::EndClaimed { life, .. }
+            | Fact::ReadSent { life, .. }
+            | Fact::ReadCut { life, .. }
             | Fact::OnItsWay { life, .. }
             | Fact::Placed { life, .. }
             | Fact::Shown { life, .. }

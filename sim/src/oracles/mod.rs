@@ -18,6 +18,7 @@ mod failure_policy;
 mod fence;
 mod former;
 mod given;
+mod halving;
 mod handover;
 mod heed;
 mod identity;
@@ -194,6 +195,7 @@ pub struct Oracles {
     proof: proof::Proof,
     reading: reading::Reading,
     reads: reads::Reads,
+    halving: halving::Halving,
     canary: canary::Canary,
     /// Lives of other programs. Our promises about beliefs, about children's leases and about hand-overs do not bind
     /// other programs.
@@ -247,6 +249,7 @@ impl Oracles {
             proof: proof::Proof::default(),
             reading: reading::Reading::new(terms),
             reads: reads::Reads::new(terms),
+            halving: halving::Halving::default(),
             canary: canary::Canary::new(terms),
             lives_of_others: BTreeSet::new(),
             verdict: Verdict::default(),
@@ -315,6 +318,7 @@ impl Oracles {
                     self.reading.observe(now, fact, verdict);
                     self.standstill.observe(now, fact, verdict);
                     self.reads.observe(now, fact, verdict);
+                    self.halving.observe(now, fact, verdict);
                 }
                 self.leadership.observe(now, fact, verdict);
                 self.quota.observe(now, fact, verdict);
@@ -325,6 +329,7 @@ impl Oracles {
             }
             Fact::Stored { .. } | Fact::LeftOut { .. } => self.stored.observe(now, fact, verdict),
             Fact::Looked { .. } => self.repeats.observe(now, fact, of_others, verdict),
+            Fact::ReadSent { .. } | Fact::ReadCut { .. } => self.halving.observe(now, fact, verdict),
             Fact::OnItsWay { .. } => self.memory.observe(now, fact, verdict),
             Fact::Fetched { .. } => {
                 self.memory.observe(now, fact, verdict);
@@ -400,6 +405,7 @@ impl Oracles {
                     self.resign.observe(now, fact, verdict);
                     self.reading.observe(now, fact, verdict);
                     self.reads.observe(now, fact, verdict);
+                    self.halving.observe(now, fact, verdict);
                 }
                 self.waiting.observe(now, fact);
             }

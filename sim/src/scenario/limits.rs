@@ -179,6 +179,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
         }
     }
     rate("faults.process.crash_on_write", process.crash_on_write)?;
+    rate("faults.process.crash_on_take", process.crash_on_take)?;
     rate("faults.process.pause_on_answer", process.pause_on_answer)?;
     rate("faults.process.stop_on_take", process.stop_on_take)?;
     span("faults.process.pause", process.pause_us)?;

@@ -32,7 +32,7 @@ pub(super) fn least_us(draws: Draws, migrates: bool) -> u64 {
 
 /// Whether all workers of the other program are absent for a while. On their return, a worker of ours leads.
 fn are_gone(draws: Draws) -> bool {
-    draws.below("leaders", 1, 3) == 0
+    draws.below("leaders", 1, 3) == 0 || draws.below("leaders", 3, 4) == 0
 }
 
 impl Plan {

@@ -23,15 +23,16 @@ impl Plan {
     /// Faults beyond the other program's power to recover are left out: otherwise each world would show known hazards.
     /// Known hazards have scenarios of their own (see [`crate::hazards`]).
     pub fn mixed(self) -> Self {
+        let draws = Draws::new(self.seed);
         let other = match self.format {
             Format::VmwareGoKcl => Program::VmwareGoKcl,
             Format::Kinsumer => Program::Kinsumer,
-            Format::Kcl if Draws::new(self.seed).coin("mixed", 2) => Program::Kcl3,
+            // Fleets of version 3 have by far more states.
+            Format::Kcl if draws.coin("mixed", 2) || draws.coin("mixed", 8) => Program::Kcl3,
             Format::Kcl => Program::Kcl2,
             // Workers of kcl-rb and ours must never meet.
             _ => return self,
         };
-        let draws = Draws::new(self.seed);
         let (workers, shards) = (self.workers.clamp(2, 6), self.shards.min(32));
         let tables_beside = other == Program::Kcl3 && draws.coin("mixed", 4) && draws.coin("mixed", 5);
         let migrates = other == Program::Kcl3 && !tables_beside && draws.below("migrates", 0, 5) == 0;
@@ -83,7 +84,22 @@ impl Plan {
         if other == Program::Kcl3 {
             plan.led(draws);
         }
-        plan
+        plan.read_in_time()
+    }
+
+    /// A worker of another program pauses after each read, even if more records wait: all records must be read long
+    /// before the stream removes the oldest.
+    fn read_in_time(mut self) -> Self {
+        const MOST_READS: u64 = 2_000;
+        let puts = self.fault_us / self.load.every_us.max(1) + 1;
+        let records = u64::from(self.load.before) + puts * u64::from(self.load.burst);
+        let least = u32::try_from(records / MOST_READS).unwrap_or(u32::MAX);
+        self.configure(|config| {
+            let reader = config.reader().clone();
+            let records = reader.max_records().max(least).min(10_000);
+            config.with_reader(reader.with_max_records(records))
+        });
+        self
     }
 }
 

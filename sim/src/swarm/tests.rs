@@ -78,4 +78,6 @@ fn every_family_is_on_in_about_half_of_the_worlds() {
         let count = on(family);
         assert!((430..570).contains(&count), "{name}: {count} of 1000");
     }
+    let takes = on(&|faults| faults.process.crash_on_take > 0);
+    assert!((290..400).contains(&takes), "a third has crashes during takes: {takes} of 1000");
 }

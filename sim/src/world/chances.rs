@@ -199,7 +199,7 @@ impl Chances {
         }
         if deed.is_write()
             && let Some(crash) =
-                faults.process.chance_of_crash(roll, way_us, cx.plan().config.lease_duration().0)
+                faults.process.chance_of_crash(deed, roll, way_us, cx.plan().config.lease_duration().0)
             && self.crashes_on_write < faults.process.crash_on_write_most
         {
             self.crashes_on_write += 1;

@@ -226,6 +226,9 @@ impl Net {
             show(cx, life, &outcome);
         }
         cx.fact(Fact::Answered { life, ask, about, op: op.n, how: how_it_ended(&outcome) });
+        if let Some(shard) = about.filter(|_| ask == Ask::GetRecords && was_cut(&outcome)) {
+            cx.fact(Fact::ReadCut { life, shard, op: op.n });
+        }
         let told = described.and_then(|stream| described_as(life, stream, &outcome));
         told.into_iter().for_each(|fact| cx.fact(fact));
         match (listed, &outcome) {
@@ -245,6 +248,11 @@ impl Net {
             only_read: matches!(ask, Ask::GetRecords | Ask::GetIterator),
         })
     }
+}
+
+/// Whether an answer was late, broken off, or garbled.
+fn was_cut(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Unknown(Cause::Timeout | Cause::Network | Cause::Garbled))
 }
 
 fn how_it_ended(outcome: &Outcome) -> How {

@@ -2,7 +2,7 @@
 
 use super::ask::{Request, table_ask};
 use super::line;
-use super::stream::{Claimed, stream_no, stream_request};
+use super::stream::{Claimed, StreamRequest, stream_no, stream_request};
 use super::{Flight, Net, Struck};
 use crate::draws::Roll;
 use crate::faults::{Chance, Deed, Direction, Fate, Landing, Reach, Replica, Site};
@@ -80,6 +80,9 @@ impl Net {
                 leaves,
                 local: worker.clock().mono(cx.now()),
             });
+            if let (Some(shard), Request::Stream(StreamRequest::Records { limit, .. })) = (about, &request) {
+                cx.fact(Fact::ReadSent { life: worker.life(), shard, op: op.n, limit: *limit });
+            }
         }
         let letter = Letter { op, give_up, request, ask, about };
         self.send(cx, (fleet, services, chances), w, letter);
