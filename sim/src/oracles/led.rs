@@ -85,6 +85,9 @@ pub(super) struct Led {
     /// Since when a migrating fleet has followed the rules of version 2.
     migrates_since: Option<Time>,
     rows: Vec<Truth>,
+    /// The lives that have taken a shard's lease. The row may keep the mark of such a take: no worker of KCL removes
+    /// the mark, and the mark names the life anew after a later assignment.
+    takers: BTreeSet<(ShardNo, LifeNo)>,
     lives: BTreeMap<LifeNo, Life>,
     lock: Option<LifeNo>,
     /// The last write of the lock, and the beginning of its present holder's time.
@@ -130,6 +133,7 @@ impl Led {
             led_from: (!terms.migrates).then_some(0),
             migrates_since: None,
             rows: Vec::new(),
+            takers: BTreeSet::new(),
             lives: BTreeMap::new(),
             lock: None,
             beaten: 0,
@@ -229,6 +233,11 @@ impl Led {
         }
         if truth.row.map(|row| row.counter) != after.map(|row| row.counter) {
             truth.renewed = now;
+        }
+        if let Some(Row { owner: Some(Owner::Life(owner)), .. }) = after
+            && by == Some(owner)
+        {
+            self.takers.insert((shard, owner));
         }
         if by.is_some() && by == truth.assigned || !after.is_some_and(|row| is_open(&row)) {
             truth.assigned = None;

@@ -39,7 +39,7 @@ impl Led {
     ) {
         let truth = self.rows.get(shard as usize).copied().unwrap_or_default();
         let row = before.filter(is_open);
-        if let Some(why) = row.and_then(|row| self.early(now, life, row, truth, others)) {
+        if let Some(why) = row.and_then(|row| self.early(now, (life, shard), row, truth, others)) {
             verdict.report(Property::FairShares, now, || {
                 format!("life {life} takes or assigns shard {shard}, {why}: it is too early, or another worker's to assign")
             });
@@ -68,7 +68,7 @@ impl Led {
 
     /// The reason why a worker must not take or assign a lease yet.
     fn early(
-        &self, now: Time, life: LifeNo, row: Row, truth: Truth, others: &BTreeSet<LifeNo>,
+        &self, now: Time, (life, shard): (LifeNo, ShardNo), row: Row, truth: Truth, others: &BTreeSet<LifeNo>,
     ) -> Option<String> {
         let (named, renewed) = (now - truth.named, now - truth.renewed);
         let (me, leads) = (Some(Owner::Life(life)), self.leads(now, life));
@@ -80,6 +80,7 @@ impl Led {
             false => self.leaderless,
         };
         let patience = match leads {
+            true if row.owner.is_some_and(|owner| self.is_marked(shard, owner, others)) => self.lease,
             true => self.silence_of(row, truth, others),
             false => left + self.lease,
         };

@@ -3,7 +3,7 @@
 
 use super::{Led, Life, Truth, is_open};
 use crate::oracles::fact::{Owner, Row};
-use crate::oracles::{LifeNo, Property, Time, Verdict};
+use crate::oracles::{LifeNo, Property, ShardNo, Time, Verdict};
 use leasehold_engine::fleet::LEADER_LEASE;
 use std::collections::BTreeSet;
 
@@ -35,6 +35,12 @@ impl Led {
             Some(Owner::Life(owner)) if truth.assigned.is_none() && !others.contains(&owner) => self.lease,
             _ => self.silence,
         }
+    }
+
+    /// Whether the row may say that its owner has taken the lease: a worker of ours took the lease, now or earlier.
+    pub(super) fn is_marked(&self, shard: ShardNo, owner: Owner, others: &BTreeSet<LifeNo>) -> bool {
+        let Owner::Life(owner) = owner else { return false };
+        !others.contains(&owner) && self.takers.contains(&(shard, owner))
     }
 
     /// A lease of a dead worker gets another owner in time.

@@ -251,3 +251,22 @@ fn who_ends_a_migration_has_waited_for_the_reports_of_all_owners() {
     assert_eq!(judge(1, 700, owns(699).into_iter().chain([reports]).collect()), []);
     assert_eq!(judge(1, 700, owns(500)), [], "it may be dead");
 }
+
+#[test]
+fn the_mark_of_an_earlier_take_shortens_the_wait() {
+    let early = |marked: bool, at| {
+        let takes = marked.then(|| write(95, 2, Verb::Take, (Some(2), 1), (Some(2), 2)));
+        let facts = [
+            leads(50, 1),
+            write(90, 1, Verb::Assign, (None, 0), (Some(2), 1)),
+            write(200, 1, Verb::Take, (Some(2), 2), (Some(1), 3)),
+            write(300, 1, Verb::Assign, (Some(1), 3), (Some(2), 4)),
+            write(at, 1, Verb::Assign, (Some(2), 4), (Some(1), 5)),
+        ];
+        let found = judge(facts.into_iter().chain(takes));
+        found.into_iter().filter(|found| *found == Property::FairShares).count()
+    };
+    assert_eq!(early(false, 315), 1, "the worker may not have looked yet");
+    assert_eq!(early(true, 315), 0, "the row says that the worker has taken the lease");
+    assert_eq!(early(true, 305), 1);
+}
