@@ -147,6 +147,11 @@ impl Holding {
     }
 
     fn update(&mut self, held: &Held<'_>) {
+        debug_assert!(
+            self.processed <= held.processed,
+            "one ownership of {} processes no record less than before",
+            self.lease
+        );
         self.checkpoint = held.checkpoint;
         self.valid_until = held.valid_until;
         self.open = held.open;
@@ -189,8 +194,8 @@ impl Board {
         let now = life.clock.now();
         self.turned(now);
         self.state().since = now;
-        // A worker is run once.
-        let _ = self.0.life.set(life);
+        let begun = self.0.life.set(life);
+        debug_assert!(begun.is_ok(), "a worker is run once");
     }
 
     /// The driver's loop runs.

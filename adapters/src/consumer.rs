@@ -94,7 +94,12 @@ impl Consumer {
             asks: inner.asks.shard(info.lease.clone(), info.token),
             stop: Some(stop),
         };
-        self.open_shards().insert(info.lease.clone(), shard);
+        let before = self.open_shards().insert(info.lease.clone(), shard);
+        debug_assert!(
+            before.is_none_or(|before| before.info.token < info.token),
+            "an ownership of {} opens its shard once",
+            info.lease
+        );
         let handler = inner.handler.clone();
         let opened = match handler.confirms_end() {
             true => Reply::ConfirmsEnd,
@@ -182,6 +187,7 @@ impl Consumer {
             true => fetched.records.len().min(first + 1),
             false => fetched.records.len(),
         };
+        debug_assert!(first <= end, "records before {first} are processed, and the batch ends at {end}");
         let mut open = self.open_shards();
         let open = open.get_mut(&lease).filter(|open| open.info.token == token)?;
         self.0.fences.believe(&lease, token, delivery.valid_until);

@@ -260,8 +260,19 @@ impl<M: Machine> Driver<M> {
         }));
         let begun = self.runtime.now();
         let in_flight = InFlight { kind, begun, patience: give_up.since(begun), give_up, task };
-        self.in_flight.insert(op, in_flight);
+        let before = self.in_flight.insert(op, in_flight);
+        debug_assert!(before.is_none(), "the engine numbers each command once, and {op} is in flight");
         self.give_ups.insert((give_up, op));
+        self.check();
+    }
+
+    /// Each command in flight has one time to be given up, and no other command has.
+    fn check(&self) {
+        debug_assert_eq!(
+            self.in_flight.len(),
+            self.give_ups.len(),
+            "each command in flight is answered at its time to be given up at the latest"
+        );
     }
 
     fn finish(&mut self, op: OpId, kind: Kind, outcome: Outcome) {
@@ -270,7 +281,9 @@ impl<M: Machine> Driver<M> {
             self.ports.forget(kind, op);
             return;
         };
+        debug_assert_eq!(kind, gone.kind, "{op} is answered by the port that carries it out");
         self.give_ups.remove(&(gone.give_up, op));
+        self.check();
         if kind == Kind::Consumer {
             self.hear_out();
         }
@@ -322,6 +335,10 @@ impl<M: Machine> Driver<M> {
         if until <= now {
             return false;
         }
+        debug_assert!(
+            until > late.give_up,
+            "an answer on its way moves the time of {op} to be given up forward"
+        );
         self.give_ups.remove(&(late.give_up, op));
         late.give_up = until;
         self.give_ups.insert((until, op));
@@ -406,6 +423,7 @@ impl<M: Machine> Driver<M> {
     }
 
     fn stop(&mut self) {
+        self.give_ups.clear();
         for (op, left) in std::mem::take(&mut self.in_flight) {
             left.task.abort();
             self.ports.forget(left.kind, op);

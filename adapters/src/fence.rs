@@ -133,6 +133,7 @@ impl Fences {
             is_over: AtomicBool::new(false),
         });
         if let Some(old) = self.map().insert(lease, belief.clone()) {
+            debug_assert!(old.token < token, "each ownership has a token above all tokens before");
             old.end();
         }
         Fence { belief, clocks: self.clocks.clone(), runtime }

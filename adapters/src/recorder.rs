@@ -132,6 +132,7 @@ impl Recorder {
         if let Some(mut sink) = self.sink.take() {
             let mut lines = Vec::new();
             if let Some(from) = self.lost_from {
+                debug_assert!(from < self.inputs, "a gap has at least one input");
                 lines.push(gap_line(from, self.inputs - from));
             }
             if !died {

@@ -32,7 +32,8 @@ impl Requests {
     /// A command begins.
     pub(crate) fn begin(&mut self, now: Mono, op: OpId, effect: &Effect) {
         if let Some(name) = operation(effect) {
-            self.asked.insert(op, (name, now));
+            let before = self.asked.insert(op, (name, now));
+            debug_assert!(before.is_none(), "{op} begins once");
         }
     }
 

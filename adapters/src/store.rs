@@ -235,6 +235,7 @@ impl Store {
         kept.keep_iterator(shard, op, next);
         kept.shard_of.insert(op, shard.clone());
         kept.settle(op);
+        kept.check(shard);
     }
 
     /// Keeps an iterator.
@@ -310,6 +311,7 @@ impl Store {
             entry.batches.remove(&op)
         });
         kept.settle(op);
+        kept.check(shard);
         batch
     }
 
@@ -361,6 +363,7 @@ impl Store {
         for op in before.into_keys().chain(iterators) {
             kept.settle(op);
         }
+        kept.check(shard);
     }
 
     /// The outcome of this command is not used.
@@ -414,6 +417,23 @@ impl Store {
 }
 
 impl Kept {
+    /// What holds of a shard between two calls.
+    fn check(&self, shard: &ShardId) {
+        let Some(entry) = self.shards.get(shard) else {
+            // The store has heard nothing of the shard.
+            return;
+        };
+        debug_assert!(
+            entry.kept.iter().all(|op| entry.batches.contains_key(op)),
+            "the application keeps batches of {shard} that the store has"
+        );
+        debug_assert!(entry.iterators.len() <= ITERATORS_PER_SHARD, "few iterators of {shard} are kept");
+        debug_assert!(
+            entry.batches.keys().all(|op| self.shard_of.get(op) == Some(shard)),
+            "the shard of each kept batch is known"
+        );
+    }
+
     fn keep_iterator(&mut self, shard: &ShardId, op: OpId, iterator: Option<String>) {
         let (Some(iterator), Some(entry)) = (iterator, self.shards.get_mut(shard)) else {
             return;

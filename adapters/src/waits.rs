@@ -35,7 +35,8 @@ impl Waits {
     /// A command begins.
     pub(crate) fn command(&mut self, op: OpId, effect: &Effect) {
         if let Effect::StreamOf(stream, StreamOp::Describe) = effect {
-            self.asked.insert(op, stream.clone());
+            let before = self.asked.insert(op, stream.clone());
+            debug_assert!(before.is_none(), "{op} begins once");
         }
     }
 

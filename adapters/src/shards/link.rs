@@ -187,6 +187,7 @@ impl Link {
         self.change(|state| {
             state.asks = Some(batch.receipt.asks().clone());
             state.full = false;
+            debug_assert!(state.waiting.is_none(), "the task has taken the batch before, or lost that batch");
             state.waiting = Some(batch);
         });
         let _untaken = Untaken(self);
