@@ -50,10 +50,9 @@ impl HeldLease {
 
     /// When the belief runs out, the hand-over of records ends, and the running command is stopped.
     pub(super) fn fence(&mut self, cx: &mut Context) {
-        if self.lane.fenced || self.lane.lost || cx.now() < self.lane.valid_until {
+        if !self.lane.fence(cx.now()) {
             return;
         }
-        self.lane.fence();
         let lease = self.key.clone();
         cx.notify(Notice::Fenced { lease });
         self.abort(cx);

@@ -47,7 +47,7 @@ impl HeldLease {
     pub(super) fn flow_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
         let now = cx.now();
         let reads = matches!(self.stage, Stage::Running(_)) && self.believes(now);
-        let moves = self.lane.next_owner.is_some();
+        let moves = self.lane.next_owner().is_some();
         let asked = leases.kcl3().rules() != Rules::Own;
         if !reads || moves || !asked || now.since(self.flow.since) < REPORT_INTERVAL {
             return;

@@ -13,8 +13,7 @@
 use super::failure::Poison;
 use super::fetch::Share;
 use super::flow::Flow;
-use super::lane::{Lane, Wish};
-use super::lane_answers::{Answer, From};
+use super::lane::{Answer, From, Lane, Wish, WriteKind};
 use super::stage::{Stage, Waiting};
 use super::stall::Movement;
 use crate::held::Held;
@@ -22,11 +21,10 @@ use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
 use crate::input::Outcome;
 use crate::notice::{Left, LossReason, Notice};
 use crate::output::{EndReason, FlushReason};
-use crate::position::{Checkpoint, Position};
+use crate::position::Position;
 use crate::row::LeaseRow;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease::lane::WriteKind;
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::table_turns::Turn;
@@ -128,12 +126,12 @@ impl HeldLease {
 
     /// Whether it is not ours any more. Then only the application is left to be closed.
     pub(in crate::worker) fn is_lost(&self) -> bool {
-        self.lane.lost
+        self.lane.is_lost()
     }
 
     /// The next owner in a hand-over.
     pub(in crate::worker) fn next_owner(&self) -> Option<&WorkerId> {
-        self.lane.next_owner.as_ref()
+        self.lane.next_owner()
     }
 
     /// Whether we may act as the owner now.
@@ -152,7 +150,7 @@ impl HeldLease {
 
     /// Everything up to here was processed under this ownership.
     pub(super) fn processed(&self) -> Option<Position> {
-        self.lane.processed
+        self.lane.processed().through()
     }
 
     /// What we say we hold.
@@ -160,41 +158,30 @@ impl HeldLease {
         Held {
             lease: key,
             token: self.token,
-            counter: self.lane.counter,
-            checkpoint: self.lane.durable,
-            valid_until: self.lane.valid_until,
+            counter: self.lane.counter(),
+            checkpoint: self.lane.processed().durable(),
+            valid_until: self.lane.valid_until(),
             open: self.stage.is_open(),
             stalled: self.movement.is_stalled(),
             paused: self.paused,
             stopped: self.stage.reading().is_some_and(|reading| reading.failure.is_stopped()),
-            processed: self.lane.processed,
+            processed: self.processed(),
         }
     }
 
     /// Why the lease was not given up by now.
     pub(in crate::worker) fn left_because(&self, now: Mono) -> Left {
-        let under_way = self.lane.flight.is_some_and(|(_, kind)| kind.gives_up());
-        let unresolved = self.lane.unresolved.is_some_and(|unresolved| unresolved.release);
         match self.stage {
-            _ if under_way || unresolved => Left::Unanswered,
+            _ if self.lane.is_giving_up() => Left::Unanswered,
             Stage::Closed(_) if now < self.open_after => Left::Settling,
-            Stage::Closed(_) => Left::Failed { times: self.lane.backoff.failures() },
+            Stage::Closed(_) => Left::Failed { times: self.lane.failures() },
             _ => Left::Busy,
         }
     }
 
-    /// A row of this lease was shown. Whether the row contradicts our state: then the next write is made at once, and
-    /// its guard settles the contradiction.
+    /// A row of this lease was shown. Whether the row contradicts our state.
     pub(in crate::worker) fn is_contradicted_by(&mut self, cx: &Context, row: &LeaseRow) -> bool {
-        let lane = &mut self.lane;
-        let ahead = row.counter > lane.counter && lane.flight.is_none() && lane.unresolved.is_none();
-        let handed = row.counter == lane.counter
-            && row.handing_over.as_ref() == Some(cx.me())
-            && lane.next_owner.is_none();
-        if ahead || handed {
-            lane.renew_at = cx.now();
-        }
-        ahead || handed
+        self.lane.is_contradicted_by(cx, row)
     }
 
     /// Does all due work, and returns when work is due again. `None` when the lease is over.
@@ -217,7 +204,7 @@ impl HeldLease {
         self.check();
         let closed = matches!(self.stage, Stage::Closed(_));
         // Without its table, nothing can be given up.
-        let over = closed && (self.lane.lost || cx.phase().table_gone());
+        let over = closed && (self.lane.is_lost() || cx.phase().table_gone());
         (!over).then(|| self.wake_at(cx))
     }
 
@@ -245,7 +232,7 @@ impl HeldLease {
             self.opened || !matches!(stage, Stage::Running(_) | Stage::Ending(_) | Stage::Closing(_)),
             "what is read, or was, had been opened"
         );
-        debug_assert!(self.lane.processed.is_none() || self.opened, "only an open shard is processed");
+        debug_assert!(self.processed().is_none() || self.opened, "only an open shard is processed");
     }
 
     fn emit(&mut self, cx: &mut Context, leases: &LeaseTable, kind: WriteKind) {
@@ -274,13 +261,7 @@ impl HeldLease {
         if !cx.turns().waits(self.ix, Turn::Keep) {
             at = at.min(self.lane.write_at(self.wish(cx)));
         }
-        if !self.lane.lost && !self.lane.fenced {
-            at = at.min(self.lane.valid_until);
-            if self.lane.flight.is_some() {
-                // When the next renewal is due once this write is answered: nothing needs to be armed anew then.
-                at = at.min(now + cx.config().renew_interval);
-            }
-        }
+        at = at.min(self.lane.belief_wake_at(cx));
         match &self.stage {
             Stage::Waiting(waiting)
                 if waiting.reading.is_none()
@@ -310,7 +291,7 @@ impl HeldLease {
             (Stage::Waiting(_), Some(reason)) => self.stage.go(|_| Stage::Closed(reason)),
             (Stage::Waiting(_), None) => self.wait_step(cx, leases),
             (Stage::Opening { .. } | Stage::Running(_), Some(reason)) => {
-                if reason == EndReason::HandedOver && self.lane.next_owner.is_none() {
+                if reason == EndReason::HandedOver && self.lane.next_owner().is_none() {
                     let lease = self.key.clone();
                     cx.notify(Notice::Yields { lease });
                 }
@@ -319,7 +300,7 @@ impl HeldLease {
             // The end of the shard is worth waiting for, unless the lease is not ours any more, time is up, or others have to do
             // their part first: the next owner can wait for them as well.
             (Stage::Ending(ending), Some(reason))
-                if self.lane.lost
+                if self.lane.is_lost()
                     || cx.forced()
                     || ending.waits_for_others()
                     || matches!(
@@ -359,7 +340,7 @@ impl HeldLease {
         let Some(kind) = self.lane.settle(op) else {
             return cx.broken("an answer of the lane is of what is in flight");
         };
-        if self.lane.lost {
+        if self.lane.is_lost() {
             return;
         }
         let key = self.key.clone();
@@ -374,10 +355,7 @@ impl HeldLease {
             Answer::Ended => self.on_ended(cx, leases),
             Answer::GivenUp => self.on_given_up(cx, leases),
             Answer::Lost(why, row) => self.on_lost(cx, leases, why, row),
-            Answer::Restore => {
-                cx.notify(Notice::Restoring { lease: key });
-                self.lane.restoring = true;
-            }
+            Answer::Restore => cx.notify(Notice::Restoring { lease: key }),
             Answer::LookAtRow => self.emit(cx, leases, WriteKind::Read),
         }
     }
@@ -386,23 +364,13 @@ impl HeldLease {
         leases.is_still_ours(self.ix, &self.lane.says(), cx.now());
     }
 
-    /// The ownership is over, and nothing more is written.
-    pub(super) fn end_ownership(&mut self, cx: &mut Context) {
-        debug_assert!(!self.lane.lost, "an ownership ends once");
-        debug_assert!(self.lane.flight.is_none(), "it ends with an answer");
-        self.lane.lost = true;
-        self.lane.unresolved = None;
-        self.lane.valid_until = self.lane.valid_until.min(cx.now());
-    }
-
     /// The lease is another worker's, or not to be had any more.
     fn on_lost(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, why: LossReason, row: Option<Box<LeaseRow>>,
     ) {
-        if self.lane.unresolved.is_some() {
-            leases.may_have_had(self.ix, self.lane.next);
+        if let Some(counter) = self.lane.end(cx.now()) {
+            leases.may_have_had(self.ix, counter);
         }
-        self.end_ownership(cx);
         cx.request(Request::DropRowWrites(self.ix));
         let lease = self.key.clone();
         cx.notify(Notice::Lost { lease, why });
@@ -415,11 +383,9 @@ impl HeldLease {
     fn on_ended(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
         let now = cx.now();
         debug_assert!(self.opened, "a shard that was read to its end had been opened");
-        self.end_ownership(cx);
-        self.lane.valid_until = now;
-        self.lane.durable = Checkpoint::ShardEnd;
+        self.lane.end_shard(now);
         let children = self.children.clone();
-        leases.ended(self.ix, self.lane.counter, &children, now);
+        leases.ended(self.ix, self.lane.counter(), &children, now);
         cx.notify(Notice::Ended { lease: self.key.clone(), children: children.clone() });
         if matches!(self.stage, Stage::Ending(_)) {
             self.close(cx, EndReason::ShardEnded);

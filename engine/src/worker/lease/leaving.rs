@@ -11,30 +11,21 @@ use crate::worker::lease_table::LeaseTable;
 impl HeldLease {
     /// That the handler of a lost lease is stopped belongs to the loss.
     pub(super) fn count_aborted(&self, cx: &mut Context) {
-        if !self.lane.lost {
+        if !self.lane.is_lost() {
             cx.phase_mut().count_aborted();
         }
     }
 
     /// Why this lease should be let go of, if at all.
     pub(super) fn exit(&self, cx: &Context, leases: &LeaseTable) -> Option<EndReason> {
-        if self.lane.lost {
+        if self.lane.is_lost() {
             return Some(EndReason::LeaseLost);
         }
         if let Some(reason) = cx.leaves(self.stream) {
             return Some(reason);
         }
-        let yields = self.lane.next_owner.is_some() || !leases.keeps(&self.key);
+        let yields = self.lane.next_owner().is_some() || !leases.keeps(&self.key);
         yields.then_some(EndReason::HandedOver)
-    }
-
-    /// By when this worker lets go of a lease with a next owner. After that time, the next owner steals the lease, and
-    /// leaves it idle until this worker must know of the steal.
-    fn hands_over_by(&self, cx: &Context) -> Mono {
-        match self.lane.next_owner {
-            Some(_) => self.lane.handing_since + cx.config().hand_over_timeout,
-            None => Mono::NEVER,
-        }
     }
 
     /// When a shard in the course of letting go is looked at again, if nothing else happens.
@@ -42,14 +33,14 @@ impl HeldLease {
         let now = cx.now();
         let flush = self.stage.reading().and_then(|reading| reading.flush.until());
         // What is not acknowledged by then is given up; after that, the handler is waited for.
-        let due = [flush, Some(self.hands_over_by(cx))];
+        let due = [flush, Some(self.lane.hands_over_by(cx))];
         let ahead = due.into_iter().flatten().filter(|due| *due > now);
         ahead.min().unwrap_or(Mono::NEVER)
     }
 
     pub(super) fn drain_step(&mut self, cx: &mut Context, reason: EndReason) {
-        let (lost, table_gone) = (self.lane.lost, cx.phase().table_gone());
-        let overdue = cx.now() >= self.hands_over_by(cx);
+        let (lost, table_gone) = (self.lane.is_lost(), cx.phase().table_gone());
+        let overdue = cx.now() >= self.lane.hands_over_by(cx);
         let blocked = cx.standstill().lets_go();
         if lost || cx.forced() || table_gone || overdue || blocked || self.flushes_too_long(cx.now()) {
             self.abort(cx);
@@ -64,7 +55,7 @@ impl HeldLease {
         if !hopeless && !overdue && !blocked && self.awaits_acknowledgements(cx, reason) {
             return;
         }
-        if hopeless || (self.lane.is_durable() && self.lane.flight.is_none()) {
+        if hopeless || (self.lane.processed().is_durable() && !self.lane.is_in_flight()) {
             self.close(cx, reason);
         }
     }
@@ -83,10 +74,9 @@ impl HeldLease {
             matches!(self.stage, Stage::Closed(_) | Stage::Closing(_) | Stage::Draining { .. }),
             "a lease is given up when its shard is let go of"
         );
-        self.end_ownership(cx);
-        self.lane.valid_until = cx.now();
+        self.lane.end(cx.now());
         cx.request(Request::DropRowWrites(self.ix));
-        leases.given_up(self.ix, self.lane.counter, self.lane.next_owner.clone(), cx.now());
+        leases.given_up(self.ix, self.lane.counter(), self.lane.next_owner().cloned(), cx.now());
         cx.request(Request::GivenUp(self.ix));
         cx.phase_mut().count_released();
         let lease = self.key.clone();

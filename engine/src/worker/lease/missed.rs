@@ -6,7 +6,6 @@
 
 use super::acquisition::Acquisition;
 use super::held::HeldLease;
-use super::lane::Lane;
 use crate::notice::Notice;
 use crate::time::Span;
 use crate::worker::context::Context;
@@ -29,16 +28,6 @@ pub(in crate::worker) fn on_missed(cx: &mut Context, leases: &mut LeaseTable, by
 impl HeldLease {
     fn missed(&mut self, by: Span) {
         self.lane.missed(by);
-    }
-}
-
-impl Lane {
-    fn missed(&mut self, by: Span) {
-        self.valid_until = self.valid_until - by;
-        self.renew_at = self.renew_at - by;
-        if let Some(unresolved) = &mut self.unresolved {
-            unresolved.since = unresolved.since - by;
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `acquisition` | becoming an owner |
 //! | `held`, `stage` | the life of a shard on its owner: one step does all due work |
-//! | `lane`, `lane_answers` | renewals, checkpoints, ends, releases: one write in flight, and the meaning of its answer |
+//! | `lane` | renewals, checkpoints, ends, releases: one write in flight, and the meaning of its answer |
 //! | `asked` | the commands to the application, and their time limits |
 //! | `waiting` | before a shard is opened |
 //! | `running` | while the shard is read |
@@ -32,7 +32,6 @@ mod flow;
 mod held;
 mod kept;
 mod lane;
-mod lane_answers;
 mod leaving;
 mod missed;
 mod missing;

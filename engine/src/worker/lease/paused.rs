@@ -49,6 +49,6 @@ impl HeldLease {
     /// are worth more attention.
     pub(super) fn rests(&self) -> bool {
         let runs = matches!(self.stage, Stage::Running(_)) && self.app.is_none();
-        self.paused && runs && !self.lane.fenced && !self.missing
+        self.paused && runs && !self.lane.is_fenced() && !self.missing
     }
 }

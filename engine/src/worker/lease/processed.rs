@@ -20,10 +20,7 @@ impl HeldLease {
         let Some(reading) = self.stage.reading_mut() else {
             return;
         };
-        let before = self.lane.processed;
-        self.lane.processed = reading.reader.watermark().or(before);
-        debug_assert!(self.lane.processed >= before, "the watermark does not go back");
-        if self.lane.processed > before {
+        if self.lane.processed_mut().go_to(reading.reader.watermark()) {
             reading.failure.progressed();
             self.movement.moved(now);
         }
@@ -34,8 +31,6 @@ impl HeldLease {
 
     /// The application requests a checkpoint of the processed records. Whether a position is still to be written.
     pub(super) fn on_checkpoint_wanted(&mut self) -> bool {
-        let wanted = !self.lane.is_durable();
-        self.lane.flush |= wanted;
-        wanted
+        self.lane.processed_mut().want_durable()
     }
 }

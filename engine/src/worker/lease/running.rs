@@ -63,10 +63,7 @@ impl HeldLease {
         let Some(front) = reading.reader.front() else {
             return;
         };
-        debug_assert!(
-            cx.now() < self.lane.valid_until && !self.lane.lost,
-            "nothing is handed over without the belief"
-        );
+        debug_assert!(self.lane.believes(cx.now()), "nothing is handed over without the belief");
         debug_assert!(
             front.after.is_none_or(|after| after < front.last),
             "what is handed over has something left to process"
@@ -75,7 +72,7 @@ impl HeldLease {
         let alone = alone && !front.unordered;
         let (lease, token) = (self.key.clone(), self.token);
         let (batch, after) = (front.batch, front.after);
-        let (attempt, valid_until) = (reading.failure.attempt(), self.lane.valid_until);
+        let (attempt, valid_until) = (reading.failure.attempt(), self.lane.valid_until());
         let op = match alone {
             false => ConsumerOp::Deliver { lease, token, batch, after, attempt, valid_until },
             true => ConsumerOp::DeliverOne { lease, token, batch, after, attempt, valid_until },
@@ -247,7 +244,7 @@ impl HeldLease {
             subject: self.key.as_str(),
         };
         let event = reading.reader.fetched(op, now, &outcome, &context);
-        self.lane.begins = reading.reader.began_earlier().or(self.lane.begins);
+        self.lane.begin_at(reading.reader.began_earlier());
         if matches!(outcome, Outcome::Applied(_))
             && reading.is_doubted()
             && reading.reader.finished().is_none()

@@ -60,10 +60,7 @@ impl HeldLease {
             reading.failure.read_again();
             return cx.broken("a record that is set aside is the first one that is left");
         }
-        debug_assert!(
-            cx.now() < self.lane.valid_until && !self.lane.lost,
-            "nothing is set aside without the belief"
-        );
+        debug_assert!(self.lane.believes(cx.now()), "nothing is set aside without the belief");
         let op = ConsumerOp::SetAside {
             lease: self.key.clone(),
             token: self.token,
@@ -71,7 +68,7 @@ impl HeldLease {
             record: poison.at,
             attempts: poison.attempts,
             detail,
-            valid_until: self.lane.valid_until,
+            valid_until: self.lane.valid_until(),
         };
         let command = AppCommand::SetAside { batch: front.batch, poison };
         reading.reader.delivered();

@@ -63,7 +63,7 @@ impl HeldLease {
             return;
         };
         // What was read a moment ago came from somewhere. Only what the row said when the lease was taken is judged.
-        let own = self.lane.durable == Checkpoint::At(at);
+        let own = self.lane.processed().durable() == Checkpoint::At(at);
         let of = at.sequence.shard_in_digits();
         let elsewhere = of.is_some() && of != index_in_name(self.key.as_str());
         let of_this = leases.has_progressed(self.stream);

@@ -74,8 +74,8 @@ impl HeldLease {
         let op = ConsumerOp::Open {
             lease: self.key.clone(),
             token: self.token,
-            from: self.lane.durable,
-            since: self.lane.begins,
+            from: self.lane.processed().durable(),
+            since: self.lane.begins(),
         };
         self.ask_app(cx, op, AppCommand::Open);
     }
@@ -87,8 +87,8 @@ impl HeldLease {
         if applied {
             debug_assert!(!self.opened, "a shard is opened once in an ownership");
             self.opened = true;
-            let (lease, token, from) = (self.key.clone(), self.token, self.lane.durable);
-            let since = self.lane.begins;
+            let (lease, token, from) = (self.key.clone(), self.token, self.lane.processed().durable());
+            let since = self.lane.begins();
             cx.notify(Notice::Opened { lease, token, from, since });
         }
         let Stage::Opening { failures } = self.stage else {
@@ -96,7 +96,7 @@ impl HeldLease {
         };
         if applied {
             self.movement.moved(now);
-            let start = Start::from(self.lane.durable, self.lane.begins);
+            let start = Start::from(self.lane.processed().durable(), self.lane.begins());
             debug_assert!(start.is_some(), "a shard that was read to its end is not opened");
             // Too much rather than too little.
             let flush = Flush::new(matches!(outcome, Outcome::Applied(Reply::ConfirmsEnd)));

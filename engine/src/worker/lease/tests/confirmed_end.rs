@@ -120,7 +120,7 @@ fn a_stop_before_the_permission_leaves_the_end_to_the_next_owner() {
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd), "its answer is waited for");
     owner.answer_app(done());
     owner.answer_table(done());
-    assert_eq!(owner.held().lane.durable, Checkpoint::At(at(5)));
+    assert_eq!(owner.held().lane.processed().durable(), Checkpoint::At(at(5)));
     assert_eq!(closes_for(owner.app()), Some(EndReason::Shutdown));
 }
 

@@ -133,7 +133,7 @@ fn what_the_application_reports_is_believed_as_far_as_it_was_handed_over() {
     let report = |owner: &mut Owner, token, through| {
         lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, Said::ProcessedThrough(at(through)));
         owner.listen();
-        owner.held().lane.processed
+        owner.held().lane.processed().through()
     };
     let stale = FencingToken(token.0 + 1);
     assert_eq!(report(&mut owner, stale, 3), None);

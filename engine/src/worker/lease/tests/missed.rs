@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::worker::lease::on_missed;
-use crate::worker::testing::{seconds, unknown};
+use crate::worker::testing::{owned, refused_by, seconds, unknown};
 
 impl Owner {
     /// The monotonic clock did not count so much time, as the next input shows.
@@ -17,9 +17,9 @@ impl Owner {
 #[test]
 fn a_belief_ends_that_much_earlier_and_its_renewal_is_due_at_once() {
     let mut owner = Owner::processing();
-    let before = owner.held().lane.valid_until;
+    let before = owner.held().lane.valid_until();
     owner.miss(seconds(1));
-    assert_eq!(owner.held().lane.valid_until, before - seconds(1));
+    assert_eq!(owner.held().lane.valid_until(), before - seconds(1));
     assert!(!owner.is_aborted() && owner.write().is_none(), "a second is not much");
     owner.miss(owner.cx.config().renew_interval);
     assert!(!owner.is_aborted(), "it may be believed in still");
@@ -56,8 +56,10 @@ fn nor_does_one_of_unknown_outcome_that_was_applied() {
     let mut owner = Owner::processing();
     owner.later(owner.cx.config().renew_interval);
     owner.answer_table(unknown());
-    let since = owner.held().lane.unresolved.expect("it may have been applied").since;
     owner.miss(seconds(60));
-    let after = owner.held().lane.unresolved.expect("nothing has answered that").since;
-    assert_eq!(after, since - seconds(60));
+    owner.later(seconds(2));
+    let applied = LeaseRow { counter: owner.held().lane.counter() + 1, ..owned("a", "me", 0) };
+    owner.answer_table(refused_by(applied));
+    assert!(owner.told().contains(&"adopted"));
+    assert!(!owner.held().believes(owner.cx.now()), "its answer is older than it seems");
 }

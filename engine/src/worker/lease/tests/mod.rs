@@ -1,14 +1,12 @@
 //! Leases alone, by method.
 
 mod acquisition;
-mod answers;
 mod asked;
 mod began;
 mod confirmed_end;
 mod failure;
 mod held;
 mod kept;
-mod lane;
 mod letting_go;
 mod missed;
 mod missing;

@@ -7,8 +7,7 @@ use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease::lane::{Began, Lane, WriteKind};
-use crate::worker::lease::lane_answers::{Answer, From};
+use crate::worker::lease::lane::{Answer, Began, From, Lane, WriteKind};
 use crate::worker::testing::{context, done, owned, refused, refused_by, row, seconds, shown, unknown};
 
 /// A lane whose last write left counter 5. Later writes are to leave 6.
@@ -146,4 +145,14 @@ fn a_refusal_that_the_row_explains_costs_no_pause() {
     let said = answer(&mut cx, &mut lane, WriteKind::Renew, refused_by(promised));
     assert_eq!((said, lane.next_owner), (Answer::Nothing, Some("other".into())));
     assert!(lane.backoff.until() <= cx.now());
+}
+
+#[test]
+fn time_that_the_clock_did_not_count_makes_a_write_of_unknown_outcome_older() {
+    let mut cx = context();
+    let mut lane = lane(&cx);
+    answer(&mut cx, &mut lane, WriteKind::Renew, unknown());
+    let since = lane.unresolved.expect("it may have been applied").since;
+    lane.missed(seconds(60));
+    assert_eq!(lane.unresolved.expect("nothing has answered that").since, since - seconds(60));
 }

@@ -1,5 +1,7 @@
 //! The lane alone: the order of its writes, and its belief against a table with any behaviour that answers allow.
 
+mod answers;
+
 use crate::format::{Format, LeaseFormat};
 use crate::ids::LeaseIx;
 use crate::input::{Outcome, Reply, Why};
@@ -10,8 +12,7 @@ use crate::row::{Change, LeaseRow, RowRead};
 use crate::table::Item;
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
-use crate::worker::lease::lane::{Began, Lane, Wish, WriteKind};
-use crate::worker::lease::lane_answers::{Answer, From};
+use crate::worker::lease::lane::{Answer, Began, From, Lane, Wish, WriteKind};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::testing::{
     at, config, context, done, owned, refused, refused_by, running, seconds, shows, table, throttled, unknown,
@@ -43,14 +44,14 @@ fn a_lease_is_renewed_at_its_interval_and_given_up_at_once() {
 fn what_was_processed_is_saved_at_its_interval_or_when_it_is_asked_for() {
     let cx = context();
     let (mut lane, now) = (lane(&cx), cx.now());
-    lane.processed = Some(at(7));
+    lane.processed.through = Some(at(7));
     let checkpoint = Some(WriteKind::Checkpoint(at(7)));
     assert_eq!(lane.next_write(Wish::Keep, now), None);
     assert_eq!(lane.next_write(Wish::Save, now), checkpoint);
     assert_eq!(lane.next_write(Wish::Keep, now + cx.config().checkpoint_interval), checkpoint);
-    lane.flush = true;
+    lane.processed.wanted = true;
     assert_eq!(lane.next_write(Wish::Keep, now), checkpoint);
-    lane.durable = Checkpoint::At(at(7));
+    lane.processed.durable = Checkpoint::At(at(7));
     assert_eq!(lane.next_write(Wish::Save, now), None);
 }
 
@@ -62,7 +63,7 @@ fn an_end_says_the_last_position_where_the_table_is_to_say_so() {
         let mut leases = table(&cx);
         let ix = shows(&cx, &mut leases, owned(KEY, "me", 5));
         let mut lane = lane(&cx);
-        (lane.durable, lane.processed) = (durable, processed.map(at));
+        (lane.processed.durable, lane.processed.through) = (durable, processed.map(at));
         lane.emit(&mut cx, &leases, ix, WriteKind::End, &[]);
         match &cx.did().effects()[..] {
             [Effect::Table(TableOp::Write(Change::End { last, .. }))] => *last,
@@ -250,7 +251,7 @@ impl Duel {
             self.other_looks();
         }
         if step.processed {
-            self.lane.processed = Some(at(number));
+            self.lane.processed.through = Some(at(number));
         }
         let counter = self.lane.counter;
         let Some(kind) = self.lane.next_write(Wish::Keep, self.cx.now()) else {
@@ -274,7 +275,7 @@ impl Duel {
         assert!(self.lane.valid_until <= latest, "{:?} is after {latest:?}", self.lane.valid_until);
         let ours = self.row().actual_owner() == Some(self.cx.me());
         assert!(ours || !self.lane.believes(self.cx.now()), "two believe: {:?}", self.row());
-        assert!(self.lane.durable <= self.row().checkpoint, "what is durable is in the row");
+        assert!(self.lane.processed.durable <= self.row().checkpoint, "what is durable is in the row");
     }
 }
 

@@ -1,10 +1,10 @@
 //! What the answers on the lane of a held lease mean.
 
-use super::lane::{Lane, Unresolved, WriteKind};
+use super::{Lane, Unresolved, WriteKind};
 use crate::ids::{LeaseKey, OpId, WorkerId};
 use crate::input::{Outcome, Reply, Why};
 use crate::notice::{LossReason, Notice};
-use crate::position::{Checkpoint, Position};
+use crate::position::Position;
 use crate::row::{LeaseRow, RowRead};
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
@@ -12,7 +12,7 @@ use crate::worker::{describe, unexplained};
 
 /// What an answer means for the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(in crate::worker::lease) enum Answer {
     /// Nothing has changed.
     Nothing,
     /// The row is ours with our counter.
@@ -32,22 +32,22 @@ pub(super) enum Answer {
 }
 
 /// Where an answer comes from.
-pub(super) struct From<'a> {
-    pub(super) key: &'a LeaseKey,
-    pub(super) kind: WriteKind,
+pub(in crate::worker::lease) struct From<'a> {
+    pub(in crate::worker::lease) key: &'a LeaseKey,
+    pub(in crate::worker::lease) kind: WriteKind,
     /// When the operation was emitted.
-    pub(super) emitted: Mono,
+    pub(in crate::worker::lease) emitted: Mono,
 }
 
 impl Lane {
     /// Takes the answer of the operation in flight. `None` for another operation.
-    pub(super) fn settle(&mut self, op: OpId) -> Option<WriteKind> {
+    pub(in crate::worker::lease) fn settle(&mut self, op: OpId) -> Option<WriteKind> {
         let (_, kind) = self.flight.take_if(|(expected, _)| *expected == op)?;
         Some(kind)
     }
 
     /// What an answer means.
-    pub(super) fn on_answer(
+    pub(in crate::worker::lease) fn on_answer(
         &mut self, cx: &mut Context, from: &From<'_>, op: OpId, outcome: Outcome,
     ) -> Answer {
         debug_assert!(!self.lost, "answers to what was lost mean nothing");
@@ -143,10 +143,7 @@ impl Lane {
                 Answer::StillOurs
             }
             WriteKind::Checkpoint(position) => {
-                self.durable = self.durable.max(Checkpoint::At(position));
-                if self.is_durable() {
-                    self.flush = false;
-                }
+                self.processed.saved(position);
                 Answer::Saved(position)
             }
             WriteKind::End => Answer::Ended,
@@ -191,7 +188,10 @@ impl Lane {
                 return Answer::Lost(LossReason::RowGone, None);
             }
             // Somebody removed the row of a live lease. What was processed is known only here.
-            None => return Answer::Restore,
+            None => {
+                self.restoring = true;
+                return Answer::Restore;
+            }
         };
         let next = row.counter == self.next;
         if row.checkpoint.is_end() {
@@ -250,7 +250,7 @@ impl Lane {
         let since = self.unresolved.map_or(from.emitted, |maybe| maybe.since.min(from.emitted));
         debug_assert_eq!(self.next, row.counter, "our own write leaves the counter that it was given");
         self.counter = row.counter;
-        self.durable = self.durable.max(row.checkpoint);
+        self.processed.durable = self.processed.durable.max(row.checkpoint);
         self.began = row.began.or(self.began);
         self.extend_validity(cx, from.key, since);
         cx.notify(Notice::Adopted { lease: from.key.clone(), counter: row.counter });
@@ -263,6 +263,6 @@ impl Lane {
             && self.counter > 0
             && self.believes(cx.now())
             && row.actual_owner() == Some(cx.me())
-            && row.checkpoint == self.durable
+            && row.checkpoint == self.processed.durable
     }
 }

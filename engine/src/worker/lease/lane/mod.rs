@@ -3,6 +3,20 @@
 //! At most one operation of a lane is in flight. All writes between two acknowledged writes carry the same guard, so at
 //! most one of them is ever applied. The guard of the next write resolves a write of unknown outcome; no outcome is
 //! ever assumed.
+//!
+//! | file | what |
+//! |---|---|
+//! | `answers` | the meaning of answers |
+//! | `processed` | the progress of the shard, and its durable part |
+//! | `state` | questions of the remaining parts of the lease, and the end of the ownership |
+
+mod answers;
+mod processed;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub(super) use answers::{Answer, From};
 
 use crate::began;
 use crate::ids::{LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
@@ -15,10 +29,11 @@ use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Waiter};
 use crate::worker::lease_table::{LeaseTable, Says};
 use crate::worker::table_turns::Turn;
+use processed::Processed;
 
 /// A write on a held lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum WriteKind {
+pub(in crate::worker::lease) enum WriteKind {
     Renew,
     /// A renewal that writes an earlier beginning of the shard into the row.
     Begin(Wall),
@@ -33,7 +48,7 @@ pub(super) enum WriteKind {
 }
 
 impl WriteKind {
-    pub(super) fn verb(self) -> &'static str {
+    fn verb(self) -> &'static str {
         match self {
             WriteKind::Renew | WriteKind::Begin(_) => "renew",
             WriteKind::Checkpoint(_) => "checkpoint",
@@ -45,14 +60,14 @@ impl WriteKind {
         }
     }
 
-    pub(super) fn gives_up(self) -> bool {
+    pub(in crate::worker::lease) fn gives_up(self) -> bool {
         matches!(self, WriteKind::Release | WriteKind::HandOver)
     }
 }
 
 /// A wish of the stage of a lease for its lane. Renewals and due checkpoints come beside the wish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(in crate::worker::lease) enum Wish {
     /// Nothing but to keep the lease.
     Keep,
     /// Keep the lease until this moment, and then give the lease up.
@@ -70,68 +85,64 @@ pub(super) enum Wish {
 /// The writes of unknown outcome since the last acknowledged write. All have the same guard, so at most one of these
 /// writes was or will be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Unresolved {
+struct Unresolved {
     /// When the earliest of them was emitted: the safe moment to count validity from.
-    pub(super) since: Mono,
+    since: Mono,
     /// One of these writes was `End`.
-    pub(super) end: bool,
+    end: bool,
     /// One of them was `Release` or `HandOver`.
-    pub(super) release: bool,
+    release: bool,
 }
 
 /// The lane. What every renewal looks at lies in front.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Lane {
+pub(in crate::worker::lease) struct Lane {
     /// The row is another worker's, or not to be had any more. Only the application is left to be closed.
-    pub(super) lost: bool,
+    lost: bool,
     /// The belief ran out, and this was told.
-    pub(super) fenced: bool,
-    /// A checkpoint was asked for.
-    pub(super) flush: bool,
+    fenced: bool,
     /// Writes that failed in a row.
-    pub(super) backoff: Backoff,
+    backoff: Backoff,
     /// Refused writes since the last write known to be durable.
-    pub(super) refusals: u32,
+    refusals: u32,
     /// The row was removed by somebody and is to be put back.
-    pub(super) restoring: bool,
+    restoring: bool,
     /// We believe before this moment.
-    pub(super) valid_until: Mono,
+    valid_until: Mono,
     /// The next renewal.
-    pub(super) renew_at: Mono,
+    renew_at: Mono,
     /// The next checkpoint that the application need not ask for.
-    pub(super) checkpoint_at: Mono,
+    checkpoint_at: Mono,
     /// The counter of the last write known to be durable.
-    pub(super) counter: u64,
+    counter: u64,
     /// The counter left by our next write, and equally by the writes of unknown outcome since the last acknowledged
     /// write.
-    pub(super) next: u64,
-    pub(super) unresolved: Option<Unresolved>,
+    next: u64,
+    unresolved: Option<Unresolved>,
     /// What is in flight.
-    pub(super) flight: Option<(OpId, WriteKind)>,
-    /// Everything up to here was processed.
-    pub(super) processed: Option<Position>,
-    /// The checkpoint known to be durable.
-    pub(super) durable: Checkpoint,
+    flight: Option<(OpId, WriteKind)>,
+    /// The progress of the shard.
+    processed: Processed,
     /// Set while the row is being handed over from us.
-    pub(super) next_owner: Option<WorkerId>,
+    next_owner: Option<WorkerId>,
     /// Since when we know that it is.
-    pub(super) handing_since: Mono,
+    handing_since: Mono,
     /// The beginning of the shard, by the row.
-    pub(super) began: Option<Wall>,
+    began: Option<Wall>,
     /// Where we begin, if the shard is read from a moment.
-    pub(super) begins: Option<Wall>,
+    begins: Option<Wall>,
 }
 
 /// The moment from which a shard is read: in the row after a take, and for its owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Began {
-    pub(super) row: Option<Wall>,
-    pub(super) owner: Option<Wall>,
+pub(in crate::worker::lease) struct Began {
+    pub(in crate::worker::lease) row: Option<Wall>,
+    pub(in crate::worker::lease) owner: Option<Wall>,
 }
 
 impl Lane {
     /// The lane of a lease that was just taken. `proven_at`: when the take that was applied may have been emitted first.
-    pub(super) fn new(
+    pub(in crate::worker::lease) fn new(
         cx: &Context, counter: u64, durable: Checkpoint, began: Began, proven_at: Mono, early: Span,
     ) -> Self {
         let config = cx.config();
@@ -143,7 +154,6 @@ impl Lane {
         Self {
             lost: false,
             fenced: false,
-            flush: false,
             backoff: Backoff::default(),
             refusals: 0,
             restoring: false,
@@ -154,8 +164,7 @@ impl Lane {
             next: counter.saturating_add(1),
             unresolved: None,
             flight: None,
-            processed: None,
-            durable,
+            processed: Processed::new(durable),
             next_owner: None,
             handing_since: Mono::NEVER,
             began: began.row,
@@ -165,41 +174,40 @@ impl Lane {
 
     /// The moment still to be written into the row: we begin before the row's moment, and the next owner would begin
     /// after us. The reader waits until the row has this moment.
-    pub(super) fn begins_earlier(&self) -> Option<Wall> {
+    pub(in crate::worker::lease) fn begins_earlier(&self) -> Option<Wall> {
         self.begins.filter(|begins| Some(*begins) < self.began)
     }
 
     /// The content of the row after the last write known to be durable. A checkpoint removes the moment.
-    pub(super) fn says(&self) -> Says {
-        let began = self.began.filter(|_| began::is_of(self.durable));
-        Says::new(self.counter, self.durable, began)
-    }
-
-    /// Whether everything the application processed is durable.
-    pub(super) fn is_durable(&self) -> bool {
-        self.processed.is_none_or(|position| self.durable.covers(position))
+    pub(in crate::worker::lease) fn says(&self) -> Says {
+        let began = self.began.filter(|_| began::is_of(self.processed.durable));
+        Says::new(self.counter, self.processed.durable, began)
     }
 
     /// Whether we may act as the owner now.
-    pub(super) fn believes(&self, now: Mono) -> bool {
+    pub(in crate::worker::lease) fn believes(&self, now: Mono) -> bool {
         !self.lost && now < self.valid_until
     }
 
-    /// The belief ran out. Other workers may have taken the lease by now, ended the shard and removed the row: the row
-    /// is put back no more.
-    pub(super) fn fence(&mut self) {
+    /// Whether the belief has run out since the last call. Other workers may have taken the lease by now, ended the
+    /// shard and removed the row: the row is put back no more.
+    pub(in crate::worker::lease) fn fence(&mut self, now: Mono) -> bool {
+        if self.fenced || self.lost || now < self.valid_until {
+            return false;
+        }
         self.fenced = true;
         self.restoring = false;
+        true
     }
 
     /// Nothing is handed over from now on, as when the belief has run out; but that is wanted.
-    pub(super) fn doubt(&mut self, now: Mono) {
+    pub(in crate::worker::lease) fn doubt(&mut self, now: Mono) {
         self.fenced = true;
         self.valid_until = self.valid_until.min(now);
     }
 
     /// What the lane should do now.
-    pub(super) fn next_write(&self, wish: Wish, now: Mono) -> Option<WriteKind> {
+    pub(in crate::worker::lease) fn next_write(&self, wish: Wish, now: Mono) -> Option<WriteKind> {
         if self.lost || self.flight.is_some() || now < self.backoff.until() {
             return None;
         }
@@ -215,26 +223,28 @@ impl Lane {
             }
             Wish::GiveUp { .. } => return Some(WriteKind::Release),
             Wish::End => return Some(WriteKind::End),
-            Wish::LetGo if self.is_durable() => {
+            Wish::LetGo if self.processed.is_durable() => {
                 return Some(match self.next_owner {
                     Some(_) => WriteKind::HandOver,
                     None => WriteKind::Release,
                 });
             }
-            Wish::LetGo => return self.processed.map(WriteKind::Checkpoint),
-            Wish::Save if !self.is_durable() => return self.processed.map(WriteKind::Checkpoint),
+            Wish::LetGo => return self.processed.through.map(WriteKind::Checkpoint),
+            Wish::Save if !self.processed.is_durable() => {
+                return self.processed.through.map(WriteKind::Checkpoint);
+            }
             Wish::Save | Wish::Keep | Wish::KeepUntil(_) => {}
         }
         // A checkpoint is a renewal, too, and costs no more: new progress goes with the write that is due anyway.
         let due = self.checkpoint_at.min(self.renew_at);
-        if !self.is_durable() && (self.flush || now >= due) {
-            return self.processed.map(WriteKind::Checkpoint);
+        if !self.processed.is_durable() && (self.processed.wanted || now >= due) {
+            return self.processed.through.map(WriteKind::Checkpoint);
         }
         (now >= self.renew_at).then_some(WriteKind::Renew)
     }
 
     /// When [`next_write`](Self::next_write) can first return a write, if nothing else happens.
-    pub(super) fn write_at(&self, wish: Wish) -> Mono {
+    pub(in crate::worker::lease) fn write_at(&self, wish: Wish) -> Mono {
         if self.lost || self.flight.is_some() {
             return Mono::NEVER;
         }
@@ -243,20 +253,20 @@ impl Lane {
             None if self.restoring => Mono(0),
             None => self.renew_at,
         };
-        if !self.is_durable() {
-            at = at.min(if self.flush { Mono(0) } else { self.checkpoint_at });
+        if !self.processed.is_durable() {
+            at = at.min(if self.processed.wanted { Mono(0) } else { self.checkpoint_at });
         }
         let wished = match wish {
             Wish::KeepUntil(at) => at,
             Wish::GiveUp { .. } | Wish::End | Wish::LetGo => Mono(0),
-            Wish::Save if !self.is_durable() => Mono(0),
+            Wish::Save if !self.processed.is_durable() => Mono(0),
             Wish::Save | Wish::Keep => Mono::NEVER,
         };
         at.min(wished).max(self.backoff.until())
     }
 
     /// Emits a write, or the read that says how the row is.
-    pub(super) fn emit(
+    pub(in crate::worker::lease) fn emit(
         &mut self, cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, kind: WriteKind, children: &[ShardId],
     ) {
         debug_assert!(self.flight.is_none(), "a lane has one operation in flight");
@@ -290,9 +300,9 @@ impl Lane {
         };
         match kind {
             WriteKind::Checkpoint(position) => {
-                debug_assert!(!self.durable.covers(position), "a checkpoint moves on");
+                debug_assert!(!self.processed.durable.covers(position), "a checkpoint moves on");
                 debug_assert!(
-                    self.processed.is_some_and(|processed| position <= processed),
+                    self.processed.through.is_some_and(|through| position <= through),
                     "no checkpoint is ahead of what was processed"
                 );
                 Change::Checkpoint { key, guard, position }
@@ -302,7 +312,7 @@ impl Lane {
                 let last = match cx.config().policies.at_end {
                     AtEnd::Alone => None,
                     // What a former owner processed, if nothing followed.
-                    AtEnd::Position => self.processed.max(self.durable.position()),
+                    AtEnd::Position => self.processed.through.max(self.processed.durable.position()),
                 };
                 Change::End { key, guard, children, last }
             }
@@ -321,13 +331,13 @@ impl Lane {
     /// The row as it should be, to be put where none is.
     fn restored(&self, cx: &Context, key: LeaseKey, known: Option<&LeaseRow>) -> Change {
         let stream = cx.identity_of(&key);
-        let known = known.cloned().unwrap_or_else(|| LeaseRow::new(key, self.durable));
+        let known = known.cloned().unwrap_or_else(|| LeaseRow::new(key, self.processed.durable));
         Change::Create(Box::new(LeaseRow {
             owner: Some(cx.me().clone()),
             handing_over: None,
             stream,
             counter: self.next,
-            checkpoint: self.durable,
+            checkpoint: self.processed.durable,
             began: self.says().began(),
             ..known
         }))
