@@ -3,8 +3,9 @@
 //! All writes of an attempt carry the same guard until the row is seen to have moved on, so at most one of these writes
 //! is ever applied.
 
-use super::held::{HeldLease, Taken};
+use super::held::HeldLease;
 use super::lane::{Began, Lane};
+use super::ownership::Ownership;
 use crate::began;
 use crate::ids::{FencingToken, LeaseIx, OpId, WorkerId};
 use crate::input::{Outcome, Reply, Why};
@@ -439,28 +440,18 @@ fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
     let open_after = if settles { now + cx.config().lease_duration } else { now };
     // Renewals of leases taken together are spread out.
     let early = cx.draw("first renewal", lease.key(), counter) % (cx.config().renew_interval.0 / 4 + 1);
-    let taken = Taken {
-        ix,
-        stream: lease.stream(),
-        key: lease.key().clone(),
-        token: FencingToken(counter),
-        lane: Lane::new(
-            cx,
-            counter,
-            acquisition.checkpoint,
-            Began {
-                row: acquisition.began,
-                owner: began::begins(acquisition.checkpoint, acquisition.began, acquisition.first),
-            },
-            acquisition.first_emitted,
-            Span(early),
-        ),
-        parents: lease.row().map_or_else(Vec::new, |row| row.parents.clone()),
-        open_after,
+    let began = Began {
+        row: acquisition.began,
+        owner: began::begins(acquisition.checkpoint, acquisition.began, acquisition.first),
     };
-    let (lease, token, says) = (taken.key.clone(), taken.token, taken.lane.says());
+    let proven_at = acquisition.first_emitted;
+    let lane = Lane::new(cx, counter, acquisition.checkpoint, began, proven_at, Span(early));
+    let parents = lease.row().map_or_else(Vec::new, |row| row.parents.clone());
+    let token = FencingToken(counter);
+    let own = Ownership::new(ix, lease.stream(), lease.key().clone(), token, open_after);
+    let (lease, says) = (own.lease(), lane.says());
     leases.became_ours(cx, ix, &says);
-    leases.hold(ix, HeldLease::new(taken, now));
+    leases.hold(ix, HeldLease::new(own, lane, parents, now));
     cx.notify(Notice::Took { lease, token, why });
     super::step(cx, leases, ix);
 }

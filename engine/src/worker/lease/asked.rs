@@ -20,7 +20,7 @@ impl HeldLease {
             _ if limit.is_zero() => Mono::NEVER,
             _ => cx.now() + limit,
         };
-        self.app = Some((cx.app(Waiter::App(self.ix), op), command));
+        self.app = Some((cx.app(Waiter::App(self.own.ix()), op), command));
     }
 
     /// A command to the application has ended. Returns the command, or `None` if its outcome is awaited no more.
@@ -41,11 +41,11 @@ impl HeldLease {
             return;
         }
         let op = ConsumerOp::TimeOut {
-            lease: self.key.clone(),
-            token: self.token,
+            lease: self.own.lease(),
+            token: self.own.token(),
             after: cx.config().handler_timeout,
         };
-        cx.app(Waiter::App(self.ix), op);
+        cx.app(Waiter::App(self.own.ix()), op);
     }
 
     /// When the belief runs out, the hand-over of records ends, and the running command is stopped.
@@ -53,7 +53,7 @@ impl HeldLease {
         if !self.lane.fence(cx.now()) {
             return;
         }
-        let lease = self.key.clone();
+        let lease = self.own.lease();
         cx.notify(Notice::Fenced { lease });
         self.abort(cx);
     }
@@ -66,7 +66,7 @@ impl HeldLease {
         }
         self.aborted = true;
         self.count_aborted(cx);
-        let (lease, token) = (self.key.clone(), self.token);
-        cx.app(Waiter::App(self.ix), ConsumerOp::Abort { lease, token });
+        let (lease, token) = (self.own.lease(), self.own.token());
+        cx.app(Waiter::App(self.own.ix()), ConsumerOp::Abort { lease, token });
     }
 }

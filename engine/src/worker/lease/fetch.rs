@@ -41,18 +41,18 @@ impl HeldLease {
             Want::GetRecords { limit, .. } => reading.reader.expects(limit),
         };
         let buffered = reading.reader.held_bytes();
-        let ask = Ask::new(self.ix, want.limit(), bytes, buffered);
+        let ask = Ask::new(self.own.ix(), want.limit(), bytes, buffered);
         let grant = cx.reads_mut().ask(ask);
         self.share.waits = grant.is_none() && buffered == 0;
         let Some(grant) = grant else {
             return;
         };
-        let (shard, limit) = (self.key.to_shard(), grant.limit());
+        let (shard, limit) = (self.own.key().to_shard(), grant.limit());
         let op = match want {
             Want::GetIterator(from) => StreamOp::GetIterator { shard, from },
             Want::GetRecords { via, .. } => StreamOp::GetRecords { shard, via, limit },
         };
-        let op = cx.stream(Waiter::Reader(self.ix), self.stream, op);
+        let op = cx.stream(Waiter::Reader(self.own.ix()), self.own.stream(), op);
         cx.reads_mut().begun(op, grant);
         reading.reader.sent(op, now, limit);
     }
@@ -71,7 +71,7 @@ impl HeldLease {
 
     fn wait_no_more(&mut self, cx: &mut Context) {
         if std::mem::take(&mut self.share.waits) {
-            cx.reads_mut().leave(self.ix);
+            cx.reads_mut().leave(self.own.ix());
         }
     }
 }

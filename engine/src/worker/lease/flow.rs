@@ -53,7 +53,7 @@ impl HeldLease {
             return;
         }
         let change = Change::Weigh {
-            key: self.key.clone(),
+            key: self.own.lease(),
             owner: cx.me().clone(),
             throughput: self.flow.measure(now),
         };

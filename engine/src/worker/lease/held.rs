@@ -14,10 +14,11 @@ use super::failure::Poison;
 use super::fetch::Share;
 use super::flow::Flow;
 use super::lane::{Answer, From, Lane, Wish, WriteKind};
+use super::ownership::Ownership;
 use super::stage::{Stage, Waiting};
 use super::stall::Movement;
 use crate::held::Held;
-use crate::ids::{FencingToken, LeaseIx, LeaseKey, OpId, ShardId, WorkerId};
+use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use crate::input::Outcome;
 use crate::notice::{Left, LossReason, Notice};
 use crate::output::{EndReason, FlushReason};
@@ -26,7 +27,6 @@ use crate::row::LeaseRow;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
-use crate::worker::stream_set::StreamIx;
 use crate::worker::table_turns::Turn;
 
 /// What the handler was given.
@@ -74,52 +74,32 @@ pub(in crate::worker) struct HeldLease {
     pub(super) missing: bool,
     /// The application wants nothing to be handed over.
     pub(super) paused: bool,
-    pub(super) ix: LeaseIx,
-    pub(super) stream: StreamIx,
-    /// Not opened, and not given up, before this: a former owner may still believe.
-    pub(super) open_after: Mono,
+    pub(super) own: Ownership,
     /// When it last moved.
     pub(super) movement: Movement,
     pub(super) flow: Flow,
     pub(super) share: Share,
-    pub(super) key: LeaseKey,
-    pub(super) token: FencingToken,
     /// The children of the shard, sorted, after the shard was processed to its end: a written end may become known when
     /// the shard is closed already.
     pub(super) children: Vec<ShardId>,
 }
 
-/// The known facts of a lease at the moment of its take.
-pub(super) struct Taken {
-    pub(super) ix: LeaseIx,
-    pub(super) stream: StreamIx,
-    pub(super) key: LeaseKey,
-    pub(super) token: FencingToken,
-    pub(super) lane: Lane,
-    pub(super) parents: Vec<ShardId>,
-    /// When a former owner must know of its loss of the lease.
-    pub(super) open_after: Mono,
-}
-
 impl HeldLease {
-    pub(super) fn new(taken: Taken, now: Mono) -> Self {
+    /// A lease that was just taken. The shard waits for these parents.
+    pub(super) fn new(own: Ownership, lane: Lane, parents: Vec<ShardId>, now: Mono) -> Self {
         Self {
-            stage: Stage::Waiting(Box::new(Waiting { parents: taken.parents, ..Waiting::default() })),
-            lane: taken.lane,
+            stage: Stage::Waiting(Box::new(Waiting { parents, ..Waiting::default() })),
+            lane,
             app: None,
             aborted: false,
             late_at: Mono::NEVER,
             opened: false,
             missing: false,
             paused: false,
-            ix: taken.ix,
-            stream: taken.stream,
-            open_after: taken.open_after,
+            own,
             movement: Movement::new(now),
             flow: Flow::new(now),
             share: Share::default(),
-            key: taken.key,
-            token: taken.token,
             children: Vec::new(),
         }
     }
@@ -145,7 +125,7 @@ impl HeldLease {
     }
 
     pub(in crate::worker) fn token(&self) -> FencingToken {
-        self.token
+        self.own.token()
     }
 
     /// Everything up to here was processed under this ownership.
@@ -157,7 +137,7 @@ impl HeldLease {
     pub(in crate::worker) fn described<'a>(&self, key: &'a LeaseKey) -> Held<'a> {
         Held {
             lease: key,
-            token: self.token,
+            token: self.own.token(),
             counter: self.lane.counter(),
             checkpoint: self.lane.processed().durable(),
             valid_until: self.lane.valid_until(),
@@ -173,7 +153,7 @@ impl HeldLease {
     pub(in crate::worker) fn left_because(&self, now: Mono) -> Left {
         match self.stage {
             _ if self.lane.is_giving_up() => Left::Unanswered,
-            Stage::Closed(_) if now < self.open_after => Left::Settling,
+            Stage::Closed(_) if now < self.own.open_after() => Left::Settling,
             Stage::Closed(_) => Left::Failed { times: self.lane.failures() },
             _ => Left::Busy,
         }
@@ -190,7 +170,7 @@ impl HeldLease {
         self.time_out(cx);
         self.stage_step(cx, leases);
         if let Some(kind) = self.lane.next_write(self.wish(cx), cx.now())
-            && cx.takes_turn(self.ix, Turn::Keep)
+            && cx.takes_turn(self.own.ix(), Turn::Keep)
         {
             if kind.gives_up() && self.stage.is_open() {
                 // Another worker may begin as soon as the release is applied.
@@ -236,7 +216,7 @@ impl HeldLease {
     }
 
     fn emit(&mut self, cx: &mut Context, leases: &LeaseTable, kind: WriteKind) {
-        self.lane.emit(cx, leases, self.ix, kind, &self.children);
+        self.lane.emit(cx, leases, self.own.ix(), kind, &self.children);
     }
 
     /// What the stage wants of the lane.
@@ -245,7 +225,7 @@ impl HeldLease {
         match &self.stage {
             // A stolen lease is kept until its former owner must know of the steal. A worker that finds the lease
             // released, or its own, starts at once.
-            Stage::Closed(_) if now < self.open_after => Wish::KeepUntil(self.open_after),
+            Stage::Closed(_) if now < self.own.open_after() => Wish::KeepUntil(self.own.open_after()),
             Stage::Closed(reason) => Wish::GiveUp { handed: *reason == EndReason::HandedOver },
             Stage::Ending(ending) if ending.children_left == 0 => Wish::End,
             // The application cannot answer, and the lease does not wait.
@@ -258,22 +238,22 @@ impl HeldLease {
     fn wake_at(&self, cx: &Context) -> Mono {
         let now = cx.now();
         let mut at = self.late_at.min(self.stall_at(cx));
-        if !cx.turns().waits(self.ix, Turn::Keep) {
+        if !cx.turns().waits(self.own.ix(), Turn::Keep) {
             at = at.min(self.lane.write_at(self.wish(cx)));
         }
         at = at.min(self.lane.belief_wake_at(cx));
         match &self.stage {
             Stage::Waiting(waiting)
                 if waiting.reading.is_none()
-                    && !cx.turns().waits(self.ix, Turn::Begin)
+                    && !cx.turns().waits(self.own.ix(), Turn::Begin)
                     && self.believes(now) =>
             {
-                at = at.min(waiting.look_at.max(self.open_after));
+                at = at.min(waiting.look_at.max(self.own.open_after()));
             }
             Stage::Ending(ending)
                 if !ending.pending_children.is_empty()
                     && ending.reading.is_none()
-                    && !cx.turns().waits(self.ix, Turn::Begin) =>
+                    && !cx.turns().waits(self.own.ix(), Turn::Begin) =>
             {
                 at = at.min(ending.look_at);
             }
@@ -292,7 +272,7 @@ impl HeldLease {
             (Stage::Waiting(_), None) => self.wait_step(cx, leases),
             (Stage::Opening { .. } | Stage::Running(_), Some(reason)) => {
                 if reason == EndReason::HandedOver && self.lane.next_owner().is_none() {
-                    let lease = self.key.clone();
+                    let lease = self.own.lease();
                     cx.notify(Notice::Yields { lease });
                 }
                 self.stage.go(|stage| stage.into_draining(reason));
@@ -343,7 +323,7 @@ impl HeldLease {
         if self.lane.is_lost() {
             return;
         }
-        let key = self.key.clone();
+        let key = self.own.lease();
         let from = From { key: &key, kind, emitted };
         match self.lane.on_answer(cx, &from, op, outcome) {
             Answer::Nothing => {}
@@ -361,7 +341,7 @@ impl HeldLease {
     }
 
     fn is_still_ours(&self, cx: &Context, leases: &mut LeaseTable) {
-        leases.is_still_ours(self.ix, &self.lane.says(), cx.now());
+        leases.is_still_ours(self.own.ix(), &self.lane.says(), cx.now());
     }
 
     /// The lease is another worker's, or not to be had any more.
@@ -369,10 +349,10 @@ impl HeldLease {
         &mut self, cx: &mut Context, leases: &mut LeaseTable, why: LossReason, row: Option<Box<LeaseRow>>,
     ) {
         if let Some(counter) = self.lane.end(cx.now()) {
-            leases.may_have_had(self.ix, counter);
+            leases.may_have_had(self.own.ix(), counter);
         }
-        cx.request(Request::DropRowWrites(self.ix));
-        let lease = self.key.clone();
+        cx.request(Request::DropRowWrites(self.own.ix()));
+        let lease = self.own.lease();
         cx.notify(Notice::Lost { lease, why });
         if let Some(row) = row {
             leases.observe_now(cx, *row);
@@ -385,8 +365,8 @@ impl HeldLease {
         debug_assert!(self.opened, "a shard that was read to its end had been opened");
         self.lane.end_shard(now);
         let children = self.children.clone();
-        leases.ended(self.ix, self.lane.counter(), &children, now);
-        cx.notify(Notice::Ended { lease: self.key.clone(), children: children.clone() });
+        leases.ended(self.own.ix(), self.lane.counter(), &children, now);
+        cx.notify(Notice::Ended { lease: self.own.lease(), children: children.clone() });
         if matches!(self.stage, Stage::Ending(_)) {
             self.close(cx, EndReason::ShardEnded);
         }

@@ -157,7 +157,7 @@ impl HeldLease {
     pub(super) fn tell_unacknowledged(&self, cx: &mut Context) {
         let kept = self.stage.reading().map_or(0, |reading| reading.reader.kept_batches());
         if kept > 0 {
-            let (lease, batches) = (self.key.clone(), u32::try_from(kept).unwrap_or(u32::MAX));
+            let (lease, batches) = (self.own.lease(), u32::try_from(kept).unwrap_or(u32::MAX));
             cx.notify(Notice::Unacknowledged { lease, batches });
         }
     }
@@ -167,7 +167,7 @@ impl HeldLease {
             return cx.broken("only a shard that is read keeps batches");
         };
         reading.flush.told = Some(why);
-        let op = ConsumerOp::Flush { lease: self.key.clone(), token: self.token, why, until };
+        let op = ConsumerOp::Flush { lease: self.own.lease(), token: self.own.token(), why, until };
         self.ask_app(cx, op, AppCommand::Flush(why));
     }
 

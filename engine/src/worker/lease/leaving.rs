@@ -21,10 +21,10 @@ impl HeldLease {
         if self.lane.is_lost() {
             return Some(EndReason::LeaseLost);
         }
-        if let Some(reason) = cx.leaves(self.stream) {
+        if let Some(reason) = cx.leaves(self.own.stream()) {
             return Some(reason);
         }
-        let yields = self.lane.next_owner().is_some() || !leases.keeps(&self.key);
+        let yields = self.lane.next_owner().is_some() || !leases.keeps(self.own.key());
         yields.then_some(EndReason::HandedOver)
     }
 
@@ -64,7 +64,7 @@ impl HeldLease {
         debug_assert!(self.opened, "only what was opened is closed");
         self.tell_unacknowledged(cx);
         self.stage.go(|_| Stage::Closing(reason));
-        let op = ConsumerOp::Close { lease: self.key.clone(), token: self.token, reason };
+        let op = ConsumerOp::Close { lease: self.own.lease(), token: self.own.token(), reason };
         self.ask_app(cx, op, AppCommand::Close);
     }
 
@@ -75,11 +75,11 @@ impl HeldLease {
             "a lease is given up when its shard is let go of"
         );
         self.lane.end(cx.now());
-        cx.request(Request::DropRowWrites(self.ix));
-        leases.given_up(self.ix, self.lane.counter(), self.lane.next_owner().cloned(), cx.now());
-        cx.request(Request::GivenUp(self.ix));
+        cx.request(Request::DropRowWrites(self.own.ix()));
+        leases.given_up(self.own.ix(), self.lane.counter(), self.lane.next_owner().cloned(), cx.now());
+        cx.request(Request::GivenUp(self.own.ix()));
         cx.phase_mut().count_released();
-        let lease = self.key.clone();
+        let lease = self.own.lease();
         cx.notify(Notice::Released { lease });
     }
 }

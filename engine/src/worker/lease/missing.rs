@@ -143,7 +143,7 @@ impl HeldLease {
             reading.found();
             return reading.reader.resume(now);
         }
-        let children = children_of(&self.key, view.shards);
+        let children = children_of(self.own.key(), view.shards);
         let stands = view.against.is_some();
         reading.against = view.against;
         let named = shard_end::names(&children);
@@ -167,7 +167,7 @@ impl HeldLease {
              more; {following} children follow"
         );
         reading.reader.trimmed(children);
-        let lease = self.key.clone();
+        let lease = self.own.lease();
         cx.notify(Notice::Trimmed { lease, detail });
     }
 
@@ -179,8 +179,8 @@ impl HeldLease {
         let Some(reading) = self.stage.reading_mut() else {
             return cx.broken("the children of a shard are looked for while it is read, or let go of");
         };
-        let children = children_of(&self.key, view.shards);
-        let all = sync::shows_all_children(view.shards, &self.key.to_shard());
+        let children = children_of(self.own.key(), view.shards);
+        let all = sync::shows_all_children(view.shards, &self.own.key().to_shard());
         let is_behind = view.own.is_some_and(Shard::is_open) || view.against.is_some();
         reading.against = view.against;
         if !all {
@@ -217,8 +217,8 @@ impl HeldLease {
             let times = reading.denied.times;
             cx.notify(Notice::Trouble {
                 op,
-                what: format!("read {}", self.key),
-                lease: Some(self.key.clone()),
+                what: format!("read {}", self.own.key()),
+                lease: Some(self.own.lease()),
                 how: format!(
                     "expected an iterator or children, found an answer with neither ({times} in a row), and a listing shows the shard \
                      open; one of the two is behind, and a new iterator is taken after the last record"

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `acquisition` | becoming an owner |
 //! | `held`, `stage` | the life of a shard on its owner: one step does all due work |
+//! | `ownership` | which lease, and since when its shard may be opened |
 //! | `lane` | renewals, checkpoints, ends, releases: one write in flight, and the meaning of its answer |
 //! | `asked` | the commands to the application, and their time limits |
 //! | `waiting` | before a shard is opened |
@@ -35,6 +36,7 @@ mod lane;
 mod leaving;
 mod missed;
 mod missing;
+mod ownership;
 mod paused;
 mod processed;
 mod running;

@@ -34,7 +34,7 @@ impl HeldLease {
             return false;
         }
         self.paused = paused;
-        let lease = self.key.clone();
+        let lease = self.own.lease();
         if paused {
             cx.notify(Notice::Paused { lease });
         } else {

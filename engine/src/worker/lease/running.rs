@@ -34,7 +34,7 @@ impl HeldLease {
             }
             let children = children.to_vec();
             self.children = shard_end::names(&children);
-            let ending = shard_end::begin(&self.key, children);
+            let ending = shard_end::begin(self.own.key(), children);
             self.movement.moved(now);
             return self.stage.go(|_| Stage::Ending(Box::new(ending)));
         }
@@ -70,7 +70,7 @@ impl HeldLease {
         );
         // Among records out of order, no record is known to be the next.
         let alone = alone && !front.unordered;
-        let (lease, token) = (self.key.clone(), self.token);
+        let (lease, token) = (self.own.lease(), self.own.token());
         let (batch, after) = (front.batch, front.after);
         let (attempt, valid_until) = (reading.failure.attempt(), self.lane.valid_until());
         let op = match alone {
@@ -114,7 +114,7 @@ impl HeldLease {
         if !self.missing && cx.now() >= reading.look_at {
             self.missing = true;
             reading.look_at = cx.now() + cx.config().retry_max;
-            cx.request(Request::DoubtStream(self.stream));
+            cx.request(Request::DoubtStream(self.own.stream()));
         }
     }
 
@@ -141,7 +141,7 @@ impl HeldLease {
                     return cx.broken("a close is answered while the shard is closed");
                 };
                 self.stage.go(|_| Stage::Closed(reason));
-                let (lease, token) = (self.key.clone(), self.token);
+                let (lease, token) = (self.own.lease(), self.own.token());
                 cx.notify(Notice::Closed { lease, token, reason });
             }
         }
@@ -216,11 +216,11 @@ impl HeldLease {
             return cx.broken("a handler fails at a shard that is read, or let go of");
         };
         debug_assert!(attempt > 0, "what failed was attempted");
-        let pause = cx.pause("handler", self.key.as_str(), attempt).max(cx.config().handler_backoff);
+        let pause = cx.pause("handler", self.own.key().as_str(), attempt).max(cx.config().handler_backoff);
         reading.failure.pause_until(cx.now() + pause);
         let again = matches!(self.stage, Stage::Running(_)) && self.exit(cx, leases).is_none();
         cx.notify(Notice::HandlerFailed {
-            lease: self.key.clone(),
+            lease: self.own.lease(),
             attempt,
             again_in: again.then_some(pause),
             detail,
@@ -241,7 +241,7 @@ impl HeldLease {
             stream_lag: cx.config().stream_lag,
             stream_timeout: cx.config().stream_timeout,
             seed: cx.seed(),
-            subject: self.key.as_str(),
+            subject: self.own.key().as_str(),
         };
         let event = reading.reader.fetched(op, now, &outcome, &context);
         self.lane.begin_at(reading.reader.began_earlier());
@@ -268,20 +268,20 @@ impl HeldLease {
             }
             self.flow.read(answer.bytes);
             if answer.range_unproven {
-                cx.request(Request::ListShards(self.stream, ListReason::RangeUnproven));
+                cx.request(Request::ListShards(self.own.stream(), ListReason::RangeUnproven));
             }
         }
         match event {
             Some(Event::ShardMissing) => {
                 self.missing = true;
-                cx.request(Request::DoubtStream(self.stream));
+                cx.request(Request::DoubtStream(self.own.stream()));
             }
             Some(Event::Trimmed { at, first }) => {
                 let detail = format!(
                     "expected the record {at} or the one after it, found {first} as the first: the stream has trimmed the records \
                      between, or no record has the number {at}, at which the shard was begun"
                 );
-                let lease = self.key.clone();
+                let lease = self.own.lease();
                 cx.notify(Notice::Trimmed { lease, detail });
             }
             Some(Event::EndOfShard) | None => {}
@@ -299,13 +299,13 @@ impl HeldLease {
     fn on_read_trouble(&self, cx: &mut Context, op: OpId, event: &Event, outcome: &Outcome) {
         // The position may be of an earlier stream of this name.
         if matches!(event, Event::BadPosition { tries, .. } if tries.is_power_of_two()) {
-            cx.request(Request::DoubtStream(self.stream));
+            cx.request(Request::DoubtStream(self.own.stream()));
         }
         let (how, again_in) = trouble(event, outcome);
         cx.notify(Notice::Trouble {
             op,
-            what: format!("read {}", self.key),
-            lease: Some(self.key.clone()),
+            what: format!("read {}", self.own.key()),
+            lease: Some(self.own.lease()),
             how,
             again_in,
         });

@@ -43,7 +43,7 @@ impl HeldLease {
             // The outcome of the setting aside is reported.
             Verdict::SetAside => {}
             Verdict::Stop(Poison { at, attempts }) => {
-                cx.notify(Notice::ShardStopped { lease: self.key.clone(), position: at, attempts, detail })
+                cx.notify(Notice::ShardStopped { lease: self.own.lease(), position: at, attempts, detail })
             }
         }
     }
@@ -62,8 +62,8 @@ impl HeldLease {
         }
         debug_assert!(self.lane.believes(cx.now()), "nothing is set aside without the belief");
         let op = ConsumerOp::SetAside {
-            lease: self.key.clone(),
-            token: self.token,
+            lease: self.own.lease(),
+            token: self.own.token(),
             batch: front.batch,
             record: poison.at,
             attempts: poison.attempts,
@@ -93,7 +93,7 @@ impl HeldLease {
                 let detail = reading.failure.detail().to_owned();
                 self.take_watermark(cx.now());
                 cx.notify(Notice::SetAside {
-                    lease: self.key.clone(),
+                    lease: self.own.lease(),
                     position: at,
                     attempts: poison.attempts,
                     detail,
@@ -115,10 +115,10 @@ impl HeldLease {
             return cx.broken("a record is set aside while its shard is read, or let go of");
         };
         let attempt = reading.failure.set_aside_failed();
-        let pause = cx.pause("set-aside", self.key.as_str(), attempt).max(cx.config().handler_backoff);
+        let pause = cx.pause("set-aside", self.own.key().as_str(), attempt).max(cx.config().handler_backoff);
         reading.failure.pause_until(cx.now() + pause);
         cx.notify(Notice::SetAsideFailed {
-            lease: self.key.clone(),
+            lease: self.own.lease(),
             position,
             attempt,
             again_in: goes_on.then_some(pause),

@@ -137,14 +137,14 @@ impl HeldLease {
         if let Some(parent) = ending.unresolved_parents.first() {
             if !std::mem::replace(&mut ending.told, true) {
                 cx.notify(Notice::Blocked {
-                    lease: self.key.clone(),
+                    lease: self.own.lease(),
                     parents: ending.unresolved_parents.clone(),
                 });
             }
             let due = ending.reading.is_none() && cx.now() >= ending.look_at;
-            if due && cx.takes_turn(self.ix, Turn::Begin) {
+            if due && cx.takes_turn(self.own.ix(), Turn::Begin) {
                 let op = TableOp::Read { key: parent.to_lease() };
-                ending.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(self.ix), op));
+                ending.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(self.own.ix()), op));
             }
             return;
         }
@@ -152,7 +152,7 @@ impl HeldLease {
         for child in std::mem::take(&mut ending.pending_children) {
             let row = lease_of(child);
             let why = "its parent was processed to the end".to_string();
-            cx.write_row(Change::Create(Box::new(row)), why, Some(self.ix), Mono::NEVER);
+            cx.write_row(Change::Create(Box::new(row)), why, Some(self.own.ix()), Mono::NEVER);
             left += 1;
         }
         debug_assert!(
@@ -182,7 +182,7 @@ impl HeldLease {
                 if now >= ending.doubt_at {
                     ending.doubt_at = now + cx.config().scan_interval;
                     self.missing = true;
-                    cx.request(Request::DoubtStream(self.stream));
+                    cx.request(Request::DoubtStream(self.own.stream()));
                 }
             }
             _ => ending.look_at = now + cx.config().retry_max.min(cx.config().renew_interval),

@@ -75,7 +75,7 @@ impl HeldLease {
     /// Reports the lease's standstill, or its next movement.
     pub(super) fn stall_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
         if let Some(after) = self.movement.back_after.take() {
-            let lease = self.key.clone();
+            let lease = self.own.lease();
             cx.notify(Notice::Moving { lease, after });
         }
         let now = cx.now();
@@ -84,14 +84,14 @@ impl HeldLease {
         }
         let idle = now.since(self.movement.since);
         self.movement.told = idle;
-        let (lease, why) = (self.key.clone(), self.why_stalled(now, leases));
+        let (lease, why) = (self.own.lease(), self.why_stalled(now, leases));
         cx.notify(Notice::Stalled { lease, idle, why, said: None });
     }
 
     pub(super) fn why_stalled(&self, now: Mono, leases: &LeaseTable) -> Stall {
         let attempt = self.stage.reading().map_or(0, |reading| reading.failure.attempts());
         match (&self.stage, self.app) {
-            (Stage::Waiting(_), _) if now < self.open_after => Stall::Settling,
+            (Stage::Waiting(_), _) if now < self.own.open_after() => Stall::Settling,
             (Stage::Waiting(_), _) if !self.believes(now) => Stall::Fenced,
             (Stage::Waiting(waiting), _) if !waiting.parents.is_empty() => {
                 which_parents(leases, &waiting.parents)

@@ -65,18 +65,18 @@ impl HeldLease {
         // What was read a moment ago came from somewhere. Only what the row said when the lease was taken is judged.
         let own = self.lane.processed().durable() == Checkpoint::At(at);
         let of = at.sequence.shard_in_digits();
-        let elsewhere = of.is_some() && of != index_in_name(self.key.as_str());
-        let of_this = leases.has_progressed(self.stream);
+        let elsewhere = of.is_some() && of != index_in_name(self.own.key().as_str());
+        let of_this = leases.has_progressed(self.own.stream());
         if !own || elsewhere || of_this {
             return;
         }
         let why = Fatal::OtherStream {
-            stream: cx.stream_name(self.stream),
+            stream: cx.stream_name(self.own.stream()),
             table: cx.config().table.clone(),
-            lease: self.key.clone(),
+            lease: self.own.lease(),
             detail: format!("the service does not know its checkpoint {at}: {detail}"),
         };
-        cx.request(Request::LoseStream(self.stream, why));
+        cx.request(Request::LoseStream(self.own.stream(), why));
     }
 }
 

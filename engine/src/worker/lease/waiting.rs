@@ -39,7 +39,7 @@ impl HeldLease {
     /// Opens the shard as soon as its parents have ended and the belief holds.
     pub(super) fn wait_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
         let now = cx.now();
-        if !self.believes(now) || now < self.open_after {
+        if !self.believes(now) || now < self.own.open_after() {
             return;
         }
         let Stage::Waiting(waiting) = &mut self.stage else {
@@ -54,9 +54,9 @@ impl HeldLease {
         });
         if let Some(parent) = waiting.parents.first() {
             // The view may be stale or lack the row: only a consistent read shows that a parent's lease is gone.
-            if cx.takes_turn(self.ix, Turn::Begin) {
+            if cx.takes_turn(self.own.ix(), Turn::Begin) {
                 let op = TableOp::Read { key: parent.to_lease() };
-                waiting.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(self.ix), op));
+                waiting.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(self.own.ix()), op));
             }
             return;
         }
@@ -72,8 +72,8 @@ impl HeldLease {
             },
         });
         let op = ConsumerOp::Open {
-            lease: self.key.clone(),
-            token: self.token,
+            lease: self.own.lease(),
+            token: self.own.token(),
             from: self.lane.processed().durable(),
             since: self.lane.begins(),
         };
@@ -87,7 +87,7 @@ impl HeldLease {
         if applied {
             debug_assert!(!self.opened, "a shard is opened once in an ownership");
             self.opened = true;
-            let (lease, token, from) = (self.key.clone(), self.token, self.lane.processed().durable());
+            let (lease, token, from) = (self.own.lease(), self.own.token(), self.lane.processed().durable());
             let since = self.lane.begins();
             cx.notify(Notice::Opened { lease, token, from, since });
         }
@@ -110,13 +110,13 @@ impl HeldLease {
                 .go(|_| Stage::Waiting(Box::new(Waiting { look_at: now, failures, ..Waiting::default() })));
         }
         let failures = failures.saturating_add(1);
-        let pause = cx.pause("open", self.key.as_str(), failures).max(cx.config().handler_backoff);
+        let pause = cx.pause("open", self.own.key().as_str(), failures).max(cx.config().handler_backoff);
         self.stage.go(|_| {
             Stage::Waiting(Box::new(Waiting { look_at: now + pause, failures, ..Waiting::default() }))
         });
         let again = self.exit(cx, leases).is_none();
         cx.notify(Notice::HandlerFailed {
-            lease: self.key.clone(),
+            lease: self.own.lease(),
             attempt: failures,
             again_in: again.then_some(pause),
             detail: describe(&outcome),
@@ -168,10 +168,10 @@ impl HeldLease {
             waiting.list_at = now + cx.config().scan_interval;
         } else if now >= waiting.list_at {
             waiting.list_at = now + cx.config().scan_interval;
-            cx.request(Request::ListShards(self.stream, ListReason::ParentUnfinished));
+            cx.request(Request::ListShards(self.own.stream(), ListReason::ParentUnfinished));
         }
         if first {
-            cx.notify(Notice::Blocked { lease: self.key.clone(), parents: waiting.parents.clone() });
+            cx.notify(Notice::Blocked { lease: self.own.lease(), parents: waiting.parents.clone() });
         }
     }
 
@@ -188,7 +188,7 @@ impl HeldLease {
         if !waiting.told {
             return None;
         }
-        let key = self.key.as_str();
+        let key = self.own.key().as_str();
         let own = shards.get(key).copied();
         let is_listed = |id: &ShardId| shards.contains_key(id.as_str());
         let names = |id: &ShardId| own.is_some_and(|own| own.parents().any(|parent| parent == id));
@@ -211,7 +211,7 @@ impl HeldLease {
         let more: Vec<ShardId> = listed.filter(|id| !waiting.parents.contains(id)).cloned().collect();
         waiting.parents.extend(more);
         waiting.look_at = cx.now();
-        let (lease, parents) = (self.key.clone(), denied.iter().cloned().collect());
+        let (lease, parents) = (self.own.lease(), denied.iter().cloned().collect());
         cx.notify(Notice::NotParents { lease, parents, listings: needed.answers() });
         Some(denied)
     }

@@ -191,7 +191,7 @@ impl Owner {
     }
 
     fn token(&self) -> FencingToken {
-        self.held().token
+        self.held().token()
     }
 
     fn row(&self) -> LeaseRow {
