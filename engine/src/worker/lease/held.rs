@@ -10,18 +10,17 @@
 //! * Every `Open` is followed by exactly one `Close`, and nothing is handed over after it.
 //! * At most one command to the application is in flight, but for `Abort` and `TimeOut`.
 
-use super::failure::Poison;
+use super::application::{AppCommand, Application};
 use super::fetch::Share;
-use super::flow::Flow;
 use super::lane::{Answer, From, Lane, Wish, WriteKind};
 use super::ownership::Ownership;
 use super::stage::{Stage, Waiting};
-use super::stall::Movement;
+use super::watch::Watch;
 use crate::held::Held;
 use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use crate::input::Outcome;
 use crate::notice::{Left, LossReason, Notice};
-use crate::output::{EndReason, FlushReason};
+use crate::output::EndReason;
 use crate::position::Position;
 use crate::row::LeaseRow;
 use crate::time::Mono;
@@ -29,55 +28,19 @@ use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::table_turns::Turn;
 
-/// What the handler was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Given {
-    pub(super) batch: OpId,
-    /// Only the first remaining record of the batch.
-    pub(super) alone: bool,
-    /// So far it had been processed then.
-    pub(super) after: Option<Position>,
-}
-
-/// The application command in flight of a lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum AppCommand {
-    Open,
-    Deliver {
-        given: Given,
-        /// The application gave it back before it answered.
-        given_back: bool,
-    },
-    Flush(FlushReason),
-    Close,
-    SetAside {
-        batch: OpId,
-        poison: Poison,
-    },
-}
-
 /// Our ownership of a lease, from the take until the application let go of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(64))]
 pub(in crate::worker) struct HeldLease {
     pub(super) stage: Stage,
     pub(super) lane: Lane,
-    /// The application command in flight.
-    pub(super) app: Option<(OpId, AppCommand)>,
-    /// The command in flight was told to stop.
-    pub(super) aborted: bool,
-    /// When it has taken longer than it may.
-    pub(super) late_at: Mono,
-    /// The application opened the shard, so the shard must be closed.
-    pub(super) opened: bool,
+    pub(super) app: Application,
     /// The shard, or another shard that this shard waits for, was not found, and a listing is to say why.
     pub(super) missing: bool,
     /// The application wants nothing to be handed over.
     pub(super) paused: bool,
     pub(super) own: Ownership,
-    /// When it last moved.
-    pub(super) movement: Movement,
-    pub(super) flow: Flow,
+    pub(super) watch: Watch,
     pub(super) share: Share,
     /// The children of the shard, sorted, after the shard was processed to its end: a written end may become known when
     /// the shard is closed already.
@@ -90,15 +53,11 @@ impl HeldLease {
         Self {
             stage: Stage::Waiting(Box::new(Waiting { parents, ..Waiting::default() })),
             lane,
-            app: None,
-            aborted: false,
-            late_at: Mono::NEVER,
-            opened: false,
+            app: Application::NEW,
             missing: false,
             paused: false,
             own,
-            movement: Movement::new(now),
-            flow: Flow::new(now),
+            watch: Watch::new(now),
             share: Share::default(),
             children: Vec::new(),
         }
@@ -142,7 +101,7 @@ impl HeldLease {
             checkpoint: self.lane.processed().durable(),
             valid_until: self.lane.valid_until(),
             open: self.stage.is_open(),
-            stalled: self.movement.is_stalled(),
+            stalled: self.watch.is_stalled(),
             paused: self.paused,
             stopped: self.stage.reading().is_some_and(|reading| reading.failure.is_stopped()),
             processed: self.processed(),
@@ -167,7 +126,7 @@ impl HeldLease {
     /// Does all due work, and returns when work is due again. `None` when the lease is over.
     pub(super) fn step(&mut self, cx: &mut Context, leases: &mut LeaseTable) -> Option<Mono> {
         self.fence(cx);
-        self.time_out(cx);
+        self.app.time_out(&self.own, cx);
         self.stage_step(cx, leases);
         if let Some(kind) = self.lane.next_write(self.wish(cx), cx.now())
             && cx.takes_turn(self.own.ix(), Turn::Keep)
@@ -178,8 +137,7 @@ impl HeldLease {
             }
             self.emit(cx, leases, kind);
         }
-        self.stall_step(cx, leases);
-        self.flow_step(cx, leases);
+        self.watch_step(cx, leases);
         self.share_step(cx);
         self.check();
         let closed = matches!(self.stage, Stage::Closed(_));
@@ -190,10 +148,11 @@ impl HeldLease {
 
     /// What holds in every stage.
     fn check(&self) {
-        let open = matches!(self.app, Some((_, AppCommand::Open)));
-        let deliver = matches!(self.app, Some((_, AppCommand::Deliver { .. } | AppCommand::SetAside { .. })));
-        let close = matches!(self.app, Some((_, AppCommand::Close)));
-        let flush = matches!(self.app, Some((_, AppCommand::Flush(_))));
+        let app = self.app.command();
+        let open = matches!(app, Some(AppCommand::Open));
+        let deliver = matches!(app, Some(AppCommand::Deliver { .. } | AppCommand::SetAside { .. }));
+        let close = matches!(app, Some(AppCommand::Close));
+        let flush = matches!(app, Some(AppCommand::Flush(_)));
         let stage = &self.stage;
         debug_assert_eq!(
             close,
@@ -209,10 +168,41 @@ impl HeldLease {
             "a batch is processed, and what is kept is flushed, while its shard is read, or let go of"
         );
         debug_assert!(
-            self.opened || !matches!(stage, Stage::Running(_) | Stage::Ending(_) | Stage::Closing(_)),
+            self.app.has_opened()
+                || !matches!(stage, Stage::Running(_) | Stage::Ending(_) | Stage::Closing(_)),
             "what is read, or was, had been opened"
         );
-        debug_assert!(self.processed().is_none() || self.opened, "only an open shard is processed");
+        debug_assert!(self.processed().is_none() || self.app.has_opened(), "only an open shard is processed");
+    }
+
+    /// When the belief runs out, the hand-over of records ends, and the running command is stopped.
+    fn fence(&mut self, cx: &mut Context) {
+        if self.lane.fence(cx.now()) {
+            let lease = self.own.lease();
+            cx.notify(Notice::Fenced { lease });
+            self.app.abort(&self.own, &self.lane, cx);
+        }
+    }
+
+    /// When the lease counts as stalled if nothing moves until then.
+    fn stall_at(&self, cx: &Context) -> Mono {
+        match self.is_lost() || self.rests() {
+            true => Mono::NEVER,
+            false => self.watch.stall_at(cx),
+        }
+    }
+
+    /// Reports what is noticed of the lease.
+    fn watch_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+        self.watch.tell_moving(&self.own, cx);
+        if cx.now() >= self.stall_at(cx) {
+            let why = self.why_stalled(cx.now(), leases);
+            self.watch.tell_stalled(&self.own, cx, why);
+        }
+        let reads = matches!(self.stage, Stage::Running(_)) && self.believes(cx.now());
+        if reads && self.next_owner().is_none() {
+            self.watch.tell_flow(&self.own, leases, cx);
+        }
     }
 
     fn emit(&mut self, cx: &mut Context, leases: &LeaseTable, kind: WriteKind) {
@@ -230,14 +220,14 @@ impl HeldLease {
             Stage::Ending(ending) if ending.children_left == 0 => Wish::End,
             // The application cannot answer, and the lease does not wait.
             Stage::Draining { .. } | Stage::Closing(_) if cx.standstill().lets_go() => Wish::LetGo,
-            Stage::Draining { .. } if self.app.is_none() => Wish::Save,
+            Stage::Draining { .. } if self.app.is_idle() => Wish::Save,
             _ => Wish::Keep,
         }
     }
 
     fn wake_at(&self, cx: &Context) -> Mono {
         let now = cx.now();
-        let mut at = self.late_at.min(self.stall_at(cx));
+        let mut at = self.app.late_at().min(self.stall_at(cx));
         if !cx.turns().waits(self.own.ix(), Turn::Keep) {
             at = at.min(self.lane.write_at(self.wish(cx)));
         }
@@ -306,9 +296,7 @@ impl HeldLease {
         if let Stage::Closing(reason) = self.stage
             && cx.out_of_patience()
         {
-            if self.app.take().is_some() {
-                self.count_aborted(cx);
-            }
+            self.app.give_up(&self.lane, cx);
             self.stage.go(|_| Stage::Closed(reason));
         }
     }
@@ -362,7 +350,7 @@ impl HeldLease {
     /// The end of the shard is durable.
     fn on_ended(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
         let now = cx.now();
-        debug_assert!(self.opened, "a shard that was read to its end had been opened");
+        debug_assert!(self.app.has_opened(), "a shard that was read to its end had been opened");
         self.lane.end_shard(now);
         let children = self.children.clone();
         leases.ended(self.own.ix(), self.lane.counter(), &children, now);

@@ -7,7 +7,8 @@
 //! after the application's answer, if no batch was handed over since. The permission is part of the ownership: the next
 //! owner reads the end and asks again.
 
-use super::held::{AppCommand, HeldLease};
+use super::application::AppCommand;
+use super::held::HeldLease;
 use super::stage::Stage;
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Refusal, Why};
@@ -83,10 +84,7 @@ impl HeldLease {
         &mut self, cx: &mut Context, leases: &LeaseTable, batch: OpId, detail: String,
     ) {
         // A call of the application may overtake the answer of its handler.
-        if let Some((_, AppCommand::Deliver { given, given_back })) = &mut self.app
-            && given.batch == batch
-        {
-            *given_back = true;
+        if self.app.give_back(batch) {
             return;
         }
         let Some(reading) = self.stage.reading_mut() else {
@@ -101,7 +99,7 @@ impl HeldLease {
         reading.flush.kept_more();
         reading.failure.attempt();
         // A batch that is being processed comes again, too.
-        self.abort(cx);
+        self.app.abort(&self.own, &self.lane, cx);
         self.attempt_failed(cx, leases, None, Some(last), detail);
     }
 
@@ -148,7 +146,7 @@ impl HeldLease {
 
     /// Whether the application still flushes after the time it was given.
     pub(super) fn flushes_too_long(&self, now: Mono) -> bool {
-        let flushing = matches!(self.app, Some((_, AppCommand::Flush(_))));
+        let flushing = matches!(self.app.command(), Some(AppCommand::Flush(_)));
         let until = self.stage.reading().and_then(|reading| reading.flush.until);
         flushing && until.is_some_and(|until| now >= until)
     }
@@ -168,7 +166,7 @@ impl HeldLease {
         };
         reading.flush.told = Some(why);
         let op = ConsumerOp::Flush { lease: self.own.lease(), token: self.own.token(), why, until };
-        self.ask_app(cx, op, AppCommand::Flush(why));
+        self.app.ask(&self.own, cx, op, AppCommand::Flush(why));
     }
 
     /// A flush has ended. Whether everything was acknowledged shows by itself.

@@ -1,6 +1,7 @@
 //! Letting go of a lease: why, the conditions for the close of the shard, and the remaining work after the release.
 
-use super::held::{AppCommand, HeldLease};
+use super::application::AppCommand;
+use super::held::HeldLease;
 use super::stage::Stage;
 use crate::notice::Notice;
 use crate::output::{ConsumerOp, EndReason};
@@ -9,13 +10,6 @@ use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 
 impl HeldLease {
-    /// That the handler of a lost lease is stopped belongs to the loss.
-    pub(super) fn count_aborted(&self, cx: &mut Context) {
-        if !self.lane.is_lost() {
-            cx.phase_mut().count_aborted();
-        }
-    }
-
     /// Why this lease should be let go of, if at all.
     pub(super) fn exit(&self, cx: &Context, leases: &LeaseTable) -> Option<EndReason> {
         if self.lane.is_lost() {
@@ -43,12 +37,12 @@ impl HeldLease {
         let overdue = cx.now() >= self.lane.hands_over_by(cx);
         let blocked = cx.standstill().lets_go();
         if lost || cx.forced() || table_gone || overdue || blocked || self.flushes_too_long(cx.now()) {
-            self.abort(cx);
+            self.app.abort(&self.own, &self.lane, cx);
         }
-        if self.app.is_some() {
+        if !self.app.is_idle() {
             return;
         }
-        if !self.opened {
+        if !self.app.has_opened() {
             return self.stage.go(|_| Stage::Closed(reason));
         }
         let hopeless = lost || cx.forced() || table_gone;
@@ -61,11 +55,11 @@ impl HeldLease {
     }
 
     pub(super) fn close(&mut self, cx: &mut Context, reason: EndReason) {
-        debug_assert!(self.opened, "only what was opened is closed");
+        debug_assert!(self.app.has_opened(), "only what was opened is closed");
         self.tell_unacknowledged(cx);
         self.stage.go(|_| Stage::Closing(reason));
         let op = ConsumerOp::Close { lease: self.own.lease(), token: self.own.token(), reason };
-        self.ask_app(cx, op, AppCommand::Close);
+        self.app.ask(&self.own, cx, op, AppCommand::Close);
     }
 
     /// We own the lease no more, by our own will.

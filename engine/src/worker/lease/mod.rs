@@ -6,7 +6,7 @@
 //! | `held`, `stage` | the life of a shard on its owner: one step does all due work |
 //! | `ownership` | which lease, and since when its shard may be opened |
 //! | `lane` | renewals, checkpoints, ends, releases: one write in flight, and the meaning of its answer |
-//! | `asked` | the commands to the application, and their time limits |
+//! | `application` | the commands to the application, and their time limits |
 //! | `waiting` | before a shard is opened |
 //! | `running` | while the shard is read |
 //! | `fetch` | reads of the stream, within the budget shared by the reads of all shards |
@@ -20,16 +20,15 @@
 //! | `missing` | the evidence of a listing about a shard not found |
 //! | `missed` | time that the monotonic clock did not count: beliefs end earlier |
 //! | `paused` | shards without hand-over of records, paused by the application |
-//! | `flow` | how much is read of a shard, for leaders of KCL 3.x |
-//! | `stall` | noticing leases that do not move, and reporting the reason |
+//! | `watch` | noticing leases that do not move, and how much is read of a shard, for leaders of KCL 3.x |
+//! | `stall` | the reason why a lease does not move |
 //!
 //! Every lease has a step function that may be called at any time and does all due work.
 
 mod acquisition;
-mod asked;
+mod application;
 mod failure;
 mod fetch;
-mod flow;
 mod held;
 mod kept;
 mod lane;
@@ -48,6 +47,7 @@ mod strange;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod watch;
 
 pub(super) use acquisition::{Acquisition, begin as begin_acquisition};
 pub(super) use held::HeldLease;

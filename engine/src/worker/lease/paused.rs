@@ -39,7 +39,7 @@ impl HeldLease {
             cx.notify(Notice::Paused { lease });
         } else {
             // The application wanted the standstill of the pause.
-            self.movement.since = cx.now();
+            self.watch.count_from(cx.now());
             cx.notify(Notice::PauseEnded { lease });
         }
         true
@@ -48,7 +48,7 @@ impl HeldLease {
     /// Whether the shard waits for the end of the pause. A running handler, the end of the belief and a shard not found
     /// are worth more attention.
     pub(super) fn rests(&self) -> bool {
-        let runs = matches!(self.stage, Stage::Running(_)) && self.app.is_none();
+        let runs = matches!(self.stage, Stage::Running(_)) && self.app.is_idle();
         self.paused && runs && !self.lane.is_fenced() && !self.missing
     }
 }

@@ -22,7 +22,7 @@ impl HeldLease {
         };
         if self.lane.processed_mut().go_to(reading.reader.watermark()) {
             reading.failure.progressed();
-            self.movement.moved(now);
+            self.watch.moved(now);
         }
         if reading.failure.is_watched() {
             reading.failure.reached(reading.reader.reached());

@@ -1,7 +1,8 @@
 //! While a shard is read: requests to the stream, and hand-overs to the application.
 
+use super::application::{AppCommand, Given};
 use super::failure::Next;
-use super::held::{AppCommand, Given, HeldLease};
+use super::held::HeldLease;
 use super::kept;
 use super::set_aside;
 use super::shard_end;
@@ -25,7 +26,7 @@ impl HeldLease {
         let Stage::Running(reading) = &mut self.stage else {
             return cx.broken("a shard is read while it runs");
         };
-        if self.app.is_none()
+        if self.app.is_idle()
             && !reading.awaits_permission()
             && let Some(children) = reading.reader.finished()
         {
@@ -35,14 +36,14 @@ impl HeldLease {
             let children = children.to_vec();
             self.children = shard_end::names(&children);
             let ending = shard_end::begin(self.own.key(), children);
-            self.movement.moved(now);
+            self.watch.moved(now);
             return self.stage.go(|_| Stage::Ending(Box::new(ending)));
         }
         self.fetch(cx);
         let Stage::Running(reading) = &mut self.stage else {
             return cx.broken("a shard runs while it is read");
         };
-        let free = self.app.is_none() && self.lane.believes(now) && !self.paused;
+        let free = self.app.is_idle() && self.lane.believes(now) && !self.paused;
         if free && now >= reading.failure.not_before() {
             let full = reading.reader.keeps_enough(&cx.config().reader);
             let next = reading.failure.next();
@@ -80,7 +81,7 @@ impl HeldLease {
         let command = AppCommand::Deliver { given: Given { batch, alone, after }, given_back: false };
         reading.reader.delivered();
         reading.flush.gives_more();
-        self.ask_app(cx, op, command);
+        self.app.ask(&self.own, cx, op, command);
     }
 
     /// When something is due while the shard is read.
@@ -90,7 +91,7 @@ impl HeldLease {
             // It was to be done in this step: the answer of the lane is waited for, or memory.
             at = Mono::NEVER;
         }
-        if self.app.is_some() {
+        if !self.app.is_idle() {
             return at;
         }
         let awaits_permission = reading.awaits_permission();
@@ -120,7 +121,7 @@ impl HeldLease {
 
     /// An application command ended.
     pub(super) fn on_app(&mut self, cx: &mut Context, leases: &LeaseTable, op: OpId, outcome: Outcome) {
-        let Some(command) = self.app_ended(op) else {
+        let Some(command) = self.app.ended(op) else {
             // A close that was waited for long enough: the lease was given up without its answer.
             return;
         };
@@ -181,7 +182,7 @@ impl HeldLease {
                 if reading.reader.processed(batch) {
                     reading.failure.front_is_new();
                     self.take_watermark(now);
-                    self.movement.moved(now);
+                    self.watch.moved(now);
                 }
             }
             Outcome::Refused(refusal) if refusal.why == Why::Gone => {
@@ -263,10 +264,10 @@ impl HeldLease {
                 Some(children) if !names_all(children) => reading.denied.read = Some(op),
                 _ => {
                     reading.denied = DeniedEnd::default();
-                    self.movement.fetched(answer, waiting, now);
+                    self.watch.fetched(answer, waiting, now);
                 }
             }
-            self.flow.read(answer.bytes);
+            self.watch.read(answer.bytes);
             if answer.range_unproven {
                 cx.request(Request::ListShards(self.own.stream(), ListReason::RangeUnproven));
             }

@@ -1,7 +1,8 @@
 //! The steps after a failed attempt: another attempt, a stopped shard, or a record that is set aside.
 
+use super::application::AppCommand;
 use super::failure::{Poison, Verdict};
-use super::held::{AppCommand, HeldLease};
+use super::held::HeldLease;
 use super::stage::Stage;
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Refusal, Reply, Why};
@@ -72,7 +73,7 @@ impl HeldLease {
         };
         let command = AppCommand::SetAside { batch: front.batch, poison };
         reading.reader.delivered();
-        self.ask_app(cx, op, command);
+        self.app.ask(&self.own, cx, op, command);
     }
 
     /// The application has set a record aside, or could not.

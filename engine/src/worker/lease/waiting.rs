@@ -1,6 +1,7 @@
 //! Before a shard is opened: its parents must have ended, and the belief must hold.
 
-use super::held::{AppCommand, HeldLease};
+use super::application::AppCommand;
+use super::held::HeldLease;
 use super::kept::Flush;
 use super::stage::{Reading, Stage, Waiting};
 use crate::ids::{OpId, ShardId};
@@ -77,7 +78,7 @@ impl HeldLease {
             from: self.lane.processed().durable(),
             since: self.lane.begins(),
         };
-        self.ask_app(cx, op, AppCommand::Open);
+        self.app.ask(&self.own, cx, op, AppCommand::Open);
     }
 
     /// The application has opened the shard, or could not.
@@ -85,8 +86,7 @@ impl HeldLease {
         let now = cx.now();
         let applied = matches!(outcome, Outcome::Applied(_));
         if applied {
-            debug_assert!(!self.opened, "a shard is opened once in an ownership");
-            self.opened = true;
+            self.app.opened();
             let (lease, token, from) = (self.own.lease(), self.own.token(), self.lane.processed().durable());
             let since = self.lane.begins();
             cx.notify(Notice::Opened { lease, token, from, since });
@@ -95,7 +95,7 @@ impl HeldLease {
             return;
         };
         if applied {
-            self.movement.moved(now);
+            self.watch.moved(now);
             let start = Start::from(self.lane.processed().durable(), self.lane.begins());
             debug_assert!(start.is_some(), "a shard that was read to its end is not opened");
             // Too much rather than too little.

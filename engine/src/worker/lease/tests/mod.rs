@@ -1,7 +1,7 @@
 //! Leases alone, by method.
 
 mod acquisition;
-mod asked;
+mod application;
 mod began;
 mod confirmed_end;
 mod failure;

@@ -1,13 +1,12 @@
 //! How much is read of a shard. Where workers of KCL 3.x live, the row says so: their leader assigns leases by this
 //! number, and moves no lease while no row has the number.
 
-use super::held::HeldLease;
-use super::stage::Stage;
 use crate::fleet::REPORT_INTERVAL;
 use crate::row::Change;
 use crate::share_out::Rules;
 use crate::time::Mono;
 use crate::worker::context::Context;
+use crate::worker::lease::ownership::Ownership;
 use crate::worker::lease_table::LeaseTable;
 
 /// What was read since the row last said how much.
@@ -40,23 +39,15 @@ impl Flow {
         *self = Self { bytes: 0, since: now, told: Some(smoothed) };
         smoothed
     }
-}
 
-impl HeldLease {
-    /// Writes into the row how much is read of the shard, as often as this worker reports.
-    pub(super) fn flow_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+    /// Writes into the row how much is read, if workers of KCL 3.x weigh leases, and the last report is old enough.
+    pub(super) fn step(&mut self, own: &Ownership, rows: &LeaseTable, cx: &mut Context) {
         let now = cx.now();
-        let reads = matches!(self.stage, Stage::Running(_)) && self.believes(now);
-        let moves = self.lane.next_owner().is_some();
-        let asked = leases.kcl3().rules() != Rules::Own;
-        if !reads || moves || !asked || now.since(self.flow.since) < REPORT_INTERVAL {
+        if rows.kcl3().rules() == Rules::Own || now.since(self.since) < REPORT_INTERVAL {
             return;
         }
-        let change = Change::Weigh {
-            key: self.own.lease(),
-            owner: cx.me().clone(),
-            throughput: self.flow.measure(now),
-        };
+        let change =
+            Change::Weigh { key: own.lease(), owner: cx.me().clone(), throughput: self.measure(now) };
         let why = "workers of KCL 3.x weigh leases by it".to_owned();
         cx.write_row(change, why, None, now + REPORT_INTERVAL);
     }
