@@ -58,7 +58,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "tests/tests/independent.rs", "two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost", STORY),
     allow("type-size", "engine/src/reader/machine.rs", "Reader", MOVED),
     allow("type-size", "engine/src/worker/context.rs", "Context", MOVED),
-    allow("type-size", "engine/src/worker/lease/held.rs", "HeldLease", MOVED),
     allow("type-size", "engine/src/worker/lease/tests/mod.rs", "Owner", MOVED),
     allow("type-size", "engine/src/worker/lease_table/mod.rs", "LeaseTable", MOVED),
     allow("type-size", "engine/src/worker/shard_sync/mod.rs", "ShardSync", MOVED),

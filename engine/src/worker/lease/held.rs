@@ -1,66 +1,50 @@
-//! A lease owned by this worker, and the life of its shard, driven one step at a time.
+//! A lease owned by this worker: its four parts, and the steps that need more than one of them.
 //!
-//! ```mermaid
-#![doc = include_str!("stage.mmd")]
-//! ```
-//!
-//! # Invariants
-//!
-//! * Nothing is handed over unless the belief in the lease holds at that moment.
-//! * Every `Open` is followed by exactly one `Close`, and nothing is handed over after it.
-//! * At most one command to the application is in flight, but for `Abort` and `TimeOut`.
+//! | part | what |
+//! |---|---|
+//! | [`Ownership`] | which lease, under which token |
+//! | [`Lane`] | the writes on the row, one at a time, and the belief |
+//! | [`Processing`] | the shard: its stage, its application, its reader |
+//! | [`Watch`] | movement and flow, for notices and reports |
 
-use super::application::{AppCommand, Application};
-use super::fetch::Share;
+use super::Said;
 use super::lane::{Answer, From, Lane, Wish, WriteKind};
+use super::lent::Lent;
 use super::ownership::Ownership;
-use super::stage::{Stage, Waiting};
+use super::processing::{Processing, Prospects, View, why_stalled};
 use super::watch::Watch;
 use crate::held::Held;
 use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
 use crate::input::Outcome;
-use crate::notice::{Left, LossReason, Notice};
-use crate::output::EndReason;
-use crate::position::Position;
+use crate::notice::{Left, LossReason, Notice, Stall};
 use crate::row::LeaseRow;
-use crate::time::Mono;
+use crate::shard::Shard;
+use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::table_turns::Turn;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Our ownership of a lease, from the take until the application let go of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(64))]
 pub(in crate::worker) struct HeldLease {
-    pub(super) stage: Stage,
-    pub(super) lane: Lane,
-    pub(super) app: Application,
-    /// The shard, or another shard that this shard waits for, was not found, and a listing is to say why.
-    pub(super) missing: bool,
-    /// The application wants nothing to be handed over.
-    pub(super) paused: bool,
-    pub(super) own: Ownership,
-    pub(super) watch: Watch,
-    pub(super) share: Share,
-    /// The children of the shard, sorted, after the shard was processed to its end: a written end may become known when
-    /// the shard is closed already.
-    pub(super) children: Vec<ShardId>,
+    processing: Processing,
+    lane: Lane,
+    own: Ownership,
+    watch: Watch,
 }
 
 impl HeldLease {
     /// A lease that was just taken. The shard waits for these parents.
     pub(super) fn new(own: Ownership, lane: Lane, parents: Vec<ShardId>, now: Mono) -> Self {
-        Self {
-            stage: Stage::Waiting(Box::new(Waiting { parents, ..Waiting::default() })),
-            lane,
-            app: Application::NEW,
-            missing: false,
-            paused: false,
-            own,
-            watch: Watch::new(now),
-            share: Share::default(),
-            children: Vec::new(),
-        }
+        Self { processing: Processing::new(parents), lane, own, watch: Watch::new(now) }
+    }
+
+    /// The processing, and what it borrows for a step.
+    fn lend<'a>(&'a mut self, cx: &'a mut Context, rows: &'a LeaseTable) -> (&'a mut Processing, Lent<'a>) {
+        let Self { processing, lane, own, watch } = self;
+        (processing, Lent { own, lane, watch, rows, cx })
     }
 
     /// Whether it is not ours any more. Then only the application is left to be closed.
@@ -80,42 +64,53 @@ impl HeldLease {
 
     /// Whether a listing is to show the fate of this shard, or of a shard that this shard waits for.
     pub(in crate::worker) fn is_missing(&self) -> bool {
-        self.missing
+        self.processing.awaits_listing()
     }
 
-    pub(in crate::worker) fn token(&self) -> FencingToken {
+    /// Whether the shard waits for its parents, or to be opened.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.processing.is_waiting()
+    }
+
+    /// Whether the shard has ended, and children wait until their other parents have leases.
+    pub(super) fn awaits_other_parents(&self) -> bool {
+        self.processing.awaits_other_parents()
+    }
+
+    pub(super) fn token(&self) -> FencingToken {
         self.own.token()
-    }
-
-    /// Everything up to here was processed under this ownership.
-    pub(super) fn processed(&self) -> Option<Position> {
-        self.lane.processed().through()
     }
 
     /// What we say we hold.
     pub(in crate::worker) fn described<'a>(&self, key: &'a LeaseKey) -> Held<'a> {
+        let processed = self.lane.processed();
         Held {
             lease: key,
             token: self.own.token(),
             counter: self.lane.counter(),
-            checkpoint: self.lane.processed().durable(),
+            checkpoint: processed.durable(),
             valid_until: self.lane.valid_until(),
-            open: self.stage.is_open(),
+            open: self.processing.is_open(),
             stalled: self.watch.is_stalled(),
-            paused: self.paused,
-            stopped: self.stage.reading().is_some_and(|reading| reading.failure.is_stopped()),
-            processed: self.processed(),
+            paused: self.processing.is_paused(),
+            stopped: self.processing.is_stopped(),
+            processed: processed.through(),
         }
     }
 
     /// Why the lease was not given up by now.
     pub(in crate::worker) fn left_because(&self, now: Mono) -> Left {
-        match self.stage {
+        match self.processing.is_closed() {
             _ if self.lane.is_giving_up() => Left::Unanswered,
-            Stage::Closed(_) if now < self.own.open_after() => Left::Settling,
-            Stage::Closed(_) => Left::Failed { times: self.lane.failures() },
-            _ => Left::Busy,
+            true if now < self.own.open_after() => Left::Settling,
+            true => Left::Failed { times: self.lane.failures() },
+            false => Left::Busy,
         }
+    }
+
+    /// Why the lease does not move, however short the time.
+    pub(super) fn why_stalled(&self, now: Mono, rows: &LeaseTable) -> Stall {
+        why_stalled(&self.processing, &self.own, &self.lane, now, rows)
     }
 
     /// A row of this lease was shown. Whether the row contradicts our state.
@@ -124,55 +119,26 @@ impl HeldLease {
     }
 
     /// Does all due work, and returns when work is due again. `None` when the lease is over.
-    pub(super) fn step(&mut self, cx: &mut Context, leases: &mut LeaseTable) -> Option<Mono> {
+    pub(super) fn step(&mut self, cx: &mut Context, rows: &mut LeaseTable) -> Option<Mono> {
         self.fence(cx);
-        self.app.time_out(&self.own, cx);
-        self.stage_step(cx, leases);
+        self.processing.time_out(&self.own, cx);
+        let (processing, mut lent) = self.lend(cx, rows);
+        processing.step(&mut lent);
         if let Some(kind) = self.lane.next_write(self.wish(cx), cx.now())
             && cx.takes_turn(self.own.ix(), Turn::Keep)
         {
-            if kind.gives_up() && self.stage.is_open() {
+            if kind.gives_up() && self.processing.is_open() {
                 // Another worker may begin as soon as the release is applied.
                 self.lane.doubt(cx.now());
             }
-            self.emit(cx, leases, kind);
+            self.emit(cx, rows, kind);
         }
-        self.watch_step(cx, leases);
-        self.share_step(cx);
-        self.check();
-        let closed = matches!(self.stage, Stage::Closed(_));
+        self.watch_step(cx, rows);
+        self.processing.share_step(&self.own, cx);
+        self.processing.check(&self.lane);
         // Without its table, nothing can be given up.
-        let over = closed && (self.lane.is_lost() || cx.phase().table_gone());
+        let over = self.processing.is_closed() && (self.lane.is_lost() || cx.phase().table_gone());
         (!over).then(|| self.wake_at(cx))
-    }
-
-    /// What holds in every stage.
-    fn check(&self) {
-        let app = self.app.command();
-        let open = matches!(app, Some(AppCommand::Open));
-        let deliver = matches!(app, Some(AppCommand::Deliver { .. } | AppCommand::SetAside { .. }));
-        let close = matches!(app, Some(AppCommand::Close));
-        let flush = matches!(app, Some(AppCommand::Flush(_)));
-        let stage = &self.stage;
-        debug_assert_eq!(
-            close,
-            matches!(stage, Stage::Closing(_)),
-            "a shard is being closed while its close is in flight"
-        );
-        debug_assert!(
-            !open || matches!(stage, Stage::Opening { .. } | Stage::Draining { .. }),
-            "a shard is opened before anything else"
-        );
-        debug_assert!(
-            !(deliver || flush) || matches!(stage, Stage::Running(_) | Stage::Draining { .. }),
-            "a batch is processed, and what is kept is flushed, while its shard is read, or let go of"
-        );
-        debug_assert!(
-            self.app.has_opened()
-                || !matches!(stage, Stage::Running(_) | Stage::Ending(_) | Stage::Closing(_)),
-            "what is read, or was, had been opened"
-        );
-        debug_assert!(self.processed().is_none() || self.app.has_opened(), "only an open shard is processed");
     }
 
     /// When the belief runs out, the hand-over of records ends, and the running command is stopped.
@@ -180,130 +146,127 @@ impl HeldLease {
         if self.lane.fence(cx.now()) {
             let lease = self.own.lease();
             cx.notify(Notice::Fenced { lease });
-            self.app.abort(&self.own, &self.lane, cx);
+            self.processing.abort(&self.own, &self.lane, cx);
         }
     }
 
     /// When the lease counts as stalled if nothing moves until then.
     fn stall_at(&self, cx: &Context) -> Mono {
-        match self.is_lost() || self.rests() {
+        match self.is_lost() || self.processing.rests(&self.lane) {
             true => Mono::NEVER,
             false => self.watch.stall_at(cx),
         }
     }
 
     /// Reports what is noticed of the lease.
-    fn watch_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
+    fn watch_step(&mut self, cx: &mut Context, rows: &LeaseTable) {
         self.watch.tell_moving(&self.own, cx);
         if cx.now() >= self.stall_at(cx) {
-            let why = self.why_stalled(cx.now(), leases);
+            let why = self.why_stalled(cx.now(), rows);
             self.watch.tell_stalled(&self.own, cx, why);
         }
-        let reads = matches!(self.stage, Stage::Running(_)) && self.believes(cx.now());
-        if reads && self.next_owner().is_none() {
-            self.watch.tell_flow(&self.own, leases, cx);
+        if self.processing.is_running() && self.believes(cx.now()) && self.next_owner().is_none() {
+            self.watch.tell_flow(&self.own, rows, cx);
         }
     }
 
-    fn emit(&mut self, cx: &mut Context, leases: &LeaseTable, kind: WriteKind) {
-        self.lane.emit(cx, leases, self.own.ix(), kind, &self.children);
+    fn emit(&mut self, cx: &mut Context, rows: &LeaseTable, kind: WriteKind) {
+        self.lane.emit(cx, rows, self.own.ix(), kind, self.processing.children());
     }
 
-    /// What the stage wants of the lane.
     fn wish(&self, cx: &Context) -> Wish {
-        let now = cx.now();
-        match &self.stage {
-            // A stolen lease is kept until its former owner must know of the steal. A worker that finds the lease
-            // released, or its own, starts at once.
-            Stage::Closed(_) if now < self.own.open_after() => Wish::KeepUntil(self.own.open_after()),
-            Stage::Closed(reason) => Wish::GiveUp { handed: *reason == EndReason::HandedOver },
-            Stage::Ending(ending) if ending.children_left == 0 => Wish::End,
-            // The application cannot answer, and the lease does not wait.
-            Stage::Draining { .. } | Stage::Closing(_) if cx.standstill().lets_go() => Wish::LetGo,
-            Stage::Draining { .. } if self.app.is_idle() => Wish::Save,
-            _ => Wish::Keep,
-        }
+        self.processing.wish(&self.own, cx)
     }
 
     fn wake_at(&self, cx: &Context) -> Mono {
-        let now = cx.now();
-        let mut at = self.app.late_at().min(self.stall_at(cx));
+        let mut at = self.stall_at(cx);
         if !cx.turns().waits(self.own.ix(), Turn::Keep) {
             at = at.min(self.lane.write_at(self.wish(cx)));
         }
         at = at.min(self.lane.belief_wake_at(cx));
-        match &self.stage {
-            Stage::Waiting(waiting)
-                if waiting.reading.is_none()
-                    && !cx.turns().waits(self.own.ix(), Turn::Begin)
-                    && self.believes(now) =>
-            {
-                at = at.min(waiting.look_at.max(self.own.open_after()));
-            }
-            Stage::Ending(ending)
-                if !ending.pending_children.is_empty()
-                    && ending.reading.is_none()
-                    && !cx.turns().waits(self.own.ix(), Turn::Begin) =>
-            {
-                at = at.min(ending.look_at);
-            }
-            Stage::Running(reading) => at = at.min(self.reading_wake_at(cx, reading)),
-            Stage::Draining { .. } => at = at.min(self.draining_wake_at(cx)),
-            _ => {}
-        }
+        at = at.min(self.processing.wake_at(&self.own, &self.lane, cx));
         // Work due now was done in this step. The rest waits for an outcome.
-        at.max(Mono(now.0.saturating_add(1)))
+        at.max(Mono(cx.now().0.saturating_add(1)))
     }
 
-    fn stage_step(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
-        let exit = self.exit(cx, leases);
-        match (&mut self.stage, exit) {
-            (Stage::Waiting(_), Some(reason)) => self.stage.go(|_| Stage::Closed(reason)),
-            (Stage::Waiting(_), None) => self.wait_step(cx, leases),
-            (Stage::Opening { .. } | Stage::Running(_), Some(reason)) => {
-                if reason == EndReason::HandedOver && self.lane.next_owner().is_none() {
-                    let lease = self.own.lease();
-                    cx.notify(Notice::Yields { lease });
-                }
-                self.stage.go(|stage| stage.into_draining(reason));
-            }
-            // The end of the shard is worth waiting for, unless the lease is not ours any more, time is up, or others have to do
-            // their part first: the next owner can wait for them as well.
-            (Stage::Ending(ending), Some(reason))
-                if self.lane.is_lost()
-                    || cx.forced()
-                    || ending.waits_for_others()
-                    || matches!(
-                        reason,
-                        EndReason::SourceGone | EndReason::StreamRemoved | EndReason::HandlersBlocked
-                    ) =>
-            {
-                self.stage.go(|stage| stage.into_draining(reason));
-            }
-            (Stage::Draining { reason, .. }, Some(EndReason::LeaseLost)) => *reason = EndReason::LeaseLost,
-            _ => {}
+    /// A consistent read of the row of a parent, or of a child's other parent, came back.
+    pub(super) fn on_relative(&mut self, cx: &mut Context, rows: &LeaseTable, op: OpId, outcome: Outcome) {
+        let (processing, mut lent) = self.lend(cx, rows);
+        processing.on_relative(&mut lent, op, outcome);
+    }
+
+    /// A stream command of the reader ended.
+    pub(super) fn on_read(&mut self, cx: &mut Context, rows: &LeaseTable, op: OpId, outcome: Outcome) {
+        let (processing, mut lent) = self.lend(cx, rows);
+        processing.on_read(&mut lent, op, &outcome);
+    }
+
+    /// An application command ended.
+    pub(super) fn on_app(&mut self, cx: &mut Context, rows: &LeaseTable, op: OpId, outcome: Outcome) {
+        let (processing, mut lent) = self.lend(cx, rows);
+        processing.on_app(&mut lent, op, outcome);
+    }
+
+    /// The application says something of its records.
+    pub(super) fn on_said(&mut self, cx: &mut Context, rows: &LeaseTable, said: Said) {
+        let before = self.lane.processed().through();
+        let (processing, mut lent) = self.lend(cx, rows);
+        processing.on_said(&mut lent, said);
+        if self.lane.processed().through() > before {
+            let now = cx.now();
+            cx.standstill_mut().progressed(now);
         }
-        if matches!(self.stage, Stage::Running(_)) {
-            self.run_step(cx);
-        }
-        if matches!(self.stage, Stage::Ending(_)) {
-            self.end_step(cx, leases);
-        }
-        if let Stage::Draining { reason, .. } = self.stage {
-            self.drain_step(cx, reason);
-        }
-        // A handler that does not come back from `close` must not keep a lease for ever.
-        if let Stage::Closing(reason) = self.stage
-            && cx.out_of_patience()
-        {
-            self.app.give_up(&self.lane, cx);
-            self.stage.go(|_| Stage::Closed(reason));
-        }
+    }
+
+    /// The application requests a checkpoint of the processed records. Whether a position is still to be written.
+    pub(super) fn on_checkpoint_wanted(&mut self) -> bool {
+        self.lane.processed_mut().want_durable()
+    }
+
+    /// The application wants the shard to be paused, or to go on. Whether the call changes the pause.
+    pub(super) fn on_pause_wanted(&mut self, cx: &mut Context, rows: &LeaseTable, paused: bool) -> bool {
+        let (processing, mut lent) = self.lend(cx, rows);
+        processing.on_pause_wanted(&mut lent, paused)
+    }
+
+    /// The lease of one more child is known to exist, or needs not.
+    pub(in crate::worker) fn on_child_written(&mut self) {
+        self.processing.on_child_written();
+    }
+
+    /// The end of a parent is known: nothing more needs to be waited for.
+    pub(super) fn look_at_parents_now(&mut self, now: Mono) {
+        self.processing.look_at_parents_now(now);
+    }
+
+    /// A listing that was waited for: whether it has an effect. `prospects`: present if the lease awaits other parents.
+    pub(super) fn on_shards_listed(
+        &mut self, cx: &mut Context, rows: &LeaseTable, view: View<'_>, prospects: Option<&Prospects<'_>>,
+    ) -> bool {
+        let (processing, mut lent) = self.lend(cx, rows);
+        processing.on_shards_listed(&mut lent, view, prospects)
+    }
+
+    /// Nothing follows from a listing that was waited for.
+    pub(super) fn try_again(&mut self, cx: &Context) {
+        self.processing.try_again(cx);
+    }
+
+    /// The shards were listed: compares the parents of a shard that waits.
+    pub(super) fn compare_parents(
+        &mut self, cx: &mut Context, asked: Mono, shards: &BTreeMap<&str, &Shard>,
+    ) -> Option<BTreeSet<ShardId>> {
+        self.processing.compare_parents(&self.own, cx, asked, shards)
+    }
+
+    /// The monotonic clock did not count so much time.
+    pub(super) fn missed(&mut self, by: Span) {
+        self.lane.missed(by);
     }
 
     /// The answer of an operation on the lane.
     pub(super) fn on_lane(
-        &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, emitted: Mono, outcome: Outcome,
+        &mut self, cx: &mut Context, rows: &mut LeaseTable, op: OpId, emitted: Mono, outcome: Outcome,
     ) {
         let Some(kind) = self.lane.settle(op) else {
             return cx.broken("an answer of the lane is of what is in flight");
@@ -315,59 +278,81 @@ impl HeldLease {
         let from = From { key: &key, kind, emitted };
         match self.lane.on_answer(cx, &from, op, outcome) {
             Answer::Nothing => {}
-            Answer::StillOurs => self.is_still_ours(cx, leases),
+            Answer::StillOurs => self.is_still_ours(cx, rows),
             Answer::Saved(position) => {
-                self.is_still_ours(cx, leases);
+                self.is_still_ours(cx, rows);
                 cx.notify(Notice::Checkpointed { lease: key, position });
             }
-            Answer::Ended => self.on_ended(cx, leases),
-            Answer::GivenUp => self.on_given_up(cx, leases),
-            Answer::Lost(why, row) => self.on_lost(cx, leases, why, row),
+            Answer::Ended => self.on_ended(cx, rows),
+            Answer::GivenUp => self.on_given_up(cx, rows),
+            Answer::Lost(why, row) => self.on_lost(cx, rows, why, row),
             Answer::Restore => cx.notify(Notice::Restoring { lease: key }),
-            Answer::LookAtRow => self.emit(cx, leases, WriteKind::Read),
+            Answer::LookAtRow => self.emit(cx, rows, WriteKind::Read),
         }
     }
 
-    fn is_still_ours(&self, cx: &Context, leases: &mut LeaseTable) {
-        leases.is_still_ours(self.own.ix(), &self.lane.says(), cx.now());
+    fn is_still_ours(&self, cx: &Context, rows: &mut LeaseTable) {
+        rows.is_still_ours(self.own.ix(), &self.lane.says(), cx.now());
     }
 
     /// The lease is another worker's, or not to be had any more.
     fn on_lost(
-        &mut self, cx: &mut Context, leases: &mut LeaseTable, why: LossReason, row: Option<Box<LeaseRow>>,
+        &mut self, cx: &mut Context, rows: &mut LeaseTable, why: LossReason, row: Option<Box<LeaseRow>>,
     ) {
         if let Some(counter) = self.lane.end(cx.now()) {
-            leases.may_have_had(self.own.ix(), counter);
+            rows.may_have_had(self.own.ix(), counter);
         }
         cx.request(Request::DropRowWrites(self.own.ix()));
         let lease = self.own.lease();
         cx.notify(Notice::Lost { lease, why });
         if let Some(row) = row {
-            leases.observe_now(cx, *row);
+            rows.observe_now(cx, *row);
         }
     }
 
     /// The end of the shard is durable.
-    fn on_ended(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
+    fn on_ended(&mut self, cx: &mut Context, rows: &mut LeaseTable) {
         let now = cx.now();
-        debug_assert!(self.app.has_opened(), "a shard that was read to its end had been opened");
         self.lane.end_shard(now);
-        let children = self.children.clone();
-        leases.ended(self.own.ix(), self.lane.counter(), &children, now);
+        let children = self.processing.children().to_vec();
+        rows.ended(self.own.ix(), self.lane.counter(), &children, now);
         cx.notify(Notice::Ended { lease: self.own.lease(), children: children.clone() });
-        if matches!(self.stage, Stage::Ending(_)) {
-            self.close(cx, EndReason::ShardEnded);
-        }
+        let (processing, mut lent) = self.lend(cx, rows);
+        processing.on_ended(&mut lent);
         // A child of ours may have waited for just this.
         for child in &children {
-            if let Some(child) = leases.find(child.as_str()) {
-                leases.with_held(child, |held, _| held.look_at_parents_now(now));
-                leases.wake(child, now);
+            if let Some(child) = rows.find(child.as_str()) {
+                rows.with_held(child, |held, _| held.look_at_parents_now(now));
+                rows.wake(child, now);
             }
         }
         // And no worker owns the children yet.
         if !children.is_empty() {
             cx.request(Request::Rescan(now));
         }
+    }
+
+    /// We own the lease no more, by our own will.
+    fn on_given_up(&mut self, cx: &mut Context, rows: &mut LeaseTable) {
+        debug_assert!(self.processing.may_be_given_up(), "a lease is given up when its shard is let go of");
+        self.lane.end(cx.now());
+        cx.request(Request::DropRowWrites(self.own.ix()));
+        let next_owner = self.lane.next_owner().cloned();
+        rows.given_up(self.own.ix(), self.lane.counter(), next_owner, cx.now());
+        cx.request(Request::GivenUp(self.own.ix()));
+        cx.phase_mut().count_released();
+        let lease = self.own.lease();
+        cx.notify(Notice::Released { lease });
+    }
+
+    #[cfg(test)]
+    pub(super) fn processing(&self) -> &Processing {
+        &self.processing
+    }
+
+    /// When work of the stage is due again, if nothing else happens.
+    #[cfg(test)]
+    pub(super) fn stage_wake_at(&self, cx: &Context) -> Mono {
+        self.processing.wake_at(&self.own, &self.lane, cx)
     }
 }

@@ -5,7 +5,6 @@
 //! goes on as before.
 
 use super::acquisition::Acquisition;
-use super::held::HeldLease;
 use crate::notice::Notice;
 use crate::time::Span;
 use crate::worker::context::Context;
@@ -23,12 +22,6 @@ pub(in crate::worker) fn on_missed(cx: &mut Context, leases: &mut LeaseTable, by
         }
     }
     cx.notify(Notice::TimeMissed { by, leases: held });
-}
-
-impl HeldLease {
-    fn missed(&mut self, by: Span) {
-        self.lane.missed(by);
-    }
 }
 
 impl Acquisition {

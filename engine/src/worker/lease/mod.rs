@@ -3,63 +3,39 @@
 //! | file | what |
 //! |---|---|
 //! | `acquisition` | becoming an owner |
-//! | `held`, `stage` | the life of a shard on its owner: one step does all due work |
+//! | `held` | a held lease: its four parts, and one step that does all due work |
 //! | `ownership` | which lease, and since when its shard may be opened |
 //! | `lane` | renewals, checkpoints, ends, releases: one write in flight, and the meaning of its answer |
-//! | `application` | the commands to the application, and their time limits |
-//! | `waiting` | before a shard is opened |
-//! | `running` | while the shard is read |
-//! | `fetch` | reads of the stream, within the budget shared by the reads of all shards |
-//! | `processed` | the progress of processing |
-//! | `leaving` | letting go of a lease: the conditions, and the close |
-//! | `failure` | the treatment of a record that the handler cannot process |
-//! | `strange` | a checkpoint that did not come from this stream |
-//! | `set_aside` | handing a failed record to the application's store, or stopping its shard |
-//! | `kept` | batches that the application keeps and acknowledges later |
-//! | `shard_end` | the children's leases, before a shard's end is written |
-//! | `missing` | the evidence of a listing about a shard not found |
-//! | `missed` | time that the monotonic clock did not count: beliefs end earlier |
-//! | `paused` | shards without hand-over of records, paused by the application |
+//! | `processing` | the shard: its stage, its application, its reader |
 //! | `watch` | noticing leases that do not move, and how much is read of a shard, for leaders of KCL 3.x |
-//! | `stall` | the reason why a lease does not move |
+//! | `lent` | what processing borrows for a step |
+//! | `listings` | lists of all shards, for the leases that wait for one |
+//! | `missed` | time that the monotonic clock did not count: beliefs end earlier |
 //!
 //! Every lease has a step function that may be called at any time and does all due work.
 
 mod acquisition;
-mod application;
-mod failure;
-mod fetch;
 mod held;
-mod kept;
 mod lane;
-mod leaving;
+mod lent;
+mod listings;
 mod missed;
-mod missing;
 mod ownership;
-mod paused;
-mod processed;
-mod running;
-mod set_aside;
-mod shard_end;
-mod stage;
-mod stall;
-mod strange;
+mod processing;
 #[cfg(test)]
 mod tests;
-mod waiting;
 mod watch;
 
 pub(super) use acquisition::{Acquisition, begin as begin_acquisition};
 pub(super) use held::HeldLease;
+pub(super) use listings::{on_bad_listing, on_shards_listed};
 pub(super) use missed::on_missed;
-pub(super) use missing::{on_bad_listing, on_shards_listed};
-pub(super) use paused::on_pause_wanted;
-pub(super) use stall::waits_for;
 
 use super::context::Context;
 use super::lease_table::LeaseTable;
 use crate::ids::{FencingToken, LeaseIx, OpId};
 use crate::input::Outcome;
+use crate::notice::Stall;
 use crate::position::Position;
 use crate::time::Mono;
 
@@ -132,16 +108,7 @@ pub(super) fn on_said(
     let ours = leases.with_held(ix, |held, leases| {
         let ours = held.token() == token;
         if ours {
-            let before = held.processed();
-            match said {
-                Said::ProcessedThrough(through) => held.on_processed_through(cx, through),
-                Said::Acknowledged(batch) => held.on_acknowledged(cx, batch),
-                Said::GivenBack(batch, detail) => held.on_given_back(cx, leases, batch, detail),
-            }
-            if held.processed() > before {
-                let now = cx.now();
-                cx.standstill_mut().progressed(now);
-            }
+            held.on_said(cx, leases, said);
         }
         ours
     });
@@ -158,4 +125,20 @@ pub(super) fn on_checkpoint_wanted(
     if wanted == Some(true) {
         step(cx, leases, ix);
     }
+}
+
+/// The application wants a shard to be paused, or to go on.
+pub(super) fn on_pause_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, paused: bool) {
+    let changed = leases.with_held(ix, |held, leases| held.on_pause_wanted(cx, leases, paused));
+    if changed == Some(true) {
+        step(cx, leases, ix);
+    }
+}
+
+/// The reason for which a held lease waits, however short the wait. `None`: the lease waits for new records, or is not
+/// held.
+pub(super) fn waits_for(cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> Option<Stall> {
+    let held = leases.get(ix)?.held().filter(|held| !held.is_lost())?;
+    let why = held.why_stalled(cx.now(), leases);
+    (why != Stall::ReadsEmpty).then_some(why)
 }

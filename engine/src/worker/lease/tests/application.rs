@@ -86,7 +86,7 @@ fn without_a_limit_a_call_takes_as_long_as_it_likes() {
     owner.pass(500);
     assert_eq!(owner.told_late(), []);
     owner.answer_app(done());
-    assert_eq!(owner.held().lane.processed().through(), Some(crate::worker::testing::at(5)));
+    assert_eq!(owner.said().processed, Some(crate::worker::testing::at(5)));
 }
 
 #[test]

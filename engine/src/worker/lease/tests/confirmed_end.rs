@@ -46,7 +46,7 @@ fn flushes(owner: &Owner) -> Option<FlushReason> {
 
 /// Whether the end is to be written, or is being prepared.
 fn ends(owner: &Owner) -> bool {
-    owner.held().children == ["b".into(), "c".into()]
+    owner.held().processing().children() == ["b".into(), "c".into()]
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn an_application_that_fails_at_the_end_is_told_it_again_after_a_pause() {
     let why = owner.held().why_stalled(owner.cx.now(), &owner.leases);
     assert_eq!(why, Stall::EndUnconfirmed { failures: 1 });
     let held = owner.held();
-    let wakes = held.reading_wake_at(&owner.cx, held.stage.reading().expect("it is read"));
+    let wakes = held.stage_wake_at(&owner.cx);
     let pause = wakes.since(owner.cx.now());
     assert!(pause >= owner.cx.config().handler_backoff, "nothing is due before: {pause:?}");
     owner.later(pause);
@@ -120,7 +120,7 @@ fn a_stop_before_the_permission_leaves_the_end_to_the_next_owner() {
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd), "its answer is waited for");
     owner.answer_app(done());
     owner.answer_table(done());
-    assert_eq!(owner.held().lane.processed().durable(), Checkpoint::At(at(5)));
+    assert_eq!(owner.said().checkpoint, Checkpoint::At(at(5)));
     assert_eq!(closes_for(owner.app()), Some(EndReason::Shutdown));
 }
 
@@ -132,7 +132,7 @@ fn a_paused_shard_is_told_its_end_when_it_goes_on() {
     owner.answer_app(PROCESSED);
     assert_eq!(owner.app(), None);
     let held = owner.held();
-    let wakes = held.reading_wake_at(&owner.cx, held.stage.reading().expect("it is read"));
+    let wakes = held.stage_wake_at(&owner.cx);
     assert!(wakes > owner.cx.now() + Span(1), "nothing is due: {wakes:?}");
     pause(&mut owner.cx, &mut owner.leases, ix, false);
     owner.listen();

@@ -124,10 +124,10 @@ fn records_that_are_not_in_order_are_handed_over_whole_for_ever() {
     for attempt in 1..9 {
         assert_eq!(given(&owner), Some((false, attempt, None)));
         fails(&mut owner, Why::RecordFailed(at(4)));
-        assert_eq!(owner.held().lane.processed().through(), None);
+        assert_eq!(owner.said().processed, None);
     }
     owner.answer_app(done());
-    assert_eq!(owner.held().lane.processed().through(), Some(at(3)));
+    assert_eq!(owner.said().processed, Some(at(3)));
 }
 
 #[test]
@@ -135,16 +135,16 @@ fn a_record_that_cannot_be_processed_is_set_aside_and_told_and_the_rest_is_hande
     let mut owner = poisoned(FailureAction::SetAside);
     assert_eq!(owner.told(), [""; 0], "it is told when it is safe");
     assert_eq!(set_aside(&owner), Some((at(2), 2)));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(1)));
+    assert_eq!(owner.said().processed, Some(at(1)));
     owner.answer_app(through(2));
     let Some(Notice::SetAside { position, attempts, .. }) = owner.notices.first() else {
         panic!("expected that it is told, found {:?}", owner.notices)
     };
     assert_eq!((*position, *attempts), (at(2), 2));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(2)));
+    assert_eq!(owner.said().processed, Some(at(2)));
     assert_eq!(given(&owner), Some((false, 1, Some(at(2)))));
     owner.answer_app(done());
-    assert_eq!(owner.held().lane.processed().through(), Some(at(5)));
+    assert_eq!(owner.said().processed, Some(at(5)));
 }
 
 #[test]
@@ -161,14 +161,14 @@ fn a_record_that_cannot_be_set_aside_is_not_skipped() {
         pass(&mut owner, 6);
         assert_eq!(set_aside(&owner), Some((at(2), 2)));
     }
-    assert_eq!(owner.held().lane.processed().through(), Some(at(1)));
+    assert_eq!(owner.said().processed, Some(at(1)));
     assert!(matches!(
         owner.held().why_stalled(owner.cx.now(), &owner.leases),
         Stall::SettingAside { failures: 9, .. }
     ));
     // An answer of another command is no success.
     owner.answer_app(through(3));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(1)));
+    assert_eq!(owner.said().processed, Some(at(1)));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_stopped_shard_is_handed_nothing_until_it_is_resumed_and_keeps_its_lease() {
     pass(&mut owner, 120);
     assert_eq!(owner.app(), None);
     assert!(owner.holds() && owner.held().believes(owner.cx.now()));
-    assert_eq!(owner.held().lane.processed().durable(), crate::position::Checkpoint::At(at(1)));
+    assert_eq!(owner.said().checkpoint, crate::position::Checkpoint::At(at(1)));
     assert!(matches!(
         owner.held().why_stalled(owner.cx.now(), &owner.leases),
         Stall::Stopped { attempts: 2, .. }
@@ -269,7 +269,7 @@ fn one_record_is_not_kept() {
     fails(&mut owner, Why::HandlerFailed);
     assert_eq!(given(&owner), Some((true, 1, None)));
     owner.answer_app(Outcome::Applied(Reply::Kept));
-    assert_eq!(owner.held().lane.processed().through(), None);
+    assert_eq!(owner.said().processed, None);
     pass(&mut owner, 6);
     assert_eq!(given(&owner), Some((true, 2, None)));
 }

@@ -7,7 +7,6 @@ use crate::output::{ConsumerOp, EndReason};
 use crate::row::{Change, LeaseRow};
 use crate::time::Span;
 use crate::worker::context::Request;
-use crate::worker::lease::stage::Stage;
 use crate::worker::lease::{self, Said};
 use crate::worker::testing::{at, done, owned, refused_by, row, seconds, throttled, unknown};
 
@@ -86,7 +85,7 @@ fn a_stop_that_runs_out_of_time_aborts_the_handler_and_then_waits_for_no_close()
     owner.answer_app(unknown());
     assert_eq!(closes_for(owner.app()), Some(EndReason::Shutdown));
     owner.later(timeout);
-    assert!(matches!(owner.held().stage, Stage::Closed(_)));
+    assert!(owner.held().processing().is_closed());
 }
 
 #[test]
@@ -133,7 +132,7 @@ fn what_the_application_reports_is_believed_as_far_as_it_was_handed_over() {
     let report = |owner: &mut Owner, token, through| {
         lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, Said::ProcessedThrough(at(through)));
         owner.listen();
-        owner.held().lane.processed().through()
+        owner.said().processed
     };
     let stale = FencingToken(token.0 + 1);
     assert_eq!(report(&mut owner, stale, 3), None);

@@ -65,25 +65,25 @@ fn pass(owner: &mut Owner, span: u64) {
 #[test]
 fn the_watermark_follows_the_unbroken_run_of_acknowledged_batches_in_any_order() {
     let (mut owner, [first, second, third]) = keeping();
-    assert_eq!(owner.held().lane.processed().through(), None);
+    assert_eq!(owner.said().processed, None);
     say(&mut owner, Said::Acknowledged(second));
-    assert_eq!(owner.held().lane.processed().through(), None, "the first batch is a gap");
+    assert_eq!(owner.said().processed, None, "the first batch is a gap");
     say(&mut owner, Said::ProcessedThrough(at(3)));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(3)));
+    assert_eq!(owner.said().processed, Some(at(3)));
     say(&mut owner, Said::Acknowledged(first));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(7)));
+    assert_eq!(owner.said().processed, Some(at(7)));
     say(&mut owner, Said::Acknowledged(third));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(9)));
+    assert_eq!(owner.said().processed, Some(at(9)));
 }
 
 #[test]
 fn a_position_within_a_kept_batch_says_nothing_of_the_batches_before_it() {
     let (mut owner, [first, _, third]) = keeping();
     say(&mut owner, Said::ProcessedThrough(at(8)));
-    assert_eq!(owner.held().lane.processed().through(), None);
+    assert_eq!(owner.said().processed, None);
     say(&mut owner, Said::Acknowledged(third));
     say(&mut owner, Said::Acknowledged(first));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(5)));
+    assert_eq!(owner.said().processed, Some(at(5)));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn an_acknowledgement_that_overtakes_the_answer_of_its_hand_over_counts() {
     let batch = given(&owner).expect("given");
     say(&mut owner, Said::Acknowledged(batch));
     owner.answer_app(kept());
-    assert_eq!(owner.held().lane.processed().through(), Some(at(5)));
+    assert_eq!(owner.said().processed, Some(at(5)));
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn what_is_said_under_another_token_or_of_an_unknown_batch_is_of_no_use() {
     let (ix, stale) = (owner.ix, crate::ids::FencingToken(owner.token().0 + 1));
     lease::on_said(&mut owner.cx, &mut owner.leases, ix, stale, Said::Acknowledged(first));
     say(&mut owner, Said::Acknowledged(OpId { life: 9, n: 9 }));
-    assert_eq!(owner.held().lane.processed().through(), None);
+    assert_eq!(owner.said().processed, None);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_position_that_is_said_after_a_batch_before_it_was_given_back_is_of_no_use()
     let (mut owner, [first, ..]) = keeping();
     say(&mut owner, Said::GivenBack(first, "the sink is full".into()));
     say(&mut owner, Said::ProcessedThrough(at(9)));
-    assert_eq!(owner.held().lane.processed().through(), None, "the first batch comes again");
+    assert_eq!(owner.said().processed, None, "the first batch comes again");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_kept_batch_that_is_given_back_is_read_and_handed_over_again_with_all_after_
     say(&mut owner, Said::Acknowledged(third));
     say(&mut owner, Said::GivenBack(second, "the sink is full".into()));
     assert_eq!(owner.told(), ["handler-failed"]);
-    assert_eq!(owner.held().lane.processed().through(), Some(at(5)));
+    assert_eq!(owner.said().processed, Some(at(5)));
     owner.later(seconds(1));
     if let Some(StreamOp::GetRecords { .. }) = owner.stream() {
         owner.answer_stream(throttled());
@@ -136,7 +136,7 @@ fn a_kept_batch_that_is_given_back_is_read_and_handed_over_again_with_all_after_
     assert!(given(&owner).is_some_and(|again| again != second && again != third));
     // The old batches are not acknowledged any more by anything.
     say(&mut owner, Said::Acknowledged(second));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(5)));
+    assert_eq!(owner.said().processed, Some(at(5)));
 }
 
 #[test]
@@ -168,10 +168,10 @@ fn the_end_of_a_shard_waits_until_everything_kept_is_acknowledged() {
     say(&mut owner, Said::Acknowledged(batches[0]));
     owner.answer_app(done());
     assert_eq!(owner.app(), None);
-    assert_eq!(owner.held().children, []);
+    assert_eq!(owner.held().processing().children(), []);
     say(&mut owner, Said::Acknowledged(batches[2]));
     say(&mut owner, Said::Acknowledged(batches[1]));
-    assert_eq!(owner.held().children, ["b".into(), "c".into()], "the shard ends");
+    assert_eq!(owner.held().processing().children(), ["b".into(), "c".into()], "the shard ends");
 }
 
 #[test]
@@ -200,9 +200,9 @@ fn a_stop_waits_for_acknowledgements_and_makes_them_durable_before_the_shard_is_
     assert_eq!(owner.app(), None, "not before the checkpoint is durable");
     // The first acknowledgement was written at once, later acknowledgements after that.
     owner.answer_table(done());
-    assert_eq!((owner.held().lane.processed().durable(), owner.app()), (Checkpoint::At(at(5)), None));
+    assert_eq!((owner.said().checkpoint, owner.app()), (Checkpoint::At(at(5)), None));
     owner.answer_table(done());
-    assert_eq!(owner.held().lane.processed().durable(), Checkpoint::At(at(9)));
+    assert_eq!(owner.said().checkpoint, Checkpoint::At(at(9)));
     assert_eq!(closes_for(owner.app()), Some(EndReason::Shutdown));
 }
 
@@ -233,7 +233,7 @@ fn a_batch_of_which_a_part_was_processed_comes_again_without_it_and_without_a_fa
     let mut owner = Owner::processing();
     owner.forget();
     owner.answer_app(Outcome::Applied(Reply::ProcessedThrough(at(2))));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(2)));
+    assert_eq!(owner.said().processed, Some(at(2)));
     assert_eq!(owner.told(), [] as [&str; 0]);
     let Some(ConsumerOp::Deliver { after, attempt, .. }) = owner.app() else {
         panic!("expected a hand-over, found {:?}", owner.app())
@@ -260,5 +260,5 @@ fn what_is_acknowledged_while_the_handler_runs_may_be_checkpointed() {
     let mut owner = Owner::processing();
     let batch = given(&owner).expect("given");
     say(&mut owner, Said::Acknowledged(batch));
-    assert_eq!(owner.held().lane.processed().through(), Some(at(5)));
+    assert_eq!(owner.said().processed, Some(at(5)));
 }

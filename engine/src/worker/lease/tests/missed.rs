@@ -17,9 +17,9 @@ impl Owner {
 #[test]
 fn a_belief_ends_that_much_earlier_and_its_renewal_is_due_at_once() {
     let mut owner = Owner::processing();
-    let before = owner.held().lane.valid_until();
+    let before = owner.said().valid_until;
     owner.miss(seconds(1));
-    assert_eq!(owner.held().lane.valid_until(), before - seconds(1));
+    assert_eq!(owner.said().valid_until, before - seconds(1));
     assert!(!owner.is_aborted() && owner.write().is_none(), "a second is not much");
     owner.miss(owner.cx.config().renew_interval);
     assert!(!owner.is_aborted(), "it may be believed in still");
@@ -58,7 +58,7 @@ fn nor_does_one_of_unknown_outcome_that_was_applied() {
     owner.answer_table(unknown());
     owner.miss(seconds(60));
     owner.later(seconds(2));
-    let applied = LeaseRow { counter: owner.held().lane.counter() + 1, ..owned("a", "me", 0) };
+    let applied = LeaseRow { counter: owner.said().counter + 1, ..owned("a", "me", 0) };
     owner.answer_table(refused_by(applied));
     assert!(owner.told().contains(&"adopted"));
     assert!(!owner.held().believes(owner.cx.now()), "its answer is older than it seems");

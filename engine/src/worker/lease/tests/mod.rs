@@ -17,6 +17,7 @@ mod stall;
 mod waiting;
 
 use super::held::HeldLease;
+use crate::held::Held;
 use crate::ids::{FencingToken, LeaseIx, OpId};
 use crate::input::{Fetched, Outcome, Reply};
 use crate::notice::Notice;
@@ -184,6 +185,12 @@ impl Owner {
     fn held(&self) -> &HeldLease {
         let lease = self.leases.get(self.ix).expect("it is known");
         lease.held().expect("it is held")
+    }
+
+    /// What the worker says of the lease.
+    fn said(&self) -> Held<'_> {
+        let lease = self.leases.get(self.ix).expect("it is known");
+        lease.held().expect("it is held").described(lease.key())
     }
 
     fn holds(&self) -> bool {

@@ -72,7 +72,7 @@ fn a_handler_that_runs_finishes_and_what_it_did_is_written() {
     assert_eq!((owner.app(), owner.waits_for()), (None, Some(Stall::Paused)));
     owner.keeps(owner.cx.config().checkpoint_interval);
     assert_eq!(owner.held().described(&"a".into()).processed, Some(at(5)));
-    let checkpoint = owner.held().lane.processed().durable().position();
+    let checkpoint = owner.said().checkpoint.position();
     assert_eq!((checkpoint, owner.app()), (Some(at(5)), None));
 }
 

@@ -24,10 +24,10 @@ fn a_batch_is_handed_over_once_and_the_next_one_when_it_was_processed() {
     owner.later(seconds(1));
     owner.answer_stream(records(6, 9));
     owner.answer_app(done());
-    assert_eq!(owner.held().lane.processed().through(), Some(at(5)));
+    assert_eq!(owner.said().processed, Some(at(5)));
     assert_eq!(delivery(&owner), Some((1, None)));
     owner.answer_app(done());
-    assert_eq!(owner.held().lane.processed().through(), Some(at(9)));
+    assert_eq!(owner.said().processed, Some(at(9)));
     assert_eq!(delivery(&owner), None);
 }
 

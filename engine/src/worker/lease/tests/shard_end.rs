@@ -119,7 +119,7 @@ fn an_end_that_names_one_child_of_two_has_the_shards_listed() {
     let asked = owner.cx.now();
     lease::on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, asked, &listing);
     owner.step();
-    assert_eq!(owner.held().children, ["b".into(), "c".into()]);
+    assert_eq!(owner.held().processing().children(), ["b".into(), "c".into()]);
 }
 
 #[test]

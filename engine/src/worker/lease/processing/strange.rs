@@ -8,14 +8,13 @@
 //! and a person or a program has spoiled the row. The lease is kept, its shard stands still, and the stall gives the
 //! reason.
 
-use super::held::HeldLease;
 use crate::input::{Outcome, Refusal, Why};
 use crate::notice::Fatal;
 use crate::position::{Checkpoint, Position};
 use crate::shard::index_in_name;
 use crate::time::{Mono, Span};
-use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::context::Request;
+use crate::worker::lease::lent::Lent;
 
 /// So many answers in a row are proof, if the first and the last are so far apart.
 const ANSWERS: u32 = 3;
@@ -47,36 +46,32 @@ impl Strange {
     fn is_proof(self, now: Mono) -> bool {
         self.answers >= ANSWERS && now.since(self.since) >= APART
     }
-}
 
-impl HeldLease {
     /// The service does not let the shard be read from this position. Tells whether the whole stream differs from the
     /// stream of the table.
-    pub(super) fn judge_strange(
-        &self, cx: &mut Context, leases: &LeaseTable, at: Position, outcome: &Outcome,
-    ) {
-        let reading = self.stage.reading();
-        if !reading.is_some_and(|reading| reading.strange.is_proof(cx.now())) {
+    pub(super) fn judge(self, lent: &mut Lent<'_>, at: Position, outcome: &Outcome) {
+        let (own, cx) = (lent.own, &mut *lent.cx);
+        if !self.is_proof(cx.now()) {
             return;
         }
         let Outcome::Refused(Refusal { detail, .. }) = outcome else {
             return;
         };
         // What was read a moment ago came from somewhere. Only what the row said when the lease was taken is judged.
-        let own = self.lane.processed().durable() == Checkpoint::At(at);
+        let is_of_row = lent.lane.processed().durable() == Checkpoint::At(at);
         let of = at.sequence.shard_in_digits();
-        let elsewhere = of.is_some() && of != index_in_name(self.own.key().as_str());
-        let of_this = leases.has_progressed(self.own.stream());
-        if !own || elsewhere || of_this {
+        let elsewhere = of.is_some() && of != index_in_name(own.key().as_str());
+        let of_this = lent.rows.has_progressed(own.stream());
+        if !is_of_row || elsewhere || of_this {
             return;
         }
         let why = Fatal::OtherStream {
-            stream: cx.stream_name(self.own.stream()),
+            stream: cx.stream_name(own.stream()),
             table: cx.config().table.clone(),
-            lease: self.own.lease(),
+            lease: own.lease(),
             detail: format!("the service does not know its checkpoint {at}: {detail}"),
         };
-        cx.request(Request::LoseStream(self.own.stream(), why));
+        cx.request(Request::LoseStream(own.stream(), why));
     }
 }
 

@@ -4,12 +4,11 @@
 //! still being read. A child whose parent has no row is free to start. So the child's lease is created after its other
 //! parent's lease, unless the lineage shows that no worker will ever create the parent's lease.
 
-use super::held::HeldLease;
-use super::stage::{Ending, Stage};
+use super::View;
 use super::waiting::look_pause;
-use crate::ids::{LeaseIx, LeaseKey, ShardId};
+use crate::ids::{LeaseIx, LeaseKey, OpId, ShardId};
 use crate::input::{Outcome, Reply};
-use crate::notice::Notice;
+use crate::notice::{Notice, Stall};
 use crate::output::TableOp;
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow};
@@ -18,31 +17,37 @@ use crate::sync;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::evidence::{Evidence, Needed, STANDSTILL};
+use crate::worker::lease::lent::Lent;
+use crate::worker::lease::ownership::Ownership;
 use crate::worker::lease_table::{Lease, LeaseTable};
 use crate::worker::table_turns::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All records of the shard were processed, and these are the shard's children.
-pub(super) fn begin(lease: &LeaseKey, mut children: Vec<ChildShard>) -> Ending {
-    // An answer may name a child twice.
-    let mut named = BTreeSet::new();
-    children.retain(|child| named.insert(child.id.clone()));
-    let parents: BTreeSet<ShardId> =
-        children.iter().flat_map(|child| child.parents.iter().cloned()).collect();
-    let others = parents.into_iter().filter(|parent| parent.as_str() != lease.as_str());
-    Ending {
-        // Until the leases are queued, this holds the end back.
-        children_left: children.len() as u32,
-        unresolved_parents: others.collect(),
-        pending_children: children,
-        hopeless: Evidence::default(),
-        reading: None,
-        look_at: Mono(0),
-        looks: 0,
-        doubt_at: Mono(0),
-        told: false,
-        lacks_parent: false,
-    }
+/// A shard that was processed to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Ending {
+    /// How many of the children's leases are not known to exist yet.
+    children_left: u32,
+    /// Children whose leases wait until their other parents have leases.
+    pending_children: Vec<ChildShard>,
+    /// The other parents of the pending children.
+    unresolved_parents: Vec<ShardId>,
+    /// Listings by which some of these parents will never have a lease: the leases of forgotten shards that may bring a
+    /// parent's lease.
+    hopeless: Evidence<Vec<LeaseIx>>,
+    /// A read of another parent's row is in flight.
+    reading: Option<OpId>,
+    /// The next look at another parent.
+    look_at: Mono,
+    /// How often a look showed another parent without a lease.
+    looks: u32,
+    /// When the shards are listed again, at the earliest, for the sake of another parent without a lease.
+    doubt_at: Mono,
+    /// A notice has told of the wait for other parents.
+    told: bool,
+    /// A read showed another parent without a lease. Until the parent has a lease, the whole of another shard may have
+    /// to be read.
+    lacks_parent: bool,
 }
 
 /// The names of these children, sorted.
@@ -52,7 +57,7 @@ pub(super) fn names(children: &[ChildShard]) -> Vec<ShardId> {
 }
 
 /// The evidence of a listing about leases whose owners may still create other leases.
-pub(super) struct Prospects<'a> {
+pub(in crate::worker::lease) struct Prospects<'a> {
     shards: &'a [Shard],
     leases: BTreeMap<LeaseKey, Checkpoint>,
     /// Unfinished leases of shards that are not listed.
@@ -71,7 +76,7 @@ impl<'a> Prospects<'a> {
     /// Unfinished leases of shards forgotten by the stream. The worker that ends such a shard creates the leases of the
     /// shard's children, though the stream has forgotten the children too. A lease with all of its children listed does
     /// not count, if the missing lease is none of the children's: that lease may itself wait for leases from ours.
-    pub(super) fn new(table: &LeaseTable, shards: &'a [Shard], but: LeaseIx) -> Self {
+    pub(in crate::worker::lease) fn new(table: &LeaseTable, shards: &'a [Shard], but: LeaseIx) -> Self {
         let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
         let children = sync::Children::of(shards);
         let stream = table.get(but).map(Lease::stream);
@@ -118,94 +123,142 @@ impl<'a> Prospects<'a> {
     }
 }
 
-impl HeldLease {
+impl Ending {
+    /// All records of the shard were processed, and these are the shard's children.
+    pub(super) fn begin(lease: &LeaseKey, mut children: Vec<ChildShard>) -> Self {
+        // An answer may name a child twice.
+        let mut named = BTreeSet::new();
+        children.retain(|child| named.insert(child.id.clone()));
+        let parents: BTreeSet<ShardId> =
+            children.iter().flat_map(|child| child.parents.iter().cloned()).collect();
+        let others = parents.into_iter().filter(|parent| parent.as_str() != lease.as_str());
+        Self {
+            // Until the leases are queued, this holds the end back.
+            children_left: children.len() as u32,
+            unresolved_parents: others.collect(),
+            pending_children: children,
+            hopeless: Evidence::default(),
+            reading: None,
+            look_at: Mono(0),
+            looks: 0,
+            doubt_at: Mono(0),
+            told: false,
+            lacks_parent: false,
+        }
+    }
+
+    /// Whether the leases of all children are known to exist.
+    pub(super) fn has_all_children(&self) -> bool {
+        self.children_left == 0
+    }
+
+    /// Whether children wait until their other parents have leases.
+    pub(super) fn awaits_other_parents(&self) -> bool {
+        !self.pending_children.is_empty()
+    }
+
+    /// Whether the end cannot be written before others have done their part.
+    pub(super) fn waits_for_others(&self) -> bool {
+        self.lacks_parent && !self.unresolved_parents.is_empty()
+    }
+
+    /// Why the shard stands still, if because of its children.
+    pub(super) fn why(&self) -> Option<Stall> {
+        if self.awaits_other_parents() {
+            return Some(Stall::CoParents(self.unresolved_parents.clone()));
+        }
+        (self.children_left > 0).then_some(Stall::Children { left: self.children_left })
+    }
+
+    /// When another parent is looked at again.
+    pub(super) fn wake_at(&self, own: &Ownership, cx: &Context) -> Mono {
+        let waits = self.reading.is_some() || cx.turns().waits(own.ix(), Turn::Begin);
+        match waits || !self.awaits_other_parents() {
+            true => Mono::NEVER,
+            false => self.look_at,
+        }
+    }
+
+    /// Something has changed: the other parents are looked at now.
+    pub(super) fn look_at(&mut self, now: Mono) {
+        self.look_at = now;
+    }
+
     /// Queues the leases of the children as soon as their other parents have leases.
-    pub(super) fn end_step(&mut self, cx: &mut Context, leases: &LeaseTable) {
-        let Stage::Ending(ending) = &mut self.stage else {
-            return cx.broken("children are created while a shard ends");
-        };
-        if ending.pending_children.is_empty() {
+    pub(super) fn step(&mut self, lent: &mut Lent<'_>) {
+        let (own, leases, cx) = (lent.own, lent.rows, &mut *lent.cx);
+        if self.pending_children.is_empty() {
             return;
         }
         // A child with a lease is complete, whatever became of its other parent's lease.
-        ending.pending_children.retain(|child| leases.row(child.id.as_str()).is_none());
-        let pending = &ending.pending_children;
-        ending.unresolved_parents.retain(|parent| {
+        self.pending_children.retain(|child| leases.row(child.id.as_str()).is_none());
+        let pending = &self.pending_children;
+        self.unresolved_parents.retain(|parent| {
             leases.row(parent.as_str()).is_none()
                 && pending.iter().any(|child| child.parents.contains(parent))
         });
-        if let Some(parent) = ending.unresolved_parents.first() {
-            if !std::mem::replace(&mut ending.told, true) {
-                cx.notify(Notice::Blocked {
-                    lease: self.own.lease(),
-                    parents: ending.unresolved_parents.clone(),
-                });
+        if let Some(parent) = self.unresolved_parents.first() {
+            if !std::mem::replace(&mut self.told, true) {
+                cx.notify(Notice::Blocked { lease: own.lease(), parents: self.unresolved_parents.clone() });
             }
-            let due = ending.reading.is_none() && cx.now() >= ending.look_at;
-            if due && cx.takes_turn(self.own.ix(), Turn::Begin) {
+            let due = self.reading.is_none() && cx.now() >= self.look_at;
+            if due && cx.takes_turn(own.ix(), Turn::Begin) {
                 let op = TableOp::Read { key: parent.to_lease() };
-                ending.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(self.own.ix()), op));
+                self.reading = Some(cx.table_in_turn(Turn::Begin, Waiter::Relative(own.ix()), op));
             }
             return;
         }
         let mut left = 0;
-        for child in std::mem::take(&mut ending.pending_children) {
+        for child in std::mem::take(&mut self.pending_children) {
             let row = lease_of(child);
             let why = "its parent was processed to the end".to_string();
-            cx.write_row(Change::Create(Box::new(row)), why, Some(self.own.ix()), Mono::NEVER);
+            cx.write_row(Change::Create(Box::new(row)), why, Some(own.ix()), Mono::NEVER);
             left += 1;
         }
         debug_assert!(
-            ending.unresolved_parents.is_empty(),
+            self.unresolved_parents.is_empty(),
             "children are created when their other parents have leases"
         );
-        ending.children_left = left;
+        self.children_left = left;
     }
 
-    /// A consistent read of another parent's row came back.
-    pub(super) fn on_other_parent(&mut self, cx: &mut Context, outcome: Outcome) {
-        let now = cx.now();
-        let Stage::Ending(ending) = &mut self.stage else {
-            return cx.broken("other parents are asked about while a shard ends");
-        };
+    /// A consistent read of another parent's row came back. Whether a listing is to show the fate of that parent.
+    pub(super) fn on_relative(&mut self, lent: &mut Lent<'_>, op: OpId, outcome: Outcome) -> bool {
+        if self.reading != Some(op) {
+            return false;
+        }
+        self.reading = None;
+        let (now, cx) = (lent.now(), &mut *lent.cx);
         match outcome {
-            Outcome::Applied(Reply::Row(Some(_))) if !ending.unresolved_parents.is_empty() => {
-                ending.lacks_parent = false;
-                ending.unresolved_parents.remove(0);
-                ending.look_at = now;
+            Outcome::Applied(Reply::Row(Some(_))) if !self.unresolved_parents.is_empty() => {
+                self.lacks_parent = false;
+                self.unresolved_parents.remove(0);
+                self.look_at = now;
             }
             Outcome::Applied(Reply::Row(None)) => {
                 // The lease does not exist yet, or never will: the lineage decides. The creating worker may create the
                 // lease at any moment.
-                ending.lacks_parent = true;
-                ending.look_at = now + look_pause(cx, &mut ending.looks);
-                if now >= ending.doubt_at {
-                    ending.doubt_at = now + cx.config().scan_interval;
-                    self.missing = true;
-                    cx.request(Request::DoubtStream(self.own.stream()));
+                self.lacks_parent = true;
+                self.look_at = now + look_pause(cx, &mut self.looks);
+                if now >= self.doubt_at {
+                    self.doubt_at = now + cx.config().scan_interval;
+                    cx.request(Request::DoubtStream(lent.own.stream()));
+                    return true;
                 }
             }
-            _ => ending.look_at = now + cx.config().retry_max.min(cx.config().renew_interval),
+            _ => self.look_at = now + cx.config().retry_max.min(cx.config().renew_interval),
         }
+        false
     }
 
     /// The lease of one more child is known to exist, or needs not.
-    pub(in crate::worker) fn on_child_written(&mut self) {
-        if let Stage::Ending(ending) = &mut self.stage {
-            debug_assert!(ending.children_left > 0, "a child is counted once");
-            ending.children_left = ending.children_left.saturating_sub(1);
-        }
+    pub(super) fn on_child_written(&mut self) {
+        debug_assert!(self.children_left > 0, "a child is counted once");
+        self.children_left = self.children_left.saturating_sub(1);
     }
 
-    /// A list of all shards, requested at `asked`, tells which of the other parents without a lease may still get a
-    /// lease. `is_behind`: the list is older than the end of our own shard.
-    pub(super) fn judge_other_parents(
-        &mut self, cx: &mut Context, (asked, is_behind): (Mono, bool), prospects: &Prospects<'_>,
-    ) {
-        let Some(ending) = self.stage.ending_mut() else {
-            return cx.broken("other parents are judged while a shard ends");
-        };
-        self.missing = false;
+    /// A list of all shards tells which of the other parents without a lease may still get a lease.
+    pub(super) fn judge_other_parents(&mut self, cx: &Context, view: &View<'_>, prospects: &Prospects<'_>) {
         // A child whose own descendants have leases was read to its end before, whatever became of its row. This does
         // not hold where every listed shard has a row until the shard is forgotten: there, the descendants' rows may
         // have come first.
@@ -213,36 +266,34 @@ impl HeldLease {
             let read = |child: &ChildShard| {
                 sync::has_leased_descendant(&prospects.leases, prospects.shards, &child.id)
             };
-            ending.pending_children.retain(|child| !read(child));
+            self.pending_children.retain(|child| !read(child));
         }
-        ending.children_left = ending.pending_children.len() as u32;
-        let pending = &ending.pending_children;
+        self.children_left = self.pending_children.len() as u32;
+        let pending = &self.pending_children;
         let unlikely = |parent: &ShardId| prospects.unlikely(parent, pending);
         let lost = |parent: &ShardId| prospects.doubtful(parent, pending);
         let mut waited_for = prospects.anything();
-        let some_unlikely = ending.unresolved_parents.iter().any(unlikely);
+        let some_unlikely = self.unresolved_parents.iter().any(unlikely);
         if !some_unlikely {
             // A lease whose shard does not exist would be waited for without end.
-            let parents = ending.unresolved_parents.iter().filter(|parent| lost(parent));
+            let parents = self.unresolved_parents.iter().filter(|parent| lost(parent));
             let leases = parents.flat_map(|parent| prospects.bringing(parent, pending));
             waited_for.extend(leases.map(|unread| unread.lease));
         }
         // A listing may lag. A parent is believed gone only after several listings without the parent, a scan interval
         // apart. Leases with unknown ranges may wait for each other, in the hands of workers without knowledge of each
         // other. The worker waits for these leases as long as any of them ends.
-        if is_behind || !ending.unresolved_parents.iter().any(lost) {
-            return ending.hopeless.contradicted();
+        if view.is_behind() || !self.unresolved_parents.iter().any(lost) {
+            return self.hopeless.contradicted();
         }
         let mut needed = Needed::to_forget(cx);
         if !waited_for.is_empty() {
             needed = needed.times(STANDSTILL);
         }
-        if ending.hopeless.says(cx, asked, waited_for, needed) {
-            ending.hopeless.contradicted();
-            ending.look_at = cx.now();
-            ending
-                .unresolved_parents
-                .retain(|parent| !(unlikely(parent) || (!some_unlikely && lost(parent))));
+        if self.hopeless.says(cx, view.asked(), waited_for, needed) {
+            self.hopeless.contradicted();
+            self.look_at = cx.now();
+            self.unresolved_parents.retain(|parent| !(unlikely(parent) || (!some_unlikely && lost(parent))));
         }
     }
 }

@@ -2,13 +2,13 @@
 //! too long.
 
 use super::failure::Poison;
-use super::lane::Lane;
-use super::ownership::Ownership;
 use crate::ids::OpId;
 use crate::output::{ConsumerOp, FlushReason};
 use crate::position::Position;
 use crate::time::Mono;
 use crate::worker::context::{Context, Waiter};
+use crate::worker::lease::lane::Lane;
+use crate::worker::lease::ownership::Ownership;
 
 /// What the handler was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

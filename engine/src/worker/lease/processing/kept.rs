@@ -7,9 +7,8 @@
 //! after the application's answer, if no batch was handed over since. The permission is part of the ownership: the next
 //! owner reads the end and asks again.
 
-use super::application::AppCommand;
-use super::held::HeldLease;
-use super::stage::Stage;
+use super::application::{AppCommand, Application};
+use super::reading::Reading;
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Refusal, Why};
 use crate::notice::Notice;
@@ -17,7 +16,8 @@ use crate::output::{ConsumerOp, EndReason, FlushReason};
 use crate::time::Mono;
 use crate::worker::context::Context;
 use crate::worker::describe;
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease::lent::Lent;
+use crate::worker::lease::ownership::Ownership;
 
 /// The commands to flush that the application has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,132 +68,106 @@ pub(super) fn dropped() -> Outcome {
     })
 }
 
-impl HeldLease {
+impl Reading {
     /// The application has processed all of a kept batch.
-    pub(super) fn on_acknowledged(&mut self, cx: &Context, batch: OpId) {
-        let Some(reading) = self.stage.reading_mut() else {
-            return;
-        };
-        if reading.reader.acknowledged(batch) {
-            self.take_watermark(cx.now());
+    pub(super) fn on_acknowledged(&mut self, lent: &mut Lent<'_>, batch: OpId) {
+        if self.reader.acknowledged(batch) {
+            self.take_watermark(lent);
         }
     }
 
     /// The application will not process a kept batch: reading begins anew after the records processed without a gap.
+    /// `runs`: the shard is not let go of.
     pub(super) fn on_given_back(
-        &mut self, cx: &mut Context, leases: &LeaseTable, batch: OpId, detail: String,
+        &mut self, lent: &mut Lent<'_>, app: &mut Application, runs: bool, batch: OpId, detail: String,
     ) {
-        // A call of the application may overtake the answer of its handler.
-        if self.app.give_back(batch) {
-            return;
-        }
-        let Some(reading) = self.stage.reading_mut() else {
+        let Some(last) = self.reader.keeps(batch) else {
             return;
         };
-        let Some(last) = reading.reader.keeps(batch) else {
-            return;
-        };
-        reading.reader.rewind();
-        reading.failure.read_again();
-        debug_assert_eq!(reading.reader.kept_batches(), 0, "reading begins anew with nothing kept");
-        reading.flush.kept_more();
-        reading.failure.attempt();
+        self.reader.rewind();
+        self.failure.read_again();
+        debug_assert_eq!(self.reader.kept_batches(), 0, "reading begins anew with nothing kept");
+        self.flush.kept_more();
+        self.failure.attempt();
         // A batch that is being processed comes again, too.
-        self.app.abort(&self.own, &self.lane, cx);
-        self.attempt_failed(cx, leases, None, Some(last), detail);
+        app.abort(lent.own, lent.lane, lent.cx);
+        self.attempt_failed(lent, runs, None, Some(last), detail);
     }
 
     /// Tells the application to flush if the shard cannot go on otherwise. Nothing is being handed over at this moment.
-    pub(super) fn flush_if_stuck(&mut self, cx: &mut Context) {
-        let Stage::Running(reading) = &self.stage else {
-            return cx.broken("a flush is considered while a shard runs");
-        };
-        if reading.reader.kept_batches() == 0 && !reading.awaits_permission() {
+    pub(super) fn flush_if_stuck(&mut self, lent: &mut Lent<'_>, app: &mut Application) {
+        if self.reader.kept_batches() == 0 && !self.awaits_permission() {
             return;
         }
-        let why = if reading.reader.handed_all_over() {
+        let why = if self.reader.handed_all_over() {
             FlushReason::ShardEnd
-        } else if reading.reader.keeps_enough(&cx.config().reader) || reading.failure.is_stopped() {
+        } else if self.reader.keeps_enough(&lent.cx.config().reader) || self.failure.is_stopped() {
             FlushReason::Full
         } else {
             return;
         };
-        if reading.flush.told != Some(why) {
-            self.flush(cx, why, Mono::NEVER);
+        if self.flush.told != Some(why) {
+            self.tell_to_flush(lent, app, why, Mono::NEVER);
         }
     }
 
     /// The lease is given up: whether acknowledgements are waited for. The application is told to flush.
-    pub(super) fn awaits_acknowledgements(&mut self, cx: &mut Context, reason: EndReason) -> bool {
-        let now = cx.now();
-        let Some(reading) = self.stage.reading_mut() else {
-            return false;
-        };
-        let left = reading.reader.kept_batches();
+    pub(super) fn awaits_acknowledgements(
+        &mut self, lent: &mut Lent<'_>, app: &mut Application, reason: EndReason,
+    ) -> bool {
+        let now = lent.now();
+        let left = self.reader.kept_batches();
         if left == 0 {
             return false;
         }
-        let until = *reading.flush.until.get_or_insert(now + cx.config().flush_timeout);
+        let until = *self.flush.until.get_or_insert(now + lent.cx.config().flush_timeout);
         let why = FlushReason::Leaving(reason);
         if now >= until {
             return false;
         }
-        if reading.flush.told != Some(why) {
-            self.flush(cx, why, until);
+        if self.flush.told != Some(why) {
+            self.tell_to_flush(lent, app, why, until);
         }
         true
     }
 
-    /// Whether the application still flushes after the time it was given.
-    pub(super) fn flushes_too_long(&self, now: Mono) -> bool {
-        let flushing = matches!(self.app.command(), Some(AppCommand::Flush(_)));
-        let until = self.stage.reading().and_then(|reading| reading.flush.until);
-        flushing && until.is_some_and(|until| now >= until)
-    }
-
     /// Reports a close with unacknowledged batches.
-    pub(super) fn tell_unacknowledged(&self, cx: &mut Context) {
-        let kept = self.stage.reading().map_or(0, |reading| reading.reader.kept_batches());
+    pub(super) fn tell_unacknowledged(&self, own: &Ownership, cx: &mut Context) {
+        let kept = self.reader.kept_batches();
         if kept > 0 {
-            let (lease, batches) = (self.own.lease(), u32::try_from(kept).unwrap_or(u32::MAX));
+            let (lease, batches) = (own.lease(), u32::try_from(kept).unwrap_or(u32::MAX));
             cx.notify(Notice::Unacknowledged { lease, batches });
         }
     }
 
-    fn flush(&mut self, cx: &mut Context, why: FlushReason, until: Mono) {
-        let Some(reading) = self.stage.reading_mut() else {
-            return cx.broken("only a shard that is read keeps batches");
-        };
-        reading.flush.told = Some(why);
-        let op = ConsumerOp::Flush { lease: self.own.lease(), token: self.own.token(), why, until };
-        self.app.ask(&self.own, cx, op, AppCommand::Flush(why));
+    fn tell_to_flush(&mut self, lent: &mut Lent<'_>, app: &mut Application, why: FlushReason, until: Mono) {
+        self.flush.told = Some(why);
+        let op = ConsumerOp::Flush { lease: lent.own.lease(), token: lent.own.token(), why, until };
+        app.ask(lent.own, lent.cx, op, AppCommand::Flush(why));
     }
 
-    /// A flush has ended. Whether everything was acknowledged shows by itself.
+    /// A flush has ended. Whether everything was acknowledged shows by itself. `runs`: the shard is not let go of.
     pub(super) fn on_flushed(
-        &mut self, cx: &mut Context, leases: &LeaseTable, why: FlushReason, outcome: &Outcome,
+        &mut self, lent: &mut Lent<'_>, runs: bool, why: FlushReason, outcome: &Outcome,
     ) {
-        let Some(reading) = self.stage.reading_mut() else {
-            return cx.broken("a flush ends while its shard is read, or let go of");
-        };
         match outcome {
             Outcome::Applied(_) => {
                 // What is said of a batch may overtake the answer: a batch that was given back comes again.
-                let counts = reading.flush.told == Some(why);
-                reading.flush.end_permitted |= counts && why == FlushReason::ShardEnd;
+                let counts = self.flush.told == Some(why);
+                self.flush.end_permitted |= counts && why == FlushReason::ShardEnd;
             }
             // Stopped by us, or never begun.
             Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) => {
-                reading.flush.told = None;
+                self.flush.told = None;
             }
             _ => {
                 match why {
                     // There is no time to try again.
-                    FlushReason::Leaving(_) => reading.flush.until = Some(cx.now()),
-                    FlushReason::Full | FlushReason::ShardEnd => reading.flush.told = None,
+                    FlushReason::Leaving(_) => self.flush.until = Some(lent.now()),
+                    FlushReason::Full | FlushReason::ShardEnd => self.flush.told = None,
                 }
-                let attempt = reading.failure.attempt();
-                self.retry_later(cx, leases, attempt, describe(outcome));
+                let attempt = self.failure.attempt();
+                self.retry_later(lent, runs, attempt, describe(outcome));
             }
         }
     }
