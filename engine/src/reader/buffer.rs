@@ -1,6 +1,7 @@
 //! The batches kept by the application, the batch being handed over, the waiting batches, and the progress of
 //! processing.
 
+use crate::config::ReaderConfig;
 use crate::ids::OpId;
 use crate::position::Position;
 use std::collections::VecDeque;
@@ -47,7 +48,7 @@ struct Batch {
 
 /// Batches in the order they were fetched. Its capacity settles at the budget, so later pushes do not allocate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     /// First the kept batches, then the front, then the waiting batches.
     batches: VecDeque<Batch>,
     bytes: u64,
@@ -71,7 +72,7 @@ impl Buffer {
         self.bytes
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.batches.len()
     }
 
@@ -80,13 +81,25 @@ impl Buffer {
         (self.kept, self.kept_bytes)
     }
 
+    /// How many batches the application keeps.
+    pub(crate) fn kept_batches(&self) -> usize {
+        self.kept
+    }
+
+    /// Whether the application keeps as much as allowed: no more batches are handed over until the application has
+    /// acknowledged some records.
+    pub(crate) fn keeps_enough(&self, cfg: &ReaderConfig) -> bool {
+        let (batches, bytes) = self.kept();
+        batches > 0 && (batches as u64 >= u64::from(cfg.kept_batches) || bytes >= cfg.kept_bytes)
+    }
+
     /// The batches that the application does not keep: the waiting batches, and the batch being processed by the
     /// handler.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &BatchRef> {
         self.batches.iter().skip(self.kept).map(|batch| &batch.given)
     }
 
-    pub(super) fn watermark(&self) -> Option<Position> {
+    pub(crate) fn watermark(&self) -> Option<Position> {
         self.watermark
     }
 
@@ -102,14 +115,14 @@ impl Buffer {
         }
     }
 
-    pub(super) fn front(&self) -> Option<BatchRef> {
+    pub(crate) fn front(&self) -> Option<BatchRef> {
         match self.front {
             Front::Out => None,
             Front::Waiting | Front::Back => self.batches.get(self.kept).map(|batch| batch.given),
         }
     }
 
-    pub(super) fn delivered(&mut self) {
+    pub(crate) fn delivered(&mut self) {
         debug_assert!(self.front != Front::Out, "one batch is out at a time");
         debug_assert!(self.batches.len() > self.kept, "what is handed over is there");
         if let Some(batch) = self.batches.get(self.kept) {
@@ -118,7 +131,7 @@ impl Buffer {
         }
     }
 
-    pub(super) fn returned(&mut self, batch: OpId) -> bool {
+    pub(crate) fn returned(&mut self, batch: OpId) -> bool {
         if !self.is_out(batch) {
             return false;
         }
@@ -127,7 +140,7 @@ impl Buffer {
         true
     }
 
-    pub(super) fn processed(&mut self, batch: OpId) -> bool {
+    pub(crate) fn processed(&mut self, batch: OpId) -> bool {
         if !self.is_out(batch) {
             return false;
         }
@@ -137,7 +150,7 @@ impl Buffer {
     }
 
     /// The batch handed over is kept by the application. Says whether this batch was out.
-    pub(super) fn keep(&mut self, batch: OpId) -> bool {
+    pub(crate) fn keep(&mut self, batch: OpId) -> bool {
         if !self.is_out(batch) {
             return false;
         }
@@ -147,7 +160,7 @@ impl Buffer {
 
     /// A batch handed over has been processed completely: a kept batch, or a batch whose hand-over is not answered yet.
     /// Says whether such a batch exists.
-    pub(super) fn acknowledged(&mut self, batch: OpId) -> bool {
+    pub(crate) fn acknowledged(&mut self, batch: OpId) -> bool {
         let Some(index) = self.handed_over().position(|known| known.given.batch == batch) else {
             return false;
         };
@@ -160,25 +173,25 @@ impl Buffer {
     }
 
     /// The last position of a batch that the application keeps and has not acknowledged all of.
-    pub(super) fn keeps(&self, batch: OpId) -> Option<Position> {
+    pub(crate) fn keeps(&self, batch: OpId) -> Option<Position> {
         let mut kept = self.batches.iter().take(self.kept);
         let found = kept.find(|known| known.given.batch == batch && !known.is_covered());
         found.map(|known| known.given.last)
     }
 
     /// Whether the record at this position is in the next batch to be handed over, and was not processed.
-    pub(super) fn awaits(&self, record: Position) -> bool {
+    pub(crate) fn awaits(&self, record: Position) -> bool {
         let awaits = |front: BatchRef| !front.unordered && front.after < Some(record) && record <= front.last;
         self.front().is_some_and(awaits) && self.watermark < Some(record)
     }
 
     /// The last processed position among the records handed over. Earlier records may be unprocessed.
-    pub(super) fn reached(&self) -> Option<Position> {
+    pub(crate) fn reached(&self) -> Option<Position> {
         let of_batches = self.handed_over().filter_map(|batch| batch.given.after).max();
         of_batches.max(self.watermark)
     }
 
-    pub(super) fn processed_through(&mut self, position: Position) -> bool {
+    pub(crate) fn processed_through(&mut self, position: Position) -> bool {
         if self.front != Front::Waiting
             && self.batches.get(self.kept).is_some_and(|front| front.given.unordered)
         {

@@ -190,6 +190,15 @@ impl Reader {
         Some(self.fail(op, now, flight.kind, how, ctx))
     }
 
+    /// The batches that wait, are handed over, or are kept.
+    pub(crate) fn batches(&self) -> &Buffer {
+        &self.buffer
+    }
+
+    pub(crate) fn batches_mut(&mut self) -> &mut Buffer {
+        &mut self.buffer
+    }
+
     /// The next batch to hand over; none while one is being processed.
     pub fn front(&self) -> Option<BatchRef> {
         self.buffer.front()
@@ -293,14 +302,13 @@ impl Reader {
 
     /// How many batches the application keeps.
     pub fn kept_batches(&self) -> usize {
-        self.buffer.kept().0
+        self.buffer.kept_batches()
     }
 
     /// Whether the application keeps as much as allowed: no more batches are handed over until the application has
     /// acknowledged some records.
     pub fn keeps_enough(&self, cfg: &ReaderConfig) -> bool {
-        let (batches, bytes) = self.buffer.kept();
-        batches > 0 && (batches as u64 >= u64::from(cfg.kept_batches) || bytes >= cfg.kept_bytes)
+        self.buffer.keeps_enough(cfg)
     }
 
     /// Whether the end of the shard was fetched, and every batch before it handed over and answered.

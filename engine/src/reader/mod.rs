@@ -84,6 +84,7 @@ mod model;
 mod tests;
 
 pub use buffer::BatchRef;
+pub(crate) use buffer::Buffer;
 pub use machine::Reader;
 
 use crate::config::ReaderConfig;

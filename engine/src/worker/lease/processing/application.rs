@@ -1,7 +1,7 @@
 //! The application of a shard: the commands to it, one at a time, when it is told to stop, and when a command has taken
 //! too long.
 
-use super::failure::Poison;
+use super::reading::Poison;
 use crate::ids::OpId;
 use crate::output::{ConsumerOp, FlushReason};
 use crate::position::Position;

@@ -13,7 +13,7 @@ impl Processing {
     /// When a shard in the course of letting go is looked at again, if nothing else happens.
     pub(super) fn draining_wake_at(&self, lane: &Lane, cx: &Context) -> Mono {
         let now = cx.now();
-        let flush = self.stage.reading().and_then(|reading| reading.flush().until());
+        let flush = self.stage.reading().and_then(|reading| reading.flushes_until());
         // What is not acknowledged by then is given up; after that, the handler is waited for.
         let due = [flush, Some(lane.hands_over_by(cx))];
         let ahead = due.into_iter().flatten().filter(|due| *due > now);
@@ -51,7 +51,7 @@ impl Processing {
     /// Whether the application still flushes after the time it was given.
     fn flushes_too_long(&self, now: Mono) -> bool {
         let flushing = matches!(self.app.command(), Some(AppCommand::Flush(_)));
-        let until = self.stage.reading().and_then(|reading| reading.flush().until());
+        let until = self.stage.reading().and_then(|reading| reading.flushes_until());
         flushing && until.is_some_and(|until| now >= until)
     }
 

@@ -10,13 +10,7 @@
 //! | `application` | the commands to the application, and their time limits |
 //! | `waiting` | before a shard is opened |
 //! | `running`, `reading` | while the shard is read |
-//! | `fetch` | reads of the stream, within the budget shared by the reads of all shards |
-//! | `delivery` | handing batches over |
-//! | `failure` | the treatment of a record that the handler cannot process |
-//! | `set_aside` | handing a failed record to the application's store, or stopping its shard |
-//! | `kept` | batches that the application keeps and acknowledges later |
-//! | `strange` | a checkpoint that did not come from this stream |
-//! | `missing` | the evidence of listings about a shard not found, or children not named |
+//! | `share` | the part of a lease of what the reads of all shards share |
 //! | `shard_end` | the children's leases, before a shard's end is written |
 //! | `leaving` | letting go of a lease: the conditions, and the close |
 //! | `stall` | the reason why a lease does not move |
@@ -36,22 +30,16 @@
 //! * At most one command to the application is in flight, but for `Abort` and `TimeOut`.
 
 mod application;
-mod delivery;
-mod failure;
-mod fetch;
-mod kept;
 mod leaving;
-mod missing;
 mod reading;
 mod running;
-mod set_aside;
 mod shard_end;
+mod share;
 mod stage;
 mod stall;
-mod strange;
 mod waiting;
 
-pub(super) use missing::View;
+pub(super) use reading::View;
 pub(super) use shard_end::Prospects;
 pub(super) use stall::why as why_stalled;
 
@@ -67,7 +55,7 @@ use crate::shard::Shard;
 use crate::time::Mono;
 use crate::worker::context::Context;
 use application::{AppCommand, Application};
-use fetch::Share;
+use share::Share;
 use stage::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 use waiting::Waiting;
@@ -216,7 +204,7 @@ impl Processing {
         let stage = match &self.stage {
             Stage::Waiting(waiting) => waiting.wake_at(own, lane, cx),
             Stage::Ending(ending) => ending.wake_at(own, cx),
-            Stage::Running(reading) => self.reading_wake_at(cx, reading),
+            Stage::Running(reading) => reading.wake_at(cx, self.app.is_idle(), self.missing),
             Stage::Draining { .. } => self.draining_wake_at(lane, cx),
             Stage::Opening { .. } | Stage::Closing(_) | Stage::Closed(_) => Mono::NEVER,
         };

@@ -1,16 +1,14 @@
 //! While a shard is read: requests to the stream, and the answers of the application.
 
+use super::Processing;
 use super::application::AppCommand;
-use super::failure::Next;
-use super::reading::Reading;
+use super::reading;
 use super::shard_end::{self, Ending};
 use super::stage::Stage;
-use super::{Processing, kept, set_aside};
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply};
 use crate::notice::Notice;
-use crate::time::Mono;
-use crate::worker::context::{Context, Request};
+use crate::worker::context::Request;
 use crate::worker::lease::lent::Lent;
 
 impl Processing {
@@ -24,7 +22,7 @@ impl Processing {
             && !reading.awaits_permission()
             && let Some(children) = reading.finished()
         {
-            if children.is_empty() && !reading.search.is_childless() {
+            if children.is_empty() && !reading.is_childless() {
                 return self.look_for_children(lent);
             }
             let children = children.to_vec();
@@ -33,41 +31,11 @@ impl Processing {
             lent.watch.moved(now);
             return self.stage.go(|_| Stage::Ending(Box::new(ending)));
         }
-        self.share.fetch(&mut reading.reader, lent.own, lent.lane, lent.cx);
+        reading.request(&mut self.share, lent);
         let free = self.app.is_idle() && lent.lane.believes(now) && !self.paused;
-        if free && now >= reading.failure.not_before() {
-            let full = reading.reader.keeps_enough(&lent.cx.config().reader);
-            let (app, next) = (&mut self.app, reading.failure.next());
-            match next {
-                _ if full || reading.reader.front().is_none() => reading.flush_if_stuck(lent, app),
-                Next::Whole | Next::OneRecord => reading.deliver(lent, app, next == Next::OneRecord),
-                Next::SetAside(poison, detail) => reading.set_aside(lent, app, poison, detail),
-                Next::Nothing => reading.flush_if_stuck(lent, app),
-            }
+        if free {
+            reading.hand_over(lent, &mut self.app);
         }
-    }
-
-    /// When something is due while the shard is read.
-    pub(super) fn reading_wake_at(&self, cx: &Context, reading: &Reading) -> Mono {
-        let mut at = reading.reader.wake_at(&cx.config().reader);
-        if at <= cx.now() {
-            // It was to be done in this step: the answer of the lane is waited for, or memory.
-            at = Mono::NEVER;
-        }
-        if !self.app.is_idle() {
-            return at;
-        }
-        let awaits_permission = reading.awaits_permission();
-        let keeps = reading.reader.kept_batches() > 0;
-        let waits = reading.reader.front().is_some() || keeps || awaits_permission;
-        let not_before = reading.failure.not_before();
-        if not_before > cx.now() && waits {
-            at = at.min(not_before);
-        }
-        if !self.missing && !awaits_permission && reading.finished().is_some() {
-            at = at.min(reading.search.next_look());
-        }
-        at
     }
 
     /// The shard ended and the answer named no children. They may exist all the same: the stream's shards are listed.
@@ -75,7 +43,7 @@ impl Processing {
         let Stage::Running(reading) = &mut self.stage else {
             return lent.cx.broken("children are looked for while a shard runs");
         };
-        if !self.missing && lent.now() >= reading.search.next_look() {
+        if !self.missing && lent.now() >= reading.next_look() {
             self.missing = true;
             reading.look_at(lent.now() + lent.cx.config().retry_max);
             lent.cx.request(Request::DoubtStream(lent.own.stream()));
@@ -104,8 +72,8 @@ impl Processing {
             }
             (AppCommand::Deliver { given, given_back }, Some(reading)) => {
                 let outcome = match outcome {
-                    Outcome::Applied(Reply::Kept) if given.alone => set_aside::kept_alone(),
-                    Outcome::Applied(Reply::Kept) if given_back => kept::dropped(),
+                    Outcome::Applied(Reply::Kept) if given.alone => reading::kept_alone(),
+                    Outcome::Applied(Reply::Kept) if given_back => reading::dropped(),
                     outcome => outcome,
                 };
                 reading.on_delivered(lent, runs, given, outcome);

@@ -2,7 +2,7 @@
 
 use super::Processing;
 use super::application::AppCommand;
-use super::reading::Reading;
+use super::reading;
 use super::stage::Stage;
 use crate::ids::ShardId;
 use crate::notice::Stall;
@@ -16,7 +16,7 @@ pub(in crate::worker::lease) fn why(
     processing: &Processing, own: &Ownership, lane: &Lane, now: Mono, leases: &LeaseTable,
 ) -> Stall {
     let stage = &processing.stage;
-    let attempt = stage.reading().map_or(0, |reading| reading.failure.attempts());
+    let attempt = stage.reading().map_or(0, |reading| reading.attempts());
     match (stage, processing.app.command()) {
         (Stage::Waiting(_), _) if now < own.open_after() => Stall::Settling,
         (Stage::Waiting(_), _) if !lane.believes(now) => Stall::Fenced,
@@ -29,19 +29,21 @@ pub(in crate::worker::lease) fn why(
         (Stage::Waiting(_) | Stage::Opening { .. }, _) => Stall::Opening,
         (_, Some(AppCommand::Deliver { .. })) => Stall::Handler { attempt },
         (_, Some(AppCommand::SetAside { poison, .. })) => {
-            let why = stage.reading().and_then(|reading| reading.failure.why());
+            let why = stage.reading().and_then(reading::why_failing);
             why.unwrap_or(Stall::SettingAside { position: poison.at, failures: 0 })
         }
-        (_, Some(AppCommand::Flush(_))) => stage.reading().map_or(Stall::Closing, why_flushed),
+        (_, Some(AppCommand::Flush(_))) => stage.reading().map_or(Stall::Closing, reading::why_flushed),
         (_, Some(AppCommand::Open)) => Stall::Opening,
         (_, Some(AppCommand::Close)) => Stall::Closing,
         (Stage::Running(_), None) if !lane.believes(now) => Stall::Fenced,
-        (Stage::Running(reading), None) if processing.missing => reading.search.why(),
+        (Stage::Running(reading), None) if processing.missing => reading::why_missing(reading),
         (Stage::Running(_), None) if processing.paused => Stall::Paused,
         (Stage::Running(_), None) if processing.share.waits() => Stall::WaitsToRead,
-        (Stage::Running(reading), None) => why_not_read(reading),
+        (Stage::Running(reading), None) => reading::why(reading),
         (Stage::Ending(ending), None) => ending.why().unwrap_or(Stall::Writing),
-        (Stage::Draining { .. }, None) if stage.reading().is_some_and(keeps) => why_kept(stage.reading()),
+        (Stage::Draining { reading: Some(reading), .. }, None) if reading.keeps_batches() => {
+            reading::why_kept(reading)
+        }
         (Stage::Draining { .. } | Stage::Closing(_) | Stage::Closed(_), None) => Stall::Writing,
     }
 }
@@ -53,46 +55,5 @@ fn which_parents(leases: &LeaseTable, parents: &[ShardId]) -> Stall {
     match unreadable.is_empty() {
         true => Stall::Parents(parents.to_vec()),
         false => Stall::UnreadableParents(unreadable),
-    }
-}
-
-fn keeps(reading: &Reading) -> bool {
-    reading.reader.kept_batches() > 0
-}
-
-fn why_flushed(reading: &Reading) -> Stall {
-    match reading.awaits_permission() {
-        true => Stall::EndUnconfirmed { failures: reading.failure.attempts() },
-        false => why_kept(Some(reading)),
-    }
-}
-
-fn why_kept(reading: Option<&Reading>) -> Stall {
-    let kept = reading.map_or(0, |reading| reading.reader.kept_batches());
-    Stall::Kept { batches: u32::try_from(kept).unwrap_or(u32::MAX) }
-}
-
-fn why_not_read(reading: &Reading) -> Stall {
-    let reader = &reading.reader;
-    if let Some(why) = reading.failure.why() {
-        return why;
-    }
-    if reading.awaits_permission() {
-        return why_flushed(reading);
-    }
-    if keeps(reading) && reading.failure.attempts() == 0 {
-        return why_kept(Some(reading));
-    }
-    if reader.front().is_some() {
-        return Stall::HandlerFails { attempts: reading.failure.attempts() };
-    }
-    match (reader.finished(), reader.failures()) {
-        (Some(_), _) => reading.search.why(),
-        (None, _) if reading.search.is_doubted() => reading.search.why(),
-        (None, 0) if reading.search.is_end_denied() => reading.search.why(),
-        (None, 0) if reader.is_end_claimed() => Stall::EndClaimed,
-        (None, 0) if reader.doubts() => Stall::Doubted,
-        (None, 0) => Stall::ReadsEmpty,
-        (None, failures) => Stall::ReadsFail { failures },
     }
 }

@@ -2,14 +2,13 @@
 
 use super::Processing;
 use super::application::AppCommand;
-use super::kept::Flush;
-use super::reading::Reading;
+use super::reading::{Flush, Reading};
 use super::stage::Stage;
 use crate::ids::{OpId, ShardId};
 use crate::input::{Cause, Outcome, Reply};
 use crate::notice::{ListReason, Notice};
 use crate::output::{ConsumerOp, TableOp};
-use crate::reader::{Reader, Start};
+use crate::reader::Start;
 use crate::row::RowRead;
 use crate::shard::Shard;
 use crate::time::{Mono, Span};
@@ -239,8 +238,8 @@ impl Processing {
             debug_assert!(start.is_some(), "a shard that was read to its end is not opened");
             // Too much rather than too little.
             let flush = Flush::new(matches!(outcome, Outcome::Applied(Reply::ConfirmsEnd)));
-            let reader = Reader::new(start.unwrap_or(Start::TrimHorizon), now);
-            return self.stage.go(|_| Stage::Running(Box::new(Reading::new(reader, flush))));
+            let reading = Reading::begin(start.unwrap_or(Start::TrimHorizon), flush, now);
+            return self.stage.go(|_| Stage::Running(Box::new(reading)));
         }
         if let Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) = outcome {
             // The engine stopped the call, or the adapter never began it: the handler did not fail.

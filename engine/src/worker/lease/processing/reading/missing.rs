@@ -1,15 +1,15 @@
 //! The evidence of listings about a shard that was not found, or whose children were not named.
 
-use super::shard_end;
+use super::ShardReader;
 use crate::ids::{LeaseKey, OpId, ShardId};
 use crate::notice::{Notice, Stall};
-use crate::reader::Reader;
 use crate::shard::{ChildShard, Shard};
 use crate::sync;
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use crate::worker::evidence::{Evidence, Needed};
 use crate::worker::lease::ownership::Ownership;
+use crate::worker::lease::processing::shard_end::names as names_of;
 
 /// A list of all shards, as a lease sees it.
 pub(in crate::worker::lease) struct View<'a> {
@@ -31,12 +31,12 @@ impl<'a> View<'a> {
     }
 
     /// When the list was requested.
-    pub(super) fn asked(&self) -> Mono {
+    pub(in crate::worker::lease::processing) fn asked(&self) -> Mono {
         self.asked
     }
 
     /// Whether the list is older than the end of the shard.
-    pub(super) fn is_behind(&self) -> bool {
+    pub(in crate::worker::lease::processing) fn is_behind(&self) -> bool {
         self.own.is_some_and(Shard::is_open) || self.against.is_some()
     }
 }
@@ -122,7 +122,7 @@ impl Search {
     }
 
     /// Nothing follows from a listing.
-    pub(super) fn try_again(&mut self, reader: &mut Reader, cx: &Context) {
+    pub(super) fn try_again(&mut self, reader: &mut ShardReader, cx: &Context) {
         self.look_at = cx.now() + pause(cx);
         reader.resume(self.look_at);
     }
@@ -131,7 +131,7 @@ impl Search {
     /// the end of the shard, and loses the rest of the shard if that is wrong. The same replica may have given both
     /// answers. So a shard not read to its end is forgotten by several lists, apart in time, and never by a late list.
     pub(super) fn resolve_shard(
-        &mut self, reader: &mut Reader, own: &Ownership, cx: &mut Context, view: View<'_>,
+        &mut self, reader: &mut ShardReader, own: &Ownership, cx: &mut Context, view: View<'_>,
     ) {
         let (now, needed) = (cx.now(), Needed::to_forget(cx));
         if view.own.is_some() {
@@ -141,7 +141,7 @@ impl Search {
         let children = children_of(own.key(), view.shards);
         let stands = view.against.is_some();
         self.against = view.against;
-        let named = shard_end::names(&children);
+        let named = names_of(&children);
         let enough = self.gone.says(cx, view.asked, named, needed);
         let forgotten = enough && !stands;
         if !forgotten {
@@ -161,7 +161,7 @@ impl Search {
             "the shard was trimmed before it was read to its end: {listings} listings, apart in time, do not show the shard any \
              more; {following} children follow"
         );
-        reader.trimmed(children);
+        reader.end_with(children);
         let lease = own.lease();
         cx.notify(Notice::Trimmed { lease, detail });
     }
@@ -170,7 +170,7 @@ impl Search {
     /// true. A late list may show one child of two, or be older than the end. So fewer children are believed only when
     /// several lists agree.
     pub(super) fn resolve_children(
-        &mut self, reader: &mut Reader, own: &Ownership, cx: &mut Context, view: View<'_>,
+        &mut self, reader: &mut ShardReader, own: &Ownership, cx: &mut Context, view: View<'_>,
     ) {
         let (now, needed) = (cx.now(), Needed::to_forget(cx));
         let children = children_of(own.key(), view.shards);
@@ -186,7 +186,7 @@ impl Search {
                 }
                 return;
             }
-            let named = shard_end::names(&children);
+            let named = names_of(&children);
             if !self.gone.says(cx, view.asked, named, needed) {
                 self.look_at = self.look_at.max(now + pause(cx));
                 return;
@@ -194,12 +194,12 @@ impl Search {
         }
         self.found();
         self.childless = view.own.is_none();
-        reader.trimmed(children);
+        reader.end_with(children);
     }
 
     /// An answer asserted the end, and a listing shows the shard open. One of the two is behind. If the listing is, the end is read again,
     /// and costs two requests; if the answer was wrong, records follow. So reading goes on. The next denial comes `retry_max` later.
-    fn read_on(&mut self, reader: &mut Reader, own: &Ownership, cx: &mut Context) {
+    fn read_on(&mut self, reader: &mut ShardReader, own: &Ownership, cx: &mut Context) {
         self.denied.times = self.denied.times.saturating_add(1);
         reader.read_on(cx.now());
         if let Some(op) = self.denied.read

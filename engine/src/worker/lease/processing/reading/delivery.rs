@@ -1,17 +1,17 @@
 //! Handing batches over to the application, and its answers.
 
-use super::application::{AppCommand, Application, Given};
-use super::reading::Reading;
+use super::Reading;
 use crate::input::{Cause, Outcome, Refusal, Reply, Why};
 use crate::notice::Notice;
 use crate::output::ConsumerOp;
 use crate::worker::describe;
 use crate::worker::lease::lent::Lent;
+use crate::worker::lease::processing::application::{AppCommand, Application, Given};
 
 impl Reading {
     /// Hands over the rest of the front batch, or its first record only.
     pub(super) fn deliver(&mut self, lent: &mut Lent<'_>, app: &mut Application, alone: bool) {
-        let Some(front) = self.reader.front() else {
+        let Some(front) = self.batches().front() else {
             return;
         };
         debug_assert!(lent.believes(), "nothing is handed over without the belief");
@@ -29,17 +29,19 @@ impl Reading {
             true => ConsumerOp::DeliverOne { lease, token, batch, after, attempt, valid_until },
         };
         let command = AppCommand::Deliver { given: Given { batch, alone, after }, given_back: false };
-        self.reader.delivered();
+        self.batches_mut().delivered();
         self.flush.gives_more();
         app.ask(lent.own, lent.cx, op, command);
     }
 
     /// The handler has answered. `runs`: the shard is not let go of.
-    pub(super) fn on_delivered(&mut self, lent: &mut Lent<'_>, runs: bool, given: Given, outcome: Outcome) {
+    pub(in crate::worker::lease::processing) fn on_delivered(
+        &mut self, lent: &mut Lent<'_>, runs: bool, given: Given, outcome: Outcome,
+    ) {
         let (now, batch) = (lent.now(), given.batch);
         match outcome {
             Outcome::Applied(Reply::Kept) => {
-                if self.reader.keep(batch) {
+                if self.batches_mut().keep(batch) {
                     self.failure.front_is_new();
                     self.flush.kept_more();
                     self.take_watermark(lent);
@@ -47,12 +49,12 @@ impl Reading {
             }
             Outcome::Applied(Reply::ProcessedThrough(through)) => {
                 // A kept batch given back meanwhile takes this batch along: this batch comes again.
-                if !self.reader.returned(batch) {
+                if !self.batches_mut().returned(batch) {
                     return;
                 }
                 // The handler may have acknowledged the single record before its answer.
                 let said_before = given.alone && Some(through) > given.after;
-                if self.reader.processed_through(through) || said_before {
+                if self.batches_mut().processed_through(through) || said_before {
                     self.failure.front_is_new();
                 } else {
                     // Without a pause, a handler that acknowledges no record would be called without end.
@@ -62,7 +64,7 @@ impl Reading {
             }
             Outcome::Applied(_) => {
                 // A kept batch given back meanwhile takes this batch along: this batch comes again.
-                if self.reader.processed(batch) {
+                if self.batches_mut().processed(batch) {
                     self.failure.front_is_new();
                     self.take_watermark(lent);
                     lent.watch.moved(now);
@@ -70,17 +72,17 @@ impl Reading {
             }
             Outcome::Refused(refusal) if refusal.why == Why::Gone => {
                 // The records are not in memory any more: they are read again.
-                self.reader.returned(batch);
+                self.batches_mut().returned(batch);
                 self.reader.rewind();
                 self.failure.front_is_lost();
             }
             // Stopped by us, or never begun.
             Outcome::NotSent(Cause::Cancelled) | Outcome::Unknown(Cause::Cancelled) => {
-                self.reader.returned(batch);
+                self.batches_mut().returned(batch);
             }
             other => {
-                if self.reader.returned(batch) {
-                    let front = self.reader.front().filter(|front| !front.unordered);
+                if self.batches_mut().returned(batch) {
+                    let front = self.batches().front().filter(|front| !front.unordered);
                     let last = front.map(|front| front.last);
                     let at = match &other {
                         Outcome::Refused(Refusal { why: Why::RecordFailed(at), .. }) => Some(*at),

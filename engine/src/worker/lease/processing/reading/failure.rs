@@ -22,8 +22,8 @@ use crate::time::Mono;
 
 /// A record that failed alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Poison {
-    pub(super) at: Position,
+pub(in crate::worker::lease::processing) struct Poison {
+    pub(in crate::worker::lease::processing) at: Position,
     /// How often in a row.
     pub(super) attempts: u32,
 }

@@ -1,38 +1,75 @@
 //! A shard that is read: the answers of the stream, and the progress that the application reports.
+//!
+//! | file | what |
+//! |---|---|
+//! | `shard_reader` | the reader of the shard, behind one door |
+//! | `polling` | the reader that asks for records |
+//! | `delivery` | handing batches over |
+//! | `failure` | the treatment of a record that the handler cannot process |
+//! | `set_aside` | handing a failed record to the application's store, or stopping its shard |
+//! | `kept` | batches that the application keeps and acknowledges later |
+//! | `strange` | a checkpoint that did not come from this stream |
+//! | `why` | why the shard stands still |
+//! | `missing` | the evidence of listings about a shard not found, or children not named |
 
-use super::failure::Failure;
-use super::kept::Flush;
-use super::missing::Search;
-use super::strange::Strange;
+mod delivery;
+mod failure;
+mod kept;
+mod missing;
+mod polling;
+mod set_aside;
+mod shard_reader;
+mod strange;
+mod why;
+
+pub(super) use failure::Poison;
+pub(super) use kept::{Flush, dropped};
+pub(in crate::worker::lease) use missing::View;
+pub(super) use set_aside::kept_alone;
+pub(super) use why::{why, why_failing, why_flushed, why_kept, why_missing};
+
+use super::application::Application;
+use super::share::Share;
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
 use crate::notice::{ListReason, Notice};
 use crate::position::Position;
-use crate::reader::{self, Doubtful, Event, Reader};
+use crate::reader::{Buffer, Doubtful, Event, Start};
 use crate::shard::{ChildShard, names_all};
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
 use crate::worker::describe;
 use crate::worker::lease::lent::Lent;
 use crate::worker::lease::ownership::Ownership;
+use failure::{Failure, Next};
+use missing::Search;
+use shard_reader::ShardReader;
+use strange::Strange;
 
 /// A shard that is read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reading {
-    pub(super) reader: Reader,
+    reader: ShardReader,
     /// The attempts at the front batch, and the next step when the attempts fail.
-    pub(super) failure: Failure,
+    failure: Failure,
     /// The search for the shard, or for its children, in listings.
-    pub(super) search: Search,
+    search: Search,
     /// The commands to flush that the application has received, and the permission of the end.
-    pub(super) flush: Flush,
+    flush: Flush,
     /// The service's answers about the place from which the shard is to be read.
     strange: Strange,
 }
 
 impl Reading {
-    pub(super) fn new(reader: Reader, flush: Flush) -> Self {
-        Self { reader, failure: Failure::NEW, search: Search::default(), flush, strange: Strange::default() }
+    /// Begins to read at this place.
+    pub(super) fn begin(start: Start, flush: Flush, now: Mono) -> Self {
+        Self {
+            reader: ShardReader::begin(start, now),
+            failure: Failure::NEW,
+            search: Search::default(),
+            flush,
+            strange: Strange::default(),
+        }
     }
 
     /// The children of the shard, once its end was read and every batch processed.
@@ -45,8 +82,79 @@ impl Reading {
         self.reader.held_bytes()
     }
 
-    pub(super) fn flush(&self) -> &Flush {
-        &self.flush
+    fn batches(&self) -> &Buffer {
+        self.reader.batches()
+    }
+
+    fn batches_mut(&mut self) -> &mut Buffer {
+        self.reader.batches_mut()
+    }
+
+    /// When acknowledgements are not waited for any longer.
+    pub(super) fn flushes_until(&self) -> Option<Mono> {
+        self.flush.until()
+    }
+
+    /// Whether the shard is known to have no children.
+    pub(super) fn is_childless(&self) -> bool {
+        self.search.is_childless()
+    }
+
+    /// The next look for children.
+    pub(super) fn next_look(&self) -> Mono {
+        self.search.next_look()
+    }
+
+    /// Requests what the reader wants.
+    pub(super) fn request(&mut self, share: &mut Share, lent: &mut Lent<'_>) {
+        self.reader.request(share, lent.own, lent.lane, lent.cx);
+    }
+
+    /// Hands over what comes next, or tells the application to flush. The application has no other command.
+    pub(super) fn hand_over(&mut self, lent: &mut Lent<'_>, app: &mut Application) {
+        if lent.now() < self.failure.not_before() {
+            return;
+        }
+        let full = self.batches().keeps_enough(&lent.cx.config().reader);
+        let next = self.failure.next();
+        match next {
+            _ if full || self.batches().front().is_none() => self.flush_if_stuck(lent, app),
+            Next::Whole | Next::OneRecord => self.deliver(lent, app, next == Next::OneRecord),
+            Next::SetAside(poison, detail) => self.set_aside(lent, app, poison, detail),
+            Next::Nothing => self.flush_if_stuck(lent, app),
+        }
+    }
+
+    /// When something is due. `idle`: the application has no command. `missing`: a listing is waited for.
+    pub(super) fn wake_at(&self, cx: &Context, idle: bool, missing: bool) -> Mono {
+        let mut at = self.reader.wake_at(cx);
+        if at <= cx.now() {
+            // It was to be done in this step: the answer of the lane is waited for, or memory.
+            at = Mono::NEVER;
+        }
+        if !idle {
+            return at;
+        }
+        let awaits_permission = self.awaits_permission();
+        let waits = self.batches().front().is_some() || self.keeps_batches() || awaits_permission;
+        let not_before = self.failure.not_before();
+        if not_before > cx.now() && waits {
+            at = at.min(not_before);
+        }
+        if !missing && !awaits_permission && self.finished().is_some() {
+            at = at.min(self.next_look());
+        }
+        at
+    }
+
+    /// Whether the application keeps batches.
+    pub(super) fn keeps_batches(&self) -> bool {
+        self.batches().kept_batches() > 0
+    }
+
+    /// How often in a row the front batch was handed over.
+    pub(super) fn attempts(&self) -> u32 {
+        self.failure.attempts()
     }
 
     /// Whether everything was processed, and the application has not let the end be written yet.
@@ -84,36 +192,26 @@ impl Reading {
 
     /// The application says that everything up to here was processed.
     pub(super) fn on_processed_through(&mut self, lent: &mut Lent<'_>, through: Position) {
-        self.reader.processed_through(through);
+        self.batches_mut().processed_through(through);
         self.take_watermark(lent);
     }
 
     /// More may have been processed without a gap.
     pub(super) fn take_watermark(&mut self, lent: &mut Lent<'_>) {
-        if lent.lane.processed_mut().go_to(self.reader.watermark()) {
+        if lent.lane.processed_mut().go_to(self.batches().watermark()) {
             self.failure.progressed();
             lent.watch.moved(lent.cx.now());
         }
         if self.failure.is_watched() {
-            self.failure.reached(self.reader.reached());
+            self.failure.reached(self.batches().reached());
         }
     }
 
     /// A stream command of the reader ended. Whether a listing is to say why the shard was not found.
     pub(super) fn on_read(&mut self, lent: &mut Lent<'_>, op: OpId, outcome: &Outcome) -> bool {
         let (own, now) = (lent.own, lent.now());
-        let config = lent.cx.config();
-        let context = reader::Ctx {
-            cfg: &config.reader,
-            retry_min: config.retry_min,
-            retry_max: config.retry_max,
-            stream_lag: config.stream_lag,
-            stream_timeout: config.stream_timeout,
-            seed: lent.cx.seed(),
-            subject: own.key().as_str(),
-        };
-        let event = self.reader.fetched(op, now, outcome, &context);
-        lent.lane.begin_at(self.reader.began_earlier());
+        let event = self.reader.on_answer(own, lent.cx, op, outcome);
+        lent.lane.begin_at(self.reader.begins());
         if matches!(outcome, Outcome::Applied(_)) && self.search.is_doubted() && self.finished().is_none() {
             self.search.found();
         }
@@ -122,7 +220,7 @@ impl Reading {
         if let Outcome::Applied(Reply::Records(answer)) = outcome
             && !doubted
         {
-            let waiting = self.reader.buffered_batches();
+            let waiting = self.batches().len();
             match answer.end.as_deref() {
                 // A listing decides whether the shard has ended. Until then, no evidence shows that the tip was
                 // reached.

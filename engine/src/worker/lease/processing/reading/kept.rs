@@ -7,8 +7,7 @@
 //! after the application's answer, if no batch was handed over since. The permission is part of the ownership: the next
 //! owner reads the end and asks again.
 
-use super::application::{AppCommand, Application};
-use super::reading::Reading;
+use super::Reading;
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Refusal, Why};
 use crate::notice::Notice;
@@ -18,10 +17,11 @@ use crate::worker::context::Context;
 use crate::worker::describe;
 use crate::worker::lease::lent::Lent;
 use crate::worker::lease::ownership::Ownership;
+use crate::worker::lease::processing::application::{AppCommand, Application};
 
 /// The commands to flush that the application has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Flush {
+pub(in crate::worker::lease::processing) struct Flush {
     /// The application was told to flush for this reason, and was given no batch since.
     told: Option<FlushReason>,
     /// The lease is given up: acknowledgements are waited for until here.
@@ -33,7 +33,7 @@ pub(super) struct Flush {
 }
 
 impl Flush {
-    pub(super) fn new(confirms_end: bool) -> Self {
+    pub(in crate::worker::lease::processing) fn new(confirms_end: bool) -> Self {
         Self { told: None, until: None, confirms_end, end_permitted: false }
     }
 
@@ -60,7 +60,7 @@ impl Flush {
 }
 
 /// The answer of a handler that keeps a batch but has already given the batch back.
-pub(super) fn dropped() -> Outcome {
+pub(in crate::worker::lease::processing) fn dropped() -> Outcome {
     Outcome::Refused(Refusal {
         why: Why::HandlerFailed,
         current: None,
@@ -70,23 +70,23 @@ pub(super) fn dropped() -> Outcome {
 
 impl Reading {
     /// The application has processed all of a kept batch.
-    pub(super) fn on_acknowledged(&mut self, lent: &mut Lent<'_>, batch: OpId) {
-        if self.reader.acknowledged(batch) {
+    pub(in crate::worker::lease::processing) fn on_acknowledged(&mut self, lent: &mut Lent<'_>, batch: OpId) {
+        if self.batches_mut().acknowledged(batch) {
             self.take_watermark(lent);
         }
     }
 
     /// The application will not process a kept batch: reading begins anew after the records processed without a gap.
     /// `runs`: the shard is not let go of.
-    pub(super) fn on_given_back(
+    pub(in crate::worker::lease::processing) fn on_given_back(
         &mut self, lent: &mut Lent<'_>, app: &mut Application, runs: bool, batch: OpId, detail: String,
     ) {
-        let Some(last) = self.reader.keeps(batch) else {
+        let Some(last) = self.batches().keeps(batch) else {
             return;
         };
         self.reader.rewind();
         self.failure.read_again();
-        debug_assert_eq!(self.reader.kept_batches(), 0, "reading begins anew with nothing kept");
+        debug_assert_eq!(self.batches().kept_batches(), 0, "reading begins anew with nothing kept");
         self.flush.kept_more();
         self.failure.attempt();
         // A batch that is being processed comes again, too.
@@ -96,12 +96,12 @@ impl Reading {
 
     /// Tells the application to flush if the shard cannot go on otherwise. Nothing is being handed over at this moment.
     pub(super) fn flush_if_stuck(&mut self, lent: &mut Lent<'_>, app: &mut Application) {
-        if self.reader.kept_batches() == 0 && !self.awaits_permission() {
+        if self.batches().kept_batches() == 0 && !self.awaits_permission() {
             return;
         }
-        let why = if self.reader.handed_all_over() {
+        let why = if self.reader.has_handed_all_over() {
             FlushReason::ShardEnd
-        } else if self.reader.keeps_enough(&lent.cx.config().reader) || self.failure.is_stopped() {
+        } else if self.batches().keeps_enough(&lent.cx.config().reader) || self.failure.is_stopped() {
             FlushReason::Full
         } else {
             return;
@@ -112,11 +112,11 @@ impl Reading {
     }
 
     /// The lease is given up: whether acknowledgements are waited for. The application is told to flush.
-    pub(super) fn awaits_acknowledgements(
+    pub(in crate::worker::lease::processing) fn awaits_acknowledgements(
         &mut self, lent: &mut Lent<'_>, app: &mut Application, reason: EndReason,
     ) -> bool {
         let now = lent.now();
-        let left = self.reader.kept_batches();
+        let left = self.batches().kept_batches();
         if left == 0 {
             return false;
         }
@@ -132,8 +132,10 @@ impl Reading {
     }
 
     /// Reports a close with unacknowledged batches.
-    pub(super) fn tell_unacknowledged(&self, own: &Ownership, cx: &mut Context) {
-        let kept = self.reader.kept_batches();
+    pub(in crate::worker::lease::processing) fn tell_unacknowledged(
+        &self, own: &Ownership, cx: &mut Context,
+    ) {
+        let kept = self.batches().kept_batches();
         if kept > 0 {
             let (lease, batches) = (own.lease(), u32::try_from(kept).unwrap_or(u32::MAX));
             cx.notify(Notice::Unacknowledged { lease, batches });
@@ -147,7 +149,7 @@ impl Reading {
     }
 
     /// A flush has ended. Whether everything was acknowledged shows by itself. `runs`: the shard is not let go of.
-    pub(super) fn on_flushed(
+    pub(in crate::worker::lease::processing) fn on_flushed(
         &mut self, lent: &mut Lent<'_>, runs: bool, why: FlushReason, outcome: &Outcome,
     ) {
         match outcome {

@@ -1,8 +1,7 @@
 //! The steps after a failed attempt: another attempt, a stopped shard, or a record that is set aside.
 
-use super::application::{AppCommand, Application};
+use super::Reading;
 use super::failure::{Poison, Verdict};
-use super::reading::Reading;
 use crate::ids::OpId;
 use crate::input::{Cause, Outcome, Refusal, Reply, Why};
 use crate::notice::Notice;
@@ -10,9 +9,10 @@ use crate::output::ConsumerOp;
 use crate::position::Position;
 use crate::worker::describe;
 use crate::worker::lease::lent::Lent;
+use crate::worker::lease::processing::application::{AppCommand, Application};
 
 /// The answer of an adapter that keeps a single record.
-pub(super) fn kept_alone() -> Outcome {
+pub(in crate::worker::lease::processing) fn kept_alone() -> Outcome {
     Outcome::Refused(Refusal {
         why: Why::HandlerFailed,
         current: None,
@@ -28,7 +28,7 @@ impl Reading {
         detail: String,
     ) {
         // A record acknowledged by the handler before its failure is not the failing record.
-        let at = at.filter(|at| self.reader.awaits(*at));
+        let at = at.filter(|at| self.batches().awaits(*at));
         let attempt = self.failure.attempts();
         if !runs || lent.exit().is_some() {
             return self.retry_later(lent, runs, attempt, detail);
@@ -48,10 +48,10 @@ impl Reading {
     pub(super) fn set_aside(
         &mut self, lent: &mut Lent<'_>, app: &mut Application, poison: Poison, detail: String,
     ) {
-        let Some(front) = self.reader.front() else {
+        let Some(front) = self.batches().front() else {
             return;
         };
-        if !self.reader.awaits(poison.at) {
+        if !self.batches().awaits(poison.at) {
             self.failure.read_again();
             return lent.cx.broken("a record that is set aside is the first one that is left");
         }
@@ -66,21 +66,21 @@ impl Reading {
             valid_until: lent.lane.valid_until(),
         };
         let command = AppCommand::SetAside { batch: front.batch, poison };
-        self.reader.delivered();
+        self.batches_mut().delivered();
         app.ask(lent.own, lent.cx, op, command);
     }
 
     /// The application has set a record aside, or could not. `runs`: the shard is not let go of.
-    pub(super) fn on_set_aside(
+    pub(in crate::worker::lease::processing) fn on_set_aside(
         &mut self, lent: &mut Lent<'_>, runs: bool, batch: OpId, poison: Poison, outcome: Outcome,
     ) {
         // If a kept batch was given back meanwhile, the record comes again.
-        if !self.reader.returned(batch) {
+        if !self.batches_mut().returned(batch) {
             return;
         }
         match outcome {
             Outcome::Applied(Reply::ProcessedThrough(at)) if at == poison.at => {
-                self.reader.processed_through(at);
+                self.batches_mut().processed_through(at);
                 self.failure.front_is_new();
                 let detail = self.failure.detail().to_owned();
                 self.take_watermark(lent);

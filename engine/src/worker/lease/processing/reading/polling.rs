@@ -1,0 +1,66 @@
+//! The reader that asks the stream for records, within what the reads of all shards share.
+
+use crate::notice::Stall;
+use crate::output::StreamOp;
+use crate::reader::{Ctx, Reader, Want};
+use crate::worker::context::{Context, Waiter};
+use crate::worker::lease::lane::Lane;
+use crate::worker::lease::ownership::Ownership;
+use crate::worker::lease::processing::share::Share;
+use crate::worker::read_budget::Ask;
+
+/// Requests the reader's next records or iterator, if the budget has room.
+pub(super) fn request(
+    reader: &mut Reader, share: &mut Share, own: &Ownership, lane: &Lane, cx: &mut Context,
+) {
+    let now = cx.now();
+    // Nothing is fetched from before the moment in the row: the next owner would begin after that moment.
+    let saved = lane.begins_earlier().is_none();
+    let wanted = reader.next(now, &cx.config().reader).filter(|_| saved);
+    let Some(want) = wanted else {
+        return share.wait_no_more(own, cx);
+    };
+    let bytes = match want {
+        Want::GetIterator(_) => (0, 0),
+        Want::GetRecords { limit, .. } => reader.expects(limit),
+    };
+    let buffered = reader.held_bytes();
+    let ask = Ask::new(own.ix(), want.limit(), bytes, buffered);
+    let grant = cx.reads_mut().ask(ask);
+    share.wait(grant.is_none() && buffered == 0);
+    let Some(grant) = grant else {
+        return;
+    };
+    let (shard, limit) = (own.key().to_shard(), grant.limit());
+    let op = match want {
+        Want::GetIterator(from) => StreamOp::GetIterator { shard, from },
+        Want::GetRecords { via, .. } => StreamOp::GetRecords { shard, via, limit },
+    };
+    let op = cx.stream(Waiter::Reader(own.ix()), own.stream(), op);
+    cx.reads_mut().begun(op, grant);
+    reader.sent(op, now, limit);
+}
+
+/// What the reader's decision after an outcome depends on.
+pub(super) fn context<'a>(own: &'a Ownership, cx: &'a Context) -> Ctx<'a> {
+    let config = cx.config();
+    Ctx {
+        cfg: &config.reader,
+        retry_min: config.retry_min,
+        retry_max: config.retry_max,
+        stream_lag: config.stream_lag,
+        stream_timeout: config.stream_timeout,
+        seed: cx.seed(),
+        subject: own.key().as_str(),
+    }
+}
+
+/// Why the reader has no batch.
+pub(super) fn why_empty(reader: &Reader) -> Stall {
+    match reader.failures() {
+        0 if reader.is_end_claimed() => Stall::EndClaimed,
+        0 if reader.doubts() => Stall::Doubted,
+        0 => Stall::ReadsEmpty,
+        failures => Stall::ReadsFail { failures },
+    }
+}
