@@ -28,7 +28,7 @@ impl Worker {
             }
             Call::Checkpoint { lease, token } => {
                 if let Some(ix) = leases.find(lease.as_str()) {
-                    lease::on_checkpoint_wanted(cx, leases, ix, token);
+                    self.held.on_checkpoint_wanted(cx, leases, ix, token);
                 }
             }
             Call::Shutdown => self.stop(EndReason::Shutdown, self.cx.config().shutdown_timeout, false),
@@ -50,13 +50,13 @@ impl Worker {
 
     fn said(&mut self, lease: &LeaseKey, token: FencingToken, said: lease::Said) {
         if let Some(ix) = self.leases.find(lease.as_str()) {
-            lease::on_said(&mut self.cx, &mut self.leases, ix, token, said);
+            self.held.on_said(&mut self.cx, &mut self.leases, ix, token, said);
         }
     }
 
     fn pause(&mut self, lease: &LeaseKey, paused: bool) {
         if let Some(ix) = self.leases.find(lease.as_str()) {
-            lease::on_pause_wanted(&mut self.cx, &mut self.leases, ix, paused);
+            self.held.on_pause_wanted(&mut self.cx, &mut self.leases, ix, paused);
         }
     }
 

@@ -58,6 +58,7 @@ use crate::time::{Mono, Span, Wall};
 use assignment::Assignment;
 use context::{Context, Request, Waiter};
 use leadership::Leadership;
+use lease::HeldLeases;
 use lease_table::{Balance, LeaseTable, Scan, Scanned};
 use phase::{Phase, Stopping};
 use row_writes::RowWrites;
@@ -77,6 +78,7 @@ const MAX_ROUNDS: usize = 64;
 pub(crate) struct Worker {
     cx: Context,
     leases: LeaseTable,
+    held: HeldLeases,
     startup: Startup,
     scan: Scan,
     streams: Streams,
@@ -95,6 +97,7 @@ impl Worker {
             leases: LeaseTable::new(cx.needs_listings()),
             streams: Streams::new(&cx),
             cx,
+            held: HeldLeases::default(),
             startup: Startup::default(),
             scan: Scan::default(),
             leadership: Leadership::default(),
@@ -114,7 +117,7 @@ impl Worker {
     /// count is taken off beliefs, and not added to observations of other workers: a set clock robs no live owner.
     pub(crate) fn clock(&mut self, at: Mono, wall: Wall) {
         if let Some(by) = self.cx.clock(at.reached(), wall) {
-            lease::on_missed(&mut self.cx, &mut self.leases, by);
+            self.held.on_missed(&mut self.cx, &mut self.leases, by);
             self.assignment.on_missed(by);
         }
     }
@@ -156,14 +159,14 @@ impl Worker {
             Waiter::Kcl3Write => self.assignment.kcl3().on_write(cx, op, emitted, outcome),
             Waiter::Discovery => self.assignment.on_discovery(cx, leases, op, outcome),
             Waiter::RowWrite(id) => self.row_writes.on_outcome(cx, leases, id, op, outcome),
-            Waiter::Relative(ix) => lease::on_relative(cx, leases, ix, op, outcome),
+            Waiter::Relative(ix) => self.held.on_relative(cx, leases, ix, op, outcome),
             Waiter::Reader(ix) => {
                 let stream = leases.get(ix).map(lease_table::Lease::stream);
                 let outcome = self.streams.on_read(cx, stream, emitted, outcome);
-                lease::on_read(cx, leases, ix, op, outcome);
+                self.held.on_read(cx, leases, ix, op, outcome);
             }
-            Waiter::App(ix) => lease::on_app(cx, leases, ix, op, outcome),
-            Waiter::Lane(ix) => lease::on_lane(cx, leases, ix, op, emitted, outcome),
+            Waiter::App(ix) => self.held.on_app(cx, leases, ix, op, outcome),
+            Waiter::Lane(ix) => self.held.on_lane(cx, leases, ix, op, emitted, outcome),
         }
     }
 
@@ -243,12 +246,12 @@ impl Worker {
         let (cx, leases) = (&mut self.cx, &mut self.leases);
         let known = cx.has_recognised(stream);
         if !listed.is_sound() {
-            return lease::on_bad_listing(cx, leases, stream);
+            return self.held.on_bad_listing(cx, leases, stream);
         }
         if !self.streams.recognises(cx, leases, stream, listed) {
             return;
         }
-        lease::on_shards_listed(cx, leases, stream, listed.first_page_at(), listed.shards());
+        self.held.on_shards_listed(cx, leases, stream, listed.first_page_at(), listed.shards());
         self.streams.create_missing(cx, leases, (stream, listed), self.leadership.deputy());
         self.assignment.on_shards_listed(cx, leases, listed.shards());
         if cx.needs_listings() || !known {
@@ -304,7 +307,7 @@ impl Worker {
                 && let Some(ix) = self.leases.pop_due(self.cx.now())
             {
                 steps -= 1;
-                lease::step(&mut self.cx, &mut self.leases, ix);
+                self.held.step(&mut self.cx, &mut self.leases, ix);
             }
             self.carry_out_requests();
             self.step_rooms();
@@ -343,7 +346,7 @@ impl Worker {
         self.assignment.step(cx, leases, listing);
         let let_go = leases.busy() == 0 && self.assignment.is_idle() && !self.row_writes.assigns();
         if let_go || cx.phase().ends_within(Span::ZERO, now) {
-            let summary = cx.phase().summary(leases.left_behind(now), cx.config().lease_duration);
+            let summary = cx.phase().summary(self.held.left_behind(leases, now), cx.config().lease_duration);
             *cx.phase_mut() = Phase::Stopped;
             cx.notify(Notice::Stopped(Box::new(summary)));
         }
@@ -380,8 +383,9 @@ impl Worker {
                 self.row_writes.add(cx, change, why, child_of, expires)
             }
             Request::DropRowWrites(ix) => self.row_writes.drop_children_of(ix),
+            Request::ChildWritten(ix) => self.held.on_child_written(cx, leases, ix),
             Request::GivenUp(ix) => self.assignment.on_given_up(cx, leases, ix),
-            Request::Take(ix, why) => lease::begin_acquisition(cx, leases, ix, why),
+            Request::Take(ix, why) => self.held.take(cx, leases, ix, why),
             Request::TableGone(fatal) => self.stop_for(fatal, true),
             Request::Stop(fatal) => self.stop_for(fatal, false),
         }
@@ -424,7 +428,7 @@ impl Worker {
     }
 
     pub(crate) fn held(&self) -> impl Iterator<Item = Held<'_>> {
-        self.leases.unordered().filter_map(lease_table::Lease::as_held)
+        self.held.all()
     }
 
     /// Moves out the numbers of leases of which more or less may be held than at the last call.
@@ -433,11 +437,11 @@ impl Worker {
     }
 
     pub(crate) fn held_in(&self, ix: LeaseIx) -> Option<Held<'_>> {
-        self.leases.get(ix)?.as_held()
+        self.held.described(ix)
     }
 
     pub(crate) fn waits_for(&self, ix: LeaseIx) -> Option<Stall> {
-        lease::waits_for(&self.cx, &self.leases, ix)
+        self.held.waits_for(&self.cx, &self.leases, ix)
     }
 
     /// Moves the outputs out, keeping the memory.

@@ -41,6 +41,8 @@ pub(super) enum Request {
     },
     /// Drop the rows to be created for this lease: the lease is not ours any more.
     DropRowWrites(LeaseIx),
+    /// Take note that the lease of a child of this held lease's shard is written.
+    ChildWritten(LeaseIx),
     /// Take note that a lease was given up by our own will.
     GivenUp(LeaseIx),
     /// Take a lease.

@@ -71,9 +71,7 @@ impl OfStream {
         self.shard_sync.look_for_lineage(cx, leases, deputy);
         self.shard_sync.clean_up(cx, leases, deputy);
         // A request lost among many is repeated.
-        let missing = |lease: &Lease| {
-            lease.stream() == self.stream && lease.held().is_some_and(|held| held.is_missing())
-        };
+        let missing = |lease: &Lease| lease.stream() == self.stream && lease.awaits_listing();
         if leases.not_plain().any(|(_, lease)| missing(lease)) {
             cx.request(Request::DoubtStream(self.stream));
         }

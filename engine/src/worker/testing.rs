@@ -2,7 +2,7 @@
 //! part. Tests read the room's requests from the context.
 
 use super::context::{Context, Request};
-use super::lease;
+use super::lease::HeldLeases;
 use super::lease_table::{LeaseTable, Scan, Scanned};
 use super::stream_set::StreamIx;
 use crate::config::Config;
@@ -199,12 +199,29 @@ pub(super) fn whole_scan(
     scan.on_page(cx, leases, op, page(rows, None)).expect("the only page")
 }
 
-/// Takes a lease by this row. The application is told to open the shard, unless the shard has parents.
+/// Begins to take a lease by its row, unless this worker is about the lease already. `answered`: the take is applied.
+pub(super) fn takes(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, answered: bool) {
+    let (mut held, emitted) = (HeldLeases::default(), cx.now());
+    held.take(cx, leases, ix, TakeReason::Unowned);
+    if let Some((op, _)) = cx.did().commands().first().filter(|_| answered) {
+        held.on_lane(cx, leases, ix, *op, emitted, done());
+        cx.did();
+    }
+}
+
+/// Notes in the table that this worker holds the lease of this row, as after a take a moment ago.
 pub(super) fn hold(cx: &mut Context, leases: &mut LeaseTable, row: LeaseRow) -> LeaseIx {
+    hold_in(&mut HeldLeases::default(), cx, leases, row)
+}
+
+/// Takes a lease by this row. The application is told to open the shard, unless the shard has parents.
+pub(super) fn hold_in(
+    held: &mut HeldLeases, cx: &mut Context, leases: &mut LeaseTable, row: LeaseRow,
+) -> LeaseIx {
     let ix = shows(cx, leases, row);
-    lease::begin_acquisition(cx, leases, ix, TakeReason::Unowned);
+    held.take(cx, leases, ix, TakeReason::Unowned);
     let (op, emitted) = (cx.did().op(), cx.now());
-    lease::on_lane(cx, leases, ix, op, emitted, done());
+    held.on_lane(cx, leases, ix, op, emitted, done());
     ix
 }
 

@@ -3,6 +3,7 @@
 //! All writes of an attempt carry the same guard until the row is seen to have moved on, so at most one of these writes
 //! is ever applied.
 
+use super::HeldLeases;
 use super::held::HeldLease;
 use super::lane::{Began, Lane};
 use super::ownership::Ownership;
@@ -27,7 +28,7 @@ const MAX_CHASES: u32 = 5;
 
 /// An attempt to become the owner of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::worker) struct Acquisition {
+pub(super) struct Acquisition {
     /// The counter that must still be there.
     counter: u64,
     /// The counter that all attempts leave.
@@ -47,7 +48,7 @@ pub(in crate::worker) struct Acquisition {
     /// Why we take it.
     why: TakeReason,
     /// When the first attempt was emitted: validity counts from here, whichever attempt was applied.
-    pub(super) first_emitted: Mono,
+    first_emitted: Mono,
     /// Failed attempts in a row.
     failures: u32,
     /// The last attempt was refused.
@@ -91,29 +92,24 @@ impl Acquisition {
         }
     }
 
-    /// The owner as read.
-    pub(in crate::worker) fn from(&self) -> Option<&WorkerId> {
-        self.from.as_ref()
-    }
-
     /// Whether a live owner is to lose the lease by it.
-    pub(in crate::worker) fn steals(&self) -> bool {
+    pub(super) fn steals(&self) -> bool {
         matches!(self.why, TakeReason::Stolen { .. })
     }
 
     /// Whether the row named us as its owner already: it did not count towards our share before.
-    pub(in crate::worker) fn is_of_ours(&self) -> bool {
+    pub(super) fn is_of_ours(&self) -> bool {
         matches!(self.why, TakeReason::Ours | TakeReason::Given)
     }
 
-    /// Whether the row has moved on since: the guard of its writes cannot hold any more.
-    pub(in crate::worker) fn is_defeated_by(&self, row: &LeaseRow) -> bool {
-        self.counter != row.counter
+    /// Whether a write or read of it has no outcome yet.
+    pub(super) fn is_in_flight(&self) -> bool {
+        !matches!(self.flight, Flight::Pause(_))
     }
 
-    /// Whether a write or read of it has no outcome yet.
-    pub(in crate::worker) fn is_in_flight(&self) -> bool {
-        !matches!(self.flight, Flight::Pause(_))
+    /// The monotonic clock did not count so much time.
+    pub(super) fn missed(&mut self, by: Span) {
+        self.first_emitted = self.first_emitted - by;
     }
 
     /// The guarded write.
@@ -155,139 +151,155 @@ impl Acquisition {
     }
 }
 
-/// Begins to take a lease, by its last known row. Has no effect during another action on the lease.
-pub(in crate::worker) fn begin(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason) {
-    chase(cx, leases, ix, why, 0);
-}
+impl HeldLeases {
+    /// Begins to take a lease, by its last known row. Has no effect during another action on the lease.
+    pub(in crate::worker) fn take(
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason,
+    ) {
+        self.chase(cx, leases, ix, why, 0);
+    }
 
-fn chase(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason, chases: u32) {
-    let free = leases.get(ix).filter(|lease| !lease.busy() && lease.may_be_taken(cx));
-    let Some(row) = free.and_then(|lease| lease.unfinished_row()) else {
-        return;
-    };
-    let acquisition = Acquisition::new(row, why, chases, cx.now(), leases.news());
-    leases.begin_acquisition(ix, acquisition);
-    step(cx, leases, ix);
-}
+    fn chase(
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, why: TakeReason, chases: u32,
+    ) {
+        let free = leases.get(ix).filter(|lease| !lease.busy() && lease.may_be_taken(cx));
+        let Some(row) = free.and_then(|lease| lease.unfinished_row()) else {
+            return;
+        };
+        let acquisition = Acquisition::new(row, why, chases, cx.now(), leases.news());
+        let (from, counter) = (acquisition.from.clone(), acquisition.counter);
+        leases.begin_taking(ix, from, counter, acquisition.is_of_ours());
+        self.actions.take(ix, acquisition);
+        self.take_step(cx, leases, ix);
+    }
 
-/// Emits what an attempt needs next.
-pub(super) fn step(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
-    let Some(acquisition) = leases.get(ix).and_then(|lease| lease.acquisition()) else {
-        return;
-    };
-    let Flight::Pause(until) = acquisition.flight else {
-        return;
-    };
-    if cx.now() < until {
-        return leases.wake(ix, until);
-    }
-    let stream = leases.get(ix).map(Lease::stream);
-    // A stream may be read no more, or again since this was decided on: then it is not known yet.
-    if stream.is_none_or(|stream| cx.leaves(stream).is_some() || !cx.may_take(stream)) {
-        return leases.drop_acquisition(ix);
-    }
-    if is_of_another(cx, leases, ix) {
-        return leases.drop_acquisition(ix);
-    }
-    if !is_still_wanted(cx, leases, ix) || !cx.takes_turn(ix, Turn::Begin) {
-        return;
-    }
-    leases.with_acquisition(ix, |acquisition, lease| {
-        acquisition.write(cx, ix, lease);
-    });
-}
-
-/// Whether the row names another stream. What follows from that is decided after scans; until then, nobody here takes the lease.
-fn is_of_another(cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> bool {
-    let lease = leases.get(ix);
-    let row = lease.and_then(|lease| Some((lease.stream(), lease.row()?)));
-    row.is_some_and(|(stream, row)| cx.streams().is_of_another(stream, row))
-}
-
-/// Weighs an attempt anew if news came since the decision. Gives the attempt up if it cannot succeed any more or our
-/// share is full by now. An earlier write of the attempt may have been applied: then a scan shows the row as ours.
-fn is_still_wanted(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bool {
-    let news = leases.news();
-    let known = leases
-        .with_acquisition(ix, |acquisition, _| std::mem::replace(&mut acquisition.weighed, news) == news);
-    if known != Some(false) {
-        return known.is_some();
-    }
-    let Some(lease) = leases.get(ix) else { return false };
-    let key = lease.key().clone();
-    if !lease.may_come_to(cx.me()) {
-        let owner = lease.row().and_then(|row| row.actual_owner().cloned());
-        leases.drop_acquisition(ix);
-        cx.notify(Notice::MissedTake { lease: key, owner });
-        return false;
-    }
-    // A lease given to us counts as ours until we have it: no other worker takes the lease before it expires.
-    let led = leases.kcl3().is_led();
-    let given = (cx.asks() || led)
-        && leases.get(ix).and_then(|lease| lease.acquisition()).is_some_and(Acquisition::is_of_ours);
-    // A leader's own portion is measured by load, not by count.
-    let wanted = cx.ranks() || given || led || leases.has_room(cx, 0);
-    if !wanted {
-        leases.drop_acquisition(ix);
-        cx.notify(Notice::Spared { lease: key });
-    }
-    wanted
-}
-
-/// The outcome of the write, or of the read after it.
-pub(super) fn on_outcome(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: Outcome) {
-    let Some(acquisition) = leases.get(ix).and_then(|lease| lease.acquisition()) else {
-        // It was given up with the worker's stop.
-        return;
-    };
-    let reading = match acquisition.flight {
-        Flight::Write(expected) if expected == op => false,
-        Flight::Read(expected) if expected == op => true,
-        // An answer to an attempt that was given up.
-        _ => return,
-    };
-    match outcome {
-        Outcome::Applied(Reply::Row(row)) if reading => on_row(cx, leases, ix, op, row.map(|row| *row)),
-        Outcome::Applied(_) if !reading => become_owner(cx, leases, ix),
-        Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed && !reading => {
-            leases.with_acquisition(ix, |acquisition, _| acquisition.refused = true);
-            match refusal.current {
-                Some(row) => {
-                    leases.with_acquisition(ix, |acquisition, _| acquisition.failures += 1);
-                    on_row(cx, leases, ix, op, Some(*row));
-                }
-                // Without the row, a refusal may mean that an earlier attempt of ours was applied.
-                None => read(cx, leases, ix),
-            }
+    /// Emits what an attempt needs next.
+    pub(super) fn take_step(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
+        let Some(acquisition) = self.actions.acquisition(ix) else {
+            return;
+        };
+        let Flight::Pause(until) = acquisition.flight else {
+            return;
+        };
+        if cx.now() < until {
+            return leases.wake(ix, until);
         }
-        // A read says whether a write of unknown outcome was applied.
-        Outcome::Unknown(_) if !reading => {
-            leases.with_acquisition(ix, |acquisition, _| acquisition.refused = false);
-            read(cx, leases, ix);
+        let stream = leases.get(ix).map(Lease::stream);
+        // A stream may be read no more, or again since this was decided on: then it is not known yet.
+        if stream.is_none_or(|stream| cx.leaves(stream).is_some() || !cx.may_take(stream)) {
+            return self.give_up(leases, ix);
         }
-        other => {
-            if matches!(&other, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
-                cx.request(Request::DoubtTable);
-            }
-            on_failure(cx, leases, ix, op, &other);
+        if is_of_another(cx, leases, ix) {
+            return self.give_up(leases, ix);
+        }
+        if !self.is_still_wanted(cx, leases, ix) || !cx.takes_turn(ix, Turn::Begin) {
+            return;
+        }
+        if let (Some(acquisition), Some(lease)) = (self.actions.acquisition_mut(ix), leases.get(ix)) {
+            acquisition.write(cx, ix, lease);
         }
     }
-}
 
-fn read(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
-    leases.with_acquisition(ix, |acquisition, lease| {
+    /// Gives an attempt up. An attempt to steal may have been applied all the same: a refusal that shows another owner in
+    /// the row may come from a second execution.
+    pub(super) fn give_up(&mut self, leases: &mut LeaseTable, ix: LeaseIx) {
+        let steals = self.actions.acquisition(ix).is_some_and(Acquisition::steals);
+        self.actions.clear(ix);
+        leases.gave_up_taking(ix, steals);
+    }
+
+    /// Weighs an attempt anew if news came since the decision. Gives the attempt up if it cannot succeed any more or our
+    /// share is full by now. An earlier write of the attempt may have been applied: then a scan shows the row as ours.
+    fn is_still_wanted(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bool {
+        let news = leases.news();
+        let Some(acquisition) = self.actions.acquisition_mut(ix) else { return false };
+        let known = std::mem::replace(&mut acquisition.weighed, news) == news;
+        if known {
+            return true;
+        }
+        let is_of_ours = acquisition.is_of_ours();
+        let Some(lease) = leases.get(ix) else { return false };
         let key = lease.key().clone();
-        acquisition.failures += 1;
-        let op = TableOp::Read { key };
-        acquisition.flight = Flight::Read(cx.table_in_turn(Turn::Begin, Waiter::Lane(ix), op));
-    });
-}
+        if !lease.may_come_to(cx.me()) {
+            let owner = lease.row().and_then(|row| row.actual_owner().cloned());
+            self.give_up(leases, ix);
+            cx.notify(Notice::MissedTake { lease: key, owner });
+            return false;
+        }
+        // A lease given to us counts as ours until we have it: no other worker takes the lease before it expires.
+        let led = leases.kcl3().is_led();
+        let given = (cx.asks() || led) && is_of_ours;
+        // A leader's own portion is measured by load, not by count.
+        let wanted = cx.ranks() || given || led || leases.has_room(cx, 0);
+        if !wanted {
+            self.give_up(leases, ix);
+            cx.notify(Notice::Spared { lease: key });
+        }
+        wanted
+    }
 
-fn on_failure(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: &Outcome) {
-    let again = leases.with_acquisition(ix, |acquisition, lease| {
+    /// The outcome of the write, or of the read after it.
+    pub(super) fn on_take_outcome(
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: Outcome,
+    ) {
+        let Some(acquisition) = self.actions.acquisition_mut(ix) else {
+            // It was given up with the worker's stop.
+            return;
+        };
+        let reading = match acquisition.flight {
+            Flight::Write(expected) if expected == op => false,
+            Flight::Read(expected) if expected == op => true,
+            // An answer to an attempt that was given up.
+            _ => return,
+        };
+        match outcome {
+            Outcome::Applied(Reply::Row(row)) if reading => {
+                self.on_row(cx, leases, ix, op, row.map(|row| *row))
+            }
+            Outcome::Applied(_) if !reading => self.become_owner(cx, leases, ix),
+            Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed && !reading => {
+                acquisition.refused = true;
+                match refusal.current {
+                    Some(row) => {
+                        acquisition.failures += 1;
+                        self.on_row(cx, leases, ix, op, Some(*row));
+                    }
+                    // Without the row, a refusal may mean that an earlier attempt of ours was applied.
+                    None => self.read_row(cx, leases, ix),
+                }
+            }
+            // A read says whether a write of unknown outcome was applied.
+            Outcome::Unknown(_) if !reading => {
+                acquisition.refused = false;
+                self.read_row(cx, leases, ix);
+            }
+            other => {
+                if matches!(&other, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
+                    cx.request(Request::DoubtTable);
+                }
+                self.on_take_failure(cx, leases, ix, op, &other);
+            }
+        }
+    }
+
+    fn read_row(&mut self, cx: &mut Context, leases: &LeaseTable, ix: LeaseIx) {
+        if let (Some(acquisition), Some(lease)) = (self.actions.acquisition_mut(ix), leases.get(ix)) {
+            acquisition.failures += 1;
+            let op = TableOp::Read { key: lease.key().clone() };
+            acquisition.flight = Flight::Read(cx.table_in_turn(Turn::Begin, Waiter::Lane(ix), op));
+        }
+    }
+
+    fn on_take_failure(
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: &Outcome,
+    ) {
+        let (Some(acquisition), Some(lease)) = (self.actions.acquisition_mut(ix), leases.get(ix)) else {
+            return;
+        };
         acquisition.failures += 1;
         if acquisition.failures >= MAX_TRIES {
-            return false;
+            // If one of the attempts was or will be applied, the next scan shows the row as ours.
+            return self.give_up(leases, ix);
         }
         let key = lease.key().clone();
         let again_in = cx.pause("take", key.as_str(), acquisition.failures);
@@ -299,13 +311,7 @@ fn on_failure(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, 
             how: describe(outcome),
             again_in,
         });
-        true
-    });
-    match again {
-        Some(true) => step(cx, leases, ix),
-        // If one of the attempts was or will be applied, the next scan shows the row as ours.
-        Some(false) => leases.drop_acquisition(ix),
-        None => {}
+        self.take_step(cx, leases, ix);
     }
 }
 
@@ -349,109 +355,119 @@ impl Acquisition {
     }
 }
 
-/// The present row decides whether one of our attempts was applied.
-fn on_row(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, row: Option<RowRead>) {
-    let Some((acquisition, lease)) = leases.get(ix).and_then(|lease| Some((lease.acquisition()?, lease)))
-    else {
-        return;
-    };
-    let key = lease.key().clone();
-    let Some(RowRead::Lease(row)) = row else {
-        leases.drop_acquisition(ix);
-        let owner = None;
-        return cx.notify(Notice::MissedTake { lease: key, owner });
-    };
-    match acquisition.judge(&row, cx.me()) {
-        Verdict::Applied => {
-            let counter = row.counter;
-            cx.notify(Notice::Adopted { lease: key, counter });
-            become_owner(cx, leases, ix);
-        }
-        Verdict::HandedToUs => {
-            leases.drop_acquisition(ix);
-            leases.observe_now(cx, row);
-            begin(cx, leases, ix, TakeReason::Ours);
-        }
-        Verdict::NotYet => {
-            let now = cx.now();
-            leases.with_acquisition(ix, |acquisition, _| acquisition.flight = Flight::Pause(now));
-            step(cx, leases, ix);
-        }
-        Verdict::Refused => on_unexplained(cx, leases, ix, op),
-        Verdict::Renewed => {
-            let (why, chases) = (acquisition.why.clone(), acquisition.chases);
-            let owner = row.actual_owner().cloned();
-            leases.drop_acquisition(ix);
-            leases.observe_now(cx, row);
-            if leases.has_room(cx, 1) {
-                return chase(cx, leases, ix, why, chases + 1);
+impl HeldLeases {
+    /// The present row decides whether one of our attempts was applied.
+    fn on_row(
+        &mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, row: Option<RowRead>,
+    ) {
+        let (Some(acquisition), Some(lease)) = (self.actions.acquisition_mut(ix), leases.get(ix)) else {
+            return;
+        };
+        let key = lease.key().clone();
+        let Some(RowRead::Lease(row)) = row else {
+            self.give_up(leases, ix);
+            let owner = None;
+            return cx.notify(Notice::MissedTake { lease: key, owner });
+        };
+        match acquisition.judge(&row, cx.me()) {
+            Verdict::Applied => {
+                let counter = row.counter;
+                cx.notify(Notice::Adopted { lease: key, counter });
+                self.become_owner(cx, leases, ix);
             }
-            cx.notify(Notice::MissedTake { lease: key, owner });
-        }
-        Verdict::MovedOn => {
-            let owner = row.actual_owner().cloned();
-            leases.drop_acquisition(ix);
-            leases.observe_now(cx, row);
-            cx.notify(Notice::MissedTake { lease: key, owner });
-            if cx.asks() {
-                // Another worker was faster. Elsewhere, a lease for our share may be free.
-                cx.request(Request::Rescan(cx.now()));
+            Verdict::HandedToUs => {
+                self.give_up(leases, ix);
+                leases.observe_now(cx, row);
+                self.take(cx, leases, ix, TakeReason::Ours);
+            }
+            Verdict::NotYet => {
+                acquisition.flight = Flight::Pause(cx.now());
+                self.take_step(cx, leases, ix);
+            }
+            Verdict::Refused => self.on_unexplained(cx, leases, ix, op),
+            Verdict::Renewed => {
+                let (why, chases) = (acquisition.why.clone(), acquisition.chases);
+                let owner = row.actual_owner().cloned();
+                self.give_up(leases, ix);
+                leases.observe_now(cx, row);
+                if leases.has_room(cx, 1) {
+                    return self.chase(cx, leases, ix, why, chases + 1);
+                }
+                cx.notify(Notice::MissedTake { lease: key, owner });
+            }
+            Verdict::MovedOn => {
+                let owner = row.actual_owner().cloned();
+                self.give_up(leases, ix);
+                leases.observe_now(cx, row);
+                cx.notify(Notice::MissedTake { lease: key, owner });
+                if cx.asks() {
+                    // Another worker was faster. Elsewhere, a lease for our share may be free.
+                    cx.request(Request::Rescan(cx.now()));
+                }
             }
         }
     }
-}
 
-/// The row is as the guard expects the row, and the write was refused. The write is tried again after a pause. The lease counts such
-/// refusals, and the next attempt goes on with that count: an attempt ends whenever the worker's share changes.
-fn on_unexplained(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId) {
-    let Some((key, again_in, times)) = leases.count_refusal(cx, ix) else { return };
-    if times >= MAX_TRIES {
-        leases.drop_acquisition(ix);
+    /// The row is as the guard expects the row, and the write was refused. The write is tried again after a pause. The lease counts such
+    /// refusals, and the next attempt goes on with that count: an attempt ends whenever the worker's share changes.
+    fn on_unexplained(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId) {
+        let Some((key, again_in, times)) = leases.count_refusal(cx, ix) else { return };
+        if times >= MAX_TRIES {
+            self.give_up(leases, ix);
+        }
+        cx.notify(Notice::Trouble {
+            op,
+            what: format!("take {key}"),
+            lease: Some(key),
+            how: unexplained(times),
+            again_in,
+        });
+        let until = cx.now() + again_in;
+        if let Some(acquisition) = self.actions.acquisition_mut(ix) {
+            acquisition.refused = false;
+            acquisition.flight = Flight::Pause(until);
+        }
+        self.take_step(cx, leases, ix);
     }
-    cx.notify(Notice::Trouble {
-        op,
-        what: format!("take {key}"),
-        lease: Some(key),
-        how: unexplained(times),
-        again_in,
-    });
-    let until = cx.now() + again_in;
-    leases.with_acquisition(ix, |acquisition, _| {
-        acquisition.refused = false;
-        acquisition.flight = Flight::Pause(until);
-    });
-    step(cx, leases, ix);
+
+    /// The lease is ours from now on.
+    fn become_owner(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
+        let (Some(acquisition), Some(lease)) = (self.actions.acquisition(ix), leases.get(ix)) else {
+            return;
+        };
+        let now = cx.now();
+        let (counter, why) = (acquisition.next, acquisition.why.clone());
+        debug_assert!(counter > acquisition.counter || counter == u64::MAX, "a take lets the counter grow");
+        debug_assert!(!acquisition.checkpoint.is_end(), "a finished lease is not taken");
+        // A former owner that may live believes until its next write is refused, at the latest for a lease duration
+        // after the take was applied: ours, or an earlier one that was given up and made the row ours all the same.
+        let believed = acquisition.steals() || lease.prior_owner_may_believe() && acquisition.is_of_ours();
+        let settles = believed && cx.config().steal_cooldown;
+        let open_after = if settles { now + cx.config().lease_duration } else { now };
+        // Renewals of leases taken together are spread out.
+        let early = cx.draw("first renewal", lease.key(), counter) % (cx.config().renew_interval.0 / 4 + 1);
+        let began = Began {
+            row: acquisition.began,
+            owner: began::begins(acquisition.checkpoint, acquisition.began, acquisition.first),
+        };
+        let proven_at = acquisition.first_emitted;
+        let lane = Lane::new(cx, counter, acquisition.checkpoint, began, proven_at, Span(early));
+        let parents = lease.row().map_or_else(Vec::new, |row| row.parents.clone());
+        let token = FencingToken(counter);
+        let own = Ownership::new(ix, lease.stream(), lease.key().clone(), token, open_after);
+        let (lease, says) = (own.lease(), lane.says());
+        leases.became_ours(cx, ix, &says);
+        let held = HeldLease::new(own, lane, parents, now);
+        leases.hold(ix, held.note());
+        self.actions.hold(ix, held);
+        cx.notify(Notice::Took { lease, token, why });
+        self.step(cx, leases, ix);
+    }
 }
 
-/// The lease is ours from now on.
-fn become_owner(cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
-    let Some((acquisition, lease)) = leases.get(ix).and_then(|lease| Some((lease.acquisition()?, lease)))
-    else {
-        return;
-    };
-    let now = cx.now();
-    let (counter, why) = (acquisition.next, acquisition.why.clone());
-    debug_assert!(counter > acquisition.counter || counter == u64::MAX, "a take lets the counter grow");
-    debug_assert!(!acquisition.checkpoint.is_end(), "a finished lease is not taken");
-    // A former owner that may live believes until its next write is refused, at the latest for a lease duration
-    // after the take was applied: ours, or an earlier one that was given up and made the row ours all the same.
-    let believed = acquisition.steals() || lease.prior_owner_may_believe() && acquisition.is_of_ours();
-    let settles = believed && cx.config().steal_cooldown;
-    let open_after = if settles { now + cx.config().lease_duration } else { now };
-    // Renewals of leases taken together are spread out.
-    let early = cx.draw("first renewal", lease.key(), counter) % (cx.config().renew_interval.0 / 4 + 1);
-    let began = Began {
-        row: acquisition.began,
-        owner: began::begins(acquisition.checkpoint, acquisition.began, acquisition.first),
-    };
-    let proven_at = acquisition.first_emitted;
-    let lane = Lane::new(cx, counter, acquisition.checkpoint, began, proven_at, Span(early));
-    let parents = lease.row().map_or_else(Vec::new, |row| row.parents.clone());
-    let token = FencingToken(counter);
-    let own = Ownership::new(ix, lease.stream(), lease.key().clone(), token, open_after);
-    let (lease, says) = (own.lease(), lane.says());
-    leases.became_ours(cx, ix, &says);
-    leases.hold(ix, HeldLease::new(own, lane, parents, now));
-    cx.notify(Notice::Took { lease, token, why });
-    super::step(cx, leases, ix);
+/// Whether the row names another stream. What follows from that is decided after scans; until then, nobody here takes the lease.
+fn is_of_another(cx: &Context, leases: &LeaseTable, ix: LeaseIx) -> bool {
+    let lease = leases.get(ix);
+    let row = lease.and_then(|lease| Some((lease.stream(), lease.row()?)));
+    row.is_some_and(|(stream, row)| cx.streams().is_of_another(stream, row))
 }

@@ -7,28 +7,28 @@
 //! | [`Processing`] | the shard: its stage, its application, its reader |
 //! | [`Watch`] | movement and flow, for notices and reports |
 
-use super::Said;
 use super::lane::{Answer, From, Lane, Wish, WriteKind};
 use super::lent::Lent;
 use super::ownership::Ownership;
 use super::processing::{Processing, Prospects, View, why_stalled};
 use super::watch::Watch;
+use super::{Follows, Said};
 use crate::held::Held;
-use crate::ids::{FencingToken, LeaseKey, OpId, ShardId, WorkerId};
+use crate::ids::{FencingToken, OpId, ShardId};
 use crate::input::Outcome;
 use crate::notice::{Left, LossReason, Notice, Stall};
 use crate::row::LeaseRow;
 use crate::shard::Shard;
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{HeldNote, LeaseTable};
 use crate::worker::table_turns::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Our ownership of a lease, from the take until the application let go of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(64))]
-pub(in crate::worker) struct HeldLease {
+pub(super) struct HeldLease {
     processing: Processing,
     lane: Lane,
     own: Ownership,
@@ -48,22 +48,17 @@ impl HeldLease {
     }
 
     /// Whether it is not ours any more. Then only the application is left to be closed.
-    pub(in crate::worker) fn is_lost(&self) -> bool {
+    pub(super) fn is_lost(&self) -> bool {
         self.lane.is_lost()
     }
 
-    /// The next owner in a hand-over.
-    pub(in crate::worker) fn next_owner(&self) -> Option<&WorkerId> {
-        self.lane.next_owner()
-    }
-
-    /// Whether we may act as the owner now.
-    pub(in crate::worker) fn believes(&self, now: Mono) -> bool {
-        self.lane.believes(now)
+    /// What the lease table is told of the lease.
+    pub(super) fn note(&self) -> HeldNote {
+        self.lane.note(self.processing.awaits_listing())
     }
 
     /// Whether a listing is to show the fate of this shard, or of a shard that this shard waits for.
-    pub(in crate::worker) fn is_missing(&self) -> bool {
+    pub(super) fn is_missing(&self) -> bool {
         self.processing.awaits_listing()
     }
 
@@ -82,10 +77,10 @@ impl HeldLease {
     }
 
     /// What we say we hold.
-    pub(in crate::worker) fn described<'a>(&self, key: &'a LeaseKey) -> Held<'a> {
+    pub(super) fn described(&self) -> Held<'_> {
         let processed = self.lane.processed();
         Held {
-            lease: key,
+            lease: self.own.key(),
             token: self.own.token(),
             counter: self.lane.counter(),
             checkpoint: processed.durable(),
@@ -99,7 +94,7 @@ impl HeldLease {
     }
 
     /// Why the lease was not given up by now.
-    pub(in crate::worker) fn left_because(&self, now: Mono) -> Left {
+    pub(super) fn left_because(&self, now: Mono) -> Left {
         match self.processing.is_closed() {
             _ if self.lane.is_giving_up() => Left::Unanswered,
             true if now < self.own.open_after() => Left::Settling,
@@ -113,9 +108,10 @@ impl HeldLease {
         why_stalled(&self.processing, &self.own, &self.lane, now, rows)
     }
 
-    /// A row of this lease was shown. Whether the row contradicts our state.
-    pub(in crate::worker) fn is_contradicted_by(&mut self, cx: &Context, row: &LeaseRow) -> bool {
-        self.lane.is_contradicted_by(cx, row)
+    /// A row of this lease was shown, and contradicts our state: the next write is made at once, and its guard settles
+    /// the contradiction.
+    pub(super) fn renew_now(&mut self, now: Mono) {
+        self.lane.renew_now(now);
     }
 
     /// Does all due work, and returns when work is due again. `None` when the lease is over.
@@ -165,7 +161,8 @@ impl HeldLease {
             let why = self.why_stalled(cx.now(), rows);
             self.watch.tell_stalled(&self.own, cx, why);
         }
-        if self.processing.is_running() && self.believes(cx.now()) && self.next_owner().is_none() {
+        let reads = self.processing.is_running() && self.lane.believes(cx.now());
+        if reads && self.lane.next_owner().is_none() {
             self.watch.tell_flow(&self.own, rows, cx);
         }
     }
@@ -230,7 +227,7 @@ impl HeldLease {
     }
 
     /// The lease of one more child is known to exist, or needs not.
-    pub(in crate::worker) fn on_child_written(&mut self) {
+    pub(super) fn on_child_written(&mut self) {
         self.processing.on_child_written();
     }
 
@@ -267,12 +264,13 @@ impl HeldLease {
     /// The answer of an operation on the lane.
     pub(super) fn on_lane(
         &mut self, cx: &mut Context, rows: &mut LeaseTable, op: OpId, emitted: Mono, outcome: Outcome,
-    ) {
+    ) -> Follows {
         let Some(kind) = self.lane.settle(op) else {
-            return cx.broken("an answer of the lane is of what is in flight");
+            cx.broken("an answer of the lane is of what is in flight");
+            return Follows::Nothing;
         };
         if self.lane.is_lost() {
-            return;
+            return Follows::Nothing;
         }
         let key = self.own.lease();
         let from = From { key: &key, kind, emitted };
@@ -283,12 +281,13 @@ impl HeldLease {
                 self.is_still_ours(cx, rows);
                 cx.notify(Notice::Checkpointed { lease: key, position });
             }
-            Answer::Ended => self.on_ended(cx, rows),
+            Answer::Ended => return self.on_ended(cx, rows),
             Answer::GivenUp => self.on_given_up(cx, rows),
-            Answer::Lost(why, row) => self.on_lost(cx, rows, why, row),
+            Answer::Lost(why, row) => return self.on_lost(cx, rows, why, row),
             Answer::Restore => cx.notify(Notice::Restoring { lease: key }),
             Answer::LookAtRow => self.emit(cx, rows, WriteKind::Read),
         }
+        Follows::Nothing
     }
 
     fn is_still_ours(&self, cx: &Context, rows: &mut LeaseTable) {
@@ -298,38 +297,31 @@ impl HeldLease {
     /// The lease is another worker's, or not to be had any more.
     fn on_lost(
         &mut self, cx: &mut Context, rows: &mut LeaseTable, why: LossReason, row: Option<Box<LeaseRow>>,
-    ) {
+    ) -> Follows {
         if let Some(counter) = self.lane.end(cx.now()) {
             rows.may_have_had(self.own.ix(), counter);
         }
         cx.request(Request::DropRowWrites(self.own.ix()));
         let lease = self.own.lease();
         cx.notify(Notice::Lost { lease, why });
-        if let Some(row) = row {
-            rows.observe_now(cx, *row);
-        }
+        row.map_or(Follows::Nothing, Follows::Row)
     }
 
     /// The end of the shard is durable.
-    fn on_ended(&mut self, cx: &mut Context, rows: &mut LeaseTable) {
+    fn on_ended(&mut self, cx: &mut Context, rows: &mut LeaseTable) -> Follows {
         let now = cx.now();
-        self.lane.end_shard(now);
+        self.lane.end(now);
+        self.lane.processed_mut().end();
         let children = self.processing.children().to_vec();
         rows.ended(self.own.ix(), self.lane.counter(), &children, now);
         cx.notify(Notice::Ended { lease: self.own.lease(), children: children.clone() });
         let (processing, mut lent) = self.lend(cx, rows);
         processing.on_ended(&mut lent);
-        // A child of ours may have waited for just this.
-        for child in &children {
-            if let Some(child) = rows.find(child.as_str()) {
-                rows.with_held(child, |held, _| held.look_at_parents_now(now));
-                rows.wake(child, now);
-            }
-        }
-        // And no worker owns the children yet.
+        // No worker owns the children yet.
         if !children.is_empty() {
             cx.request(Request::Rescan(now));
         }
+        Follows::Children(children)
     }
 
     /// We own the lease no more, by our own will.

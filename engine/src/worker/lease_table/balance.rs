@@ -9,7 +9,6 @@ use crate::policy::Life;
 use crate::row::{HandsOver, LeaseRow};
 use crate::time::Span;
 use crate::worker::context::Context;
-use crate::worker::lease::HeldLease;
 
 /// How long the row of a lease must stand still before its owner counts as dead.
 ///
@@ -87,10 +86,7 @@ impl LeaseTable {
             expired,
             overdue: expired && stood_still >= cx.config().lease_duration,
             young: lease.promised_for(cx.now()) < cx.config().hand_over_timeout,
-            ours: ours.then(|| Ours {
-                next: lease.held().and_then(HeldLease::next_owner),
-                renewed_by: lease.renewed_by(),
-            }),
+            ours: ours.then(|| Ours { next: lease.next_owner(), renewed_by: lease.renewed_by() }),
         };
         // A lease we are still letting go of cannot be taken again before that is over.
         balance.count(counting, ix, row, &standing, || {

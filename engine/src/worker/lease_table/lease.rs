@@ -1,6 +1,6 @@
-//! A lease: its row as observed, and this worker's actions on the lease.
+//! A lease: its row as observed, and the note of this worker's action on the lease.
 
-use crate::held::Held;
+use super::note::Note;
 use crate::ids::{LeaseKey, WorkerId};
 use crate::own_share;
 use crate::row::LeaseRow;
@@ -8,7 +8,6 @@ use crate::shard::HashRange;
 use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::Context;
-use crate::worker::lease::{Acquisition, HeldLease};
 use crate::worker::stream_set::StreamIx;
 
 /// A lease. The fields for every step lie in front: with many leases, a renewal costs the memory that it touches.
@@ -17,10 +16,8 @@ use crate::worker::stream_set::StreamIx;
 pub(in crate::worker) struct Lease {
     /// The time of the live entry in the timers; `NEVER` for none.
     pub(super) armed: Mono,
-    /// Our ownership, from the take until the application let go of it.
-    pub(super) held: Option<Box<HeldLease>>,
-    /// An attempt to become its owner.
-    pub(super) acquisition: Option<Box<Acquisition>>,
+    /// This worker's action on the lease.
+    pub(super) note: Option<Box<Note>>,
     pub(super) key: LeaseKey,
     pub(super) stream: StreamIx,
     /// When the first answer was received that showed the row's present counter and owner.
@@ -56,8 +53,7 @@ impl Lease {
     pub(super) fn new(key: LeaseKey, stream: StreamIx) -> Self {
         Self {
             armed: Mono::NEVER,
-            held: None,
-            acquisition: None,
+            note: None,
             key,
             stream,
             observed_at: Mono(0),
@@ -167,53 +163,9 @@ impl Lease {
         !self.is_spoiled() && cx.now() >= self.refused.until()
     }
 
-    /// Our ownership, from the take until the application let go of it.
-    pub(in crate::worker) fn held(&self) -> Option<&HeldLease> {
-        self.held.as_deref()
-    }
-
-    /// An attempt to become its owner.
-    pub(in crate::worker) fn acquisition(&self) -> Option<&Acquisition> {
-        self.acquisition.as_deref()
-    }
-
-    /// Whether an acquisition of ours can still succeed: the row was not seen to be a third worker's since.
-    pub(in crate::worker) fn may_come_to(&self, me: &WorkerId) -> bool {
-        let row = self.row.as_ref();
-        let owner = row.and_then(|row| row.owner.as_ref());
-        // A row that we are to hand over shows that our write was applied.
-        let ours = owner == Some(me) || row.and_then(|row| row.handing_over.as_ref()) == Some(me);
-        let acquisition = self.acquisition.as_ref();
-        acquisition.is_some_and(|acquisition| ours || owner == acquisition.from())
-    }
-
-    /// The owner that has renewed the row since our acquisition of the lease was decided on.
-    pub(in crate::worker) fn renewed_by(&self) -> Option<&WorkerId> {
-        let row = self.row.as_ref()?;
-        let acquisition = self.acquisition()?;
-        let owner = row.actual_owner()?;
-        acquisition.is_defeated_by(row).then_some(owner)
-    }
-
-    /// Whether this worker holds or takes the lease.
-    pub(in crate::worker) fn busy(&self) -> bool {
-        self.acquisition.is_some() || self.held.is_some()
-    }
-
-    /// Whether we own it, as far as we know.
-    pub(in crate::worker) fn is_ours(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| !held.is_lost())
-    }
-
     /// Whether the lease is this worker's, without an action of this worker on the lease, and of a known stream.
     pub(in crate::worker) fn is_plainly_of(&self, cx: &Context, owner: &WorkerId) -> bool {
         let row = self.row().filter(|_| !self.busy() && cx.may_take(self.stream()));
         row.is_some_and(|row| own_share::is_plainly_of(row, owner))
-    }
-
-    /// The lease as described to a host, if this worker owns the lease.
-    pub(in crate::worker) fn as_held(&self) -> Option<Held<'_>> {
-        let held = self.held.as_ref().filter(|held| !held.is_lost())?;
-        Some(held.described(&self.key))
     }
 }

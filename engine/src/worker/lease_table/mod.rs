@@ -1,9 +1,10 @@
-//! The lease table as this worker knows it: rows, the time of each row's last known change, this worker's actions on
-//! each lease, and the time of the next look at each lease.
+//! The lease table as this worker knows it: rows, the time of each row's last known change, a note of this worker's
+//! action on each lease, and the time of the next look at each lease.
 //!
 //! | file | what |
 //! |---|---|
 //! | `lease` | a lease |
+//! | `note` | this worker's action on a lease, as far as the table knows |
 //! | `observe` | the effect of a row shown by an answer |
 //! | `ours` | the effect of our own acknowledged writes on a row |
 //! | `scan` | reading the whole table, page by page |
@@ -21,6 +22,7 @@ mod balance;
 mod lease;
 mod lineage;
 mod named;
+mod note;
 mod observe;
 mod ours;
 mod owners;
@@ -35,20 +37,19 @@ mod timers;
 mod unread;
 
 pub(super) use lease::Lease;
+pub(super) use note::HeldNote;
 pub(super) use ours::Says;
 pub(super) use reports::Reports;
 pub(super) use scan::{Scan, Scanned, Scans};
 
 use super::kcl3::Kcl3Workers;
-use super::lease::{Acquisition, HeldLease};
 use super::stream_set::StreamIx;
 use crate::ids::{LeaseIx, LeaseKey};
 pub(super) use crate::own_share::Balance;
 use crate::position::Checkpoint;
 use crate::rank::Turns;
 use crate::row::LeaseRow;
-use crate::time::{Mono, Span};
-use crate::worker::context::Context;
+use crate::time::Mono;
 use lineage::Lineage;
 use named::Named;
 use plain::PlainLeases;
@@ -318,102 +319,6 @@ impl LeaseTable {
     pub(super) fn keeps(&self, key: &LeaseKey) -> bool {
         let turns = self.turns.as_ref();
         turns.is_none_or(|turns| turns.has(key.as_str()) != Some(false))
-    }
-}
-
-/// This worker's actions on leases. A held lease, or an acquisition, is changed within a closure: it is back in its
-/// place when the closure returns, on every path.
-impl LeaseTable {
-    pub(super) fn begin_acquisition(&mut self, ix: LeaseIx, acquisition: Acquisition) {
-        let Some(lease) = self.get_mut(ix) else {
-            debug_assert!(false, "only a known lease is taken");
-            return;
-        };
-        debug_assert!(!lease.busy(), "one acquisition at a time, and none of a held lease");
-        let given = acquisition.is_of_ours();
-        lease.acquisition = Some(Box::new(acquisition));
-        self.busy += 1;
-        self.news += u64::from(given);
-    }
-
-    /// Changes an acquisition, if there is one.
-    pub(super) fn with_acquisition<R>(
-        &mut self, ix: LeaseIx, change: impl FnOnce(&mut Acquisition, &Lease) -> R,
-    ) -> Option<R> {
-        let lease = self.get_mut(ix)?;
-        let mut acquisition = lease.acquisition.take()?;
-        let result = change(&mut acquisition, lease);
-        lease.acquisition = Some(acquisition);
-        Some(result)
-    }
-
-    /// Gives an acquisition up. An attempt to steal may have been applied all the same: a refusal that shows another
-    /// owner in the row may come from a second execution.
-    pub(super) fn drop_acquisition(&mut self, ix: LeaseIx) {
-        let Some(lease) = self.get_mut(ix) else {
-            debug_assert!(false, "an attempt is given up for a known lease");
-            return;
-        };
-        let acquisition = lease.acquisition.take();
-        debug_assert!(acquisition.is_some(), "only what is under way is given up");
-        if let Some(acquisition) = acquisition {
-            lease.prior_owner_may_believe |= acquisition.steals();
-            debug_assert!(self.busy > 0, "what is under way was counted");
-            self.busy -= 1;
-        }
-    }
-
-    /// Counts a take that was refused though the row is as the take expects the row. Returns the lease, the pause before the next
-    /// take, and the number of such refusals since the row last changed.
-    pub(super) fn count_refusal(&mut self, cx: &Context, ix: LeaseIx) -> Option<(LeaseKey, Span, u32)> {
-        let lease = self.get_mut(ix)?;
-        let pause = lease.refused.failed(cx, "refused take", lease.key.as_str());
-        Some((lease.key.clone(), pause, lease.refused.failures()))
-    }
-
-    /// The lease is ours from now on: its acquisition is over, and `held` takes its place.
-    pub(super) fn hold(&mut self, ix: LeaseIx, held: HeldLease) {
-        let Some(lease) = self.get_mut(ix) else {
-            debug_assert!(false, "only a known lease is held");
-            return;
-        };
-        let acquisition = lease.acquisition.take();
-        debug_assert!(acquisition.is_some(), "a lease is held after its acquisition");
-        debug_assert!(lease.held.is_none(), "a lease is held once");
-        lease.prior_owner_may_believe = false;
-        lease.refused.succeeded();
-        lease.held = Some(Box::new(held));
-    }
-
-    /// Changes a held lease, and the rest of the table. Within, the lease does not count as held.
-    pub(super) fn with_held<R>(
-        &mut self, ix: LeaseIx, change: impl FnOnce(&mut HeldLease, &mut LeaseTable) -> R,
-    ) -> Option<R> {
-        let mut held = self.get_mut(ix)?.held.take()?;
-        let result = change(&mut held, self);
-        self.plain.0.forget(ix);
-        let lease = self.slots.get_mut(ix.index()).and_then(Option::as_mut);
-        debug_assert!(
-            lease.as_ref().is_some_and(|lease| lease.held.is_none()),
-            "a held lease stays in its place"
-        );
-        lease?.held = Some(held);
-        Some(result)
-    }
-
-    /// Drops a held lease that is over.
-    pub(super) fn drop_held(&mut self, ix: LeaseIx) {
-        let Some(lease) = self.get_mut(ix) else {
-            debug_assert!(false, "only a known lease is dropped");
-            return;
-        };
-        let held = lease.held.take();
-        debug_assert!(held.is_some(), "only what is held is dropped");
-        if held.is_some() {
-            debug_assert!(self.busy > 0, "what is held was counted");
-            self.busy -= 1;
-            self.news += 1;
-        }
     }
 }
 

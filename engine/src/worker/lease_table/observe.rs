@@ -47,7 +47,7 @@ impl LeaseTable {
         if lease.is_ours() {
             // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which
             // the next write's guard settles.
-            let doubts = lease.held.as_mut().is_some_and(|held| held.is_contradicted_by(cx, &row));
+            let doubts = lease.doubts(cx.me(), &row);
             self.scans.count_shown(first);
             if doubts {
                 self.wake(ix, cx.now());

@@ -1,8 +1,7 @@
 //! The effect of our own acknowledged writes on a row. By their guards, no write of another worker came between.
 
 use super::LeaseTable;
-use crate::ids::{LeaseIx, LeaseKey, ShardId, WorkerId};
-use crate::notice::Left;
+use crate::ids::{LeaseIx, ShardId, WorkerId};
 use crate::position::Checkpoint;
 use crate::row::HandsOver;
 use crate::shard::HashRange;
@@ -35,18 +34,6 @@ impl Says {
 }
 
 impl LeaseTable {
-    /// The leases that name this worker at the end of a stop, or may name it, each with the reason.
-    pub(in crate::worker) fn left_behind(&self, now: Mono) -> impl Iterator<Item = (&LeaseKey, Left)> {
-        self.iter().filter_map(move |(_, lease)| {
-            let why = match (lease.held(), lease.acquisition()) {
-                (Some(held), _) if !held.is_lost() => held.left_because(now),
-                (None, Some(acquisition)) if acquisition.is_in_flight() => Left::Taking,
-                _ => return None,
-            };
-            Some((lease.key(), why))
-        })
-    }
-
     /// Listings deny these parents in the row of a held lease: nothing follows from them while this worker has the lease.
     pub(in crate::worker) fn deny_parents(&mut self, ix: LeaseIx, denied: &BTreeSet<ShardId>) {
         let row = self.get_mut(ix).and_then(|lease| lease.row.as_mut());

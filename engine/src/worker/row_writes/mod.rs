@@ -199,8 +199,8 @@ impl RowWrites {
             return;
         }
         // After the end of the belief, other workers may have ended the shard, processed its children and removed them.
-        let parent = write.child_of.and_then(|parent| leases.get(parent)?.held());
-        if parent.is_some_and(|held| !held.believes(now)) {
+        let parent = write.child_of.and_then(|parent| leases.get(parent)?.believes(now));
+        if parent == Some(false) {
             write.backoff.wait_until(now + cx.config().renew_interval);
             return self.waiting.push_back(id);
         }
@@ -314,8 +314,7 @@ impl RowWrites {
             _ => {}
         }
         if let Some(parent) = write.child_of {
-            leases.with_held(parent, |held, _| held.on_child_written());
-            leases.wake(parent, cx.now());
+            cx.request(Request::ChildWritten(parent));
         } else if self.is_idle() && !weighs {
             // What was just created has no owner yet.
             cx.request(Request::Rescan(cx.now()));

@@ -48,6 +48,11 @@ impl Processed {
         wanted
     }
 
+    /// The end of the shard is durable.
+    pub(in crate::worker::lease) fn end(&mut self) {
+        self.durable = Checkpoint::ShardEnd;
+    }
+
     /// A checkpoint is durable.
     pub(super) fn saved(&mut self, position: Position) {
         self.durable = self.durable.max(Checkpoint::At(position));

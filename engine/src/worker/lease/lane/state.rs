@@ -3,10 +3,9 @@
 use super::Lane;
 use super::processed::Processed;
 use crate::ids::WorkerId;
-use crate::position::Checkpoint;
-use crate::row::LeaseRow;
 use crate::time::{Mono, Span, Wall};
 use crate::worker::context::Context;
+use crate::worker::lease_table::HeldNote;
 
 impl Lane {
     /// Whether the lease is not ours any more. Then only the application is left to be closed.
@@ -90,17 +89,19 @@ impl Lane {
         under_way || self.unresolved.is_some_and(|unresolved| unresolved.release)
     }
 
-    /// A row of this lease was shown. Whether the row contradicts our state: then the next write is made at once, and
-    /// its guard settles the contradiction.
-    pub(in crate::worker::lease) fn is_contradicted_by(&mut self, cx: &Context, row: &LeaseRow) -> bool {
-        let ahead = row.counter > self.counter && self.flight.is_none() && self.unresolved.is_none();
-        let handed = row.counter == self.counter
-            && row.handing_over.as_ref() == Some(cx.me())
-            && self.next_owner.is_none();
-        if ahead || handed {
-            self.renew_at = cx.now();
-        }
-        ahead || handed
+    /// What the lease table is told of the lease. `awaits_listing`: a listing is to show the fate of the shard.
+    pub(in crate::worker::lease) fn note(&self, awaits_listing: bool) -> HeldNote {
+        let settled = self.flight.is_none() && self.unresolved.is_none();
+        HeldNote::new(self.counter, self.valid_until)
+            .with_next_owner(self.next_owner.clone())
+            .with_settled(settled)
+            .with_lost(self.lost)
+            .with_awaited_listing(awaits_listing)
+    }
+
+    /// The next write is made at once.
+    pub(in crate::worker::lease) fn renew_now(&mut self, now: Mono) {
+        self.renew_at = now;
     }
 
     /// The monotonic clock did not count so much time.
@@ -120,11 +121,5 @@ impl Lane {
         self.lost = true;
         self.valid_until = self.valid_until.min(now);
         self.unresolved.take().map(|_| self.next)
-    }
-
-    /// The end of the shard is durable, and the ownership is over.
-    pub(in crate::worker::lease) fn end_shard(&mut self, now: Mono) {
-        self.end(now);
-        self.processed.durable = Checkpoint::ShardEnd;
     }
 }

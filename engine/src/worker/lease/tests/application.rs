@@ -59,7 +59,7 @@ fn a_batch_that_takes_too_long_is_told_so_once_and_comes_again_when_it_has_faile
     assert_eq!(owner.told_late(), [LIMIT]);
     owner.pass(60);
     assert_eq!(owner.told_late(), [], "it may block its thread");
-    assert!(owner.held().believes(owner.cx.now()), "the lease is kept");
+    assert!(owner.believes(), "the lease is kept");
     assert!(matches!(owner.app(), Some(ConsumerOp::Deliver { attempt: 1, .. })));
     owner.forget();
     owner.answer_app(refused(Why::HandlerFailed));

@@ -9,7 +9,7 @@ use crate::output::{ConsumerOp, Effect, IteratorFrom, StreamOp, TableOp};
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow};
 use crate::time::Wall;
-use crate::worker::lease;
+use crate::worker::lease::HeldLeases;
 use crate::worker::testing::{
     config, context, done, refused, row, running, seconds, shown, shows, table, unknown,
 };
@@ -64,10 +64,10 @@ fn a_row_keeps_its_timestamp_whatever_its_owner_is_told() {
 
 #[test]
 fn all_attempts_to_take_a_row_write_the_moment_of_the_first() {
-    let mut cx = context();
+    let (mut cx, mut room) = (context(), HeldLeases::default());
     let mut leases = table(&cx);
     let ix = shows(&cx, &mut leases, latest(None, 7));
-    lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
+    room.take(&mut cx, &mut leases, ix, TakeReason::Unowned);
     let mut moments = Vec::new();
     let now = cx.now();
     for _ in 0..2 {
@@ -76,17 +76,17 @@ fn all_attempts_to_take_a_row_write_the_moment_of_the_first() {
             panic!("expected a take, found {effect:?}")
         };
         moments.push(began);
-        lease::on_lane(&mut cx, &mut leases, ix, op, now, unknown());
+        room.on_lane(&mut cx, &mut leases, ix, op, now, unknown());
         cx.later(seconds(1));
         let read = cx.did().op();
-        lease::on_lane(&mut cx, &mut leases, ix, read, now, shown(Some(latest(None, 7))));
+        room.on_lane(&mut cx, &mut leases, ix, read, now, shown(Some(latest(None, 7))));
     }
     assert_eq!(moments, [Some(Wall(context().wall().0 - 1_000)); 2]);
     let (_, has_one) = {
-        let mut cx = context();
+        let (mut cx, mut room) = (context(), HeldLeases::default());
         let mut leases = table(&cx);
         let ix = shows(&cx, &mut leases, latest(Some(Wall(1)), 7));
-        lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
+        room.take(&mut cx, &mut leases, ix, TakeReason::Unowned);
         cx.did().command()
     };
     assert!(

@@ -7,7 +7,7 @@ use crate::notice::Stall;
 use crate::output::{ConsumerOp, EndReason, FlushReason};
 use crate::position::Checkpoint;
 use crate::time::Span;
-use crate::worker::lease::{self, Said};
+use crate::worker::lease::Said;
 use crate::worker::testing::{at, done, refused, row, seconds};
 
 const PROCESSED: Outcome = Outcome::Applied(Reply::Processed);
@@ -99,7 +99,7 @@ fn what_comes_again_after_the_permission_asks_for_another_one() {
     assert_eq!(owner.app(), None, "it acknowledges later");
     let (ix, token) = (owner.ix, owner.token());
     let given_back = Said::GivenBack(batch, "no".into());
-    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, given_back);
+    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, given_back);
     owner.listen();
     owner.later(seconds(1));
     owner.answer_stream(Outcome::Applied(Reply::Iterator));
@@ -127,14 +127,14 @@ fn a_stop_before_the_permission_leaves_the_end_to_the_next_owner() {
 #[test]
 fn a_paused_shard_is_told_its_end_when_it_goes_on() {
     let (mut owner, _) = at_the_last_batch();
-    let (ix, pause) = (owner.ix, lease::on_pause_wanted);
-    pause(&mut owner.cx, &mut owner.leases, ix, true);
+    let ix = owner.ix;
+    owner.room.on_pause_wanted(&mut owner.cx, &mut owner.leases, ix, true);
     owner.answer_app(PROCESSED);
     assert_eq!(owner.app(), None);
     let held = owner.held();
     let wakes = held.stage_wake_at(&owner.cx);
     assert!(wakes > owner.cx.now() + Span(1), "nothing is due: {wakes:?}");
-    pause(&mut owner.cx, &mut owner.leases, ix, false);
+    owner.room.on_pause_wanted(&mut owner.cx, &mut owner.leases, ix, false);
     owner.listen();
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
 }

@@ -7,7 +7,7 @@ use crate::input::{Fetched, Outcome, Reply, Why};
 use crate::notice::{Notice, Stall};
 use crate::output::{ConsumerOp, IteratorFrom, StreamOp};
 use crate::position::Position;
-use crate::worker::lease::{self, Said};
+use crate::worker::lease::Said;
 use crate::worker::testing::{at, config, done, refused, row, running, seconds, table, throttled};
 
 fn policy(attempts: u32, action: FailureAction) -> Config {
@@ -78,7 +78,7 @@ fn poisoned(action: FailureAction) -> Owner {
 }
 
 fn resume(owner: &mut Owner) {
-    lease::on_pause_wanted(&mut owner.cx, &mut owner.leases, owner.ix, false);
+    owner.room.on_pause_wanted(&mut owner.cx, &mut owner.leases, owner.ix, false);
     owner.listen();
 }
 
@@ -181,7 +181,7 @@ fn a_stopped_shard_is_handed_nothing_until_it_is_resumed_and_keeps_its_lease() {
     assert_eq!(stopped, Some((at(2), 2)));
     pass(&mut owner, 120);
     assert_eq!(owner.app(), None);
-    assert!(owner.holds() && owner.held().believes(owner.cx.now()));
+    assert!(owner.holds() && owner.believes());
     assert_eq!(owner.said().checkpoint, crate::position::Checkpoint::At(at(1)));
     assert!(matches!(
         owner.held().why_stalled(owner.cx.now(), &owner.leases),
@@ -201,7 +201,7 @@ fn progress_begins_the_count_anew() {
     fails(&mut owner, Why::HandlerFailed);
     let (ix, token) = (owner.ix, owner.token());
     let said = Said::ProcessedThrough(at(1));
-    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
     owner.listen();
     fails(&mut owner, Why::HandlerFailed);
     assert_eq!(given(&owner), Some((false, 2, Some(at(1)))));
@@ -213,7 +213,7 @@ fn a_failure_after_the_record_was_said_to_be_processed_is_not_of_this_record() {
     fails(&mut owner, Why::HandlerFailed);
     let (ix, token) = (owner.ix, owner.token());
     let said = Said::ProcessedThrough(at(1));
-    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
     owner.listen();
     fails(&mut owner, Why::RecordFailed(at(1)));
     assert_eq!(set_aside(&owner), None);
@@ -230,7 +230,7 @@ fn a_give_back_is_a_failed_attempt_and_being_kept_is_no_progress() {
         owner.answer_app(Outcome::Applied(Reply::Kept));
         let (ix, token) = (owner.ix, owner.token());
         let said = Said::GivenBack(batch, "no".into());
-        lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+        owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
         owner.listen();
         read_again(&mut owner);
     }
@@ -280,7 +280,7 @@ fn a_record_that_was_said_to_be_processed_before_the_answer_is_followed_at_once_
     fails(&mut owner, Why::HandlerFailed);
     let (ix, token) = (owner.ix, owner.token());
     let said = Said::ProcessedThrough(at(1));
-    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
     owner.listen();
     owner.answer_app(through(1));
     assert_eq!(given(&owner), Some((true, 1, Some(at(1)))));

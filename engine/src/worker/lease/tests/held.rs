@@ -7,7 +7,7 @@ use crate::output::{ConsumerOp, EndReason};
 use crate::row::{Change, LeaseRow};
 use crate::time::Span;
 use crate::worker::context::Request;
-use crate::worker::lease::{self, Said};
+use crate::worker::lease::Said;
 use crate::worker::testing::{at, done, owned, refused_by, row, seconds, throttled, unknown};
 
 #[test]
@@ -17,7 +17,7 @@ fn a_lease_that_is_renewed_in_time_is_believed_in() {
         owner.later(owner.cx.config().renew_interval);
         assert!(matches!(owner.write(), Some(Change::Renew { .. })));
         owner.answer_table(done());
-        assert!(owner.held().believes(owner.cx.now()));
+        assert!(owner.believes());
     }
     assert_eq!(owner.told(), [""; 0]);
     assert_eq!(owner.row().counter, 11);
@@ -130,7 +130,7 @@ fn what_the_application_reports_is_believed_as_far_as_it_was_handed_over() {
     let mut owner = Owner::processing();
     let (ix, token) = (owner.ix, owner.token());
     let report = |owner: &mut Owner, token, through| {
-        lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, Said::ProcessedThrough(at(through)));
+        owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, Said::ProcessedThrough(at(through)));
         owner.listen();
         owner.said().processed
     };
@@ -139,7 +139,7 @@ fn what_the_application_reports_is_believed_as_far_as_it_was_handed_over() {
     assert_eq!(report(&mut owner, token, 3), Some(at(3)));
     assert_eq!(report(&mut owner, token, 2), Some(at(3)), "it never goes back");
     assert_eq!(report(&mut owner, token, 99), Some(at(5)));
-    lease::on_checkpoint_wanted(&mut owner.cx, &mut owner.leases, ix, token);
+    owner.room.on_checkpoint_wanted(&mut owner.cx, &mut owner.leases, ix, token);
     owner.listen();
     assert!(matches!(owner.write(), Some(Change::Checkpoint { .. })));
 }

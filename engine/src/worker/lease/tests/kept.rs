@@ -7,7 +7,7 @@ use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
 use crate::output::{ConsumerOp, EndReason, FlushReason, IteratorFrom, StreamOp};
 use crate::position::Checkpoint;
-use crate::worker::lease::{self, Said};
+use crate::worker::lease::Said;
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::testing::{
     at, config, done, owned, refused, refused_by, row, running, seconds, table, throttled,
@@ -34,7 +34,7 @@ fn kept() -> Outcome {
 
 fn say(owner: &mut Owner, said: Said) {
     let (ix, token) = (owner.ix, owner.token());
-    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
+    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
     owner.listen();
 }
 
@@ -99,7 +99,7 @@ fn an_acknowledgement_that_overtakes_the_answer_of_its_hand_over_counts() {
 fn what_is_said_under_another_token_or_of_an_unknown_batch_is_of_no_use() {
     let (mut owner, [first, ..]) = keeping();
     let (ix, stale) = (owner.ix, crate::ids::FencingToken(owner.token().0 + 1));
-    lease::on_said(&mut owner.cx, &mut owner.leases, ix, stale, Said::Acknowledged(first));
+    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, stale, Said::Acknowledged(first));
     say(&mut owner, Said::Acknowledged(OpId { life: 9, n: 9 }));
     assert_eq!(owner.said().processed, None);
 }

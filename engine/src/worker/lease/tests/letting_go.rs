@@ -5,7 +5,7 @@ use crate::notice::{LossReason, Notice};
 use crate::output::{ConsumerOp, EndReason};
 use crate::row::{Change, LeaseRow};
 use crate::time::Span;
-use crate::worker::lease::{self, Said};
+use crate::worker::lease::Said;
 use crate::worker::testing::{at, done, owned, refused_by, row, seconds, throttled};
 
 impl Owner {
@@ -25,7 +25,7 @@ impl Owner {
 
     fn says_processed(&mut self, record: u64) {
         let (ix, token, said) = (self.ix, self.token(), Said::ProcessedThrough(at(record)));
-        lease::on_said(&mut self.cx, &mut self.leases, ix, token, said);
+        self.room.on_said(&mut self.cx, &mut self.leases, ix, token, said);
         self.listen();
     }
 }
@@ -59,7 +59,7 @@ fn what_was_processed_is_saved_and_the_lease_is_given_up_though_its_handler_runs
     assert!(matches!(owner.write(), Some(Change::Checkpoint { position, .. }) if position == at(3)));
     owner.answer_table(done());
     assert!(matches!(owner.write(), Some(Change::Release { .. })));
-    assert!(!owner.held().believes(owner.cx.now()), "another worker may begin");
+    assert!(!owner.believes(), "another worker may begin");
     owner.forget();
     owner.answer_table(done());
     assert_eq!(owner.told(), ["released"]);

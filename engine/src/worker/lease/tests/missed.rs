@@ -1,13 +1,12 @@
 //! Time that the monotonic clock did not count.
 
 use super::*;
-use crate::worker::lease::on_missed;
 use crate::worker::testing::{owned, refused_by, seconds, unknown};
 
 impl Owner {
     /// The monotonic clock did not count so much time, as the next input shows.
     fn miss(&mut self, by: Span) {
-        on_missed(&mut self.cx, &mut self.leases, by);
+        self.room.on_missed(&mut self.cx, &mut self.leases, by);
         assert_eq!(self.cx.did().notices(), [Notice::TimeMissed { by, leases: 1 }]);
         assert_eq!(self.leases.pop_due(self.cx.now()), Some(self.ix), "it is looked at now");
         self.step();
@@ -35,7 +34,7 @@ fn a_handler_is_stopped_if_the_lease_may_have_expired_and_goes_on_if_it_has_not(
     assert_eq!(owner.told(), ["fenced"]);
     owner.answer_table(done());
     assert_eq!(owner.told(), ["resumed"]);
-    assert!(owner.held().believes(owner.cx.now()));
+    assert!(owner.believes());
 }
 
 #[test]
@@ -45,10 +44,10 @@ fn a_renewal_that_was_under_way_proves_nothing_about_the_time_after_it() {
     assert!(owner.write().is_some());
     owner.miss(seconds(60));
     owner.answer_table(done());
-    assert!(!owner.held().believes(owner.cx.now()), "its answer is older than it seems");
+    assert!(!owner.believes(), "its answer is older than it seems");
     assert!(owner.write().is_some(), "the next one is due");
     owner.answer_table(done());
-    assert!(owner.held().believes(owner.cx.now()));
+    assert!(owner.believes());
 }
 
 #[test]
@@ -61,5 +60,5 @@ fn nor_does_one_of_unknown_outcome_that_was_applied() {
     let applied = LeaseRow { counter: owner.said().counter + 1, ..owned("a", "me", 0) };
     owner.answer_table(refused_by(applied));
     assert!(owner.told().contains(&"adopted"));
-    assert!(!owner.held().believes(owner.cx.now()), "its answer is older than it seems");
+    assert!(!owner.believes(), "its answer is older than it seems");
 }

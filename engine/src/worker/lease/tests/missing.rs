@@ -6,13 +6,12 @@ use crate::notice::Stall;
 use crate::output::StreamOp;
 use crate::shard::Shard;
 use crate::worker::context::Request;
-use crate::worker::lease;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{closed, done, refused, row, shard, tenths};
 
 fn listed(owner: &mut Owner, shards: &[Shard]) {
     let asked = owner.cx.now();
-    lease::on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, asked, shards);
+    owner.room.on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, asked, shards);
     owner.step();
 }
 
@@ -115,7 +114,7 @@ fn a_shard_that_is_found_again_is_doubted_anew() {
 #[test]
 fn after_a_list_that_contradicts_itself_the_shard_is_asked_for_again() {
     let mut owner = missing();
-    lease::on_bad_listing(&mut owner.cx, &mut owner.leases, StreamIx::ONLY);
+    owner.room.on_bad_listing(&owner.cx, &mut owner.leases, StreamIx::ONLY);
     owner.step();
     assert!(!owner.held().is_missing());
     not_found_again(&mut owner);

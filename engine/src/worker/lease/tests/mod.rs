@@ -16,6 +16,7 @@ mod shard_end;
 mod stall;
 mod waiting;
 
+use super::HeldLeases;
 use super::held::HeldLease;
 use crate::held::Held;
 use crate::ids::{FencingToken, LeaseIx, OpId};
@@ -28,12 +29,13 @@ use crate::time::Span;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::phase::{Phase, Stopping};
-use crate::worker::testing::{at, context, done, hold, row, table};
+use crate::worker::testing::{at, context, done, hold_in, row, table};
 
 /// A worker with one lease, and the worker's commands.
 struct Owner {
     cx: Context,
     leases: LeaseTable,
+    room: HeldLeases,
     ix: LeaseIx,
     unanswered: Vec<(OpId, Effect)>,
     notices: Vec<Notice>,
@@ -49,9 +51,10 @@ impl Owner {
     }
 
     fn within(mut cx: Context, mut leases: LeaseTable, row: LeaseRow) -> Self {
-        let ix = hold(&mut cx, &mut leases, row);
+        let mut room = HeldLeases::default();
+        let ix = hold_in(&mut room, &mut cx, &mut leases, row);
         let mut owner =
-            Self { cx, leases, ix, unanswered: Vec::new(), notices: Vec::new(), requests: Vec::new() };
+            Self { cx, leases, room, ix, unanswered: Vec::new(), notices: Vec::new(), requests: Vec::new() };
         owner.listen();
         owner
     }
@@ -86,7 +89,7 @@ impl Owner {
     }
 
     fn step(&mut self) {
-        super::step(&mut self.cx, &mut self.leases, self.ix);
+        self.room.step(&mut self.cx, &mut self.leases, self.ix);
         self.listen();
     }
 
@@ -101,12 +104,12 @@ impl Owner {
         let place = self.unanswered.iter().position(|(_, effect)| is_it(effect));
         let (op, _) = self.unanswered.remove(place.expect("it was asked for"));
         let (waiter, emitted) = self.cx.settle(op).expect("it is waited for");
-        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        let (cx, leases, room) = (&mut self.cx, &mut self.leases, &mut self.room);
         match waiter {
-            Waiter::Lane(ix) => super::on_lane(cx, leases, ix, op, emitted, outcome),
-            Waiter::App(ix) => super::on_app(cx, leases, ix, op, outcome),
-            Waiter::Reader(ix) => super::on_read(cx, leases, ix, op, outcome),
-            Waiter::Relative(ix) => super::on_relative(cx, leases, ix, op, outcome),
+            Waiter::Lane(ix) => room.on_lane(cx, leases, ix, op, emitted, outcome),
+            Waiter::App(ix) => room.on_app(cx, leases, ix, op, outcome),
+            Waiter::Reader(ix) => room.on_read(cx, leases, ix, op, outcome),
+            Waiter::Relative(ix) => room.on_relative(cx, leases, ix, op, outcome),
             other => panic!("{other:?} is of another room"),
         }
         self.listen();
@@ -183,18 +186,21 @@ impl Owner {
     }
 
     fn held(&self) -> &HeldLease {
-        let lease = self.leases.get(self.ix).expect("it is known");
-        lease.held().expect("it is held")
+        self.room.actions.held(self.ix).expect("it is held")
     }
 
     /// What the worker says of the lease.
     fn said(&self) -> Held<'_> {
-        let lease = self.leases.get(self.ix).expect("it is known");
-        lease.held().expect("it is held").described(lease.key())
+        self.held().described()
+    }
+
+    /// Whether the worker may act as the owner now.
+    fn believes(&self) -> bool {
+        self.leases.get(self.ix).and_then(|lease| lease.believes(self.cx.now())) == Some(true)
     }
 
     fn holds(&self) -> bool {
-        self.leases.get(self.ix).is_some_and(|lease| lease.held().is_some())
+        self.room.actions.held(self.ix).is_some()
     }
 
     fn token(&self) -> FencingToken {

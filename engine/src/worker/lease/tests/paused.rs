@@ -6,21 +6,20 @@ use crate::notice::{Notice, Stall};
 use crate::output::{ConsumerOp, EndReason, StreamOp};
 use crate::row::Change;
 use crate::time::Span;
-use crate::worker::lease;
-use crate::worker::testing::{at, done, hold, owned, refused, refused_by, row, seconds, unknown};
+use crate::worker::testing::{at, done, hold_in, owned, refused, refused_by, row, seconds, unknown};
 
 impl Owner {
     fn pause(&mut self, paused: bool) {
-        lease::on_pause_wanted(&mut self.cx, &mut self.leases, self.ix, paused);
+        self.room.on_pause_wanted(&mut self.cx, &mut self.leases, self.ix, paused);
         self.listen();
     }
 
     fn waits_for(&self) -> Option<Stall> {
-        lease::waits_for(&self.cx, &self.leases, self.ix)
+        self.room.waits_for(&self.cx, &self.leases, self.ix)
     }
 
     fn is_paused(&self) -> bool {
-        self.held().described(&"a".into()).paused
+        self.said().paused
     }
 
     /// `span` passes, and every write is acknowledged. Returns the number of writes.
@@ -53,7 +52,7 @@ fn a_paused_shard_is_given_nothing_and_its_lease_is_renewed_until_it_goes_on() {
     let mut owner = paused_with_a_batch();
     assert!(owner.keeps(seconds(300)) > 50);
     assert_eq!(owner.app(), None);
-    assert!(owner.held().believes(owner.cx.now()) && owner.is_paused());
+    assert!(owner.believes() && owner.is_paused());
     owner.pause(false);
     assert_eq!(owner.told(), ["pause-ended"]);
     assert!(matches!(owner.app(), Some(ConsumerOp::Deliver { .. })));
@@ -71,7 +70,7 @@ fn a_handler_that_runs_finishes_and_what_it_did_is_written() {
     owner.answer_app(done());
     assert_eq!((owner.app(), owner.waits_for()), (None, Some(Stall::Paused)));
     owner.keeps(owner.cx.config().checkpoint_interval);
-    assert_eq!(owner.held().described(&"a".into()).processed, Some(at(5)));
+    assert_eq!(owner.said().processed, Some(at(5)));
     let checkpoint = owner.said().checkpoint.position();
     assert_eq!((checkpoint, owner.app()), (Some(at(5)), None));
 }
@@ -156,7 +155,7 @@ fn a_pause_ends_with_the_ownership() {
     owner.answer_app(done());
     assert!(!owner.holds());
     owner.pause(true);
-    hold(&mut owner.cx, &mut owner.leases, row("a"));
+    hold_in(&mut owner.room, &mut owner.cx, &mut owner.leases, row("a"));
     assert!(!owner.is_paused());
 }
 

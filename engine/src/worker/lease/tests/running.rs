@@ -5,7 +5,7 @@ use crate::input::Why;
 use crate::output::{ConsumerOp, IteratorFrom, StreamOp};
 use crate::position::Position;
 use crate::worker::context::Request;
-use crate::worker::lease::{self, Said};
+use crate::worker::lease::Said;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{at, done, refused, row, seconds, throttled};
 
@@ -35,7 +35,7 @@ fn a_batch_is_handed_over_once_and_the_next_one_when_it_was_processed() {
 fn a_batch_whose_handler_failed_is_handed_over_again_after_a_pause_without_what_was_processed() {
     let mut owner = Owner::processing();
     let (ix, token) = (owner.ix, owner.token());
-    lease::on_said(&mut owner.cx, &mut owner.leases, ix, token, Said::ProcessedThrough(at(3)));
+    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, Said::ProcessedThrough(at(3)));
     owner.answer_app(refused(Why::HandlerFailed));
     assert_eq!(owner.told(), ["handler-failed"]);
     assert_eq!(delivery(&owner), None);

@@ -5,7 +5,6 @@ use crate::output::{Effect, EndReason, TableOp};
 use crate::row::{Change, LeaseRow};
 use crate::time::{Mono, Span};
 use crate::worker::context::Request;
-use crate::worker::lease;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{closed, done, ended, owned, refused_by, row, shard, shown, shows};
 
@@ -18,8 +17,7 @@ fn ending(children: &[(&str, &[&str])]) -> Owner {
 }
 
 fn child_written(owner: &mut Owner) {
-    let ix = owner.ix;
-    owner.leases.with_held(ix, |held, _| held.on_child_written());
+    owner.room.on_child_written(&owner.cx, &mut owner.leases, owner.ix);
     owner.step();
 }
 
@@ -117,7 +115,7 @@ fn an_end_that_names_one_child_of_two_has_the_shards_listed() {
     assert!(owner.held().is_missing() && owner.write().is_none());
     let listing = [closed(shard("a", &[])), shard("b", &["a"]), shard("c", &["a"])];
     let asked = owner.cx.now();
-    lease::on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, asked, &listing);
+    owner.room.on_shards_listed(&mut owner.cx, &mut owner.leases, StreamIx::ONLY, asked, &listing);
     owner.step();
     assert_eq!(owner.held().processing().children(), ["b".into(), "c".into()]);
 }

@@ -2,13 +2,11 @@
 
 use crate::format::Format;
 use crate::ids::WorkerId;
-use crate::notice::TakeReason;
 use crate::position::Checkpoint;
 use crate::row::{HandsOver, LeaseRow};
 use crate::worker::context::Context;
-use crate::worker::lease;
 use crate::worker::lease_table::{Aside, LeaseTable};
-use crate::worker::testing::{config, context, done, owned, row, running, seconds, shows, table};
+use crate::worker::testing::{config, context, owned, row, running, seconds, shows, table, takes};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,12 +64,7 @@ fn act(cx: &mut Context, leases: &mut LeaseTable, doing: Doing) {
         }
         Doing::Take { key, answered } => {
             let Some(ix) = leases.find(&key) else { return };
-            lease::begin_acquisition(cx, leases, ix, TakeReason::Unowned);
-            if let Some((op, _)) = cx.did().commands().first().filter(|_| answered) {
-                let emitted = cx.now();
-                lease::on_lane(cx, leases, ix, *op, emitted, done());
-                cx.did();
-            }
+            takes(cx, leases, ix, answered);
         }
         Doing::Remove(key) => leases.removed(&key),
         Doing::Pass(time) => cx.later(seconds(time)),
@@ -139,6 +132,6 @@ fn a_lease_of_another_worker_that_lives_is_plain_until_that_changes() {
     shows(&cx, &mut leases, owned("a", "next", 5));
     assert_eq!(plain(&leases), 1);
     let ix = leases.find("a").unwrap();
-    lease::begin_acquisition(&mut cx, &mut leases, ix, TakeReason::Unowned);
+    takes(&mut cx, &mut leases, ix, false);
     assert_eq!(plain(&leases), 0, "it is being taken");
 }

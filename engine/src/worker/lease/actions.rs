@@ -1,0 +1,88 @@
+//! This worker's actions on leases, by the numbers of the leases.
+
+use super::acquisition::Acquisition;
+use super::held::HeldLease;
+use crate::ids::LeaseIx;
+
+/// What this worker does about a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Action {
+    /// An attempt to become its owner.
+    Taking(Box<Acquisition>),
+    /// Our ownership, from the take until the application let go of the lease.
+    Holding(Box<HeldLease>),
+}
+
+/// All actions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Actions {
+    /// The last one is present.
+    slots: Vec<Option<Action>>,
+}
+
+impl Actions {
+    pub(super) fn held(&self, ix: LeaseIx) -> Option<&HeldLease> {
+        match self.slots.get(ix.index())? {
+            Some(Action::Holding(held)) => Some(held),
+            _ => None,
+        }
+    }
+
+    pub(super) fn held_mut(&mut self, ix: LeaseIx) -> Option<&mut HeldLease> {
+        match self.slots.get_mut(ix.index())? {
+            Some(Action::Holding(held)) => Some(held),
+            _ => None,
+        }
+    }
+
+    /// All held leases, by their numbers.
+    pub(super) fn all_held(&self) -> impl Iterator<Item = &HeldLease> {
+        self.slots.iter().filter_map(|slot| match slot {
+            Some(Action::Holding(held)) => Some(&**held),
+            _ => None,
+        })
+    }
+
+    pub(super) fn acquisition(&self, ix: LeaseIx) -> Option<&Acquisition> {
+        match self.slots.get(ix.index())? {
+            Some(Action::Taking(acquisition)) => Some(acquisition),
+            _ => None,
+        }
+    }
+
+    pub(super) fn acquisition_mut(&mut self, ix: LeaseIx) -> Option<&mut Acquisition> {
+        match self.slots.get_mut(ix.index())? {
+            Some(Action::Taking(acquisition)) => Some(acquisition),
+            _ => None,
+        }
+    }
+
+    /// An attempt to take a lease begins.
+    pub(super) fn take(&mut self, ix: LeaseIx, acquisition: Acquisition) {
+        let before = self.set(ix, Action::Taking(Box::new(acquisition)));
+        debug_assert!(before.is_none(), "one acquisition at a time, and none of a held lease");
+    }
+
+    /// The lease is held from now on.
+    pub(super) fn hold(&mut self, ix: LeaseIx, held: HeldLease) {
+        let before = self.set(ix, Action::Holding(Box::new(held)));
+        debug_assert!(matches!(before, Some(Action::Taking(_))), "a lease is held after its acquisition");
+    }
+
+    fn set(&mut self, ix: LeaseIx, action: Action) -> Option<Action> {
+        let at = ix.index();
+        if self.slots.len() <= at {
+            self.slots.resize(at + 1, None);
+        }
+        self.slots[at].replace(action)
+    }
+
+    /// The action is over.
+    pub(super) fn clear(&mut self, ix: LeaseIx) {
+        let over = self.slots.get_mut(ix.index()).and_then(Option::take);
+        debug_assert!(over.is_some(), "only what is under way ends");
+        while self.slots.last().is_some_and(Option::is_none) {
+            self.slots.pop();
+        }
+    }
+}
