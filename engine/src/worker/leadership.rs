@@ -27,7 +27,7 @@ impl Leadership {
         let (rank, workers) = match leases.turns() {
             Some(turns) => (Some(turns.rank()), turns.count()),
             None => {
-                let owners = leases.owners();
+                let owners = leases.owners().names();
                 (leader::rank(&owners, cx.me()), owners.len() as u32)
             }
         };

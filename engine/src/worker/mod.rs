@@ -207,7 +207,7 @@ impl Worker {
     fn end_stream(&mut self, stream: StreamIx, why: EndReason) -> bool {
         let ended = self.cx.end_stream(stream, why);
         if ended {
-            self.leases.forget_stream(stream);
+            self.leases.forget_idle(|lease| lease.stream() == stream);
             self.leases.wake_busy(self.cx.now());
         }
         ended
@@ -256,7 +256,7 @@ impl Worker {
         self.assignment.on_shards_listed(cx, leases, listed.shards());
         if cx.needs_listings() || !known {
             // What could not be taken before, for want of its parents or of knowing the stream, can be now.
-            let balance = leases.balance(cx);
+            let balance = leases.shares(cx).balance();
             self.take_share(&balance);
         }
     }

@@ -106,7 +106,7 @@ impl StreamWatch {
         let Some(said) = cx.streams().said(self.stream) else {
             return self.is_found();
         };
-        if leases.said_of(self.stream, said).same() {
+        if leases.named().said_of(self.stream, said).same() {
             cx.set_identified(self.stream);
         }
         self.is_found() && cx.streams().is_identified(self.stream)
@@ -118,7 +118,7 @@ impl StreamWatch {
         let identified = self.is_identified(cx, leases);
         let scan = leases.scans().complete();
         let said = cx.streams().said(self.stream);
-        let another = said.and_then(|said| leases.said_of(self.stream, said).another());
+        let another = said.and_then(|said| leases.named().said_of(self.stream, said).another());
         let Some((lease, named)) = another else {
             self.identification.forget();
             return identified;

@@ -1,7 +1,7 @@
 //! The rooms that each stream has for itself, and what is decided of every stream in turn.
 
 use super::context::{Context, Request};
-use super::lease_table::{Lease, LeaseTable, Scanned};
+use super::lease_table::{self, Lease, LeaseTable, Scanned};
 use super::shard_sync::{Listed, ShardSync};
 use super::stream_set::StreamIx;
 use super::stream_watch::StreamWatch;
@@ -72,7 +72,7 @@ impl OfStream {
         self.shard_sync.clean_up(cx, leases, deputy);
         // A request lost among many is repeated.
         let missing = |lease: &Lease| lease.stream() == self.stream && lease.awaits_listing();
-        if leases.not_plain().any(|(_, lease)| missing(lease)) {
+        if leases.owners().not_plain().any(|(_, lease)| missing(lease)) {
             cx.request(Request::DoubtStream(self.stream));
         }
     }
@@ -214,7 +214,7 @@ impl Streams {
         let Some(of) = self.get(stream) else { return false };
         let recognised = of.shard_sync.recognises(cx, leases, listed);
         if recognised {
-            leases.learn_lineage(cx, listed.shards(), listed.asked_at());
+            lease_table::learn_lineage(leases, cx, listed.shards(), listed.asked_at());
             of.shard_sync.compare(cx, leases, listed);
         }
         recognised

@@ -59,7 +59,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("type-size", "engine/src/reader/machine.rs", "Reader", MOVED),
     allow("type-size", "engine/src/worker/context.rs", "Context", MOVED),
     allow("type-size", "engine/src/worker/lease/tests/mod.rs", "Owner", MOVED),
-    allow("type-size", "engine/src/worker/lease_table/mod.rs", "LeaseTable", MOVED),
     allow("type-size", "engine/src/worker/shard_sync/mod.rs", "ShardSync", MOVED),
     allow("type-size", "sim/local-aws/src/dynamo/mod.rs", "Dynamo", SERVICE),
     allow("type-size", "sim/local-aws/src/dynamo/table.rs", "Table", SERVICE),

@@ -33,7 +33,7 @@ impl ByCount {
         if cx.asks() {
             self.take_promised(cx, leases, balance);
         }
-        match own_share::next(&leases.counting(cx), balance) {
+        match own_share::next(&leases.shares(cx).counting(), balance) {
             None => {}
             Some((own_share::Way::Take, need)) => self.take_available(cx, leases, balance, need),
             Some((own_share::Way::Ask, need)) => self.ask(cx, leases, balance, need, asked),
@@ -49,11 +49,12 @@ impl ByCount {
         let order = drawn(cx, leases, "take", balance.available().iter().copied());
         let all_know = self.shares_since.unwrap_or(now) + cx.config().meeting();
         let row_of = |ix| leases.get(ix).and_then(Lease::row);
-        let taking = own_share::take(&leases.counting(cx), balance, need, order, now < all_know, row_of);
+        let taking =
+            own_share::take(&leases.shares(cx).counting(), balance, need, order, now < all_know, row_of);
         let most = taking.now as usize;
         report_choice(cx, leases, balance, balance.of(cx.me()), Way::Take, &taking.order, most);
         for ix in taking.order.into_iter().take(most) {
-            let why = leases.reason_to_take(cx, ix);
+            let why = leases.shares(cx).reason_to_take(ix);
             cx.request(Request::Take(ix, why));
         }
         if taking.more {
@@ -75,11 +76,12 @@ impl ByCount {
         };
         let begun = self.steals_begun(leases);
         let most = cx.config().max_steals.saturating_sub(begun);
-        let Some(stealing) = own_share::steal(&leases.counting(cx), balance, need, claimed, most) else {
+        let Some(stealing) = own_share::steal(&leases.shares(cx).counting(), balance, need, claimed, most)
+        else {
             return;
         };
         let (victim, spare) = (stealing.victim, stealing.spare as usize);
-        let from_victim = leases.perhaps_of(victim);
+        let from_victim = leases.owners().perhaps_of(victim);
         let from_victim = from_victim.filter(|(_, lease)| lease.is_plainly_of(cx, victim));
         let from_victim =
             from_victim.filter(|(_, lease)| policy != Steal::Claim || self.claims.may_claim(cx, lease));
@@ -120,7 +122,7 @@ fn look_again(cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
     };
     let most = cx.config().max_leases;
     let has_room = most == 0 || balance.of(cx.me()) < most;
-    if own_share::evens_out(&leases.counting(cx), balance)
+    if own_share::evens_out(&leases.shares(cx).counting(), balance)
         && has_room
         && balance.available().iter().any(is_left)
     {

@@ -41,7 +41,7 @@ impl ByCount {
         let most = order.len().min(need.min(MAX_TAKES) as usize);
         report_choice(cx, leases, balance, balance.of(cx.me()), Way::Take, &order, most);
         for ix in order.into_iter().take(most) {
-            let why = leases.reason_to_take(cx, ix);
+            let why = leases.shares(cx).reason_to_take(ix);
             cx.request(Request::Take(ix, why));
         }
     }

@@ -101,7 +101,7 @@ impl Assignment {
         &mut self, cx: &mut Context, leases: &mut LeaseTable, op: OpId, outcome: Outcome,
     ) {
         if self.kcl3.on_discovery(cx, leases, op, outcome) {
-            let balance = leases.balance(cx);
+            let balance = leases.shares(cx).balance();
             self.by_count.take_assigned(cx, leases, &balance);
         }
     }

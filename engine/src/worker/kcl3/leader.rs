@@ -18,7 +18,7 @@ const MAX_ASSIGNED: usize = 5_000;
 /// Whether a lease that can be taken is the leader's to assign by now.
 fn is_due(cx: &Context, leases: &LeaseTable, lease: &Lease) -> bool {
     let owned = lease.row().filter(|row| row.actual_owner().is_some());
-    owned.is_none_or(|row| lease.idle() >= silence_of(cx, row) || leases.was_left(lease, row))
+    owned.is_none_or(|row| lease.idle() >= silence_of(cx, row) || leases.shares(cx).was_left(lease, row))
 }
 
 /// What the leader does after a scan: it assigns what is free or expired; in a round, it also moves leases.
@@ -83,7 +83,7 @@ fn end_hand_overs(cx: &mut Context, leases: &LeaseTable) {
     let now = cx.now();
     let live: BTreeMap<&WorkerId, bool> = leases.kcl3().live(now).map(|it| (&it.id, it.ours)).collect();
     let mut overdue = Vec::new();
-    for (ix, lease) in leases.not_plain() {
+    for (ix, lease) in leases.owners().not_plain() {
         let row = lease.unfinished_row().filter(|_| !lease.busy() && cx.may_take(lease.stream()));
         let Some((next, old)) = row.and_then(|row| Some((row.owner.as_ref()?, row.handing_over.as_ref()?)))
         else {
@@ -108,7 +108,7 @@ fn end_hand_overs(cx: &mut Context, leases: &LeaseTable) {
 
 /// Whether nothing would move, if nothing is available.
 fn is_even(cx: &Context, leases: &LeaseTable, candidates: &[Candidate]) -> bool {
-    let loads = leases.loads(candidates);
+    let loads = leases.owners().loads(candidates);
     let light = |below| loads.light(below);
     match cx.config().fleet.assign_by {
         AssignBy::Load => {
@@ -136,7 +136,7 @@ fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate
 pub(super) fn pass_on(
     cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, passed_on: &mut BTreeMap<WorkerId, u32>,
 ) {
-    let balance = leases.balance(cx);
+    let balance = leases.shares(cx).balance();
     let others = leases.kcl3().surely_live(cx.now()).filter(|worker| worker.id != *cx.me());
     let count = |id: &WorkerId| balance.of(id) + passed_on.get(id).copied().unwrap_or(0);
     let next = others.map(|worker| &worker.id).min_by_key(|id| (count(id), *id));
@@ -153,7 +153,7 @@ fn carry_out(cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, to: &WorkerId, 
         return;
     };
     if available && to == cx.me() {
-        let why = leases.reason_to_take(cx, ix);
+        let why = leases.shares(cx).reason_to_take(ix);
         return cx.request(Request::Take(ix, why));
     }
     let change = match (available, &row.owner) {

@@ -82,7 +82,7 @@ impl Migration {
             return;
         }
         self.look_at = cx.now() + MIGRATION_LOOK.min(cx.config().fleet.migration_wait.per(10));
-        let owners = leases.live_owners(cx, stillness(cx));
+        let owners = leases.owners().live(cx, stillness(cx));
         if leader::rank(&owners, cx.me()) != Some(0) {
             self.ready_since = None;
             self.told = None;

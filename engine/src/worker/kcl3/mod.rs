@@ -72,7 +72,7 @@ impl Kcl3 {
         self.look.on_outcome(cx, leases.kcl3_mut(), op, outcome);
         let leads = cx.is_running() && self.member.leads(cx) && leases.kcl3().is_led();
         if leads && self.undecided.is_some() && leases.kcl3().is_as_new_as(leases.scans().began()) {
-            let balance = leases.balance(cx);
+            let balance = leases.shares(cx).balance();
             self.decide(cx, leases, &balance, false);
         }
     }

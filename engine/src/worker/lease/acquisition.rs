@@ -17,7 +17,7 @@ use crate::row::{Change, LeaseRow, RowRead};
 use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Span, Wall};
 use crate::worker::context::{Context, Request, Waiter};
-use crate::worker::lease_table::{Lease, LeaseTable};
+use crate::worker::lease_table::{Lease, LeaseTable, OnLane};
 use crate::worker::table_turns::Turn;
 use crate::worker::{describe, unexplained};
 
@@ -205,7 +205,7 @@ impl HeldLeases {
     pub(super) fn give_up(&mut self, leases: &mut LeaseTable, ix: LeaseIx) {
         let steals = self.actions.acquisition(ix).is_some_and(Acquisition::steals);
         self.actions.clear(ix);
-        leases.gave_up_taking(ix, steals);
+        leases.let_go(ix, steals);
     }
 
     /// Weighs an attempt anew if news came since the decision. Gives the attempt up if it cannot succeed any more or our
@@ -230,7 +230,7 @@ impl HeldLeases {
         let led = leases.kcl3().is_led();
         let given = (cx.asks() || led) && is_of_ours;
         // A leader's own portion is measured by load, not by count.
-        let wanted = cx.ranks() || given || led || leases.has_room(cx, 0);
+        let wanted = cx.ranks() || given || led || leases.shares(cx).has_room(0);
         if !wanted {
             self.give_up(leases, ix);
             cx.notify(Notice::Spared { lease: key });
@@ -390,7 +390,7 @@ impl HeldLeases {
                 let owner = row.actual_owner().cloned();
                 self.give_up(leases, ix);
                 leases.observe_now(cx, row);
-                if leases.has_room(cx, 1) {
+                if leases.shares(cx).has_room(1) {
                     return self.chase(cx, leases, ix, why, chases + 1);
                 }
                 cx.notify(Notice::MissedTake { lease: key, owner });
@@ -456,9 +456,9 @@ impl HeldLeases {
         let token = FencingToken(counter);
         let own = Ownership::new(ix, lease.stream(), lease.key().clone(), token, open_after);
         let (lease, says) = (own.lease(), lane.says());
-        leases.became_ours(cx, ix, &says);
+        leases.wrote(cx, ix, OnLane::Took(says));
         let held = HeldLease::new(own, lane, parents, now);
-        leases.hold(ix, held.note());
+        leases.note_held(ix, held.note());
         self.actions.hold(ix, held);
         cx.notify(Notice::Took { lease, token, why });
         self.step(cx, leases, ix);

@@ -43,6 +43,21 @@ impl Actions {
         })
     }
 
+    pub(super) fn all_held_mut(&mut self) -> impl Iterator<Item = (LeaseIx, &mut HeldLease)> {
+        self.slots.iter_mut().enumerate().filter_map(|(at, slot)| match slot {
+            Some(Action::Holding(held)) => Some((LeaseIx::from_index(at), &mut **held)),
+            _ => None,
+        })
+    }
+
+    /// All acquisitions, by the numbers of their leases.
+    pub(super) fn acquisitions_mut(&mut self) -> impl Iterator<Item = &mut Acquisition> {
+        self.slots.iter_mut().filter_map(|slot| match slot {
+            Some(Action::Taking(acquisition)) => Some(&mut **acquisition),
+            _ => None,
+        })
+    }
+
     pub(super) fn acquisition(&self, ix: LeaseIx) -> Option<&Acquisition> {
         match self.slots.get(ix.index())? {
             Some(Action::Taking(acquisition)) => Some(acquisition),

@@ -21,7 +21,7 @@ use crate::row::LeaseRow;
 use crate::shard::Shard;
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::{HeldNote, LeaseTable};
+use crate::worker::lease_table::{HeldNote, LeaseTable, OnLane};
 use crate::worker::table_turns::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -291,7 +291,7 @@ impl HeldLease {
     }
 
     fn is_still_ours(&self, cx: &Context, rows: &mut LeaseTable) {
-        rows.is_still_ours(self.own.ix(), &self.lane.says(), cx.now());
+        rows.wrote(cx, self.own.ix(), OnLane::Kept(self.lane.says()));
     }
 
     /// The lease is another worker's, or not to be had any more.
@@ -299,7 +299,7 @@ impl HeldLease {
         &mut self, cx: &mut Context, rows: &mut LeaseTable, why: LossReason, row: Option<Box<LeaseRow>>,
     ) -> Follows {
         if let Some(counter) = self.lane.end(cx.now()) {
-            rows.may_have_had(self.own.ix(), counter);
+            rows.wrote(cx, self.own.ix(), OnLane::Perhaps { counter });
         }
         cx.request(Request::DropRowWrites(self.own.ix()));
         let lease = self.own.lease();
@@ -313,7 +313,8 @@ impl HeldLease {
         self.lane.end(now);
         self.lane.processed_mut().end();
         let children = self.processing.children().to_vec();
-        rows.ended(self.own.ix(), self.lane.counter(), &children, now);
+        let counter = self.lane.counter();
+        rows.wrote(cx, self.own.ix(), OnLane::Ended { counter, children: &children });
         cx.notify(Notice::Ended { lease: self.own.lease(), children: children.clone() });
         let (processing, mut lent) = self.lend(cx, rows);
         processing.on_ended(&mut lent);
@@ -329,8 +330,8 @@ impl HeldLease {
         debug_assert!(self.processing.may_be_given_up(), "a lease is given up when its shard is let go of");
         self.lane.end(cx.now());
         cx.request(Request::DropRowWrites(self.own.ix()));
-        let next_owner = self.lane.next_owner().cloned();
-        rows.given_up(self.own.ix(), self.lane.counter(), next_owner, cx.now());
+        let (counter, next_owner) = (self.lane.counter(), self.lane.next_owner().cloned());
+        rows.wrote(cx, self.own.ix(), OnLane::GivenUp { counter, next_owner });
         cx.request(Request::GivenUp(self.own.ix()));
         cx.phase_mut().count_released();
         let lease = self.own.lease();

@@ -3,6 +3,7 @@
 use super::lane::Lane;
 use super::ownership::Ownership;
 use super::watch::Watch;
+use crate::ids::LeaseKey;
 use crate::output::EndReason;
 use crate::time::Mono;
 use crate::worker::context::Context;
@@ -35,7 +36,13 @@ impl Lent<'_> {
         if let Some(reason) = self.cx.leaves(self.own.stream()) {
             return Some(reason);
         }
-        let yields = self.lane.next_owner().is_some() || !self.rows.keeps(self.own.key());
+        let yields = self.lane.next_owner().is_some() || !keeps(self.rows, self.own.key());
         yields.then_some(EndReason::HandedOver)
     }
+}
+
+/// Whether a lease is, by now, not the turn of another member.
+fn keeps(rows: &LeaseTable, key: &LeaseKey) -> bool {
+    let turns = rows.turns();
+    turns.is_none_or(|turns| turns.has(key.as_str()) != Some(false))
 }

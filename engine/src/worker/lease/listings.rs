@@ -8,7 +8,7 @@ use crate::shard::Shard;
 use crate::sync::{self, Unlisted};
 use crate::time::Mono;
 use crate::worker::context::Context;
-use crate::worker::lease_table::{Lease, LeaseTable};
+use crate::worker::lease_table::{Lease, LeaseTable, OnLane};
 use crate::worker::stream_set::StreamIx;
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl HeldLeases {
             let held = self.actions.held_mut(ix);
             let denied = held.and_then(|held| held.compare_parents(cx, asked, &by_id));
             if let Some(denied) = denied {
-                leases.deny_parents(ix, &denied);
+                leases.wrote(cx, ix, OnLane::NotParents(&denied));
                 leases.wake(ix, cx.now());
             }
         }

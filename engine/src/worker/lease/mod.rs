@@ -80,7 +80,7 @@ impl HeldLeases {
                 }
                 None => {
                     self.actions.clear(ix);
-                    leases.let_go(ix);
+                    leases.let_go(ix, false);
                 }
             }
         }
@@ -199,16 +199,12 @@ impl HeldLeases {
     pub(super) fn on_missed(&mut self, cx: &mut Context, leases: &mut LeaseTable, by: Span) {
         cx.backdate_beliefs(by);
         let mut held = 0;
-        for ix in leases.all() {
-            if let Some(acquisition) = self.actions.acquisition_mut(ix) {
-                acquisition.missed(by);
-            }
-            if let Some(lease) = self.actions.held_mut(ix) {
-                lease.missed(by);
-                leases.note_held(ix, lease.note());
-                held += 1;
-                leases.wake(ix, cx.now());
-            }
+        self.actions.acquisitions_mut().for_each(|acquisition| acquisition.missed(by));
+        for (ix, lease) in self.actions.all_held_mut() {
+            lease.missed(by);
+            leases.note_held(ix, lease.note());
+            held += 1;
+            leases.wake(ix, cx.now());
         }
         cx.notify(Notice::TimeMissed { by, leases: held });
     }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The shards as they were listed last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Lineage {
+pub(in crate::worker) struct Lineage {
     /// Whether rows are completed from it.
     completes_rows: bool,
     /// Of leases and parents without a listed shard too, once that is certain: those have no range.
@@ -80,57 +80,18 @@ impl Lineage {
         }
         (self.families, self.lacking, self.listed_at) = (families, lacking, listed_at);
     }
-}
 
-impl LeaseTable {
-    /// Keeps the facts of a list of all shards, requested at `listed_at`, and fills them into rows.
-    pub(in crate::worker) fn learn_lineage(&mut self, cx: &Context, shards: &[Shard], listed_at: Mono) {
-        debug_assert!(listed_at >= self.lineage.listed_at, "lists are read in the order of time");
-        if !cx.needs_listings() && cx.config().policies.finished == crate::policy::Finished::WhenRead {
-            return;
-        }
-        let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
-        let needed = Needed::to_forget(cx);
-        let mut before = std::mem::take(&mut self.lineage.lacking);
-        let leased = self.iter().flat_map(|(_, lease)| {
-            let parents = lease.row().into_iter().flat_map(|row| row.parents.iter());
-            std::iter::once(lease.key().clone()).chain(parents.map(ShardId::to_lease))
-        });
-        let named = shards.iter().flat_map(|shard| shard.parents().map(ShardId::to_lease));
-        let keys: BTreeSet<LeaseKey> =
-            leased.chain(named).filter(|key| !listed.contains(key.as_str())).collect();
-        let lacks = |key: LeaseKey| {
-            let mut lacking = before.remove(&key).unwrap_or_default();
-            lacking.forgotten |= lacking.lists.says(cx, listed_at, (), needed);
-            (key, lacking)
-        };
-        let lacking = keys.into_iter().map(lacks).collect();
-        self.lineage.read(shards, lacking, listed_at);
-        if self.lineage.completes_rows {
-            self.complete_rows();
-        }
-    }
-
-    fn complete_rows(&mut self) {
-        self.cover.0 += 1;
-        for ix in self.all() {
-            let lease = self.slots.get_mut(ix.index()).and_then(Option::as_mut);
-            let Some(lease) = lease else { continue };
-            if let (Some(row), Some(family)) = (&mut lease.row, self.lineage.families.get(&lease.key)) {
-                family.fill(row);
-            }
-        }
+    /// Whether a row just read lacks what only a list of the shards says.
+    pub(super) fn may_complete(&self, row: &LeaseRow) -> bool {
+        row.range.is_none() && self.completes_rows
     }
 
     /// Completes a row just read: from its known fields, or from the last list.
-    pub(super) fn complete_lineage(&self, row: &mut LeaseRow) {
-        if row.range.is_some() || !self.lineage.completes_rows {
-            return;
-        }
-        if let Some(family) = self.lineage.families.get(&row.key) {
+    pub(super) fn complete(&self, row: &mut LeaseRow, known: Option<&LeaseRow>) {
+        if let Some(family) = self.families.get(&row.key) {
             family.fill(row);
         }
-        if let Some(known) = self.row(row.key.as_str()).filter(|_| row.range.is_none()) {
+        if let Some(known) = known.filter(|_| row.range.is_none()) {
             row.range = known.range;
             row.parents.clone_from(&known.parents);
             if row.children.is_empty() {
@@ -140,21 +101,21 @@ impl LeaseTable {
     }
 
     /// Whether a lease's parents are known, or known not to be found out any more.
-    pub(in crate::worker) fn knows_lineage(&self, row: &LeaseRow) -> bool {
-        row.range.is_some() || !self.lineage.completes_rows || self.lineage.families.contains_key(&row.key)
+    pub(in crate::worker) fn knows(&self, row: &LeaseRow) -> bool {
+        row.range.is_some() || !self.completes_rows || self.families.contains_key(&row.key)
     }
 
     /// Whether the stream still listed the shard of a lease, some time after `since`, or may have. Absent: it was not listed since.
     pub(in crate::worker) fn still_listed(&self, key: &LeaseKey, since: Mono) -> Option<bool> {
-        (self.lineage.listed_at >= since).then(|| {
-            let family = self.lineage.families.get(key);
+        (self.listed_at >= since).then(|| {
+            let family = self.families.get(key);
             family.is_none_or(|family| family.range.is_some())
         })
     }
 
     /// Whether some lists in a row lack the shard of a lease, more lists are needed, and now is the time of the next.
     pub(in crate::worker) fn needs_next_list(&self, cx: &Context, key: &LeaseKey) -> bool {
-        let lacking = self.lineage.lacking.get(key);
+        let lacking = self.lacking.get(key);
         lacking.is_some_and(|lacking| {
             !lacking.forgotten && cx.now() >= lacking.lists.ask_again_at(Needed::to_forget(cx))
         })
@@ -167,11 +128,45 @@ impl LeaseTable {
         if !cx.absence_is_unread() {
             return false;
         }
-        let family = self.lineage.families.get(parent.as_str());
+        let family = self.families.get(parent.as_str());
         let gone = family.is_some_and(|family| family.range.is_none());
-        if !gone && cx.now().since(self.lineage.listed_at) >= cx.config().scan_interval {
+        if !gone && cx.now().since(self.listed_at) >= cx.config().scan_interval {
             cx.request(Request::ListShards(StreamIx::ONLY, ListReason::ParentWithoutLease));
         }
         !gone
+    }
+}
+
+/// Keeps the facts of a list of all shards, requested at `listed_at`, and fills them into rows.
+pub(in crate::worker) fn learn_lineage(
+    leases: &mut LeaseTable, cx: &Context, shards: &[Shard], listed_at: Mono,
+) {
+    debug_assert!(listed_at >= leases.lineage.listed_at, "lists are read in the order of time");
+    if !cx.needs_listings() && cx.config().policies.finished == crate::policy::Finished::WhenRead {
+        return;
+    }
+    let listed: BTreeSet<&str> = shards.iter().map(|shard| shard.id.as_str()).collect();
+    let needed = Needed::to_forget(cx);
+    let mut before = std::mem::take(&mut leases.lineage.lacking);
+    let leased = leases.iter().flat_map(|(_, lease)| {
+        let parents = lease.row().into_iter().flat_map(|row| row.parents.iter());
+        std::iter::once(lease.key().clone()).chain(parents.map(ShardId::to_lease))
+    });
+    let named = shards.iter().flat_map(|shard| shard.parents().map(ShardId::to_lease));
+    let keys: BTreeSet<LeaseKey> = leased.chain(named).filter(|key| !listed.contains(key.as_str())).collect();
+    let lacks = |key: LeaseKey| {
+        let mut lacking = before.remove(&key).unwrap_or_default();
+        lacking.forgotten |= lacking.lists.says(cx, listed_at, (), needed);
+        (key, lacking)
+    };
+    let lacking = keys.into_iter().map(lacks).collect();
+    leases.lineage.read(shards, lacking, listed_at);
+    if leases.lineage.completes_rows {
+        leases.cover.0 += 1;
+        for lease in leases.slots.iter_mut().flatten() {
+            if let (Some(row), Some(family)) = (&mut lease.row, leases.lineage.families.get(&lease.key)) {
+                family.fill(row);
+            }
+        }
     }
 }

@@ -6,13 +6,13 @@
 //! | `lease` | a lease |
 //! | `note` | this worker's action on a lease, as far as the table knows |
 //! | `observe` | the effect of a row shown by an answer |
-//! | `ours` | the effect of our own acknowledged writes on a row |
 //! | `scan` | reading the whole table, page by page |
 //! | `pace` | how soon the table is read again |
-//! | `plain` | leases plainly of other workers, for cheap counting |
+//! | `plain` | owners and their leases; leases plainly of other workers, for cheap counting |
 //! | `balance` | counting which worker has how many leases, and which can be taken |
 //! | `named` | the streams named by rows |
 //! | `lineage` | facts about shards from a listing, missing from rows |
+//! | `written` | the effect of our own acknowledged writes on a row |
 //! | `unread` | rows of streams that this worker does not read |
 //! | `reports` | repeated reports of unreadable and spoiled rows |
 //! | `spoiled` | rows whose checkpoints are no places in their shards |
@@ -24,8 +24,6 @@ mod lineage;
 mod named;
 mod note;
 mod observe;
-mod ours;
-mod owners;
 mod pace;
 mod plain;
 mod reports;
@@ -35,12 +33,17 @@ mod spoiled;
 mod tests;
 mod timers;
 mod unread;
+mod written;
 
+pub(super) use balance::Shares;
 pub(super) use lease::Lease;
+pub(super) use lineage::learn_lineage;
 pub(super) use note::HeldNote;
-pub(super) use ours::Says;
+pub(super) use plain::Owners;
 pub(super) use reports::Reports;
 pub(super) use scan::{Scan, Scanned, Scans};
+pub(super) use spoiled::mark_spoiled;
+pub(super) use written::{Beside, OnLane, Says};
 
 use super::kcl3::Kcl3Workers;
 use super::stream_set::StreamIx;
@@ -50,10 +53,10 @@ use crate::position::Checkpoint;
 use crate::rank::Turns;
 use crate::row::LeaseRow;
 use crate::time::Mono;
+use crate::worker::context::Context;
 use lineage::Lineage;
 use named::Named;
 use plain::PlainLeases;
-use spoiled::Progress;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use timers::Timers;
@@ -100,7 +103,6 @@ pub(super) struct LeaseTable {
     kcl3: Kcl3Workers,
     unread: Unread,
     named: Named,
-    progress: Progress,
 }
 
 /// The leases that may have changed since the embedder last read this list. Each lease is in the list at most once,
@@ -128,7 +130,7 @@ impl Hash for LeaseTable {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.slots, &self.free, self.busy, self.news).hash(state);
         (&self.scans, &self.lineage, &self.turns, &self.kcl3).hash(state);
-        (&self.unread, &self.named, &self.progress).hash(state);
+        (&self.unread, &self.named).hash(state);
     }
 }
 
@@ -219,11 +221,6 @@ impl LeaseTable {
         self.slots.iter().flatten()
     }
 
-    /// The numbers of all leases, in key order.
-    pub(super) fn all(&self) -> Vec<LeaseIx> {
-        self.by_key.values().copied().collect()
-    }
-
     /// Moves out the numbers of the leases that may have changed since the last time.
     pub(super) fn take_touched(&mut self, into: &mut Vec<LeaseIx>) {
         let Touched { list, listed } = &mut self.touched.0;
@@ -267,31 +264,17 @@ impl LeaseTable {
         self.unordered().filter(move |lease| lease.stream == stream)
     }
 
-    /// Forgets the idle leases of a stream: the worker reads the stream no more.
-    pub(super) fn forget_stream(&mut self, stream: StreamIx) {
-        for ix in self.all() {
-            let idle = |lease: &Lease| lease.stream == stream && !lease.busy();
-            if self.get(ix).is_some_and(idle) {
-                self.forget(ix);
-            }
+    /// Forgets the idle leases for which this holds.
+    pub(super) fn forget_idle(&mut self, holds: impl Fn(&Lease) -> bool) {
+        let all = self.iter().filter(|(_, lease)| !lease.busy() && holds(lease));
+        for ix in all.map(|(ix, _)| ix).collect::<Vec<_>>() {
+            self.forget(ix);
         }
     }
 
     /// Rows of streams that are not read.
     pub(super) fn unread(&self) -> &Unread {
         &self.unread
-    }
-
-    /// The leases of a stream, for planning.
-    pub(super) fn known(&self, stream: StreamIx) -> BTreeMap<LeaseKey, Checkpoint> {
-        let of = self.iter().filter(|(_, lease)| lease.stream == stream);
-        let rows = of.filter_map(|(_, lease)| lease.row());
-        let mut known: BTreeMap<_, _> = rows.map(|row| (row.key.clone(), row.checkpoint)).collect();
-        // An item that cannot be read as a lease holds its key all the same, and may stand for an unfinished lease.
-        for key in self.scans.occupied() {
-            known.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
-        }
-        known
     }
 
     pub(super) fn scans(&self) -> &Scans {
@@ -307,6 +290,7 @@ impl LeaseTable {
         &mut self.kcl3
     }
 
+    /// Whose turn each shard is, where leases are assigned by rank. `None`: not known yet, or assigned otherwise.
     pub(super) fn turns(&self) -> Option<&Turns> {
         self.turns.as_ref()
     }
@@ -315,10 +299,24 @@ impl LeaseTable {
         self.turns = Some(turns);
     }
 
-    /// Whether this lease is, by now, not the turn of another member.
-    pub(super) fn keeps(&self, key: &LeaseKey) -> bool {
-        let turns = self.turns.as_ref();
-        turns.is_none_or(|turns| turns.has(key.as_str()) != Some(false))
+    /// What a list of the shards says of leases.
+    pub(super) fn lineage(&self) -> &Lineage {
+        &self.lineage
+    }
+
+    /// The streams that rows name, and the streams in which this worker has gone on after a row's place.
+    pub(super) fn named(&self) -> &Named {
+        &self.named
+    }
+
+    /// The owners that rows name, and their leases.
+    pub(super) fn owners(&self) -> Owners<'_> {
+        Owners::of(self)
+    }
+
+    /// Which worker has how many leases, and which can be taken.
+    pub(super) fn shares<'a>(&'a self, cx: &'a Context) -> Shares<'a> {
+        Shares::of(self, cx)
     }
 }
 
@@ -337,10 +335,9 @@ impl LeaseTable {
 
     /// Wakes all busy leases: each is looked at now.
     pub(super) fn wake_busy(&mut self, now: Mono) {
-        for ix in self.all() {
-            if self.get(ix).is_some_and(Lease::busy) {
-                self.wake(ix, now);
-            }
+        let busy = self.iter().filter(|(_, lease)| lease.busy()).map(|(ix, _)| ix);
+        for ix in busy.collect::<Vec<_>>() {
+            self.wake(ix, now);
         }
     }
 
@@ -372,4 +369,16 @@ impl LeaseTable {
         }
         Mono::NEVER
     }
+}
+
+/// The leases of a stream, for planning.
+pub(super) fn known(leases: &LeaseTable, stream: StreamIx) -> BTreeMap<LeaseKey, Checkpoint> {
+    let of = leases.iter().filter(|(_, lease)| lease.stream == stream);
+    let rows = of.filter_map(|(_, lease)| lease.row());
+    let mut known: BTreeMap<_, _> = rows.map(|row| (row.key.clone(), row.checkpoint)).collect();
+    // An item that cannot be read as a lease holds its key all the same, and may stand for an unfinished lease.
+    for key in leases.scans.occupied() {
+        known.entry(key.clone()).or_insert(Checkpoint::TrimHorizon);
+    }
+    known
 }

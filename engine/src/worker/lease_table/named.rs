@@ -1,20 +1,24 @@
-//! Which streams the rows name.
+//! Which streams the rows are of: by their names, and by the places in them.
 
-use super::LeaseTable;
 use crate::ids::LeaseKey;
+use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::stream_identity::StreamIdentity;
 use crate::worker::stream_set::StreamIx;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most streams told apart among the names in rows of one stream. A table is of one stream, and by mistake of two.
 const MOST: usize = 8;
 
-/// The names in rows, by the stream of their shards. Each name has a row and a scan: the last scan that showed the
-/// name, or that had begun before the answer with the name came.
+/// What the rows tell of their streams.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(in crate::worker) struct Named {
+    /// The names in rows, by the stream of their shards. Each name has a row and a scan: the last scan that showed the
+    /// name, or that had begun before the answer with the name came.
     by_stream: BTreeMap<StreamIx, BTreeMap<StreamIdentity, (LeaseKey, u64)>>,
+    /// The streams in whose shards this worker went on after a place from some row: numbers of these rows are the
+    /// stream's.
+    progressed: BTreeSet<StreamIx>,
 }
 
 /// The streams named by rows of the last scan.
@@ -38,12 +42,24 @@ impl<'a> Said<'a> {
     }
 }
 
-impl LeaseTable {
-    /// A row was shown.
-    pub(super) fn note_name(&mut self, stream: StreamIx, row: &LeaseRow) {
+impl Named {
+    /// A place that this worker has processed replaces the checkpoint of a row.
+    pub(super) fn note_progress(&mut self, stream: StreamIx, before: Checkpoint, after: Checkpoint) {
+        let on = matches!((before, after), (Checkpoint::At(before), Checkpoint::At(after)) if after > before);
+        if on && !self.progressed.contains(&stream) {
+            self.progressed.insert(stream);
+        }
+    }
+
+    /// Whether this worker has processed records of a stream after a place that a row of the table said.
+    pub(in crate::worker) fn has_progressed(&self, stream: StreamIx) -> bool {
+        self.progressed.contains(&stream)
+    }
+
+    /// A row was shown, by the scan of this number or beside it.
+    pub(super) fn note(&mut self, number: u64, stream: StreamIx, row: &LeaseRow) {
         let Some(identity) = &row.stream else { return };
-        let number = self.scans.number();
-        let named = self.named.by_stream.entry(stream).or_default();
+        let named = self.by_stream.entry(stream).or_default();
         if let Some((_, seen)) = named.get_mut(identity) {
             *seen = number;
         } else if named.len() < MOST {
@@ -52,9 +68,8 @@ impl LeaseTable {
     }
 
     /// A whole scan has ended: names not shown by the scan are gone from the table.
-    pub(super) fn forget_names(&mut self) {
-        let number = self.scans.number();
-        for named in self.named.by_stream.values_mut() {
+    pub(super) fn scanned(&mut self, number: u64) {
+        for named in self.by_stream.values_mut() {
             named.retain(|_, (_, seen)| *seen == number);
         }
     }
@@ -62,7 +77,7 @@ impl LeaseTable {
     /// The identities in the rows of a stream: this identity, another identity, or both.
     pub(in crate::worker) fn said_of(&self, stream: StreamIx, identity: &StreamIdentity) -> Said<'_> {
         let mut said = Said::default();
-        for (named, (lease, _)) in self.named.by_stream.get(&stream).into_iter().flatten() {
+        for (named, (lease, _)) in self.by_stream.get(&stream).into_iter().flatten() {
             match named.is_another(identity) {
                 true => said.another = said.another.or(Some((lease, named))),
                 false => said.same = true,

@@ -147,23 +147,6 @@ impl LeaseTable {
         self.news += u64::from(given);
     }
 
-    /// This worker gives an attempt up. `steals`: the attempt was to steal the lease, and may have been applied all the
-    /// same.
-    pub(in crate::worker) fn gave_up_taking(&mut self, ix: LeaseIx, steals: bool) {
-        let Some(lease) = self.get_mut(ix) else {
-            debug_assert!(false, "an attempt is given up for a known lease");
-            return;
-        };
-        let note = lease.note.take();
-        debug_assert!(
-            matches!(note.as_deref(), Some(Note::Taking { .. })),
-            "only what is under way is given up"
-        );
-        lease.prior_owner_may_believe |= steals;
-        debug_assert!(self.busy > 0, "what is under way was counted");
-        self.busy -= 1;
-    }
-
     /// Counts a take that was refused though the row is as the take expects the row. Returns the lease, the pause before the next
     /// take, and the number of such refusals since the row last changed.
     pub(in crate::worker) fn count_refusal(
@@ -174,28 +157,21 @@ impl LeaseTable {
         Some((lease.key.clone(), pause, lease.refused.failures()))
     }
 
-    /// The lease is held from now on: its acquisition is over.
-    pub(in crate::worker) fn hold(&mut self, ix: LeaseIx, held: HeldNote) {
-        let Some(lease) = self.get_mut(ix) else {
-            debug_assert!(false, "only a known lease is held");
+    /// A held lease may have changed, or is held from now on, after its acquisition.
+    pub(in crate::worker) fn note_held(&mut self, ix: LeaseIx, now: HeldNote) {
+        // A held lease counts as touched from the begin of its step.
+        let lease = self.slots.get_mut(ix.index()).and_then(Option::as_mut);
+        if let Some(Note::Held { held, .. }) = lease.and_then(|lease| lease.note.as_deref_mut()) {
+            *held = now;
+            return;
+        }
+        let Some(lease) = self.get_mut(ix).filter(|lease| lease.busy()) else {
+            debug_assert!(false, "a lease is held after its acquisition");
             return;
         };
-        debug_assert!(
-            matches!(lease.note.as_deref(), Some(Note::Taking { .. })),
-            "a lease is held after its acquisition"
-        );
         lease.prior_owner_may_believe = false;
         lease.refused.succeeded();
-        lease.note = Some(Box::new(Note::Held { held, doubted: false }));
-    }
-
-    /// A held lease may have changed. The lease counts as touched from the begin of its step.
-    pub(in crate::worker) fn note_held(&mut self, ix: LeaseIx, now: HeldNote) {
-        let lease = self.slots.get_mut(ix.index()).and_then(Option::as_mut);
-        match lease.and_then(|lease| lease.note.as_deref_mut()) {
-            Some(Note::Held { held, .. }) => *held = now,
-            _ => debug_assert!(false, "only what is held is noted as held"),
-        }
+        lease.note = Some(Box::new(Note::Held { held: now, doubted: false }));
     }
 
     /// A step of a held lease begins. Whether a row was shown since the last one that contradicts the note.
@@ -206,16 +182,18 @@ impl LeaseTable {
         }
     }
 
-    /// A held lease is over.
-    pub(in crate::worker) fn let_go(&mut self, ix: LeaseIx) {
+    /// This worker's action on a lease is over: an attempt is given up, or a held lease let go of. `steals`: the attempt
+    /// was to steal the lease, and may have been applied all the same.
+    pub(in crate::worker) fn let_go(&mut self, ix: LeaseIx, steals: bool) {
         let Some(lease) = self.get_mut(ix) else {
             debug_assert!(false, "only a known lease is let go of");
             return;
         };
         let note = lease.note.take();
-        debug_assert!(matches!(note.as_deref(), Some(Note::Held { .. })), "only what is held is let go of");
-        debug_assert!(self.busy > 0, "what is held was counted");
+        debug_assert!(note.is_some(), "only what is under way is over");
+        lease.prior_owner_may_believe |= steals;
+        debug_assert!(self.busy > 0, "what is under way was counted");
         self.busy -= 1;
-        self.news += 1;
+        self.news += u64::from(matches!(note.as_deref(), Some(Note::Held { .. })));
     }
 }

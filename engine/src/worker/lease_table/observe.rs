@@ -2,6 +2,7 @@
 
 use super::LeaseTable;
 use super::lease::Lease;
+use super::plain::weigh_after;
 use crate::ids::LeaseIx;
 use crate::row::LeaseRow;
 use crate::time::Mono;
@@ -26,39 +27,42 @@ impl LeaseTable {
         let Some(stream) = cx.streams().of_key(row.key.as_str()) else {
             return;
         };
-        self.complete_lineage(&mut row);
-        self.note_name(stream, &row);
+        if self.lineage.may_complete(&row) {
+            let known = self.row(row.key.as_str());
+            self.lineage.complete(&mut row, known);
+        }
+        self.named.note(self.scans.number(), stream, &row);
         let ix = self.intern(&row.key, stream);
-        self.weigh_after(cx, ix, |leases| leases.note(cx, ix, row, source));
+        weigh_after(self, cx, ix, |leases| note(leases, cx, ix, row, source));
     }
+}
 
-    fn note(&mut self, cx: &Context, ix: LeaseIx, row: LeaseRow, source: Source) {
-        let number = self.scans.number();
-        let Some(lease) = self.get_mut(ix) else { return };
-        let first = lease.seen_in(number);
-        let covered = lease.covers();
-        lease.highest = lease.highest.max(row.counter);
-        // Another hand-over of the lease is a promise of its own.
-        let named = |known: &LeaseRow| known.owner == row.owner && known.handing_over == row.handing_over;
-        if !lease.row().is_none_or(named) {
-            lease.note_promise(false, cx.now());
-        }
-        lease.note_promise(row.handing_over.is_some(), cx.now());
-        if lease.is_ours() {
-            // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which
-            // the next write's guard settles.
-            let doubts = lease.doubts(cx.me(), &row);
-            self.scans.count_shown(first);
-            if doubts {
-                self.wake(ix, cx.now());
-            }
-            return;
-        }
-        lease.saw(row, source, cx.now());
-        let changed = lease.covers() != covered;
-        self.scans.count_shown(first);
-        self.cover.0 += u64::from(changed);
+fn note(leases: &mut LeaseTable, cx: &Context, ix: LeaseIx, row: LeaseRow, source: Source) {
+    let number = leases.scans.number();
+    let Some(lease) = leases.get_mut(ix) else { return };
+    let first = lease.seen_in(number);
+    let covered = lease.covers();
+    lease.highest = lease.highest.max(row.counter);
+    // Another hand-over of the lease is a promise of its own.
+    let named = |known: &LeaseRow| known.owner == row.owner && known.handing_over == row.handing_over;
+    if !lease.row().is_none_or(named) {
+        lease.note_promise(false, cx.now());
     }
+    lease.note_promise(row.handing_over.is_some(), cx.now());
+    if lease.is_ours() {
+        // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which
+        // the next write's guard settles.
+        let doubts = lease.doubts(cx.me(), &row);
+        leases.scans.count_shown(first);
+        if doubts {
+            leases.wake(ix, cx.now());
+        }
+        return;
+    }
+    lease.saw(row, source, cx.now());
+    let changed = lease.covers() != covered;
+    leases.scans.count_shown(first);
+    leases.cover.0 += u64::from(changed);
 }
 
 impl Lease {

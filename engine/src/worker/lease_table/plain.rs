@@ -5,7 +5,9 @@ use super::{Lease, LeaseTable};
 use crate::ids::{LeaseIx, WorkerId};
 use crate::row::{HandsOver, LeaseRow};
 use crate::share_out::{self, Candidate, Load};
+use crate::time::{Mono, Span};
 use crate::worker::context::Context;
+use crate::worker::kcl3::{Standing, silence_of};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A lease of another live worker, as far as was shown: unfinished, not being handed over, and without an action of
@@ -181,43 +183,60 @@ impl Lease {
     }
 }
 
-impl LeaseTable {
-    /// Takes note of a lease as `change` leaves it.
-    pub(super) fn weigh_after<R>(
-        &mut self, cx: &Context, ix: LeaseIx, change: impl FnOnce(&mut LeaseTable) -> R,
-    ) -> R {
-        let before = self.plain.0.take(ix);
-        let result = change(self);
-        let lease = self.slots.get(ix.index()).and_then(Option::as_ref);
-        if let Some((row, owner)) = lease.and_then(|lease| lease.plain_row(cx)) {
-            let plain = Plain {
-                owner: self.plain.0.number(owner, before.map(|plain| plain.owner)),
-                hands_over: row.hands_over,
-            };
-            self.plain.0.set(ix, plain, row.throughput);
-        }
-        result
+/// Takes note of a lease as `change` leaves it.
+pub(super) fn weigh_after<R>(
+    leases: &mut LeaseTable, cx: &Context, ix: LeaseIx, change: impl FnOnce(&mut LeaseTable) -> R,
+) -> R {
+    let before = leases.plain.0.take(ix);
+    let result = change(leases);
+    let lease = leases.slots.get(ix.index()).and_then(Option::as_ref);
+    if let Some((row, owner)) = lease.and_then(|lease| lease.plain_row(cx)) {
+        let plain = Plain {
+            owner: leases.plain.0.number(owner, before.map(|plain| plain.owner)),
+            hands_over: row.hands_over,
+        };
+        leases.plain.0.set(ix, plain, row.throughput);
+    }
+    result
+}
+
+/// The leases that are not among these plain ones, by their numbers.
+pub(super) fn not_among<'a>(
+    leases: &'a LeaseTable, plain: &'a PlainLeases,
+) -> impl Iterator<Item = (LeaseIx, &'a Lease)> {
+    // The memory of a lease that is plain is not touched.
+    let noted = plain.leases.iter().enumerate();
+    let others = noted.filter_map(|(at, plain)| plain.is_none().then_some(at));
+    let others = others.chain(plain.leases.len()..leases.slots.len());
+    others.filter_map(|at| {
+        let ix = LeaseIx::from_index(at);
+        Some((ix, leases.get(ix)?))
+    })
+}
+
+/// The owners that rows name, and their leases.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::worker) struct Owners<'a> {
+    leases: &'a LeaseTable,
+}
+
+impl<'a> Owners<'a> {
+    pub(super) fn of(leases: &'a LeaseTable) -> Self {
+        Self { leases }
+    }
+
+    fn plain(self) -> &'a PlainLeases {
+        &self.leases.plain.0
     }
 
     /// The leases that are not known to be plainly another's, by their numbers.
-    pub(in crate::worker) fn not_plain(&self) -> impl Iterator<Item = (LeaseIx, &Lease)> {
-        self.not_among(&self.plain.0)
-    }
-
-    pub(super) fn not_among(&self, plain: &PlainLeases) -> impl Iterator<Item = (LeaseIx, &Lease)> {
-        // The memory of a lease that is plain is not touched.
-        let noted = plain.leases.iter().enumerate();
-        let others = noted.filter_map(|(at, plain)| plain.is_none().then_some(at));
-        let others = others.chain(plain.leases.len()..self.slots.len());
-        others.filter_map(|at| {
-            let ix = LeaseIx::from_index(at);
-            Some((ix, self.get(ix)?))
-        })
+    pub(in crate::worker) fn not_plain(self) -> impl Iterator<Item = (LeaseIx, &'a Lease)> {
+        not_among(self.leases, self.plain())
     }
 
     /// All leases with an owner, by the owner in the row: during a hand-over, by the next owner.
-    pub(in crate::worker) fn by_owner(&self) -> BTreeMap<&WorkerId, Vec<LeaseIx>> {
-        let plain = &self.plain.0;
+    pub(in crate::worker) fn leases(self) -> BTreeMap<&'a WorkerId, Vec<LeaseIx>> {
+        let plain = self.plain();
         let mut by_number = vec![Vec::new(); plain.names.len()];
         for (at, lease) in plain.leases.iter().enumerate() {
             if let Some(lease) = lease {
@@ -236,8 +255,8 @@ impl LeaseTable {
     }
 
     /// The unfinished leases, as a leader weighs them.
-    pub(in crate::worker) fn loads(&self, candidates: &[Candidate]) -> Loads<'_> {
-        let plain = &self.plain.0;
+    pub(in crate::worker) fn loads(self, candidates: &[Candidate]) -> Loads<'a> {
+        let plain = self.plain();
         let places = plain.places(candidates);
         let of_plain = plain.counts.iter().zip(&places).map(|(count, place)| Load {
             owner: *place,
@@ -258,18 +277,21 @@ impl LeaseTable {
     }
 
     /// The leases whose rows may name this owner. Every lease of this owner is among these.
-    pub(in crate::worker) fn perhaps_of(&self, owner: &WorkerId) -> impl Iterator<Item = (LeaseIx, &Lease)> {
-        let number = self.plain.0.numbers.get(owner).copied();
-        let slots = self.slots.iter().enumerate();
-        slots.filter_map(move |(at, lease)| match self.plain.0.get(at) {
+    pub(in crate::worker) fn perhaps_of(
+        self, owner: &WorkerId,
+    ) -> impl Iterator<Item = (LeaseIx, &'a Lease)> {
+        let plain = self.plain();
+        let number = plain.numbers.get(owner).copied();
+        let slots = self.leases.slots.iter().enumerate();
+        slots.filter_map(move |(at, lease)| match plain.get(at) {
             Some(plain) if Some(plain.owner) != number => None,
             _ => Some((LeaseIx::from_index(at), lease.as_ref()?)),
         })
     }
 
     /// All owners that rows name: during a hand-over, the next one.
-    pub(in crate::worker) fn owners(&self) -> BTreeSet<WorkerId> {
-        let plain = self.plain.0.counts().map(|(owner, _)| owner.clone());
+    pub(in crate::worker) fn names(self) -> BTreeSet<WorkerId> {
+        let plain = self.plain().counts().map(|(owner, _)| owner.clone());
         let mut owners: BTreeSet<WorkerId> = plain.collect();
         for owner in self.not_plain().filter_map(|(_, lease)| lease.row()?.owner.as_ref()) {
             if !owners.contains(owner) {
@@ -277,6 +299,46 @@ impl LeaseTable {
             }
         }
         owners
+    }
+
+    /// The owners of rows changed within `patience`, by all rows counted by other programs. Finished leases and leases
+    /// of unread streams count, too. During a hand-over, both owners count.
+    pub(in crate::worker) fn live(self, cx: &Context, patience: Span) -> BTreeSet<WorkerId> {
+        let mut owners = BTreeSet::new();
+        let mut count = |owner: &WorkerId| {
+            if !owners.contains(owner) {
+                owners.insert(owner.clone());
+            }
+        };
+        for (_, lease) in self.leases.iter() {
+            let still = !lease.is_ours() && lease.idle() >= patience;
+            if let Some(row) = lease.row().filter(|_| !still) {
+                row.owner.iter().chain(&row.handing_over).for_each(&mut count);
+            }
+        }
+        let moved = |since: Mono| cx.now().since(since) < patience;
+        for (owner, _) in self.leases.unread().owners().filter(|(_, since)| moved(*since)) {
+            count(owner);
+        }
+        owners
+    }
+
+    /// What rows tell of their owners.
+    pub(super) fn standings(self, cx: &Context) -> BTreeMap<WorkerId, Standing> {
+        let plain = self.plain().counts().filter(|(_, count)| count.leases > 0);
+        let plain =
+            plain.map(|(owner, count)| (owner.clone(), Standing::of_plain(count.silent < count.leases)));
+        let mut standings: BTreeMap<WorkerId, Standing> = plain.collect();
+        for (_, lease) in self.not_plain() {
+            let owned = lease.unfinished_row().and_then(|row| Some((row, row.actual_owner()?)));
+            if let Some((row, owner)) = owned {
+                let first = lease.observed_at() <= self.leases.scans().first_ended();
+                let standing = standings.entry(owner.clone()).or_default();
+                let renewed = if lease.has_moved() { Some(true) } else { (!first).then_some(false) };
+                standing.add(row, renewed, lease.idle() < silence_of(cx, row));
+            }
+        }
+        standings
     }
 }
 

@@ -3,7 +3,7 @@
 use super::observe::Source;
 use super::reports::Reports;
 use super::{Aside, Balance, Lease, LeaseTable, pace};
-use crate::ids::{LeaseKey, OpId, WorkerId};
+use crate::ids::{LeaseKey, OpId};
 use crate::input::{Outcome, Reply, ScanPage, Why};
 use crate::notice::Notice;
 use crate::output::TableOp;
@@ -12,8 +12,7 @@ use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::describe;
-use crate::worker::kcl3::{Standing, silence_of};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Findings of the scans so far beside leases.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -55,6 +54,11 @@ impl Scans {
     /// When the whole scan before the last one began.
     pub(super) fn before_began(&self) -> Mono {
         self.before_since
+    }
+
+    #[cfg(test)]
+    pub(super) fn first_ended_at(&mut self, now: Mono) {
+        self.first_ended = now;
     }
 
     /// When the first whole scan ended. Before that: the earliest moment.
@@ -104,7 +108,7 @@ pub(in crate::worker) struct Scanned {
 impl Scanned {
     /// What the last scan has shown, once more.
     pub(in crate::worker) fn again(cx: &Context, leases: &LeaseTable) -> Self {
-        Self { balance: leases.balance(cx), round: true }
+        Self { balance: leases.shares(cx).balance(), round: true }
     }
 
     /// How the leases lie.
@@ -240,7 +244,7 @@ impl Scan {
         let source = Source::Scan { asked_at: self.asked_at };
         for row in page.rows {
             match row {
-                RowRead::Lease(row) => match leases.is_read(cx, &row) {
+                RowRead::Lease(row) => match is_read(leases, cx, &row) {
                     true => leases.observe(cx, row, source),
                     false => leases.unread.observe(cx, leases.scans.number, &row),
                 },
@@ -274,13 +278,13 @@ impl Scan {
         scans.took = [now.since(self.began_at), scans.took[0]];
         scans.occupied = std::mem::take(&mut self.occupied);
         scans.unreadable.scanned(scans.number);
-        leases.forget_unseen();
-        leases.forget_names();
+        forget_unseen(leases);
         let number = leases.scans.number;
+        leases.named.scanned(number);
         leases.unread.scanned(cx, number);
         let rows = leases.len() as u32;
-        let balance = leases.balance(cx);
-        leases.judge_kcl3(cx, &balance);
+        let balance = leases.shares(cx).balance();
+        judge_kcl3(leases, cx, &balance);
         leases.plain.0.forget_names(balance.workers() as usize);
         debug_assert!(balance.unfinished() <= rows, "only a row stands for an unfinished lease");
         self.rest(cx, leases, rows, &balance);
@@ -308,7 +312,7 @@ impl Scan {
         // A round due during this scan follows at once, as far as allowed.
         self.next_at = self.next_round.min(now + late(pause)).max(self.not_before);
         if pause < interval
-            && let Some(at) = leases.next_expiry(cx)
+            && let Some(at) = next_expiry(leases, cx)
         {
             self.next_at = self.next_at.min(at.max(now + cx.config().quick_scan_interval));
         }
@@ -334,78 +338,48 @@ fn report_unreadable(cx: &mut Context, leases: &mut LeaseTable, key: &LeaseKey, 
     }
 }
 
-impl LeaseTable {
-    #[cfg(test)]
-    pub(super) fn first_scan_ended(&mut self, now: Mono) {
-        self.scans.first_ended = now;
-    }
+/// Whether a row is of a stream that is read, or of a lease that is being let go of.
+fn is_read(leases: &LeaseTable, cx: &Context, row: &LeaseRow) -> bool {
+    let busy = || {
+        let lease = leases.find(row.key.as_str()).and_then(|ix| leases.get(ix));
+        lease.is_some_and(Lease::busy)
+    };
+    let stream = cx.streams().of_key(row.key.as_str());
+    stream.is_some_and(|stream| cx.streams().reads(stream) || busy())
+}
 
-    /// Whether a row is of a stream that is read, or of a lease that is being let go of.
-    fn is_read(&self, cx: &Context, row: &LeaseRow) -> bool {
-        let busy = || {
-            let lease = self.find(row.key.as_str()).and_then(|ix| self.get(ix));
-            lease.is_some_and(Lease::busy)
-        };
-        let stream = cx.streams().of_key(row.key.as_str());
-        stream.is_some_and(|stream| cx.streams().reads(stream) || busy())
-    }
+/// When the next lease expires whose row has stood still for half a lease duration. The row of a live owner does not stand still for so long. In
+/// a large table, scans are so far apart that a dead owner would be noticed seconds later.
+fn next_expiry(leases: &LeaseTable, cx: &Context) -> Option<Mono> {
+    let lasts = cx.config().lease_duration;
+    let stands = |lease: &Lease| {
+        let owned = lease.unfinished_row().is_some_and(|row| row.actual_owner().is_some());
+        owned && !lease.is_ours() && lasts.per(2) <= lease.idle() && lease.idle() < lasts
+    };
+    let standing = leases.unordered().filter(|lease| stands(lease));
+    standing.map(|lease| lease.observed_at() + lasts).min()
+}
 
-    /// When the next lease expires whose row has stood still for half a lease duration. The row of a live owner does not stand still for so long. In
-    /// a large table, scans are so far apart that a dead owner would be noticed seconds later.
-    fn next_expiry(&self, cx: &Context) -> Option<Mono> {
-        let lasts = cx.config().lease_duration;
-        let stands = |lease: &Lease| {
-            let owned = lease.unfinished_row().is_some_and(|row| row.actual_owner().is_some());
-            owned && !lease.is_ours() && lasts.per(2) <= lease.idle() && lease.idle() < lasts
-        };
-        let standing = self.unordered().filter(|lease| stands(lease));
-        standing.map(|lease| lease.observed_at() + lasts).min()
+/// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
+fn judge_kcl3(leases: &mut LeaseTable, cx: &Context, balance: &Balance) {
+    let number = leases.scans.number;
+    if leases.kcl3.has_reports() {
+        let standings = leases.owners().standings(cx);
+        leases.kcl3.note_owners(cx, &standings);
     }
+    leases.kcl3.scanned(cx, number, balance.has_other_programs());
+}
 
-    /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
-    fn judge_kcl3(&mut self, cx: &Context, balance: &Balance) {
-        let number = self.scans.number;
-        if self.kcl3.has_reports() {
-            let standings = self.standings(cx);
-            self.kcl3.note_owners(cx, &standings);
-        }
-        self.kcl3.scanned(cx, number, balance.has_other_programs());
+/// Forgets the leases that the last whole scan did not show.
+fn forget_unseen(leases: &mut LeaseTable) {
+    let number = leases.scans.number;
+    if leases.scans.shown.0 == leases.len() {
+        debug_assert!(
+            leases.len() > 64
+                || leases.unordered().all(|lease| lease.seen_by == number && lease.row().is_some()),
+            "shown leases are counted"
+        );
+        return;
     }
-
-    /// What rows tell of their owners.
-    fn standings(&self, cx: &Context) -> BTreeMap<WorkerId, Standing> {
-        let plain = self.plain.0.counts().filter(|(_, count)| count.leases > 0);
-        let plain =
-            plain.map(|(owner, count)| (owner.clone(), Standing::of_plain(count.silent < count.leases)));
-        let mut standings: BTreeMap<WorkerId, Standing> = plain.collect();
-        for (_, lease) in self.not_among(&self.plain.0) {
-            let owned = lease.unfinished_row().and_then(|row| Some((row, row.actual_owner()?)));
-            if let Some((row, owner)) = owned {
-                let first = lease.observed_at() <= self.scans.first_ended;
-                let standing = standings.entry(owner.clone()).or_default();
-                let renewed = if lease.has_moved() { Some(true) } else { (!first).then_some(false) };
-                standing.add(row, renewed, lease.idle() < silence_of(cx, row));
-            }
-        }
-        standings
-    }
-
-    /// Forgets the leases that the last whole scan did not show.
-    fn forget_unseen(&mut self) {
-        let number = self.scans.number;
-        if self.scans.shown.0 == self.len() {
-            debug_assert!(
-                self.len() > 64
-                    || self.unordered().all(|lease| lease.seen_by == number && lease.row().is_some()),
-                "shown leases are counted"
-            );
-            return;
-        }
-        for ix in self.all() {
-            let unseen = self.get(ix).is_some_and(|lease| lease.seen_by < number && !lease.busy());
-            if unseen {
-                self.forget(ix);
-            }
-        }
-    }
+    leases.forget_idle(|lease| lease.seen_by < number);
 }

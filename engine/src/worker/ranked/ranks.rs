@@ -44,7 +44,7 @@ impl Members {
         wanted.truncate(MAX_TAKES as usize);
         report_choice(cx, leases, balance, balance.of(cx.me()), Way::Take, &wanted, wanted.len());
         for ix in wanted {
-            let why = leases.reason_to_take(cx, ix);
+            let why = leases.shares(cx).reason_to_take(ix);
             cx.request(Request::Take(ix, why));
         }
     }

@@ -7,7 +7,7 @@ mod tests;
 use super::backoff::Backoff;
 use super::context::{Context, Request, RowWriteId, Waiter};
 use super::describe;
-use super::lease_table::LeaseTable;
+use super::lease_table::{Beside, LeaseTable};
 use crate::ids::{LeaseIx, LeaseKey, OpId};
 use crate::input::{Outcome, Why};
 use crate::notice::{Notice, StreamNews};
@@ -303,12 +303,14 @@ impl RowWrites {
             }
             Change::SetRange { range, .. } => {
                 let is = current_row(outcome).map_or(Some(range), |row| row.range);
-                leases.set_range(lease.as_str(), is);
+                leases.wrote_beside(cx, lease.as_str(), Beside::Range(is));
             }
-            Change::Weigh { throughput, .. } if applied => leases.weighed(lease.as_str(), throughput),
+            Change::Weigh { throughput, .. } if applied => {
+                leases.wrote_beside(cx, lease.as_str(), Beside::Weighed(throughput));
+            }
             Change::Forget { .. } if applied => cx.notify(Notice::Stream(StreamNews::Forgot { lease })),
             Change::Delete { .. } if applied => {
-                leases.removed(lease.as_str());
+                leases.wrote_beside(cx, lease.as_str(), Beside::Removed);
                 cx.notify(Notice::Removed { lease });
             }
             _ => {}

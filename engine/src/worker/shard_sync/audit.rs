@@ -124,7 +124,7 @@ impl ShardSync {
         }
         let unknown = |lease: &Lease| {
             let row = lease.unfinished_row();
-            row.is_some_and(|row| !leases.knows_lineage(row))
+            row.is_some_and(|row| !leases.lineage().knows(row))
         };
         if leases.of(self.stream).any(unknown) {
             return cx.request(Request::ListShards(self.stream, ListReason::ParentsUnknown));
@@ -133,8 +133,8 @@ impl ShardSync {
         let waits = |lease: &Lease| {
             lease.ended_at() != Mono::NEVER
                 && now.since(lease.ended_at()) >= delay
-                && (leases.still_listed(lease.key(), now - delay).is_none()
-                    || leases.needs_next_list(cx, lease.key()))
+                && (leases.lineage().still_listed(lease.key(), now - delay).is_none()
+                    || leases.lineage().needs_next_list(cx, lease.key()))
         };
         let leads = cx.config().policies.finished == Finished::WhenForgotten && deputy == 0;
         if leads && delay > Span::ZERO && leases.of(self.stream).any(waits) {

@@ -25,6 +25,7 @@ impl ShardSync {
         let now = cx.now();
         let patience = delay.times(1 + u64::from(deputy));
         let mut ended: Vec<&Lease> = leases
+            .owners()
             .not_plain()
             .map(|(_, lease)| lease)
             .filter(|lease| lease.stream() == self.stream)
@@ -72,7 +73,9 @@ fn removal<'a>(
             let ancestors = parents.any(|parent| leases.row(parent.as_str()).is_some());
             children && !ancestors && !awaited().contains(lease.key().as_str())
         }
-        Finished::WhenForgotten => leases.still_listed(lease.key(), lease.ended_at()) == Some(false),
+        Finished::WhenForgotten => {
+            leases.lineage().still_listed(lease.key(), lease.ended_at()) == Some(false)
+        }
         Finished::Never => false,
     };
     needless.then(|| Change::Delete { key: lease.key().clone(), counter: row.counter })

@@ -10,7 +10,7 @@ use crate::shard::Shard;
 use crate::sync::{self, Plan, PlannedLease};
 use crate::time::{Mono, Wall};
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{self, LeaseTable};
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +91,7 @@ impl ShardSync {
         let fresh = leases.scans().is_fresh(now, interval);
         let before = std::mem::take(&mut self.planned.leases);
         let stream = self.stream;
-        let known = LazyCell::new(|| leases.known(stream));
+        let known = LazyCell::new(|| lease_table::known(leases, stream));
         let mut again_at = Mono::NEVER;
         // Where rows cover everything, a lease is missing only if the shards of some rows do not exist, or if it was left out.
         let possible =
@@ -158,7 +158,7 @@ impl ShardSync {
 
     /// What is missing by a list of all shards. `None`: the list contradicts itself, and is begun anew.
     fn plan(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard], empty: bool) -> Option<Plan> {
-        let known = leases.known(self.stream);
+        let known = lease_table::known(leases, self.stream);
         let mut idle = leases.scans().occupied().clone();
         idle.extend(self.contradicted.hopeless().iter().cloned());
         let initial = cx.streams().initial_position(self.stream);

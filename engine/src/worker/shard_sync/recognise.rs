@@ -15,7 +15,7 @@ use crate::sync;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
 use crate::worker::evidence::{Evidence, Needed};
-use crate::worker::lease_table::{LeaseTable, Reports};
+use crate::worker::lease_table::{self, LeaseTable, Reports};
 use crate::worker::stream_set::StreamIx;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,7 +96,7 @@ impl Recognition {
         let known = cx.has_recognised(self.stream);
         let judged = |row: &LeaseRow| judged(cx, row, named, known);
         let compared = sync::compare(rows, &by_id, judged);
-        leases.set_spoiled(self.stream, &compared);
+        lease_table::mark_spoiled(leases, self.stream, &compared);
         let Some(found) = compared.worst().cloned() else {
             self.suspect.contradicted();
             self.doubts.contradicted();

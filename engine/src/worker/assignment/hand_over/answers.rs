@@ -7,7 +7,7 @@ use crate::notice::Notice;
 use crate::row::{Change, LeaseRow, RowRead};
 use crate::time::Span;
 use crate::worker::context::{Context, Request, RowWriteId};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{Beside, LeaseTable};
 use std::collections::BTreeSet;
 
 /// The most renewals by the owner that one claim follows before the next scan decides.
@@ -29,7 +29,7 @@ impl RowWrites {
         if new.is_empty() {
             return;
         }
-        let balance = leases.balance(cx);
+        let balance = leases.shares(cx).balance();
         // A claim sent may be granted, whether or not its answer or a scan has shown the promise to us.
         let counts = |key: &LeaseKey| {
             let lease = leases.find(key.as_str()).and_then(|ix| leases.get(ix));
@@ -99,7 +99,7 @@ impl RowWrites {
         self.claimed += u32::from(first);
         self.waiting.push_back(id);
         if cx.asks() {
-            leases.promised_to_us(lease.as_str(), &owner, cx.me(), now);
+            leases.wrote_beside(cx, lease.as_str(), Beside::Requested { from: &owner });
         }
         cx.notify(Notice::Claimed { lease, owner });
     }
@@ -192,12 +192,13 @@ fn take_handed(cx: &mut Context, leases: &LeaseTable, key: &LeaseKey) {
         return;
     };
     let lease = leases.get(ix).filter(|lease| !lease.busy());
-    let free = lease.is_some_and(|lease| lease.row().is_some_and(|row| leases.knows_lineage(row)));
+    let free = lease.is_some_and(|lease| lease.row().is_some_and(|row| leases.lineage().knows(row)));
     // What is more than we may have is left to expire.
-    let room =
-        !cx.asks() || cx.config().max_leases == 0 || leases.balance(cx).held() < cx.config().max_leases;
+    let room = !cx.asks()
+        || cx.config().max_leases == 0
+        || leases.shares(cx).balance().held() < cx.config().max_leases;
     if cx.wants_leases() && free && room {
-        let why = leases.reason_to_take(cx, ix);
+        let why = leases.shares(cx).reason_to_take(ix);
         cx.request(Request::Take(ix, why));
     }
 }

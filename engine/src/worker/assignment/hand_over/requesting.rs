@@ -26,7 +26,7 @@ impl ByCount {
         let given = balance.given().iter().take(room as usize);
         let room = (room as usize).saturating_sub(given.len());
         for ix in given {
-            let why = leases.reason_to_take(cx, *ix);
+            let why = leases.shares(cx).reason_to_take(*ix);
             cx.request(Request::Take(*ix, why));
         }
         self.claims.forget_settled(leases);
@@ -51,12 +51,12 @@ impl ByCount {
         if lacks == 0 {
             return;
         }
-        let leases_of = leases.by_owner();
+        let leases_of = leases.owners().leases();
         let counts_since = self.shares_since.unwrap_or(cx.now());
         let most = self.joining.most(cx, leases, counts_since, &leases_of);
         let most = most.saturating_sub(balance.of(cx.me()).saturating_add(pending));
         let me = cx.me().clone();
-        let counting = own_share::Counting { me: &me, ..leases.counting(cx) };
+        let counting = own_share::Counting { me: &me, ..leases.shares(cx).counting() };
         own_share::ask(&counting, balance, lacks, most, |owner, most| {
             let theirs = leases_of.get(owner).map_or(&[][..], Vec::as_slice);
             match lives(cx, leases, theirs) {

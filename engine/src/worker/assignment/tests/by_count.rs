@@ -11,7 +11,7 @@ use crate::worker::lease_table::LeaseTable;
 use crate::worker::testing::{Did, config, context, owned, row, running, shows, table};
 
 fn take_share(cx: &mut Context, leases: &LeaseTable, room: &mut ByCount) -> Did {
-    let balance = leases.balance(cx);
+    let balance = leases.shares(cx).balance();
     room.take_share(cx, leases, &balance, &[]);
     cx.did()
 }
@@ -92,7 +92,7 @@ fn where_leases_are_claimed_the_owner_is_asked_and_what_was_asked_for_counts_as_
         panic!("expected a claim, found {did:?}")
     };
     let asked = [change.key().clone()];
-    let balance = leases.balance(&cx);
+    let balance = leases.shares(&cx).balance();
     room.take_share(&mut cx, &leases, &balance, &asked);
     assert!(cx.did().is_nothing());
 }

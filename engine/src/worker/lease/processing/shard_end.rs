@@ -19,7 +19,7 @@ use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::evidence::{Evidence, Needed, STANDSTILL};
 use crate::worker::lease::lent::Lent;
 use crate::worker::lease::ownership::Ownership;
-use crate::worker::lease_table::{Lease, LeaseTable};
+use crate::worker::lease_table::{self, Lease, LeaseTable};
 use crate::worker::table_turns::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +93,11 @@ impl<'a> Prospects<'a> {
             .filter(|(_, lease)| !children.all_shown(lease.key().as_str()))
             .filter_map(|(other, lease)| Some(unread((other, lease.row()?))))
             .collect();
-        Self { shards, leases: stream.map_or_else(BTreeMap::new, |stream| table.known(stream)), unlisted }
+        Self {
+            shards,
+            leases: stream.map_or_else(BTreeMap::new, |stream| lease_table::known(table, stream)),
+            unlisted,
+        }
     }
 
     /// Leases that may bring the lease of any shard: their rows lack the ranges of their forgotten shards.

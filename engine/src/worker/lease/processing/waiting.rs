@@ -139,7 +139,7 @@ impl Waiting {
         };
         let unfinished = match row.as_deref() {
             Some(row) => RowRead::lease(row).is_none_or(|row| !row.checkpoint.is_end()),
-            None => lent.rows.is_unread(cx, &self.parents[0]),
+            None => lent.rows.lineage().is_unread(cx, &self.parents[0]),
         };
         if !unfinished {
             self.parents.remove(0);

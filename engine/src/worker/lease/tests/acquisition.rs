@@ -160,7 +160,7 @@ fn refusals_without_a_reason_are_counted_over_all_attempts() {
         room.take(&mut cx, &mut leases, ix, TakeReason::Unowned);
         assert!(cx.did().is_nothing(), "no take follows within the pause");
         let begun = cx.now();
-        while leases.balance(&cx).available().is_empty() {
+        while leases.shares(&cx).balance().available().is_empty() {
             cx.later(crate::time::Span::from_millis(10));
         }
         pauses.push(cx.now().since(begun));
@@ -187,7 +187,7 @@ fn a_take_that_is_refused_without_a_reason_is_repeated_ever_more_seldom() {
     let did = answer(&mut cx, &mut room, &mut leases, ix, refused_by(row("a")));
     assert_eq!(did.told(), ["trouble"]);
     assert!(!leases.get(ix).unwrap().busy(), "one try is enough now");
-    let available = |cx: &Context, leases: &LeaseTable| leases.balance(cx).available().len();
+    let available = |cx: &Context, leases: &LeaseTable| leases.shares(cx).balance().available().len();
     assert_eq!(available(&cx, &leases), 0, "it is not taken for a while");
     room.take(&mut cx, &mut leases, ix, TakeReason::Unowned);
     assert!(cx.did().is_nothing());

@@ -21,7 +21,7 @@ fn live_owners_are_counted_and_what_is_free_or_expired_can_be_taken() {
     shows(&cx, &mut leases, ended("done", &[]));
     hold(&mut cx, &mut leases, row("mine"));
 
-    let balance = leases.balance(&cx);
+    let balance = leases.shares(&cx).balance();
     let keys: Vec<_> = balance.available().iter().map(|ix| leases.get(*ix).unwrap().key().as_str()).collect();
     assert_eq!(keys, ["dead", "free"]);
     assert_eq!((balance.of(cx.me()), balance.of(&"live".into()), balance.of(&"dead".into())), (1, 1, 0));
@@ -34,13 +34,13 @@ fn a_lease_is_not_expired_a_moment_before_a_lease_duration() {
     let mut leases = table(&cx);
     shows(&cx, &mut leases, owned("a", "other", 1));
     cx.later(cx.config().lease_duration);
-    assert!(leases.balance(&cx).available().is_empty(), "no answer showed that it stood still");
+    assert!(leases.shares(&cx).balance().available().is_empty(), "no answer showed that it stood still");
     let mut leases = table(&cx);
     shows(&cx, &mut leases, owned("a", "other", 1));
     let almost = Span(cx.config().lease_duration.0 - 1);
     cx.later(almost);
     shows(&cx, &mut leases, owned("a", "other", 1));
-    assert!(leases.balance(&cx).available().is_empty());
+    assert!(leases.shares(&cx).balance().available().is_empty());
 }
 
 #[test]
@@ -50,10 +50,10 @@ fn a_share_is_rounded_up_and_limited_by_the_configuration() {
     for (key, owner) in [("a", "w2"), ("b", "w2"), ("c", "w2"), ("d", "w2"), ("e", "w3")] {
         shows(&cx, &mut leases, owned(key, owner, 1));
     }
-    assert_eq!(leases.balance(&cx).target(), 2);
-    assert!(leases.has_room(&cx, 2) && !leases.has_room(&cx, 3));
+    assert_eq!(leases.shares(&cx).balance().target(), 2);
+    assert!(leases.shares(&cx).has_room(2) && !leases.shares(&cx).has_room(3));
     let cx = running(Config { max_leases: 1, ..config(Format::Kcl) });
-    assert_eq!(leases.balance(&cx).target(), 1);
+    assert_eq!(leases.shares(&cx).balance().target(), 1);
 }
 
 #[test]
@@ -65,10 +65,10 @@ fn the_reason_to_take_names_the_former_owner() {
     let dead = shows(&cx, &mut leases, owned("dead", "other", 1));
     cx.later(seconds(20));
     shows(&cx, &mut leases, owned("dead", "other", 1));
-    assert_eq!(leases.reason_to_take(&cx, free), TakeReason::Unowned);
-    assert_eq!(leases.reason_to_take(&cx, ours), TakeReason::Ours);
+    assert_eq!(leases.shares(&cx).reason_to_take(free), TakeReason::Unowned);
+    assert_eq!(leases.shares(&cx).reason_to_take(ours), TakeReason::Ours);
     let expired = TakeReason::Expired { owner: "other".into(), idle: seconds(20) };
-    assert_eq!(leases.reason_to_take(&cx, dead), expired);
+    assert_eq!(leases.shares(&cx).reason_to_take(dead), expired);
 }
 
 /// A worker with a unique name in its second process, whose first scan has shown these rows.
@@ -81,7 +81,7 @@ fn comes_back(unique: bool, owners: [&str; 2]) -> (Context, LeaseTable) {
     for (key, owner) in ["a", "b"].into_iter().zip(owners) {
         shows(&cx, &mut leases, owned(key, owner, 1));
     }
-    leases.first_scan_ended(cx.now());
+    leases.scans.first_ended_at(cx.now());
     (cx, leases)
 }
 
@@ -94,10 +94,10 @@ fn where_names_are_unique_leases_of_a_former_process_are_free_at_once() {
         (false, ["me:1", "me:1"], 0),
     ] {
         let (cx, leases) = comes_back(unique, owners);
-        let balance = leases.balance(&cx);
+        let balance = leases.shares(&cx).balance();
         assert_eq!(balance.available().len(), free, "{owners:?}");
         for ix in balance.available() {
-            let why = leases.reason_to_take(&cx, *ix);
+            let why = leases.shares(&cx).reason_to_take(*ix);
             assert!(matches!(why, TakeReason::FormerLife { .. }), "{why:?}");
         }
     }
@@ -110,9 +110,9 @@ fn who_renews_a_lease_lives_whatever_its_name() {
     shows(&cx, &mut leases, owned("a", "me:1", 2));
     // A lease taken from us by a later process belongs to that process.
     shows(&cx, &mut leases, owned("c", "me:3", 1));
-    assert_eq!(leases.balance(&cx).available().len(), 1);
+    assert_eq!(leases.shares(&cx).balance().available().len(), 1);
     cx.later(cx.config().lease_duration);
     shows(&cx, &mut leases, owned("a", "me:1", 2));
     let a = leases.find("a").unwrap();
-    assert!(matches!(leases.reason_to_take(&cx, a), TakeReason::Expired { .. }));
+    assert!(matches!(leases.shares(&cx).reason_to_take(a), TakeReason::Expired { .. }));
 }

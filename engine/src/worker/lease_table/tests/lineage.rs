@@ -6,7 +6,7 @@ use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::HashRange;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{self, LeaseTable};
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{closed, config, ended, running, shard, shows, table};
 
@@ -19,13 +19,13 @@ fn a_lease_without_lineage_is_taken_when_a_list_has_shown_its_shard() {
     let cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, bare("child"));
-    assert!(leases.balance(&cx).available().is_empty());
+    assert!(leases.shares(&cx).balance().available().is_empty());
 
     let shards = [closed(shard("parent", &[])), shard("child", &["parent"])];
-    leases.learn_lineage(&cx, &shards, cx.now());
+    lease_table::learn_lineage(&mut leases, &cx, &shards, cx.now());
     let row = leases.row("child").unwrap();
     assert_eq!((row.range, &row.parents[..]), (Some(HashRange::ALL), &["parent".into()][..]));
-    assert_eq!(leases.balance(&cx).available().len(), 1);
+    assert_eq!(leases.shares(&cx).balance().available().len(), 1);
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_row_that_is_read_after_the_list_is_completed_too() {
     let cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     let shards = [closed(shard("parent", &[])), shard("child", &["parent"])];
-    leases.learn_lineage(&cx, &shards, cx.now());
+    lease_table::learn_lineage(&mut leases, &cx, &shards, cx.now());
     shows(&cx, &mut leases, bare("parent"));
     assert_eq!(leases.row("parent").unwrap().children, ["child".into()]);
     shows(&cx, &mut leases, bare("other"));
@@ -46,24 +46,25 @@ fn a_shard_is_forgotten_when_several_lists_in_a_row_lack_it() {
     let mut leases = table(&cx);
     shows(&cx, &mut leases, ended("old", &[]));
     let (key, began) = ("old".into(), cx.now());
-    assert_eq!(leases.still_listed(&key, began), None, "nothing was listed");
-    let lacks =
-        |cx: &Context, leases: &mut LeaseTable| leases.learn_lineage(cx, &[shard("new", &[])], cx.now());
+    assert_eq!(leases.lineage().still_listed(&key, began), None, "nothing was listed");
+    let lacks = |cx: &Context, leases: &mut LeaseTable| {
+        lease_table::learn_lineage(leases, cx, &[shard("new", &[])], cx.now())
+    };
     lacks(&cx, &mut leases);
-    assert_eq!(leases.still_listed(&key, began), Some(true), "a list may lag");
-    assert!(!leases.needs_next_list(&cx, &key), "the last list is of now");
+    assert_eq!(leases.lineage().still_listed(&key, began), Some(true), "a list may lag");
+    assert!(!leases.lineage().needs_next_list(&cx, &key), "the last list is of now");
     cx.later(cx.config().stream_lag.times(9));
-    assert!(leases.needs_next_list(&cx, &key));
+    assert!(leases.lineage().needs_next_list(&cx, &key));
     lacks(&cx, &mut leases);
-    assert_eq!(leases.still_listed(&key, began), Some(true), "two wrong lists may lie far apart");
-    while leases.still_listed(&key, began) == Some(true) {
+    assert_eq!(leases.lineage().still_listed(&key, began), Some(true), "two wrong lists may lie far apart");
+    while leases.lineage().still_listed(&key, began) == Some(true) {
         assert!(cx.now().since(began) < cx.config().stream_lag.times(11));
         cx.later(cx.config().stream_lag.per(2));
         lacks(&cx, &mut leases);
     }
-    assert!(!leases.needs_next_list(&cx, &key));
-    leases.learn_lineage(&cx, &[shard("old", &[])], cx.now());
-    assert_eq!(leases.still_listed(&key, began), Some(true), "it is listed again");
+    assert!(!leases.lineage().needs_next_list(&cx, &key));
+    lease_table::learn_lineage(&mut leases, &cx, &[shard("old", &[])], cx.now());
+    assert_eq!(leases.lineage().still_listed(&key, began), Some(true), "it is listed again");
 }
 
 #[test]
@@ -71,17 +72,17 @@ fn a_parent_without_a_row_is_unread_as_long_as_the_stream_may_have_it() {
     let mut cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     let child = [shard("child", &["parent"])];
-    leases.learn_lineage(&cx, &child, cx.now());
-    assert!(leases.is_unread(&mut cx, &"parent".into()));
+    lease_table::learn_lineage(&mut leases, &cx, &child, cx.now());
+    assert!(leases.lineage().is_unread(&mut cx, &"parent".into()));
     assert!(cx.did().is_nothing(), "it was listed just now");
     cx.later(cx.config().scan_interval);
-    assert!(leases.is_unread(&mut cx, &"parent".into()));
+    assert!(leases.lineage().is_unread(&mut cx, &"parent".into()));
     assert_eq!(cx.did().requests(), [Request::ListShards(StreamIx::ONLY, ListReason::ParentWithoutLease)]);
-    leases.learn_lineage(&cx, &child, cx.now());
+    lease_table::learn_lineage(&mut leases, &cx, &child, cx.now());
     let began = cx.now();
-    while leases.is_unread(&mut cx, &"parent".into()) {
+    while leases.lineage().is_unread(&mut cx, &"parent".into()) {
         assert!(cx.now().since(began) < cx.config().stream_lag.times(2));
         cx.later(cx.config().stream_lag.per(2));
-        leases.learn_lineage(&cx, &child, cx.now());
+        lease_table::learn_lineage(&mut leases, &cx, &child, cx.now());
     }
 }

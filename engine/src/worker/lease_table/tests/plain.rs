@@ -5,7 +5,7 @@ use crate::ids::WorkerId;
 use crate::position::Checkpoint;
 use crate::row::{HandsOver, LeaseRow};
 use crate::worker::context::Context;
-use crate::worker::lease_table::{Aside, LeaseTable};
+use crate::worker::lease_table::{Aside, Beside, LeaseTable};
 use crate::worker::testing::{config, context, owned, row, running, seconds, shows, table, takes};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ fn act(cx: &mut Context, leases: &mut LeaseTable, doing: Doing) {
             let Some(ix) = leases.find(&key) else { return };
             takes(cx, leases, ix, answered);
         }
-        Doing::Remove(key) => leases.removed(&key),
+        Doing::Remove(key) => leases.wrote_beside(cx, &key, Beside::Removed),
         Doing::Pass(time) => cx.later(seconds(time)),
         Doing::Forget => leases.plain = Aside::default(),
     }
@@ -94,15 +94,15 @@ proptest! {
         let mut leases = table(&cx);
         for doing in doings {
             act(&mut cx, &mut leases, doing);
-            prop_assert_eq!(leases.balance(&cx), leases.balance_anew(&cx));
+            prop_assert_eq!(leases.shares(&cx).balance(), leases.shares(&cx).balance_anew());
             let owned = owned_leases(&leases);
-            prop_assert!(leases.owners().iter().eq(owned.keys()));
-            let by_owner = leases.by_owner();
+            prop_assert!(leases.owners().names().iter().eq(owned.keys()));
+            let by_owner = leases.owners().leases();
             for (owner, keys) in &owned {
                 let key = |ix| leases.get(ix).map(|lease| lease.key().as_str().to_string());
                 let found: BTreeSet<_> = by_owner[owner].iter().filter_map(|ix| key(*ix)).collect();
                 prop_assert_eq!(&found, keys);
-                let perhaps: BTreeSet<_> = leases.perhaps_of(owner).filter_map(|(ix, _)| key(ix)).collect();
+                let perhaps: BTreeSet<_> = leases.owners().perhaps_of(owner).filter_map(|(ix, _)| key(ix)).collect();
                 prop_assert!(perhaps.is_superset(keys));
             }
         }
@@ -114,7 +114,7 @@ proptest! {
 fn a_lease_of_another_worker_that_lives_is_plain_until_that_changes() {
     let mut cx = context();
     let mut leases = table(&cx);
-    let plain = |leases: &LeaseTable| 1 - leases.not_plain().count();
+    let plain = |leases: &LeaseTable| 1 - leases.owners().not_plain().count();
     shows(&cx, &mut leases, owned("a", "other", 1));
     assert_eq!(plain(&leases), 0, "its owner was not seen to renew it");
     shows(&cx, &mut leases, owned("a", "other", 2));

@@ -4,14 +4,14 @@ use super::{ranked, taken, turns};
 use crate::notice::ListReason;
 use crate::time::Mono;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{self, LeaseTable};
 use crate::worker::ranked::Members;
 use crate::worker::ranked::ranks;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{owned, row, seconds, shard, shows};
 
 fn take_turns(cx: &mut Context, leases: &LeaseTable, members: &Members) -> Vec<String> {
-    let balance = leases.balance(cx);
+    let balance = leases.shares(cx).balance();
     members.take_turns(cx, leases, &balance);
     taken(&cx.did(), leases)
 }
@@ -67,7 +67,7 @@ fn a_shard_of_ours_without_a_lease_has_the_shards_listed() {
     assert!(cx.did().is_nothing(), "the other one is not our turn");
     turns(&cx, &mut leases, &[], &["a", "b"]);
     cx.later(seconds(1));
-    leases.learn_lineage(&cx, &[shard("a", &[])], cx.now());
+    lease_table::learn_lineage(&mut leases, &cx, &[shard("a", &[])], cx.now());
     ranks::ask_leases(&mut cx, &leases);
     let why = ListReason::SharedShardWithoutLease;
     assert_eq!(cx.did().requests(), [Request::ListShards(StreamIx::ONLY, why)]);

@@ -6,7 +6,7 @@ use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow};
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::LeaseTable;
+use crate::worker::lease_table::{self, Beside, LeaseTable};
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{at, config, context, ended, row, running, shard, shows, table};
@@ -65,7 +65,7 @@ fn a_finished_lease_stays_while_a_parent_of_it_is_there_or_it_names_no_children(
     shows(&cx, &mut leases, begun("b"));
     cx.later(cx.config().cleanup_delay);
     assert!(removed(&mut cx, &leases, 0).is_empty());
-    leases.removed("grandparent");
+    leases.wrote_beside(&cx, "grandparent", Beside::Removed);
     assert_eq!(removed(&mut cx, &leases, 0), ["a"]);
 }
 
@@ -77,11 +77,11 @@ fn where_an_absent_row_is_an_unread_shard_a_lease_stays_until_the_stream_forgets
     shows(&cx, &mut leases, begun("b"));
     cx.later(cx.config().cleanup_delay);
     for _ in 1..cx.config().audit_confidence {
-        leases.learn_lineage(&cx, &[shard("b", &["a"])], cx.now());
+        lease_table::learn_lineage(&mut leases, &cx, &[shard("b", &["a"])], cx.now());
         assert!(removed(&mut cx, &leases, 0).is_empty());
         cx.later(cx.config().stream_lag.per(2));
     }
-    leases.learn_lineage(&cx, &[shard("b", &["a"])], cx.now());
+    lease_table::learn_lineage(&mut leases, &cx, &[shard("b", &["a"])], cx.now());
     assert_eq!(removed(&mut cx, &leases, 0), ["a"]);
 }
 

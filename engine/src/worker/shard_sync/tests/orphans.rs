@@ -8,7 +8,7 @@ use crate::row::LeaseRow;
 use crate::shard::Shard;
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::{LeaseTable, Scan};
+use crate::worker::lease_table::{self, LeaseTable, Scan};
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::shard_sync::orphans::patience;
 use crate::worker::stream_set::StreamIx;
@@ -66,7 +66,7 @@ impl Scene {
     /// A listing comes. Returns the leases created by the room, and the room's other requests.
     fn lists(&mut self, shards: &[Shard], deputy: u32) -> (Vec<String>, Vec<Request>) {
         let list = listed(&mut self.cx, &mut self.sync, shards);
-        self.leases.learn_lineage(&self.cx, list.shards(), list.asked_at());
+        lease_table::learn_lineage(&mut self.leases, &self.cx, list.shards(), list.asked_at());
         self.sync.create_missing(&mut self.cx, &self.leases, &list, deputy);
         let did = self.cx.did();
         let rest = did.requests().iter().filter(|request| !matches!(request, Request::WriteRow { .. }));

@@ -61,7 +61,7 @@ impl Strange {
         let is_of_row = lent.lane.processed().durable() == Checkpoint::At(at);
         let of = at.sequence.shard_in_digits();
         let elsewhere = of.is_some() && of != index_in_name(own.key().as_str());
-        let of_this = lent.rows.has_progressed(own.stream());
+        let of_this = lent.rows.named().has_progressed(own.stream());
         if !is_of_row || elsewhere || of_this {
             return;
         }
