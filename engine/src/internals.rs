@@ -8,8 +8,8 @@ pub use crate::migration::{Conflict, Step, copied, next};
 pub use crate::skew::{Missed, Skew, UNNOTICED};
 
 /// The leases that a worker takes for itself.
-pub mod own_share {
-    pub use crate::own_share::{
+pub mod self_assignment {
+    pub use crate::self_assignment::{
         Balance, Counting, Ours, Standing, Stealing, Taking, Way, ask, by_load, drawn, is_plainly_of,
         may_be_asked, next, number, steal, take,
     };
@@ -21,8 +21,8 @@ pub mod reader {
 }
 
 /// How a leader of KCL 3.x shares leases out.
-pub mod share_out {
-    pub use crate::share_out::{
+pub mod leader_assignment {
+    pub use crate::leader_assignment::{
         Candidate, LoadOptions, Move, Owner, Portion, Rules, by_count, by_load, candidates, is_fresh,
         portion, rules,
     };

@@ -18,9 +18,9 @@
 //! In forty minutes: [`input`], [`output`] and [`row`] are the whole vocabulary; [`config`] holds a worker's options,
 //! and the rule by which two workers never believe in the same lease. Then the pure pieces: [`mod@format`] (rows as
 //! table items), and the private modules `sync` (the missing leases), `leader` (the order of leaders), `rank` (the turn
-//! of each shard), `own_share` (the leases a worker takes for itself), `share_out` (the new owner of each lease, as a
-//! leader of KCL 3.x decides it) and `reader` (reading one shard). The private module `worker` ties these pieces
-//! together; begin with its table of rooms.
+//! of each shard), `self_assignment` (the leases a worker takes for itself), `leader_assignment` (the new owner of each
+//! lease, as a leader of KCL 3.x decides it) and `reader` (reading one shard). The private module `worker` ties these
+//! pieces together; begin with its table of rooms.
 //!
 //! The feature `testkit` adds the module `testkit`: it carries out an engine's commands in memory, for tests and benchmarks.
 //!
@@ -47,18 +47,18 @@ pub mod input;
 pub mod internals;
 pub mod known_range;
 mod leader;
+mod leader_assignment;
 pub mod members;
 mod migration;
 pub mod notice;
 pub mod output;
-mod own_share;
 pub mod policy;
 pub mod position;
 mod rank;
 mod reader;
 pub mod row;
+mod self_assignment;
 pub mod shard;
-mod share_out;
 pub mod shown;
 mod skew;
 pub mod stream_id;

@@ -4,8 +4,8 @@ use super::claims::{self, Claims};
 use super::joining::Joining;
 use crate::ids::{LeaseIx, LeaseKey};
 use crate::notice::TakeReason;
-use crate::own_share;
 use crate::policy::Steal;
+use crate::self_assignment;
 use crate::time::Mono;
 use crate::worker::choice::{Way, report_choice};
 use crate::worker::context::{Context, Request};
@@ -33,11 +33,11 @@ impl ByCount {
         if cx.asks() {
             self.take_promised(cx, leases, balance);
         }
-        match own_share::next(&leases.shares(cx).counting(), balance) {
+        match self_assignment::next(&leases.shares(cx).counting(), balance) {
             None => {}
-            Some((own_share::Way::Take, need)) => self.take_available(cx, leases, balance, need),
-            Some((own_share::Way::Ask, need)) => self.ask(cx, leases, balance, need, asked),
-            Some((own_share::Way::Steal, need)) => self.steal(cx, leases, balance, need, asked),
+            Some((self_assignment::Way::Take, need)) => self.take_available(cx, leases, balance, need),
+            Some((self_assignment::Way::Ask, need)) => self.ask(cx, leases, balance, need, asked),
+            Some((self_assignment::Way::Steal, need)) => self.steal(cx, leases, balance, need, asked),
         }
         look_again(cx, leases, balance);
     }
@@ -49,8 +49,14 @@ impl ByCount {
         let order = drawn(cx, leases, "take", balance.available().iter().copied());
         let all_know = self.shares_since.unwrap_or(now) + cx.config().meeting();
         let row_of = |ix| leases.get(ix).and_then(Lease::row);
-        let taking =
-            own_share::take(&leases.shares(cx).counting(), balance, need, order, now < all_know, row_of);
+        let taking = self_assignment::take(
+            &leases.shares(cx).counting(),
+            balance,
+            need,
+            order,
+            now < all_know,
+            row_of,
+        );
         let most = taking.now as usize;
         report_choice(cx, leases, balance, balance.of(cx.me()), Way::Take, &taking.order, most);
         for ix in taking.order.into_iter().take(most) {
@@ -76,7 +82,8 @@ impl ByCount {
         };
         let begun = self.steals_begun(leases);
         let most = cx.config().max_steals.saturating_sub(begun);
-        let Some(stealing) = own_share::steal(&leases.shares(cx).counting(), balance, need, claimed, most)
+        let Some(stealing) =
+            self_assignment::steal(&leases.shares(cx).counting(), balance, need, claimed, most)
         else {
             return;
         };
@@ -122,7 +129,7 @@ fn look_again(cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
     };
     let most = cx.config().max_leases;
     let has_room = most == 0 || balance.of(cx.me()) < most;
-    if own_share::evens_out(&leases.shares(cx).counting(), balance)
+    if self_assignment::evens_out(&leases.shares(cx).counting(), balance)
         && has_room
         && balance.available().iter().any(is_left)
     {
@@ -135,5 +142,5 @@ pub(super) fn drawn(
     cx: &Context, leases: &LeaseTable, purpose: &str, some: impl Iterator<Item = LeaseIx>,
 ) -> Vec<LeaseIx> {
     let number = leases.scans().number();
-    own_share::drawn(some.filter_map(|ix| Some((cx.draw(purpose, leases.get(ix)?.key(), number), ix))))
+    self_assignment::drawn(some.filter_map(|ix| Some((cx.draw(purpose, leases.get(ix)?.key(), number), ix))))
 }

@@ -25,7 +25,7 @@ use super::lease_table::{Balance, LeaseTable, Scanned};
 use super::ranked::{Members, ask_leases};
 use crate::ids::{LeaseIx, LeaseKey, OpId};
 use crate::input::Outcome;
-use crate::own_share::MAX_TAKES;
+use crate::self_assignment::MAX_TAKES;
 use crate::shard::Shard;
 use crate::time::{Mono, Span};
 use by_count::ByCount;

@@ -4,9 +4,9 @@
 use super::workers::silence_of;
 use crate::config::AssignBy;
 use crate::ids::{LeaseIx, WorkerId};
+use crate::leader_assignment::{self, Candidate, LoadOptions, Portion};
 use crate::notice::Notice;
 use crate::row::{Change, LeaseRow};
-use crate::share_out::{self, Candidate, LoadOptions, Portion};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 use std::cmp::Reverse;
@@ -58,8 +58,10 @@ pub(super) fn assign(cx: &mut Context, leases: &LeaseTable, counts: &Balance, ro
     let key = |lease: usize| ixs.get(lease).and_then(|ix| leases.get(*ix)).map(Lease::key);
     let draw = |lease: usize| key(lease).map_or(0, |key| cx.draw("share out", key, number));
     let moves = match cx.config().fleet.assign_by {
-        AssignBy::Load => share_out::by_load(&candidates, &portions, &LoadOptions::default(), balance, draw),
-        AssignBy::Number => share_out::by_count(&candidates, &portions, balance),
+        AssignBy::Load => {
+            leader_assignment::by_load(&candidates, &portions, &LoadOptions::default(), balance, draw)
+        }
+        AssignBy::Number => leader_assignment::by_count(&candidates, &portions, balance),
     };
     debug_assert!(!even || moves.is_empty(), "nothing moves where loads are even");
     for step in moves {
@@ -112,16 +114,16 @@ fn is_even(cx: &Context, leases: &LeaseTable, candidates: &[Candidate]) -> bool 
     let light = |below| loads.light(below);
     match cx.config().fleet.assign_by {
         AssignBy::Load => {
-            share_out::is_even_by_load(candidates, loads.each(), light, &LoadOptions::default())
+            leader_assignment::is_even_by_load(candidates, loads.each(), light, &LoadOptions::default())
         }
-        AssignBy::Number => share_out::is_even_by_count(candidates, loads.each()),
+        AssignBy::Number => leader_assignment::is_even_by_count(candidates, loads.each()),
     }
 }
 
 /// The workers that live, and we, in the order of their names.
 fn candidates(cx: &Context, leases: &LeaseTable) -> Vec<Candidate> {
     let most = Some(cx.config().max_leases).filter(|most| *most > 0);
-    share_out::candidates(leases.kcl3().surely_live(cx.now()), cx.me(), most)
+    leader_assignment::candidates(leases.kcl3().surely_live(cx.now()), cx.me(), most)
 }
 
 fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate]) -> Portion {
@@ -129,7 +131,7 @@ fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate
         true => lease.is_ours() && row.handing_over.is_none(),
         false => lease.is_plainly_of(cx, owner),
     };
-    share_out::portion(lease.row(), available, candidates, is_settled)
+    leader_assignment::portion(lease.row(), available, candidates, is_settled)
 }
 
 /// Makes the worker with the fewest leases the owner of a lease released by this worker.

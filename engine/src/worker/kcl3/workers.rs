@@ -17,8 +17,8 @@ use crate::fleet::{
     MIGRATION_NOTICED, TableMigration, WORKER_EXPIRY, seconds,
 };
 use crate::ids::WorkerId;
+use crate::leader_assignment::{Rules, age_of, is_fresh, rules, whole_seconds};
 use crate::row::{HandsOver, LeaseRow};
-use crate::share_out::{Rules, age_of, is_fresh, rules, whole_seconds};
 use crate::time::{Mono, Span, Wall};
 use crate::worker::context::Context;
 use std::collections::BTreeMap;

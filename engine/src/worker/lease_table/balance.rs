@@ -1,12 +1,12 @@
-//! How the leases lie, as far as scans have shown them: the counting itself is in [`own_share`](crate::own_share).
+//! How the leases lie, as far as scans have shown them: the counting itself is in [`self_assignment`](crate::self_assignment).
 
 use super::plain::{PlainLeases, not_among};
 use super::{Lease, LeaseTable};
 use crate::ids::LeaseIx;
 use crate::notice::TakeReason;
-use crate::own_share::{Balance, Counting, Ours, Standing};
 use crate::policy::Life;
 use crate::row::{HandsOver, LeaseRow};
+use crate::self_assignment::{Balance, Counting, Ours, Standing};
 use crate::time::Span;
 use crate::worker::context::Context;
 

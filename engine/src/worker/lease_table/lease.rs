@@ -2,8 +2,8 @@
 
 use super::note::Note;
 use crate::ids::{LeaseKey, WorkerId};
-use crate::own_share;
 use crate::row::LeaseRow;
+use crate::self_assignment;
 use crate::shard::HashRange;
 use crate::time::{Mono, Span};
 use crate::worker::backoff::Backoff;
@@ -166,6 +166,6 @@ impl Lease {
     /// Whether the lease is this worker's, without an action of this worker on the lease, and of a known stream.
     pub(in crate::worker) fn is_plainly_of(&self, cx: &Context, owner: &WorkerId) -> bool {
         let row = self.row().filter(|_| !self.busy() && cx.may_take(self.stream()));
-        row.is_some_and(|row| own_share::is_plainly_of(row, owner))
+        row.is_some_and(|row| self_assignment::is_plainly_of(row, owner))
     }
 }

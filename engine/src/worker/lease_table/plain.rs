@@ -3,8 +3,8 @@
 
 use super::{Lease, LeaseTable};
 use crate::ids::{LeaseIx, WorkerId};
+use crate::leader_assignment::{self, Candidate, Load};
 use crate::row::{HandsOver, LeaseRow};
-use crate::share_out::{self, Candidate, Load};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use crate::worker::kcl3::{Standing, silence_of};
@@ -265,7 +265,7 @@ impl<'a> Owners<'a> {
             throughput: count.throughput,
         });
         let rows = self.not_plain().filter_map(|(_, lease)| lease.unfinished_row());
-        let place = |owner: &WorkerId| share_out::index_of(candidates, owner);
+        let place = |owner: &WorkerId| leader_assignment::index_of(candidates, owner);
         let rest: Vec<_> = rows.map(|row| (row.owner.as_ref().and_then(place), row.throughput)).collect();
         let of_rest = rest.iter().map(|(owner, throughput)| Load {
             owner: *owner,

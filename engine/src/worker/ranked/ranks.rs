@@ -3,7 +3,7 @@
 
 use super::members::Members;
 use crate::notice::ListReason;
-use crate::own_share::MAX_TAKES;
+use crate::self_assignment::MAX_TAKES;
 use crate::worker::choice::{Way, report_choice};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, LeaseTable};

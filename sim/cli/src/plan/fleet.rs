@@ -3,7 +3,7 @@
 use crate::input::Heartbeat;
 use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetVersion, FleetWorker};
 use leasehold_engine::ids::WorkerId;
-use leasehold_engine::internals::share_out::{Rules, is_fresh, rules};
+use leasehold_engine::internals::leader_assignment::{Rules, is_fresh, rules};
 use leasehold_engine::policy::{Assign, Policies};
 use leasehold_engine::row::RowRead;
 use leasehold_engine::time::Wall;

@@ -9,11 +9,11 @@ use super::fleet::Fleet;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::{LeaseIx, WorkerId};
 use leasehold_engine::internals::draw;
-use leasehold_engine::internals::own_share::{
-    self, Balance, Counting, Ours, Standing, Way, drawn, is_plainly_of, may_be_asked, number,
-};
-use leasehold_engine::internals::share_out::{
+use leasehold_engine::internals::leader_assignment::{
     self, Candidate, LoadOptions, Portion, Rules, by_count, by_load, candidates,
+};
+use leasehold_engine::internals::self_assignment::{
+    self, Balance, Counting, Ours, Standing, Way, drawn, is_plainly_of, may_be_asked, number,
 };
 use leasehold_engine::policy::{Assign, Policies, Steal};
 use leasehold_engine::row::{HandsOver, LeaseRow};
@@ -147,7 +147,7 @@ impl<'a> Table<'a> {
         for me in self.workers.clone() {
             let counting = self.counting(&me);
             let balance = self.look(&counting);
-            match own_share::next(&counting, &balance) {
+            match self_assignment::next(&counting, &balance) {
                 None => {}
                 Some((Way::Take, need)) => self.take(&counting, &balance, need, round, &mut steps),
                 Some((Way::Ask, need)) => self.ask(&counting, &balance, need, round, &mut steps),
@@ -176,7 +176,7 @@ impl<'a> Table<'a> {
         let available = balance.available().iter().copied();
         let order = self.order(counting.me, "take", available, round);
         let row_of = |ix: LeaseIx| self.rows.get(ix.index());
-        let taking = own_share::take(counting, balance, need, order, false, row_of);
+        let taking = self_assignment::take(counting, balance, need, order, false, row_of);
         for (ix, more) in taking.order.into_iter().take(taking.now as usize).zip(0..) {
             let row = &self.rows[ix.index()];
             let reason = format!(
@@ -195,7 +195,7 @@ impl<'a> Table<'a> {
         &mut self, counting: &Counting<'_>, balance: &Balance, need: u32, round: u64,
         steps: &mut Vec<Assignment>,
     ) {
-        own_share::ask(counting, balance, need, u32::MAX, |owner, most| {
+        self_assignment::ask(counting, balance, need, u32::MAX, |owner, most| {
             let order = self.order(counting.me, "ask", self.which(|row| may_be_asked(row, owner)), round);
             let most = most.min(order.len() as u32);
             for ix in order.into_iter().take(most as usize) {
@@ -216,7 +216,7 @@ impl<'a> Table<'a> {
         let promised = |row: &LeaseRow| row.handing_over.is_some() && row.owner.as_ref() == Some(counting.me);
         let claimed = if claims { self.which(promised).count() as u32 } else { 0 };
         let most = Config::default().max_steals();
-        let Some(stealing) = own_share::steal(counting, balance, need, claimed, most) else {
+        let Some(stealing) = self_assignment::steal(counting, balance, need, claimed, most) else {
             return;
         };
         let theirs = self.which(|row| is_plainly_of(row, stealing.victim));
@@ -245,7 +245,7 @@ impl<'a> Table<'a> {
         let candidates: Vec<Candidate> = candidates(self.fleet.live(), leader, None);
         let portion = |row: &LeaseRow| {
             let available = self.is_left(row);
-            share_out::portion(Some(row), available, &candidates, is_plainly_of)
+            leader_assignment::portion(Some(row), available, &candidates, is_plainly_of)
         };
         let portions: Vec<Portion> = self.rows.iter().map(portion).collect();
         let draw = |lease: usize| drawn_by(leader, "share out", &self.rows[lease], round);

@@ -8,7 +8,7 @@ use super::{Creation, Finding, Survey, Wait};
 use crate::input::Heartbeat;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::LeaseKey;
-use leasehold_engine::internals::share_out::is_fresh;
+use leasehold_engine::internals::leader_assignment::is_fresh;
 use leasehold_engine::internals::sync;
 use leasehold_engine::policy::{Finished, Policies};
 use leasehold_engine::position::Checkpoint;

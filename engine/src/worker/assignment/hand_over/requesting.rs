@@ -10,7 +10,7 @@ use super::MAX_TAKES;
 use super::by_count::{ByCount, drawn};
 use crate::ids::{LeaseIx, LeaseKey, WorkerId};
 use crate::notice::TakeReason;
-use crate::own_share;
+use crate::self_assignment;
 use crate::worker::choice::{Way, report_choice};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, Lease, LeaseTable};
@@ -56,8 +56,8 @@ impl ByCount {
         let most = self.joining.most(cx, leases, counts_since, &leases_of);
         let most = most.saturating_sub(balance.of(cx.me()).saturating_add(pending));
         let me = cx.me().clone();
-        let counting = own_share::Counting { me: &me, ..leases.shares(cx).counting() };
-        own_share::ask(&counting, balance, lacks, most, |owner, most| {
+        let counting = self_assignment::Counting { me: &me, ..leases.shares(cx).counting() };
+        self_assignment::ask(&counting, balance, lacks, most, |owner, most| {
             let theirs = leases_of.get(owner).map_or(&[][..], Vec::as_slice);
             match lives(cx, leases, theirs) {
                 true => self.ask_owner(cx, leases, balance, owner, theirs, most),
@@ -73,7 +73,7 @@ impl ByCount {
     ) -> u32 {
         let theirs = theirs.iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
         let theirs = theirs.filter(|(_, lease)| {
-            let may_be_asked = lease.row().is_some_and(|row| own_share::may_be_asked(row, owner));
+            let may_be_asked = lease.row().is_some_and(|row| self_assignment::may_be_asked(row, owner));
             may_be_asked && !lease.busy() && cx.may_take(lease.stream()) && self.claims.may_claim(cx, lease)
         });
         let order: Vec<LeaseIx> = drawn(cx, leases, "ask", theirs.map(|(ix, _)| ix));

@@ -1,7 +1,7 @@
 //! What the tables beside the lease table show of a fleet, and for how long it counts.
 
 use crate::fleet::{FleetRow, FleetVersion, FleetWorker};
-use crate::share_out::Rules;
+use crate::leader_assignment::Rules;
 use crate::time::{Mono, Span, Wall};
 use crate::worker::context::Context;
 use crate::worker::kcl3::Kcl3Workers;

@@ -2,8 +2,8 @@
 //! number, and moves no lease while no row has the number.
 
 use crate::fleet::REPORT_INTERVAL;
+use crate::leader_assignment::Rules;
 use crate::row::Change;
-use crate::share_out::Rules;
 use crate::time::Mono;
 use crate::worker::context::Context;
 use crate::worker::lease::ownership::Ownership;

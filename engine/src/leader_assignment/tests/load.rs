@@ -1,7 +1,7 @@
 //! Leases by what workers report, and by throughput.
 
 use super::*;
-use crate::share_out::measure::smoothed;
+use crate::leader_assignment::measure::smoothed;
 
 #[test]
 fn a_metric_is_smoothed_over_what_was_captured() {

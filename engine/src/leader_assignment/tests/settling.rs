@@ -1,7 +1,7 @@
 //! Leases of constant throughput, shared out by load again and again among workers without metrics: it comes to an end.
 
 use super::*;
-use crate::share_out::by_load::Scale;
+use crate::leader_assignment::by_load::Scale;
 
 /// The weight of the leases of each worker.
 fn carried(workers: usize, leases: &[Portion]) -> Vec<u128> {
