@@ -8,7 +8,7 @@
 //! | [`lease_table`] | rows as observed, scans, expiry, facts about rows from a listing |
 //! | [`shard_sync`] | for each stream: listing shards, and creating and removing rows to make the table follow the stream |
 //! | [`leadership`] | which worker acts first where one is enough |
-//! | [`assignment`] | the leases that this worker is to have, by count, by a leader or by rank; claims |
+//! | [`assignment`] | the leases that this worker is to have, by count, by a leader or by rank; hand-overs |
 //! | [`kcl3`] | a fleet with workers of KCL 3.x: live workers, the leader, the leader's assignments |
 //! | [`ranked`] | leases by rank among members: live members, turns of shards |
 //! | [`lease`] | taking and holding leases, and reading their shards |
@@ -29,6 +29,7 @@ mod hopeless;
 mod kcl3;
 mod leadership;
 mod lease;
+mod lease_request;
 mod lease_table;
 mod pending;
 mod phase;
@@ -158,7 +159,15 @@ impl Worker {
             Waiter::Members => self.assignment.on_members(cx, leases, op, emitted, outcome),
             Waiter::Kcl3Write => self.assignment.kcl3().on_write(cx, op, emitted, outcome),
             Waiter::Discovery => self.assignment.on_discovery(cx, leases, op, outcome),
-            Waiter::RowWrite(id) => self.row_writes.on_outcome(cx, leases, id, op, outcome),
+            Waiter::RowWrite(id) => {
+                // What follows from the answer to a request for a lease is decided by the room of assignment.
+                if let Some(outcome) = self.row_writes.on_outcome(cx, leases, id, op, outcome)
+                    && let Some(request) = self.row_writes.request_mut(id)
+                {
+                    let next = self.assignment.on_request_answer(cx, leases, request, outcome);
+                    self.row_writes.follow(cx, id, op, next);
+                }
+            }
             Waiter::Relative(ix) => self.held.on_relative(cx, leases, ix, op, outcome),
             Waiter::Reader(ix) => {
                 let stream = leases.get(ix).map(lease_table::Lease::stream);
@@ -262,10 +271,21 @@ impl Worker {
     }
 
     fn take_share(&mut self, balance: &Balance) {
-        let asked: Vec<LeaseKey> = self.row_writes.claims().cloned().collect();
+        let requests = self.row_writes.requests();
+        let requested: Vec<LeaseKey> = requests.map(|(_, request)| request.key().clone()).collect();
         let (cx, leases) = (&mut self.cx, &self.leases);
-        self.assignment.take_share(cx, leases, balance, &asked);
-        self.row_writes.weigh_claims();
+        self.assignment.take_share(cx, leases, balance, &requested);
+    }
+
+    /// Writes rows, after a look at the requests for leases that are more than our share has room for by now.
+    fn write_rows(&mut self) {
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
+        if self.assignment.weighs_requests(cx) {
+            let requests = self.row_writes.requests();
+            let spared = self.assignment.spared_requests(cx, leases, requests);
+            self.row_writes.spare(cx, &spared);
+        }
+        self.row_writes.step(cx, leases);
     }
 
     /// Lets go of everything within so much time.
@@ -329,7 +349,7 @@ impl Worker {
         self.streams.step(cx);
         let listing = self.streams.are_listed();
         self.assignment.step(cx, leases, listing);
-        self.row_writes.step(cx, leases);
+        self.write_rows();
     }
 
     fn stop_step(&mut self) {
@@ -341,7 +361,8 @@ impl Worker {
         {
             leases.wake_busy(now);
         }
-        self.row_writes.step(cx, leases);
+        self.write_rows();
+        let (cx, leases) = (&mut self.cx, &mut self.leases);
         let listing = self.streams.are_listed();
         self.assignment.step(cx, leases, listing);
         let let_go = leases.busy() == 0 && self.assignment.is_idle() && !self.row_writes.assigns();
@@ -382,6 +403,7 @@ impl Worker {
             Request::WriteRow { change, why, child_of, expires } => {
                 self.row_writes.add(cx, change, why, child_of, expires)
             }
+            Request::OfOwner(request) => self.row_writes.add_request(cx, request),
             Request::DropRowWrites(ix) => self.row_writes.drop_children_of(ix),
             Request::ChildWritten(ix) => self.held.on_child_written(cx, leases, ix),
             Request::GivenUp(ix) => self.assignment.on_given_up(cx, leases, ix),

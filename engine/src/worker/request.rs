@@ -1,5 +1,6 @@
 //! Requests between rooms.
 
+use super::lease_request::LeaseRequest;
 use super::stream_set::StreamIx;
 use crate::ids::LeaseIx;
 use crate::notice::{Fatal, ListReason, TakeReason};
@@ -39,6 +40,8 @@ pub(super) enum Request {
         /// Do not begin it after this moment.
         expires: Mono,
     },
+    /// Write a request for a lease into the row of a live owner.
+    OfOwner(Box<LeaseRequest>),
     /// Drop the rows to be created for this lease: the lease is not ours any more.
     DropRowWrites(LeaseIx),
     /// Take note that the lease of a child of this held lease's shard is written.

@@ -1,7 +1,6 @@
 //! A share of all leases, counted by the owners that their rows name.
 
-use super::claims::{self, Claims};
-use super::joining::Joining;
+use super::hand_over::HandOver;
 use crate::ids::{LeaseIx, LeaseKey};
 use crate::notice::TakeReason;
 use crate::policy::Steal;
@@ -15,31 +14,38 @@ use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ByCount {
     /// When we first counted leases, to take our share of them.
-    pub(super) shares_since: Option<Mono>,
+    shares_since: Option<Mono>,
     /// The scan since which leases were stolen, and how many.
     stolen: (u64, u32),
-    pub(super) claims: Claims,
-    pub(super) joining: Joining,
+    hand_over: HandOver,
 }
 
 impl ByCount {
     /// Takes this worker's share of the available leases, or steals a few from the busiest worker.
     pub(super) fn take_share(
-        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, asked: &[LeaseKey],
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, requested: &[LeaseKey],
     ) {
         if balance.unfinished() > 0 {
             self.shares_since.get_or_insert(cx.now());
         }
         if cx.asks() {
-            self.take_promised(cx, leases, balance);
+            self.hand_over.accept(cx, leases, balance);
         }
         match self_assignment::next(&leases.shares(cx).counting(), balance) {
             None => {}
             Some((self_assignment::Way::Take, need)) => self.take_available(cx, leases, balance, need),
-            Some((self_assignment::Way::Ask, need)) => self.ask(cx, leases, balance, need, asked),
-            Some((self_assignment::Way::Steal, need)) => self.steal(cx, leases, balance, need, asked),
+            Some((self_assignment::Way::Ask, need)) => {
+                let since = self.shares_since.unwrap_or(cx.now());
+                self.hand_over.request(cx, leases, balance, need, (since, requested));
+            }
+            Some((self_assignment::Way::Steal, need)) => self.steal(cx, leases, balance, need, requested),
         }
         look_again(cx, leases, balance);
+    }
+
+    /// Accepts leases handed over to this worker, and takes leases whose hand-over is overdue.
+    pub(super) fn accept(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
+        self.hand_over.accept(cx, leases, balance);
     }
 
     /// Takes free or expired leases, up to our share. The worker may leave a part of them to other workers for a
@@ -70,20 +76,18 @@ impl ByCount {
 
     /// Steals a few leases from the most loaded worker, or requests them, as the format says.
     fn steal(
-        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32, asked: &[LeaseKey],
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32,
+        requested: &[LeaseKey],
     ) {
         let policy = cx.config().policies.steal;
-        let claimed = match policy {
+        let coming = match policy {
             Steal::Take | Steal::Ask => 0,
-            Steal::Claim => {
-                self.claims.forget_settled(leases);
-                claims::count(cx, leases, asked)
-            }
+            Steal::Claim => self.hand_over.count(cx, leases, requested),
         };
         let begun = self.steals_begun(leases);
         let most = cx.config().max_steals.saturating_sub(begun);
         let Some(stealing) =
-            self_assignment::steal(&leases.shares(cx).counting(), balance, need, claimed, most)
+            self_assignment::steal(&leases.shares(cx).counting(), balance, need, coming, most)
         else {
             return;
         };
@@ -91,13 +95,13 @@ impl ByCount {
         let from_victim = leases.owners().perhaps_of(victim);
         let from_victim = from_victim.filter(|(_, lease)| lease.is_plainly_of(cx, victim));
         let from_victim =
-            from_victim.filter(|(_, lease)| policy != Steal::Claim || self.claims.may_claim(cx, lease));
+            from_victim.filter(|(_, lease)| policy != Steal::Claim || self.hand_over.may_request(cx, lease));
         let order = drawn(cx, leases, "steal", from_victim.map(|(ix, _)| ix));
         report_choice(cx, leases, balance, stealing.ours, Way::Steal(victim), &order, spare);
         self.stolen = (leases.scans().number(), begun.saturating_add(spare.min(order.len()) as u32));
         for ix in order.into_iter().take(spare) {
             if policy == Steal::Claim {
-                self.claims.claim(cx, leases, ix);
+                self.hand_over.request_one(cx, leases, ix);
                 continue;
             }
             let why = TakeReason::Stolen {

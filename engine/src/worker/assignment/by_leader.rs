@@ -30,7 +30,7 @@ fn is_owned(lease: &Lease) -> bool {
 impl ByCount {
     /// Takes assigned leases, and leases free or expired for too long.
     pub(super) fn take_assigned(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
-        self.take_promised(cx, leases, balance);
+        self.accept(cx, leases, balance);
         let need = balance.target().saturating_sub(balance.of(cx.me()));
         let leaderless = leases.kcl3().is_leaderless(cx.now(), cx.config().lease_duration);
         let left_lying = balance.available().iter().copied().filter(|ix| {

@@ -3,24 +3,21 @@
 //! | file | what |
 //! |---|---|
 //! | `by_count` | a share of all leases, counted by the owners in their rows: free leases are taken, the rest stolen |
-//! | `asking` | the same where owners hand leases over on request: no lease is stolen from these owners |
-//! | `joining` | how many leases a worker requests just after its start |
-//! | `claims` | requests for leases of live workers, where leases are not simply stolen |
+//! | `hand_over` | leases of live workers that hand leases over on request: no lease is stolen from these owners |
 //! | `by_leader` | leases assigned by a leader, and leases that the leader left free: the rooms of [`kcl3`](super::kcl3) find the leader |
 //!
 //! Where leases are assigned by rank, [`ranked`](super::ranked) does all of the work. Nothing here makes any worker an
 //! owner: the guarded take of a lease decides.
 
-mod asking;
 mod by_count;
 mod by_leader;
-mod claims;
-mod joining;
+mod hand_over;
 #[cfg(test)]
 mod tests;
 
-use super::context::Context;
+use super::context::{Context, RowWriteId};
 use super::kcl3::Kcl3;
+use super::lease_request::{LeaseRequest, Next};
 use super::lease_table::{Balance, LeaseTable, Scanned};
 use super::ranked::{Members, ask_leases};
 use crate::ids::{LeaseIx, LeaseKey, OpId};
@@ -29,6 +26,7 @@ use crate::self_assignment::MAX_TAKES;
 use crate::shard::Shard;
 use crate::time::{Mono, Span};
 use by_count::ByCount;
+use std::collections::BTreeSet;
 
 /// The room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -36,6 +34,8 @@ pub(super) struct Assignment {
     by_count: ByCount,
     ranked: Members,
     kcl3: Kcl3,
+    /// Requests that wait for their turn are weighed anew.
+    weighs: bool,
 }
 
 impl Assignment {
@@ -49,18 +49,40 @@ impl Assignment {
         self.kcl3.look_at(cx)
     }
 
-    /// Takes what is ours to take. `asked`: leases that live owners are being asked for.
+    /// Takes what is ours to take. `requested`: leases that this worker requests from live owners.
     pub(super) fn take_share(
-        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, asked: &[LeaseKey],
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, requested: &[LeaseKey],
     ) {
+        // Leases may be taken, or shares may have changed.
+        self.weighs = true;
         if !cx.wants_leases() {
         } else if cx.ranks() {
             self.ranked.take_turns(cx, leases, balance);
         } else if leases.kcl3().is_led() {
             self.by_count.take_assigned(cx, leases, balance);
         } else {
-            self.by_count.take_share(cx, leases, balance, asked);
+            self.by_count.take_share(cx, leases, balance, requested);
         }
+    }
+
+    /// Whether the requests that wait for their turn are to be weighed anew, before they are sent.
+    pub(super) fn weighs_requests(&mut self, cx: &Context) -> bool {
+        std::mem::take(&mut self.weighs) && cx.asks()
+    }
+
+    /// The requests for leases, of those in the queue of row writes, that are more than our share has room for.
+    pub(super) fn spared_requests<'a>(
+        &self, cx: &Context, leases: &LeaseTable,
+        requests: impl Iterator<Item = (RowWriteId, &'a LeaseRequest)>,
+    ) -> BTreeSet<RowWriteId> {
+        hand_over::spared(cx, leases, requests)
+    }
+
+    /// The answer to a request for a lease, or to a look at its row.
+    pub(super) fn on_request_answer(
+        &self, cx: &mut Context, leases: &mut LeaseTable, request: &mut LeaseRequest, outcome: Outcome,
+    ) -> Next {
+        hand_over::on_answer(cx, leases, request, outcome)
     }
 
     /// A whole scan is decided on.

@@ -1,12 +1,13 @@
-//! Rows that are created, filled in, claimed or removed beside the lanes of held leases: a queue with a bounded number in flight.
+//! Rows that are created, filled in or removed beside the lanes of held leases: a queue with a bounded number in flight.
+//! Requests for leases go through the same queue; the room of assignment decides what follows from their answers.
 
-mod claim_answers;
 #[cfg(test)]
 mod tests;
 
 use super::backoff::Backoff;
 use super::context::{Context, Request, RowWriteId, Waiter};
 use super::describe;
+use super::lease_request::{LeaseRequest, Next};
 use super::lease_table::{Beside, LeaseTable};
 use crate::ids::{LeaseIx, LeaseKey, OpId};
 use crate::input::{Outcome, Why};
@@ -16,37 +17,70 @@ use crate::row::{Change, LeaseRow, RowRead};
 use crate::time::Mono;
 use std::collections::{BTreeSet, VecDeque};
 
+/// What is to be written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum What {
+    /// A row. After the moment `expires`, the write is neither begun nor tried again: the facts behind the decision may
+    /// not be true any more.
+    Row { change: Change, why: String, expires: Mono },
+    /// A request for a lease of a live owner.
+    Request(Box<LeaseRequest>),
+}
+
 /// One row to be written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct RowWrite {
-    change: Change,
-    why: String,
+    what: What,
     /// The held lease whose end waits for this row.
     child_of: Option<LeaseIx>,
-    /// After this moment, the write is neither begun nor tried again: the facts behind the decision may not be true any
-    /// more.
-    expires: Mono,
     /// Failures in a row, and when it is begun.
     backoff: Backoff,
-    /// How often a claim followed a renewal of the row by its owner.
-    chases: u32,
-    /// The row is read first: the row has moved on, and no answer showed the new row. A claim in the row is looked
-    /// after by reads, too.
-    reads: bool,
-    /// The claim is in the row, without an answer from the owner yet.
-    claimed: bool,
+    /// It is only looked at: a request that is in the row.
+    watched: bool,
     flight: Option<OpId>,
 }
 
 impl RowWrite {
-    fn is_claim(&self) -> bool {
-        matches!(self.change, Change::Claim { .. })
+    fn new(what: What, child_of: Option<LeaseIx>, now: Mono) -> Self {
+        let mut backoff = Backoff::default();
+        backoff.wait_until(now);
+        Self { what, child_of, backoff, watched: false, flight: None }
     }
 
-    /// Whether the write is a claim never sent.
-    fn is_new_claim(&self) -> bool {
-        let sent = self.flight.is_some() || self.reads || self.chases > 0 || self.backoff.failures() > 0;
-        self.is_claim() && !sent
+    fn key(&self) -> &LeaseKey {
+        match &self.what {
+            What::Row { change, .. } => change.key(),
+            What::Request(request) => request.key(),
+        }
+    }
+
+    fn verb(&self) -> &'static str {
+        match &self.what {
+            What::Row { change, .. } => change.verb(),
+            What::Request(request) => request.verb(),
+        }
+    }
+
+    fn request(&self) -> Option<&LeaseRequest> {
+        match &self.what {
+            What::Row { .. } => None,
+            What::Request(request) => Some(request),
+        }
+    }
+
+    fn expires(&self) -> Mono {
+        match &self.what {
+            What::Row { expires, .. } => *expires,
+            What::Request(request) => request.expires(),
+        }
+    }
+
+    /// The next operation.
+    fn op(&mut self) -> TableOp {
+        match &mut self.what {
+            What::Row { change, .. } => TableOp::Write(change.clone()),
+            What::Request(request) => request.send(),
+        }
     }
 }
 
@@ -59,28 +93,40 @@ pub(super) struct RowWrites {
     /// The slots by the keys of their leases. A leader may have as many as there are leases.
     by_key: BTreeSet<(LeaseKey, RowWriteId)>,
     in_flight: u32,
-    /// How many claims are in their rows, and wait for the answers of the owners.
-    claimed: u32,
-    /// Claims that wait for their turn are weighed anew.
-    weighs: bool,
+    /// How many are only looked at.
+    watched: u32,
 }
 
 impl RowWrites {
     /// Whether nothing is to be written any more.
     fn is_idle(&self) -> bool {
-        self.by_key.len() == self.claimed as usize
+        self.by_key.len() == self.watched as usize
     }
 
     /// Whether a lease is still to be assigned to another worker.
     pub(super) fn assigns(&self) -> bool {
         let mut writes = self.slots.iter().flatten();
-        writes.any(|write| matches!(write.change, Change::Assign { .. }))
+        writes.any(|write| matches!(write.what, What::Row { change: Change::Assign { .. }, .. }))
     }
 
-    /// The leases that are being asked for, or were and are looked at.
-    pub(super) fn claims(&self) -> impl Iterator<Item = &LeaseKey> {
-        let writes = self.slots.iter().flatten().filter(|write| write.is_claim());
-        writes.map(|write| write.change.key())
+    /// The requests for leases that are not over: each with its number, its lease, and whether it was ever sent. First
+    /// what waits, in the order of the queue.
+    pub(super) fn requests(&self) -> impl Iterator<Item = (RowWriteId, &LeaseRequest)> {
+        let flying = self.ids().filter(|id| self.get(*id).is_some_and(|write| write.flight.is_some()));
+        let ids = self.waiting.iter().copied().chain(flying);
+        ids.filter_map(|id| Some((id, self.get(id)?.request()?)))
+    }
+
+    fn ids(&self) -> impl Iterator<Item = RowWriteId> + use<> {
+        (0..self.slots.len() as u32).map(RowWriteId)
+    }
+
+    /// A request whose answer came.
+    pub(super) fn request_mut(&mut self, id: RowWriteId) -> Option<&mut LeaseRequest> {
+        match &mut self.get_mut(id)?.what {
+            What::Row { .. } => None,
+            What::Request(request) => Some(request),
+        }
     }
 
     pub(super) fn wake_at(&self, cx: &Context) -> Mono {
@@ -113,23 +159,19 @@ impl RowWrites {
             child_of.is_none() || matches!(change, Change::Create(_)),
             "a held lease waits for rows that are created, and for no others"
         );
-        let key = change.key().clone();
-        if self.of(&key).any(|write| write.child_of == child_of) {
+        self.queue(RowWrite::new(What::Row { change, why, expires }, child_of, cx.now()));
+    }
+
+    /// Queues a request for a lease, unless a write for the same lease is there.
+    pub(super) fn add_request(&mut self, cx: &Context, request: Box<LeaseRequest>) {
+        self.queue(RowWrite::new(What::Request(request), None, cx.now()));
+    }
+
+    fn queue(&mut self, write: RowWrite) {
+        let key = write.key().clone();
+        if self.of(&key).any(|other| other.child_of == write.child_of) {
             return;
         }
-        let mut backoff = Backoff::default();
-        backoff.wait_until(cx.now());
-        let write = RowWrite {
-            change,
-            why,
-            child_of,
-            expires,
-            backoff,
-            chases: 0,
-            reads: false,
-            claimed: false,
-            flight: None,
-        };
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             RowWriteId(self.slots.len() as u32 - 1)
@@ -159,19 +201,16 @@ impl RowWrites {
             self.by_key.len() == self.slots.iter().flatten().count(),
             "each write is found by its key"
         );
-        let claimed = |write: &&RowWrite| write.claimed;
+        let watched = |write: &&RowWrite| write.watched;
         debug_assert!(
-            self.claimed as usize == self.slots.iter().flatten().filter(claimed).count(),
-            "what is claimed is counted"
+            self.watched as usize == self.slots.iter().flatten().filter(watched).count(),
+            "what is only looked at is counted"
         );
     }
 
     /// Begins what may be begun.
     pub(super) fn step(&mut self, cx: &mut Context, leases: &LeaseTable) {
         self.check();
-        if std::mem::take(&mut self.weighs) && cx.asks() {
-            self.spare_claims(cx, leases);
-        }
         for _ in 0..self.waiting.len() {
             if self.in_flight >= cx.config().max_creates {
                 return;
@@ -191,10 +230,10 @@ impl RowWrites {
         if now < write.backoff.until() {
             return self.waiting.push_back(id);
         }
-        // A stream may be read no more, or again since the claim was decided on: then it is not known yet.
+        // A stream may be read no more, or again since the request was decided on: then it is not known yet.
         let known = |key: &LeaseKey| cx.streams().of_key(key.as_str()).is_some_and(|of| cx.may_take(of));
-        let claims = || cx.wants_leases() && known(write.change.key());
-        if now >= write.expires || (write.is_claim() && !claims()) {
+        let requests = || cx.wants_leases() && known(write.key());
+        if now >= write.expires() || (write.request().is_some() && !requests()) {
             self.drop(id);
             return;
         }
@@ -204,10 +243,7 @@ impl RowWrites {
             write.backoff.wait_until(now + cx.config().renew_interval);
             return self.waiting.push_back(id);
         }
-        let op = match write.reads {
-            true => TableOp::Read { key: write.change.key().clone() },
-            false => TableOp::Write(write.change.clone()),
-        };
+        let op = write.op();
         write.flight = Some(cx.table(Waiter::RowWrite(id), op));
         self.in_flight += 1;
         debug_assert!(self.in_flight <= cx.config().max_creates, "no more are in flight than configured");
@@ -218,8 +254,8 @@ impl RowWrites {
         debug_assert!(write.is_some(), "a row is dropped once");
         if let Some(write) = &write {
             self.free.push(id);
-            self.by_key.remove(&(write.change.key().clone(), id));
-            self.claimed -= u32::from(write.claimed);
+            self.by_key.remove(&(write.key().clone(), id));
+            self.watched -= u32::from(write.watched);
         }
         write
     }
@@ -234,7 +270,9 @@ impl RowWrites {
             };
             if write.flight.is_some() {
                 write.child_of = None;
-                write.expires = Mono(0);
+                if let What::Row { expires, .. } = &mut write.what {
+                    *expires = Mono(0);
+                }
             } else {
                 self.waiting.retain(|waiting| *waiting != id);
                 self.drop(id);
@@ -242,25 +280,23 @@ impl RowWrites {
         }
     }
 
-    /// The outcome of a write or read.
+    /// The outcome of a write or read. Returns the outcome if it is of a request for a lease: [`follow`](Self::follow)
+    /// is told what follows from it.
     pub(super) fn on_outcome(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, op: OpId, outcome: Outcome,
-    ) {
+    ) -> Option<Outcome> {
         let Some(write) = self.get_mut(id) else {
-            return cx.broken("a row write that is in flight is there");
+            cx.broken("a row write that is in flight is there");
+            return None;
         };
         debug_assert_eq!(write.flight, Some(op), "an outcome is of what is in flight");
         write.flight = None;
-        let claim = write.is_claim();
+        let requests = write.request().is_some();
         debug_assert!(self.in_flight > 0, "what comes back was in flight");
         self.in_flight = self.in_flight.saturating_sub(1);
-        let outcome = match claim {
-            true => match self.on_claim_outcome(cx, leases, id, outcome) {
-                None => return,
-                Some(outcome) => outcome,
-            },
-            false => outcome,
-        };
+        if requests {
+            return Some(outcome);
+        }
         let settled = match &outcome {
             Outcome::Applied(_) => true,
             // The row to be created exists already, or the row to be removed or filled in has changed by now.
@@ -272,15 +308,58 @@ impl RowWrites {
             true => self.on_settled(cx, leases, id, &outcome),
             false => self.on_failure(cx, id, op, &outcome),
         }
+        None
+    }
+
+    /// This follows from the answer to a request.
+    pub(super) fn follow(&mut self, cx: &mut Context, id: RowWriteId, op: OpId, next: Next) {
+        let Some(write) = self.get_mut(id) else {
+            return cx.broken("a request that was answered is there");
+        };
+        debug_assert!(write.flight.is_none(), "what was answered is not in flight");
+        let in_row = write.request().is_some_and(LeaseRequest::is_in_row);
+        let first = in_row && !std::mem::replace(&mut write.watched, in_row);
+        match next {
+            Next::Over => {
+                self.watched += u32::from(first);
+                self.drop(id);
+                return;
+            }
+            Next::Failed(outcome) => return self.on_failure(cx, id, op, &outcome),
+            Next::Now => {}
+            Next::AfterFailure => {
+                let key = write.key().clone();
+                write.backoff.failed(cx, "chore", key.as_str());
+            }
+            Next::LookAt(at) => {
+                if first {
+                    write.backoff.answered();
+                }
+                write.backoff.wait_until(at);
+            }
+        }
+        self.watched += u32::from(first);
+        self.waiting.push_back(id);
+    }
+
+    /// Drops requests that wait for their turn: our share has no room for them.
+    pub(super) fn spare(&mut self, cx: &mut Context, spared: &BTreeSet<RowWriteId>) {
+        self.waiting.retain(|waiting| !spared.contains(waiting));
+        for id in spared {
+            if let Some(write) = self.drop(*id) {
+                let lease = write.key().clone();
+                cx.notify(Notice::Spared { lease });
+            }
+        }
     }
 
     fn on_failure(&mut self, cx: &mut Context, id: RowWriteId, op: OpId, outcome: &Outcome) {
         let Some(write) = self.get_mut(id) else {
             return cx.broken("a row write that failed is there");
         };
-        let lease = write.change.key().clone();
+        let lease = write.key().clone();
         let again_in = write.backoff.failed(cx, "chore", lease.as_str());
-        let what = format!("{} {lease}", write.change.verb());
+        let what = format!("{} {lease}", write.verb());
         self.waiting.push_back(id);
         if matches!(outcome, Outcome::Refused(refusal) if refusal.why == Why::NotFound) {
             cx.request(Request::DoubtTable);
@@ -293,12 +372,15 @@ impl RowWrites {
             return cx.broken("a row write that is settled is there");
         };
         debug_assert!(write.flight.is_none(), "what is settled is not in flight");
+        let What::Row { change, why, .. } = write.what else {
+            return cx.broken("a request for a lease is not settled like a row");
+        };
         let applied = matches!(outcome, Outcome::Applied(_));
-        let lease = write.change.key().clone();
-        let weighs = matches!(write.change, Change::Weigh { .. });
-        match write.change {
+        let lease = change.key().clone();
+        let weighs = matches!(change, Change::Weigh { .. });
+        match change {
             Change::Create(row) if applied => {
-                cx.notify(Notice::Created { lease, checkpoint: row.checkpoint, why: write.why });
+                cx.notify(Notice::Created { lease, checkpoint: row.checkpoint, why });
                 leases.observe_now(cx, *row);
             }
             Change::SetRange { range, .. } => {

@@ -2,25 +2,25 @@ use super::*;
 use crate::config::Config;
 use crate::format::Format;
 use crate::output::Effect;
-use crate::row::LeaseRow;
 use crate::time::Span;
 use crate::worker::testing::{
-    Did, config, context, done, hold, owned, refused, refused_by, row, running, seconds, shown, shows, table,
-    throttled,
+    Did, config, context, done, hold, owned, row, running, seconds, table, throttled,
 };
 
 fn create(key: &str) -> Change {
     Change::Create(Box::new(row(key)))
 }
 
-fn claim(counter: u64) -> Change {
-    claim_of("a", counter)
+fn request(cx: &Context, key: &str) -> Box<LeaseRequest> {
+    let expires = cx.now() + seconds(3);
+    let row = owned(key, "other", 1);
+    Box::new(LeaseRequest::new(&row, "other".into(), "me".into(), expires))
 }
 
-fn claim_of(key: &str, counter: u64) -> Change {
+fn requested(key: &str) -> Change {
     Change::Claim {
         key: key.into(),
-        counter,
+        counter: 1,
         from: "other".into(),
         checkpoint: row("a").checkpoint,
         by: "me".into(),
@@ -33,11 +33,6 @@ fn written(did: &Did) -> Vec<Change> {
         _ => None,
     };
     did.effects().into_iter().filter_map(change).collect()
-}
-
-/// A row of `other`, being handed over to us.
-fn promised(counter: u64) -> LeaseRow {
-    LeaseRow { handing_over: Some("other".into()), ..owned("a", "me", counter) }
 }
 
 #[test]
@@ -110,95 +105,65 @@ fn the_children_of_a_held_lease_wait_for_its_belief_and_are_dropped_with_it() {
 }
 
 #[test]
-fn a_claim_follows_an_owner_that_renews_and_waits_until_it_gives_the_lease_up() {
+fn the_outcome_of_a_request_is_handed_out_and_what_follows_from_it_is_done() {
     let (mut cx, mut room) = (context(), RowWrites::default());
     let mut leases = table(&cx);
-    shows(&cx, &mut leases, owned("a", "other", 1));
-    let expires = cx.now() + seconds(3);
-    room.add(&cx, claim(1), String::new(), None, expires);
-    room.step(&mut cx, &leases);
-    let op = cx.did().op();
-    room.on_outcome(&mut cx, &mut leases, RowWriteId(0), op, refused_by(owned("a", "other", 2)));
+    room.add_request(&cx, request(&cx, "a"));
     room.step(&mut cx, &leases);
     let did = cx.did();
-    assert_eq!(written(&did), [claim(2)]);
-
-    room.on_outcome(&mut cx, &mut leases, RowWriteId(0), did.op(), done());
-    assert_eq!(cx.did().told(), ["claimed"]);
-    let mut look = |cx: &mut Context, room: &mut RowWrites, row: LeaseRow| {
-        cx.later(cx.config().renew_interval.per(2));
-        room.step(cx, &leases);
-        let (op, read) = cx.did().command();
-        assert_eq!(read, Effect::Table(TableOp::Read { key: "a".into() }));
-        room.on_outcome(cx, &mut leases, RowWriteId(0), op, shown(Some(row)));
-        cx.did().requests().to_vec()
-    };
-    assert_eq!(look(&mut cx, &mut room, promised(2)), []);
-    assert_eq!(room.claims().count(), 1);
-    let given = look(&mut cx, &mut room, owned("a", "me", 3));
-    assert!(matches!(given[..], [Request::Take(..)]), "{given:?}");
-    assert_eq!(room.claims().count(), 0);
-}
-
-#[test]
-fn a_claim_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
-    let (mut cx, mut room) = (context(), RowWrites::default());
-    let mut leases = table(&cx);
-    let expires = cx.now() + seconds(3);
-    room.add(&cx, claim(1), String::new(), None, expires);
-    room.step(&mut cx, &leases);
-    let op = cx.did().op();
-    room.on_outcome(&mut cx, &mut leases, RowWriteId(0), op, refused(Why::ConditionFailed));
+    assert_eq!(written(&did), [requested("a")]);
+    let id = RowWriteId(0);
+    let outcome = room.on_outcome(&mut cx, &mut leases, id, did.op(), done());
+    assert_eq!(outcome, Some(done()), "another room decides what follows");
+    let until = cx.now() + seconds(60);
+    room.request_mut(id).unwrap().written(until);
+    let at = cx.now() + seconds(1);
+    room.follow(&mut cx, id, did.op(), Next::LookAt(at));
+    assert_eq!(room.wake_at(&cx), at);
+    assert!(room.is_idle(), "nothing is to be written any more");
+    cx.later(seconds(1));
     room.step(&mut cx, &leases);
     let (op, read) = cx.did().command();
     assert_eq!(read, Effect::Table(TableOp::Read { key: "a".into() }));
-    room.on_outcome(&mut cx, &mut leases, RowWriteId(0), op, shown(Some(promised(1))));
-    assert_eq!(cx.did().told(), ["claimed"]);
+    assert_eq!(room.on_outcome(&mut cx, &mut leases, id, op, throttled()), Some(throttled()));
+    room.follow(&mut cx, id, op, Next::Failed(throttled()));
+    assert_eq!(cx.did().told(), ["trouble"]);
+    cx.later(seconds(5));
+    room.step(&mut cx, &leases);
+    let op = cx.did().op();
+    room.on_outcome(&mut cx, &mut leases, id, op, done());
+    room.follow(&mut cx, id, op, Next::Over);
+    assert_eq!(room.requests().count(), 0);
 }
 
-/// One at a time may be written: two of three claims wait when leases come to be ours otherwise.
+/// One at a time may be written: two of three requests wait.
 #[test]
-fn claims_that_wait_for_their_turn_are_dropped_when_the_share_is_full() {
+fn requests_that_wait_for_their_turn_can_be_spared() {
     let config = Config { max_creates: 1, ..config(Format::Kcl) };
     let (mut cx, mut room) = (running(config), RowWrites::default());
-    let mut leases = table(&cx);
-    let expires = cx.now() + seconds(3);
-    for key in ["a", "b", "c", "d"] {
-        shows(&cx, &mut leases, owned(key, "other", 1));
-    }
+    let leases = table(&cx);
     for key in ["a", "b", "c"] {
-        room.add(&cx, claim_of(key, 1), String::new(), None, expires);
+        room.add_request(&cx, request(&cx, key));
     }
     room.step(&mut cx, &leases);
-    let did = cx.did();
-    assert_eq!(written(&did), [claim(1)]);
-    hold(&mut cx, &mut leases, row("e"));
-    cx.did();
-    room.weigh_claims();
-    room.step(&mut cx, &leases);
-    assert_eq!(cx.did().told(), ["spared"], "three are a share: `e`, `a`, and another one");
-    hold(&mut cx, &mut leases, row("f"));
-    cx.did();
-    room.weigh_claims();
-    room.step(&mut cx, &leases);
-    assert_eq!(cx.did().told(), ["spared"]);
-    room.on_outcome(&mut cx, &mut leases, RowWriteId(0), did.op(), done());
-    cx.did();
-    room.step(&mut cx, &leases);
-    assert_eq!(written(&cx.did()), []);
-    assert_eq!(room.claims().count(), 1);
+    assert_eq!(written(&cx.did()), [requested("a")]);
+    let requests = room.requests().map(|(id, request)| (id, request.is_sent()));
+    let (b, c) = (RowWriteId(1), RowWriteId(2));
+    assert_eq!(requests.collect::<Vec<_>>(), [(b, false), (c, false), (RowWriteId(0), true)]);
+    room.spare(&mut cx, &[b, c].into());
+    assert_eq!(cx.did().told(), ["spared", "spared"]);
+    assert_eq!(room.requests().count(), 1);
 }
 
 #[test]
-fn a_lease_of_a_stream_that_is_not_known_is_not_asked_for() {
+fn a_lease_of_a_stream_that_is_not_known_is_not_requested() {
     let id = "1:a:2".parse::<crate::stream_id::StreamId>().unwrap();
     let several = Config::default().with_table("leases").with_streams(vec![id]);
     let stream = crate::worker::stream_set::StreamIx::ONLY;
     for (known, again) in [(true, false), (false, false), (false, true)] {
         let (mut cx, mut room) = (running(several.clone()), RowWrites::default());
         let leases = table(&cx);
-        let expires = cx.now() + seconds(3);
-        room.add(&cx, claim_of("1:a:2:shardId-0", 1), String::new(), None, expires);
+        room.add_request(&cx, request(&cx, "1:a:2:shardId-0"));
         if !known {
             cx.end_stream(stream, crate::output::EndReason::StreamRemoved);
         }
@@ -208,6 +173,6 @@ fn a_lease_of_a_stream_that_is_not_known_is_not_asked_for() {
         }
         room.step(&mut cx, &leases);
         assert_eq!(written(&cx.did()).len(), usize::from(known));
-        assert_eq!(room.claims().count(), usize::from(known));
+        assert_eq!(room.requests().count(), usize::from(known));
     }
 }

@@ -41,7 +41,7 @@ impl Joining {
     }
 
     /// A lease was asked for.
-    pub(super) fn asked(&mut self, now: Mono) {
+    pub(super) fn requested(&mut self, now: Mono) {
         self.since.get_or_insert(now);
     }
 }

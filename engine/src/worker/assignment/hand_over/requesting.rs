@@ -6,19 +6,23 @@
 //! promise, leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and
 //! take a lease in the midst of a hand-over.
 
-use super::MAX_TAKES;
-use super::by_count::{ByCount, drawn};
+use super::HandOver;
 use crate::ids::{LeaseIx, LeaseKey, WorkerId};
 use crate::notice::TakeReason;
 use crate::self_assignment;
+use crate::time::Mono;
+use crate::worker::assignment::MAX_TAKES;
+use crate::worker::assignment::by_count::drawn;
 use crate::worker::choice::{Way, report_choice};
 use crate::worker::context::{Context, Request};
 use crate::worker::lease_table::{Balance, Lease, LeaseTable};
 
-impl ByCount {
-    /// Takes leases given to this worker, and leases promised for too long. Every lease requested and handed over is
-    /// taken, up to the most that this worker may have.
-    pub(super) fn take_promised(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
+impl HandOver {
+    /// Accepts leases handed over to this worker, and takes leases whose hand-over is overdue. Every lease requested and
+    /// handed over is taken, up to the most that this worker may have.
+    pub(in crate::worker::assignment) fn accept(
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance,
+    ) {
         let room = match cx.config().max_leases {
             0 => MAX_TAKES,
             most => most.saturating_sub(balance.held()).min(MAX_TAKES),
@@ -29,18 +33,20 @@ impl ByCount {
             let why = leases.shares(cx).reason_to_take(*ix);
             cx.request(Request::Take(*ix, why));
         }
-        self.claims.forget_settled(leases);
+        self.requests.forget_settled(leases);
         take_overdue(cx, leases, balance, room);
     }
 
     /// Requests all leases missing from the share: the busiest owners first, each for its leases above its share. Where
     /// no owner has more than its share and several leases are missing, the worker requests one lease from one owner. A
-    /// worker that has just started requests fewer: see `joining`.
-    pub(super) fn ask(
-        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32, asked: &[LeaseKey],
+    /// worker that has just started requests fewer: see `joining`. `since`: when this worker first counted leases.
+    /// `requested`: what is requested already.
+    pub(in crate::worker::assignment) fn request(
+        &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, need: u32,
+        (since, requested): (Mono, &[LeaseKey]),
     ) {
-        // What is asked for already, and not shown as promised yet.
-        let pending = asked.iter().filter(|key| {
+        // Not shown as coming to us yet.
+        let pending = requested.iter().filter(|key| {
             let lease = leases.find(key.as_str()).and_then(|ix| leases.get(ix));
             lease.is_some_and(|lease| {
                 !lease.busy() && lease.row().is_some_and(|row| row.owner.as_ref() != Some(cx.me()))
@@ -52,39 +58,38 @@ impl ByCount {
             return;
         }
         let leases_of = leases.owners().leases();
-        let counts_since = self.shares_since.unwrap_or(cx.now());
-        let most = self.joining.most(cx, leases, counts_since, &leases_of);
+        let most = self.joining.most(cx, leases, since, &leases_of);
         let most = most.saturating_sub(balance.of(cx.me()).saturating_add(pending));
         let me = cx.me().clone();
         let counting = self_assignment::Counting { me: &me, ..leases.shares(cx).counting() };
         self_assignment::ask(&counting, balance, lacks, most, |owner, most| {
             let theirs = leases_of.get(owner).map_or(&[][..], Vec::as_slice);
             match lives(cx, leases, theirs) {
-                true => self.ask_owner(cx, leases, balance, owner, theirs, most),
+                true => self.request_from(cx, leases, balance, owner, theirs, most),
                 false => 0,
             }
         });
     }
 
     /// Requests up to `most` of `theirs`, the leases whose rows name the owner. Returns the number of requests.
-    fn ask_owner(
+    fn request_from(
         &mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance, owner: &WorkerId,
         theirs: &[LeaseIx], most: u32,
     ) -> u32 {
         let theirs = theirs.iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
         let theirs = theirs.filter(|(_, lease)| {
-            let may_be_asked = lease.row().is_some_and(|row| self_assignment::may_be_asked(row, owner));
-            may_be_asked && !lease.busy() && cx.may_take(lease.stream()) && self.claims.may_claim(cx, lease)
+            let hands_over = lease.row().is_some_and(|row| self_assignment::may_be_asked(row, owner));
+            hands_over && !lease.busy() && cx.may_take(lease.stream()) && self.requests.may_request(cx, lease)
         });
         let order: Vec<LeaseIx> = drawn(cx, leases, "ask", theirs.map(|(ix, _)| ix));
         let most = most.min(order.len() as u32);
         if most > 0 {
-            self.joining.asked(cx.now());
+            self.joining.requested(cx.now());
         }
         let ours = balance.of(cx.me());
         report_choice(cx, leases, balance, ours, Way::Ask(owner), &order, most as usize);
         for ix in order.into_iter().take(most as usize) {
-            self.claims.claim(cx, leases, ix);
+            self.requests.request(cx, leases, ix);
         }
         most
     }

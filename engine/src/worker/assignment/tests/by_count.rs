@@ -83,16 +83,16 @@ fn no_more_leases_are_stolen_after_one_scan_than_configured() {
 }
 
 #[test]
-fn where_leases_are_claimed_the_owner_is_asked_and_what_was_asked_for_counts_as_ours() {
+fn where_leases_are_requested_from_owners_a_requested_lease_counts_as_ours() {
     let (mut cx, mut room) = (running(config(Format::VmwareGoKcl)), ByCount::default());
     let mut leases = table(&cx);
     busy(&cx, &mut leases, 2);
     let did = take_share(&mut cx, &leases, &mut room);
-    let [Request::WriteRow { change, .. }] = did.requests() else {
-        panic!("expected a claim, found {did:?}")
+    let [Request::OfOwner(request)] = did.requests() else {
+        panic!("expected a request, found {did:?}")
     };
-    let asked = [change.key().clone()];
+    let requested = [request.key().clone()];
     let balance = leases.shares(&cx).balance();
-    room.take_share(&mut cx, &leases, &balance, &asked);
+    room.take_share(&mut cx, &leases, &balance, &requested);
     assert!(cx.did().is_nothing());
 }

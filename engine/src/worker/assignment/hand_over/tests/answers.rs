@@ -1,0 +1,138 @@
+//! What follows from the answers to a request.
+
+use crate::input::{Outcome, Why};
+use crate::output::TableOp;
+use crate::row::{Change, LeaseRow};
+use crate::worker::assignment::hand_over::{on_answer, spared};
+use crate::worker::context::{Context, Request, RowWriteId};
+use crate::worker::lease_request::{LeaseRequest, Next};
+use crate::worker::lease_table::LeaseTable;
+use crate::worker::testing::{
+    context, done, hold, owned, refused, refused_by, row, seconds, shown, shows, table, throttled,
+};
+use std::collections::BTreeSet;
+
+/// A worker that requests "a" from `other`.
+struct Asker {
+    cx: Context,
+    leases: LeaseTable,
+    request: LeaseRequest,
+}
+
+impl Asker {
+    fn new() -> Self {
+        let cx = context();
+        let mut leases = table(&cx);
+        let row = owned("a", "other", 1);
+        shows(&cx, &mut leases, row.clone());
+        let request = request(&cx, &row);
+        Self { cx, leases, request }
+    }
+
+    /// The next operation is sent, and has this outcome.
+    fn send(&mut self, outcome: Outcome) -> (TableOp, Next) {
+        let op = self.request.send();
+        (op, on_answer(&mut self.cx, &mut self.leases, &mut self.request, outcome))
+    }
+
+    /// The request is in the row.
+    fn requested() -> Self {
+        let mut asker = Self::new();
+        let (_, next) = asker.send(done());
+        assert!(matches!(next, Next::LookAt(_)), "{next:?}");
+        asker.cx.did();
+        asker
+    }
+}
+
+fn request(cx: &Context, row: &LeaseRow) -> LeaseRequest {
+    LeaseRequest::new(row, "other".into(), cx.me().clone(), cx.now() + seconds(3))
+}
+
+fn written(op: &TableOp) -> Option<u64> {
+    match op {
+        TableOp::Write(Change::Claim { counter, .. }) => Some(*counter),
+        _ => None,
+    }
+}
+
+/// A row of `other`, being handed over to us.
+fn promised(counter: u64) -> LeaseRow {
+    LeaseRow { handing_over: Some("other".into()), ..owned("a", "me", counter) }
+}
+
+#[test]
+fn a_request_follows_an_owner_that_renews_and_waits_until_it_hands_the_lease_over() {
+    let mut asker = Asker::new();
+    let (op, next) = asker.send(refused_by(owned("a", "other", 2)));
+    assert_eq!((written(&op), next), (Some(1), Next::Now));
+    let (op, next) = asker.send(done());
+    assert_eq!(written(&op), Some(2));
+    let look_at = asker.cx.now() + asker.cx.config().renew_interval.per(2);
+    assert!(matches!(next, Next::LookAt(at) if at <= look_at), "{next:?}");
+    assert_eq!(asker.cx.did().told(), ["claimed"]);
+    assert!(asker.request.is_in_row());
+
+    let (op, next) = asker.send(shown(Some(promised(2))));
+    assert_eq!(op, TableOp::Read { key: "a".into() });
+    assert!(matches!(next, Next::LookAt(_)), "{next:?}");
+    assert!(asker.cx.did().is_nothing());
+    let (_, next) = asker.send(shown(Some(owned("a", "me", 3))));
+    assert_eq!(next, Next::Over);
+    let did = asker.cx.did();
+    assert!(matches!(did.requests(), [Request::Take(..)]), "it is accepted: {did:?}");
+}
+
+#[test]
+fn a_request_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
+    let mut asker = Asker::new();
+    assert_eq!(asker.send(refused(Why::ConditionFailed)).1, Next::Now);
+    let (read, next) = asker.send(shown(Some(promised(1))));
+    assert_eq!(read, TableOp::Read { key: "a".into() });
+    assert!(matches!(next, Next::LookAt(_)), "{next:?}");
+    assert_eq!(asker.cx.did().told(), ["claimed"]);
+}
+
+#[test]
+fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause_and_no_owner_is_followed_for_ever() {
+    let mut asker = Asker::new();
+    assert_eq!(asker.send(refused_by(owned("a", "other", 1))).1, Next::AfterFailure);
+    let mut follows = 1;
+    while asker.send(refused_by(owned("a", "other", 1 + follows))).1 == Next::Now {
+        follows += 1;
+    }
+    assert_eq!(follows, 5);
+}
+
+#[test]
+fn a_request_is_over_when_the_lease_is_another_workers_or_gone_and_fails_like_any_write() {
+    for row in [Some(owned("a", "third", 2)), None] {
+        assert_eq!(Asker::requested().send(shown(row)).1, Next::Over);
+    }
+    assert_eq!(Asker::new().send(throttled()).1, Next::Failed(throttled()));
+}
+
+/// Three are a share: `e`, `a`, and another one.
+#[test]
+fn requests_that_wait_for_their_turn_are_spared_when_the_share_is_full() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    let mut requests = Vec::new();
+    for key in ["a", "b", "c", "d"] {
+        let row = owned(key, "other", 1);
+        shows(&cx, &mut leases, row.clone());
+        requests.push(request(&cx, &row));
+    }
+    requests.pop();
+    requests[0].send();
+    let spare = |cx: &Context, leases: &LeaseTable| -> BTreeSet<RowWriteId> {
+        let numbered = (0..).map(RowWriteId).zip(&requests);
+        spared(cx, leases, numbered)
+    };
+    hold(&mut cx, &mut leases, row("e"));
+    cx.did();
+    assert_eq!(spare(&cx, &leases), [RowWriteId(2)].into());
+    hold(&mut cx, &mut leases, row("f"));
+    cx.did();
+    assert_eq!(spare(&cx, &leases), [RowWriteId(1), RowWriteId(2)].into());
+}

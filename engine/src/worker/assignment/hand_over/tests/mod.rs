@@ -1,0 +1,4 @@
+//! Hand-overs, by their parts.
+
+mod answers;
+mod requests;
