@@ -10,8 +10,8 @@ pub use crate::skew::{Missed, Skew, UNNOTICED};
 /// The leases that a worker takes for itself.
 pub mod self_assignment {
     pub use crate::self_assignment::{
-        Balance, Counting, Ours, Standing, Stealing, Taking, Way, ask, by_load, drawn, is_plainly_of,
-        may_be_asked, next, number, steal, take,
+        Balance, Counting, Ours, Standing, Stealing, Taking, Way, by_load, drawn, is_plainly_of,
+        may_be_requested, next, number, request, steal, take,
     };
 }
 

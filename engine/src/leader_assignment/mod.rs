@@ -37,8 +37,8 @@
 //!   original compares with the average of these workers; the average is 0 when a fleet starts: then load does not
 //!   count.
 //! * The averages for moves include the leases just placed. The original compares with the averages from before.
-//! * A destination that refuses a lease is offered the leases of the next worker again, and the next destination is
-//!   offered this lease. The original forgets the destination and goes on with the next worker.
+//! * A destination that refuses a lease is tried with the leases of the next worker again, and the next destination is
+//!   tried with this lease. The original forgets the destination and goes on with the next worker.
 //! * Workers without metrics have no operating limit. In the original the limit is their share of the throughput: the
 //!   threshold has no effect, and every small difference moves leases.
 //! * A lease moved to a worker without metrics adds its weight, in relation to the average of these workers. The
@@ -47,9 +47,9 @@
 //! * A lease heavier than the room up to the average is moved all the same, among workers without metrics, if the
 //!   destination is below the average and then has no more than the source keeps. The original leaves two busy leases
 //!   with one worker beside an idle worker.
-//! * Of the leases that a worker gives, the lightest is moved first. The original moves them in the order drawn.
+//! * Of the leases that a worker hands over, the lightest is moved first. The original moves them in the order drawn.
 //! * Only the load above the average, or above the operating limit if lower, is moved from a worker. In the original, a
-//!   worker at its limit that is below the average gives away a lease in each run, and a threshold of 0 % makes two
+//!   worker at its limit that is below the average hands a lease over in each run, and a threshold of 0 % makes two
 //!   workers swap a lease for ever.
 //!
 //! # Why moving ends

@@ -12,7 +12,7 @@ pub struct Counting<'a> {
     /// Us.
     pub me: &'a WorkerId,
     /// Owners hand leases over: on request, or at a leader's word.
-    pub asks: bool,
+    pub hands_over: bool,
     /// The most leases that we may have; 0: as many as come.
     pub max_leases: u32,
 }
@@ -46,20 +46,20 @@ pub struct Balance {
     counts: BTreeMap<WorkerId, u32>,
     available: Vec<LeaseIx>,
     overdue: Vec<LeaseIx>,
-    given: Vec<LeaseIx>,
-    promised: Vec<LeaseIx>,
+    handed_over: Vec<LeaseIx>,
+    requested: Vec<LeaseIx>,
     held: u32,
     unfinished: u32,
     target: u32,
-    /// Live owners without any row that promises a hand-over.
+    /// Live owners without any row that says that they hand leases over.
     silent: BTreeSet<WorkerId>,
-    /// Worked out when it is asked for.
+    /// Worked out when it is needed.
     busiest: OnceCell<Vec<(WorkerId, u32)>>,
 }
 
 impl Balance {
     /// Unfinished leases by live owner. Our own count is always present. Where owners hand leases over on request, a
-    /// promised lease counts for its next owner.
+    /// requested lease counts for its next owner.
     pub fn counts(&self) -> &BTreeMap<WorkerId, u32> {
         &self.counts
     }
@@ -77,13 +77,13 @@ impl Balance {
     /// In key order: leases whose rows name us as their owner, but not taken by us yet: we requested the leases, and
     /// their owners handed them over; or a take of ours landed late. Only where leases are requested: elsewhere these
     /// leases are among the available leases.
-    pub fn given(&self) -> &[LeaseIx] {
-        &self.given
+    pub fn handed_over(&self) -> &[LeaseIx] {
+        &self.handed_over
     }
 
     /// In key order: leases that live owners are to hand over to us. Only where leases are requested.
-    pub fn promised(&self) -> &[LeaseIx] {
-        &self.promised
+    pub fn requested(&self) -> &[LeaseIx] {
+        &self.requested
     }
 
     /// How many leases we hold, or are taking.
@@ -167,11 +167,11 @@ impl Balance {
     ) {
         debug_assert!(!row.checkpoint.is_end(), "only what is unfinished is shared");
         self.unfinished += 1;
-        let (me, asks) = (counting.me, counting.asks);
+        let (me, hands_over) = (counting.me, counting.hands_over);
         if let Some(ours) = &standing.ours {
             // The next owner of a lease need not live. After a long wait for the next owner, the lease counts for its
             // owner again.
-            let next = ours.next.filter(|_| asks && standing.young);
+            let next = ours.next.filter(|_| hands_over && standing.young);
             self.held += u32::from(next.is_none());
             self.add(next.unwrap_or(me));
             if let Some(owner) = ours.renewed_by.filter(|owner| !standing.expired && *owner != me) {
@@ -185,14 +185,14 @@ impl Balance {
         if let Some(owner) = owner.filter(|owner| *owner != me) {
             self.note(owner, row);
             let young = standing.young;
-            let next = row.owner.as_ref().filter(|next| asks && (young || *next == me));
+            let next = row.owner.as_ref().filter(|next| hands_over && (young || *next == me));
             let next = next.unwrap_or(owner);
             self.add(next);
             if next == me {
-                self.promised.push(ix);
+                self.requested.push(ix);
             }
             if next != owner {
-                // An owner from which all was asked lives, and has a share, too.
+                // An owner of whom all leases are requested lives, and has a share, too.
                 self.see(owner);
             }
             return;
@@ -200,9 +200,9 @@ impl Balance {
         if !can_take() {
             return;
         }
-        if asks && row.owner.as_ref() == Some(me) && row.handing_over.is_none() {
+        if hands_over && row.owner.as_ref() == Some(me) && row.handing_over.is_none() {
             self.add(me);
-            self.given.push(ix);
+            self.handed_over.push(ix);
         } else {
             self.available.push(ix);
             if standing.overdue && row.actual_owner().is_some_and(|owner| owner != me) {
@@ -243,8 +243,8 @@ impl Balance {
         if counting.max_leases > 0 {
             self.target = self.target.min(counting.max_leases);
         }
-        self.given.sort_by_key(&mut by_key);
-        self.promised.sort_by_key(&mut by_key);
+        self.handed_over.sort_by_key(&mut by_key);
+        self.requested.sort_by_key(&mut by_key);
         debug_assert!(
             self.counts.values().sum::<u32>() + self.available.len() as u32 <= self.unfinished,
             "every unfinished lease is counted once at most"

@@ -14,7 +14,7 @@ pub enum Way {
     /// The worker takes free or expired leases.
     Take,
     /// The worker requests leases from the owners above their share, and these owners hand leases over.
-    Ask,
+    Request,
     /// The worker steals from the owner with the most leases.
     Steal,
 }
@@ -29,7 +29,7 @@ pub fn next(counting: &Counting<'_>, balance: &Balance) -> Option<(Way, u32)> {
     if !balance.available().is_empty() {
         Some((Way::Take, need))
     } else if evens_out(counting, balance) {
-        Some((Way::Ask, need))
+        Some((Way::Request, need))
     } else {
         Some((Way::Steal, need))
     }
@@ -38,7 +38,7 @@ pub fn next(counting: &Counting<'_>, balance: &Balance) -> Option<(Way, u32)> {
 /// Whether a worker below its share gets leases within moments: each owner above its share hands over the requested
 /// leases.
 pub(crate) fn evens_out(counting: &Counting<'_>, balance: &Balance) -> bool {
-    counting.asks && !balance.has_other_programs()
+    counting.hands_over && !balance.has_other_programs()
 }
 
 /// The number of dead workers' leases that we take beyond our share, if `within` of these leases are within our share.
@@ -137,18 +137,18 @@ pub struct Stealing<'a> {
     pub victim: &'a WorkerId,
     /// The number of its leases.
     pub theirs: u32,
-    /// How many we have, or asked for.
+    /// How many we have, or requested.
     pub ours: u32,
     /// How many are stolen.
     pub spare: u32,
 }
 
 /// KCL's rule: from the most loaded worker, its leases above its share, or one lease if we lack two or more. We lack
-/// `need` leases and have already requested `claimed` of them, and steal no more than `most`.
+/// `need` leases and have already requested `coming` of them, and steal no more than `most`.
 pub fn steal<'a>(
-    counting: &Counting<'_>, balance: &'a Balance, need: u32, claimed: u32, most: u32,
+    counting: &Counting<'_>, balance: &'a Balance, need: u32, coming: u32, most: u32,
 ) -> Option<Stealing<'a>> {
-    let (ours, need) = (balance.of(counting.me) + claimed, need.saturating_sub(claimed));
+    let (ours, need) = (balance.of(counting.me) + coming, need.saturating_sub(coming));
     if need == 0 {
         return None;
     }
@@ -172,7 +172,7 @@ pub fn steal<'a>(
 /// than its share and we lack several, we request one lease from one owner. We request no more than `most` now.
 /// `ask_owner` requests this many leases from an owner, and returns the number of requests made: some of its leases may
 /// not be available yet.
-pub fn ask<'a>(
+pub fn request<'a>(
     counting: &Counting<'_>, balance: &'a Balance, lacks: u32, most: u32,
     mut ask_owner: impl FnMut(&'a WorkerId, u32) -> u32,
 ) {
@@ -208,8 +208,8 @@ pub fn is_plainly_of(row: &LeaseRow, owner: &WorkerId) -> bool {
     !row.checkpoint.is_end() && row.handing_over.is_none() && row.owner.as_ref() == Some(owner)
 }
 
-/// Whether its owner may be asked for a lease: the row says that the owner hands the lease over.
-pub fn may_be_asked(row: &LeaseRow, owner: &WorkerId) -> bool {
+/// Whether a lease may be requested from its owner: the row says that the owner hands the lease over.
+pub fn may_be_requested(row: &LeaseRow, owner: &WorkerId) -> bool {
     row.hands_over == HandsOver::Yes && is_plainly_of(row, owner)
 }
 

@@ -3,7 +3,7 @@
 //!
 //! 1. The worker counts the leases of a whole scan ([`Balance`]), each with its [`Standing`].
 //! 2. The worker compares the share with the number of leases held ([`next`]): the worker takes free leases ([`take`]),
-//!    or requests leases from owners above their share ([`ask`]), or steals from the busiest owner ([`steal`]).
+//!    or requests leases from owners above their share ([`request`]), or steals from the busiest owner ([`steal`]).
 //!
 //! A draw chooses among several leases ([`drawn`]), so two workers seldom want the same lease.
 
@@ -16,7 +16,7 @@ use crate::ids::LeaseIx;
 pub use balance::{Balance, Counting, Ours, Standing};
 pub(crate) use choice::{MAX_TAKES, evens_out};
 pub use choice::{
-    Stealing, Taking, Way, ask, by_load, drawn, is_plainly_of, may_be_asked, next, steal, take,
+    Stealing, Taking, Way, by_load, drawn, is_plainly_of, may_be_requested, next, request, steal, take,
 };
 
 /// The index of the lease at this place in a list.

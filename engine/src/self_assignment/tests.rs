@@ -13,8 +13,8 @@ fn row(owner: Option<u32>, hands_over: HandsOver) -> LeaseRow {
     row
 }
 
-fn counting(me: &WorkerId, asks: bool) -> Counting<'_> {
-    Counting { me, asks, max_leases: 0 }
+fn counting(me: &WorkerId, hands_over: bool) -> Counting<'_> {
+    Counting { me, hands_over, max_leases: 0 }
 }
 
 /// The balance for a worker that holds the leases with its name.
@@ -32,15 +32,16 @@ fn weighed(counting: &Counting<'_>, rows: &[LeaseRow]) -> Balance {
 }
 
 #[test]
-fn a_lease_that_is_promised_counts_for_its_next_owner_for_a_while() {
-    let mut promised = row(Some(1), HandsOver::Yes);
-    promised.handing_over = Some("w2".into());
+fn a_lease_that_is_requested_counts_for_its_next_owner_for_a_while() {
+    let mut requested = row(Some(1), HandsOver::Yes);
+    requested.handing_over = Some("w2".into());
     let (me, next, owner) = ("w0".into(), "w1".into(), "w2".into());
-    for (asks, young, expected) in [(true, true, [1, 0]), (true, false, [0, 1]), (false, true, [0, 1])] {
-        let counting = counting(&me, asks);
+    for (hands_over, young, expected) in [(true, true, [1, 0]), (true, false, [0, 1]), (false, true, [0, 1])]
+    {
+        let counting = counting(&me, hands_over);
         let mut balance = Balance::begin(&counting, std::iter::empty());
         let standing = Standing { young, ..Standing::default() };
-        balance.count(&counting, number(0), &promised, &standing, || true);
+        balance.count(&counting, number(0), &requested, &standing, || true);
         balance.settle(&counting, |ix| *ix);
         assert_eq!([balance.of(&next), balance.of(&owner)], expected);
         // The next owner need not live; the present owner does.
@@ -68,8 +69,8 @@ fn half_of_what_no_worker_had_is_left_to_others_that_start() {
     let fresh = LeaseRow::new("lease".into(), Checkpoint::TrimHorizon);
     let rows = vec![fresh; 7];
     let order: Vec<_> = (0..7).map(number).collect();
-    for (asks, meeting, now) in [(false, true, 4), (false, false, 7), (true, true, 7)] {
-        let counting = counting(&me, asks);
+    for (hands_over, meeting, now) in [(false, true, 4), (false, false, 7), (true, true, 7)] {
+        let counting = counting(&me, hands_over);
         let balance = weighed(&counting, &rows);
         let taking = take(&counting, &balance, 7, order.clone(), meeting, |ix| rows.get(ix.index()));
         assert_eq!((taking.now, taking.more), (now, now < 7));
@@ -97,15 +98,15 @@ proptest! {
                         let taking = take(&counting, &balance, need, order, false, |ix| rows.get(ix.index()));
                         taking.order[..taking.now as usize].to_vec()
                     }
-                    Some((Way::Ask, need)) => {
-                        let mut asked = Vec::new();
-                        ask(&counting, &balance, need, u32::MAX, |owner, most| {
-                            let theirs = (0..rows.len()).filter(|index| may_be_asked(&rows[*index], owner));
+                    Some((Way::Request, need)) => {
+                        let mut requested = Vec::new();
+                        request(&counting, &balance, need, u32::MAX, |owner, most| {
+                            let theirs = (0..rows.len()).filter(|index| may_be_requested(&rows[*index], owner));
                             let theirs: Vec<_> = theirs.take(most as usize).map(number).collect();
-                            asked.extend(&theirs);
+                            requested.extend(&theirs);
                             theirs.len() as u32
                         });
-                        asked
+                        requested
                     }
                     Some((Way::Steal, need)) => steal(&counting, &balance, need, 0, 1).map_or(Vec::new(), |stealing| {
                         let theirs = (0..rows.len()).filter(|index| is_plainly_of(&rows[*index], stealing.victim));

@@ -13,10 +13,10 @@ pub(super) enum Way<'a> {
     /// Steals leases from this owner.
     Steal(&'a WorkerId),
     /// Requests leases from this owner.
-    Ask(&'a WorkerId),
+    Request(&'a WorkerId),
 }
 
-/// Says what was weighed, the leases in the order drawn; the first `now` are taken or asked for.
+/// Says what was weighed, the leases in the order drawn; the first `now` are taken or requested.
 pub(super) fn report_choice(
     cx: &mut Context, leases: &LeaseTable, balance: &Balance, ours: u32, way: Way<'_>, order: &[LeaseIx],
     now: usize,
@@ -34,10 +34,10 @@ pub(super) fn report_choice(
         chosen: keys(chosen),
         left: keys(left),
         candidates: order.len() as u32,
-        asked: matches!(way, Way::Ask(_)),
+        asked: matches!(way, Way::Request(_)),
         victim: match way {
             Way::Take => None,
-            Way::Steal(owner) | Way::Ask(owner) => Some(owner.clone()),
+            Way::Steal(owner) | Way::Request(owner) => Some(owner.clone()),
         },
         counts: balance.busiest(cx.me()).to_vec(),
         workers: balance.workers(),

@@ -301,7 +301,7 @@ impl Context {
     }
 
     /// Whether owners hand leases over on request.
-    pub(super) fn asks(&self) -> bool {
+    pub(super) fn hands_over(&self) -> bool {
         self.config.policies.steal == Steal::Ask && self.config.policies.assign == Assign::Count
     }
 

@@ -31,7 +31,7 @@ pub(super) enum Waiter {
     Lane(LeaseIx),
     /// A strongly consistent read of another shard's row, for a lease that waits for that shard.
     Relative(LeaseIx),
-    /// A row that is created, filled in, claimed or removed beside the lanes.
+    /// A row that is created, filled in, requested or removed beside the lanes.
     RowWrite(RowWriteId),
     /// A stream command of a lease's reader.
     Reader(LeaseIx),

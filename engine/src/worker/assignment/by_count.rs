@@ -28,13 +28,13 @@ impl ByCount {
         if balance.unfinished() > 0 {
             self.shares_since.get_or_insert(cx.now());
         }
-        if cx.asks() {
+        if cx.hands_over() {
             self.hand_over.accept(cx, leases, balance);
         }
         match self_assignment::next(&leases.shares(cx).counting(), balance) {
             None => {}
             Some((self_assignment::Way::Take, need)) => self.take_available(cx, leases, balance, need),
-            Some((self_assignment::Way::Ask, need)) => {
+            Some((self_assignment::Way::Request, need)) => {
                 let since = self.shares_since.unwrap_or(cx.now());
                 self.hand_over.request(cx, leases, balance, need, (since, requested));
             }

@@ -67,7 +67,7 @@ impl Assignment {
 
     /// Whether the requests that wait for their turn are to be weighed anew, before they are sent.
     pub(super) fn weighs_requests(&mut self, cx: &Context) -> bool {
-        std::mem::take(&mut self.weighs) && cx.asks()
+        std::mem::take(&mut self.weighs) && cx.hands_over()
     }
 
     /// The requests for leases, of those in the queue of row writes, that are more than our share has room for.

@@ -98,7 +98,7 @@ fn end_hand_overs(cx: &mut Context, leases: &LeaseTable) {
             (None, false) => continue,
         };
         let patience = cx.config().hand_over_timeout + cx.config().lease_duration.times(leases_more);
-        if heir != cx.me() && next != cx.me() && lease.promised_for(now) >= patience {
+        if heir != cx.me() && next != cx.me() && lease.requested_for(now) >= patience {
             overdue.push((ix, heir.clone()));
         }
     }
@@ -135,18 +135,18 @@ fn portion(cx: &Context, lease: &Lease, available: bool, candidates: &[Candidate
 }
 
 /// Makes the worker with the fewest leases the owner of a lease released by this worker.
-pub(super) fn pass_on(
-    cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, passed_on: &mut BTreeMap<WorkerId, u32>,
+pub(super) fn assign_on_leaving(
+    cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, assigned: &mut BTreeMap<WorkerId, u32>,
 ) {
     let balance = leases.shares(cx).balance();
     let others = leases.kcl3().surely_live(cx.now()).filter(|worker| worker.id != *cx.me());
-    let count = |id: &WorkerId| balance.of(id) + passed_on.get(id).copied().unwrap_or(0);
+    let count = |id: &WorkerId| balance.of(id) + assigned.get(id).copied().unwrap_or(0);
     let next = others.map(|worker| &worker.id).min_by_key(|id| (count(id), *id));
     let free = leases.get(ix).and_then(Lease::unfinished_row).is_some_and(|row| row.owner.is_none());
     let Some(next) = next.cloned().filter(|_| free) else {
         return;
     };
-    *passed_on.entry(next.clone()).or_default() += 1;
+    *assigned.entry(next.clone()).or_default() += 1;
     carry_out(cx, leases, ix, &next, true);
 }
 

@@ -52,8 +52,8 @@ pub(super) struct Kcl3 {
     member: Kcl3Member,
     discovery: Discovery,
     undecided: Option<Undecided>,
-    /// How many leases were passed to each worker during the stop of this worker.
-    passed_on: BTreeMap<WorkerId, u32>,
+    /// How many leases this worker assigned to each worker during its stop.
+    assigned: BTreeMap<WorkerId, u32>,
 }
 
 impl Kcl3 {
@@ -143,11 +143,11 @@ impl Kcl3 {
         self.discovery.on_outcome(cx, leases, op, outcome)
     }
 
-    /// A lease was given up. A worker that stops in a fleet with a leader passes the lease on: the leader would find
-    /// the lease later.
+    /// A lease was given up. A worker that stops in a fleet with a leader assigns the lease to another worker: the
+    /// leader would find the lease later.
     pub(super) fn on_given_up(&mut self, cx: &mut Context, leases: &LeaseTable, ix: LeaseIx) {
         if !cx.is_running() && leases.kcl3().is_led() {
-            leader::pass_on(cx, leases, ix, &mut self.passed_on);
+            leader::assign_on_leaving(cx, leases, ix, &mut self.assigned);
         }
     }
 

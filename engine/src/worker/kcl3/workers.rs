@@ -103,7 +103,7 @@ pub(in crate::worker) fn silence(cx: &Context) -> Span {
     cx.config().lease_duration.scaled(5, 2)
 }
 
-/// The same for the owner in this row. An owner that has promised in the row to hand the lease over is a worker of this
+/// The same for the owner in this row. An owner whose row says that it hands the lease over is a worker of this
 /// library, and has taken the lease: it renews the lease.
 pub(in crate::worker) fn silence_of(cx: &Context, row: &LeaseRow) -> Span {
     match row.hands_over {
@@ -411,7 +411,7 @@ impl Kcl3Workers {
         self.live_as_of(now, now)
     }
 
-    /// The reports of workers that live for certain: a leader gives leases to no other worker.
+    /// The reports of workers that live for certain: a leader assigns leases to no other worker.
     pub(in crate::worker) fn surely_live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
         let sure =
             move |rows: &Rows, id: &WorkerId| rows.workers.get(id).is_some_and(|seen| seen.surely_lives(now));

@@ -226,11 +226,12 @@ impl HeldLeases {
             cx.notify(Notice::MissedTake { lease: key, owner });
             return false;
         }
-        // A lease given to us counts as ours until we have it: no other worker takes the lease before it expires.
+        // A lease handed over or assigned to us counts as ours until we have it: no other worker takes the lease before
+        // it expires.
         let led = leases.kcl3().is_led();
-        let given = (cx.asks() || led) && is_of_ours;
+        let comes_to_us = (cx.hands_over() || led) && is_of_ours;
         // A leader's own portion is measured by load, not by count.
-        let wanted = cx.ranks() || given || led || leases.shares(cx).has_room(0);
+        let wanted = cx.ranks() || comes_to_us || led || leases.shares(cx).has_room(0);
         if !wanted {
             self.give_up(leases, ix);
             cx.notify(Notice::Spared { lease: key });
@@ -400,7 +401,7 @@ impl HeldLeases {
                 self.give_up(leases, ix);
                 leases.observe_now(cx, row);
                 cx.notify(Notice::MissedTake { lease: key, owner });
-                if cx.asks() {
+                if cx.hands_over() {
                     // Another worker was faster. Elsewhere, a lease for our share may be free.
                     cx.request(Request::Rescan(cx.now()));
                 }

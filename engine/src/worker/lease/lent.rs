@@ -36,8 +36,8 @@ impl Lent<'_> {
         if let Some(reason) = self.cx.leaves(self.own.stream()) {
             return Some(reason);
         }
-        let yields = self.lane.next_owner().is_some() || !keeps(self.rows, self.own.key());
-        yields.then_some(EndReason::HandedOver)
+        let hands_over = self.lane.next_owner().is_some() || !keeps(self.rows, self.own.key());
+        hands_over.then_some(EndReason::HandedOver)
     }
 }
 

@@ -18,13 +18,13 @@ use crate::worker::context::Context;
 fn lasts(cx: &Context, row: &LeaseRow) -> Span {
     let config = cx.config();
     match row.hands_over {
-        HandsOver::Later => (GIVEN + config.table_timeout.per(4)).min(config.lease_duration),
+        HandsOver::Later => (ACCEPTING + config.table_timeout.per(4)).min(config.lease_duration),
         HandsOver::No | HandsOver::Yes => config.lease_duration,
     }
 }
 
-/// A worker takes a requested lease within this time, plus the time of its requests.
-const GIVEN: Span = Span::from_millis(500);
+/// A worker accepts a lease handed over within this time, plus the time of its requests.
+const ACCEPTING: Span = Span::from_millis(500);
 
 /// The counting of leases, by all that was shown to this worker.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +59,7 @@ impl<'a> Shares<'a> {
         let cx = self.cx;
         Counting {
             me: cx.me(),
-            asks: cx.asks() || self.leases.kcl3().is_led(),
+            hands_over: cx.hands_over() || self.leases.kcl3().is_led(),
             max_leases: cx.config().max_leases,
         }
     }
@@ -99,7 +99,7 @@ impl<'a> Shares<'a> {
         let standing = Standing {
             expired,
             overdue: expired && stood_still >= cx.config().lease_duration,
-            young: lease.promised_for(cx.now()) < cx.config().hand_over_timeout,
+            young: lease.requested_for(cx.now()) < cx.config().hand_over_timeout,
             ours: ours.then(|| Ours { next: lease.next_owner(), renewed_by: lease.renewed_by() }),
         };
         // A lease we are still letting go of cannot be taken again before that is over.
@@ -116,7 +116,7 @@ impl<'a> Shares<'a> {
     /// Whether a leader assigned a lease to a worker that left before it could take the lease.
     pub(in crate::worker) fn was_left(self, lease: &Lease, row: &LeaseRow) -> bool {
         let owner = row.owner.as_ref().filter(|_| row.handing_over.is_none());
-        let waits = self.leases.kcl3().is_led() && !lease.has_moved() && lease.idle() >= GIVEN;
+        let waits = self.leases.kcl3().is_led() && !lease.has_moved() && lease.idle() >= ACCEPTING;
         waits && row.hands_over.is_no() && owner.is_some_and(|owner| self.leases.kcl3().has_left(owner))
     }
 
@@ -141,15 +141,15 @@ impl<'a> Shares<'a> {
     pub(in crate::worker) fn reason_to_take(self, ix: LeaseIx) -> TakeReason {
         let (cx, me, lease) = (self.cx, self.cx.me(), self.leases.get(ix));
         let row = lease.and_then(Lease::row);
-        let given = row.is_some_and(|row| row.hands_over == HandsOver::Later);
+        let handed_over = row.is_some_and(|row| row.hands_over == HandsOver::Later);
         match row.and_then(LeaseRow::actual_owner) {
             None => TakeReason::Unowned,
-            Some(owner) if owner == me && given => TakeReason::Given,
+            Some(owner) if owner == me && handed_over => TakeReason::Given,
             Some(owner) if owner == me => TakeReason::Ours,
             Some(owner) => {
                 let (owner, idle) = (owner.clone(), lease.map_or(Span::ZERO, Lease::idle));
                 let lasted = idle >= cx.config().lease_duration;
-                match (given, lasted || !cx.is_former_life(&owner)) {
+                match (handed_over, lasted || !cx.is_former_life(&owner)) {
                     (true, _) => TakeReason::LeftLying { owner, idle },
                     (false, true) => TakeReason::Expired { owner, idle },
                     (false, false) => TakeReason::FormerLife { owner },

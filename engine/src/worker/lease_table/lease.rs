@@ -26,8 +26,8 @@ pub(in crate::worker) struct Lease {
     /// row stood still, as far as is known. A scan may take longer than a lease lasts, and its first page tells nothing
     /// of later changes.
     pub(super) seen_at: Mono,
-    /// When the row was first seen to be handed over to another worker; `NEVER` while it is not.
-    pub(super) promised_at: Mono,
+    /// When the row was first seen to be requested by another worker; `NEVER` while it is not.
+    pub(super) requested_at: Mono,
     /// The number of the last scan that showed the row.
     pub(super) seen_by: u64,
     /// The newest row known; absent if only our own writes name this lease.
@@ -58,7 +58,7 @@ impl Lease {
             stream,
             observed_at: Mono(0),
             seen_at: Mono(0),
-            promised_at: Mono::NEVER,
+            requested_at: Mono::NEVER,
             seen_by: 0,
             row: None,
             ended_at: Mono::NEVER,
@@ -129,14 +129,14 @@ impl Lease {
         self.observed_at
     }
 
-    /// For how long the hand-over of the row has been known.
-    pub(in crate::worker) fn promised_for(&self, now: Mono) -> Span {
-        now.since(self.promised_at)
+    /// For how long the request for the lease has been known.
+    pub(in crate::worker) fn requested_for(&self, now: Mono) -> Span {
+        now.since(self.requested_at)
     }
 
-    /// Whether the owner knows of the hand-over: without that knowledge, a renewal would be refused.
-    pub(in crate::worker) fn was_renewed_since_promised(&self) -> bool {
-        self.moved && self.observed_at > self.promised_at
+    /// Whether the owner knows of the request: without that knowledge, a renewal would be refused.
+    pub(in crate::worker) fn was_renewed_since_requested(&self) -> bool {
+        self.moved && self.observed_at > self.requested_at
     }
 
     /// The scan with this number shows the lease, or the lease was written since that scan's begin. Returns whether
@@ -145,10 +145,10 @@ impl Lease {
         std::mem::replace(&mut self.seen_by, scan) != scan
     }
 
-    /// Takes note of whether a row is to be handed over.
-    pub(super) fn note_promise(&mut self, promised: bool, now: Mono) {
-        self.promised_at = match promised {
-            true => self.promised_at.min(now),
+    /// Takes note of whether the lease is requested from its owner.
+    pub(super) fn note_requested(&mut self, requested: bool, now: Mono) {
+        self.requested_at = match requested {
+            true => self.requested_at.min(now),
             false => Mono::NEVER,
         };
     }

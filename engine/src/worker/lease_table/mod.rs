@@ -93,8 +93,8 @@ pub(super) struct LeaseTable {
     per_stream: Aside<Vec<u32>>,
     /// Acquisitions and held leases that are not over.
     busy: u32,
-    /// Grows with every event that may change our share, or our part of the share: a page of a scan, a lease given to
-    /// us, and a lease that is ours no more.
+    /// Grows with every event that may change our share, or our part of the share: a page of a scan, a lease handed
+    /// over or assigned to us, and a lease that is ours no more.
     news: u64,
     scans: Scans,
     lineage: Lineage,

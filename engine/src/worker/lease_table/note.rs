@@ -132,10 +132,10 @@ impl Lease {
 }
 
 impl LeaseTable {
-    /// This worker begins to take a lease: the row is expected to have this owner and counter. `given`: the row named us
-    /// as the owner already, and the lease did not count towards our share before.
+    /// This worker begins to take a lease: the row is expected to have this owner and counter. `comes_to_us`: the row
+    /// named us as the owner already, and the lease did not count towards our share before.
     pub(in crate::worker) fn begin_taking(
-        &mut self, ix: LeaseIx, from: Option<WorkerId>, counter: u64, given: bool,
+        &mut self, ix: LeaseIx, from: Option<WorkerId>, counter: u64, comes_to_us: bool,
     ) {
         let Some(lease) = self.get_mut(ix) else {
             debug_assert!(false, "only a known lease is taken");
@@ -144,7 +144,7 @@ impl LeaseTable {
         debug_assert!(!lease.busy(), "one acquisition at a time, and none of a held lease");
         lease.note = Some(Box::new(Note::Taking { from, counter }));
         self.busy += 1;
-        self.news += u64::from(given);
+        self.news += u64::from(comes_to_us);
     }
 
     /// Counts a take that was refused though the row is as the take expects the row. Returns the lease, the pause before the next

@@ -43,12 +43,12 @@ fn note(leases: &mut LeaseTable, cx: &Context, ix: LeaseIx, row: LeaseRow, sourc
     let first = lease.seen_in(number);
     let covered = lease.covers();
     lease.highest = lease.highest.max(row.counter);
-    // Another hand-over of the lease is a promise of its own.
+    // Another hand-over of the lease begins with a request of its own.
     let named = |known: &LeaseRow| known.owner == row.owner && known.handing_over == row.handing_over;
     if !lease.row().is_none_or(named) {
-        lease.note_promise(false, cx.now());
+        lease.note_requested(false, cx.now());
     }
-    lease.note_promise(row.handing_over.is_some(), cx.now());
+    lease.note_requested(row.handing_over.is_some(), cx.now());
     if lease.is_ours() {
         // What we know of a held lease comes from our own guarded writes. A scan can only raise a suspicion, which
         // the next write's guard settles.

@@ -24,7 +24,9 @@ pub(super) const MAX_DOUBLINGS: u32 = 5;
 /// Whether there are quick scans now. `led`: whether a leader assigns leases, which is found out by scans.
 pub(super) fn is_quick(cx: &Context, balance: &Balance, led: bool) -> bool {
     let config = cx.config();
-    cx.asks() && config.quick_scan_interval < config.scan_interval && (led || !balance.has_other_programs())
+    cx.hands_over()
+        && config.quick_scan_interval < config.scan_interval
+        && (led || !balance.has_other_programs())
 }
 
 /// The pause before a quick scan of a table with `rows` rows, for a worker with a share of `share` leases. `failed`:

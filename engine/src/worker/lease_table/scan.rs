@@ -176,7 +176,7 @@ impl Scan {
         if !self.within {
             self.within = true;
             self.began_at = cx.now();
-            self.round = !cx.asks() || cx.now() >= self.next_round;
+            self.round = !cx.hands_over() || cx.now() >= self.next_round;
             leases.scans.number += 1;
             leases.scans.shown.0 = 0;
             self.cursor = None;

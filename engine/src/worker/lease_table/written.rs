@@ -71,7 +71,7 @@ impl Lease {
             row.throughput = None;
             row.stream = cx.identity_of(&row.key).or(row.stream.take());
         }
-        self.note_promise(false, cx.now());
+        self.note_requested(false, cx.now());
         self.observed_at = cx.now();
         self.highest = self.highest.max(says.counter);
     }
@@ -118,7 +118,7 @@ impl Lease {
         };
         row.owner = Some(me.clone());
         row.handing_over = Some(from.clone());
-        self.note_promise(true, now);
+        self.note_requested(true, now);
     }
 
     fn row_mut(&mut self) -> Option<&mut LeaseRow> {

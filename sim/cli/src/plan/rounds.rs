@@ -13,7 +13,7 @@ use leasehold_engine::internals::leader_assignment::{
     self, Candidate, LoadOptions, Portion, Rules, by_count, by_load, candidates,
 };
 use leasehold_engine::internals::self_assignment::{
-    self, Balance, Counting, Ours, Standing, Way, drawn, is_plainly_of, may_be_asked, number,
+    self, Balance, Counting, Ours, Standing, Way, drawn, is_plainly_of, may_be_requested, number,
 };
 use leasehold_engine::policy::{Assign, Policies, Steal};
 use leasehold_engine::row::{HandsOver, LeaseRow};
@@ -116,7 +116,11 @@ impl<'a> Table<'a> {
     }
 
     fn counting<'w>(&self, me: &'w WorkerId) -> Counting<'w> {
-        Counting { me, asks: self.policies.steal == Steal::Ask, max_leases: Config::default().max_leases() }
+        Counting {
+            me,
+            hands_over: self.policies.steal == Steal::Ask,
+            max_leases: Config::default().max_leases(),
+        }
     }
 
     /// The balance of leases for a worker; the rows name its leases.
@@ -150,7 +154,7 @@ impl<'a> Table<'a> {
             match self_assignment::next(&counting, &balance) {
                 None => {}
                 Some((Way::Take, need)) => self.take(&counting, &balance, need, round, &mut steps),
-                Some((Way::Ask, need)) => self.ask(&counting, &balance, need, round, &mut steps),
+                Some((Way::Request, need)) => self.ask(&counting, &balance, need, round, &mut steps),
                 Some((Way::Steal, need)) => self.steal(&counting, &balance, need, round, &mut steps),
             }
         }
@@ -195,8 +199,8 @@ impl<'a> Table<'a> {
         &mut self, counting: &Counting<'_>, balance: &Balance, need: u32, round: u64,
         steps: &mut Vec<Assignment>,
     ) {
-        self_assignment::ask(counting, balance, need, u32::MAX, |owner, most| {
-            let order = self.order(counting.me, "ask", self.which(|row| may_be_asked(row, owner)), round);
+        self_assignment::request(counting, balance, need, u32::MAX, |owner, most| {
+            let order = self.order(counting.me, "ask", self.which(|row| may_be_requested(row, owner)), round);
             let most = most.min(order.len() as u32);
             for ix in order.into_iter().take(most as usize) {
                 let reason = uneven(balance, owner, balance.of(owner), counting.me, balance.of(counting.me));

@@ -61,7 +61,7 @@ fn on_written(cx: &mut Context, leases: &mut LeaseTable, request: &mut LeaseRequ
     let now = cx.now();
     request.written(now + cx.config().lease_duration.times(2));
     let (lease, owner) = (request.key().clone(), request.from().clone());
-    if cx.asks() {
+    if cx.hands_over() {
         leases.wrote_beside(cx, lease.as_str(), Beside::Requested { from: &owner });
     }
     cx.notify(Notice::Claimed { lease, owner });
@@ -99,7 +99,7 @@ fn on_row(
 /// stands still until its new owner sees it.
 fn look_pause(cx: &Context) -> Span {
     let half = cx.config().renew_interval.per(2);
-    match cx.asks() {
+    match cx.hands_over() {
         true => half.min(LOOK_PAUSE),
         false => half,
     }
@@ -138,7 +138,7 @@ fn accept(cx: &mut Context, leases: &LeaseTable, key: &LeaseKey) {
     let free = lease.is_some_and(|lease| lease.row().is_some_and(|row| leases.lineage().knows(row)));
     // What is more than we may have is left to expire.
     let most = cx.config().max_leases;
-    let room = !cx.asks() || most == 0 || leases.shares(cx).balance().held() < most;
+    let room = !cx.hands_over() || most == 0 || leases.shares(cx).balance().held() < most;
     if cx.wants_leases() && free && room {
         let why = leases.shares(cx).reason_to_take(ix);
         cx.request(Request::Take(ix, why));

@@ -14,7 +14,7 @@ use crate::worker::context::Context;
 use crate::worker::lease_table::LeaseTable;
 use std::collections::BTreeMap;
 
-/// When this worker first asked for a lease.
+/// When this worker first requested a lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Joining {
     since: Option<Mono>,
@@ -40,7 +40,7 @@ impl Joining {
         }
     }
 
-    /// A lease was asked for.
+    /// A lease was requested.
     pub(super) fn requested(&mut self, now: Mono) {
         self.since.get_or_insert(now);
     }

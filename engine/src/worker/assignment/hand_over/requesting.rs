@@ -2,8 +2,8 @@
 //! go, and the next owner begins at once. So shares become even at once, with many moves at a time: a move repeats no
 //! record.
 //!
-//! In each of its rows, a worker of this library promises to hand the lease over. If the rows of a live owner lack this
-//! promise, leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and
+//! In each of its rows, a worker of this library says that it hands the lease over. If the rows of a live owner do not
+//! say so, leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and
 //! take a lease in the midst of a hand-over.
 
 use super::HandOver;
@@ -27,9 +27,9 @@ impl HandOver {
             0 => MAX_TAKES,
             most => most.saturating_sub(balance.held()).min(MAX_TAKES),
         };
-        let given = balance.given().iter().take(room as usize);
-        let room = (room as usize).saturating_sub(given.len());
-        for ix in given {
+        let handed_over = balance.handed_over().iter().take(room as usize);
+        let room = (room as usize).saturating_sub(handed_over.len());
+        for ix in handed_over {
             let why = leases.shares(cx).reason_to_take(*ix);
             cx.request(Request::Take(*ix, why));
         }
@@ -62,7 +62,7 @@ impl HandOver {
         let most = most.saturating_sub(balance.of(cx.me()).saturating_add(pending));
         let me = cx.me().clone();
         let counting = self_assignment::Counting { me: &me, ..leases.shares(cx).counting() };
-        self_assignment::ask(&counting, balance, lacks, most, |owner, most| {
+        self_assignment::request(&counting, balance, lacks, most, |owner, most| {
             let theirs = leases_of.get(owner).map_or(&[][..], Vec::as_slice);
             match lives(cx, leases, theirs) {
                 true => self.request_from(cx, leases, balance, owner, theirs, most),
@@ -78,7 +78,7 @@ impl HandOver {
     ) -> u32 {
         let theirs = theirs.iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
         let theirs = theirs.filter(|(_, lease)| {
-            let hands_over = lease.row().is_some_and(|row| self_assignment::may_be_asked(row, owner));
+            let hands_over = lease.row().is_some_and(|row| self_assignment::may_be_requested(row, owner));
             hands_over && !lease.busy() && cx.may_take(lease.stream()) && self.requests.may_request(cx, lease)
         });
         let order: Vec<LeaseIx> = drawn(cx, leases, "ask", theirs.map(|(ix, _)| ix));
@@ -87,7 +87,7 @@ impl HandOver {
             self.joining.requested(cx.now());
         }
         let ours = balance.of(cx.me());
-        report_choice(cx, leases, balance, ours, Way::Ask(owner), &order, most as usize);
+        report_choice(cx, leases, balance, ours, Way::Request(owner), &order, most as usize);
         for ix in order.into_iter().take(most as usize) {
             self.requests.request(cx, leases, ix);
         }
@@ -110,7 +110,7 @@ fn lives(cx: &Context, leases: &LeaseTable, theirs: &[LeaseIx]) -> bool {
     theirs.iter().any(|ix| leases.get(*ix).is_some_and(moved))
 }
 
-/// Steals leases promised to us but not handed over in time: the owner hangs, or its handler does not finish.
+/// Steals leases requested by us and not handed over in time: the owner hangs, or its handler does not finish.
 fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: usize) {
     // An owner that knows of the hand-over lets go in time without a steal, and so does an owner of KCL. Otherwise the
     // owner has an older program, or a handler that does not stop.
@@ -121,13 +121,13 @@ fn take_overdue(cx: &mut Context, leases: &LeaseTable, balance: &Balance, most: 
         true => letting_go.max(cx.config().lease_duration.times(3).per(2)),
         false => letting_go,
     };
-    let patience = |lease: &Lease| match lease.was_renewed_since_promised() {
+    let patience = |lease: &Lease| match lease.was_renewed_since_requested() {
         true => patience + letting_go,
         false => patience,
     };
-    let promised = balance.promised().iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
-    let overdue: Vec<_> = promised
-        .filter(|(_, lease)| lease.promised_for(cx.now()) >= patience(lease) && cx.may_take(lease.stream()))
+    let requested = balance.requested().iter().filter_map(|ix| Some((*ix, leases.get(*ix)?)));
+    let overdue: Vec<_> = requested
+        .filter(|(_, lease)| lease.requested_for(cx.now()) >= patience(lease) && cx.may_take(lease.stream()))
         .filter_map(|(ix, lease)| Some((ix, lease.row()?.actual_owner()?.clone())))
         .take(most)
         .collect();

@@ -88,9 +88,7 @@ fn where_leases_are_requested_from_owners_a_requested_lease_counts_as_ours() {
     let mut leases = table(&cx);
     busy(&cx, &mut leases, 2);
     let did = take_share(&mut cx, &leases, &mut room);
-    let [Request::OfOwner(request)] = did.requests() else {
-        panic!("expected a request, found {did:?}")
-    };
+    let [Request::OfOwner(request)] = did.requests() else { panic!("expected a request, found {did:?}") };
     let requested = [request.key().clone()];
     let balance = leases.shares(&cx).balance();
     room.take_share(&mut cx, &leases, &balance, &requested);

@@ -89,11 +89,11 @@ fn a_stop_that_runs_out_of_time_aborts_the_handler_and_then_waits_for_no_close()
 }
 
 #[test]
-fn a_lease_that_another_worker_was_promised_is_handed_over() {
+fn a_lease_that_another_worker_requested_is_handed_over() {
     let mut owner = Owner::reading(row("a"));
     owner.later(owner.cx.config().renew_interval);
-    let promised = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
-    owner.answer_table(refused_by(promised));
+    let requested = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
+    owner.answer_table(refused_by(requested));
     assert_eq!(closes_for(owner.app()), Some(EndReason::HandedOver));
     owner.answer_table(done());
     owner.answer_app(done());

@@ -94,11 +94,11 @@ fn a_shard_that_waits_is_given_up() {
 }
 
 #[test]
-fn a_shard_that_another_worker_asked_for_is_handed_over_to_it() {
+fn a_shard_that_another_worker_requested_is_handed_over_to_it() {
     let mut owner = Owner::processing();
     owner.later(owner.cx.config().renew_interval);
-    let promised = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
-    owner.answer_table(refused_by(promised));
+    let requested = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
+    owner.answer_table(refused_by(requested));
     if let Some(Change::Renew { .. }) = owner.write() {
         owner.answer_table(done());
     }

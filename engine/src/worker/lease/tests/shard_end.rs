@@ -158,17 +158,17 @@ fn a_stop_does_not_wait_for_the_lease_of_another_parent() {
 }
 
 #[test]
-fn what_waits_for_the_lease_of_another_parent_is_handed_over_when_it_is_promised() {
-    let promised = || LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
+fn what_waits_for_the_lease_of_another_parent_is_handed_over_when_it_is_requested() {
+    let requested = || LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
     let mut owner = ending(&[("m", &["a", "z"])]);
     owner.answer_table(shown(None));
     owner.later(owner.cx.config().renew_interval);
-    owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Write(_))), refused_by(promised()));
+    owner.answer(|effect| matches!(effect, Effect::Table(TableOp::Write(_))), refused_by(requested()));
     assert_eq!(closes_for(owner.app()), Some(EndReason::HandedOver));
 
     // The end of a shard that waits for no parent is written first.
     let mut owner = ending(&[("b", &["a"]), ("c", &["a"])]);
     owner.later(owner.cx.config().renew_interval);
-    owner.answer_table(refused_by(promised()));
+    owner.answer_table(refused_by(requested()));
     assert_eq!(owner.app(), None);
 }

@@ -57,7 +57,7 @@ fn written(op: &TableOp) -> Option<u64> {
 }
 
 /// A row of `other`, being handed over to us.
-fn promised(counter: u64) -> LeaseRow {
+fn requested_row(counter: u64) -> LeaseRow {
     LeaseRow { handing_over: Some("other".into()), ..owned("a", "me", counter) }
 }
 
@@ -73,7 +73,7 @@ fn a_request_follows_an_owner_that_renews_and_waits_until_it_hands_the_lease_ove
     assert_eq!(asker.cx.did().told(), ["claimed"]);
     assert!(asker.request.is_in_row());
 
-    let (op, next) = asker.send(shown(Some(promised(2))));
+    let (op, next) = asker.send(shown(Some(requested_row(2))));
     assert_eq!(op, TableOp::Read { key: "a".into() });
     assert!(matches!(next, Next::LookAt(_)), "{next:?}");
     assert!(asker.cx.did().is_nothing());
@@ -87,7 +87,7 @@ fn a_request_follows_an_owner_that_renews_and_waits_until_it_hands_the_lease_ove
 fn a_request_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
     let mut asker = Asker::new();
     assert_eq!(asker.send(refused(Why::ConditionFailed)).1, Next::Now);
-    let (read, next) = asker.send(shown(Some(promised(1))));
+    let (read, next) = asker.send(shown(Some(requested_row(1))));
     assert_eq!(read, TableOp::Read { key: "a".into() });
     assert!(matches!(next, Next::LookAt(_)), "{next:?}");
     assert_eq!(asker.cx.did().told(), ["claimed"]);

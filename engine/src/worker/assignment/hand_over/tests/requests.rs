@@ -19,9 +19,7 @@ fn a_request_names_the_row_as_it_is_known_and_the_one_that_wants_it() {
     let ix = shows(&cx, &mut leases, owned("a", "other", 7));
     requests.request(&mut cx, &leases, ix);
     let did = cx.did();
-    let [Request::OfOwner(request)] = did.requests() else {
-        panic!("expected a request, found {did:?}")
-    };
+    let [Request::OfOwner(request)] = did.requests() else { panic!("expected a request, found {did:?}") };
     let expected = Change::Claim {
         key: "a".into(),
         counter: 7,

@@ -141,8 +141,8 @@ fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause() {
 fn a_refusal_that_the_row_explains_costs_no_pause() {
     let mut cx = context();
     let mut lane = lane(&cx);
-    let promised = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 5) };
-    let said = answer(&mut cx, &mut lane, WriteKind::Renew, refused_by(promised));
+    let requested = LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 5) };
+    let said = answer(&mut cx, &mut lane, WriteKind::Renew, refused_by(requested));
     assert_eq!((said, lane.next_owner), (Answer::Nothing, Some("other".into())));
     assert!(lane.backoff.until() <= cx.now());
 }

@@ -35,9 +35,9 @@ fn a_lease_is_renewed_at_its_interval_and_given_up_at_once() {
     assert_eq!(lane.next_write(Wish::Keep, now + cx.config().renew_interval), Some(WriteKind::Renew));
     assert_eq!(lane.next_write(Wish::End, now), Some(WriteKind::End));
     assert_eq!(lane.next_write(Wish::GiveUp { handed: true }, now), Some(WriteKind::Release));
-    let promised = Lane { next_owner: Some("other".into()), ..lane };
-    assert_eq!(promised.next_write(Wish::GiveUp { handed: true }, now), Some(WriteKind::HandOver));
-    assert_eq!(promised.next_write(Wish::GiveUp { handed: false }, now), Some(WriteKind::Release));
+    let requested = Lane { next_owner: Some("other".into()), ..lane };
+    assert_eq!(requested.next_write(Wish::GiveUp { handed: true }, now), Some(WriteKind::HandOver));
+    assert_eq!(requested.next_write(Wish::GiveUp { handed: false }, now), Some(WriteKind::Release));
 }
 
 #[test]
