@@ -21,7 +21,7 @@ use crate::row::LeaseRow;
 use crate::shard::Shard;
 use crate::time::{Mono, Span};
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::{HeldNote, LeaseTable, OnLane};
+use crate::worker::lease_table::{HeldNow, LeaseTable, OnLane};
 use crate::worker::table_turns::Turn;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ impl HeldLease {
     }
 
     /// What the lease table is told of the lease.
-    pub(super) fn note(&self) -> HeldNote {
+    pub(super) fn note(&self) -> HeldNow<'_> {
         self.lane.note(self.processing.awaits_listing())
     }
 

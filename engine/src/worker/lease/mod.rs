@@ -96,8 +96,10 @@ impl HeldLeases {
         match self.actions.held_mut(ix) {
             Some(held) => {
                 let follows = held.on_lane(cx, leases, op, emitted, outcome);
-                leases.note_held(ix, held.note());
-                self.follow(cx, leases, follows);
+                if !matches!(follows, Follows::Nothing) {
+                    leases.note_held(ix, held.note());
+                    self.follow(cx, leases, follows);
+                }
             }
             None if leases.get(ix).is_some() => {
                 self.on_take_outcome(cx, leases, ix, op, outcome);

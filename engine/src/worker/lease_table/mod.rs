@@ -38,7 +38,7 @@ mod written;
 pub(super) use balance::Shares;
 pub(super) use lease::Lease;
 pub(super) use lineage::learn_lineage;
-pub(super) use note::HeldNote;
+pub(super) use note::HeldNow;
 pub(super) use plain::Owners;
 pub(super) use reports::Reports;
 pub(super) use scan::{Scan, Scanned, Scans};

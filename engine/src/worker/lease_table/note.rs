@@ -19,7 +19,7 @@ pub(super) enum Note {
 
 /// What the table knows of a held lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::worker) struct HeldNote {
+pub(super) struct HeldNote {
     counter: u64,
     settled: bool,
     valid_until: Mono,
@@ -28,20 +28,26 @@ pub(in crate::worker) struct HeldNote {
     awaits_listing: bool,
 }
 
-impl HeldNote {
-    /// A lease that is ours with this counter in its row, and believed in until `valid_until`.
-    pub(in crate::worker) fn new(counter: u64, valid_until: Mono) -> Self {
-        Self { counter, settled: true, valid_until, next_owner: None, lost: false, awaits_listing: false }
+/// A held lease as it is now.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::worker) struct HeldNow<'a> {
+    counter: u64,
+    settled: bool,
+    valid_until: Mono,
+    next_owner: Option<&'a WorkerId>,
+    lost: bool,
+    awaits_listing: bool,
+}
+
+impl<'a> HeldNow<'a> {
+    /// A lease with this counter in its row, believed in until `valid_until`. `settled`: no write is without an answer.
+    pub(in crate::worker) fn new(counter: u64, settled: bool, valid_until: Mono) -> Self {
+        Self { counter, settled, valid_until, next_owner: None, lost: false, awaits_listing: false }
     }
 
     /// The next owner in a hand-over.
-    pub(in crate::worker) fn with_next_owner(self, next_owner: Option<WorkerId>) -> Self {
+    pub(in crate::worker) fn with_next_owner(self, next_owner: Option<&'a WorkerId>) -> Self {
         Self { next_owner, ..self }
-    }
-
-    /// Whether no write is without an answer.
-    pub(in crate::worker) fn with_settled(self, settled: bool) -> Self {
-        Self { settled, ..self }
     }
 
     /// Whether the lease is not ours any more, and only its application is left to be closed.
@@ -52,6 +58,21 @@ impl HeldNote {
     /// Whether a listing is to show the fate of the shard, or of a shard that this shard waits for.
     pub(in crate::worker) fn with_awaited_listing(self, awaits_listing: bool) -> Self {
         Self { awaits_listing, ..self }
+    }
+}
+
+impl HeldNote {
+    fn new(now: HeldNow<'_>) -> Self {
+        let HeldNow { counter, settled, valid_until, next_owner, lost, awaits_listing } = now;
+        Self { counter, settled, valid_until, next_owner: next_owner.cloned(), lost, awaits_listing }
+    }
+
+    fn update(&mut self, now: HeldNow<'_>) {
+        (self.counter, self.settled, self.valid_until) = (now.counter, now.settled, now.valid_until);
+        (self.lost, self.awaits_listing) = (now.lost, now.awaits_listing);
+        if self.next_owner.as_ref() != now.next_owner {
+            self.next_owner = now.next_owner.cloned();
+        }
     }
 
     /// Whether a row contradicts the note. The guard of our next write settles the contradiction.
@@ -158,12 +179,11 @@ impl LeaseTable {
     }
 
     /// A held lease may have changed, or is held from now on, after its acquisition.
-    pub(in crate::worker) fn note_held(&mut self, ix: LeaseIx, now: HeldNote) {
+    pub(in crate::worker) fn note_held(&mut self, ix: LeaseIx, now: HeldNow<'_>) {
         // A held lease counts as touched from the begin of its step.
         let lease = self.slots.get_mut(ix.index()).and_then(Option::as_mut);
         if let Some(Note::Held { held, .. }) = lease.and_then(|lease| lease.note.as_deref_mut()) {
-            *held = now;
-            return;
+            return held.update(now);
         }
         let Some(lease) = self.get_mut(ix).filter(|lease| lease.busy()) else {
             debug_assert!(false, "a lease is held after its acquisition");
@@ -171,7 +191,7 @@ impl LeaseTable {
         };
         lease.prior_owner_may_believe = false;
         lease.refused.succeeded();
-        lease.note = Some(Box::new(Note::Held { held: now, doubted: false }));
+        lease.note = Some(Box::new(Note::Held { held: HeldNote::new(now), doubted: false }));
     }
 
     /// A step of a held lease begins. Whether a row was shown since the last one that contradicts the note.

@@ -5,7 +5,7 @@ use super::processed::Processed;
 use crate::ids::WorkerId;
 use crate::time::{Mono, Span, Wall};
 use crate::worker::context::Context;
-use crate::worker::lease_table::HeldNote;
+use crate::worker::lease_table::HeldNow;
 
 impl Lane {
     /// Whether the lease is not ours any more. Then only the application is left to be closed.
@@ -90,11 +90,10 @@ impl Lane {
     }
 
     /// What the lease table is told of the lease. `awaits_listing`: a listing is to show the fate of the shard.
-    pub(in crate::worker::lease) fn note(&self, awaits_listing: bool) -> HeldNote {
+    pub(in crate::worker::lease) fn note(&self, awaits_listing: bool) -> HeldNow<'_> {
         let settled = self.flight.is_none() && self.unresolved.is_none();
-        HeldNote::new(self.counter, self.valid_until)
-            .with_next_owner(self.next_owner.clone())
-            .with_settled(settled)
+        HeldNow::new(self.counter, settled, self.valid_until)
+            .with_next_owner(self.next_owner.as_ref())
             .with_lost(self.lost)
             .with_awaited_listing(awaits_listing)
     }
