@@ -33,7 +33,7 @@ pub(super) struct LeaseRequest {
 
 /// What follows from the answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum FollowUp {
     /// The next write or look comes at once.
     Now,
     /// The next write comes after the pause that follows a failure: the row does not say why the write was refused.

@@ -17,7 +17,7 @@ mod tests;
 
 use super::context::{Context, RowWriteId};
 use super::kcl3::Kcl3;
-use super::lease_request::{LeaseRequest, Next};
+use super::lease_request::{FollowUp, LeaseRequest};
 use super::lease_table::{Balance, LeaseTable, Scanned};
 use super::ranked::{Members, ask_leases};
 use crate::ids::{LeaseIx, LeaseKey, OpId};
@@ -81,7 +81,7 @@ impl Assignment {
     /// The answer to a request for a lease, or to a look at its row.
     pub(super) fn on_request_answer(
         &self, cx: &mut Context, leases: &mut LeaseTable, request: &mut LeaseRequest, outcome: Outcome,
-    ) -> Next {
+    ) -> FollowUp {
         hand_over::on_answer(cx, leases, request, outcome)
     }
 

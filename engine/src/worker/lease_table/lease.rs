@@ -168,4 +168,9 @@ impl Lease {
         let row = self.row().filter(|_| !self.busy() && cx.may_take(self.stream()));
         row.is_some_and(|row| self_assignment::is_plainly_of(row, owner))
     }
+
+    /// Whether the last listing showed that the checkpoint of the row is no place in its shard.
+    pub(in crate::worker) fn is_spoiled(&self) -> bool {
+        self.spoiled
+    }
 }

@@ -39,11 +39,11 @@ pub(super) use balance::Shares;
 pub(super) use lease::Lease;
 pub(super) use lineage::learn_lineage;
 pub(super) use note::HeldNow;
-pub(super) use plain::Owners;
+pub(super) use plain::LeaseOwners;
 pub(super) use reports::Reports;
 pub(super) use scan::{Scan, Scanned, Scans};
 pub(super) use spoiled::mark_spoiled;
-pub(super) use written::{Beside, OnLane, Says};
+pub(super) use written::{BesideLane, OnLane, Says};
 
 use super::kcl3::Kcl3Workers;
 use super::stream_set::StreamIx;
@@ -310,8 +310,8 @@ impl LeaseTable {
     }
 
     /// The owners that rows name, and their leases.
-    pub(super) fn owners(&self) -> Owners<'_> {
-        Owners::of(self)
+    pub(super) fn owners(&self) -> LeaseOwners<'_> {
+        LeaseOwners::of(self)
     }
 
     /// Which worker has how many leases, and which can be taken.

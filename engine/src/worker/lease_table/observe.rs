@@ -1,8 +1,7 @@
 //! The effect on the table of a row shown by an answer.
 
-use super::LeaseTable;
-use super::lease::Lease;
 use super::plain::weigh_after;
+use super::{Lease, LeaseTable};
 use crate::ids::LeaseIx;
 use crate::row::LeaseRow;
 use crate::time::Mono;

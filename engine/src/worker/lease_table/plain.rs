@@ -166,21 +166,19 @@ impl Loads<'_> {
     }
 }
 
-impl Lease {
-    /// The row and its owner, if the lease is plainly another's.
-    fn plain_row(&self, cx: &Context) -> Option<(&LeaseRow, &WorkerId)> {
-        let row = self.unfinished_row().filter(|row| row.handing_over.is_none())?;
-        // What was handed over, and is not taken yet, is anybody's in a moment.
-        let row = Some(row).filter(|row| match row.hands_over {
-            HandsOver::Yes => true,
-            HandsOver::Later => false,
-            // Before its owner's first renewal, the lease may have been assigned to a worker that has left.
-            HandsOver::No => self.has_moved(),
-        })?;
-        let expired = self.idle() >= cx.config().lease_duration;
-        let owner = row.owner.as_ref().filter(|owner| *owner != cx.me() && !cx.is_former_life(owner))?;
-        (!expired && !self.busy()).then_some((row, owner))
-    }
+/// The row and its owner, if the lease is plainly another's.
+fn plain_row<'a>(lease: &'a Lease, cx: &Context) -> Option<(&'a LeaseRow, &'a WorkerId)> {
+    let row = lease.unfinished_row().filter(|row| row.handing_over.is_none())?;
+    // What was handed over, and is not taken yet, is anybody's in a moment.
+    let row = Some(row).filter(|row| match row.hands_over {
+        HandsOver::Yes => true,
+        HandsOver::Later => false,
+        // Before its owner's first renewal, the lease may have been assigned to a worker that has left.
+        HandsOver::No => lease.has_moved(),
+    })?;
+    let expired = lease.idle() >= cx.config().lease_duration;
+    let owner = row.owner.as_ref().filter(|owner| *owner != cx.me() && !cx.is_former_life(owner))?;
+    (!expired && !lease.busy()).then_some((row, owner))
 }
 
 /// Takes note of a lease as `change` leaves it.
@@ -190,7 +188,7 @@ pub(super) fn weigh_after<R>(
     let before = leases.plain.0.take(ix);
     let result = change(leases);
     let lease = leases.slots.get(ix.index()).and_then(Option::as_ref);
-    if let Some((row, owner)) = lease.and_then(|lease| lease.plain_row(cx)) {
+    if let Some((row, owner)) = lease.and_then(|lease| plain_row(lease, cx)) {
         let plain = Plain {
             owner: leases.plain.0.number(owner, before.map(|plain| plain.owner)),
             hands_over: row.hands_over,
@@ -216,11 +214,11 @@ pub(super) fn not_among<'a>(
 
 /// The owners that rows name, and their leases.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::worker) struct Owners<'a> {
+pub(in crate::worker) struct LeaseOwners<'a> {
     leases: &'a LeaseTable,
 }
 
-impl<'a> Owners<'a> {
+impl<'a> LeaseOwners<'a> {
     pub(super) fn of(leases: &'a LeaseTable) -> Self {
         Self { leases }
     }

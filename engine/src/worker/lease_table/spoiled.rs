@@ -3,7 +3,7 @@
 //! The owner of such a lease would read from a wrong place, or from no place. So no worker takes the lease before a
 //! listing contradicts.
 
-use super::{Lease, LeaseTable};
+use super::LeaseTable;
 use crate::sync::Comparison;
 use crate::worker::stream_set::StreamIx;
 use std::collections::BTreeSet;
@@ -14,12 +14,5 @@ pub(in crate::worker) fn mark_spoiled(leases: &mut LeaseTable, stream: StreamIx,
     let of_stream = leases.slots.iter_mut().flatten().filter(|lease| lease.stream == stream);
     for lease in of_stream {
         lease.spoiled = spoiled.contains(lease.key.as_str());
-    }
-}
-
-impl Lease {
-    /// Whether the last listing showed that the checkpoint of the row is no place in its shard.
-    pub(in crate::worker) fn is_spoiled(&self) -> bool {
-        self.spoiled
     }
 }

@@ -48,7 +48,7 @@ pub(in crate::worker) enum OnLane<'a> {
 
 /// The effect of a write beside the lanes.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::worker) enum Beside<'a> {
+pub(in crate::worker) enum BesideLane<'a> {
     /// The row tells this owner to hand the lease over to us. Our write did not show the row's present counter.
     Requested { from: &'a WorkerId },
     /// The row says how much we read of the shard.
@@ -162,12 +162,12 @@ impl LeaseTable {
     }
 
     /// A write of ours beside the lanes had this effect.
-    pub(in crate::worker) fn wrote_beside(&mut self, cx: &Context, key: &str, effect: Beside<'_>) {
-        if matches!(effect, Beside::Range(_)) {
+    pub(in crate::worker) fn wrote_beside(&mut self, cx: &Context, key: &str, effect: BesideLane<'_>) {
+        if matches!(effect, BesideLane::Range(_)) {
             self.cover.0 += 1;
         }
         let Some(ix) = self.find(key) else { return };
-        if matches!(effect, Beside::Removed) {
+        if matches!(effect, BesideLane::Removed) {
             if self.get(ix).is_some_and(|lease| !lease.busy()) {
                 self.forget(ix);
             }
@@ -175,18 +175,18 @@ impl LeaseTable {
         }
         let Some(lease) = self.get_mut(ix) else { return };
         match effect {
-            Beside::Requested { from } => lease.requested(from, cx.me(), cx.now()),
-            Beside::Weighed(throughput) => {
+            BesideLane::Requested { from } => lease.requested(from, cx.me(), cx.now()),
+            BesideLane::Weighed(throughput) => {
                 if let Some(row) = lease.is_ours().then(|| lease.row_mut()).flatten() {
                     row.throughput = Some(throughput);
                 }
             }
-            Beside::Range(range) => {
+            BesideLane::Range(range) => {
                 if let Some(row) = lease.row_mut() {
                     row.range = range;
                 }
             }
-            Beside::Removed => {}
+            BesideLane::Removed => {}
         }
     }
 }

@@ -7,8 +7,8 @@ mod tests;
 use super::backoff::Backoff;
 use super::context::{Context, Request, RowWriteId, Waiter};
 use super::describe;
-use super::lease_request::{LeaseRequest, Next};
-use super::lease_table::{Beside, LeaseTable};
+use super::lease_request::{FollowUp, LeaseRequest};
+use super::lease_table::{BesideLane, LeaseTable};
 use crate::ids::{LeaseIx, LeaseKey, OpId};
 use crate::input::{Outcome, Why};
 use crate::notice::{Notice, StreamNews};
@@ -312,7 +312,7 @@ impl RowWrites {
     }
 
     /// This follows from the answer to a request.
-    pub(super) fn follow(&mut self, cx: &mut Context, id: RowWriteId, op: OpId, next: Next) {
+    pub(super) fn follow(&mut self, cx: &mut Context, id: RowWriteId, op: OpId, next: FollowUp) {
         let Some(write) = self.get_mut(id) else {
             return cx.broken("a request that was answered is there");
         };
@@ -320,18 +320,18 @@ impl RowWrites {
         let in_row = write.request().is_some_and(LeaseRequest::is_in_row);
         let first = in_row && !std::mem::replace(&mut write.watched, in_row);
         match next {
-            Next::Over => {
+            FollowUp::Over => {
                 self.watched += u32::from(first);
                 self.drop(id);
                 return;
             }
-            Next::Failed(outcome) => return self.on_failure(cx, id, op, &outcome),
-            Next::Now => {}
-            Next::AfterFailure => {
+            FollowUp::Failed(outcome) => return self.on_failure(cx, id, op, &outcome),
+            FollowUp::Now => {}
+            FollowUp::AfterFailure => {
                 let key = write.key().clone();
                 write.backoff.failed(cx, "chore", key.as_str());
             }
-            Next::LookAt(at) => {
+            FollowUp::LookAt(at) => {
                 if first {
                     write.backoff.answered();
                 }
@@ -385,14 +385,14 @@ impl RowWrites {
             }
             Change::SetRange { range, .. } => {
                 let is = current_row(outcome).map_or(Some(range), |row| row.range);
-                leases.wrote_beside(cx, lease.as_str(), Beside::Range(is));
+                leases.wrote_beside(cx, lease.as_str(), BesideLane::Range(is));
             }
             Change::Weigh { throughput, .. } if applied => {
-                leases.wrote_beside(cx, lease.as_str(), Beside::Weighed(throughput));
+                leases.wrote_beside(cx, lease.as_str(), BesideLane::Weighed(throughput));
             }
             Change::Forget { .. } if applied => cx.notify(Notice::Stream(StreamNews::Forgot { lease })),
             Change::Delete { .. } if applied => {
-                leases.wrote_beside(cx, lease.as_str(), Beside::Removed);
+                leases.wrote_beside(cx, lease.as_str(), BesideLane::Removed);
                 cx.notify(Notice::Removed { lease });
             }
             _ => {}

@@ -118,7 +118,7 @@ fn the_outcome_of_a_request_is_handed_out_and_what_follows_from_it_is_done() {
     let until = cx.now() + seconds(60);
     room.request_mut(id).unwrap().written(until);
     let at = cx.now() + seconds(1);
-    room.follow(&mut cx, id, did.op(), Next::LookAt(at));
+    room.follow(&mut cx, id, did.op(), FollowUp::LookAt(at));
     assert_eq!(room.wake_at(&cx), at);
     assert!(room.is_idle(), "nothing is to be written any more");
     cx.later(seconds(1));
@@ -126,13 +126,13 @@ fn the_outcome_of_a_request_is_handed_out_and_what_follows_from_it_is_done() {
     let (op, read) = cx.did().command();
     assert_eq!(read, Effect::Table(TableOp::Read { key: "a".into() }));
     assert_eq!(room.on_outcome(&mut cx, &mut leases, id, op, throttled()), Some(throttled()));
-    room.follow(&mut cx, id, op, Next::Failed(throttled()));
+    room.follow(&mut cx, id, op, FollowUp::Failed(throttled()));
     assert_eq!(cx.did().told(), ["trouble"]);
     cx.later(seconds(5));
     room.step(&mut cx, &leases);
     let op = cx.did().op();
     room.on_outcome(&mut cx, &mut leases, id, op, done());
-    room.follow(&mut cx, id, op, Next::Over);
+    room.follow(&mut cx, id, op, FollowUp::Over);
     assert_eq!(room.requests().count(), 0);
 }
 

@@ -6,8 +6,8 @@ use crate::notice::Notice;
 use crate::row::{LeaseRow, RowRead};
 use crate::time::Span;
 use crate::worker::context::{Context, Request, RowWriteId};
-use crate::worker::lease_request::{LeaseRequest, Next};
-use crate::worker::lease_table::{Beside, LeaseTable};
+use crate::worker::lease_request::{FollowUp, LeaseRequest};
+use crate::worker::lease_table::{BesideLane, LeaseTable};
 use std::collections::BTreeSet;
 
 /// The longest pause between two looks at the row of a lease that is to be handed over.
@@ -38,7 +38,7 @@ pub(in crate::worker::assignment) fn spared<'a>(
 /// The answer to a request, or to a look at its row.
 pub(in crate::worker::assignment) fn on_answer(
     cx: &mut Context, leases: &mut LeaseTable, request: &mut LeaseRequest, outcome: Outcome,
-) -> Next {
+) -> FollowUp {
     match outcome {
         Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed => match refusal.current {
             Some(row) => on_row(cx, leases, request, Some(*row)),
@@ -46,47 +46,47 @@ pub(in crate::worker::assignment) fn on_answer(
                 // The row has moved on since the scan behind the request: most likely the owner has renewed the lease,
                 // and may renew it during every scan.
                 request.look();
-                Next::Now
+                FollowUp::Now
             }
         },
         Outcome::Applied(Reply::Row(row)) => on_row(cx, leases, request, row.map(|row| *row)),
         Outcome::Applied(_) => on_written(cx, leases, request),
-        other => Next::Failed(other),
+        other => FollowUp::Failed(other),
     }
 }
 
 /// The row has our request. Its owner hands the lease over within about a renewal, and a free lease counts as expired a
 /// lease duration later: a scan may come too late to find it, so the row itself is looked at.
-fn on_written(cx: &mut Context, leases: &mut LeaseTable, request: &mut LeaseRequest) -> Next {
+fn on_written(cx: &mut Context, leases: &mut LeaseTable, request: &mut LeaseRequest) -> FollowUp {
     let now = cx.now();
     request.written(now + cx.config().lease_duration.times(2));
     let (lease, owner) = (request.key().clone(), request.from().clone());
     if cx.hands_over() {
-        leases.wrote_beside(cx, lease.as_str(), Beside::Requested { from: &owner });
+        leases.wrote_beside(cx, lease.as_str(), BesideLane::Requested { from: &owner });
     }
     cx.notify(Notice::Claimed { lease, owner });
-    Next::LookAt(now + look_pause(cx))
+    FollowUp::LookAt(now + look_pause(cx))
 }
 
 /// Requests a lease by its present row, if its owner is still the same. Accepts the lease, if it was handed over to us.
 fn on_row(
     cx: &mut Context, leases: &mut LeaseTable, request: &mut LeaseRequest, row: Option<RowRead>,
-) -> Next {
+) -> FollowUp {
     let Some(RowRead::Lease(row)) = row else {
-        return Next::Over;
+        return FollowUp::Over;
     };
     let now = cx.now();
     let in_time = now < request.expires() && !row.checkpoint.is_end();
     let shown = Shown::of(&row, request.from(), cx.me());
     let next = match shown {
         Shown::Kept if in_time && request.may_follow() => match request.follow(&row) {
-            true => Next::AfterFailure,
-            false => Next::Now,
+            true => FollowUp::AfterFailure,
+            false => FollowUp::Now,
         },
-        Shown::Requested if in_time && request.is_in_row() => Next::LookAt(now + look_pause(cx)),
+        Shown::Requested if in_time && request.is_in_row() => FollowUp::LookAt(now + look_pause(cx)),
         // An earlier attempt was applied after all.
         Shown::Requested if in_time => on_written(cx, leases, request),
-        _ => Next::Over,
+        _ => FollowUp::Over,
     };
     leases.observe_now(cx, row);
     if shown == Shown::HandedOver && in_time {

@@ -39,7 +39,7 @@ pub(super) enum AppCommand {
 
 /// What the application is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Application {
+pub(super) struct AppLane {
     /// The command in flight.
     flight: Option<(OpId, AppCommand)>,
     /// The command in flight was told to stop.
@@ -50,9 +50,9 @@ pub(super) struct Application {
     opened: bool,
 }
 
-impl Application {
-    pub(super) const NEW: Application =
-        Application { flight: None, aborted: false, late_at: Mono::NEVER, opened: false };
+impl AppLane {
+    pub(super) const NEW: AppLane =
+        AppLane { flight: None, aborted: false, late_at: Mono::NEVER, opened: false };
 
     /// Whether no command is in flight.
     pub(super) fn is_idle(&self) -> bool {

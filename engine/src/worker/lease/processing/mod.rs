@@ -54,7 +54,7 @@ use crate::output::EndReason;
 use crate::shard::Shard;
 use crate::time::Mono;
 use crate::worker::context::Context;
-use application::{AppCommand, Application};
+use application::{AppCommand, AppLane};
 use share::Share;
 use stage::Stage;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +64,7 @@ use waiting::Waiting;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Processing {
     stage: Stage,
-    app: Application,
+    app: AppLane,
     /// Its part of what the reads of all shards share.
     share: Share,
     /// The shard, or another shard that this shard waits for, was not found, and a listing is to say why.
@@ -81,7 +81,7 @@ impl Processing {
     pub(super) fn new(parents: Vec<ShardId>) -> Self {
         Self {
             stage: Stage::Waiting(Box::new(Waiting::of(parents))),
-            app: Application::NEW,
+            app: AppLane::NEW,
             share: Share::default(),
             missing: false,
             paused: false,

@@ -5,7 +5,7 @@ use crate::ids::WorkerId;
 use crate::position::Checkpoint;
 use crate::row::{HandsOver, LeaseRow};
 use crate::worker::context::Context;
-use crate::worker::lease_table::{Aside, Beside, LeaseTable};
+use crate::worker::lease_table::{Aside, BesideLane, LeaseTable};
 use crate::worker::testing::{config, context, owned, row, running, seconds, shows, table, takes};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ fn act(cx: &mut Context, leases: &mut LeaseTable, doing: Doing) {
             let Some(ix) = leases.find(&key) else { return };
             takes(cx, leases, ix, answered);
         }
-        Doing::Remove(key) => leases.wrote_beside(cx, &key, Beside::Removed),
+        Doing::Remove(key) => leases.wrote_beside(cx, &key, BesideLane::Removed),
         Doing::Pass(time) => cx.later(seconds(time)),
         Doing::Forget => leases.plain = Aside::default(),
     }

@@ -5,7 +5,7 @@ use crate::notice::{ListReason, Notice};
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::worker::context::Request;
-use crate::worker::lease_table::Beside;
+use crate::worker::lease_table::BesideLane;
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{config, context, row, running, shows, table, tenths};
@@ -44,7 +44,7 @@ fn a_scan_without_the_hole_begins_the_count_anew_and_deputies_wait_for_more_scan
         cx.did();
         sync.look_for_holes(&mut cx, &leases, deputy);
         assert!(cx.did().is_nothing());
-        leases.wrote_beside(&cx, "b", Beside::Removed);
+        leases.wrote_beside(&cx, "b", BesideLane::Removed);
         let asked = (1..=20).find(|_| {
             sync.look_for_holes(&mut cx, &leases, deputy);
             !cx.did().requests().is_empty()

@@ -6,7 +6,7 @@ use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow};
 use crate::time::Span;
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::{self, Beside, LeaseTable};
+use crate::worker::lease_table::{self, BesideLane, LeaseTable};
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{at, config, context, ended, row, running, shard, shows, table};
@@ -65,7 +65,7 @@ fn a_finished_lease_stays_while_a_parent_of_it_is_there_or_it_names_no_children(
     shows(&cx, &mut leases, begun("b"));
     cx.later(cx.config().cleanup_delay);
     assert!(removed(&mut cx, &leases, 0).is_empty());
-    leases.wrote_beside(&cx, "grandparent", Beside::Removed);
+    leases.wrote_beside(&cx, "grandparent", BesideLane::Removed);
     assert_eq!(removed(&mut cx, &leases, 0), ["a"]);
 }
 

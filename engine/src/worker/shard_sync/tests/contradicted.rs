@@ -10,7 +10,7 @@ use crate::shard::Shard;
 use crate::stream_identity::StreamIdentity;
 use crate::time::{Mono, Wall};
 use crate::worker::context::{Context, Request};
-use crate::worker::lease_table::{Beside, LeaseTable, Scan};
+use crate::worker::lease_table::{BesideLane, LeaseTable, Scan};
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{config, ended, row, running, seconds, shard, shows, tenths, whole_scan};
@@ -119,7 +119,7 @@ fn wrong_hash_keys_are_corrected_by_two_listings_apart_in_time() {
     let (listings, again) = until_written(&mut cx, &mut leases, &mut sync, (&rows, &shards));
     assert_eq!((listings, again), (2, changes));
     assert_ne!(sync.contradicted.look_at(), Mono::NEVER);
-    leases.wrote_beside(&cx, "a", Beside::Range(Some(a.range)));
+    leases.wrote_beside(&cx, "a", BesideLane::Range(Some(a.range)));
     assert!(lists(&mut cx, &mut leases, &mut sync, &shards).is_empty());
     assert_eq!(sync.contradicted.look_at(), Mono::NEVER);
 }

@@ -5,7 +5,7 @@ use crate::output::TableOp;
 use crate::row::{Change, LeaseRow};
 use crate::worker::assignment::hand_over::{on_answer, spared};
 use crate::worker::context::{Context, Request, RowWriteId};
-use crate::worker::lease_request::{LeaseRequest, Next};
+use crate::worker::lease_request::{FollowUp, LeaseRequest};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::testing::{
     context, done, hold, owned, refused, refused_by, row, seconds, shown, shows, table, throttled,
@@ -30,7 +30,7 @@ impl Asker {
     }
 
     /// The next operation is sent, and has this outcome.
-    fn send(&mut self, outcome: Outcome) -> (TableOp, Next) {
+    fn send(&mut self, outcome: Outcome) -> (TableOp, FollowUp) {
         let op = self.request.send();
         (op, on_answer(&mut self.cx, &mut self.leases, &mut self.request, outcome))
     }
@@ -39,7 +39,7 @@ impl Asker {
     fn requested() -> Self {
         let mut asker = Self::new();
         let (_, next) = asker.send(done());
-        assert!(matches!(next, Next::LookAt(_)), "{next:?}");
+        assert!(matches!(next, FollowUp::LookAt(_)), "{next:?}");
         asker.cx.did();
         asker
     }
@@ -65,20 +65,20 @@ fn requested_row(counter: u64) -> LeaseRow {
 fn a_request_follows_an_owner_that_renews_and_waits_until_it_hands_the_lease_over() {
     let mut asker = Asker::new();
     let (op, next) = asker.send(refused_by(owned("a", "other", 2)));
-    assert_eq!((written(&op), next), (Some(1), Next::Now));
+    assert_eq!((written(&op), next), (Some(1), FollowUp::Now));
     let (op, next) = asker.send(done());
     assert_eq!(written(&op), Some(2));
     let look_at = asker.cx.now() + asker.cx.config().renew_interval.per(2);
-    assert!(matches!(next, Next::LookAt(at) if at <= look_at), "{next:?}");
+    assert!(matches!(next, FollowUp::LookAt(at) if at <= look_at), "{next:?}");
     assert_eq!(asker.cx.did().told(), ["claimed"]);
     assert!(asker.request.is_in_row());
 
     let (op, next) = asker.send(shown(Some(requested_row(2))));
     assert_eq!(op, TableOp::Read { key: "a".into() });
-    assert!(matches!(next, Next::LookAt(_)), "{next:?}");
+    assert!(matches!(next, FollowUp::LookAt(_)), "{next:?}");
     assert!(asker.cx.did().is_nothing());
     let (_, next) = asker.send(shown(Some(owned("a", "me", 3))));
-    assert_eq!(next, Next::Over);
+    assert_eq!(next, FollowUp::Over);
     let did = asker.cx.did();
     assert!(matches!(did.requests(), [Request::Take(..)]), "it is accepted: {did:?}");
 }
@@ -86,19 +86,19 @@ fn a_request_follows_an_owner_that_renews_and_waits_until_it_hands_the_lease_ove
 #[test]
 fn a_request_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
     let mut asker = Asker::new();
-    assert_eq!(asker.send(refused(Why::ConditionFailed)).1, Next::Now);
+    assert_eq!(asker.send(refused(Why::ConditionFailed)).1, FollowUp::Now);
     let (read, next) = asker.send(shown(Some(requested_row(1))));
     assert_eq!(read, TableOp::Read { key: "a".into() });
-    assert!(matches!(next, Next::LookAt(_)), "{next:?}");
+    assert!(matches!(next, FollowUp::LookAt(_)), "{next:?}");
     assert_eq!(asker.cx.did().told(), ["claimed"]);
 }
 
 #[test]
 fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause_and_no_owner_is_followed_for_ever() {
     let mut asker = Asker::new();
-    assert_eq!(asker.send(refused_by(owned("a", "other", 1))).1, Next::AfterFailure);
+    assert_eq!(asker.send(refused_by(owned("a", "other", 1))).1, FollowUp::AfterFailure);
     let mut follows = 1;
-    while asker.send(refused_by(owned("a", "other", 1 + follows))).1 == Next::Now {
+    while asker.send(refused_by(owned("a", "other", 1 + follows))).1 == FollowUp::Now {
         follows += 1;
     }
     assert_eq!(follows, 5);
@@ -107,9 +107,9 @@ fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause_and_no_owner_i
 #[test]
 fn a_request_is_over_when_the_lease_is_another_workers_or_gone_and_fails_like_any_write() {
     for row in [Some(owned("a", "third", 2)), None] {
-        assert_eq!(Asker::requested().send(shown(row)).1, Next::Over);
+        assert_eq!(Asker::requested().send(shown(row)).1, FollowUp::Over);
     }
-    assert_eq!(Asker::new().send(throttled()).1, Next::Failed(throttled()));
+    assert_eq!(Asker::new().send(throttled()).1, FollowUp::Failed(throttled()));
 }
 
 /// Three are a share: `e`, `a`, and another one.

@@ -6,11 +6,11 @@ use crate::notice::Notice;
 use crate::output::ConsumerOp;
 use crate::worker::describe;
 use crate::worker::lease::lent::Lent;
-use crate::worker::lease::processing::application::{AppCommand, Application, Given};
+use crate::worker::lease::processing::application::{AppCommand, AppLane, Given};
 
 impl Reading {
     /// Hands over the rest of the front batch, or its first record only.
-    pub(super) fn deliver(&mut self, lent: &mut Lent<'_>, app: &mut Application, alone: bool) {
+    pub(super) fn deliver(&mut self, lent: &mut Lent<'_>, app: &mut AppLane, alone: bool) {
         let Some(front) = self.batches().front() else {
             return;
         };

@@ -17,7 +17,7 @@ use crate::worker::context::Context;
 use crate::worker::describe;
 use crate::worker::lease::lent::Lent;
 use crate::worker::lease::ownership::Ownership;
-use crate::worker::lease::processing::application::{AppCommand, Application};
+use crate::worker::lease::processing::application::{AppCommand, AppLane};
 
 /// The commands to flush that the application has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,7 +79,7 @@ impl Reading {
     /// The application will not process a kept batch: reading begins anew after the records processed without a gap.
     /// `runs`: the shard is not let go of.
     pub(in crate::worker::lease::processing) fn on_given_back(
-        &mut self, lent: &mut Lent<'_>, app: &mut Application, runs: bool, batch: OpId, detail: String,
+        &mut self, lent: &mut Lent<'_>, app: &mut AppLane, runs: bool, batch: OpId, detail: String,
     ) {
         let Some(last) = self.batches().keeps(batch) else {
             return;
@@ -95,7 +95,7 @@ impl Reading {
     }
 
     /// Tells the application to flush if the shard cannot go on otherwise. Nothing is being handed over at this moment.
-    pub(super) fn flush_if_stuck(&mut self, lent: &mut Lent<'_>, app: &mut Application) {
+    pub(super) fn flush_if_stuck(&mut self, lent: &mut Lent<'_>, app: &mut AppLane) {
         if self.batches().kept_batches() == 0 && !self.awaits_permission() {
             return;
         }
@@ -113,7 +113,7 @@ impl Reading {
 
     /// The lease is given up: whether acknowledgements are waited for. The application is told to flush.
     pub(in crate::worker::lease::processing) fn awaits_acknowledgements(
-        &mut self, lent: &mut Lent<'_>, app: &mut Application, reason: EndReason,
+        &mut self, lent: &mut Lent<'_>, app: &mut AppLane, reason: EndReason,
     ) -> bool {
         let now = lent.now();
         let left = self.batches().kept_batches();
@@ -142,7 +142,7 @@ impl Reading {
         }
     }
 
-    fn tell_to_flush(&mut self, lent: &mut Lent<'_>, app: &mut Application, why: FlushReason, until: Mono) {
+    fn tell_to_flush(&mut self, lent: &mut Lent<'_>, app: &mut AppLane, why: FlushReason, until: Mono) {
         self.flush.told = Some(why);
         let op = ConsumerOp::Flush { lease: lent.own.lease(), token: lent.own.token(), why, until };
         app.ask(lent.own, lent.cx, op, AppCommand::Flush(why));

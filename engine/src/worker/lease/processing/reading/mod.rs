@@ -28,7 +28,7 @@ pub(in crate::worker::lease) use missing::View;
 pub(super) use set_aside::kept_alone;
 pub(super) use why::{why, why_failing, why_flushed, why_kept, why_missing};
 
-use super::application::Application;
+use super::application::AppLane;
 use super::share::Share;
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
@@ -111,7 +111,7 @@ impl Reading {
     }
 
     /// Hands over what comes next, or tells the application to flush. The application has no other command.
-    pub(super) fn hand_over(&mut self, lent: &mut Lent<'_>, app: &mut Application) {
+    pub(super) fn hand_over(&mut self, lent: &mut Lent<'_>, app: &mut AppLane) {
         if lent.now() < self.failure.not_before() {
             return;
         }

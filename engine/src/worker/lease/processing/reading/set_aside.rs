@@ -9,7 +9,7 @@ use crate::output::ConsumerOp;
 use crate::position::Position;
 use crate::worker::describe;
 use crate::worker::lease::lent::Lent;
-use crate::worker::lease::processing::application::{AppCommand, Application};
+use crate::worker::lease::processing::application::{AppCommand, AppLane};
 
 /// The answer of an adapter that keeps a single record.
 pub(in crate::worker::lease::processing) fn kept_alone() -> Outcome {
@@ -46,7 +46,7 @@ impl Reading {
 
     /// Has the application set the record aside.
     pub(super) fn set_aside(
-        &mut self, lent: &mut Lent<'_>, app: &mut Application, poison: Poison, detail: String,
+        &mut self, lent: &mut Lent<'_>, app: &mut AppLane, poison: Poison, detail: String,
     ) {
         let Some(front) = self.batches().front() else {
             return;
