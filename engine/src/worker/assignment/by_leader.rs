@@ -32,7 +32,7 @@ impl ByCount {
     pub(super) fn take_assigned(&mut self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
         self.accept(cx, leases, balance);
         let need = balance.target().saturating_sub(balance.of(cx.me()));
-        let leaderless = leases.kcl3().is_leaderless(cx.now(), cx.config().lease_duration);
+        let leaderless = leases.kcl3().is_leaderless(cx.config().lease_duration);
         let left_lying = balance.available().iter().copied().filter(|ix| {
             let lease = leases.get(*ix);
             lease.is_some_and(|lease| unread_for(cx, lease) >= patience(cx, leaderless, lease))

@@ -107,7 +107,7 @@ impl Kcl3Member {
     fn may_lead(&self, cx: &Context, workers: &Kcl3Workers) -> bool {
         let known =
             matches!(workers.version(), Some(FleetVersion::Version3x | FleetVersion::Version3xWithRollback));
-        workers.is_led() && known && workers.may_be_led_by_us(cx.now()) && !workers.is_migrating(cx.now())
+        workers.is_led() && known && workers.may_be_led_by_us() && !workers.is_migrating(cx.now())
     }
 
     fn tell(&mut self, cx: &mut Context, workers: &Kcl3Workers) {
@@ -178,7 +178,7 @@ impl Kcl3Member {
         if !cx.wants_leases() || workers.rules() == Rules::Own {
             return None;
         }
-        let table = workers.report_table(cx.now());
+        let table = workers.report_table();
         if cx.now() >= self.report_at || !self.reported.contains(&table) {
             if !self.reported.contains(&table) {
                 self.reported.push(table);
@@ -186,7 +186,7 @@ impl Kcl3Member {
             let write = FleetWrite::Report {
                 worker: cx.me().clone(),
                 at: seconds(cx.wall()),
-                measure: workers.measures(cx.now()),
+                measure: workers.measures(),
                 cpu: Vec::new(),
             };
             return Some(Placed { table, write });

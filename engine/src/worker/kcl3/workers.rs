@@ -270,7 +270,7 @@ impl Kcl3Workers {
         // If the last look is long ago, as after a standstill of this worker, the leases decide.
         let unsure =
             self.beside.is_some() && cx.now().since(self.looked_at) > cx.config().scan_interval.times(2);
-        let others_live = self.others(cx.now()).next().is_some() || unsure && others_own;
+        let others_live = self.others().next().is_some() || unsure && others_own;
         self.rules = rules(self.version(), others_live);
     }
 
@@ -353,8 +353,8 @@ impl Kcl3Workers {
     }
 
     /// This worker's table for reports, if not the lease table. Every worker that may lead reads this table.
-    pub(in crate::worker) fn report_table(&self, now: Mono) -> Option<FleetTable> {
-        let all_read_all = self.others(now).all(|worker| worker.one_table);
+    pub(in crate::worker) fn report_table(&self) -> Option<FleetTable> {
+        let all_read_all = self.others().all(|worker| worker.one_table);
         let here = match self.migration() {
             None | Some(TableMigration::Init) => false,
             // A worker of KCL 3.0 to 3.4 may have come back.
@@ -365,7 +365,7 @@ impl Kcl3Workers {
             Some(TableMigration::Unknown(_)) => {
                 let beside = self.beside.iter().flat_map(|rows| rows.workers.values());
                 let mut live = beside.filter(|seen| seen.lives(self.looked_at) && !seen.row.ours);
-                live.next().is_none() && self.others(now).next().is_some()
+                live.next().is_none() && self.others().next().is_some()
             }
         };
         (self.beside.is_some() && !here).then_some(FleetTable::Workers)
@@ -373,8 +373,8 @@ impl Kcl3Workers {
 
     /// Whether a worker of this library may lead. Only workers that know the move from three tables to one lead a fleet
     /// through the move: under a leader of this library the move would end.
-    pub(in crate::worker) fn may_be_led_by_us(&self, now: Mono) -> bool {
-        let moves = self.beside.is_some() && self.others(now).any(|worker| worker.one_table);
+    pub(in crate::worker) fn may_be_led_by_us(&self) -> bool {
+        let moves = self.beside.is_some() && self.others().any(|worker| worker.one_table);
         !moves && !matches!(self.migration(), Some(TableMigration::Unknown(_)))
     }
 
@@ -388,16 +388,15 @@ impl Kcl3Workers {
     /// Whether no worker leads, as far as is known: no lock exists, the lock has run out, or its holder is dead. By the
     /// rules of an unknown version, a leader may lead without a lock. A leader that has just begun may not have
     /// reported yet: a lock that has changed within `silence` belongs to a live worker.
-    pub(in crate::worker) fn is_leaderless(&self, now: Mono, silence: Span) -> bool {
+    pub(in crate::worker) fn is_leaderless(&self, silence: Span) -> bool {
         if matches!(self.version(), Some(FleetVersion::Unknown(_))) {
             return false;
         }
         let Some((lock, stood)) = self.leader().filter(|(lock, _)| !lock.released) else {
             return true;
         };
-        // A failure to read the tables beside proves nothing about live workers.
-        let looked_at = now.min(self.looked_at);
-        let mut live = self.live_as_of(now, looked_at);
+        // A failure to read the tables proves nothing about live workers.
+        let mut live = self.live_when_read();
         stood > lock.lasts() || stood >= silence && !live.any(|worker| worker.id == lock.id)
     }
 
@@ -408,7 +407,7 @@ impl Kcl3Workers {
 
     /// The reports of live workers, one report of each worker.
     pub(in crate::worker) fn live(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
-        self.live_as_of(now, now)
+        self.live_as_of(move |_| now)
     }
 
     /// The reports of workers that live for certain: a leader assigns leases to no other worker.
@@ -421,25 +420,31 @@ impl Kcl3Workers {
         self.live(now).filter(move |worker| places(&worker.id))
     }
 
-    /// The reports of workers alive in the lease table at `now`, and in the tables beside at `looked_at`.
-    fn live_as_of(&self, now: Mono, looked_at: Mono) -> impl Iterator<Item = &FleetWorker> {
-        let here = move |id: &WorkerId| self.here.workers.get(id).is_some_and(|seen| seen.lives(now));
+    /// The reports of workers that lived when the last look at each report was begun. A look may begin before a
+    /// standstill of this worker and end after the standstill, and a table may be unreadable for a while.
+    fn live_when_read(&self) -> impl Iterator<Item = &FleetWorker> {
+        self.live_as_of(|seen| seen.asked)
+    }
+
+    /// The reports of workers alive at the moment that `at` names for each report.
+    fn live_as_of(&self, at: impl Fn(&SeenWorker) -> Mono + Copy) -> impl Iterator<Item = &FleetWorker> {
+        let lives = move |seen: &SeenWorker| seen.lives(at(seen));
+        let here = move |id: &WorkerId| self.here.workers.get(id).is_some_and(lives);
         let beside = self.beside.iter().flat_map(|rows| rows.workers.values());
-        let beside = beside.filter(move |seen| seen.lives(looked_at) && !here(&seen.row.id));
-        let all = self.here.workers.values().filter(move |seen| seen.lives(now));
+        let beside = beside.filter(move |seen| lives(seen) && !here(&seen.row.id));
+        let all = self.here.workers.values().filter(move |seen| lives(seen));
         all.chain(beside).map(|seen| &seen.row)
     }
 
-    /// The reports of workers of other libraries. These workers live, or lived when the tables beside could last be
-    /// read: a failure to read the tables makes no fleet leaderless.
-    fn others(&self, now: Mono) -> impl Iterator<Item = &FleetWorker> {
-        let live = self.live_as_of(now, now.min(self.looked_at));
-        live.filter(|worker| !worker.ours)
+    /// The reports of workers of other libraries. These workers lived when their reports were last read: a failure to
+    /// read the tables makes no fleet leaderless.
+    fn others(&self) -> impl Iterator<Item = &FleetWorker> {
+        self.live_when_read().filter(|worker| !worker.ours)
     }
 
     /// Whether workers of other libraries report metrics of their hosts.
-    pub(in crate::worker) fn measures(&self, now: Mono) -> bool {
-        self.others(now).any(|worker| !worker.metrics.is_empty())
+    pub(in crate::worker) fn measures(&self) -> bool {
+        self.others().any(|worker| !worker.metrics.is_empty())
     }
 
     /// A report of a dead worker of this library, with its table. KCL's leader would go by the report for a minute, and

@@ -40,6 +40,9 @@ pub(in crate::worker) struct Lease {
     pub(super) older_seen: u8,
     /// The row was seen to change under its present owner: that owner lived.
     pub(super) moved: bool,
+    /// The last change of the row lies between two answers far apart: the change may be as old as the time between
+    /// these answers.
+    pub(super) unwatched: bool,
     /// An attempt to steal the lease was given up, and may have been applied: the lease's owner may believe in the
     /// lease beside us.
     pub(super) prior_owner_may_believe: bool,
@@ -65,6 +68,7 @@ impl Lease {
             highest: 0,
             older_seen: 0,
             moved: false,
+            unwatched: false,
             prior_owner_may_believe: false,
             refused: Backoff::default(),
             spoiled: false,
@@ -122,6 +126,11 @@ impl Lease {
     /// Whether the row was seen to change under its present owner.
     pub(in crate::worker) fn has_moved(&self) -> bool {
         self.moved
+    }
+
+    /// Whether nothing tells when the row changed for the last time: this worker did not look for a while.
+    pub(super) fn is_unwatched(&self) -> bool {
+        self.unwatched
     }
 
     /// When the row was last seen to change, or first seen at all.

@@ -1,10 +1,11 @@
 //! The effect on the table of a row shown by an answer.
 
 use super::plain::weigh_after;
+use super::unread::longest_gap;
 use super::{Lease, LeaseTable};
 use crate::ids::LeaseIx;
 use crate::row::LeaseRow;
-use crate::time::Mono;
+use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 
 /// Where a row was shown.
@@ -58,14 +59,15 @@ fn note(leases: &mut LeaseTable, cx: &Context, ix: LeaseIx, row: LeaseRow, sourc
         }
         return;
     }
-    lease.saw(row, source, cx.now());
+    lease.saw(row, source, cx.now(), longest_gap(cx));
     let changed = lease.covers() != covered;
     leases.scans.count_shown(first);
     leases.cover.0 += u64::from(changed);
 }
 
 impl Lease {
-    fn saw(&mut self, row: LeaseRow, source: Source, now: Mono) {
+    /// `longest`: the longest time between two answers after which a change counts as recent.
+    fn saw(&mut self, row: LeaseRow, source: Source, now: Mono, longest: Span) {
         let asked = match source {
             Source::Scan { asked_at } => asked_at,
             Source::Beside => now,
@@ -83,6 +85,7 @@ impl Lease {
             return;
         }
         self.older_seen = 0;
+        let apart = asked.since(self.seen_at);
         self.seen_at = self.seen_at.max(asked);
         // Another worker's request for the lease is no sign of life of its owner. A moved checkpoint is a sign of life,
         // even if a person's edit set the counter back.
@@ -96,6 +99,7 @@ impl Lease {
             self.observed_at = now;
             self.refused.succeeded();
             self.moved = renewed || kept && self.moved;
+            self.unwatched = apart > longest;
         }
         if ended != was_ended {
             self.ended_at = if ended { now } else { Mono::NEVER };

@@ -178,7 +178,7 @@ fn plain_row<'a>(lease: &'a Lease, cx: &Context) -> Option<(&'a LeaseRow, &'a Wo
     })?;
     let expired = lease.idle() >= cx.config().lease_duration;
     let owner = row.owner.as_ref().filter(|owner| *owner != cx.me() && !cx.is_former_life(owner))?;
-    (!expired && !lease.busy()).then_some((row, owner))
+    (!expired && !lease.is_unwatched() && !lease.busy()).then_some((row, owner))
 }
 
 /// Takes note of a lease as `change` leaves it.
@@ -332,7 +332,11 @@ impl<'a> LeaseOwners<'a> {
             if let Some((row, owner)) = owned {
                 let first = lease.observed_at() <= self.leases.scans().first_ended();
                 let standing = standings.entry(owner.clone()).or_default();
-                let renewed = if lease.has_moved() { Some(true) } else { (!first).then_some(false) };
+                let renewed = match lease.has_moved() {
+                    // Perhaps the owner renewed the lease long ago, and is dead.
+                    true => (!lease.is_unwatched()).then_some(true),
+                    false => (!first).then_some(false),
+                };
                 standing.add(row, renewed, lease.idle() < silence_of(cx, row));
             }
         }

@@ -40,7 +40,7 @@ impl Still {
 }
 
 /// Scans further apart do not show that a row has stood still between the scans.
-fn longest_gap(cx: &Context) -> Span {
+pub(super) fn longest_gap(cx: &Context) -> Span {
     let config = cx.config();
     config.scan_interval.times(2).max(config.lease_duration)
 }

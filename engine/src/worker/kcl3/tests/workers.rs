@@ -1,6 +1,8 @@
 //! Which workers of a fleet of KCL 3.x live, by their reports in scans.
 
-use crate::fleet::{FORGET_AFTER, FleetRow, FleetWorker, REPORT_INTERVAL, WORKER_EXPIRY, seconds};
+use crate::fleet::{
+    FORGET_AFTER, FleetRow, FleetVersion, FleetWorker, REPORT_INTERVAL, WORKER_EXPIRY, seconds,
+};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use crate::worker::kcl3::Kcl3Workers;
@@ -148,6 +150,21 @@ fn who_renews_leases_lives_whatever_the_time_in_its_report() {
     assert!(lives(&cx, &fleet), "until a scan shows its leases expired");
     fleet.note_owners(&cx, &BTreeMap::new());
     assert!(!lives(&cx, &fleet));
+}
+
+/// The report was read before this worker stood still, and the scan ends after the standstill.
+#[test]
+fn a_report_read_before_a_standstill_leaves_the_fleet_led() {
+    let (mut cx, mut fleet) = (context(), Kcl3Workers::default());
+    let version = || FleetRow::Version(FleetVersion::Version3x.into());
+    fleet.observe(&cx, 1, cx.now(), version());
+    fleet.observe(&cx, 1, cx.now(), FleetRow::Worker(report(&cx, Span::ZERO)));
+    cx.later(WORKER_EXPIRY.times(4));
+    fleet.scanned(&cx, 1, true);
+    assert!(fleet.is_led());
+    fleet.observe(&cx, 2, cx.now(), version());
+    shows(&cx, &mut fleet, 2, cx.now(), &report(&cx, WORKER_EXPIRY.times(4)));
+    assert!(!fleet.is_led(), "a later look shows the death of the other worker");
 }
 
 /// A leader that has just started finds the row of a dead worker: the row is new to the leader, and so perhaps fresh.

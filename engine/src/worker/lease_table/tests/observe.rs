@@ -20,6 +20,24 @@ fn a_row_is_as_old_as_answers_have_shown_it_standing_still() {
 }
 
 #[test]
+fn a_change_between_answers_far_apart_is_no_recent_renewal() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    let ix = shows(&cx, &mut leases, owned("a", "other", 1));
+    let mut counter = 1;
+    let mut after = |span| {
+        cx.later(span);
+        counter += 1;
+        shows(&cx, &mut leases, owned("a", "other", counter));
+        leases.get(ix).unwrap().is_unwatched()
+    };
+    let longest = context().config().scan_interval.times(2).max(context().config().lease_duration);
+    assert!(!after(longest));
+    assert!(after(longest + Span(1)), "the owner may have died in between");
+    assert!(!after(seconds(1)), "the owner renews");
+}
+
+#[test]
 fn an_older_counter_is_taken_for_a_stale_read_the_first_time() {
     let mut cx = context();
     let (mut leases, mut scan) = (table(&cx), Scan::default());
