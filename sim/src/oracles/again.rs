@@ -5,7 +5,7 @@
 //! lease wrote the row, neither promise holds.
 
 use super::fact::{Mark, Owner, Row, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, ROWS, Sees, ShardNo, Time, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,11 +26,12 @@ pub(super) struct Again {
 }
 
 impl Again {
-    /// `trespass`: another program wrote to a row of a different owner.
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, trespass: bool, verdict: &mut Verdict) {
+    pub(super) const SEES: Sees = Sees::ours(ROWS | EVENTS).others(ROWS);
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::RowChanged { shard, verb, before, after, .. } => {
-                if trespass || verb.is_none_or(|verb| verb == Verb::Delete) {
+                if history.trespass || verb.is_none_or(|verb| verb == Verb::Delete) {
                     self.edited.insert(shard);
                 }
                 let owner = |row: Option<Row>| row.and_then(|row| row.owner);
@@ -87,7 +88,7 @@ impl Again {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{changed, delivered, judge_only, processed, row};
+    use super::super::testing::{at_once, changed, count, delivered, processed, row};
     use super::*;
 
     fn at(record: u64, verb: Verb) -> Fact {
@@ -100,7 +101,7 @@ mod tests {
     }
 
     fn judged(facts: impl IntoIterator<Item = Fact>) -> usize {
-        judge_only(Property::EveryRecordDelivered, facts.into_iter().map(|fact| (1, fact))).len()
+        count(Property::EveryRecordDelivered, at_once(facts))
     }
 
     #[test]

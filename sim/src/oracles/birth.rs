@@ -6,17 +6,12 @@
 //! with a hole in the hash space or an empty table knows such a row by then. Rows changed by people are not judged.
 
 use super::fact::{Ask, Mark, Owner, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{
+    EVENTS, Fact, History, LifeNo, PerShard, Property, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time,
+    Verdict,
+};
 use leasehold_engine::policy::Finished;
 use std::collections::{BTreeMap, BTreeSet};
-
-#[derive(Clone, Debug, Default)]
-struct Shard {
-    parents: [Option<ShardNo>; 2],
-    /// Since when an unfinished row exists.
-    unfinished: Option<Time>,
-    edited: bool,
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Birth {
@@ -24,7 +19,8 @@ pub(super) struct Birth {
     binding: bool,
     /// After this long, every worker knows a table's content, in µs.
     known: u64,
-    shards: Vec<Shard>,
+    /// Since when an unfinished row exists.
+    unfinished: PerShard<Option<Time>>,
     /// The end of each belief, in true time.
     beliefs: BTreeMap<(LifeNo, ShardNo), Time>,
     /// Creations requested in this turn. The life reports its beliefs at the turn's end.
@@ -36,25 +32,20 @@ pub(super) struct Birth {
 }
 
 impl Birth {
+    pub(super) const SEES: Sees =
+        Sees::ours(REPORTS | REQUESTS | ROWS | EVENTS).others(REPORTS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let seen = terms.most(|config| config.scan_interval().times(5) + config.lease_duration().times(2));
         Self {
             binding: terms.config.policies().finished == Finished::WhenRead,
             known: terms.at_most(seen) + 5_000_000,
-            shards: Vec::new(),
+            unfinished: PerShard::default(),
             beliefs: BTreeMap::new(),
             asked: Vec::new(),
             suspects: BTreeMap::new(),
             unsure: BTreeSet::new(),
         }
-    }
-
-    fn shard(&mut self, shard: ShardNo) -> &mut Shard {
-        let index = shard as usize;
-        if self.shards.len() <= index {
-            self.shards.resize_with(index + 1, Shard::default);
-        }
-        &mut self.shards[index]
     }
 
     fn believes(&self, life: LifeNo, shard: ShardNo, at: Time) -> bool {
@@ -63,26 +54,22 @@ impl Birth {
     }
 
     /// A parent of this shard with an unfinished row and without this life's belief in any parent.
-    fn bereft_of(&self, life: LifeNo, shard: ShardNo, at: Time) -> Option<ShardNo> {
-        let of = self.shards.get(shard as usize)?;
-        let parents = || of.parents.into_iter().flatten();
-        let believed = |parent| self.beliefs.get(&(life, parent)).is_some_and(|&until| until >= at);
-        if parents().any(believed) {
+    fn bereft_of(&self, life: LifeNo, shard: ShardNo, at: Time, history: &History) -> Option<ShardNo> {
+        let parents = || history.shard(shard).parents.into_iter().flatten();
+        if parents().any(|parent| self.believes(life, parent, at)) {
             return None;
         }
         parents().find(|&parent| {
-            self.shards.get(parent as usize).is_some_and(|parent| {
-                !parent.edited && parent.unfinished.is_some_and(|since| since + self.known <= at)
-            })
+            let unfinished = self.unfinished.get(parent as usize).copied().flatten();
+            !history.shard(parent).tampered && unfinished.is_some_and(|since| since + self.known <= at)
         })
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         if !self.binding {
             return;
         }
         match *fact {
-            Fact::ShardBorn { shard, parents } => self.shard(shard).parents = parents,
             Fact::Holds { life, shard, until, .. } => drop(self.beliefs.insert((life, shard), until)),
             Fact::HoldsNoMore { life, shard } => drop(self.beliefs.remove(&(life, shard))),
             Fact::Died { life } | Fact::Stopped { life, .. } => {
@@ -90,14 +77,14 @@ impl Birth {
             }
             Fact::Asked { life, ask: Ask::Write(Verb::Create), about: Some(shard), .. } => {
                 // The beliefs reported by now may be older or newer than this request. The request may rely on either.
-                let bereft = self.bereft_of(life, shard, now).is_some();
+                let bereft = self.bereft_of(life, shard, now, history).is_some();
                 let unsure = !self.believes(life, shard, now);
                 self.asked.push((life, shard, now, bereft, unsure));
             }
             Fact::Said { life } => {
                 let asked = std::mem::take(&mut self.asked);
                 for (_, shard, at, bereft, unsure) in asked.into_iter().filter(|(of, ..)| *of == life) {
-                    match self.bereft_of(life, shard, at).filter(|_| bereft) {
+                    match self.bereft_of(life, shard, at, history).filter(|_| bereft) {
                         Some(parent) => drop(self.suspects.insert((life, shard), parent)),
                         None => drop(self.suspects.remove(&(life, shard))),
                     }
@@ -108,10 +95,9 @@ impl Birth {
                 }
             }
             Fact::RowChanged { shard, by, verb, after, .. } => {
-                let known = self.shard(shard);
-                known.edited |= verb.is_none();
-                known.unfinished =
-                    after.filter(|row| row.checkpoint != Mark::End).map(|_| known.unfinished.unwrap_or(now));
+                let unfinished = self.unfinished.of(shard);
+                *unfinished =
+                    after.filter(|row| row.checkpoint != Mark::End).map(|_| unfinished.unwrap_or(now));
                 let (Some(life), Some(Verb::Create)) = (by, verb) else {
                     return;
                 };
@@ -143,21 +129,14 @@ impl Birth {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{asked, changed, created, judge_only, row};
+    use super::super::testing::{asked, at_once, changed, count, created, held, row};
     use super::*;
 
     const DAY: Time = 86_400_000_000;
 
     fn judged(until: Option<Time>, parent_at: Time) -> usize {
         let born = |shard, parent| Fact::ShardBorn { shard, parents: [parent, None] };
-        let holds = |until| Fact::Holds {
-            life: 0,
-            shard: 0,
-            counter: 0,
-            checkpoint: Mark::TrimHorizon,
-            open: false,
-            until,
-        };
+        let holds = |until| held(0, 0, 0, false, until);
         let early = [(1, born(0, None)), (1, born(1, Some(0))), (parent_at, created(0, Mark::TrimHorizon))];
         let held = until.map(|until| (DAY, holds(until)));
         let late = [
@@ -165,7 +144,7 @@ mod tests {
             (DAY, Fact::Said { life: 0 }),
             (DAY + 1, created(1, Mark::TrimHorizon)),
         ];
-        judge_only(Property::ParentsFirst, early.into_iter().chain(held).chain(late)).len()
+        count(Property::ParentsFirst, early.into_iter().chain(held).chain(late))
     }
 
     #[test]
@@ -178,14 +157,7 @@ mod tests {
     #[test]
     fn a_row_is_put_back_by_who_believes_in_the_shard() {
         let judged = |until| {
-            let holds = Fact::Holds {
-                life: 0,
-                shard: 0,
-                counter: 4,
-                checkpoint: Mark::TrimHorizon,
-                open: true,
-                until,
-            };
+            let holds = held(0, 0, 4, true, until);
             let put = |owner| {
                 let row = row(owner, 5, Mark::TrimHorizon);
                 changed(0, Some(0), Verb::Create, None, Some(row))
@@ -202,9 +174,9 @@ mod tests {
             let born = |shard, parent| Fact::ShardBorn { shard, parents: [parent, None] };
             let before = [born(1, None), born(0, Some(1)), created(1, Mark::TrimHorizon)];
             let found = |owner| {
-                let before = before.clone().map(|fact| (1, fact));
+                let before = at_once(&before);
                 let history = before.into_iter().chain(facts(owner).map(|fact| (DAY, fact)));
-                judge_only(Property::ParentsFirst, history).len()
+                count(Property::ParentsFirst, history)
             };
             (found(Some(0)), found(None))
         };

@@ -3,7 +3,7 @@
 //! The end of the call is the handler's own affair: a handler that blocks its thread ends the call when the thread is
 //! free again. A paused worker tells no handler to stop, and the worker's clock may stand meanwhile.
 
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, Sees, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::time::Span;
 use std::collections::BTreeMap;
 
@@ -31,6 +31,8 @@ pub(super) struct Calls {
 const SLACK_US: u64 = 250_000;
 
 impl Calls {
+    pub(super) const SEES: Sees = Sees::ours(EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let least = terms.least(|config| config.handler_timeout());
         let most = terms.most(|config| config.handler_timeout());
@@ -47,7 +49,7 @@ impl Calls {
         self.running.range_mut(of).map(|(_, call)| call)
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         let Some((least, _)) = self.limits else { return };
         match *fact {
             Fact::Delivered { life, shard, .. } => {
@@ -120,7 +122,7 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{config, delivered, judge_under};
+    use super::super::testing::{config, count_under, delivered, judge_under};
     use super::*;
 
     const SECOND: Time = 1_000_000;
@@ -132,9 +134,7 @@ mod tests {
         let mut facts = vec![(SECOND, delivered(0, 1, 1, 5))];
         facts.extend(then.iter().cloned());
         facts.push((60 * SECOND, Fact::Said { life: 0 }));
-        let found = judge_under(&terms, facts);
-        let of = found.into_iter().filter(|found| *found == Property::CallsEnd);
-        of.count()
+        count_under(&terms, Property::CallsEnd, facts)
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Canary {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::config;
+    use super::super::testing::config;
     use super::*;
 
     #[test]

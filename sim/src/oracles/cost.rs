@@ -21,7 +21,7 @@
 //! A worker must not spin, either: thousands of inputs in no time would leave its machine no time for other work.
 
 use super::fact::{Ask, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, REQUESTS, ROWS, Sees, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
 use leasehold_engine::policy::{Assign, Steal};
 use leasehold_engine::time::Span;
@@ -68,6 +68,8 @@ pub(super) struct Cost {
 }
 
 impl Cost {
+    pub(super) const SEES: Sees = Sees::all(REQUESTS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let window = terms.at_most(Span(WINDOW_US)) + 1_000_000;
         let times = |every: u64| window / every.max(1) + 1;
@@ -129,7 +131,7 @@ impl Cost {
         }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::RowChanged { before: None, after: Some(_), .. } | Fact::ShardBorn { .. } => self.rows += 1,
             Fact::Booted { .. } => self.lives += 1,
@@ -194,7 +196,7 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::super::fact::How;
-    use super::super::history::{answered, asked, judge};
+    use super::super::testing::{answered, asked, count, judge};
     use super::*;
 
     fn reads(every_us: u64) -> usize {
@@ -203,7 +205,7 @@ mod tests {
             [ask, answered(0, Ask::GetRecords, 1, n, How::Applied)].map(|fact| (n * every_us, fact))
         };
         let facts = (0..200u64).flat_map(read);
-        judge(facts).into_iter().filter(|&found| found == Property::RequestsBounded).count()
+        count(Property::RequestsBounded, facts)
     }
 
     #[test]

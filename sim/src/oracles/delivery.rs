@@ -5,7 +5,7 @@
 //! judges the place), and shards with a row removed by a person.
 
 use super::fact::{Mark, Row, Verb, rewrites};
-use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, PerShard, Property, ROWS, Sees, ShardNo, Time, Verdict};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
@@ -46,18 +46,12 @@ impl Progress {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Delivery {
-    shards: Vec<Progress>,
+    shards: PerShard<Progress>,
     duplicates: u64,
 }
 
 impl Delivery {
-    fn shard(&mut self, shard: ShardNo) -> &mut Progress {
-        let index = shard as usize;
-        if self.shards.len() <= index {
-            self.shards.resize_with(index + 1, Progress::default);
-        }
-        &mut self.shards[index]
-    }
+    pub(super) const SEES: Sees = Sees::all(ROWS | EVENTS);
 
     pub(super) fn processed(&self, shard: ShardNo) -> u64 {
         self.shards.get(shard as usize).map_or(0, |progress| progress.done)
@@ -85,10 +79,10 @@ impl Delivery {
         self.duplicates
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::RowChanged { shard, verb, before, after, from_record, .. } => {
-                let progress = self.shard(shard);
+                let progress = self.shards.of(shard);
                 if rewrites(verb, before, after)
                     || (verb == Some(Verb::Delete) && before.is_some_and(|row| row.checkpoint != Mark::End))
                 {
@@ -102,7 +96,7 @@ impl Delivery {
                         progress.done = progress.done.max(from_record.saturating_sub(1));
                     }
                 }
-                progress.note_rewinding(before, after, of_others);
+                progress.note_rewinding(before, after, history.of_others);
                 if before.is_some_and(|row| row.checkpoint == after.checkpoint) || progress.tampered {
                     return;
                 }
@@ -117,7 +111,7 @@ impl Delivery {
                                      were reported done"
                                 )
                             });
-                            if of_others {
+                            if history.of_others {
                                 // The loss counts against the other program, not against the next reader.
                                 progress.done = record;
                             }
@@ -132,21 +126,21 @@ impl Delivery {
                     Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest => {}
                 }
             }
-            Fact::Placed { shard, from, born, .. } if !of_others => {
-                let progress = self.shard(shard);
+            Fact::Placed { shard, from, born, .. } if !history.of_others => {
+                let progress = self.shards.of(shard);
                 if std::mem::take(&mut progress.loose) {
                     // No owner is promised records older than the row.
                     progress.done = progress.done.max(from.max(born) - 1);
                 }
             }
             Fact::Trimmed { shard, before } => {
-                let progress = self.shard(shard);
+                let progress = self.shards.of(shard);
                 progress.trimmed = progress.trimmed.max(before - 1);
                 progress.done = progress.done.max(progress.trimmed);
             }
-            Fact::Given { shard, through, .. } => self.shard(shard).done = through,
+            Fact::Given { shard, through, .. } => self.shards.of(shard).done = through,
             Fact::Delivered { life, shard, first, last, .. } => {
-                let progress = self.shard(shard);
+                let progress = self.shards.of(shard);
                 let kept = progress.kept.get(&life).copied().unwrap_or(0);
                 if first > progress.done.max(kept) + 1 && !progress.tampered {
                     if progress.loose {
@@ -166,7 +160,7 @@ impl Delivery {
                 self.duplicates += repeated;
             }
             Fact::Kept { life, shard, first, last, .. } => {
-                let progress = self.shard(shard);
+                let progress = self.shards.of(shard);
                 let kept = progress.kept.get(&life).copied().unwrap_or(0);
                 // The hand-over of the batch already reported the gap.
                 if first <= progress.done.max(kept) + 1 {
@@ -175,9 +169,9 @@ impl Delivery {
             }
             Fact::GivenBack { life, shard, .. }
             | Fact::OpenBegun { life, shard, .. }
-            | Fact::Closed { life, shard, .. } => drop(self.shard(shard).kept.remove(&life)),
+            | Fact::Closed { life, shard, .. } => drop(self.shards.of(shard).kept.remove(&life)),
             Fact::Processed { shard, through, .. } => {
-                let progress = self.shard(shard);
+                let progress = self.shards.of(shard);
                 progress.done = progress.done.max(through);
             }
             _ => {}
@@ -187,12 +181,17 @@ impl Delivery {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{changed, created, delivered, judge_only, processed, row};
+    use super::super::testing::{self, at_once, changed, count, created, delivered, processed, row};
     use super::*;
+    use std::borrow::Borrow;
 
     fn checkpointed(record: u64) -> Fact {
         let before = row(Some(0), 1, Mark::TrimHorizon);
         changed(0, Some(0), Verb::Checkpoint, Some(before), Some(row(Some(0), 2, Mark::At(record))))
+    }
+
+    fn judged<F: Borrow<Fact>>(facts: impl IntoIterator<Item = F>) -> usize {
+        count(Property::EveryRecordDelivered, at_once(facts))
     }
 
     #[test]
@@ -204,7 +203,7 @@ mod tests {
             checkpointed(10),
             delivered(1, 0, 5, 12),
         ];
-        assert_eq!(judge_only(Property::EveryRecordDelivered, good.map(|fact| (1, fact))), []);
+        assert_eq!(judged(good), 0);
     }
 
     #[test]
@@ -215,20 +214,14 @@ mod tests {
             processed(0, 0, 7),
             delivered(1, 0, 9, 12),
         ];
-        assert_eq!(
-            judge_only(Property::EveryRecordDelivered, bad.map(|fact| (1, fact))),
-            [Property::EveryRecordDelivered]
-        );
+        assert_eq!(judged(bad), 1);
     }
 
     #[test]
     fn a_checkpoint_ahead_of_the_handler_is_found() {
         let bad =
             [created(0, Mark::TrimHorizon), delivered(0, 0, 1, 10), processed(0, 0, 7), checkpointed(8)];
-        assert_eq!(
-            judge_only(Property::EveryRecordDelivered, bad.map(|fact| (1, fact))),
-            [Property::EveryRecordDelivered]
-        );
+        assert_eq!(judged(bad), 1);
         let nowhere = changed(
             0,
             Some(0),
@@ -236,10 +229,7 @@ mod tests {
             Some(row(Some(0), 1, Mark::At(1))),
             Some(row(Some(0), 2, Mark::Nowhere)),
         );
-        assert_eq!(
-            judge_only(Property::EveryRecordDelivered, [(1, nowhere)]),
-            [Property::EveryRecordDelivered]
-        );
+        assert_eq!(judged([nowhere]), 1);
     }
 
     #[test]
@@ -247,8 +237,8 @@ mod tests {
         let given = Fact::Given { shard: 0, through: 10, ended: false };
         let history = [created(0, Mark::At(10)), delivered(0, 0, 11, 12)];
         let told = [given].into_iter().chain(history.clone());
-        assert_eq!(judge_only(Property::EveryRecordDelivered, told.map(|fact| (1, fact))), []);
-        assert_eq!(judge_only(Property::EveryRecordDelivered, history.map(|fact| (1, fact))).len(), 2);
+        assert_eq!(judged(told), 0);
+        assert_eq!(judged(history), 2);
     }
 
     #[test]
@@ -263,31 +253,25 @@ mod tests {
             processed(1, 0, 120),
             checkpoint,
         ];
-        assert_eq!(judge_only(Property::EveryRecordDelivered, start.clone().map(|fact| (1, fact))), []);
+        assert_eq!(judged(&start), 0);
         let skipping = start.into_iter().chain([delivered(0, 0, 122, 130)]);
-        assert_eq!(
-            judge_only(Property::EveryRecordDelivered, skipping.map(|fact| (1, fact))),
-            [Property::EveryRecordDelivered]
-        );
+        assert_eq!(judged(skipping), 1);
     }
 
     #[test]
     fn a_start_at_latest_is_loose_until_the_service_has_given_a_place() {
         let placed = |life| Fact::Placed { life, shard: 0, from: 100, due: 100, floor: 1, born: 100 };
         let good = [created(0, Mark::Latest), placed(0), placed(1), delivered(1, 0, 100, 105)];
-        assert_eq!(judge_only(Property::EveryRecordDelivered, good.map(|fact| (1, fact))), []);
+        assert_eq!(judged(good), 0);
         let bad = [created(0, Mark::Latest), placed(0), placed(1), delivered(1, 0, 105, 110)];
-        assert_eq!(
-            judge_only(Property::EveryRecordDelivered, bad.map(|fact| (1, fact))),
-            [Property::EveryRecordDelivered]
-        );
+        assert_eq!(judged(bad), 1);
     }
 
     /// The owed record after these facts.
     fn owed_after(facts: &[(Fact, bool)]) -> u64 {
         let (mut delivery, mut verdict) = (Delivery::default(), Verdict::default());
         for (fact, of_others) in facts {
-            delivery.observe(1, fact, *of_others, &mut verdict);
+            delivery.observe(1, fact, &testing::of_others(*of_others), &mut verdict);
         }
         delivery.owed(0)
     }

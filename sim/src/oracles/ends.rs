@@ -2,7 +2,7 @@
 //! end only after a permission under this ownership, with no batch handed over since.
 
 use super::fact::{Ask, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, REQUESTS, Sees, ShardNo, Time, Verdict};
 use std::collections::BTreeMap;
 
 /// Shards whose ends need a permission, and whether the application has permitted the end.
@@ -12,7 +12,9 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) const SEES: Sees = Sees::ours(REQUESTS | EVENTS);
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::OpenBegun { life, shard, .. } => {
                 self.permitted.remove(&(life, shard));
@@ -49,7 +51,7 @@ impl Ends {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::judge_only;
+    use super::super::testing::{at_once, count};
     use super::*;
     use leasehold_engine::time::Mono;
 
@@ -77,8 +79,8 @@ mod tests {
     };
 
     fn judged(facts: &[Fact]) -> usize {
-        let facts = facts.iter().cloned().map(|fact| (1, fact));
-        judge_only(Property::EndsPermitted, facts).len()
+        let facts = at_once(facts);
+        count(Property::EndsPermitted, facts)
     }
 
     #[test]

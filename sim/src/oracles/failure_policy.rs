@@ -5,7 +5,7 @@
 //! `every-record-delivered` judges skipped records: a record counts as processed only if the record is safe in the
 //! application's store for such records.
 
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, Sees, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeMap;
 
 /// One ownership of a shard.
@@ -36,13 +36,15 @@ impl Owned {
 }
 
 impl FailurePolicy {
+    pub(super) const SEES: Sees = Sees::ours(EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         // A worker without a limit has the greatest patience.
         let least = terms.least(|config| config.failure_attempts().wrapping_sub(1));
         Self { attempts: least.wrapping_add(1), owned: BTreeMap::new() }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::OpenBegun { life, shard, token } => {
                 let owned = Owned { token, ..Owned::default() };
@@ -111,7 +113,7 @@ impl FailurePolicy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{config, judge_under};
+    use super::super::testing::{at_once, config, judge_under};
     use super::*;
     use leasehold_engine::time::Mono;
 
@@ -131,7 +133,7 @@ mod tests {
 
     fn judged_with(attempts: u32, facts: &[Fact]) -> usize {
         let terms = Terms::plain(config().with_failure_attempts(attempts));
-        let facts = facts.iter().cloned().map(|fact| (1, fact));
+        let facts = at_once(facts);
         let found = judge_under(&terms, facts);
         let of = |property: &&Property| **property == Property::SetAsideAfterAttempts;
         found.iter().filter(of).count()

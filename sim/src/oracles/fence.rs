@@ -5,7 +5,7 @@
 //! holds until the wall clock shows the time of the monotonic clock's stop. From then on the promise holds again.
 
 use super::fact::Owner;
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, ROWS, Sees, ShardNo, Terms, Time, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
@@ -13,44 +13,34 @@ pub(super) struct Fences {
     binding: bool,
     /// The last life to begin each shard, and when.
     begun: BTreeMap<ShardNo, (LifeNo, u64, Time)>,
-    /// The lives named by the rows.
-    named: BTreeMap<ShardNo, LifeNo>,
     /// Shards with a row removed by a person, or written over by another program.
     spoiled: BTreeSet<ShardNo>,
 }
 
 impl Fences {
+    pub(super) const SEES: Sees = Sees::all(ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         Self {
             binding: !terms.clocks_beyond && terms.least(|config| config.steal_cooldown()),
             begun: BTreeMap::new(),
-            named: BTreeMap::new(),
             spoiled: BTreeSet::new(),
         }
     }
 
-    /// Another program has written over a row of a different owner.
-    pub(super) fn trespassed(&mut self, shard: ShardNo) {
-        self.spoiled.insert(shard);
-    }
-
-    /// `of_others`: the act of another program, with no fences and no wait for other workers' fences.
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
+    /// Another program has no fences, and does not wait for other workers' fences.
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             // A call held up by a runtime begins late. The row may name another life then, and the named life goes on.
             Fact::OpenBegun { life, shard, .. }
-                if of_others || self.named.get(&shard).is_some_and(|named| *named != life) => {}
+                if history.of_others || names_another(history, shard, life) => {}
             Fact::OpenBegun { life, shard, token } => {
                 self.begun.insert(shard, (life, token, now));
             }
-            Fact::RowChanged { shard, verb, after, .. } => {
-                if verb.is_none() && after.is_none() {
-                    self.trespassed(shard);
-                }
-                match after.and_then(|row| row.owner) {
-                    Some(Owner::Life(life)) => drop(self.named.insert(shard, life)),
-                    _ => drop(self.named.remove(&shard)),
-                }
+            Fact::RowChanged { shard, verb, after, .. }
+                if history.robs || verb.is_none() && after.is_none() =>
+            {
+                self.spoiled.insert(shard);
             }
             Fact::FenceAsked { life, shard, token, valid: true, adrift: false }
                 if self.binding && !self.spoiled.contains(&shard) =>
@@ -73,10 +63,16 @@ impl Fences {
     }
 }
 
+/// Whether the row names a life of ours other than this life.
+fn names_another(history: &History, shard: ShardNo, life: LifeNo) -> bool {
+    let owner = history.shard(shard).row.and_then(|row| row.owner);
+    matches!(owner, Some(Owner::Life(named)) if named != life)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::fact::{Mark, Verb};
-    use super::super::history::{changed, config, judge_under, row};
+    use super::super::testing::{changed, config, judge_under, row};
     use super::*;
 
     fn begins(life: LifeNo, token: u64) -> Fact {

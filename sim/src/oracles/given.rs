@@ -101,7 +101,7 @@ impl Given {
 mod tests {
     use super::*;
     use crate::oracles::fact::Mark;
-    use crate::oracles::history::{changed, row};
+    use crate::oracles::testing::{changed, row};
 
     #[test]
     fn what_is_handed_over_stays_given_though_another_next_owner_is_named() {

@@ -3,8 +3,8 @@
 //!
 //! A fresh reader of a shard begins with an iterator, and knows nothing of reads before.
 
-use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
-use crate::oracles::fact::Ask;
+use super::fact::Ask;
+use super::{EVENTS, Fact, History, LifeNo, Property, READS, REQUESTS, Sees, ShardNo, Time, Verdict};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,9 @@ pub(super) struct Halving {
 }
 
 impl Halving {
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) const SEES: Sees = Sees::ours(READS | REQUESTS | EVENTS);
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::Asked { life, ask: Ask::GetIterator, about: Some(shard), .. } => {
                 self.last.remove(&(life, shard));
@@ -58,11 +60,11 @@ impl Halving {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{asked, judge_only};
+    use super::super::testing::{asked, at_once, count};
     use super::*;
 
     fn found(facts: &[Fact]) -> usize {
-        judge_only(Property::RequestsBounded, facts.iter().cloned().map(|fact| (1, fact))).len()
+        count(Property::RequestsBounded, at_once(facts))
     }
 
     #[test]

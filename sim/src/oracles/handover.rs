@@ -6,7 +6,7 @@
 //! end.
 
 use super::fact::{Mark, Owner, Row, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, ROWS, Sees, ShardNo, Time, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
@@ -15,20 +15,16 @@ pub(super) struct HandOvers {
     done: BTreeMap<(ShardNo, LifeNo), u64>,
     /// Owners whose lease was handed over, and not taken again.
     gone: BTreeSet<(ShardNo, LifeNo)>,
-    stopping: BTreeSet<LifeNo>,
-    /// Shards with a row removed by a person.
-    removed: BTreeSet<ShardNo>,
 }
 
 impl HandOvers {
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) const SEES: Sees = Sees::ours(ROWS | EVENTS);
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::RowChanged { shard, verb, before, after, .. } => {
-                if verb.is_none() {
-                    self.removed.insert(shard);
-                }
                 if let (Some(Verb::HandOver | Verb::Release), Some(before)) = (verb, before) {
-                    self.ended(now, shard, before, after, verdict);
+                    self.ended(now, shard, (before, after), history, verdict);
                 }
                 let owner = |row: Option<Row>| row.and_then(|row| row.owner);
                 if let Some(Owner::Life(life)) = owner(after)
@@ -44,13 +40,12 @@ impl HandOvers {
                 *done = through.max(*done);
             }
             Fact::Delivered { life, shard, first, .. }
-                if self.gone.contains(&(shard, life)) && !self.removed.contains(&shard) =>
+                if self.gone.contains(&(shard, life)) && !history.shard(shard).edited =>
             {
                 verdict.report(Property::HandOverCompletes, now, || {
                     format!("life {life} handed over shard {shard}, and gave record {first} of it to its handler after that")
                 });
             }
-            Fact::ShutdownAsked { life } | Fact::GivesUp { life } => drop(self.stopping.insert(life)),
             Fact::Died { life } | Fact::Stopped { life, .. } => {
                 self.done.retain(|(_, of), _| *of != life);
                 self.gone.retain(|(_, of)| *of != life);
@@ -60,7 +55,10 @@ impl HandOvers {
     }
 
     /// The old owner gave up a row during its hand-over.
-    fn ended(&mut self, now: Time, shard: ShardNo, before: Row, after: Option<Row>, verdict: &mut Verdict) {
+    fn ended(
+        &mut self, now: Time, shard: ShardNo, (before, after): (Row, Option<Row>), history: &History,
+        verdict: &mut Verdict,
+    ) {
         let (Some(next), Some(Owner::Life(life))) = (before.next, before.owner) else {
             return;
         };
@@ -77,7 +75,7 @@ impl HandOvers {
             Mark::End => u64::MAX,
             Mark::AtTimestamp | Mark::TrimHorizon | Mark::Latest | Mark::Nowhere => 0,
         };
-        if durable < done && !self.stopping.contains(&life) && !self.removed.contains(&shard) {
+        if durable < done && !history.stopping.contains(&life) && !history.shard(shard).edited {
             let at = before.checkpoint;
             verdict.report(Property::HandOverCompletes, now, || {
                 format!(
@@ -91,7 +89,7 @@ impl HandOvers {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{changed, delivered, judge_only, processed, row};
+    use super::super::testing::{changed, count, delivered, processed, row};
     use super::*;
 
     fn handing_over(counter: u64, checkpoint: Mark) -> Row {
@@ -117,7 +115,7 @@ mod tests {
 
     fn judged(more: impl IntoIterator<Item = Fact>) -> usize {
         let facts = begun().into_iter().chain(more).map(|fact| (1, fact));
-        judge_only(Property::HandOverCompletes, facts).len()
+        count(Property::HandOverCompletes, facts)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The worker cannot bound the handler's later acts, but must tell the handler to stop. Another worker's start does not
 //! matter: the start may come at any moment. A paused process tells no handler to stop.
 
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, REPORTS, Sees, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +25,8 @@ pub(super) struct Heed {
 const SLACK_US: u64 = 50_000;
 
 impl Heed {
+    pub(super) const SEES: Sees = Sees::all(REPORTS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         Self { binding: !terms.clocks_beyond, beliefs: BTreeMap::new() }
     }
@@ -34,7 +36,7 @@ impl Heed {
         self.beliefs.range_mut(of).map(|(_, belief)| belief)
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::Holds { life, shard, until, .. } => {
                 self.beliefs.entry((life, shard)).or_default().until = until
@@ -84,28 +86,20 @@ impl Heed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::Mark;
-    use super::super::history::{delivered, judge_only, judge_under};
+    use super::super::testing::{count, delivered, held, judge_under};
     use super::*;
 
     const SECOND: u64 = 1_000_000;
 
     fn history(then: Vec<(u64, Fact)>) -> Vec<(u64, Fact)> {
-        let holds = Fact::Holds {
-            life: 0,
-            shard: 0,
-            counter: 1,
-            checkpoint: Mark::TrimHorizon,
-            open: true,
-            until: 5 * SECOND,
-        };
+        let holds = held(0, 0, 1, true, 5 * SECOND);
         let mut facts = vec![(0, holds), (SECOND, delivered(0, 0, 1, 1))];
         facts.extend(then);
         facts
     }
 
     fn judged(then: Vec<(u64, Fact)>) -> usize {
-        judge_only(Property::DoubleProcessingBounded, history(then)).len()
+        count(Property::DoubleProcessingBounded, history(then))
     }
 
     fn ended(at: u64) -> (u64, Fact) {
@@ -136,7 +130,7 @@ mod tests {
     fn who_stood_still_or_has_a_bad_clock_is_excused() {
         let resumed = Fact::Resumed { life: 0, stood: 4 * SECOND };
         assert_eq!(judged(vec![(9 * SECOND, resumed), ended(9 * SECOND)]), 0);
-        let terms = Terms { clocks_beyond: true, ..Terms::plain(super::super::history::config()) };
+        let terms = Terms { clocks_beyond: true, ..Terms::plain(super::super::testing::config()) };
         let found = judge_under(&terms, history(vec![ended(9 * SECOND)]));
         assert!(!found.contains(&Property::DoubleProcessingBounded));
     }

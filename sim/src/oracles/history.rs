@@ -1,76 +1,182 @@
-//! Hand-made histories for the oracles' own tests.
+//! The history of a world: the rows, the shards and the lives, as the facts so far tell. All oracles read it.
+//!
+//! The history notes a fact before an oracle sees the fact.
 
-use super::fact::{Ask, How, Mark, Owner, Row, Verb};
-use super::{Fact, Oracles, Property, Terms};
-use leasehold_engine::config::Config;
-use leasehold_engine::time::Mono;
+use super::denial::Denials;
+use super::fact::{Mark, Row, rewrites};
+use super::former::Former;
+use super::given::Given;
+use super::partial::Partial;
+use super::per_shard::PerShard;
+use super::throttling::Throttling;
+use super::{Fact, LifeNo, ShardNo, Terms, Time, trespass};
+use crate::streams::{StreamNo, Streams};
+use std::collections::BTreeSet;
 
-pub(super) fn config() -> Config {
-    crate::swarm::named(false)
+/// A shard and its row.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shard {
+    pub parents: [Option<ShardNo>; 2],
+    pub children: Vec<ShardNo>,
+    /// The number of records, of a shard closed to new records.
+    pub records: Option<u64>,
+    /// The service no longer knows the shard.
+    pub forgotten: bool,
+    /// Its past lies before the world.
+    pub given: bool,
+    /// The row, and the row before its last change.
+    pub row: Option<Row>,
+    pub before: Option<Row>,
+    /// The highest checkpoint so far.
+    pub durable: Option<Mark>,
+    /// The progress by any worker. Another program checkpoints records without processing: the next owner does not
+    /// process these records either.
+    pub done: u64,
+    /// A person changed the row.
+    pub edited: bool,
+    /// A person changed the row, or another program wrote over the row of a different owner.
+    pub tampered: bool,
+    /// A person created or removed the row, or changed its checkpoint.
+    pub rewritten: bool,
+    /// The row was removed: by a person, or by anybody.
+    pub removed: bool,
+    pub made_anew: bool,
 }
 
-/// The verdict of one oracle; the histories of its tests are too short for the other oracles.
-pub(super) fn judge_only(property: Property, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
-    judge(facts).into_iter().filter(|&found| found == property).collect()
+#[derive(Clone, Debug)]
+pub(super) struct History {
+    /// The present fact is the act of another program.
+    pub of_others: bool,
+    /// The present fact is the write of another program over the row of a different owner.
+    pub trespass: bool,
+    /// The present fact robs an owner that cannot know: a trespass, or an edit by hand.
+    pub robs: bool,
+    /// Lives of other programs. Our promises about beliefs, about children's leases and about hand-overs do not bind
+    /// other programs.
+    pub others: BTreeSet<LifeNo>,
+    pub shards: PerShard<Shard>,
+    pub unknown: Shard,
+    /// Lives told to stop; and these and lives that give up.
+    pub told_to_stop: BTreeSet<LifeNo>,
+    pub stopping: BTreeSet<LifeNo>,
+    /// Lives whose handlers cannot run.
+    pub blocked: BTreeSet<LifeNo>,
+    /// Lives with a suspension shown by no clock.
+    pub adrift: BTreeSet<LifeNo>,
+    /// The stream or the table is gone for good, or belongs to another stream.
+    pub lost_for_good: bool,
+    /// Deleted streams of several.
+    pub gone: BTreeSet<StreamNo>,
+    pub streams: Streams,
+    pub given: Given,
+    pub former: Former,
+    pub throttling: Throttling,
+    pub partial: Partial,
+    pub denials: Denials,
 }
 
-pub(super) fn judge(facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
-    judge_under(&Terms::plain(config()), facts)
-}
-
-pub(super) fn judge_under(terms: &Terms, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
-    judge_by(Oracles::new(terms), facts)
-}
-
-/// The verdict on a history with one life of another program.
-pub(super) fn judge_beside(other: u32, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
-    let mut oracles = Oracles::new(&Terms::plain(config()));
-    oracles.note_other(other);
-    judge_by(oracles, facts)
-}
-
-fn judge_by(mut oracles: Oracles, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
-    for (at, fact) in facts {
-        oracles.observe(at, &fact);
-        oracles.look(at);
+impl History {
+    pub(super) fn new(terms: &Terms) -> Self {
+        Self {
+            of_others: false,
+            trespass: false,
+            robs: false,
+            others: BTreeSet::new(),
+            shards: PerShard::default(),
+            unknown: Shard::default(),
+            told_to_stop: BTreeSet::new(),
+            stopping: BTreeSet::new(),
+            blocked: BTreeSet::new(),
+            adrift: BTreeSet::new(),
+            lost_for_good: false,
+            gone: BTreeSet::new(),
+            streams: Streams::new(terms.streams),
+            given: Given::new(terms),
+            former: Former::new(terms),
+            throttling: Throttling::default(),
+            partial: Partial::default(),
+            denials: Denials::default(),
+        }
     }
-    oracles.verdict.violations().iter().map(|violation| violation.property).collect()
-}
 
-pub(super) fn row(owner: Option<u32>, counter: u64, checkpoint: Mark) -> Row {
-    Row { owner: owner.map(Owner::Life), next: None, counter, checkpoint }
-}
-
-pub(super) fn changed(
-    shard: u32, by: Option<u32>, verb: Verb, before: Option<Row>, after: Option<Row>,
-) -> Fact {
-    Fact::RowChanged { shard, by, verb: Some(verb), before, after, from_record: 1 }
-}
-
-pub(super) fn created(shard: u32, checkpoint: Mark) -> Fact {
-    changed(shard, Some(0), Verb::Create, None, Some(row(None, 0, checkpoint)))
-}
-
-pub(super) fn delivered(life: u32, shard: u32, first: u64, last: u64) -> Fact {
-    Fact::Delivered { life, shard, token: 1, first, last, local: Mono(0), valid_until: Mono(1) }
-}
-
-pub(super) fn processed(life: u32, shard: u32, through: u64) -> Fact {
-    Fact::Processed { life, shard, token: 1, through }
-}
-
-pub(super) fn asked(life: u32, ask: Ask, shard: u32, op: u64, guard: u64, local: u64) -> Fact {
-    Fact::Asked {
-        life,
-        ask,
-        about: Some(shard),
-        op,
-        guard: Some(guard),
-        leaves: Some(guard + 1),
-        local: Mono(local),
+    /// A shard, known or not.
+    pub(super) fn shard(&self, shard: ShardNo) -> &Shard {
+        self.shards.get(shard as usize).unwrap_or(&self.unknown)
     }
-}
 
-pub(super) fn answered(life: u32, ask: Ask, shard: u32, op: u64, how: How) -> Fact {
-    Fact::Answered { life, ask, about: Some(shard), op, how }
+    /// All shards, in the order of their numbers.
+    pub(super) fn shards(&self) -> impl Iterator<Item = (ShardNo, &Shard)> {
+        (0..).zip(self.shards.iter())
+    }
+
+    /// Notes a fact. Returns a trespass of another program in the form of an equal edit by hand.
+    pub(super) fn note(&mut self, now: Time, fact: &Fact) -> Option<Fact> {
+        self.of_others = fact.life().is_some_and(|life| self.others.contains(&life));
+        (self.trespass, self.robs) = (false, false);
+        match *fact {
+            Fact::RowChanged { .. } => return self.note_row(fact),
+            Fact::ScanEnded { .. } => self.partial.observe(fact),
+            Fact::Answered { .. } if !self.of_others => self.throttling.observe(now, fact),
+            Fact::Processed { shard, through, .. } => {
+                let done = &mut self.shards.of(shard).done;
+                *done = through.max(*done);
+            }
+            Fact::Given { shard, through, .. } => {
+                let known = self.shards.of(shard);
+                (known.done, known.given) = (through, true);
+            }
+            Fact::ShardBorn { shard, parents } => self.shards.of(shard).parents = parents,
+            Fact::ShardClosed { shard, records, ref children } => {
+                let known = self.shards.of(shard);
+                known.records = Some(records);
+                known.children.clone_from(children);
+            }
+            Fact::Forgotten { shard } => self.shards.of(shard).forgotten = true,
+            Fact::LostForGood | Fact::Foreign => self.lost_for_good = true,
+            Fact::StreamGone { stream } => drop(self.gone.insert(stream)),
+            Fact::StreamLeft { .. } | Fact::StreamBack { .. } => self.partial.observe(fact),
+            Fact::Described { .. } => self.denials.observe(fact),
+            Fact::Booted { .. } => self.former.observe(fact),
+            Fact::ShutdownAsked { life } => {
+                self.told_to_stop.insert(life);
+                self.stopping.insert(life);
+            }
+            Fact::GivesUp { life } => drop(self.stopping.insert(life)),
+            Fact::Blocked { life } => drop(self.blocked.insert(life)),
+            Fact::Unblocked { life } => drop(self.blocked.remove(&life)),
+            Fact::ClockStands { life } => drop(self.adrift.insert(life)),
+            Fact::ClockRight { life } => drop(self.adrift.remove(&life)),
+            Fact::Resumed { .. } => self.throttling.observe(now, fact),
+            Fact::Died { life } | Fact::Stopped { life, .. } => {
+                self.adrift.remove(&life);
+                self.throttling.observe(now, fact);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn note_row(&mut self, fact: &Fact) -> Option<Fact> {
+        let Fact::RowChanged { shard, verb, before, after, .. } = *fact else {
+            return None;
+        };
+        self.given.observe(fact);
+        let edit = trespass::as_edit(fact).filter(|_| self.of_others);
+        self.trespass = edit.is_some();
+        self.robs = self.trespass || trespass::disowns(fact);
+        let known = self.shards.of(shard);
+        known.before = std::mem::replace(&mut known.row, after);
+        known.edited |= verb.is_none();
+        known.tampered |= verb.is_none() || self.trespass;
+        known.rewritten |= rewrites(verb, before, after);
+        known.removed |= verb.is_none() && after.is_none();
+        known.made_anew |= after.is_none();
+        if let Some(row) = after {
+            known.durable = known.durable.max(Some(row.checkpoint));
+            if let Mark::At(through) = row.checkpoint {
+                known.done = through.max(known.done);
+            }
+        }
+        edit
+    }
 }

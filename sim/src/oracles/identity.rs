@@ -3,10 +3,8 @@
 //! If the last description differs from the stream of the worker's start, the worker takes no lease of the stream: the
 //! shards may belong to a stream made anew.
 
-use super::denial::Denials;
 use super::fact::{Ask, Verb, Whose};
-use super::{Fact, LifeNo, Property, Terms, Time, Verdict};
-use crate::streams::Streams;
+use super::{EVENTS, Fact, History, LifeNo, Property, REQUESTS, ROWS, Sees, Time, Verdict};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
@@ -15,17 +13,12 @@ pub(super) struct Identity {
     foreign: bool,
     /// Lives begun since.
     must_refuse: BTreeSet<LifeNo>,
-    denials: Denials,
-    streams: Streams,
 }
 
 impl Identity {
-    pub(super) fn new(terms: &Terms) -> Self {
-        Self { streams: Streams::new(terms.streams), ..Self::default() }
-    }
+    pub(super) const SEES: Sees = Sees::ours(REQUESTS | ROWS | EVENTS).others(ROWS | EVENTS);
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
-        self.denials.observe(fact);
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::Foreign => self.foreign = true,
             Fact::Booted { life, .. } if self.foreign => {
@@ -36,7 +29,7 @@ impl Identity {
                 ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
                 about: Some(shard),
                 ..
-            } if self.denials.has(life, self.streams.of(shard)) => {
+            } if history.denials.has(life, history.streams.of(shard)) => {
                 verdict.report(Property::ForeignTablesRefused, now, || {
                     format!("life {life} asked for a {verb:?} of shard {shard}, and was told that its stream is gone or another one")
                 });
@@ -83,11 +76,11 @@ impl Identity {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::history::{asked, changed, delivered, judge_only, row};
+    use super::super::testing::{asked, at_once, changed, count, delivered, row};
     use super::*;
 
     fn judged(facts: Vec<Fact>) -> usize {
-        judge_only(Property::ForeignTablesRefused, facts.into_iter().map(|fact| (1, fact))).len()
+        count(Property::ForeignTablesRefused, at_once(facts))
     }
 
     #[test]

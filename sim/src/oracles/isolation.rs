@@ -17,8 +17,9 @@ mod bounds;
 mod lane;
 
 use super::fact::{Ask, How, Mark, Verb};
-use super::throttling::Throttling;
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{
+    EVENTS, Fact, History, LifeNo, Property, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time, Verdict,
+};
 use crate::streams::StreamNo;
 use bounds::{Bounds, SLACK_US};
 use lane::Lane;
@@ -64,11 +65,6 @@ struct Life {
 pub(super) struct Isolation {
     bounds: Bounds,
     lives: Vec<Life>,
-    /// The highest checkpoint of each shard so far.
-    durable: Vec<Option<Mark>>,
-    /// Shards closed to new records.
-    closed: BTreeSet<ShardNo>,
-    throttling: Throttling,
 }
 
 /// The stream of this request. Absent: the request looks at the table.
@@ -141,14 +137,11 @@ impl Progress {
 }
 
 impl Isolation {
+    pub(super) const SEES: Sees =
+        Sees::ours(REPORTS | REQUESTS | ROWS | EVENTS).others(REPORTS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            bounds: Bounds::new(terms),
-            lives: Vec::new(),
-            durable: Vec::new(),
-            closed: BTreeSet::new(),
-            throttling: Throttling::default(),
-        }
+        Self { bounds: Bounds::new(terms), lives: Vec::new() }
     }
 
     fn life(&mut self, life: LifeNo) -> &mut Life {
@@ -163,11 +156,10 @@ impl Isolation {
         self.life(life).leases.entry(shard).or_default()
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
-        self.throttling.observe(now, fact);
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::Asked { life, about: Some(shard), op, ask, .. } if is_of_lease(ask) => {
-                self.compare_lease(now, life, shard, verdict);
+                self.compare_lease(now, (life, shard), history, verdict);
                 let (lane, progress) = self.lease(life, shard);
                 lane.asked(now, op);
                 if matches!(ask, Ask::Write(Verb::Checkpoint | Verb::End)) {
@@ -216,12 +208,12 @@ impl Isolation {
             }
             Fact::OpenBegun { life, shard, token } => {
                 let leaving = self.life(life).stopping;
-                let closed = self.closed.contains(&shard);
+                let closed = history.shard(shard).records.is_some();
                 let until = self.lease(life, shard).1.until;
                 self.lease(life, shard).1 = Progress { token, until, leaving, closed, ..Progress::default() };
             }
             Fact::Processed { life, shard, token, through } => {
-                let durable = self.durable.get(shard as usize).copied().flatten();
+                let durable = history.shard(shard).durable;
                 let (_, progress) = self.lease(life, shard);
                 if progress.token == token && through > progress.through {
                     progress.through = through;
@@ -243,12 +235,7 @@ impl Isolation {
             Fact::RowChanged { shard, before, after: Some(row), .. }
                 if before.is_none_or(|before| before.checkpoint != row.checkpoint) =>
             {
-                let index = shard as usize;
-                if self.durable.len() <= index {
-                    self.durable.resize(index + 1, None);
-                }
-                let durable = self.durable[index].max(Some(row.checkpoint));
-                self.durable[index] = durable;
+                let durable = history.shard(shard).durable;
                 for life in &mut self.lives {
                     if let Some((_, progress)) = life.leases.get_mut(&shard)
                         && durable >= Some(Mark::At(progress.through))
@@ -258,7 +245,6 @@ impl Isolation {
                 }
             }
             Fact::ShardClosed { shard, .. } => {
-                self.closed.insert(shard);
                 for life in &mut self.lives {
                     if let Some((_, progress)) = life.leases.get_mut(&shard) {
                         (progress.closed, progress.asked) = (true, None);
@@ -311,28 +297,30 @@ impl Isolation {
     }
 
     /// A missing request is found only by a look.
-    pub(super) fn look(&mut self, now: Time, verdict: &mut Verdict) {
+    pub(super) fn look(&mut self, now: Time, history: &History, verdict: &mut Verdict) {
         for life in 0..self.lives.len() as LifeNo {
             if self.lives[life as usize].stands {
                 continue;
             }
             let shards: Vec<ShardNo> = self.lives[life as usize].leases.keys().copied().collect();
             for shard in shards {
-                self.compare_lease(now, life, shard, verdict);
+                self.compare_lease(now, (life, shard), history, verdict);
             }
             self.compare_scans(now, life, verdict);
             self.compare_setups(now, life, verdict);
         }
     }
 
-    fn compare_lease(&mut self, now: Time, life: LifeNo, shard: ShardNo, verdict: &mut Verdict) {
+    fn compare_lease(
+        &mut self, now: Time, (life, shard): (LifeNo, ShardNo), history: &History, verdict: &mut Verdict,
+    ) {
         let bounds = &self.bounds;
         let Some((lane, progress)) =
             self.lives.get_mut(life as usize).and_then(|life| life.leases.get_mut(&shard))
         else {
             return;
         };
-        if self.throttling.slows(now, life) {
+        if history.throttling.slows(now, life) {
             lane.last = now;
             progress.put_off(now);
             return;

@@ -22,7 +22,10 @@ mod acts;
 mod heirs;
 
 use super::fact::{Ask, How, Mark, Owner, Row};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{
+    EVENTS, Fact, History, LifeNo, PerShard, Property, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time,
+    Verdict,
+};
 use leasehold_engine::fleet::{MIGRATION_NOTICED, REPORT_INTERVAL, WORKER_EXPIRY};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +87,7 @@ pub(super) struct Led {
     led_from: Option<Time>,
     /// Since when a migrating fleet has followed the rules of version 2.
     migrates_since: Option<Time>,
-    rows: Vec<Truth>,
+    rows: PerShard<Truth>,
     /// The lives that have taken a shard's lease. The row may keep the mark of such a take: no worker of KCL removes
     /// the mark, and the mark names the life anew after a later assignment.
     takers: BTreeSet<(ShardNo, LifeNo)>,
@@ -109,6 +112,8 @@ const LATE_LEASES: u64 = 5;
 const REPORTED_US: Time = 1_000_000;
 
 impl Led {
+    pub(super) const SEES: Sees = Sees::all(REPORTS | REQUESTS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let most = |us: fn(&leasehold_engine::config::Config) -> leasehold_engine::time::Span| {
             terms.at_most(terms.most(us))
@@ -132,7 +137,7 @@ impl Led {
             wait: terms.at_least(terms.least(|config| config.fleet().migration_wait())),
             led_from: (!terms.migrates).then_some(0),
             migrates_since: None,
-            rows: Vec::new(),
+            rows: PerShard::default(),
             takers: BTreeSet::new(),
             lives: BTreeMap::new(),
             lock: None,
@@ -142,12 +147,11 @@ impl Led {
         }
     }
 
-    pub(super) fn observe(
-        &mut self, now: Time, fact: &Fact, others: &BTreeSet<LifeNo>, verdict: &mut Verdict,
-    ) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         if !self.is_on {
             return;
         }
+        let others = &history.others;
         match *fact {
             Fact::RowChanged { shard, by, verb, before, after, .. } => {
                 let ours = by.filter(|life| self.is_followed(now) && !others.contains(life));
@@ -220,10 +224,7 @@ impl Led {
     }
 
     fn changed(&mut self, now: Time, shard: ShardNo, by: Option<LifeNo>, after: Option<Row>) {
-        if self.rows.len() <= shard as usize {
-            self.rows.resize_with(shard as usize + 1, Truth::default);
-        }
-        let truth = &mut self.rows[shard as usize];
+        let truth = self.rows.of(shard);
         let names = |row: Option<Row>| row.map(|row| (row.owner, row.next));
         if names(truth.row) != names(after) {
             (truth.named, truth.assigned) = (now, None);

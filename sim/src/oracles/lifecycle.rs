@@ -1,8 +1,8 @@
 //! `stops-cleanly`: each start of a shard has exactly one end, and no event after the end. A shard is closed as ended
 //! only if its end is durable. A shutdown ends within its deadline, with the leases released if the table answered.
 
-use super::fact::{Ask, How, Mark, Owner, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::fact::{Ask, How, Mark, Owner, Row, Verb};
+use super::{EVENTS, Fact, History, LifeNo, Property, REQUESTS, ROWS, Sees, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::output::EndReason;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,9 +67,6 @@ pub(super) struct Lifecycle {
     /// The latest token of each worker and shard, and the token's stage.
     stages: BTreeMap<(LifeNo, ShardNo), (u64, Stage)>,
     shutdowns: BTreeMap<LifeNo, Shutdown>,
-    owners: Vec<Option<LifeNo>>,
-    /// The highest checkpoint of each shard so far.
-    durable: BTreeMap<ShardNo, Mark>,
     /// The progress of each life in its open shards.
     through: BTreeMap<(LifeNo, ShardNo), u64>,
     /// Lives that have known themselves as a shard's owner. A taker without the outcome of its take does not know.
@@ -77,34 +74,25 @@ pub(super) struct Lifecycle {
     /// Shards with a row edited by a person, or written from memory by another program, after the last write of its
     /// owner. A late answer to the owner's write proves no fact of the later row.
     edited: BTreeSet<ShardNo>,
-    /// Shards with a removed row: a row made anew counts from the beginning, and tokens with the row.
-    anew: std::collections::BTreeSet<ShardNo>,
     memory: Memory,
-    /// Shards with a durable end at some time.
-    ended: BTreeSet<ShardNo>,
     /// Lives that requested the write of a shard's end.
     ends: BTreeSet<(LifeNo, ShardNo)>,
-    /// Lives whose handlers block every thread of their runtime: no close is carried out before the threads are free.
-    blocked: BTreeSet<LifeNo>,
 }
 
 const SLACK_US: u64 = 1_000_000;
 
 impl Lifecycle {
+    pub(super) const SEES: Sees = Sees::all(REQUESTS | ROWS | EVENTS).edits();
+
     pub(super) fn new(terms: &Terms) -> Self {
         Self {
             terms: terms.clone(),
             stages: BTreeMap::new(),
             shutdowns: BTreeMap::new(),
-            owners: Vec::new(),
-            durable: BTreeMap::new(),
             through: BTreeMap::new(),
             knew: Default::default(),
             edited: BTreeSet::new(),
-            anew: Default::default(),
-            blocked: BTreeSet::new(),
             memory: Memory { tells_time: terms.config.policies().life.tells_time(), ..Memory::default() },
-            ended: BTreeSet::new(),
             ends: BTreeSet::new(),
         }
     }
@@ -136,7 +124,6 @@ impl Lifecycle {
             self.stages.remove(&key);
         }
         self.shutdowns.remove(&life);
-        self.blocked.remove(&life);
     }
 
     pub(super) fn look(&mut self, now: Time, of_others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
@@ -156,7 +143,7 @@ impl Lifecycle {
         }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         self.memory.observe(now, fact);
         match *fact {
             Fact::Processed { life, shard, token, through } => {
@@ -168,7 +155,8 @@ impl Lifecycle {
             Fact::OpenBegun { life, shard, token } => {
                 self.through.remove(&(life, shard));
                 self.ends.remove(&(life, shard));
-                let anew = self.anew.contains(&shard) || self.memory.opens(now, life, shard);
+                // A row made anew counts from the beginning, and tokens with the row.
+                let anew = history.shard(shard).made_anew || self.memory.opens(now, life, shard);
                 let before = self.stages.insert((life, shard), (token, Stage::Opening));
                 if let Some((old, stage)) = before
                     && !matches!(
@@ -209,14 +197,15 @@ impl Lifecycle {
             }
             Fact::Closed { life, shard, token, reason, .. } => {
                 // If the row is gone after the request, the write may have been applied, and the row cleaned up.
-                let removed = self.anew.contains(&shard) && self.ends.contains(&(life, shard));
-                if reason == EndReason::ShardEnded && !removed && !self.ended.contains(&shard) {
+                let known = history.shard(shard);
+                let removed = known.made_anew && self.ends.contains(&(life, shard));
+                if reason == EndReason::ShardEnded && !removed && known.durable != Some(Mark::End) {
                     verdict.report(Property::StopsCleanly, now, || {
                         format!("life {life} closed shard {shard} as ended, and its end was never durable")
                     });
                 }
                 let through = self.through.remove(&(life, shard)).unwrap_or(0);
-                let saved = through == 0 || self.durable.get(&shard) >= Some(&Mark::At(through));
+                let saved = through == 0 || known.durable >= Some(Mark::At(through));
                 if reason == EndReason::Shutdown && !saved && self.in_good_order(now, life) {
                     verdict.report(Property::StopsCleanly, now, || {
                         format!(
@@ -234,24 +223,8 @@ impl Lifecycle {
                 }
             }
             Fact::RowChanged { shard, after, verb, by, .. } => {
-                if let Some(row) = after {
-                    let durable = self.durable.entry(shard).or_insert(row.checkpoint);
-                    *durable = row.checkpoint.max(*durable);
-                }
-                match after {
-                    None => drop(self.anew.insert(shard)),
-                    Some(row) if row.checkpoint == Mark::End => drop(self.ended.insert(shard)),
-                    Some(_) => {}
-                }
-                let index = shard as usize;
-                if self.owners.len() <= index {
-                    self.owners.resize(index + 1, None);
-                }
-                let owner = match after.and_then(|row| row.owner) {
-                    Some(Owner::Life(life)) => Some(life),
-                    _ => None,
-                };
-                let before = std::mem::replace(&mut self.owners[index], owner);
+                let owner = owner(after);
+                let before = self::owner(history.shard(shard).before);
                 // A new owner may not know of its ownership yet, if another program wrote the row. After an edit by a
                 // person, or a write from another program's memory, the owner counts the lease as lost, although the
                 // row still names the owner.
@@ -301,8 +274,9 @@ impl Lifecycle {
             Fact::Stopped { life, fatal } => {
                 for (&(_, shard), &(token, stage)) in self.stages.range((life, 0)..=(life, ShardNo::MAX)) {
                     // A deaf handler cannot be ended; the deadline comes first.
+                    // In a blocked runtime, no close is carried out before the threads are free.
                     let deaf =
-                        stage == Stage::Stopping && self.terms.deaf_us > 0 || self.blocked.contains(&life);
+                        stage == Stage::Stopping && self.terms.deaf_us > 0 || history.blocked.contains(&life);
                     if !matches!(stage, Stage::Closed | Stage::Failed) && !deaf {
                         verdict.report(Property::StopsCleanly, now, || {
                             format!("life {life} stopped with shard {shard} (token {token}) still {stage:?}")
@@ -315,8 +289,8 @@ impl Lifecycle {
                     && !fatal
                     && now < shutdown.asked + in_time
                 {
-                    for (shard, owner) in self.owners.iter().enumerate() {
-                        if *owner == Some(life) && self.knew.contains(&(life, shard as ShardNo)) {
+                    for (shard, known) in history.shards() {
+                        if owner(known.row) == Some(life) && self.knew.contains(&(life, shard)) {
                             verdict.report(Property::StopsCleanly, now, || {
                                 format!("life {life} stopped in good order, and the row of shard {shard} still names it")
                             });
@@ -326,8 +300,6 @@ impl Lifecycle {
                 self.forget(life);
             }
             Fact::Died { life } => self.forget(life),
-            Fact::Blocked { life } => drop(self.blocked.insert(life)),
-            Fact::Unblocked { life } => drop(self.blocked.remove(&life)),
             _ => {}
         }
     }
@@ -343,6 +315,14 @@ impl Lifecycle {
                 format!("shard {shard} of life {life} (token {token}) became {to:?}, expected {from:?} before, found {entry:?}")
             });
         }
+    }
+}
+
+/// The life named as the owner by a row.
+fn owner(row: Option<Row>) -> Option<LifeNo> {
+    match row.and_then(|row| row.owner) {
+        Some(Owner::Life(life)) => Some(life),
+        _ => None,
     }
 }
 

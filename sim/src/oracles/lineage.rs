@@ -9,7 +9,7 @@
 //! position is.
 
 use super::fact::{Mark, Verb, rewrites};
-use super::{Fact, Property, ShardNo, Time, Verdict};
+use super::{EVENTS, Fact, History, PerShard, Property, ROWS, Sees, ShardNo, Time, Verdict};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
@@ -38,17 +38,11 @@ const SAME_FILL_US: Time = 5_000_000;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lineage {
-    shards: Vec<Shard>,
+    shards: PerShard<Shard>,
 }
 
 impl Lineage {
-    fn shard(&mut self, shard: ShardNo) -> &mut Shard {
-        let index = shard as usize;
-        if self.shards.len() <= index {
-            self.shards.resize_with(index + 1, Shard::default);
-        }
-        &mut self.shards[index]
-    }
+    pub(super) const SEES: Sees = Sees::all(ROWS | EVENTS);
 
     /// Whether a child has to wait for this shard.
     fn is_unfinished(&self, shard: ShardNo) -> bool {
@@ -77,7 +71,7 @@ impl Lineage {
     fn taint(&mut self, shard: ShardNo) {
         let mut open = vec![shard];
         while let Some(shard) = open.pop() {
-            let state = self.shard(shard);
+            let state = self.shards.of(shard);
             if !std::mem::replace(&mut state.tainted, true) {
                 open.extend(&state.children);
             }
@@ -122,24 +116,26 @@ impl Lineage {
         false
     }
 
-    /// `of_others`: by another program, without leases created ahead of time.
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
+    /// Another program creates no leases ahead of time.
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::ShardBorn { shard, parents } => {
                 let above = parents.into_iter().flatten();
-                let tainted = above.fold(false, |any, parent| any | self.shard(parent).tainted);
-                let state = self.shard(shard);
+                let tainted = above.fold(false, |any, parent| any | self.shards.of(parent).tainted);
+                let state = self.shards.of(shard);
                 (state.parents, state.tainted) = (parents, tainted);
             }
-            Fact::Forgotten { shard } => self.shard(shard).forgotten = true,
-            Fact::ChildrenMisread { shard } => self.shard(shard).misread = true,
-            Fact::ShardClosed { shard, ref children, .. } => self.shard(shard).children = children.clone(),
+            Fact::Forgotten { shard } => self.shards.of(shard).forgotten = true,
+            Fact::ChildrenMisread { shard } => self.shards.of(shard).misread = true,
+            Fact::ShardClosed { shard, ref children, .. } => {
+                self.shards.of(shard).children = children.clone()
+            }
             Fact::Given { shard, ended: true, .. } => {
-                let state = self.shard(shard);
+                let state = self.shards.of(shard);
                 (state.had_row, state.ended) = (true, true);
             }
             Fact::RowChanged { shard, by, verb, before, after, .. } => {
-                let state = self.shard(shard);
+                let state = self.shards.of(shard);
                 state.row = after.map(|row| row.checkpoint == Mark::End);
                 state.had_row |= after.is_some();
                 if let Some(row) = after {
@@ -153,14 +149,14 @@ impl Lineage {
                 }
                 let again = verb == Some(Verb::Create) && state.ended;
                 if again && self.tampered_below(shard) {
-                    self.shard(shard).tampered = true;
+                    self.shards.of(shard).tampered = true;
                 }
-                let state = self.shard(shard);
+                let state = self.shards.of(shard);
                 // A program without knowledge of the end overwrote the end: a worker with knowledge of the end does not
                 // wait.
                 let undone = state.ended && after.is_some_and(|row| row.checkpoint != Mark::End);
                 // Or a program without the lease wrote the end, and the owner goes on from its own checkpoint.
-                state.tampered |= undone && (of_others || state.ended_by_others);
+                state.tampered |= undone && (history.of_others || state.ended_by_others);
                 let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
                 if !ends
                     || before.is_some_and(|row| row.checkpoint == Mark::End)
@@ -168,7 +164,7 @@ impl Lineage {
                 {
                     return;
                 }
-                state.ended_by_others |= of_others;
+                state.ended_by_others |= history.of_others;
                 let misread = state.misread;
                 let ended_before = std::mem::replace(&mut state.ended, true);
                 if state.children.is_empty() && !ended_before {
@@ -176,12 +172,12 @@ impl Lineage {
                         format!("shard {shard} was marked as ended by {by:?} while it is open")
                     });
                 }
-                if of_others {
+                if history.of_others {
                     return;
                 }
-                for child in self.shard(shard).children.clone() {
+                for child in self.shards.of(shard).children.clone() {
                     if let (Some((parent_at, _)), Some((child_at, Mark::Latest | Mark::AtTimestamp))) =
-                        (began, self.shard(child).start)
+                        (began, self.shards.of(child).start)
                         && child_at > parent_at + SAME_FILL_US
                     {
                         verdict.report(Property::EveryRecordDelivered, now, || {
@@ -191,7 +187,7 @@ impl Lineage {
                             )
                         });
                     }
-                    let known = misread || self.shard(child).had_row || self.shard(child).forgotten;
+                    let known = misread || self.shards.of(child).had_row || self.shards.of(child).forgotten;
                     if !known && !began.is_some_and(|(at, _)| self.filled_below(child, at)) {
                         verdict.report(Property::ParentsFirst, now, || {
                             format!("shard {shard} was marked as ended before its child {child} had a lease")
@@ -200,7 +196,7 @@ impl Lineage {
                 }
             }
             Fact::Delivered { life, shard, first, .. } => {
-                for parent in self.shard(shard).parents.into_iter().flatten() {
+                for parent in self.shards.of(shard).parents.into_iter().flatten() {
                     if self.is_unfinished(parent) {
                         verdict.report(Property::ParentsFirst, now, || {
                             format!(
@@ -218,7 +214,9 @@ impl Lineage {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{changed, created, delivered, judge_only, row};
+    use super::super::testing::{
+        self, at_once, blank, changed, count, created, delivered, judge_only, removed, row,
+    };
     use super::*;
 
     fn family() -> Vec<Fact> {
@@ -270,14 +268,7 @@ mod tests {
                 Fact::ShardBorn { shard: 3, parents: [Some(1), None] },
                 Fact::ShardBorn { shard: 4, parents: [Some(3), None] },
             ];
-            let change = Fact::RowChanged {
-                shard: 0,
-                by: None,
-                verb,
-                before: Some(row(None, 0, Mark::TrimHorizon)),
-                after: None,
-                from_record: 1,
-            };
+            let change = removed(0, verb, Some(row(None, 0, Mark::TrimHorizon)));
             judged(between.into_iter().chain([
                 created(1, Mark::TrimHorizon),
                 change,
@@ -302,10 +293,10 @@ mod tests {
             );
             let children = [1, 2].map(|shard| created(shard, Mark::TrimHorizon));
             for fact in family().into_iter().chain(children).chain([end()]) {
-                lineage.observe(1, &fact, false, &mut verdict);
+                lineage.observe(1, &fact, &blank(), &mut verdict);
             }
-            lineage.observe(2, &undo, of_others, &mut verdict);
-            lineage.observe(3, &delivered(0, 1, 1, 1), false, &mut verdict);
+            lineage.observe(2, &undo, &testing::of_others(of_others), &mut verdict);
+            lineage.observe(3, &delivered(0, 1, 1, 1), &blank(), &mut verdict);
             verdict.violations().len()
         };
         assert_eq!([true, false].map(judged), [0, 1]);
@@ -316,14 +307,7 @@ mod tests {
     #[test]
     fn a_parent_begun_again_because_a_hand_removed_what_was_below_holds_nobody_up() {
         let judged = |verb: Option<Verb>| {
-            let remove = |shard, verb| Fact::RowChanged {
-                shard,
-                by: None,
-                verb,
-                before: Some(row(None, 2, Mark::End)),
-                after: None,
-                from_record: 1,
-            };
+            let remove = |shard, verb| removed(shard, verb, Some(row(None, 2, Mark::End)));
             judged([
                 created(1, Mark::TrimHorizon),
                 created(2, Mark::TrimHorizon),
@@ -382,7 +366,7 @@ mod tests {
     #[test]
     fn an_end_of_an_open_shard_is_found() {
         let bad = [Fact::ShardBorn { shard: 0, parents: [None, None] }, created(0, Mark::TrimHorizon), end()];
-        assert_eq!(judge_only(Property::ParentsFirst, bad.map(|fact| (1, fact))), [Property::ParentsFirst]);
+        assert_eq!(count(Property::ParentsFirst, at_once(bad)), 1);
     }
 
     #[test]
@@ -397,7 +381,7 @@ mod tests {
             created(3, Mark::TrimHorizon),
             delivered(0, 3, 1, 1),
         ];
-        assert_eq!(judge_only(Property::ParentsFirst, facts.map(|fact| (1, fact))), [Property::ParentsFirst]);
+        assert_eq!(count(Property::ParentsFirst, at_once(facts)), 1);
     }
 
     #[test]
@@ -408,6 +392,6 @@ mod tests {
             created(1, Mark::Latest),
             delivered(0, 1, 1, 1),
         ];
-        assert_eq!(judge_only(Property::ParentsFirst, facts.map(|fact| (1, fact))), []);
+        assert_eq!(count(Property::ParentsFirst, at_once(facts)), 0);
     }
 }

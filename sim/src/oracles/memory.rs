@@ -8,8 +8,8 @@
 //! Records kept by a handler do not count. If records vary in size, no worker knows the size of an answer, and this
 //! rule is not judged.
 
-use super::fact::{Ask, Mark, Row};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::fact::Ask;
+use super::{EVENTS, Fact, History, LifeNo, Property, READS, REQUESTS, Sees, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::config::Config;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,11 +33,11 @@ pub(super) struct Memory {
     on_its_way: BTreeMap<(LifeNo, u64), u64>,
     /// The memory budget of a life; absent: not judged.
     budget: Option<u64>,
-    /// The progress of each shard by any worker: records fetched again may be dropped at once.
-    done: BTreeMap<ShardNo, u64>,
 }
 
 impl Memory {
+    pub(super) const SEES: Sees = Sees::all(REQUESTS | READS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         Self {
             batches: terms.most(|config| config.reader().buffer_batches()) as usize,
@@ -50,11 +50,10 @@ impl Memory {
             brought: None,
             on_its_way: BTreeMap::new(),
             budget: terms.even.then(|| terms.most(Config::memory)),
-            done: BTreeMap::new(),
         }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::Fetched { life, shard, first, last, bytes } => {
                 self.brought = Some((life, shard, [first, last, bytes]))
@@ -78,22 +77,13 @@ impl Memory {
                 if waiting.back().is_some_and(|(before, _)| *before >= first) {
                     waiting.clear();
                 }
-                if self.done.get(&shard).is_none_or(|done| last > *done) {
+                // Records processed by any worker may be dropped at once.
+                if last > history.shard(shard).done {
                     waiting.push_back((last, bytes));
                     self.judge_worker(now, life, verdict);
                 }
             }
-            Fact::Given { shard, through, .. } => {
-                self.done.insert(shard, through);
-            }
-            // Another program checkpoints records without processing: the next owner keeps none of these records.
-            Fact::RowChanged { shard, after: Some(Row { checkpoint: Mark::At(through), .. }), .. } => {
-                let done = self.done.entry(shard).or_default();
-                *done = through.max(*done);
-            }
             Fact::Processed { life, shard, through, .. } => {
-                let done = self.done.entry(shard).or_default();
-                *done = through.max(*done);
                 if let Some(kept) = self.kept.get_mut(&(life, shard)) {
                     while kept.front().is_some_and(|(last, _)| *last <= through) {
                         kept.pop_front();
@@ -190,8 +180,10 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::{How, Verb};
-    use super::super::history::{answered, asked, changed, config, judge_under, processed, row};
+    use super::super::fact::{How, Mark, Verb};
+    use super::super::testing::{
+        answered, asked, at_once, changed, config, count_under, judge_under, processed, row,
+    };
     use super::*;
     use leasehold_engine::config::ReaderConfig;
 
@@ -217,7 +209,7 @@ mod tests {
         let config = config().with_reader(reader);
         let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
         facts.push(asked(0, Ask::GetRecords, 0, 99, 0, 0));
-        judge_under(&Terms::plain(config), facts.into_iter().map(|fact| (1, fact)))
+        judge_under(&Terms::plain(config), at_once(facts))
             .into_iter()
             .filter(|&found| found == Property::MemoryBounded)
             .count()
@@ -237,8 +229,7 @@ mod tests {
         let on_its_way = |op, bytes| Fact::OnItsWay { life: 0, op, bytes };
         let found = |even, facts: Vec<Fact>| {
             let terms = Terms { even, ..Terms::plain(config().with_memory_budget(2 << 20)) };
-            let found = judge_under(&terms, facts.into_iter().map(|fact| (1, fact)));
-            found.into_iter().filter(|&found| found == Property::MemoryBounded).count()
+            count_under(&terms, Property::MemoryBounded, at_once(facts))
         };
         let mut facts = fetched(1, 5, 1 << 20);
         facts.push(on_its_way(7, 1 << 20));

@@ -1,7 +1,8 @@
 //! The properties of every world, one file for each property.
 //!
 //! Oracles see [`Fact`]s: applied writes, sent requests, batches of handlers. Each oracle is a small machine of its own
-//! with good and bad histories as tests.
+//! with good and bad histories as tests. `SEES` names the facts that an oracle sees, and [`History`] tells the oracle
+//! the state of rows, shards and lives.
 
 mod again;
 mod balance;
@@ -21,6 +22,7 @@ mod given;
 mod halving;
 mod handover;
 mod heed;
+mod history;
 mod identity;
 mod isolation;
 mod leadership;
@@ -33,6 +35,7 @@ mod overlap;
 mod pace;
 mod partial;
 mod pauses;
+mod per_shard;
 mod progress;
 mod proof;
 mod property;
@@ -42,6 +45,7 @@ mod reads;
 mod repeats;
 mod resign;
 mod resolution;
+mod sees;
 mod shares;
 mod stalls;
 mod standstill;
@@ -58,7 +62,7 @@ mod waiting;
 mod window;
 
 #[cfg(test)]
-mod history;
+mod testing;
 
 pub use coverage::{Coverage, uncovered};
 pub use fact::{Fact, LifeNo, ShardNo, Time};
@@ -66,9 +70,11 @@ pub use property::Property;
 pub use verdict::{Verdict, Violation};
 pub use window::Windows;
 
+use history::History;
 use leasehold_engine::config::Config;
 use leasehold_engine::time::Span;
-use std::collections::BTreeSet;
+use per_shard::PerShard;
+use sees::{EVENTS, READS, REPORTS, REQUESTS, ROWS, SHOWN, Sees};
 
 /// The promises of a world to its oracles, with the exceptions.
 #[derive(Clone, Debug)]
@@ -151,285 +157,124 @@ impl Terms {
     }
 }
 
-/// All oracles of a world.
-#[derive(Clone, Debug)]
-pub struct Oracles {
+/// The registry: the field of an oracle, its type, and `(terms)` if the terms of the world change it.
+macro_rules! oracles {
+    ($($name:ident: $file:ident::$Oracle:ident $(($terms:ident))?,)+) => {
+        /// All oracles of a world.
+        #[derive(Clone, Debug)]
+        pub struct Oracles {
+            $($name: $file::$Oracle,)+
+            canary: canary::Canary,
+            history: History,
+            /// The oracles' findings.
+            pub verdict: Verdict,
+        }
+
+        impl Oracles {
+            /// Oracles before the first fact.
+            pub fn new(terms: &Terms) -> Self {
+                Self {
+                    $($name: oracles!(@new $file::$Oracle, terms $($terms)?),)+
+                    canary: canary::Canary::new(terms),
+                    history: History::new(terms),
+                    verdict: Verdict::default(),
+                }
+            }
+
+            /// Shows a fact to all oracles concerned.
+            pub fn observe(&mut self, now: Time, fact: &Fact) {
+                let edit = self.history.note(now, fact);
+                let judged = edit.as_ref().unwrap_or(fact);
+                let (history, verdict) = (&self.history, &mut self.verdict);
+                verdict.of_others = history.of_others;
+                let kind = sees::kind(fact);
+                $({
+                    const SEES: Sees = $file::$Oracle::SEES;
+                    if SEES.has(kind, history.of_others) {
+                        let fact = if SEES.edits { judged } else { fact };
+                        self.$name.observe(now, fact, history, verdict);
+                    }
+                })+
+                if kind == ROWS && !history.of_others {
+                    proof::judge(now, fact, history, &self.delivery, verdict);
+                }
+            }
+        }
+    };
+    (@new $file:ident::$Oracle:ident, $given:ident) => { $file::$Oracle::default() };
+    (@new $file:ident::$Oracle:ident, $given:ident $terms:ident) => { $file::$Oracle::new($given) };
+}
+
+oracles! {
+    moves: moves::Moves(terms),
+    led: led::Led(terms),
     delivery: delivery::Delivery,
     start: start::Start,
     stored: stored::Stored,
-    again: again::Again,
-    repeats: repeats::Repeats,
     lineage: lineage::Lineage,
-    resolution: resolution::Resolution,
+    resolution: resolution::Resolution(terms),
     progress: progress::Progress,
-    isolation: isolation::Isolation,
+    again: again::Again,
+    repeats: repeats::Repeats(terms),
+    isolation: isolation::Isolation(terms),
     balance: balance::Balance,
-    birth: birth::Birth,
-    quota: quota::Quota,
+    quota: quota::Quota(terms),
     leadership: leadership::Leadership,
-    led: led::Led,
     view: view::View,
-    lifecycle: lifecycle::Lifecycle,
-    overlap: overlap::Overlap,
-    cost: cost::Cost,
-    window: window::Window,
-    heed: heed::Heed,
-    fences: fence::Fences,
-    memory: memory::Memory,
-    stalls: stalls::Stalls,
+    lifecycle: lifecycle::Lifecycle(terms),
+    overlap: overlap::Overlap(terms),
+    cost: cost::Cost(terms),
+    window: window::Window(terms),
+    heed: heed::Heed(terms),
+    fences: fence::Fences(terms),
+    memory: memory::Memory(terms),
+    stalls: stalls::Stalls(terms),
     identity: identity::Identity,
+    shares: shares::Shares(terms),
+    steals: steals::Steals(terms),
+    takeover: takeover::Takeover(terms),
+    tidy: tidy::Tidy(terms),
+    birth: birth::Birth(terms),
     handovers: handover::HandOvers,
-    waiting: waiting::Waiting,
-    shares: shares::Shares,
-    steals: steals::Steals,
-    moves: moves::Moves,
-    takeover: takeover::Takeover,
-    tidy: tidy::Tidy,
-    pace: pace::Pace,
+    pace: pace::Pace(terms),
     pauses: pauses::Pauses,
-    calls: calls::Calls,
-    standstill: standstill::Standstill,
-    failure_policy: failure_policy::FailurePolicy,
+    calls: calls::Calls(terms),
+    standstill: standstill::Standstill(terms),
+    failure_policy: failure_policy::FailurePolicy(terms),
     ends: ends::Ends,
     resign: resign::Resign,
-    proof: proof::Proof,
     reading: reading::Reading,
-    reads: reads::Reads,
+    reads: reads::Reads(terms),
     halving: halving::Halving,
-    canary: canary::Canary,
-    /// Lives of other programs. Our promises about beliefs, about children's leases and about hand-overs do not bind
-    /// other programs.
-    lives_of_others: BTreeSet<LifeNo>,
-    /// The oracles' findings.
-    pub verdict: Verdict,
+    waiting: waiting::Waiting(terms),
 }
 
 impl Oracles {
-    /// Oracles before the first fact.
-    pub fn new(terms: &Terms) -> Self {
-        Self {
-            delivery: delivery::Delivery::default(),
-            start: start::Start::default(),
-            stored: stored::Stored::default(),
-            again: again::Again::default(),
-            repeats: repeats::Repeats::new(terms),
-            lineage: lineage::Lineage::default(),
-            resolution: resolution::Resolution::new(terms),
-            progress: progress::Progress::default(),
-            isolation: isolation::Isolation::new(terms),
-            balance: balance::Balance::default(),
-            birth: birth::Birth::new(terms),
-            quota: quota::Quota::new(terms),
-            leadership: leadership::Leadership::default(),
-            led: led::Led::new(terms),
-            view: view::View::default(),
-            lifecycle: lifecycle::Lifecycle::new(terms),
-            overlap: overlap::Overlap::new(terms),
-            cost: cost::Cost::new(terms),
-            window: window::Window::new(terms),
-            heed: heed::Heed::new(terms),
-            fences: fence::Fences::new(terms),
-            memory: memory::Memory::new(terms),
-            stalls: stalls::Stalls::new(terms),
-            identity: identity::Identity::new(terms),
-            handovers: handover::HandOvers::default(),
-            waiting: waiting::Waiting::new(terms),
-            shares: shares::Shares::new(terms),
-            steals: steals::Steals::new(terms),
-            moves: moves::Moves::new(terms),
-            takeover: takeover::Takeover::new(terms),
-            tidy: tidy::Tidy::new(terms),
-            pace: pace::Pace::new(terms),
-            pauses: pauses::Pauses::default(),
-            calls: calls::Calls::new(terms),
-            standstill: standstill::Standstill::new(terms),
-            failure_policy: failure_policy::FailurePolicy::new(terms),
-            ends: ends::Ends::default(),
-            resign: resign::Resign::new(terms),
-            proof: proof::Proof::default(),
-            reading: reading::Reading::new(terms),
-            reads: reads::Reads::new(terms),
-            halving: halving::Halving::default(),
-            canary: canary::Canary::new(terms),
-            lives_of_others: BTreeSet::new(),
-            verdict: Verdict::default(),
-        }
-    }
-
     /// Notes a life of another program.
     pub fn note_other(&mut self, life: LifeNo) {
-        self.lives_of_others.insert(life);
+        self.history.others.insert(life);
         self.steals.note_other();
-    }
-
-    /// Shows a fact to all oracles concerned.
-    pub fn observe(&mut self, now: Time, fact: &Fact) {
-        let of_others = fact.life().is_some_and(|life| self.lives_of_others.contains(&life));
-        self.verdict.of_others = of_others;
-        self.moves.observe(now, fact);
-        self.led.observe(now, fact, &self.lives_of_others, &mut self.verdict);
-        let verdict = &mut self.verdict;
-        match fact {
-            Fact::Holds { .. } => {
-                self.quota.observe(now, fact, verdict);
-                self.view.observe(now, fact, verdict);
-                self.overlap.observe(now, fact, verdict);
-                self.isolation.observe(now, fact, verdict);
-                self.shares.observe(now, fact, verdict);
-                self.steals.observe(now, fact, verdict);
-                self.takeover.observe(now, fact, verdict);
-                self.heed.observe(now, fact, verdict);
-                self.birth.observe(now, fact, verdict);
-                self.waiting.observe(now, fact);
-            }
-            Fact::HoldsNoMore { .. } => {
-                self.quota.observe(now, fact, verdict);
-                self.overlap.observe(now, fact, verdict);
-                self.isolation.observe(now, fact, verdict);
-                self.shares.observe(now, fact, verdict);
-                self.takeover.observe(now, fact, verdict);
-                self.heed.observe(now, fact, verdict);
-                self.birth.observe(now, fact, verdict);
-                self.waiting.observe(now, fact);
-            }
-            Fact::Yields { .. } => {
-                self.isolation.observe(now, fact, verdict);
-                self.waiting.observe(now, fact);
-            }
-            Fact::Said { .. } => {
-                self.quota.observe(now, fact, verdict);
-                self.birth.observe(now, fact, verdict);
-                self.takeover.observe(now, fact, verdict);
-            }
-            Fact::ScanEnded { .. } => {
-                self.shares.observe(now, fact, verdict);
-                self.takeover.observe(now, fact, verdict);
-            }
-            Fact::Asked { .. } | Fact::Answered { .. } => {
-                self.resolution.observe(now, fact, verdict);
-                if !of_others {
-                    self.isolation.observe(now, fact, verdict);
-                    self.identity.observe(now, fact, verdict);
-                    self.shares.observe(now, fact, verdict);
-                    self.steals.observe(now, fact, verdict);
-                    self.takeover.observe(now, fact, verdict);
-                    self.birth.observe(now, fact, verdict);
-                    self.ends.observe(now, fact, verdict);
-                    self.reading.observe(now, fact, verdict);
-                    self.standstill.observe(now, fact, verdict);
-                    self.reads.observe(now, fact, verdict);
-                    self.halving.observe(now, fact, verdict);
-                }
-                self.leadership.observe(now, fact, verdict);
-                self.quota.observe(now, fact, verdict);
-                self.lifecycle.observe(now, fact, verdict);
-                self.cost.observe(now, fact, verdict);
-                self.memory.observe(now, fact, verdict);
-                self.waiting.observe(now, fact);
-            }
-            Fact::Stored { .. } | Fact::LeftOut { .. } => self.stored.observe(now, fact, verdict),
-            Fact::Looked { .. } => self.repeats.observe(now, fact, of_others, verdict),
-            Fact::ReadSent { .. } | Fact::ReadCut { .. } => self.halving.observe(now, fact, verdict),
-            Fact::OnItsWay { .. } => self.memory.observe(now, fact, verdict),
-            Fact::Fetched { .. } => {
-                self.memory.observe(now, fact, verdict);
-                self.waiting.observe(now, fact);
-            }
-            Fact::EndClaimed { .. } => self.waiting.observe(now, fact),
-            Fact::Behind { .. } | Fact::Stalled { .. } | Fact::Moving { .. } => {
-                self.stalls.observe(now, fact, verdict);
-            }
-            Fact::Shown { .. } => {
-                self.resolution.observe(now, fact, verdict);
-                if !of_others {
-                    self.shares.observe(now, fact, verdict);
-                    self.quota.observe(now, fact, verdict);
-                    self.takeover.observe(now, fact, verdict);
-                    self.repeats.observe(now, fact, of_others, verdict);
-                }
-            }
-            _ => {
-                self.delivery.observe(now, fact, of_others, verdict);
-                if !of_others || matches!(fact, Fact::RowChanged { .. }) {
-                    self.start.observe(now, fact, verdict);
-                }
-                self.lineage.observe(now, fact, of_others, verdict);
-                let edit = of_others.then(|| trespass::as_edit(fact)).flatten();
-                let judged = edit.as_ref().unwrap_or(fact);
-                let robbed = edit.is_some() || trespass::disowns(fact);
-                if let Fact::RowChanged { shard, .. } = *fact
-                    && robbed
-                {
-                    self.overlap.trespassed(now, shard);
-                    self.fences.trespassed(shard);
-                    self.window.written_over(now, shard);
-                }
-                if !of_others || matches!(fact, Fact::RowChanged { .. }) {
-                    self.resolution.observe(now, judged, verdict);
-                }
-                self.progress.observe(now, fact, edit.is_some(), verdict);
-                if !of_others {
-                    self.proof.observe(now, fact, &self.delivery, verdict);
-                }
-                if !of_others || matches!(fact, Fact::RowChanged { .. }) {
-                    self.again.observe(now, fact, edit.is_some(), verdict);
-                }
-                self.repeats.observe(now, fact, of_others, verdict);
-                self.isolation.observe(now, fact, verdict);
-                self.balance.observe(now, fact, of_others);
-                self.quota.observe(now, fact, verdict);
-                self.leadership.observe(now, fact, verdict);
-                self.view.observe(now, judged, verdict);
-                self.lifecycle.observe(now, judged, verdict);
-                self.overlap.observe(now, fact, verdict);
-                self.cost.observe(now, fact, verdict);
-                self.window.observe(now, fact, of_others, verdict);
-                self.heed.observe(now, fact, verdict);
-                self.fences.observe(now, fact, of_others, verdict);
-                self.memory.observe(now, fact, verdict);
-                self.stalls.observe(now, fact, verdict);
-                self.identity.observe(now, fact, verdict);
-                self.shares.observe(now, fact, verdict);
-                self.steals.observe(now, fact, verdict);
-                self.takeover.observe(now, fact, verdict);
-                self.tidy.observe(now, judged, verdict);
-                self.birth.observe(now, judged, verdict);
-                if !of_others {
-                    self.handovers.observe(now, fact, verdict);
-                    self.pace.observe(now, fact, verdict);
-                    self.pauses.observe(now, fact, verdict);
-                    self.calls.observe(now, fact, verdict);
-                    self.standstill.observe(now, fact, verdict);
-                    self.failure_policy.observe(now, fact, verdict);
-                    self.ends.observe(now, fact, verdict);
-                    self.resign.observe(now, fact, verdict);
-                    self.reading.observe(now, fact, verdict);
-                    self.reads.observe(now, fact, verdict);
-                    self.halving.observe(now, fact, verdict);
-                }
-                self.waiting.observe(now, fact);
-            }
-        }
     }
 
     /// Looks for overdue events, since absence makes no fact.
     pub fn look(&mut self, now: Time) {
-        self.verdict.of_others = false;
-        self.lifecycle.look(now, &self.lives_of_others, &mut self.verdict);
-        self.verdict.of_others = false;
+        let (history, verdict) = (&self.history, &mut self.verdict);
+        verdict.of_others = false;
+        self.lifecycle.look(now, &history.others, verdict);
+        verdict.of_others = false;
         self.stalls.look(now);
-        self.isolation.look(now, &mut self.verdict);
-        self.waiting.look(now, &mut self.verdict);
-        self.calls.look(now, &mut self.verdict);
-        self.led.look(now, &self.lives_of_others, &mut self.verdict);
-        self.canary.look(now, &mut self.verdict);
+        self.isolation.look(now, history, verdict);
+        self.waiting.look(now, history, verdict);
+        self.calls.look(now, verdict);
+        self.led.look(now, &history.others, verdict);
+        self.canary.look(now, verdict);
     }
 
     /// Looks for missing events since all was well. `ours`: whether a worker of ours was alive to act.
     pub fn look_at_end(&mut self, now: Time, since: Time, ours: bool) {
         self.verdict.of_others = false;
         if ours {
-            self.tidy.look_at_end(now, since, &mut self.verdict);
+            self.tidy.look_at_end(now, since, &self.history, &mut self.verdict);
         }
         self.moves.look_at_end(since, &mut self.verdict);
     }

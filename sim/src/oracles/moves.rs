@@ -19,7 +19,9 @@
 //! an owner with many requests lacks all requested leases but one. So two rounds for each worker are enough.
 
 use super::fact::{Ask, How, Owner, Row, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{
+    EVENTS, Fact, History, LifeNo, Property, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time, Verdict,
+};
 use leasehold_engine::policy::{Assign, Steal};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +52,6 @@ pub(super) struct Moves {
     disturbed: Time,
     /// The number of unfinished leases of each worker.
     named: BTreeMap<LifeNo, u32>,
-    rows: BTreeMap<ShardNo, Row>,
     /// The request time of each lease not handed over yet.
     asked: BTreeMap<ShardNo, Time>,
     /// The moves since the last disturbance.
@@ -70,6 +71,8 @@ fn lives(row: Option<Row>) -> impl Iterator<Item = LifeNo> {
 }
 
 impl Moves {
+    pub(super) const SEES: Sees = Sees::all(REPORTS | REQUESTS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let policies = &terms.config.policies();
         Self {
@@ -80,7 +83,6 @@ impl Moves {
             joining: terms.at_most(terms.most(|config| config.lease_duration().times(2))),
             disturbed: 0,
             named: BTreeMap::new(),
-            rows: BTreeMap::new(),
             asked: BTreeMap::new(),
             made: Vec::new(),
             scans: BTreeMap::new(),
@@ -93,13 +95,13 @@ impl Moves {
         self.made.clear();
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, _: &mut Verdict) {
         if !self.binding {
             return;
         }
         match *fact {
             Fact::RowChanged { shard, by, verb, before, after, .. } => {
-                self.changed(now, shard, by, verb, (before, after))
+                self.changed(now, shard, by, verb, (before, after), history.shard(shard).before)
             }
             Fact::Asked { life, ask: Ask::ScanPage, .. } => drop(self.scans.entry(life).or_insert(now)),
             Fact::ScanEnded { life } => {
@@ -135,7 +137,7 @@ impl Moves {
 
     fn changed(
         &mut self, now: Time, shard: ShardNo, by: Option<LifeNo>, verb: Option<Verb>,
-        (before, after): (Option<Row>, Option<Row>),
+        (before, after): (Option<Row>, Option<Row>), known: Option<Row>,
     ) {
         let is_strange =
             |row: Option<Row>| row.is_some_and(|row| [row.owner, row.next].contains(&Some(Owner::Stranger)));
@@ -144,7 +146,7 @@ impl Moves {
             self.binding = false;
             return;
         }
-        let mut disturbs = self.name(shard, after);
+        let mut disturbs = self.name(known, after);
         let owner = |row: Option<Row>| row.and_then(|row| row.owner);
         match verb {
             None | Some(Verb::Create | Verb::End) => disturbs = true,
@@ -171,11 +173,7 @@ impl Moves {
     }
 
     /// Records the row's names. Returns whether the named workers have changed.
-    fn name(&mut self, shard: ShardNo, after: Option<Row>) -> bool {
-        let before = match after {
-            Some(row) => self.rows.insert(shard, row),
-            None => self.rows.remove(&shard),
-        };
+    fn name(&mut self, before: Option<Row>, after: Option<Row>) -> bool {
         let mut is_new = false;
         for life in lives(after) {
             let named = self.named.entry(life).or_insert(0);
@@ -227,7 +225,7 @@ impl Moves {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::history::{answered, changed, row};
+    use super::super::testing::{answered, blank, changed, row};
     use super::*;
     use leasehold_engine::time::Span;
 
@@ -272,8 +270,10 @@ mod tests {
 
     fn judged(facts: impl IntoIterator<Item = (Time, Fact)>) -> usize {
         let (mut oracle, mut verdict) = (Moves::new(&terms()), Verdict::default());
+        let mut history = blank();
         for (at, fact) in four().into_iter().chain(facts) {
-            oracle.observe(at, &fact);
+            history.note(at, &fact);
+            oracle.observe(at, &fact, &history, &mut verdict);
         }
         oracle.look_at_end(0, &mut verdict);
         verdict.violations().len()

@@ -12,8 +12,9 @@
 //! A worker with a stopped clock, and with a wall clock that hides the stop, cannot know the end of its belief. After
 //! the clocks are right, its beliefs are compared.
 
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
-use std::collections::BTreeSet;
+use super::{
+    EVENTS, Fact, History, LifeNo, PerShard, Property, REPORTS, ROWS, Sees, ShardNo, Terms, Time, Verdict,
+};
 
 #[derive(Clone, Copy, Debug)]
 struct Belief {
@@ -31,43 +32,35 @@ pub(super) struct Overlap {
     binding: bool,
     /// The time for which a write renews a belief, in µs of true time.
     renewed_for: u64,
-    shards: Vec<Vec<Belief>>,
-    /// Shards with a row removed by a person.
-    removed: BTreeSet<ShardNo>,
-    /// Lives with a suspension shown by no clock.
-    adrift: BTreeSet<LifeNo>,
+    shards: PerShard<Vec<Belief>>,
 }
 
 impl Overlap {
+    pub(super) const SEES: Sees = Sees::all(REPORTS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let binding = !terms.clocks_beyond && terms.least(|config| config.steal_cooldown());
         Self {
             binding,
             renewed_for: terms.at_most(terms.most(|config| config.lease_duration())),
-            shards: Vec::new(),
-            removed: BTreeSet::new(),
-            adrift: BTreeSet::new(),
+            shards: PerShard::default(),
         }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::Holds { life, shard, open, until, .. } => {
-                self.believe(now, life, shard, open, until, verdict)
+                self.believe(now, (life, shard), open, until, history, verdict)
             }
             Fact::HoldsNoMore { life, shard } => {
                 if let Some(beliefs) = self.shards.get_mut(shard as usize) {
                     beliefs.retain(|belief| belief.life != life);
                 }
             }
-            Fact::RowChanged { shard, verb: None, after: None, .. } => {
-                self.removed.insert(shard);
-            }
-            Fact::ClockStands { life } => drop(self.adrift.insert(life)),
-            Fact::ClockRight { life } => self.compare_all(now, life, verdict),
+            Fact::RowChanged { shard, .. } if history.robs => self.trespassed(now, shard),
+            Fact::ClockRight { life } => self.compare_all(now, life, history, verdict),
             Fact::Died { life } | Fact::Stopped { life, .. } => {
-                self.adrift.remove(&life);
-                for beliefs in &mut self.shards {
+                for beliefs in self.shards.iter_mut() {
                     beliefs.retain(|belief| belief.life != life);
                 }
             }
@@ -76,7 +69,7 @@ impl Overlap {
     }
 
     /// Another program has written over a row of a different owner.
-    pub(super) fn trespassed(&mut self, now: Time, shard: ShardNo) {
+    fn trespassed(&mut self, now: Time, shard: ShardNo) {
         let last = now + self.renewed_for;
         for belief in self.shards.get_mut(shard as usize).into_iter().flatten() {
             belief.robbed = Some(belief.until.max(last));
@@ -84,24 +77,20 @@ impl Overlap {
     }
 
     /// The clocks of a life are right again.
-    fn compare_all(&mut self, now: Time, life: LifeNo, verdict: &mut Verdict) {
-        self.adrift.remove(&life);
+    fn compare_all(&mut self, now: Time, life: LifeNo, history: &History, verdict: &mut Verdict) {
         for shard in 0..self.shards.len() {
             let known = self.shards[shard].iter().find(|belief| belief.life == life);
             if let Some(Belief { until, robbed: None, open: true, .. }) = known.copied() {
-                self.believe(now, life, shard as ShardNo, true, until, verdict);
+                self.believe(now, (life, shard as ShardNo), true, until, history, verdict);
             }
         }
     }
 
     fn believe(
-        &mut self, now: Time, life: LifeNo, shard: ShardNo, open: bool, until: Time, verdict: &mut Verdict,
+        &mut self, now: Time, (life, shard): (LifeNo, ShardNo), open: bool, until: Time, history: &History,
+        verdict: &mut Verdict,
     ) {
-        let index = shard as usize;
-        if self.shards.len() <= index {
-            self.shards.resize_with(index + 1, Vec::new);
-        }
-        let beliefs = &mut self.shards[index];
+        let beliefs = self.shards.of(shard);
         let before = beliefs.iter().find(|belief| belief.life == life);
         let robbed = before.and_then(|before| before.robbed).filter(|last| until <= *last);
         beliefs.retain(|belief| belief.until > now && belief.life != life);
@@ -111,11 +100,11 @@ impl Overlap {
         if self.binding
             && open
             && robbed.is_none()
-            && !self.removed.contains(&shard)
-            && !self.adrift.contains(&life)
-            && let Some(other) = beliefs
-                .iter()
-                .find(|belief| belief.open && belief.robbed.is_none() && !self.adrift.contains(&belief.life))
+            && !history.shard(shard).removed
+            && !history.adrift.contains(&life)
+            && let Some(other) = beliefs.iter().find(|belief| {
+                belief.open && belief.robbed.is_none() && !history.adrift.contains(&belief.life)
+            })
         {
             let (other, other_until) = (other.life, other.until);
             verdict.report(Property::ExclusiveOwnership, now, || {
@@ -132,17 +121,16 @@ impl Overlap {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::Mark;
-    use super::super::history::{config, judge, judge_under};
+    use super::super::testing::{blank, config, count, held, judge_under};
     use super::*;
 
     fn holds(at: u64, life: u32, open: bool, until: u64) -> [(u64, Fact); 1] {
-        let fact = Fact::Holds { life, shard: 0, counter: 0, checkpoint: Mark::TrimHorizon, open, until };
+        let fact = held(life, 0, 0, open, until);
         [(at, fact)]
     }
 
     fn p14(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
-        judge(facts).into_iter().filter(|&found| found == Property::ExclusiveOwnership).count()
+        count(Property::ExclusiveOwnership, facts)
     }
 
     /// Lives 0 and 1 believe. Before life 1's belief, a stranger writes over the row.
@@ -150,11 +138,11 @@ mod tests {
         let mut overlap = Overlap::new(&Terms::plain(config()));
         let mut verdict = Verdict::default();
         for (at, fact) in holds(1, 0, true, 10) {
-            overlap.observe(at, &fact, &mut verdict);
+            overlap.observe(at, &fact, &blank(), &mut verdict);
         }
         overlap.trespassed(2, 0);
         for (at, fact) in holds(5, 1, true, 20).into_iter().chain(then) {
-            overlap.observe(at, &fact, &mut verdict);
+            overlap.observe(at, &fact, &blank(), &mut verdict);
         }
         verdict.violations().len()
     }
@@ -177,7 +165,7 @@ mod tests {
             let mut verdict = Verdict::default();
             let mut all = |overlap: &mut Overlap, facts: [(u64, Fact); 1]| {
                 for (at, fact) in facts {
-                    overlap.observe(at, &fact, &mut verdict);
+                    overlap.observe(at, &fact, &blank(), &mut verdict);
                 }
             };
             all(&mut overlap, holds(1, 0, false, 10));

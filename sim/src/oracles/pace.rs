@@ -3,7 +3,7 @@
 //! After a failure of a handler, or of its start, the next attempt under the same token comes no sooner than
 //! `handler_backoff`. A handler told to stop did not fail.
 
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, Sees, ShardNo, Terms, Time, Verdict};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +31,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    pub(super) const SEES: Sees = Sees::ours(EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let least = terms.least(|config| config.handler_backoff().0);
         let e = u64::from(terms.config.clock_rate_error_ppm().min(500_000));
@@ -45,7 +47,7 @@ impl Pace {
         }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::OpenBegun { life, shard, token } => {
                 let before = self.attempts.insert((life, shard), Attempt::under(token));
@@ -121,7 +123,7 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{delivered, judge_only, processed};
+    use super::super::testing::{count, delivered, processed};
     use super::*;
 
     fn ended(at: u64) -> (u64, Fact) {
@@ -132,7 +134,7 @@ mod tests {
     fn judged(then: Vec<(u64, Fact)>) -> usize {
         let opened = Fact::OpenBegun { life: 0, shard: 0, token: 1 };
         let begun = [(0, opened), (1, delivered(0, 0, 1, 5))];
-        judge_only(Property::RequestsBounded, begun.into_iter().chain(then)).len()
+        count(Property::RequestsBounded, begun.into_iter().chain(then))
     }
 
     #[test]

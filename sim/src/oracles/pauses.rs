@@ -1,7 +1,7 @@
 //! `pauses-kept`: a shard paused by the application receives no batch, until the application resumes the shard or its
 //! ownership ends.
 
-use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, Sees, ShardNo, Time, Verdict};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
@@ -10,7 +10,9 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) const SEES: Sees = Sees::ours(EVENTS);
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::PauseAsked { life, shard } => {
                 self.paused.insert((life, shard));
@@ -33,7 +35,7 @@ impl Pauses {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::judge_only;
+    use super::super::testing::{at_once, count};
     use super::*;
     use leasehold_engine::output::EndReason;
     use leasehold_engine::time::Mono;
@@ -44,9 +46,7 @@ mod tests {
 
     #[test]
     fn a_paused_shard_is_handed_nothing_until_it_may_go_on() {
-        let judged = |facts: &[Fact]| {
-            judge_only(Property::PausesKept, facts.iter().cloned().map(|fact| (1, fact))).len()
-        };
+        let judged = |facts: &[Fact]| count(Property::PausesKept, at_once(facts));
         let (life, shard) = (0, 1);
         let (pause, resume) = (Fact::PauseAsked { life, shard }, Fact::ResumeAsked { life, shard });
         let closed = Fact::Closed { life, shard, token: 1, reason: EndReason::LeaseLost, local: Mono(1) };

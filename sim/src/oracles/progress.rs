@@ -2,7 +2,7 @@
 //! of a shard is final.
 
 use super::fact::{Mark, Verb, rewrites};
-use super::{Fact, Property, ShardNo, Time, Verdict};
+use super::{Fact, History, PerShard, Property, ROWS, Sees, Time, Verdict};
 
 #[derive(Clone, Debug, Default)]
 struct Durable {
@@ -13,28 +13,21 @@ struct Durable {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Progress {
-    shards: Vec<Durable>,
+    shards: PerShard<Durable>,
     /// A person has removed some row: its lineage may be read again from the remaining leases.
     removed: bool,
 }
 
 impl Progress {
-    fn shard(&mut self, shard: ShardNo) -> &mut Durable {
-        let index = shard as usize;
-        if self.shards.len() <= index {
-            self.shards.resize_with(index + 1, Durable::default);
-        }
-        &mut self.shards[index]
-    }
+    pub(super) const SEES: Sees = Sees::all(ROWS);
 
-    /// `trespass`: another program wrote to a row of a different owner.
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, trespass: bool, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         let Fact::RowChanged { shard, by, verb, before, after, .. } = *fact else {
             return;
         };
         self.removed |= verb.is_none() && after.is_none();
         let removed = self.removed;
-        let durable = self.shard(shard);
+        let durable = self.shards.of(shard);
         if rewrites(verb, before, after) || (removed && verb == Some(Verb::Create) && before.is_none()) {
             durable.tampered = true;
             durable.highest = None;
@@ -75,7 +68,7 @@ impl Progress {
         }
         // The violation is reported once, for the responsible worker: the next write begins from the new checkpoint.
         // The owner has not seen a trespasser's progress either, and renews over the progress.
-        let ahead = trespass && durable.highest.is_some_and(|highest| row.checkpoint > highest);
+        let ahead = history.trespass && durable.highest.is_some_and(|highest| row.checkpoint > highest);
         if !stays && !ahead {
             durable.highest = Some(row.checkpoint);
         }
@@ -85,7 +78,7 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Row;
-    use super::super::history::{changed, created, judge, row};
+    use super::super::testing::{at_once, blank, changed, created, judge, row};
     use super::*;
 
     fn to(before: Mark, after: Mark) -> Fact {
@@ -96,7 +89,8 @@ mod tests {
     fn what_a_trespasser_put_ahead_binds_nobody() {
         let (mut progress, mut verdict) = (Progress::default(), Verdict::default());
         let mut tell = |trespass: bool, before: Mark, after: Mark| {
-            progress.observe(1, &to(before, after), trespass, &mut verdict);
+            let history = History { trespass, ..blank() };
+            progress.observe(1, &to(before, after), &history, &mut verdict);
             verdict.violations().len()
         };
         assert_eq!(tell(false, Mark::TrimHorizon, Mark::At(5)), 0);
@@ -114,10 +108,7 @@ mod tests {
 
     fn judged(facts: &[Fact]) -> Vec<Property> {
         // Only this oracle's verdict: the histories are too short for the other oracles.
-        judge(facts.iter().cloned().map(|fact| (1, fact)))
-            .into_iter()
-            .filter(|&p| p == Property::ProgressDurable)
-            .collect()
+        judge(at_once(facts)).into_iter().filter(|&p| p == Property::ProgressDurable).collect()
     }
 
     #[test]

@@ -4,62 +4,42 @@
 //! `leases-owned` judges the causes for a worker's stop, or for the end of its reads of a stream.
 
 use super::delivery::Delivery;
-use super::fact::{Mark, rewrites};
-use super::{Fact, Property, ShardNo, Time, Verdict};
-use std::collections::{BTreeMap, BTreeSet};
+use super::fact::Mark;
+use super::{Fact, History, Property, Time, Verdict};
 
-/// The true state of shards.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Proof {
-    /// Closed shards, each with its number of records.
-    closed: BTreeMap<ShardNo, u64>,
-    /// Shards no longer known to the stream.
-    forgotten: BTreeSet<ShardNo>,
-    /// Shards with a row changed by people, or without known facts.
-    excused: BTreeSet<ShardNo>,
-    /// The stream is gone, or another stream has its name.
-    lost_for_good: bool,
-}
-
-impl Proof {
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, delivery: &Delivery, verdict: &mut Verdict) {
-        match *fact {
-            Fact::ShardClosed { shard, records, .. } => drop(self.closed.insert(shard, records)),
-            Fact::Forgotten { shard } => drop(self.forgotten.insert(shard)),
-            Fact::Given { shard, .. } => drop(self.excused.insert(shard)),
-            Fact::LostForGood | Fact::Foreign | Fact::StreamGone { .. } => self.lost_for_good = true,
-            Fact::RowChanged { shard, by, verb, before, after: Some(after), .. } => {
-                if rewrites(verb, before, Some(after)) {
-                    self.excused.insert(shard);
-                }
-                let is_new = before.is_none_or(|row| row.checkpoint != Mark::End);
-                let Some(life) = by.filter(|_| after.checkpoint == Mark::End && is_new) else {
-                    return;
-                };
-                if self.lost_for_good || self.forgotten.contains(&shard) || self.excused.contains(&shard) {
-                    return;
-                }
-                let done = delivery.processed(shard);
-                let wrong = match self.closed.get(&shard) {
-                    None => "which is open".to_owned(),
-                    Some(records) if !delivery.is_complete(shard, *records) => {
-                        format!("of whose {records} records {done} were processed")
-                    }
-                    Some(_) => return,
-                };
-                verdict.report(Property::FinalActsProven, now, || {
-                    format!("life {life} ended the lease of shard {shard}, {wrong}, and the stream has not forgotten the shard")
-                });
-            }
-            _ => {}
-        }
+/// Judges the change of a row by the truth of its shard.
+pub(super) fn judge(now: Time, fact: &Fact, history: &History, delivery: &Delivery, verdict: &mut Verdict) {
+    let Fact::RowChanged { shard, by: Some(life), before, after: Some(after), .. } = *fact else {
+        return;
+    };
+    let is_new = before.is_none_or(|row| row.checkpoint != Mark::End);
+    let known = history.shard(shard);
+    let excused = known.forgotten || known.given || known.rewritten;
+    if after.checkpoint != Mark::End
+        || !is_new
+        || excused
+        || history.lost_for_good
+        || !history.gone.is_empty()
+    {
+        return;
     }
+    let done = delivery.processed(shard);
+    let wrong = match known.records {
+        None => "which is open".to_owned(),
+        Some(records) if !delivery.is_complete(shard, records) => {
+            format!("of whose {records} records {done} were processed")
+        }
+        Some(_) => return,
+    };
+    verdict.report(Property::FinalActsProven, now, || {
+        format!("life {life} ended the lease of shard {shard}, {wrong}, and the stream has not forgotten the shard")
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fact::Verb;
-    use super::super::history::{changed, judge, row};
+    use super::super::testing::{at_once, changed, judge, row};
     use super::*;
 
     const CLOSED: Fact = Fact::ShardClosed { shard: 0, records: 5, children: Vec::new() };
@@ -78,7 +58,7 @@ mod tests {
     }
 
     fn judged(facts: Vec<Fact>) -> usize {
-        let found = judge(facts.into_iter().map(|fact| (1, fact)));
+        let found = judge(at_once(facts));
         found.into_iter().filter(|found| *found == Property::FinalActsProven).count()
     }
 

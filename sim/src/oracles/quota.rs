@@ -4,7 +4,9 @@
 //! takes count. Leases received without a request do not count (a leader of another library may hand leases over).
 
 use super::fact::{Ask, Mark, Owner, Row, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{
+    EVENTS, Fact, History, LifeNo, Property, REPORTS, REQUESTS, SHOWN, Sees, ShardNo, Terms, Time, Verdict,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]
@@ -48,11 +50,14 @@ pub(super) struct Quota {
 }
 
 impl Quota {
+    pub(super) const SEES: Sees =
+        Sees::ours(REPORTS | REQUESTS | SHOWN | EVENTS).others(REPORTS | REQUESTS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         Self { most: terms.most(|config| config.max_leases()), lives: BTreeMap::new() }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         if self.most == 0 {
             return;
         }
@@ -115,19 +120,18 @@ impl Quota {
 #[cfg(test)]
 mod tests {
     use super::super::fact::How;
-    use super::super::history::{answered, asked, config, judge_under, row};
+    use super::super::testing::{answered, asked, at_once, config, count_under, held, row};
     use super::*;
 
     const TAKE: Ask = Ask::Write(Verb::Take);
 
     fn holds(shard: ShardNo) -> Fact {
-        Fact::Holds { life: 0, shard, counter: 1, checkpoint: Mark::TrimHorizon, open: false, until: 1 }
+        held(0, shard, 1, false, 1)
     }
 
     fn found(most: u32, facts: Vec<Fact>) -> usize {
         let terms = Terms::plain(config().with_max_leases(most));
-        let found = judge_under(&terms, facts.into_iter().map(|fact| (1, fact)));
-        found.into_iter().filter(|&found| found == Property::FairShares).count()
+        count_under(&terms, Property::FairShares, at_once(facts))
     }
 
     /// Takes one lease after another.

@@ -5,39 +5,31 @@
 //! stream is gone. The fate of one stream changes no other stream.
 
 use super::fact::{Ask, Verb};
-use super::{Fact, LifeNo, Property, Terms, Time, Verdict};
-use crate::streams::{StreamNo, Streams};
+use super::{EVENTS, Fact, History, LifeNo, Property, REQUESTS, Sees, Time, Verdict};
+use crate::streams::StreamNo;
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reading {
     /// Streams taken away by applications.
     asked: BTreeSet<(LifeNo, StreamNo)>,
-    /// Streams deleted.
-    gone: BTreeSet<StreamNo>,
     /// Streams whose shards were listed to a worker.
     shown: BTreeSet<(LifeNo, StreamNo)>,
-    streams: Streams,
-    /// All streams were lost, or the table belongs to other streams.
-    lost_for_good: bool,
 }
 
 impl Reading {
-    pub(super) fn new(terms: &Terms) -> Self {
-        Self { streams: Streams::new(terms.streams), ..Self::default() }
-    }
+    pub(super) const SEES: Sees = Sees::ours(REQUESTS | EVENTS);
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
-            Fact::LostForGood | Fact::Foreign => self.lost_for_good = true,
             Fact::ShardsListed { life, stream } => drop(self.shown.insert((life, stream))),
             Fact::Asked {
                 life,
                 ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
                 about: Some(shard),
                 ..
-            } if self.streams.are_several() => {
-                let stream = self.streams.of(shard);
+            } if history.streams.are_several() => {
+                let stream = history.streams.of(shard);
                 if !self.shown.contains(&(life, stream)) {
                     verdict.report(Property::ForeignTablesRefused, now, || {
                         format!(
@@ -47,13 +39,12 @@ impl Reading {
                     });
                 }
             }
-            Fact::StreamGone { stream } => drop(self.gone.insert(stream)),
             Fact::StreamTakenAway { life, stream } => drop(self.asked.insert((life, stream))),
             Fact::StreamLeft { life, stream, lost } => {
                 self.shown.remove(&(life, stream));
                 let asked = self.asked.remove(&(life, stream));
                 let has_reason = match lost {
-                    true => self.gone.contains(&stream) || self.lost_for_good,
+                    true => history.gone.contains(&stream) || history.lost_for_good,
                     false => asked,
                 };
                 if !has_reason {
@@ -69,18 +60,13 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{asked, judge_only};
+    use super::super::testing::{asked, at_once, config, count, count_under};
     use super::*;
-    use leasehold_engine::config::Config;
 
     #[test]
     fn a_lease_of_a_stream_that_was_not_listed_is_left_alone() {
-        let terms = Terms { streams: 2, ..Terms::plain(Config::default()) };
-        let found = |facts: &[Fact]| {
-            let (mut reading, mut verdict) = (Reading::new(&terms), Verdict::default());
-            facts.iter().for_each(|fact| reading.observe(1, fact, &mut verdict));
-            verdict.violations().len()
-        };
+        let terms = super::super::Terms { streams: 2, ..super::super::Terms::plain(config()) };
+        let found = |facts: &[Fact]| count_under(&terms, Property::ForeignTablesRefused, at_once(facts));
         let life = 0;
         let listed = |stream| Fact::ShardsListed { life, stream };
         let take = |shard| asked(life, Ask::Write(Verb::Take), shard, 1, 0, 0);
@@ -95,8 +81,8 @@ mod tests {
     #[test]
     fn a_stream_is_left_for_a_reason() {
         let found = |facts: &[Fact]| {
-            let facts = facts.iter().cloned().map(|fact| (1, fact));
-            judge_only(Property::LeasesOwned, facts).len()
+            let facts = at_once(facts);
+            count(Property::LeasesOwned, facts)
         };
         let (life, stream) = (0, 1);
         let left = |lost| Fact::StreamLeft { life, stream, lost };

@@ -2,7 +2,7 @@
 //! connection of its own.
 
 use super::fact::Ask;
-use super::{Fact, LifeNo, Property, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, REQUESTS, Sees, Terms, Time, Verdict};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug)]
@@ -12,11 +12,13 @@ pub(super) struct Reads {
 }
 
 impl Reads {
+    pub(super) const SEES: Sees = Sees::ours(REQUESTS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         Self { most: terms.most(|config| config.max_reads()), under_way: BTreeMap::new() }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         let is_read = |ask| matches!(ask, Ask::GetRecords | Ask::GetIterator);
         match *fact {
             Fact::Asked { life, ask, .. } if is_read(ask) => {
@@ -43,16 +45,15 @@ impl Reads {
 #[cfg(test)]
 mod tests {
     use super::super::fact::{How, Verb};
-    use super::super::history::{answered, asked, config, judge_under};
+    use super::super::testing::{answered, asked, at_once, config, count_under};
     use super::*;
 
     #[test]
     fn reads_under_way_are_counted_for_each_life() {
         let found = |facts: &[Fact]| {
             let terms = Terms::plain(config().with_max_reads(2));
-            let facts = facts.iter().cloned().map(|fact| (1, fact));
-            let found = judge_under(&terms, facts);
-            found.into_iter().filter(|&found| found == Property::RequestsBounded).count()
+            let facts = at_once(facts);
+            count_under(&terms, Property::RequestsBounded, facts)
         };
         let ask = |life, op| asked(life, Ask::GetRecords, 0, op, 0, 0);
         let iterator = asked(0, Ask::GetIterator, 1, 2, 0, 0);

@@ -23,19 +23,15 @@
 mod parent_rows;
 
 use super::fact::{Mark, Owner, Row, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{
+    EVENTS, Fact, History, LifeNo, PerShard, Property, READS, ROWS, SHOWN, Sees, ShardNo, Terms, Time,
+    Verdict,
+};
 use parent_rows::ParentRows;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The coverage of a shard's end.
 const ALL: u64 = u64::MAX;
-
-#[derive(Clone, Debug, Default)]
-struct Shard {
-    parents: [Option<ShardNo>; 2],
-    /// No record up to here needs another processing.
-    covered: u64,
-}
 
 /// One ownership.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,13 +55,13 @@ struct EndedByHand {
 #[derive(Clone, Debug)]
 pub(super) struct Repeats {
     parent_rows: ParentRows,
-    shards: Vec<Shard>,
+    /// No record of a shard up to here needs another processing.
+    covered: PerShard<u64>,
     /// The record covered at a life's last read of the row, or when the life became the owner.
     seen: BTreeMap<(LifeNo, ShardNo), u64>,
     owners: BTreeMap<(LifeNo, ShardNo), Ownership>,
     /// The progress of each owner.
     processed: BTreeMap<(LifeNo, ShardNo), u64>,
-    stopping: BTreeSet<LifeNo>,
     /// Workers of other programs with two readers of a shard in turn: one reader wrote an older checkpoint over a newer
     /// checkpoint.
     wrote_back: BTreeSet<(LifeNo, ShardNo)>,
@@ -85,14 +81,15 @@ fn covers(row: Row) -> u64 {
 }
 
 impl Repeats {
+    pub(super) const SEES: Sees = Sees::ours(ROWS | SHOWN | READS | EVENTS).others(ROWS | READS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         Self {
             parent_rows: ParentRows::new(terms),
-            shards: Vec::new(),
+            covered: PerShard::default(),
             seen: BTreeMap::new(),
             owners: BTreeMap::new(),
             processed: BTreeMap::new(),
-            stopping: BTreeSet::new(),
             wrote_back: BTreeSet::new(),
             ended_by_hand: BTreeMap::new(),
             passed: BTreeSet::new(),
@@ -100,25 +97,15 @@ impl Repeats {
         }
     }
 
-    fn shard(&mut self, shard: ShardNo) -> &mut Shard {
-        let index = shard as usize;
-        if self.shards.len() <= index {
-            self.shards.resize_with(index + 1, Shard::default);
-        }
-        &mut self.shards[index]
-    }
-
-    /// `of_others`: by another program.
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
-        self.parent_rows.observe(now, fact, of_others, verdict);
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
+        self.parent_rows.observe(now, fact, history, verdict);
         match *fact {
-            Fact::ShardBorn { shard, parents } => self.shard(shard).parents = parents,
             Fact::RowChanged { shard, by, verb, before, after, .. } => {
-                self.row_changed(shard, by.filter(|_| verb.is_some()), of_others, before, after, verb)
+                self.row_changed(shard, by.filter(|_| verb.is_some()), (before, after), verb, history)
             }
             // The row's present content decides about the start.
             Fact::Looked { life, shard } => {
-                let covered = self.shard(shard).covered;
+                let covered = *self.covered.of(shard);
                 self.seen.insert((life, shard), covered);
             }
             Fact::Shown { life, shard, row, .. } if row.checkpoint == Mark::End => {
@@ -137,7 +124,7 @@ impl Repeats {
             }
             Fact::Delivered { life, shard, token, first, .. } => {
                 self.delivered(now, (life, shard, token), first, verdict);
-                let parents = self.shard(shard).parents;
+                let parents = history.shard(shard).parents;
                 self.passed.extend(parents.into_iter().flatten());
             }
             Fact::Died { life } | Fact::Stopped { life, .. } => {
@@ -146,7 +133,6 @@ impl Repeats {
                 self.processed.retain(|(of, _), _| *of != life);
                 self.wrote_back.retain(|(of, _)| *of != life);
             }
-            Fact::ShutdownAsked { life } | Fact::GivesUp { life } => drop(self.stopping.insert(life)),
             Fact::LostForGood | Fact::Foreign => self.lost = true,
             _ => {}
         }
@@ -154,16 +140,17 @@ impl Repeats {
 
     /// `by`: absent for a person.
     fn row_changed(
-        &mut self, shard: ShardNo, by: Option<LifeNo>, of_others: bool, before: Option<Row>,
-        after: Option<Row>, verb: Option<Verb>,
+        &mut self, shard: ShardNo, by: Option<LifeNo>, (before, after): (Option<Row>, Option<Row>),
+        verb: Option<Verb>, history: &History,
     ) {
+        let of_others = history.of_others;
         let owner = |row: Option<Row>| row.and_then(|row| row.owner);
         let goes_back = before.map_or(0, covers) > after.map_or(0, covers) && after.is_some();
         if let Some(life) = by.filter(|_| goes_back && of_others) {
             self.wrote_back.insert((life, shard));
         }
         let done = by
-            .filter(|life| !self.stopping.contains(life) && !self.wrote_back.contains(&(*life, shard)))
+            .filter(|life| !history.stopping.contains(life) && !self.wrote_back.contains(&(*life, shard)))
             .and_then(|life| self.processed.get(&(life, shard)).copied());
         let Some(row) = after else {
             // A finished shard stays finished without its row.
@@ -174,24 +161,24 @@ impl Repeats {
         let ended = self.ended_by_hand.get(&shard);
         let ended = ended.filter(|ended| by.is_some() && by == ended.unaware);
         let taken_back = ended.map(|ended| ended.covered);
-        let state = self.shard(shard);
-        let covered_before = state.covered;
+        let now_covered = self.covered.of(shard);
+        let covered_before = *now_covered;
         if is < was && (of_others || by.is_none()) {
-            state.covered = is;
+            *now_covered = is;
         } else if let Some(covered) = taken_back.filter(|_| is < was) {
-            state.covered = covered;
+            *now_covered = covered;
         }
         let binds = !of_others || may_write(owner(before), owner(after), by);
         if binds && (is != was || before.is_none()) {
-            state.covered = state.covered.max(is);
+            *now_covered = is.max(*now_covered);
         }
         // The owner gives up the lease: no other worker takes the lease from its owner.
         let lets_go =
             by.is_some_and(|life| owner(before) == Some(Owner::Life(life))) && owner(after) != owner(before);
         if let Some(done) = done.filter(|_| lets_go) {
-            state.covered = state.covered.max(done);
+            *now_covered = done.max(*now_covered);
         }
-        let covered = state.covered;
+        let covered = *now_covered;
         self.note_end_by_hand(shard, by, (was, row), covered_before);
         let becomes = match owner(after) {
             Some(Owner::Life(life)) if owner(before) != owner(after) || verb == Some(Verb::Take) => {

@@ -1,36 +1,23 @@
 //! `leases-owned`: a worker gives up only after a loss for good: of the table, or of all its streams.
 
-use super::{Fact, LifeNo, Property, Terms, Time, Verdict};
-use crate::streams::{StreamNo, Streams};
+use super::{EVENTS, Fact, History, LifeNo, Property, Sees, Time, Verdict};
+use crate::streams::StreamNo;
 use std::collections::BTreeSet;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Resign {
-    lost_for_good: bool,
-    streams: Streams,
-    /// Deleted streams of several.
-    gone: BTreeSet<StreamNo>,
     /// Streams left by lives, taken away or lost.
     left: BTreeSet<(LifeNo, StreamNo)>,
 }
 
 impl Resign {
-    pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            lost_for_good: false,
-            streams: Streams::new(terms.streams),
-            gone: BTreeSet::new(),
-            left: BTreeSet::new(),
-        }
-    }
+    pub(super) const SEES: Sees = Sees::ours(EVENTS);
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
-            Fact::LostForGood | Fact::Foreign => self.lost_for_good = true,
-            Fact::StreamGone { stream } => drop(self.gone.insert(stream)),
             Fact::StreamLeft { life, stream, .. } => drop(self.left.insert((life, stream))),
             Fact::StreamBack { life, stream } => drop(self.left.remove(&(life, stream))),
-            Fact::GivesUp { life } if !self.lost_for_good && !self.has_lost_its_last(life) => {
+            Fact::GivesUp { life } if !history.lost_for_good && !self.has_lost_its_last(life, history) => {
                 verdict.report(Property::LeasesOwned, now, || {
                     format!("life {life} gave up, and nothing it needs was taken away")
                 })
@@ -41,22 +28,22 @@ impl Resign {
 
     /// Whether all of a life's remaining streams were deleted. A worker with one lost stream goes on with the rest.
     /// Streams taken away by the application, even for a while, do not remain.
-    fn has_lost_its_last(&self, life: LifeNo) -> bool {
+    fn has_lost_its_last(&self, life: LifeNo, history: &History) -> bool {
         let reads = |stream: &StreamNo| !self.left.contains(&(life, *stream));
-        let mut read = self.streams.all().filter(reads).peekable();
-        read.peek().is_some() && read.all(|stream| self.gone.contains(&stream))
+        let mut read = history.streams.all().filter(reads).peekable();
+        read.peek().is_some() && read.all(|stream| history.gone.contains(&stream))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{config, judge_under};
+    use super::super::Terms;
+    use super::super::testing::{at_once, config, count_under};
     use super::*;
 
     fn judged(facts: &[Fact]) -> usize {
         let terms = Terms { streams: 2, ..Terms::plain(config()) };
-        let found = judge_under(&terms, facts.iter().cloned().map(|fact| (1, fact)));
-        found.iter().filter(|found| **found == Property::LeasesOwned).count()
+        count_under(&terms, Property::LeasesOwned, at_once(facts))
     }
 
     const UP: Fact = Fact::GivesUp { life: 0 };

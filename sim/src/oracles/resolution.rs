@@ -7,7 +7,10 @@
 //! a hand-over of records valid for longer than the proven write allows.
 
 use super::fact::{Ask, How, Owner, Row, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{
+    EVENTS, Fact, History, LifeNo, PerShard, Property, REQUESTS, ROWS, SHOWN, Sees, ShardNo, Terms, Time,
+    Verdict,
+};
 use leasehold_engine::output::EndReason;
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
@@ -27,50 +30,35 @@ struct Proof {
     open: Vec<Write>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Truth {
-    row: Option<Row>,
-    /// The counter at the beginning of the present ownership.
-    since: u64,
-    tampered: bool,
-}
-
 #[derive(Clone, Debug)]
 pub(super) struct Resolution {
     hold: Span,
     proofs: BTreeMap<(LifeNo, ShardNo), Proof>,
-    truth: Vec<Truth>,
+    /// The counter of each row at the beginning of its present ownership.
+    since: PerShard<u64>,
 }
 
 /// Unknown writes older than this many are no longer evidence.
 const MOST_OPEN: usize = 64;
 
 impl Resolution {
+    pub(super) const SEES: Sees =
+        Sees::ours(ROWS | EVENTS | REQUESTS | SHOWN).others(ROWS | REQUESTS | SHOWN);
+
     pub(super) fn new(terms: &Terms) -> Self {
-        Self { hold: terms.config.hold(), proofs: BTreeMap::new(), truth: Vec::new() }
+        Self { hold: terms.config.hold(), proofs: BTreeMap::new(), since: PerShard::default() }
     }
 
-    fn truth(&mut self, shard: ShardNo) -> &mut Truth {
-        let index = shard as usize;
-        if self.truth.len() <= index {
-            self.truth.resize(index + 1, Truth::default());
-        }
-        &mut self.truth[index]
-    }
-
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::RowChanged { shard, verb, after, .. } => {
-                let truth = self.truth(shard);
-                truth.tampered |= verb.is_none();
                 let owner = |row: Option<Row>| row.and_then(|row| row.owner);
-                if owner(truth.row) != owner(after) || verb == Some(Verb::Take) {
-                    truth.since = after.map_or(0, |row| row.counter);
+                if owner(history.shard(shard).before) != owner(after) || verb == Some(Verb::Take) {
+                    *self.since.of(shard) = after.map_or(0, |row| row.counter);
                 }
-                truth.row = after;
             }
             Fact::Asked { life, ask: Ask::Write(verb), about: Some(shard), op, guard, leaves, local } => {
-                let tampered = self.truth(shard).tampered;
+                let tampered = history.shard(shard).tampered;
                 let proof = self.proofs.entry((life, shard)).or_default();
                 if let Some(guard) = guard
                     && proof.counter.is_none_or(|shown| guard > shown)
@@ -139,9 +127,9 @@ impl Resolution {
             }
             Fact::Closed { life, shard, token, reason: EndReason::LeaseLost, local } => {
                 let hold = self.hold;
-                let truth = *self.truth(shard);
-                let ours =
-                    truth.row.is_some_and(|row| row.owner == Some(Owner::Life(life))) && truth.since <= token;
+                let truth = history.shard(shard);
+                let names = truth.row.is_some_and(|row| row.owner == Some(Owner::Life(life)));
+                let ours = names && *self.since.of(shard) <= token;
                 let proven = self.proofs.get(&(life, shard)).and_then(|proof| proof.emitted);
                 if ours && !truth.tampered && proven.is_some_and(|emitted| emitted + hold > local) {
                     verdict.report(Property::OwnWritesRecognised, now, || {
@@ -167,7 +155,7 @@ impl Resolution {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::history::{answered, asked, changed, config, judge, row};
+    use super::super::testing::{answered, asked, at_once, changed, config, count, row};
     use super::*;
 
     const RENEW: Ask = Ask::Write(Verb::Renew);
@@ -181,7 +169,7 @@ mod tests {
     }
 
     fn judged(facts: Vec<Fact>, property: Property) -> usize {
-        judge(facts.into_iter().map(|fact| (1, fact))).into_iter().filter(|&found| found == property).count()
+        count(property, at_once(facts))
     }
 
     #[test]

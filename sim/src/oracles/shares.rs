@@ -9,11 +9,10 @@
 //! request.
 
 use super::fact::{Ask, How, Mark, Owner, Row, Verb};
-use super::former::Former;
-use super::given::Given;
-use super::partial::Partial;
-use super::throttling::Throttling;
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{
+    EVENTS, Fact, History, LifeNo, PerShard, Property, REPORTS, REQUESTS, ROWS, SHOWN, Sees, ShardNo, Terms,
+    Time, Verdict,
+};
 use leasehold_engine::config::Config;
 use leasehold_engine::policy::{Assign, Steal};
 use std::collections::BTreeSet;
@@ -113,29 +112,18 @@ pub(super) struct Shares {
     /// The longest time between a write's decision and its emission, in µs: the worker need not have known changes
     /// within this time.
     doubt: u64,
-    rows: Vec<Truth>,
-    lives: Vec<Vec<Stake>>,
+    rows: PerShard<Truth>,
+    lives: PerShard<PerShard<Stake>>,
     /// The leader of a fleet has a share by load, not by count.
     leader: Option<LifeNo>,
     /// Lives that were shown an owner's renewal, each with the owner.
     renewing: BTreeSet<(LifeNo, Owner)>,
-    given: Given,
-    former: Former,
-    throttling: Throttling,
-    /// Lives without some streams, or without a view of all leases of a stream read anew: their count of leases
-    /// differs.
-    partial: Partial,
-}
-
-fn at<T: Clone + Default>(list: &mut Vec<T>, index: u32) -> &mut T {
-    let index = index as usize;
-    if list.len() <= index {
-        list.resize_with(index + 1, T::default);
-    }
-    &mut list[index]
 }
 
 impl Shares {
+    pub(super) const SEES: Sees =
+        Sees::ours(REPORTS | REQUESTS | SHOWN | ROWS | EVENTS).others(REPORTS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let pursuit = 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max()));
         let quota = |config: &Config| config.max_leases();
@@ -150,33 +138,25 @@ impl Shares {
             alive: terms.least(|config| config.lease_duration().0) / 5 * 4,
             pursuit,
             doubt: terms.at_most(terms.most(|config| config.table_timeout())),
-            rows: Vec::new(),
-            lives: Vec::new(),
+            rows: PerShard::default(),
+            lives: PerShard::default(),
             leader: None,
             renewing: BTreeSet::new(),
-            given: Given::new(terms),
-            former: Former::new(terms),
-            throttling: Throttling::default(),
-            partial: Partial::default(),
         }
     }
 
     fn stake(&mut self, life: LifeNo, shard: ShardNo) -> &mut Stake {
-        at(at(&mut self.lives, life), shard)
+        self.lives.of(life).of(shard)
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         if self.counted {
-            self.count(now, fact, verdict);
+            self.count(now, fact, history, verdict);
         }
     }
 
-    fn count(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    fn count(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         let pursuit = self.pursuit;
-        self.partial.observe(fact);
-        self.given.observe(fact);
-        self.former.observe(fact);
-        self.throttling.observe(now, fact);
         match *fact {
             Fact::RowChanged { shard, by, after, .. } => {
                 self.changed(now, shard, after);
@@ -197,7 +177,7 @@ impl Shares {
                 ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
                 about: Some(shard),
                 ..
-            } if !self.partial.has(life) => self.asked(now, life, shard, verb, verdict),
+            } if !history.partial.has(life) => self.asked(now, (life, shard), verb, history, verdict),
             Fact::Answered {
                 life,
                 ask: Ask::Write(verb @ (Verb::Take | Verb::Claim)),
@@ -205,7 +185,7 @@ impl Shares {
                 how,
                 ..
             } => {
-                let asked_for = at(&mut self.rows, shard).row.and_then(|row| row.next);
+                let asked_for = self.rows.of(shard).row.and_then(|row| row.next);
                 let stake = self.stake(life, shard);
                 if verb == Verb::Claim {
                     stake.claims = stake.claims.saturating_sub(1);
@@ -228,13 +208,13 @@ impl Shares {
                 (stake.held, stake.chosen, stake.asked) = (false, false, None);
             }
             Fact::Leads { life } => self.leader = life,
-            Fact::Died { life } | Fact::Stopped { life, .. } => at(&mut self.lives, life).clear(),
+            Fact::Died { life } | Fact::Stopped { life, .. } => *self.lives.of(life) = PerShard::default(),
             _ => {}
         }
     }
 
     fn changed(&mut self, now: Time, shard: ShardNo, after: Option<Row>) {
-        let truth = at(&mut self.rows, shard);
+        let truth = self.rows.of(shard);
         let asked_before = truth.row.and_then(|row| row.next);
         if truth.row.is_some_and(is_open) && !after.is_some_and(is_open) {
             truth.ended_since = now;
@@ -256,7 +236,7 @@ impl Shares {
     /// A whole scan has ended. A row missing from the scan is forgotten, though the row may exist: a stale page lacks
     /// recent rows.
     fn scanned(&mut self, life: LifeNo) {
-        for stake in at(&mut self.lives, life) {
+        for stake in self.lives.of(life).iter_mut() {
             if let Some(seen) = &mut stake.seen {
                 seen.disputed |= !seen.fresh;
                 seen.fresh = false;
@@ -339,10 +319,13 @@ impl Shares {
         }
     }
 
-    fn asked(&mut self, now: Time, life: LifeNo, shard: ShardNo, verb: Verb, verdict: &mut Verdict) {
+    fn asked(
+        &mut self, now: Time, (life, shard): (LifeNo, ShardNo), verb: Verb, history: &History,
+        verdict: &mut Verdict,
+    ) {
         let (me, pursuit) = (Some(Owner::Life(life)), self.pursuit);
         let of_mine = |row: Row| row.owner == me || row.next == me;
-        let given = at(&mut self.rows, shard).row.is_some_and(of_mine);
+        let given = self.rows.of(shard).row.is_some_and(of_mine);
         let stake = self.stake(life, shard);
         let goes_on = stake.asked.is_some_and(|last| now < last + pursuit);
         let given = given || stake.seen.is_some_and(|seen| of_mine(seen.row));
@@ -360,7 +343,7 @@ impl Shares {
         let follows = goes_on && (verb == Verb::Claim || self.asks);
         let leads = self.leader == Some(life);
         // The request was decided before the throttling began, and has waited for its turn since.
-        let waited = self.throttling.slows(now, life);
+        let waited = history.throttling.slows(now, life);
         if follows || given || leads || waited || !self.is_open(shard as usize) {
             return;
         }
@@ -369,7 +352,7 @@ impl Shares {
             self.judge_owner(now, life, shard, verdict);
         }
         let others = self.has(now, life, shard, verb);
-        let others_alive = self.others_alive(now, life);
+        let others_alive = self.others_alive(now, life, history);
         let (leases, workers) = (self.unfinished(now, life), 1 + others_alive.len());
         let mut share = match self.asks && verb == Verb::Take && self.was_left(now, life, shard) {
             true => leases,
@@ -406,7 +389,7 @@ impl Shares {
     /// The number of other unfinished leases surely known to the life as its own. A life with a take from a dead owner
     /// need not wait for leases requested from live owners.
     fn has(&self, now: Time, life: LifeNo, but: ShardNo, verb: Verb) -> usize {
-        let stakes = self.lives.get(life as usize).into_iter().flatten().enumerate();
+        let stakes = self.lives.get(life as usize).into_iter().flat_map(|stakes| stakes.iter()).enumerate();
         let counts = |(shard, stake): &(usize, &Stake)| {
             let asks = verb == Verb::Claim && (stake.claims > 0 || stake.claimed);
             let known = stake.chosen || stake.since + self.doubt <= now;
@@ -440,13 +423,13 @@ impl Shares {
                 .is_some_and(|stake| !stake.is_idle() || stake.seen.is_some_and(|seen| seen.may_be_open()));
             self.is_open(*shard) || ended_lately || believed
         };
-        let shards = self.rows.len().max(stakes.map_or(0, Vec::len));
+        let shards = self.rows.len().max(stakes.map_or(0, |stakes| stakes.len()));
         (0..shards).filter(open).count()
     }
 
     /// The other owners surely alive in the life's view, at least, each with a lease not wanted by the life. An owner
     /// that leaves a lease handed over untaken for too long may be dead.
-    fn others_alive(&self, now: Time, life: LifeNo) -> Vec<(Owner, ShardNo)> {
+    fn others_alive(&self, now: Time, life: LifeNo, history: &History) -> Vec<(Owner, ShardNo)> {
         let lately = |time: Time| time + self.alive > now;
         let alive = |(shard, stake): (usize, &Stake)| {
             let seen = stake.seen.filter(|_| !stake.held && stake.takes == 0)?;
@@ -454,13 +437,13 @@ impl Shares {
                 && (seen.counter_since + self.doubt <= now || seen.gap < self.alive)
                 && seen.owner_since + self.doubt <= now;
             let owner = seen.row.owner.filter(|_| renewed && !seen.disputed && is_open(seen.row));
-            let lies =
-                self.given.is(shard as ShardNo, seen.row) && seen.counter_since + self.given.least() <= now;
+            let lies = history.given.is(shard as ShardNo, seen.row)
+                && seen.counter_since + history.given.least() <= now;
             let owner = owner
-                .filter(|owner| *owner != Owner::Life(life) && !lies && !self.former.has_ended(*owner))?;
+                .filter(|owner| *owner != Owner::Life(life) && !lies && !history.former.has_ended(*owner))?;
             Some((owner, shard as ShardNo))
         };
-        let stakes = self.lives.get(life as usize).into_iter().flatten();
+        let stakes = self.lives.get(life as usize).into_iter().flat_map(|stakes| stakes.iter());
         let mut owners: Vec<_> = stakes.enumerate().filter_map(alive).collect();
         owners.sort_unstable();
         owners.dedup_by_key(|(owner, _)| *owner);

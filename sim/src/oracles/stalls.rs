@@ -2,7 +2,7 @@
 //!
 //! A worker may take twice the configured time: the end of a shard, invisible from outside, counts as movement.
 
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, READS, Sees, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,6 @@ pub(super) struct Stalls {
     bound_us: Time,
     behind: BTreeMap<(LifeNo, ShardNo), Behind>,
     noticed: BTreeSet<(LifeNo, ShardNo)>,
-    stopping: BTreeSet<LifeNo>,
     /// Shards paused by the application.
     paused: BTreeSet<(LifeNo, ShardNo)>,
     /// The last record of each shard handed over.
@@ -31,6 +30,8 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
+    pub(super) const SEES: Sees = Sees::all(READS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let (least, most) =
             (terms.least(|config| config.stall_after()), terms.most(|config| config.stall_after()));
@@ -42,7 +43,6 @@ impl Stalls {
             bound_us,
             behind: BTreeMap::new(),
             noticed: BTreeSet::new(),
-            stopping: BTreeSet::new(),
             paused: BTreeSet::new(),
             given: BTreeMap::new(),
         }
@@ -52,10 +52,10 @@ impl Stalls {
         self.behind.remove(&(life, shard));
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::Behind { life, shard } if self.paused.contains(&(life, shard)) => {}
-            Fact::Behind { life, shard } if !self.stopping.contains(&life) => {
+            Fact::Behind { life, shard } if !history.told_to_stop.contains(&life) => {
                 let noticed = self.noticed.contains(&(life, shard));
                 let behind = self.behind.entry((life, shard)).or_insert(Behind {
                     since: now,
@@ -101,9 +101,6 @@ impl Stalls {
             Fact::PauseAsked { life, shard } => {
                 self.paused.insert((life, shard));
             }
-            Fact::ShutdownAsked { life } => {
-                self.stopping.insert(life);
-            }
             Fact::Paused { life } | Fact::Resumed { life, .. } => {
                 self.behind.retain(|(of, _), _| *of != life);
             }
@@ -125,7 +122,7 @@ impl Stalls {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{config, judge_under, processed};
+    use super::super::testing::{config, count_under, processed};
     use super::*;
 
     const SECOND: Time = 1_000_000;
@@ -137,8 +134,7 @@ mod tests {
         let mut facts: Vec<(Time, Fact)> = (0..60).map(|n| (n * SECOND, behind.clone())).collect();
         facts.extend(others.iter().cloned());
         facts.sort_by_key(|(at, _)| *at);
-        let found = judge_under(&terms, facts);
-        found.into_iter().filter(|&property| property == Property::StallsReported).count()
+        count_under(&terms, Property::StallsReported, facts)
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! workers are judged after the faults: some workers never run a handler again.
 
 use super::fact::{Ask, How, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, Property, REQUESTS, Sees, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::time::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +39,8 @@ const PATIENCE: Span = Span::from_secs(5);
 const SLACK_US: u64 = 250_000;
 
 impl Standstill {
+    pub(super) const SEES: Sees = Sees::ours(REQUESTS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let least = terms.least(|config| config.give_up_after());
         let most = terms.most(|config| config.give_up_after());
@@ -53,7 +55,7 @@ impl Standstill {
         Self { limits, lives: BTreeMap::new(), troubled: BTreeSet::new() }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::Blocked { life } => self.lives.entry(life).or_default().blocked = Some((now, now)),
             Fact::Unblocked { life } => {
@@ -137,7 +139,7 @@ impl Standstill {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{answered, asked, config, judge_under};
+    use super::super::testing::{answered, asked, config, count_under};
     use super::*;
 
     const SECOND: Time = 1_000_000;
@@ -148,9 +150,7 @@ mod tests {
         let terms = Terms::plain(config().with_give_up_after(Span::from_secs(20)));
         let mut facts = vec![(SECOND, Fact::Blocked { life: 0 })];
         facts.extend(then.iter().cloned());
-        let found = judge_under(&terms, facts);
-        let of = found.into_iter().filter(|found| *found == Property::BlockedLetGo);
-        of.count()
+        count_under(&terms, Property::BlockedLetGo, facts)
     }
 
     fn write(second: Time, verb: Verb) -> (Time, Fact) {

@@ -11,7 +11,7 @@
 //! over, with the margin and the error of its clocks deducted.
 
 use super::fact::{Mark, Verb, rewrites};
-use super::{Fact, Property, ShardNo, Time, Verdict};
+use super::{EVENTS, Fact, History, Property, ROWS, Sees, ShardNo, Time, Verdict};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,7 +28,9 @@ pub(super) struct Start {
 }
 
 impl Start {
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) const SEES: Sees = Sees::ours(ROWS | EVENTS).others(ROWS);
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::RowChanged { shard, verb, before, after, .. } => {
                 let moves =
@@ -77,7 +79,7 @@ impl Start {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::{changed, created, judge_only, row};
+    use super::super::testing::{at_once, changed, count, created, row};
     use super::*;
 
     fn placed(life: u32, from: u64) -> Fact {
@@ -85,7 +87,7 @@ mod tests {
     }
 
     fn judged(facts: &[Fact]) -> usize {
-        judge_only(Property::StartKept, facts.iter().cloned().map(|fact| (1, fact))).len()
+        count(Property::StartKept, at_once(facts))
     }
 
     #[test]

@@ -9,9 +9,9 @@
 //! go by turns.
 
 use super::fact::{Ask, Owner, Row, Verb};
-use super::former::Former;
-use super::given::Given;
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{
+    EVENTS, Fact, History, LifeNo, Property, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time, Verdict,
+};
 use leasehold_engine::policy::{Assign, Steal};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,16 +37,17 @@ pub(super) struct Steals {
     alive: u64,
     /// A lease requested again within this time was not given up meanwhile, in µs.
     pursuit: u64,
-    given: Given,
     rows: BTreeMap<ShardNo, (Row, Time)>,
     /// The highest counters of the rows, and whether an edit by hand has set the counter back since. A guard may then
     /// come from an earlier row.
     highest: BTreeMap<ShardNo, (u64, bool)>,
     lives: BTreeMap<LifeNo, Robber>,
-    former: Former,
 }
 
 impl Steals {
+    pub(super) const SEES: Sees =
+        Sees::ours(REPORTS | REQUESTS | ROWS | EVENTS).others(REPORTS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let policies = &terms.config.policies();
         let counted = policies.assign == Assign::Count && !terms.clocks_beyond;
@@ -63,11 +64,9 @@ impl Steals {
             promised: BTreeMap::new(),
             alive: terms.least(|config| config.lease_duration().0) / 2,
             pursuit: 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max())),
-            given: Given::new(terms),
             rows: BTreeMap::new(),
             highest: BTreeMap::new(),
             lives: BTreeMap::new(),
-            former: Former::new(terms),
         }
     }
 
@@ -97,11 +96,9 @@ impl Steals {
         }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         let Some(most) = self.most else { return };
         self.note_promise(now, fact);
-        self.given.observe(fact);
-        self.former.observe(fact);
         self.note_counter(fact);
         match *fact {
             Fact::RowChanged { shard, before, after, .. } => self.note_row(now, shard, before, after),
@@ -117,10 +114,10 @@ impl Steals {
                 let robber = self.lives.entry(life).or_default();
                 // The steal began with its first request, even if the owner had just renewed the row.
                 let goes_on = robber.asked.insert(shard, now);
-                let owner = row.owner.filter(|owner| !self.former.has_ended(*owner));
+                let owner = row.owner.filter(|owner| !history.former.has_ended(*owner));
                 let of_others = matches!(owner, Some(Owner::Life(owner)) if owner != life);
-                let patience = match self.given.has(shard) {
-                    true => self.alive.min(self.given.least()),
+                let patience = match history.given.has(shard) {
+                    true => self.alive.min(history.given.least()),
                     false => self.alive,
                 };
                 let alive = now.saturating_sub(*since) < patience;
@@ -200,7 +197,7 @@ impl Steals {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::history::{asked, changed, judge_only, row};
+    use super::super::testing::{asked, asked_at_large, changed, count, row};
     use super::*;
 
     const TAKE: Ask = Ask::Write(Verb::Take);
@@ -215,26 +212,18 @@ mod tests {
     }
 
     fn scan(at: u64) -> (u64, Fact) {
-        let fact = Fact::Asked {
-            life: 0,
-            ask: Ask::ScanPage,
-            about: None,
-            op: at,
-            guard: None,
-            leaves: None,
-            local: leasehold_engine::time::Mono(at),
-        };
+        let fact = asked_at_large(0, Ask::ScanPage, at);
         (at, fact)
     }
 
     fn judged(facts: Vec<(u64, Fact)>) -> usize {
         let rows = (0..9).map(|shard| renewed(shard, 0, 5));
-        judge_only(Property::FairShares, rows.chain(facts)).len()
+        count(Property::FairShares, rows.chain(facts))
     }
 
     #[test]
     fn so_many_may_be_stolen_and_no_more() {
-        let most = super::super::history::config().max_steals();
+        let most = super::super::testing::config().max_steals();
         let steals = |count: u32| (0..count).map(|shard| steal(shard, 10, 5)).collect();
         assert_eq!(judged(steals(most)), 0);
         assert_eq!(judged(steals(most + 1)), 1);
@@ -242,7 +231,7 @@ mod tests {
 
     #[test]
     fn another_scan_allows_for_more_and_following_is_no_new_steal() {
-        let most = super::super::history::config().max_steals();
+        let most = super::super::testing::config().max_steals();
         let first = (0..most).map(|shard| steal(shard, 10, 5));
         let chase = [renewed(0, 20, 6), scan(21), steal(0, 22, 6)];
         let more = (most..2 * most).map(|shard| steal(shard, 30, 5));
@@ -251,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_was_begun_before_a_scan_is_no_new_steal_after_it() {
-        let most = super::super::history::config().max_steals();
+        let most = super::super::testing::config().max_steals();
         let late = steal(most, 10, 4);
         let more = (0..most).map(|shard| steal(shard, 30, 5));
         let facts = [late, scan(20)].into_iter().chain(more).chain([steal(most, 40, 5)]);
@@ -260,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_was_begun_before_a_pause_is_no_new_steal_after_it() {
-        let most = super::super::history::config().max_steals();
+        let most = super::super::testing::config().max_steals();
         let stood = 600_000_000;
         let resumed = |stood| (stood, Fact::Resumed { life: 0, stood });
         let after = |goes_on: Option<(u64, Fact)>| {
@@ -275,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_was_decided_on_before_a_counter_was_set_back_is_no_steal() {
-        let most = super::super::history::config().max_steals();
+        let most = super::super::testing::config().max_steals();
         let owned = |counter| Some(row(Some(1), counter, Mark::TrimHorizon));
         let edit = |at: u64, from, to| (at, changed(most, None, Verb::Renew, owned(from), owned(to)));
         let steals =

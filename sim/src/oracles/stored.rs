@@ -3,7 +3,7 @@
 //!
 //! `every-record-delivered` judges that each batch is handed over, without gaps between batches.
 
-use super::{Fact, LifeNo, Property, ShardNo, Time, Verdict};
+use super::{Fact, History, LifeNo, Property, READS, Sees, ShardNo, Time, Verdict};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
@@ -14,7 +14,9 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) const SEES: Sees = Sees::all(READS);
+
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, _: &History, verdict: &mut Verdict) {
         match fact {
             Fact::Stored { shard, parts } => {
                 for part in parts {
@@ -48,7 +50,7 @@ fn lost(now: Time, life: Option<LifeNo>, (shard, part): (ShardNo, u64), verdict:
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::judge_only;
+    use super::super::testing::{at_once, count};
     use super::*;
 
     fn stored(parts: &[u64]) -> Fact {
@@ -60,8 +62,8 @@ mod tests {
     }
 
     fn judged(facts: [Fact; 2]) -> usize {
-        let facts = facts.into_iter().map(|fact| (1, fact));
-        judge_only(Property::StoredIsHandedOver, facts).len()
+        let facts = at_once(facts);
+        count(Property::StoredIsHandedOver, facts)
     }
 
     #[test]

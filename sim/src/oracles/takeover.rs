@@ -18,13 +18,12 @@
 //! Other workers possibly alive in its view, and its own leases, are counted from above. Rows changed by people are not
 //! judged.
 
-use super::denial::Denials;
 use super::fact::{Ask, Mark, Owner, Row, Verb};
-use super::given::Given;
-use super::partial::Partial;
-use super::throttling::Throttling;
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
-use crate::streams::{StreamNo, Streams};
+use super::{
+    EVENTS, Fact, History, LifeNo, PerShard, Property, REPORTS, REQUESTS, ROWS, SHOWN, Sees, ShardNo, Terms,
+    Time, Verdict,
+};
+use crate::streams::StreamNo;
 use leasehold_engine::policy::{Assign, Lineage, Steal};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,7 +93,7 @@ struct Life {
     /// After a scan's end: the number of leases to request, and the number requested.
     due: Option<usize>,
     takes: usize,
-    leases: Vec<Stake>,
+    leases: PerShard<Stake>,
 }
 
 impl Life {
@@ -124,15 +123,8 @@ pub(super) struct Takeover {
     interval: u64,
     meeting: u64,
     pause: u64,
-    rows: Vec<Truth>,
-    given: Given,
+    rows: PerShard<Truth>,
     lives: BTreeMap<LifeNo, Life>,
-    streams: Streams,
-    /// Lives without some streams, or without a view of all leases of a stream read anew: their count of leases
-    /// differs.
-    partial: Partial,
-    denials: Denials,
-    throttling: Throttling,
 }
 
 /// A clock shows whole microseconds.
@@ -142,15 +134,10 @@ fn is_open(row: Row) -> bool {
     row.checkpoint != Mark::End
 }
 
-fn at<T: Clone + Default>(list: &mut Vec<T>, index: u32) -> &mut T {
-    let index = index as usize;
-    if list.len() <= index {
-        list.resize_with(index + 1, T::default);
-    }
-    &mut list[index]
-}
-
 impl Takeover {
+    pub(super) const SEES: Sees =
+        Sees::ours(REPORTS | REQUESTS | SHOWN | ROWS | EVENTS).others(REPORTS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let policies = &terms.config.policies();
         let quota = match terms.least(|config| config.max_leases()) {
@@ -168,36 +155,28 @@ impl Takeover {
             interval: terms.at_most(terms.most(|config| config.scan_interval().scaled(21, 20))),
             meeting: terms.at_most(terms.most(|config| config.meeting())) + SLACK_US,
             pause: terms.at_most(terms.most(|config| config.retry_max())) + SLACK_US,
-            rows: Vec::new(),
-            given: Given::new(terms),
+            rows: PerShard::default(),
             lives: BTreeMap::new(),
-            streams: Streams::new(terms.streams),
-            partial: Partial::default(),
-            denials: Denials::default(),
-            throttling: Throttling::default(),
         }
     }
 
     fn stake(&mut self, life: LifeNo, shard: ShardNo) -> &mut Stake {
-        at(&mut self.lives.entry(life).or_default().leases, shard)
+        self.lives.entry(life).or_default().leases.of(shard)
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         // A worker that refuses a table takes no lease.
         self.counted &= !matches!(fact, Fact::Foreign);
         if !self.counted {
             return;
         }
-        self.given.observe(fact);
-        self.denials.observe(fact);
-        self.throttling.observe(now, fact);
         match *fact {
             Fact::ShardBorn { shard, parents } => {
-                let truth = at(&mut self.rows, shard);
+                let truth = self.rows.of(shard);
                 (truth.born, truth.has_parents) = (now, parents[0].is_some());
             }
             Fact::RowChanged { shard, by, verb, after, .. } => {
-                let truth = at(&mut self.rows, shard);
+                let truth = self.rows.of(shard);
                 truth.edited |= verb.is_none();
                 truth.mute_until = match verb {
                     Some(Verb::BeginHandOver) => Time::MAX,
@@ -247,10 +226,9 @@ impl Takeover {
             }
             Fact::Asked { life, ask: ask @ (Ask::Write(_) | Ask::Read), about: Some(shard), .. } => {
                 self.stake(life, shard).asked += 1;
-                let streams = self.streams;
                 if ask == Ask::Write(Verb::Take) {
                     let life = self.lives.entry(life).or_default();
-                    life.first.entry(streams.of(shard)).or_insert(now);
+                    life.first.entry(history.streams.of(shard)).or_insert(now);
                     life.takes += 1;
                 }
             }
@@ -260,21 +238,17 @@ impl Takeover {
             }
             // The worker looks at the stream anew.
             Fact::StreamLeft { life, stream, .. } => {
-                self.partial.observe(fact);
                 self.lives.entry(life).or_default().first.remove(&stream);
             }
             // Earlier answers about the stream do not count.
             Fact::StreamBack { life, stream } => {
-                self.partial.observe(fact);
-                let streams = self.streams;
                 let leases = &mut self.lives.entry(life).or_default().leases;
                 let of = leases.iter_mut().enumerate();
-                let of = of.filter(|(shard, _)| streams.of(*shard as ShardNo) == stream);
+                let of = of.filter(|(shard, _)| history.streams.of(*shard as ShardNo) == stream);
                 of.for_each(|(_, stake)| (stake.seen, stake.known) = (None, 0));
             }
             Fact::ScanEnded { life } => {
-                self.partial.observe(fact);
-                let due = self.due(now, life);
+                let due = self.due(now, life, history);
                 let life = self.lives.entry(life).or_default();
                 (life.due, life.takes) = (due, 0);
                 if let Some(began) = life.scan.take() {
@@ -306,11 +280,11 @@ impl Takeover {
 
     /// The least number of leases to be requested at the end of the life's scan. Absent: the life need not know the
     /// free leases.
-    fn due(&self, now: Time, no: LifeNo) -> Option<usize> {
+    fn due(&self, now: Time, no: LifeNo, history: &History) -> Option<usize> {
         let life = self.lives.get(&no).filter(|life| !life.stopping && !life.blocked)?;
         // A worker slowed by a throttling table leaves leases to owners unable to renew.
-        let spares = self.throttling.slows(now, no);
-        if spares || self.partial.has(no) || self.denials.has_any(no) || life.first.is_empty() {
+        let spares = history.throttling.slows(now, no);
+        if spares || history.partial.has(no) || history.denials.has_any(no) || life.first.is_empty() {
             return None;
         }
         let began = life.scan?;
@@ -350,14 +324,14 @@ impl Takeover {
             }
             let is_known = surely_open && !busy && stake.quiet < began && self.is_known(life, truth);
             let as_it_is = truth.row == Some(seen.row) && truth.changed < began && !truth.edited;
-            let Some(first) = life.first.get(&self.streams.of(shard as ShardNo)) else {
+            let Some(first) = life.first.get(&history.streams.of(shard as ShardNo)) else {
                 continue;
             };
             let is_free = match seen.row.owner {
                 None => now >= first + self.meeting,
                 Some(owner) => {
-                    let shard = shard as ShardNo;
-                    (expired || self.is_left_lying(shard, began, &seen)) && owner != Owner::Life(no)
+                    let lies = is_left_lying(shard as ShardNo, began, &seen, history);
+                    (expired || lies) && owner != Owner::Life(no)
                 }
             };
             let is_sure = is_known && as_it_is && seen.row.next.is_none();
@@ -394,11 +368,6 @@ impl Takeover {
         unknown
     }
 
-    /// Whether a lease was handed over to a worker and not accepted in time.
-    fn is_left_lying(&self, shard: ShardNo, began: Time, seen: &Seen) -> bool {
-        self.given.has(shard) && began >= seen.since + self.given.most() && seen.beside.is_none()
-    }
-
     /// The number of dead workers' leases (`left`) to be requested by a life, even beyond its share.
     fn beyond(&self, left: usize, workers: usize, mine: usize) -> usize {
         if !self.asks || !self.alone || self.rows.iter().any(|truth| truth.edited) {
@@ -416,6 +385,12 @@ impl Takeover {
         // A list may lag by a scan interval.
         !self.listed || !truth.has_parents && truth.born + self.interval <= life.booted
     }
+}
+
+/// Whether a lease was handed over to a worker and not accepted in time.
+fn is_left_lying(shard: ShardNo, began: Time, seen: &Seen, history: &History) -> bool {
+    let given = &history.given;
+    given.has(shard) && began >= seen.since + given.most() && seen.beside.is_none()
 }
 
 impl Stake {

@@ -5,7 +5,7 @@
 //! and no row of a parent is left. Rows removed by people, and rows made in their place, are not judged.
 
 use super::fact::{Mark, Verb};
-use super::{Fact, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, PerShard, Property, ROWS, Sees, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::policy::Finished;
 use std::collections::BTreeSet;
 
@@ -14,8 +14,6 @@ const DEPUTIES: u64 = 4;
 
 #[derive(Clone, Debug, Default)]
 struct Row {
-    parents: [Option<ShardNo>; 2],
-    children: Vec<ShardNo>,
     checkpoint: Option<Mark>,
     /// The last time when the checkpoint changed its kind, or the row was removed.
     since: Time,
@@ -26,13 +24,15 @@ pub(super) struct Tidy {
     binding: bool,
     /// The longest stay of a finished row without need, in µs. Absent: for ever.
     patience: Option<u64>,
-    rows: Vec<Row>,
+    rows: PerShard<Row>,
     edited: BTreeSet<ShardNo>,
     /// The last removal of a row: during removals, the other rows wait their turn.
     removed_at: Time,
 }
 
 impl Tidy {
+    pub(super) const SEES: Sees = Sees::all(ROWS | EVENTS).edits();
+
     pub(super) fn new(terms: &Terms) -> Self {
         let most = |of: fn(&leasehold_engine::config::Config) -> leasehold_engine::time::Span| {
             terms.at_most(terms.most(of))
@@ -42,42 +42,31 @@ impl Tidy {
         Self {
             binding: terms.config.policies().finished == Finished::WhenRead,
             patience: (!kept).then_some(DEPUTIES * delay + 3 * most(|config| config.scan_interval())),
-            rows: Vec::new(),
+            rows: PerShard::default(),
             edited: BTreeSet::new(),
             removed_at: 0,
         }
     }
 
-    fn row(&mut self, shard: ShardNo) -> &mut Row {
-        let index = shard as usize;
-        if self.rows.len() <= index {
-            self.rows.resize_with(index + 1, Row::default);
-        }
-        &mut self.rows[index]
-    }
-
     /// A child not begun.
-    fn waiting(&self, shard: ShardNo) -> Option<ShardNo> {
-        let row = self.rows.get(shard as usize)?;
+    fn waiting(&self, shard: ShardNo, history: &History) -> Option<ShardNo> {
         let begun = |child: &ShardNo| {
             let row = self.rows.get(*child as usize);
             let checkpoint = row.and_then(|row| row.checkpoint);
             checkpoint.is_some_and(|mark| !matches!(mark, Mark::TrimHorizon | Mark::AtTimestamp))
         };
-        row.children.iter().copied().find(|child| !begun(child))
+        history.shard(shard).children.iter().copied().find(|child| !begun(child))
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
-            Fact::ShardBorn { shard, parents } => self.row(shard).parents = parents,
-            Fact::ShardClosed { shard, ref children, .. } => self.row(shard).children.clone_from(children),
             // A shard without a row by then did not exist at the beginning, or is not listed.
             Fact::Forgotten { shard } => drop(self.edited.insert(shard)),
             // The row may name a child that does not exist, and never begins. The row of the misread child names the
             // other parent, too.
             Fact::ChildrenMisread { shard } => {
-                let children = self.row(shard).children.clone();
-                self.edited.extend(children.into_iter().chain([shard]));
+                let children = history.shard(shard).children.iter().copied();
+                self.edited.extend(children.chain([shard]));
             }
             Fact::RowChanged { shard, verb, after, .. } => {
                 match verb {
@@ -85,13 +74,13 @@ impl Tidy {
                     Some(Verb::Delete) => self.removed_at = now,
                     Some(_) => {}
                 }
-                let removed = verb == Some(Verb::Delete) && self.binding && !self.is_touched(shard);
-                if let Some(child) = self.waiting(shard).filter(|_| removed) {
+                let removed = verb == Some(Verb::Delete) && self.binding && !self.is_touched(shard, history);
+                if let Some(child) = self.waiting(shard, history).filter(|_| removed) {
                     verdict.report(Property::ProgressDurable, now, || {
                         format!("the row of shard {shard} was removed, and its child {child} has not begun")
                     });
                 }
-                let row = self.row(shard);
+                let row = self.rows.of(shard);
                 let checkpoint = after.map(|row| row.checkpoint);
                 // A row created as finished names no children, and workers remove only a row with known children.
                 let never_read = row.checkpoint.is_none() && checkpoint == Some(Mark::End);
@@ -111,31 +100,31 @@ impl Tidy {
     }
 
     /// Whether people changed this row, or a row next in the lineage.
-    fn is_touched(&self, shard: ShardNo) -> bool {
-        let Some(row) = self.rows.get(shard as usize) else {
-            return true;
-        };
-        let parents = row.parents.iter().flatten();
-        let mut family = parents.chain(&row.children).chain([&shard]);
+    fn is_touched(&self, shard: ShardNo, history: &History) -> bool {
+        let known = history.shard(shard);
+        let parents = known.parents.iter().flatten();
+        let mut family = parents.chain(&known.children).chain([&shard]);
         family.any(|shard| self.edited.contains(shard))
     }
 
     /// Judges rows not yet removed, after all has been well since `since`.
-    pub(super) fn look_at_end(&self, now: Time, since: Time, verdict: &mut Verdict) {
+    pub(super) fn look_at_end(&self, now: Time, since: Time, history: &History, verdict: &mut Verdict) {
         let Some(patience) = self.patience.filter(|_| self.binding) else {
             return;
         };
-        for (shard, row) in (0..).zip(&self.rows) {
-            let finished = row.checkpoint == Some(Mark::End) && !row.children.is_empty();
-            if !finished || self.is_touched(shard) || self.waiting(shard).is_some() {
+        for (shard, row) in (0..).zip(self.rows.iter()) {
+            let known = history.shard(shard);
+            let finished = row.checkpoint == Some(Mark::End) && !known.children.is_empty();
+            if !finished || self.is_touched(shard, history) || self.waiting(shard, history).is_some() {
                 continue;
             }
-            let parents: Vec<&Row> =
-                (row.parents.iter().flatten()).filter_map(|parent| self.rows.get(*parent as usize)).collect();
+            let parents: Vec<&Row> = (known.parents.iter().flatten())
+                .filter_map(|parent| self.rows.get(*parent as usize))
+                .collect();
             if parents.iter().any(|parent| parent.checkpoint.is_some()) {
                 continue;
             }
-            let children = row.children.iter().filter_map(|child| self.rows.get(*child as usize));
+            let children = known.children.iter().filter_map(|child| self.rows.get(*child as usize));
             let family = parents.into_iter().chain(children).chain([row]);
             let free = family.map(|row| row.since).max().unwrap_or(0);
             let free = free.max(since).max(self.removed_at);
@@ -155,7 +144,7 @@ impl Tidy {
 #[cfg(test)]
 mod tests {
     use super::super::fact;
-    use super::super::history::{changed, config, created, judge_under, row};
+    use super::super::testing::{at_once, blank, changed, config, created, judge_under, row};
     use super::*;
     use leasehold_engine::time::Span;
 
@@ -184,7 +173,7 @@ mod tests {
             created(2, Mark::TrimHorizon),
             ended,
         ];
-        facts.map(|fact| (1, fact)).into()
+        at_once(facts).collect()
     }
 
     fn begins(shard: ShardNo) -> (u64, Fact) {
@@ -214,14 +203,16 @@ mod tests {
     #[test]
     fn a_row_may_wait_for_its_turn_to_go() {
         let (mut tidy, mut verdict) = (Tidy::new(&terms()), Verdict::default());
+        let mut history = blank();
         let day = 86_400_000_000;
         let other = (day, changed(7, Some(0), Verb::Delete, Some(row(None, 2, Mark::End)), None));
         for (at, fact) in split().into_iter().chain([begins(1), begins(2), other]) {
-            tidy.observe(at, &fact, &mut verdict);
+            history.note(at, &fact);
+            tidy.observe(at, &fact, &history, &mut verdict);
         }
-        tidy.look_at_end(day + 1, 0, &mut verdict);
+        tidy.look_at_end(day + 1, 0, &history, &mut verdict);
         assert!(verdict.violations().is_empty());
-        tidy.look_at_end(2 * day, 0, &mut verdict);
+        tidy.look_at_end(2 * day, 0, &history, &mut verdict);
         assert!(!verdict.violations().is_empty());
     }
 
@@ -229,10 +220,12 @@ mod tests {
     fn a_row_that_names_a_wrong_child_may_stay() {
         let misread = (3, Fact::ChildrenMisread { shard: 0 });
         let (mut tidy, mut verdict) = (Tidy::new(&terms()), Verdict::default());
+        let mut history = blank();
         for (at, fact) in split().into_iter().chain([begins(1), begins(2), misread]) {
-            tidy.observe(at, &fact, &mut verdict);
+            history.note(at, &fact);
+            tidy.observe(at, &fact, &history, &mut verdict);
         }
-        tidy.look_at_end(86_400_000_000, 0, &mut verdict);
+        tidy.look_at_end(86_400_000_000, 0, &history, &mut verdict);
         assert!(verdict.violations().is_empty());
     }
 
@@ -240,10 +233,12 @@ mod tests {
     fn a_row_that_nobody_needs_does_not_stay() {
         let stays = |then: Vec<(u64, Fact)>, now| {
             let (mut tidy, mut verdict) = (Tidy::new(&terms()), Verdict::default());
+            let mut history = blank();
             for (at, fact) in split().into_iter().chain(then) {
-                tidy.observe(at, &fact, &mut verdict);
+                history.note(at, &fact);
+                tidy.observe(at, &fact, &history, &mut verdict);
             }
-            tidy.look_at_end(now, 0, &mut verdict);
+            tidy.look_at_end(now, 0, &history, &mut verdict);
             !verdict.violations().is_empty()
         };
         let day = 86_400_000_000;

@@ -37,7 +37,7 @@ pub(super) fn disowns(told: &Fact) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::history::{changed, row};
+    use super::super::testing::{changed, row};
     use super::*;
 
     fn is_edit(by: u32, verb: Verb, owner: Option<u32>) -> bool {

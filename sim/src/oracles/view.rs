@@ -1,53 +1,38 @@
 //! `view-matches-table`: a worker's reported view of a held lease is a state once held by the row under its name.
 
 use super::fact::{Mark, Owner, Row};
-use super::{Fact, Property, ShardNo, Time, Verdict};
+use super::{Fact, History, PerShard, Property, REPORTS, ROWS, Sees, ShardNo, Time, Verdict};
 use std::collections::VecDeque;
 
 /// The number of remembered states of a row. A worker further behind is not judged.
 const DEPTH: usize = 32;
 
 #[derive(Clone, Debug, Default)]
-struct Past {
-    states: VecDeque<Row>,
-    tampered: bool,
-}
-
-#[derive(Clone, Debug, Default)]
 pub(super) struct View {
-    shards: Vec<Past>,
+    past: PerShard<VecDeque<Row>>,
 }
 
 impl View {
-    fn shard(&mut self, shard: ShardNo) -> &mut Past {
-        let index = shard as usize;
-        if self.shards.len() <= index {
-            self.shards.resize_with(index + 1, Past::default);
-        }
-        &mut self.shards[index]
-    }
+    pub(super) const SEES: Sees = Sees::all(REPORTS | ROWS);
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
-            Fact::RowChanged { shard, verb, after, .. } => {
-                let past = self.shard(shard);
-                past.tampered |= verb.is_none();
-                if let Some(row) = after {
-                    if past.states.len() == DEPTH {
-                        past.states.pop_front();
-                    }
-                    past.states.push_back(row);
+            Fact::RowChanged { shard, after: Some(row), .. } => {
+                let past = self.past.of(shard);
+                if past.len() == DEPTH {
+                    past.pop_front();
                 }
+                past.push_back(row);
             }
             Fact::Holds { life, shard, counter, checkpoint, .. } => {
-                let past = self.shard(shard);
-                if past.tampered {
+                if history.shard(shard).tampered {
                     return;
                 }
+                let past = self.past.of(shard);
                 let owner = Some(Owner::Life(life));
-                let mut known = past.states.iter().rev().filter(|row| row.counter == counter);
+                let mut known = past.iter().rev().filter(|row| row.counter == counter);
                 let Some(first) = known.next() else {
-                    let newest = past.states.back().map(|row| row.counter);
+                    let newest = past.back().map(|row| row.counter);
                     if newest.is_none_or(|newest| counter > newest) {
                         verdict.report(Property::ViewMatchesTable, now, || {
                             format!("life {life} says that shard {shard} is at counter {counter}, the row never was: {newest:?}")
@@ -79,7 +64,7 @@ fn mismatch(life: u32, shard: ShardNo, counter: u64, checkpoint: Mark, found: Ro
 #[cfg(test)]
 mod tests {
     use super::super::fact::Verb;
-    use super::super::history::{changed, judge, row};
+    use super::super::testing::{changed, judge, row};
     use super::*;
 
     fn holds(counter: u64, checkpoint: Mark) -> Fact {

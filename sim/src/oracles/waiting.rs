@@ -6,11 +6,13 @@
 //! in a row, and the pace of its reads. Where all shards of a worker share little memory or few reads, the times of
 //! reads are not judged.
 
-use super::fact::{Ask, How, Mark, Owner};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
-use crate::streams::Streams;
+use super::fact::{Ask, How, Owner};
+use super::{
+    EVENTS, Fact, History, LifeNo, Property, READS, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time,
+    Verdict,
+};
 use leasehold_engine::time::Span;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// One open shard of one life.
 #[derive(Clone, Debug, Default)]
@@ -65,43 +67,27 @@ pub(super) struct Waiting {
     pauses: Vec<u64>,
     terms: Terms,
     shards: BTreeMap<(ShardNo, LifeNo), Shard>,
-    /// The progress of each shard by any worker: records fetched again may be dropped at once.
-    done: BTreeMap<ShardNo, u64>,
-    /// Shards closed to new records, and perhaps read to their end.
-    closed: BTreeSet<ShardNo>,
-    /// Lives that release all leases.
-    stopping: BTreeSet<LifeNo>,
-    /// Shards to be handed over by their owners.
-    promised: BTreeSet<ShardNo>,
-    /// Lives whose handlers cannot run.
-    blocked: BTreeSet<LifeNo>,
 }
 
 const SLACK_US: u64 = 250_000;
 
 impl Waiting {
+    pub(super) const SEES: Sees = Sees::all(REPORTS | REQUESTS | READS | ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let at_most = |span: Span| terms.at_most(span);
+        let pause = |failures: u32| {
+            at_most(terms.most(|config| config.retry_min().times(2 << failures).min(config.retry_max())))
+        };
         Self {
             read_pause: at_most(
                 terms.most(|config| config.reader().idle_interval().max(config.reader().min_interval())),
             ),
             handler_pause: at_most(terms.most(|config| config.handler_backoff())),
             claim_pause: at_most(terms.most(|config| config.stream_lag())),
-            pauses: (0..20)
-                .map(|failures| {
-                    at_most(
-                        terms.most(|config| config.retry_min().times(2 << failures).min(config.retry_max())),
-                    )
-                })
-                .collect(),
+            pauses: (0..20).map(pause).collect(),
             terms: terms.clone(),
             shards: BTreeMap::new(),
-            done: BTreeMap::new(),
-            closed: BTreeSet::new(),
-            stopping: BTreeSet::new(),
-            promised: BTreeSet::new(),
-            blocked: BTreeSet::new(),
         }
     }
 
@@ -119,10 +105,11 @@ impl Waiting {
         of.map(|(_, shard)| shard)
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, _: &mut Verdict) {
         match *fact {
             Fact::OpenBegun { life, shard, .. } => {
-                let leaving = self.stopping.contains(&life) || self.promised.contains(&shard);
+                let promised = history.shard(shard).row.is_some_and(|row| row.next.is_some());
+                let leaving = history.stopping.contains(&life) || promised;
                 let until = self.shards.get(&(shard, life)).map_or(0, |known| known.until);
                 let begun = Shard { leaving, until, ..Shard::default() };
                 self.shards.insert((shard, life), begun);
@@ -131,27 +118,21 @@ impl Waiting {
             Fact::Died { life } | Fact::Stopped { life, .. } => {
                 self.shards.retain(|(_, of), _| *of != life);
             }
-            Fact::ShardClosed { shard, .. } => drop(self.closed.insert(shard)),
-            Fact::Given { shard, through, .. } => drop(self.done.insert(shard, through)),
             Fact::ShutdownAsked { life } | Fact::GivesUp { life } => {
-                self.stopping.insert(life);
                 self.of_life(life).for_each(|shard| shard.leaving = true);
             }
             // Another oracle judges whether the time for this act has come.
             Fact::LetsGo { life } => self.of_life(life).for_each(|shard| shard.leaving = true),
             Fact::StreamLeft { life, stream, .. } => {
-                let streams = Streams::new(self.terms.streams);
                 let of = self.shards.iter_mut();
-                let of = of.filter(|((shard, of), _)| *of == life && streams.of(*shard) == stream);
+                let of = of.filter(|((shard, of), _)| *of == life && history.streams.of(*shard) == stream);
                 of.for_each(|(_, shard)| shard.leaving = true);
             }
-            Fact::Blocked { life } => drop(self.blocked.insert(life)),
             Fact::Unblocked { life } => {
-                self.blocked.remove(&life);
                 self.of_life(life).for_each(|shard| shard.free_since = now);
             }
             // A call that waited too long for the runtime has failed, though no handler began.
-            Fact::TimedOut { life, shard, .. } if self.blocked.contains(&life) => {
+            Fact::TimedOut { life, shard, .. } if history.blocked.contains(&life) => {
                 let known = self.shards.get_mut(&(shard, life));
                 if let Some(known) = known.filter(|known| known.handling.is_none()) {
                     known.returns = known.returns.saturating_add(1);
@@ -164,17 +145,6 @@ impl Waiting {
                 shard.readable_since = now;
             }),
             Fact::RowChanged { shard, after, .. } => {
-                // Another program checkpoints records without processing: the next owner does not process these records
-                // either.
-                if let Some(Mark::At(through)) = after.map(|row| row.checkpoint) {
-                    let done = self.done.entry(shard).or_default();
-                    *done = through.max(*done);
-                }
-                if after.is_some_and(|row| row.next.is_some()) {
-                    self.promised.insert(shard);
-                } else {
-                    self.promised.remove(&shard);
-                }
                 let of = self.shards.range_mut((shard, 0)..=(shard, LifeNo::MAX));
                 for ((_, life), known) in of {
                     let ours =
@@ -183,8 +153,6 @@ impl Waiting {
                 }
             }
             Fact::Processed { life, shard, through, .. } => {
-                let done = self.done.entry(shard).or_default();
-                *done = through.max(*done);
                 if let Some(known) = self.shards.get_mut(&(shard, life)) {
                     known.through = through.max(known.through);
                     if known.handling.is_some_and(|last| last <= through) {
@@ -260,7 +228,7 @@ impl Waiting {
         }
     }
 
-    pub(super) fn look(&mut self, now: Time, verdict: &mut Verdict) {
+    pub(super) fn look(&mut self, now: Time, history: &History, verdict: &mut Verdict) {
         let keys: Vec<_> = self.shards.keys().copied().collect();
         for (shard, life) in keys {
             let Some(known) = self.shards.get(&(shard, life)) else {
@@ -269,7 +237,8 @@ impl Waiting {
             if !known.open || known.leaving || known.stands.is_some() || known.until <= now {
                 continue;
             }
-            let done = self.done.get(&shard).copied().unwrap_or(0);
+            // Records fetched again may be dropped at once.
+            let done = history.shard(shard).done;
             let pause = match known.returns {
                 0 => 0,
                 returns => self.handler_pause.max(self.pause(returns)),
@@ -277,7 +246,7 @@ impl Waiting {
             let idle = now.saturating_sub(known.free_since);
             let due = known.handling.is_none()
                 && !known.paused
-                && !self.blocked.contains(&life)
+                && !history.blocked.contains(&life)
                 && !known.keeps_enough(&self.terms)
                 && known.waiting.iter().any(|(last, _)| *last > done);
             let late = due && idle > pause + SLACK_US;
@@ -291,7 +260,7 @@ impl Waiting {
             let unread = now.saturating_sub(known.readable_since.max(known.claimed_until));
             let neglected = !self.terms.tight
                 && known.reading.is_none()
-                && !self.closed.contains(&shard)
+                && history.shard(shard).records.is_none()
                 && !known.is_full(&self.terms)
                 && unread > pause_read;
             if late {

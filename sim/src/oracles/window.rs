@@ -10,7 +10,7 @@
 //! the suspension.
 
 use super::fact::{Owner, Verb};
-use super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::{EVENTS, Fact, History, LifeNo, PerShard, Property, ROWS, Sees, ShardNo, Terms, Time, Verdict};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,40 +38,34 @@ struct Run {
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     bound: Option<u64>,
-    shards: Vec<Vec<Run>>,
-    /// Shards with a row removed by a person; the row may look like a much older state.
-    removed: BTreeSet<ShardNo>,
+    shards: PerShard<Vec<Run>>,
     /// Shards processed by other programs without a lease.
     trespassed: BTreeSet<ShardNo>,
     /// The last time when a stranger to the lease wrote over a row.
     written_over: BTreeMap<ShardNo, Time>,
-    owners: Vec<Option<Owner>>,
     /// The last write of each row.
-    written: Vec<Time>,
+    written: PerShard<Time>,
     /// The longest belief of an owner in its lease, in µs.
     belief: u64,
     windows: Windows,
-    /// Lives with a suspension shown by no clock.
-    adrift: BTreeSet<LifeNo>,
 }
 
 const SLACK_US: u64 = 50_000;
 
 impl Window {
+    pub(super) const SEES: Sees = Sees::all(ROWS | EVENTS);
+
     pub(super) fn new(terms: &Terms) -> Self {
         let binding = !terms.clocks_beyond && terms.least(|config| config.steal_cooldown());
         let bound = binding.then_some(terms.abort_us + terms.deaf_us + SLACK_US);
         Self {
             bound,
-            shards: Vec::new(),
-            removed: BTreeSet::new(),
+            shards: PerShard::default(),
             trespassed: BTreeSet::new(),
             written_over: BTreeMap::new(),
-            owners: Vec::new(),
-            written: Vec::new(),
+            written: PerShard::default(),
             belief: terms.at_most(terms.most(|config| config.lease_duration())),
             windows: Windows::default(),
-            adrift: BTreeSet::new(),
         }
     }
 
@@ -79,7 +73,10 @@ impl Window {
         self.windows
     }
 
-    fn end(&mut self, now: Time, shard: ShardNo, verdict: &mut Verdict, over: impl Fn(&Run) -> bool) {
+    fn end(
+        &mut self, now: Time, shard: ShardNo, history: &History, verdict: &mut Verdict,
+        over: impl Fn(&Run) -> bool,
+    ) {
         let Some(runs) = self.shards.get_mut(shard as usize) else {
             return;
         };
@@ -87,18 +84,19 @@ impl Window {
             return;
         };
         let ended = runs.remove(index);
-        self.measure(now, shard, ended, verdict);
+        self.measure(now, shard, ended, history, verdict);
     }
 
     /// Measures a run's time beside another worker's run.
-    fn measure(&mut self, now: Time, shard: ShardNo, run: Run, verdict: &mut Verdict) {
+    fn measure(&mut self, now: Time, shard: ShardNo, run: Run, history: &History, verdict: &mut Verdict) {
         let Some(met) = run.met.filter(|_| !run.stands) else {
             return;
         };
         let length = now.saturating_sub(met);
         self.windows.count += 1;
         self.windows.longest_us = self.windows.longest_us.max(length);
-        let excused = self.removed.contains(&shard) || (!run.of_others && self.trespassed.contains(&shard));
+        // A row made anew may look like a much older state.
+        let excused = history.shard(shard).removed || (!run.of_others && self.trespassed.contains(&shard));
         let bound = self.bound.filter(|_| !excused);
         if bound.is_some_and(|bound| length > bound) {
             let life = run.life;
@@ -112,23 +110,17 @@ impl Window {
     }
 
     /// Another program has written over a row of a different owner.
-    pub(super) fn written_over(&mut self, now: Time, shard: ShardNo) {
+    fn written_over(&mut self, now: Time, shard: ShardNo) {
         self.trespassed.insert(shard);
         self.written_over.insert(shard, now);
     }
 
     /// `by_other`: the life of another program that wrote the row.
     fn row_changed(
-        &mut self, now: Time, shard: ShardNo, verb: Option<Verb>, owner: Option<Owner>,
+        &mut self, now: Time, shard: ShardNo, verb: Option<Verb>, before: Option<Owner>,
         by_other: Option<LifeNo>,
     ) {
-        let index = shard as usize;
-        if self.owners.len() <= index {
-            self.owners.resize(index + 1, None);
-            self.written.resize(index + 1, 0);
-        }
-        let before = std::mem::replace(&mut self.owners[index], owner);
-        let written = std::mem::replace(&mut self.written[index], now);
+        let written = std::mem::replace(self.written.of(shard), now);
         if verb == Some(Verb::Take) {
             let over = self.written_over.get(&shard);
             if over.is_none_or(|at| now > at.saturating_add(self.belief)) {
@@ -143,7 +135,7 @@ impl Window {
 
     /// The runs of a life count from now on.
     fn goes_on(&mut self, now: Time, life: LifeNo) {
-        for runs in &mut self.shards {
+        for runs in self.shards.iter_mut() {
             let others = runs.iter().any(|run| run.life != life && !run.stands);
             for run in runs.iter_mut().filter(|run| run.life == life) {
                 run.stands = false;
@@ -152,39 +144,36 @@ impl Window {
         }
     }
 
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
             Fact::Delivered { life, shard, token, .. } => {
-                let index = shard as usize;
-                if of_others && self.owners.get(index).copied().flatten() != Some(Owner::Life(life)) {
+                let of_others = history.of_others;
+                let owner = history.shard(shard).row.and_then(|row| row.owner);
+                if of_others && owner != Some(Owner::Life(life)) {
                     self.trespassed.insert(shard);
                 }
-                if self.shards.len() <= index {
-                    self.shards.resize_with(index + 1, Vec::new);
-                }
-                let runs = &mut self.shards[index];
-                let adrift = self.adrift.contains(&life);
+                let runs = self.shards.of(shard);
+                let adrift = history.adrift.contains(&life);
                 for other in runs.iter_mut().filter(|run| run.life != life && !adrift) {
                     other.met.get_or_insert(now);
                 }
                 runs.push(Run { life, token, met: None, stands: adrift, of_others });
             }
             Fact::HandlerEnded { life, shard, token } => {
-                self.end(now, shard, verdict, |run| run.life == life && run.token == token);
+                self.end(now, shard, history, verdict, |run| run.life == life && run.token == token);
             }
-            Fact::ClockStands { life } => drop(self.adrift.insert(life)),
             Fact::Died { life } => {
-                self.adrift.remove(&life);
                 for shard in 0..self.shards.len() as ShardNo {
-                    self.end(now, shard, verdict, |run| run.life == life);
+                    self.end(now, shard, history, verdict, |run| run.life == life);
                 }
             }
-            Fact::RowChanged { shard, verb, after, by, .. } => {
-                if verb.is_none() && after.is_none() {
-                    self.removed.insert(shard);
+            Fact::RowChanged { shard, verb, by, .. } => {
+                if history.robs {
+                    self.written_over(now, shard);
                 }
-                let by_other = by.filter(|_| of_others);
-                self.row_changed(now, shard, verb, after.and_then(|row| row.owner), by_other);
+                let by_other = by.filter(|_| history.of_others);
+                let before = history.shard(shard).before.and_then(|row| row.owner);
+                self.row_changed(now, shard, verb, before, by_other);
             }
             Fact::Paused { life } => {
                 for shard in 0..self.shards.len() {
@@ -193,14 +182,11 @@ impl Window {
                     };
                     let stopped = *run;
                     run.stands = true;
-                    self.measure(now, shard as ShardNo, stopped, verdict);
+                    self.measure(now, shard as ShardNo, stopped, history, verdict);
                 }
             }
-            Fact::Resumed { life, .. } if !self.adrift.contains(&life) => self.goes_on(now, life),
-            Fact::ClockRight { life } => {
-                self.adrift.remove(&life);
-                self.goes_on(now, life);
-            }
+            Fact::Resumed { life, .. } if !history.adrift.contains(&life) => self.goes_on(now, life),
+            Fact::ClockRight { life } => self.goes_on(now, life),
             _ => {}
         }
     }
@@ -209,7 +195,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::history::{changed, config, delivered, row};
+    use super::super::testing::{beside, blank, changed, config, delivered, row};
     use super::*;
 
     /// A life of another program.
@@ -217,10 +203,10 @@ mod tests {
 
     fn measure(facts: &[(u64, Fact)]) -> (Windows, usize) {
         let mut window = Window::new(&Terms { abort_us: 100_000, ..Terms::plain(config()) });
-        let mut verdict = Verdict::default();
+        let (mut history, mut verdict) = (beside(OTHER), Verdict::default());
         for (at, fact) in facts {
-            let of_others = fact.life() == Some(OTHER);
-            window.observe(*at, fact, of_others, &mut verdict);
+            history.note(*at, fact);
+            window.observe(*at, fact, &history, &mut verdict);
         }
         (window.windows(), verdict.violations().len())
     }
@@ -260,7 +246,7 @@ mod tests {
         let belief = 2 * config().lease_duration().0;
         for (taken, blamed) in [(10, 0), (10 + belief, 1)] {
             let mut window = Window::new(&Terms { abort_us: 100_000, ..Terms::plain(config()) });
-            let mut verdict = Verdict::default();
+            let (mut history, mut verdict) = (blank(), Verdict::default());
             window.written_over(5, 0);
             let take = changed(0, Some(1), Verb::Take, owned(None), owned(Some(1)));
             for (at, fact) in [
@@ -269,7 +255,8 @@ mod tests {
                 (taken + 1, delivered(1, 0, 1, 1)),
                 (taken + 900_000, ended(0)),
             ] {
-                window.observe(at, &fact, false, &mut verdict);
+                history.note(at, &fact);
+                window.observe(at, &fact, &history, &mut verdict);
             }
             assert_eq!(verdict.violations().len(), blamed, "taken at {taken}");
         }

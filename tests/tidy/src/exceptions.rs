@@ -46,7 +46,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "sim/src/oracles/lifecycle.rs", "observe", TABLE),
     allow("function-length", "sim/src/oracles/lineage.rs", "observe", TABLE),
     allow("function-length", "sim/src/oracles/memory.rs", "observe", TABLE),
-    allow("function-length", "sim/src/oracles/mod.rs", "observe", TABLE),
     allow("function-length", "sim/src/oracles/resolution.rs", "observe", TABLE),
     allow("function-length", "sim/src/oracles/takeover.rs", "observe", TABLE),
     allow("function-length", "sim/src/oracles/waiting.rs", "observe", TABLE),

@@ -1,4 +1,4 @@
-use super::super::history::{answered, asked, changed, judge_only, processed, row};
+use super::super::testing::{answered, asked, asked_at_large, changed, count, held, processed, row};
 use super::*;
 
 const RENEW: Ask = Ask::Write(Verb::Renew);
@@ -6,13 +6,13 @@ const CHECKPOINT: Ask = Ask::Write(Verb::Checkpoint);
 const SECOND: u64 = 1_000_000;
 
 fn holds(shard: u32) -> Fact {
-    Fact::Holds { life: 0, shard, counter: 1, checkpoint: Mark::TrimHorizon, open: false, until: u64::MAX }
+    held(0, shard, 1, false, u64::MAX)
 }
 
 fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
     let mut facts: Vec<_> = facts.into_iter().collect();
     facts.sort_by_key(|(at, _)| *at);
-    judge_only(Property::RequestsOnTime, facts).len()
+    count(Property::RequestsOnTime, facts)
 }
 
 /// Twenty seconds of a held lease, renewed every third second if `renewed`.
@@ -44,7 +44,7 @@ fn a_lease_whose_own_write_hangs_is_excused() {
 
 /// Failing renewals in a row, with the pause doubled after each failure, and one more renewal after this long.
 fn failing(times: u32, then_after: u64) -> usize {
-    let config = super::super::history::config();
+    let config = super::super::testing::config();
     let mut facts = vec![(0, holds(7))];
     let mut at = 0;
     for n in 0..times {
@@ -75,7 +75,7 @@ fn filled_in_after(failures: u32, again_after: u64) -> usize {
 
 #[test]
 fn a_write_of_hash_keys_ends_no_row_of_failures_and_is_no_renewal() {
-    let config = super::super::history::config();
+    let config = super::super::testing::config();
     let pause = config.retry_min().times(1 << 7).min(config.retry_max()).0;
     let renewal = config.renew_interval().0;
     assert!(pause > renewal + SLACK_US, "the pause of many failures is the longer one");
@@ -90,7 +90,7 @@ fn a_write_of_hash_keys_ends_no_row_of_failures_and_is_no_renewal() {
 
 #[test]
 fn the_pause_after_failures_is_in_proportion() {
-    let renewal = super::super::history::config().renew_interval().0;
+    let renewal = super::super::testing::config().renew_interval().0;
     assert_eq!(failing(1, 0), 0);
     assert_eq!(failing(4, 0), 0);
     assert_eq!(failing(1, renewal - SECOND), 0, "a renewal is due by then");
@@ -189,18 +189,10 @@ fn a_look_that_failed_is_repeated_and_another_is_not_due() {
 
 #[test]
 fn the_table_is_looked_at_again_and_again() {
-    let interval = super::super::history::config().scan_interval().0;
+    let interval = super::super::testing::config().scan_interval().0;
     let scan = |n: u64, how| {
         let at = n * interval;
-        let ask = Fact::Asked {
-            life: 0,
-            ask: Ask::ScanPage,
-            about: None,
-            op: n,
-            guard: None,
-            leaves: None,
-            local: leasehold_engine::time::Mono(at),
-        };
+        let ask = asked_at_large(0, Ask::ScanPage, n);
         let answer = Fact::Answered { life: 0, ask: Ask::ScanPage, about: None, op: n, how };
         [(at, ask), (at, answer)]
     };

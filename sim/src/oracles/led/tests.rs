@@ -1,7 +1,7 @@
 //! Good and bad histories of a fleet with a leader. Life 0 runs another program, all other lives run ours.
 
 use super::super::Oracles;
-use super::super::history::{changed, config, row};
+use super::super::testing::{changed, config, row};
 use super::*;
 use crate::oracles::fact::Verb;
 

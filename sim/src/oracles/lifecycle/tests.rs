@@ -1,5 +1,5 @@
-use super::super::history::{
-    answered, asked, changed, config, delivered, judge, judge_beside, judge_under, row,
+use super::super::testing::{
+    answered, asked, at_once, changed, config, count, count_under, delivered, judge_beside, row,
 };
 use super::*;
 use leasehold_engine::format::Format;
@@ -26,7 +26,7 @@ fn closed_for(reason: EndReason) -> Fact {
 }
 
 fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
-    judge(facts).into_iter().filter(|&found| found == Property::StopsCleanly).count()
+    count(Property::StopsCleanly, facts)
 }
 
 fn after_open(more: impl IntoIterator<Item = Fact>) -> usize {
@@ -66,8 +66,7 @@ fn a_token_that_a_worker_has_forgotten_may_come_again() {
     let begins_again = |facts: Vec<Fact>| {
         let before = opened().into_iter().chain([ended(), closed()]);
         let history = before.chain(facts).chain([open(1)]).map(|fact| (1, fact));
-        let found = judge_under(&tells_time, history);
-        found.into_iter().filter(|&found| found == Property::StopsCleanly).count()
+        count_under(&tells_time, Property::StopsCleanly, history)
     };
     assert_eq!(begins_again(vec![set_to(0)]), 0, "a time goes on from the row");
     assert_eq!(begins_again(vec![]), 1, "the counter is there");
@@ -102,7 +101,7 @@ fn what_somebody_else_handed_over_need_not_be_released() {
         Fact::ShutdownAsked { life: 0 },
         Fact::Stopped { life: 0, fatal: false },
     ];
-    assert_eq!(judged(facts.map(|fact| (1, fact))), 0);
+    assert_eq!(judged(at_once(facts)), 0);
 }
 
 #[test]
@@ -130,7 +129,7 @@ fn a_lease_kept_after_a_good_shutdown_is_found_unless_the_table_failed() {
         let knows = answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied);
         let facts =
             [owned, knows, Fact::ShutdownAsked { life: 0 }, release, Fact::Stopped { life: 0, fatal: false }];
-        facts.map(|fact| (1, fact))
+        at_once(facts)
     };
     // The answer claims a release not executed: the row decides.
     assert_eq!(judged(history(How::Applied)), 1);

@@ -6,13 +6,12 @@
 //! parent, and only rows of ours are judged.
 
 use super::super::fact::{Mark, Verb};
-use super::super::{Fact, LifeNo, Property, ShardNo, Terms, Time, Verdict};
+use super::super::{Fact, History, LifeNo, PerShard, Property, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::policy::Steal;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Shard {
-    parent: Option<ShardNo>,
     /// The row exists, without the end.
     unfinished: bool,
     /// Our worker created or took the row, and no other program has written the row since.
@@ -23,7 +22,7 @@ struct Shard {
 pub(super) struct ParentRows {
     /// Whether other programs look at rows of parents.
     binding: bool,
-    shards: Vec<Shard>,
+    shards: PerShard<Shard>,
     /// Whether the last look at a row told a program to wait.
     told: BTreeMap<(LifeNo, ShardNo), bool>,
 }
@@ -32,43 +31,33 @@ impl ParentRows {
     pub(super) fn new(terms: &Terms) -> Self {
         Self {
             binding: terms.config.policies().steal == Steal::Claim,
-            shards: Vec::new(),
+            shards: PerShard::default(),
             told: BTreeMap::new(),
         }
     }
 
-    fn shard(&mut self, shard: ShardNo) -> &mut Shard {
-        let index = shard as usize;
-        if self.shards.len() <= index {
-            self.shards.resize_with(index + 1, Shard::default);
-        }
-        &mut self.shards[index]
-    }
-
-    /// `of_others`: by another program.
-    pub(super) fn observe(&mut self, now: Time, fact: &Fact, of_others: bool, verdict: &mut Verdict) {
+    pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         if !self.binding {
             return;
         }
         match *fact {
-            Fact::ShardBorn { shard, parents } => self.shard(shard).parent = parents[0],
             Fact::RowChanged { shard, by, verb, after, .. } => {
-                let state = self.shard(shard);
+                let state = self.shards.of(shard);
                 state.unfinished = after.is_some_and(|row| row.checkpoint != Mark::End);
-                let by_ours = by.is_some() && !of_others;
+                let by_ours = by.is_some() && !history.of_others;
                 let says = matches!(verb, Some(Verb::Create | Verb::Take));
                 state.ours = by_ours && (says || state.ours) && after.is_some();
             }
             Fact::Looked { life, shard } => {
-                let state = *self.shard(shard);
+                let state = *self.shards.of(shard);
                 self.told.insert((life, shard), state.ours && state.unfinished);
             }
-            Fact::OpenBegun { life, shard, .. } if of_others => {
-                let Some(parent) = self.shard(shard).parent else {
+            Fact::OpenBegun { life, shard, .. } if history.of_others => {
+                let Some(parent) = history.shard(shard).parents[0] else {
                     return;
                 };
                 let told = self.told.get(&(life, parent)).copied().unwrap_or(false);
-                if told && self.shard(parent).unfinished {
+                if told && self.shards.of(parent).unfinished {
                     verdict.report_of_anybody(Property::ParentsFirst, now, || {
                         format!(
                             "life {life} began shard {shard}, and our row of its parent {parent}, which it had looked at, did not tell it \
@@ -85,7 +74,7 @@ impl ParentRows {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::history::{changed, config, row};
+    use super::super::super::testing::{beside, changed, config, row};
     use super::*;
     use leasehold_engine::format::{Format, LeaseFormat};
 
@@ -94,8 +83,10 @@ mod tests {
         let config = config().with_policies(Format::VmwareGoKcl.policies());
         let (mut rows, mut verdict) = (ParentRows::new(&Terms::plain(config)), Verdict::default());
         let child = Fact::ShardBorn { shard: 1, parents: [Some(0), None] };
+        let mut history = beside(1);
         for fact in [child].into_iter().chain(facts) {
-            rows.observe(1, &fact, fact.life() == Some(1), &mut verdict);
+            history.note(1, &fact);
+            rows.observe(1, &fact, &history, &mut verdict);
         }
         verdict.violations().len()
     }

@@ -1,13 +1,15 @@
 //! Repetitions by facts alone.
 
 use super::*;
-use crate::oracles::history::{changed, config, delivered, processed, row};
+use crate::oracles::testing::{beside, changed, config, delivered, processed, row};
 
 /// Life 0 is ours, life 1 is of another program.
 fn judged(facts: impl IntoIterator<Item = Fact>) -> Vec<Property> {
     let (mut repeats, mut verdict) = (Repeats::new(&Terms::plain(config())), Verdict::default());
+    let mut history = beside(1);
     for fact in facts {
-        repeats.observe(1, &fact, fact.life() == Some(1), &mut verdict);
+        history.note(1, &fact);
+        repeats.observe(1, &fact, &history, &mut verdict);
     }
     verdict.violations().iter().map(|found| found.property).collect()
 }

@@ -1,7 +1,7 @@
 //! Shares by facts alone.
 
 use super::*;
-use crate::oracles::history::{answered, asked, changed, config, judge_under, row};
+use crate::oracles::testing::{answered, asked, changed, config, count_under, held, judge_under, row};
 use Ask::Write;
 
 const TAKE: Ask = Write(Verb::Take);
@@ -35,8 +35,7 @@ fn table(owners: &[u32]) -> Vec<(u64, Fact)> {
 fn judged(facts: Vec<(u64, Fact)>, more: impl IntoIterator<Item = Fact>) -> usize {
     let now = facts.last().map_or(0, |(at, _)| *at);
     let more = more.into_iter().map(|fact| (now, fact));
-    let found = judge_under(&terms(), facts.into_iter().chain(more));
-    found.iter().filter(|found| **found == Property::FairShares).count()
+    count_under(&terms(), Property::FairShares, facts.into_iter().chain(more))
 }
 
 fn ask(ask: Ask, shard: u32) -> Fact {
@@ -161,14 +160,7 @@ fn finished_leases_are_nobodys_share() {
 
 #[test]
 fn a_held_lease_that_a_worker_was_told_to_hand_over_does_not_count() {
-    let holds = |shard| Fact::Holds {
-        life: 0,
-        shard,
-        counter: 1,
-        checkpoint: Mark::TrimHorizon,
-        open: true,
-        until: 1,
-    };
+    let holds = |shard| held(0, shard, 1, true, 1);
     let told = |next| Fact::Shown {
         life: 0,
         shard: 0,
@@ -183,8 +175,7 @@ fn a_held_lease_that_a_worker_was_told_to_hand_over_does_not_count() {
         let now = facts.last().map_or(0, |(at, _)| *at);
         let more = told.into_iter().chain([ask(CLAIM, 2)]).map(|fact| (now, fact));
         let asking = Terms::plain(crate::swarm::named(true));
-        let found = judge_under(&asking, facts.into_iter().chain(more));
-        found.iter().filter(|found| **found == Property::FairShares).count()
+        count_under(&asking, Property::FairShares, facts.into_iter().chain(more))
     };
     assert_eq!(after(vec![]), 1);
     let other = Some(Owner::Life(1));

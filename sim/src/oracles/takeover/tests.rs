@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::oracles::fact::How;
-use crate::oracles::history::{answered, asked, changed, config, judge_under, row};
+use crate::oracles::testing::{answered, asked, changed, config, count_under, held, row};
 use leasehold_engine::config::Config;
 
 const TAKE: Ask = Ask::Write(Verb::Take);
@@ -45,8 +45,7 @@ fn scan(at: u64, rows: &[Row], takes: u32) -> Vec<(u64, Fact)> {
 }
 
 fn judged_under(config: Config, facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
-    let found = judge_under(&Terms::plain(config), facts);
-    found.iter().filter(|found| **found == Property::FairShares).count()
+    count_under(&Terms::plain(config), Property::FairShares, facts)
 }
 
 fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
@@ -150,14 +149,7 @@ fn no_more_is_asked_for_than_there_is_room_for() {
     assert_eq!(judged_under(limited(2), after(1)), 1);
     let rows = [free(3), of(1), of(2), of(3)];
     assert_eq!(judged(table(&rows).into_iter().chain(scan(HOUR, &rows, 0))), 1);
-    let held = |shard| Fact::Holds {
-        life: 0,
-        shard,
-        counter: 1,
-        checkpoint: Mark::TrimHorizon,
-        open: true,
-        until: HOUR,
-    };
+    let held = |shard| held(0, shard, 1, true, HOUR);
     let full = table(&rows).into_iter().chain([(3, held(9))]);
     assert_eq!(judged(full.chain(scan(HOUR, &rows, 0))), 0, "it has its share");
 }

@@ -1,18 +1,11 @@
 use super::super::fact::Mark;
 use super::super::fact::Verb;
-use super::super::history::{answered, asked, changed, delivered, judge_only, processed, row};
+use super::super::testing::{answered, asked, changed, count, delivered, held, processed, row};
 use super::*;
 
 fn open() -> Vec<(u64, Fact)> {
     let (life, shard, token) = (0, 0, 1);
-    let holds = Fact::Holds {
-        life,
-        shard,
-        counter: 1,
-        checkpoint: Mark::TrimHorizon,
-        open: true,
-        until: 100_000_000,
-    };
+    let holds = held(life, shard, 1, true, 100_000_000);
     vec![
         (0, Fact::OpenBegun { life, shard, token }),
         (0, holds),
@@ -36,7 +29,7 @@ fn born() -> Fact {
 
 fn judged(more: impl IntoIterator<Item = (u64, Fact)>) -> usize {
     let facts = open().into_iter().chain(more);
-    judge_only(Property::ShardsIndependent, facts).len()
+    count(Property::ShardsIndependent, facts)
 }
 
 /// The shard is read again all the time, so that only hand-overs are judged.
@@ -174,9 +167,9 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
 fn where_shards_share_little_memory_a_shard_may_wait_to_be_read_and_not_to_be_handed_over() {
     let [records, answer] = fetched(1, 1, 5);
     let found = |tight, more: Vec<(u64, Fact)>| {
-        let terms = Terms { tight, ..Terms::plain(super::super::history::config()) };
+        let terms = Terms { tight, ..Terms::plain(super::super::testing::config()) };
         let facts = open().into_iter().chain([(1, records.clone()), (1, answer.clone())]);
-        let found = super::super::history::judge_under(&terms, facts.chain(more));
+        let found = super::super::testing::judge_under(&terms, facts.chain(more));
         let of = |found: &Property| *found == Property::ShardsIndependent;
         found.iter().filter(|found| of(found)).count()
     };

@@ -1,0 +1,125 @@
+//! Hand-made histories for the oracles' own tests.
+
+use super::fact::{Ask, How, Mark, Owner, Row, Verb};
+use super::{Fact, History, Oracles, Property, Terms};
+use leasehold_engine::config::Config;
+use leasehold_engine::time::Mono;
+use std::borrow::Borrow;
+
+pub(super) fn config() -> Config {
+    crate::swarm::named(false)
+}
+
+/// The verdict of one oracle; the histories of its tests are too short for the other oracles.
+pub(super) fn judge_only(property: Property, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
+    judge(facts).into_iter().filter(|&found| found == property).collect()
+}
+
+pub(super) fn judge(facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
+    judge_under(&Terms::plain(config()), facts)
+}
+
+pub(super) fn judge_under(terms: &Terms, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
+    judge_by(Oracles::new(terms), facts)
+}
+
+/// The verdict on a history with one life of another program.
+pub(super) fn judge_beside(other: u32, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
+    let mut oracles = Oracles::new(&Terms::plain(config()));
+    oracles.note_other(other);
+    judge_by(oracles, facts)
+}
+
+/// The number of violations of a property at these times.
+pub(super) fn count(property: Property, facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
+    count_under(&Terms::plain(config()), property, facts)
+}
+
+pub(super) fn count_under(
+    terms: &Terms, property: Property, facts: impl IntoIterator<Item = (u64, Fact)>,
+) -> usize {
+    judge_under(terms, facts).into_iter().filter(|&found| found == property).count()
+}
+
+/// The facts, one after the other at one time.
+pub(super) fn at_once<F: Borrow<Fact>>(
+    facts: impl IntoIterator<Item = F>,
+) -> impl Iterator<Item = (u64, Fact)> {
+    facts.into_iter().map(|fact| (1, fact.borrow().clone()))
+}
+
+fn judge_by(mut oracles: Oracles, facts: impl IntoIterator<Item = (u64, Fact)>) -> Vec<Property> {
+    for (at, fact) in facts {
+        oracles.observe(at, &fact);
+        oracles.look(at);
+    }
+    oracles.verdict.violations().iter().map(|violation| violation.property).collect()
+}
+
+pub(super) fn row(owner: Option<u32>, counter: u64, checkpoint: Mark) -> Row {
+    Row { owner: owner.map(Owner::Life), next: None, counter, checkpoint }
+}
+
+pub(super) fn changed(
+    shard: u32, by: Option<u32>, verb: Verb, before: Option<Row>, after: Option<Row>,
+) -> Fact {
+    Fact::RowChanged { shard, by, verb: Some(verb), before, after, from_record: 1 }
+}
+
+pub(super) fn created(shard: u32, checkpoint: Mark) -> Fact {
+    changed(shard, Some(0), Verb::Create, None, Some(row(None, 0, checkpoint)))
+}
+
+pub(super) fn delivered(life: u32, shard: u32, first: u64, last: u64) -> Fact {
+    Fact::Delivered { life, shard, token: 1, first, last, local: Mono(0), valid_until: Mono(1) }
+}
+
+pub(super) fn processed(life: u32, shard: u32, through: u64) -> Fact {
+    Fact::Processed { life, shard, token: 1, through }
+}
+
+pub(super) fn asked(life: u32, ask: Ask, shard: u32, op: u64, guard: u64, local: u64) -> Fact {
+    Fact::Asked {
+        life,
+        ask,
+        about: Some(shard),
+        op,
+        guard: Some(guard),
+        leaves: Some(guard + 1),
+        local: Mono(local),
+    }
+}
+
+pub(super) fn answered(life: u32, ask: Ask, shard: u32, op: u64, how: How) -> Fact {
+    Fact::Answered { life, ask, about: Some(shard), op, how }
+}
+
+/// A history without a fact.
+pub(super) fn blank() -> History {
+    History::new(&Terms::plain(config()))
+}
+
+/// A history beside a life of another program.
+pub(super) fn beside(other: u32) -> History {
+    History { others: [other].into(), ..blank() }
+}
+
+/// The history at an act of another program.
+pub(super) fn of_others(of_others: bool) -> History {
+    History { of_others, ..blank() }
+}
+
+/// A report of a held lease at its beginning.
+pub(super) fn held(life: u32, shard: u32, counter: u64, open: bool, until: u64) -> Fact {
+    Fact::Holds { life, shard, counter, checkpoint: Mark::TrimHorizon, open, until }
+}
+
+/// A request about no lease.
+pub(super) fn asked_at_large(life: u32, ask: Ask, op: u64) -> Fact {
+    Fact::Asked { life, ask, about: None, op, guard: None, leaves: None, local: Mono(op) }
+}
+
+/// The removal of a row: by hand, or by a write of a worker.
+pub(super) fn removed(shard: u32, verb: Option<Verb>, before: Option<Row>) -> Fact {
+    Fact::RowChanged { shard, by: None, verb, before, after: None, from_record: 1 }
+}
