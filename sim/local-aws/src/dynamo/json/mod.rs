@@ -1,6 +1,5 @@
 //! The DynamoDB JSON 1.0 protocol over the typed operations.
 
-mod base64;
 mod batches;
 mod body;
 mod describe;

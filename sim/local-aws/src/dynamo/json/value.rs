@@ -1,9 +1,10 @@
 //! Attribute values in DynamoDB's JSON.
 
-use super::base64;
 use super::body::{string, wrong_kind};
 use crate::dynamo::error::ApiError;
 use crate::dynamo::value::{MAX_DEPTH, normalize};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use leasehold_engine::table::{AttributeName, AttributeValue, Item};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -110,7 +111,7 @@ fn binary(content: &Value) -> Result<Vec<u8>, ApiError> {
     let text = content
         .as_str()
         .ok_or_else(|| ApiError::serialization("only base-64-encoded strings are convertible to bytes"))?;
-    base64::decode(text).ok_or_else(|| {
+    STANDARD.decode(text).map_err(|_| {
         if text.len().is_multiple_of(4) {
             ApiError::serialization("Invalid last non-pad Base64 character dectected")
         } else {
@@ -139,11 +140,11 @@ pub fn show(value: &AttributeValue) -> Value {
     match value {
         AttributeValue::S(text) => json!({ "S": **text }),
         AttributeValue::N(text) => json!({ "N": **text }),
-        AttributeValue::B(bytes) => json!({ "B": base64::encode(bytes) }),
+        AttributeValue::B(bytes) => json!({ "B": STANDARD.encode(bytes) }),
         AttributeValue::Ss(set) => json!({ "SS": set }),
         AttributeValue::Ns(set) => json!({ "NS": set }),
         AttributeValue::Bs(set) => {
-            json!({ "BS": set.iter().map(|bytes| base64::encode(bytes)).collect::<Vec<_>>() })
+            json!({ "BS": set.iter().map(|bytes| STANDARD.encode(bytes)).collect::<Vec<_>>() })
         }
         AttributeValue::Bool(flag) => json!({ "BOOL": flag }),
         AttributeValue::Null => json!({ "NULL": true }),
@@ -199,5 +200,16 @@ mod tests {
         }
         let deep = (0..500).fold(json!({"S": "x"}), |inner, _| json!({ "L": [inner] }));
         assert!(attribute(&deep).unwrap_err().message.contains("Nesting"));
+    }
+
+    #[test]
+    fn binary_in_another_form_than_the_service_writes_is_refused() {
+        for text in ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="] {
+            let value = attribute(&json!({ "B": text })).expect("a value of DynamoDB");
+            assert_eq!(show(&value), json!({ "B": text }));
+        }
+        for bad in ["Z", "Zg", "Zg=", "Zh==", "Zm9=", "====", "Z===", "Zm9v!A==", "Z=9v"] {
+            assert!(attribute(&json!({ "B": bad })).is_err(), "{bad}");
+        }
     }
 }
