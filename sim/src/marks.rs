@@ -4,6 +4,7 @@
 //! rare states under each family of faults.
 
 use crate::report::Marks;
+use leasehold_engine::notice::{LossReason, Notice, TakeReason};
 use serde::Serialize;
 
 /// The subject of a mark.
@@ -201,6 +202,38 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("wall-freeze", Fault),
     ("wall-step", Fault),
 ];
+
+/// The mark of a notice, if it has one.
+pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
+    match notice {
+        Notice::Took { why, .. } => mark_of_take(why),
+        Notice::Lost { why: LossReason::Taken { .. }, .. } => Some("engine/lost-taken"),
+        Notice::Lost { why: LossReason::RowGone, .. } => Some("engine/lost-row-gone"),
+        Notice::Lost { .. } => Some("engine/lost-other"),
+        Notice::InvariantBroken { .. } => Some("engine/invariant-broken"),
+        _ => of_engine(notice.name()),
+    }
+}
+
+fn mark_of_take(why: &TakeReason) -> Option<&'static str> {
+    Some(match why {
+        TakeReason::Unowned => "engine/took-unowned",
+        TakeReason::Expired { .. } => "engine/took-expired",
+        TakeReason::Stolen { .. } => "engine/stole",
+        TakeReason::Ours => "engine/found-own",
+        TakeReason::Given => "engine/was-given",
+        TakeReason::LeftLying { .. } => "engine/took-left-lying",
+        TakeReason::FormerLife { .. } => "engine/took-from-former-life",
+        _ => return None,
+    })
+}
+
+/// The mark of an engine's notice with this name, if such notices have a mark.
+fn of_engine(name: &str) -> Option<&'static str> {
+    let mark = |mark: &str| mark.bytes().cmp("engine/".bytes().chain(name.bytes()));
+    let found = CATALOGUE.binary_search_by(|(known, _)| mark(known));
+    found.ok().map(|at| CATALOGUE[at].0)
+}
 
 /// How often each pair of marks occurred in one world.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Displays of worlds: a column log of one world, marks and a summary of many worlds.
 
 use crate::oracles::Time;
-use leasehold_engine::notice::{LossReason, Notice, RuntimeNews, TakeReason};
+use leasehold_engine::notice::Notice;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -77,67 +77,6 @@ impl ColumnLog {
     pub fn into_lines(self) -> Vec<String> {
         self.lines
     }
-}
-
-/// The mark of a notice, if it has one.
-pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
-    Some(match notice {
-        Notice::Took { why, .. } => return mark_of_take(why),
-        Notice::MissedTake { .. } => "engine/missed-take",
-        Notice::Spared { .. } => "engine/spared",
-        Notice::Claimed { .. } => "engine/claimed",
-        Notice::Yields { .. } => "engine/yields",
-        Notice::Adopted { .. } => "engine/adopted",
-        Notice::Continued { .. } => "engine/continued",
-        Notice::Fenced { .. } => "engine/fenced",
-        Notice::TimeMissed { .. } => "engine/time-missed",
-        Notice::WallIgnored { .. } => "engine/wall-ignored",
-        Notice::Resumed { .. } => "engine/resumed",
-        Notice::Lost { why: LossReason::Taken { .. }, .. } => "engine/lost-taken",
-        Notice::Lost { why: LossReason::RowGone, .. } => "engine/lost-row-gone",
-        Notice::Lost { .. } => "engine/lost-other",
-        Notice::Released { .. } => "engine/released",
-        Notice::Restoring { .. } => "engine/restoring",
-        Notice::Mending { .. } => "engine/mending",
-        Notice::Blocked { .. } => "engine/blocked",
-        Notice::NotParents { .. } => "engine/not-parents",
-        Notice::Ended { .. } => "engine/ended",
-        Notice::Hole { .. } => "engine/hole",
-        Notice::BadListing { .. } => "engine/bad-listing",
-        Notice::ParentUnlisted { .. } => "engine/parent-unlisted",
-        Notice::Created { .. } => "engine/created",
-        Notice::Removed { .. } => "engine/removed",
-        Notice::HandlerFailed { .. } => "engine/handler-failed",
-        Notice::Unreadable { .. } => "engine/unreadable",
-        Notice::Spoiled { .. } => "engine/spoiled",
-        Notice::Stray { .. } => "engine/stray",
-        Notice::InvariantBroken { .. } => "engine/invariant-broken",
-        Notice::Stalled { .. } => "engine/stalled",
-        Notice::Moving { .. } => "engine/moving",
-        Notice::SetAside { .. } => "engine/set-aside",
-        Notice::SetAsideFailed { .. } => "engine/set-aside-failed",
-        Notice::ShardStopped { .. } => "engine/shard-stopped",
-        Notice::Paused { .. } => "engine/paused",
-        Notice::Runtime(RuntimeNews::Blocked { .. }) => "engine/runtime-blocked",
-        Notice::Runtime(RuntimeNews::LetsGo { .. }) => "engine/lets-go",
-        Notice::Runtime(RuntimeNews::Runs { .. }) => "engine/runtime-runs",
-        Notice::PauseEnded { .. } => "engine/pause-ended",
-        Notice::Fatal(_) => "engine/fatal",
-        _ => return None,
-    })
-}
-
-fn mark_of_take(why: &TakeReason) -> Option<&'static str> {
-    Some(match why {
-        TakeReason::Unowned => "engine/took-unowned",
-        TakeReason::Expired { .. } => "engine/took-expired",
-        TakeReason::Stolen { .. } => "engine/stole",
-        TakeReason::Ours => "engine/found-own",
-        TakeReason::Given => "engine/was-given",
-        TakeReason::LeftLying { .. } => "engine/took-left-lying",
-        TakeReason::FormerLife { .. } => "engine/took-from-former-life",
-        _ => return None,
-    })
 }
 
 /// Whether a notice is a state change rather than chatter.

@@ -1,48 +1,16 @@
 //! What every notice is about.
 
-use super::{LossReason, Notice, TakeReason};
+use super::{LossReason, Notice, TakeReason, first_lease};
 use crate::ids::{FencingToken, LeaseKey, WorkerId};
 
 impl Notice {
     /// The lease of the notice, if the notice concerns one lease.
     pub fn lease(&self) -> Option<&LeaseKey> {
         match self {
-            Notice::Unreadable { key: lease, .. }
-            | Notice::Spoiled { lease, .. }
-            | Notice::Took { lease, .. }
-            | Notice::MissedTake { lease, .. }
-            | Notice::Spared { lease }
-            | Notice::Claimed { lease, .. }
-            | Notice::Adopted { lease, .. }
-            | Notice::Fenced { lease }
-            | Notice::Resumed { lease }
-            | Notice::Lost { lease, .. }
-            | Notice::Released { lease }
-            | Notice::Restoring { lease }
-            | Notice::Mending { lease }
-            | Notice::Blocked { lease, .. }
-            | Notice::NotParents { lease, .. }
-            | Notice::Opened { lease, .. }
-            | Notice::Closed { lease, .. }
-            | Notice::Unacknowledged { lease, .. }
-            | Notice::SetAside { lease, .. }
-            | Notice::SetAsideFailed { lease, .. }
-            | Notice::ShardStopped { lease, .. }
-            | Notice::Assigned { lease, .. }
-            | Notice::Checkpointed { lease, .. }
-            | Notice::Ended { lease, .. }
-            | Notice::Created { lease, .. }
-            | Notice::Removed { lease }
-            | Notice::HandlerFailed { lease, .. }
-            | Notice::Stalled { lease, .. }
-            | Notice::Moving { lease, .. }
-            | Notice::Paused { lease }
-            | Notice::PauseEnded { lease }
-            | Notice::Trimmed { lease, .. }
-            | Notice::Yields { lease } => Some(lease),
+            Notice::Unreadable { key, .. } => Some(key),
             Notice::Trouble { lease, .. } => lease.as_ref(),
             Notice::Stream(news) => news.lease(),
-            _ => None,
+            _ => first_lease(self),
         }
     }
 

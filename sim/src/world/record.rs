@@ -89,7 +89,7 @@ impl Record {
 
     /// Records a worker's notice.
     pub(super) fn told(&mut self, now: Time, w: usize, notice: &Notice) {
-        if let Some(mark) = crate::report::mark_of(notice) {
+        if let Some(mark) = crate::marks::mark_of(notice) {
             self.marks.set(mark);
         }
         if let Some(recording) = &mut self.recording {
