@@ -56,7 +56,7 @@ impl Grant {
 }
 
 /// The memory and the number of reads, and the waiting leases.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct ReadBudget {
     bytes: u64,
     max_reads: usize,
@@ -70,14 +70,7 @@ pub(super) struct ReadBudget {
 
 impl ReadBudget {
     pub(super) fn new(config: &Config) -> Self {
-        Self {
-            bytes: config.memory(),
-            max_reads: config.max_reads as usize,
-            under_way: BTreeMap::new(),
-            expected: 0,
-            buffered: 0,
-            line: VecDeque::new(),
-        }
+        Self { bytes: config.memory(), max_reads: config.max_reads as usize, ..Self::default() }
     }
 
     /// The reads granted to this lease now. `None`: no read. Then the lease waits in line, if no record of its shard is

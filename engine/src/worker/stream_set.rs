@@ -16,7 +16,7 @@ use crate::time::Mono;
 use std::collections::BTreeMap;
 
 /// Stands for one stream within one engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub(super) struct StreamIx(u16);
 
 impl StreamIx {

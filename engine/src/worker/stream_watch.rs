@@ -43,7 +43,7 @@ enum Claim {
 }
 
 /// The watch over one stream.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct StreamWatch {
     stream: StreamIx,
     in_flight: bool,
@@ -70,20 +70,7 @@ pub(super) struct StreamWatch {
 
 impl StreamWatch {
     pub(super) fn new(stream: StreamIx) -> Self {
-        Self {
-            stream,
-            in_flight: false,
-            asked: Mono::default(),
-            claims: Evidence::default(),
-            backoff: Backoff::default(),
-            created: None,
-            identification: Identification::default(),
-            doubted: false,
-            watching: false,
-            watched_at: Mono::default(),
-            rest_until: Mono::default(),
-            successor: None,
-        }
+        Self { stream, ..Self::default() }
     }
 
     /// The stream is read again, after it was read no more.

@@ -29,7 +29,7 @@ pub(super) enum Turn {
 }
 
 /// The requests under way, and the leases that wait.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct TableTurns {
     most: usize,
     /// By number.
@@ -59,14 +59,7 @@ impl Line {
 
 impl TableTurns {
     pub(super) fn new(most: u32) -> Self {
-        Self {
-            most: most as usize,
-            under_way: BTreeMap::new(),
-            begins: 0,
-            keep: Line::default(),
-            begin: Line::default(),
-            pace: TablePace::default(),
-        }
+        Self { most: most as usize, ..Self::default() }
     }
 
     fn has_room(&self, turn: Turn, now: Mono) -> bool {

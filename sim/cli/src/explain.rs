@@ -16,7 +16,7 @@ use leasehold_sim::timeline::words::{self, shorten};
 use std::collections::BTreeMap;
 
 /// The story of one shard, seen by one worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Explanation {
     shard: String,
     config: Option<Config>,
@@ -66,16 +66,7 @@ struct Routine {
 impl Explanation {
     /// The story of a shard, named by its whole id or by the short id of the output.
     pub(super) fn of(shard: &str) -> Self {
-        Self {
-            shard: shard.to_owned(),
-            config: None,
-            text: Text::default(),
-            now: (0, Mono(0)),
-            requests: BTreeMap::new(),
-            row: None,
-            routine: Routine::default(),
-            held: false,
-        }
+        Self { shard: shard.to_owned(), now: (0, Mono(0)), ..Self::default() }
     }
 
     /// Takes an input and the engine's answer.

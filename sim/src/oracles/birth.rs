@@ -13,7 +13,7 @@ use super::{
 use leasehold_engine::policy::Finished;
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Birth {
     /// Elsewhere each listed shard has a row, and any worker may create the row.
     binding: bool,
@@ -40,11 +40,7 @@ impl Birth {
         Self {
             binding: terms.config.policies().finished == Finished::WhenRead,
             known: terms.at_most(seen) + 5_000_000,
-            unfinished: PerShard::default(),
-            beliefs: BTreeMap::new(),
-            asked: Vec::new(),
-            suspects: BTreeMap::new(),
-            unsure: BTreeSet::new(),
+            ..Self::default()
         }
     }
 

@@ -5,7 +5,7 @@ use super::{Fact, LifeNo, Terms};
 use leasehold_engine::config::Config;
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Former {
     unique_names: bool,
     /// By worker: the process running now, or the last process.

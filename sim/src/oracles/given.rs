@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A next owner looks at the row four times a second. The pause counts twice, plus the time of a request.
 const LOOKS: Span = Span::from_millis(500);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Given {
     /// Whether the row of a lease without a taker names the next owner: rows of KCL do, with or without requests
     /// between workers.

@@ -43,7 +43,7 @@ pub(super) struct Shard {
     pub made_anew: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct History {
     /// The present fact is the act of another program.
     pub of_others: bool,
@@ -78,24 +78,10 @@ pub(super) struct History {
 impl History {
     pub(super) fn new(terms: &Terms) -> Self {
         Self {
-            of_others: false,
-            trespass: false,
-            robs: false,
-            others: BTreeSet::new(),
-            shards: PerShard::default(),
-            unknown: Shard::default(),
-            told_to_stop: BTreeSet::new(),
-            stopping: BTreeSet::new(),
-            blocked: BTreeSet::new(),
-            adrift: BTreeSet::new(),
-            lost_for_good: false,
-            gone: BTreeSet::new(),
             streams: Streams::new(terms.streams),
             given: Given::new(terms),
             former: Former::new(terms),
-            throttling: Throttling::default(),
-            partial: Partial::default(),
-            denials: Denials::default(),
+            ..Self::default()
         }
     }
 

@@ -65,7 +65,7 @@ struct Life {
     idle: Option<Time>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Led {
     is_on: bool,
     wall_steps: bool,
@@ -136,14 +136,7 @@ impl Led {
             doubt: 2 * tables * known + SLACK_US,
             wait: terms.at_least(terms.least(|config| config.fleet().migration_wait())),
             led_from: (!terms.migrates).then_some(0),
-            migrates_since: None,
-            rows: PerShard::default(),
-            takers: BTreeSet::new(),
-            lives: BTreeMap::new(),
-            lock: None,
-            beaten: 0,
-            locked: 0,
-            before: None,
+            ..Self::default()
         }
     }
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The batches of one shard not yet processed: their last record, and their bytes.
 type Waiting = VecDeque<(u64, u64)>;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     batches: usize,
     bytes: u64,
@@ -44,12 +44,8 @@ impl Memory {
             bytes: terms.most(|config| config.reader().buffer_bytes()),
             kept_batches: terms.most(|config| config.reader().kept_batches()) as usize,
             kept_bytes: terms.most(|config| config.reader().kept_bytes()),
-            waiting: BTreeMap::new(),
-            kept: BTreeMap::new(),
-            reading: BTreeMap::new(),
-            brought: None,
-            on_its_way: BTreeMap::new(),
             budget: terms.even.then(|| terms.most(Config::memory)),
+            ..Self::default()
         }
     }
 

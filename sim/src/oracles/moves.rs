@@ -37,7 +37,7 @@ struct Move {
     asked: Time,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Moves {
     /// Whether leases are requested, and no other program moves leases.
     binding: bool,
@@ -81,12 +81,7 @@ impl Moves {
             timeout: terms.at_most(terms.most(|config| config.table_timeout())),
             patience: terms.at_most(terms.most(|config| config.hand_over_timeout())),
             joining: terms.at_most(terms.most(|config| config.lease_duration().times(2))),
-            disturbed: 0,
-            named: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            made: Vec::new(),
-            scans: BTreeMap::new(),
-            longest_scan: 0,
+            ..Self::default()
         }
     }
 

@@ -52,7 +52,7 @@ struct EndedByHand {
     unaware: Option<LifeNo>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Repeats {
     parent_rows: ParentRows,
     /// No record of a shard up to here needs another processing.
@@ -84,17 +84,7 @@ impl Repeats {
     pub(super) const SEES: Sees = Sees::ours(ROWS | SHOWN | READS | EVENTS).others(ROWS | READS | EVENTS);
 
     pub(super) fn new(terms: &Terms) -> Self {
-        Self {
-            parent_rows: ParentRows::new(terms),
-            covered: PerShard::default(),
-            seen: BTreeMap::new(),
-            owners: BTreeMap::new(),
-            processed: BTreeMap::new(),
-            wrote_back: BTreeSet::new(),
-            ended_by_hand: BTreeMap::new(),
-            passed: BTreeSet::new(),
-            lost: false,
-        }
+        Self { parent_rows: ParentRows::new(terms), ..Self::default() }
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {

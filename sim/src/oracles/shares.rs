@@ -97,7 +97,7 @@ struct Truth {
     ended_since: Time,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
     /// Whether leases are shared out by count, and clocks keep their promised rate error.
     counted: bool,
@@ -138,10 +138,7 @@ impl Shares {
             alive: terms.least(|config| config.lease_duration().0) / 5 * 4,
             pursuit,
             doubt: terms.at_most(terms.most(|config| config.table_timeout())),
-            rows: PerShard::default(),
-            lives: PerShard::default(),
-            leader: None,
-            renewing: BTreeSet::new(),
+            ..Self::default()
         }
     }
 

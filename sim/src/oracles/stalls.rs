@@ -17,7 +17,7 @@ struct Behind {
     reported: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stalls {
     /// The latest time for a report, in us.
     bound_us: Time,
@@ -39,13 +39,7 @@ impl Stalls {
             Span::ZERO => Time::MAX,
             _ => terms.at_most(most.times(2)) + SLACK_US,
         };
-        Self {
-            bound_us,
-            behind: BTreeMap::new(),
-            noticed: BTreeSet::new(),
-            paused: BTreeSet::new(),
-            given: BTreeMap::new(),
-        }
+        Self { bound_us, ..Self::default() }
     }
 
     fn moves(&mut self, life: LifeNo, shard: ShardNo) {

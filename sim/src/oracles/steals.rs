@@ -23,7 +23,7 @@ struct Robber {
     asked: BTreeMap<ShardNo, Time>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Steals {
     /// The greatest number of steals at a time. Absent: leases go by turns, or clocks prove nothing.
     most: Option<usize>,
@@ -61,12 +61,9 @@ impl Steals {
             most: most.filter(|_| counted),
             most_beside_others: terms.most(|config| config.max_steals()) as usize,
             promised_for: (policies.steal == Steal::Ask).then(|| terms.at_least(promised_for)),
-            promised: BTreeMap::new(),
             alive: terms.least(|config| config.lease_duration().0) / 2,
             pursuit: 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max())),
-            rows: BTreeMap::new(),
-            highest: BTreeMap::new(),
-            lives: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

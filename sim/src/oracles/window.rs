@@ -35,7 +35,7 @@ struct Run {
     of_others: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Window {
     bound: Option<u64>,
     shards: PerShard<Vec<Run>>,
@@ -58,15 +58,7 @@ impl Window {
     pub(super) fn new(terms: &Terms) -> Self {
         let binding = !terms.clocks_beyond && terms.least(|config| config.steal_cooldown());
         let bound = binding.then_some(terms.abort_us + terms.deaf_us + SLACK_US);
-        Self {
-            bound,
-            shards: PerShard::default(),
-            trespassed: BTreeSet::new(),
-            written_over: BTreeMap::new(),
-            written: PerShard::default(),
-            belief: terms.at_most(terms.most(|config| config.lease_duration())),
-            windows: Windows::default(),
-        }
+        Self { bound, belief: terms.at_most(terms.most(|config| config.lease_duration())), ..Self::default() }
     }
 
     pub(super) fn windows(&self) -> Windows {

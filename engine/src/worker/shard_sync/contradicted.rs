@@ -19,7 +19,7 @@ use crate::worker::stream_set::StreamIx;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is remembered from listing to listing.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct Contradicted {
     stream: StreamIx,
     /// The unfinished leases of shards missing from listings, without a listed descendant.
@@ -47,15 +47,7 @@ struct Filled {
 
 impl Contradicted {
     pub(super) fn new(stream: StreamIx) -> Self {
-        Self {
-            stream,
-            unlisted: Evidence::default(),
-            denied: false,
-            hopeless: BTreeSet::new(),
-            ranges: Evidence::default(),
-            look: None,
-            filled: None,
-        }
+        Self { stream, ..Self::default() }
     }
 
     /// This worker fills the empty table from a listing: the application begins now.

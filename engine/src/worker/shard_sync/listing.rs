@@ -27,7 +27,7 @@ pub(super) enum Purpose {
 }
 
 /// The present listing, if any.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct Listing {
     stream: StreamIx,
     purpose: Option<Purpose>,
@@ -48,18 +48,7 @@ pub(super) struct Listing {
 impl Listing {
     /// None.
     pub(super) fn new(stream: StreamIx) -> Self {
-        Self {
-            stream,
-            purpose: None,
-            in_flight: false,
-            began: Mono::default(),
-            first_page_at: Mono::default(),
-            whole: false,
-            after: None,
-            shards: Vec::new(),
-            backoff: Backoff::default(),
-            restarts: 0,
-        }
+        Self { stream, ..Self::default() }
     }
 
     /// Whether one may be under way.

@@ -20,7 +20,7 @@ use crate::worker::stream_set::StreamIx;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is remembered from listing to listing.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct Recognition {
     stream: StreamIx,
     /// How many leases the first whole scan showed that begin elsewhere than the configuration says.
@@ -45,18 +45,7 @@ pub(super) struct Recognition {
 
 impl Recognition {
     pub(super) fn new(stream: StreamIx) -> Self {
-        Self {
-            stream,
-            begun_elsewhere: 0,
-            suspect: Evidence::default(),
-            look_at: Mono::NEVER,
-            since: None,
-            doubts: Evidence::default(),
-            spoiled: BTreeMap::new(),
-            changes: Changes::default(),
-            told: Reports::default(),
-            unlisted: None,
-        }
+        Self { stream, look_at: Mono::NEVER, ..Self::default() }
     }
 
     /// When to list the shards once more because the last listing contradicted a lease.

@@ -18,7 +18,7 @@ struct Shard {
     ours: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ParentRows {
     /// Whether other programs look at rows of parents.
     binding: bool,

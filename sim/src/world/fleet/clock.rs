@@ -6,7 +6,7 @@ use crate::swarm::EPOCH_MS;
 use leasehold_engine::time::{Mono, Wall};
 
 /// A worker's clocks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     started: Time,
     offset: u64,
@@ -25,17 +25,7 @@ pub(crate) struct Clock {
 impl Clock {
     /// The clocks of a process that starts at `started` with `offset` on its monotonic clock.
     pub(crate) fn new(started: Time, offset: u64, ppm: i64) -> Self {
-        Self {
-            started,
-            offset,
-            ppm,
-            wall_offset_ms: 0,
-            frozen: None,
-            stands: None,
-            behind_ms: 0,
-            unshown: None,
-            was_suspended: false,
-        }
+        Self { started, offset, ppm, ..Self::default() }
     }
 
     /// A new process on the same machine: the monotonic clock begins anew.

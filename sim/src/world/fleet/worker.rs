@@ -16,7 +16,7 @@ use leasehold_local_aws::kinesis::ShardIterator;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A worker, alive or not.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::world) struct Worker {
     /// A live worker has either an engine of ours or a process of a foreign program.
     pub(super) engine: Option<Engine>,
@@ -78,28 +78,7 @@ const TOKENS: usize = 8;
 
 impl Worker {
     pub(super) fn new(clock: Clock) -> Self {
-        Self {
-            engine: None,
-            peer: None,
-            generation: 0,
-            life: 0,
-            clock,
-            skew: None,
-            missed: false,
-            wake: Time::MAX,
-            wanted: Time::MAX,
-            inputs: (0, 0),
-            paused: None,
-            pauses: 0,
-            suspended: None,
-            backlog: VecDeque::new(),
-            standstill: Standstill::default(),
-            stopping: false,
-            gap_us: 0,
-            fatal: None,
-            core: true,
-            adapter: Adapter::default(),
-        }
+        Self { clock, wake: Time::MAX, wanted: Time::MAX, inputs: (0, 0), core: true, ..Self::default() }
     }
 
     /// Whether the worker's process runs.
