@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_several_batches_is_said_of_each() {
+    fn news_of_several_batches_is_told_of_each() {
         let (sender, mut asks) = asks();
         let (lease, token) = ("s".into(), FencingToken(3));
         let shard = sender.shard(lease, token);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_and_their_ends_arrive_in_the_order_in_which_they_were_asked_for() {
+    fn pauses_and_their_ends_arrive_in_the_order_of_the_requests() {
         let (sender, mut asks) = asks();
         let lease = || LeaseKey::from("a");
         sender.pause(lease(), true);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_of_a_worker_that_has_ended_is_dropped() {
+    fn a_request_to_an_ended_worker_is_dropped() {
         let (sender, asks) = asks();
         drop(asks);
         sender.pause("a".into(), true);

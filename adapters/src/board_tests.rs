@@ -31,7 +31,7 @@ async fn millis(millis: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_that_does_not_run_is_unhealthy_once_a_lease_would_have_ended() {
+async fn a_standing_loop_is_unhealthy_once_a_lease_would_have_ended() {
     for (lease, patience) in [(LEASE, 10_000), (Span::from_millis(100), 3_000)] {
         let (board, clock) = board(lease);
         millis(patience).await;
@@ -47,7 +47,7 @@ async fn a_loop_that_does_not_run_is_unhealthy_once_a_lease_would_have_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_table_is_given_a_lease_duration_since_the_first_failure_after_an_answer() {
+async fn the_table_has_a_lease_duration_since_its_first_failure() {
     let failures = [Outcome::NotSent(Cause::Network), Outcome::Unknown(Cause::Timeout), refused(Why::Denied)];
     let answers = [Outcome::Applied(Reply::Done), refused(Why::ConditionFailed)];
     let (board, clock) = board(LEASE);
@@ -71,7 +71,7 @@ async fn the_table_is_given_a_lease_duration_since_the_first_failure_after_an_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runtime_that_runs_nothing_is_unhealthy_once_a_lease_would_have_ended_and_until_it_runs() {
+async fn a_standing_runtime_is_unhealthy_after_a_lease_until_it_runs() {
     let (board, clock) = board(LEASE);
     let mut writer = BoardWriter::new(board.clone());
     let mut hear = |news| writer.notice(clock.now(), &Notice::Runtime(news));
@@ -128,7 +128,7 @@ async fn an_end_is_told_once_and_nothing_else_counts_then() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_is_shown_in_order_and_is_in_the_report_of_a_stop() {
+async fn held_leases_are_shown_in_order_and_are_in_the_stops_report() {
     let (board, clock) = board(LEASE);
     let mut writer = BoardWriter::new(board.clone());
     let mut engine = Holding::leases(20).engine().clone();

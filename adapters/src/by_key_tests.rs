@@ -117,7 +117,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn keys_keep_their_order_and_no_more_is_acknowledged_than_is_processed_without_a_gap(
+    fn keys_keep_their_order_and_no_gap_is_acknowledged(
         records in prop::collection::vec((0..6u8, 0..8u8, prop::bool::weighted(0.03)), 1..60),
         limit in 0..9usize,
     ) {
@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn different_keys_are_processed_at_the_same_time_up_to_the_limit() {
+async fn different_keys_are_processed_at_once_up_to_the_limit() {
     let (_rig, batch) = batch(&[0, 0, 1, 2, 3]).await;
     let mut seconds = Vec::new();
     for limit in [1, 2, 9] {

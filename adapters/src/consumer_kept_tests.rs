@@ -7,7 +7,7 @@ fn acknowledged(batch: u64) -> Call {
 }
 
 #[tokio::test(start_paused = true)]
-async fn kept_batches_are_acknowledged_in_any_order_and_count_as_waiting_until_then() {
+async fn kept_batches_are_acknowledged_in_any_order_and_wait() {
     let mut rig = rig();
     rig.open().await;
     for batch in [2, 3] {
@@ -30,7 +30,7 @@ async fn kept_batches_are_acknowledged_in_any_order_and_count_as_waiting_until_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kept_batch_that_is_dropped_or_given_back_is_given_back_once() {
+async fn a_kept_batch_dropped_or_given_back_is_given_back_once() {
     let mut rig = rig();
     rig.open().await;
     for batch in [2, 3] {
@@ -80,7 +80,7 @@ async fn a_part_of_a_batch_may_be_acknowledged_by_the_return_value() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_return_value_acknowledges_does_not_wait_any_more() {
+async fn batches_acknowledged_by_a_return_value_wait_no_more() {
     let rig = rig();
     rig.open().await;
     let waiting = || rig.store.backlog(&"s".into(), Mono(0)).records;
@@ -93,7 +93,7 @@ async fn what_a_return_value_acknowledges_does_not_wait_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_is_kept_and_dropped_at_once_takes_no_other_batch_with_it() {
+async fn a_batch_kept_and_dropped_at_once_takes_no_other_with_it() {
     let rig = rig();
     rig.open().await;
     rig.keep(2, "keep");
@@ -125,7 +125,7 @@ async fn a_flush_tells_why_and_how_much_time_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_commit_waits_until_the_checkpoint_is_durable_or_the_shard_is_gone() {
+async fn a_commit_waits_for_a_durable_checkpoint_or_a_lost_shard() {
     let mut rig = rig();
     rig.open().await;
     rig.keep(2, "keep");

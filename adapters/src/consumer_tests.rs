@@ -148,7 +148,7 @@ async fn a_handler_that_fails_or_panics_gets_its_records_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_that_is_not_in_order_is_acknowledged_as_a_whole_or_not_at_all() {
+async fn a_batch_out_of_order_is_acknowledged_as_a_whole_or_not() {
     let mut rig = rig();
     rig.open().await;
     rig.fetch(2, &[(7, "k"), (5, "k"), (6, "k")], "ack");
@@ -189,7 +189,7 @@ async fn an_abort_stops_the_running_call_even_before_it_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_takes_too_long_is_dropped_and_has_failed_with_its_one_record_if_there_is_one() {
+async fn a_slow_call_is_dropped_and_has_failed_with_its_one_record() {
     let rig = rig();
     rig.open().await;
     rig.keep(2, "hang");
@@ -240,7 +240,7 @@ async fn an_acknowledgement_never_goes_beyond_what_was_handed_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_did_not_open_is_not_closed() {
+async fn a_shard_that_did_not_open_is_not_closed() {
     let rig = rig();
     let open = ConsumerOp::Open { lease: "s".into(), token: TOKEN, from: Checkpoint::ShardEnd, since: None };
     let (reason, detail) = why(rig.consumer.execute(op(1), open).await);

@@ -219,7 +219,7 @@ async fn a_shutdown_is_passed_on_and_what_is_left_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_acknowledged_is_heard_before_its_failure() {
+async fn an_acknowledgement_is_heard_before_the_handlers_failure() {
     let failed =
         Outcome::Refused(Refusal { why: Why::HandlerFailed, current: None, detail: "on purpose".into() });
     let deliver = Effect::Consumer(ConsumerOp::Deliver {
@@ -283,7 +283,7 @@ async fn dropping_the_driver_stops_its_tasks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_can_be_replayed_from_its_trace_and_a_flipped_outcome_is_found() {
+async fn a_run_is_replayed_from_its_trace_and_a_flipped_outcome_found() {
     let commands: Vec<(String, u64)> = (0..100).map(|n| (format!("k{n}"), 5)).collect();
     let commands: Vec<(&str, u64)> = commands.iter().map(|(key, s)| (key.as_str(), *s)).collect();
     let machine = script(&commands);
@@ -312,7 +312,7 @@ async fn a_run_can_be_replayed_from_its_trace_and_a_flipped_outcome_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_always_wants_a_tick_does_not_starve_the_others() {
+async fn a_machine_that_always_wants_a_tick_starves_no_other() {
     struct Eager(u32);
     impl Machine for Eager {
         fn feed(&mut self, input: Input, _: &mut dyn FnMut(Output)) -> Mono {

@@ -93,7 +93,7 @@ fn believed(clock: &Arc<ByHand>) -> (Fences, Fence) {
 }
 
 #[test]
-fn a_fence_that_is_asked_first_thing_after_a_suspension_knows_of_it() {
+fn a_fence_asked_first_after_a_suspension_knows_of_it() {
     let clock = Arc::new(ByHand::default());
     let (fences, fence) = believed(&clock);
     clock.awake(2_000);
@@ -113,7 +113,7 @@ fn a_fence_that_is_asked_first_thing_after_a_suspension_knows_of_it() {
 }
 
 #[test]
-fn a_fence_is_not_disturbed_by_a_wall_clock_that_goes_back_stands_or_is_corrected_a_little() {
+fn a_fence_stands_a_wall_clock_set_back_stopped_or_corrected() {
     let clock = Arc::new(ByHand::default());
     clock.set_forward(1_000_000);
     let (_fences, fence) = believed(&clock);

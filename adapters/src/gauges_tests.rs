@@ -125,7 +125,7 @@ async fn secs(secs: u64) {
 const ONE: &[(&str, u64, bool)] = &[("s-1", 3, false)];
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_behind_a_handler_grows_older_though_nothing_is_read() {
+async fn records_behind_a_handler_grow_older_though_nothing_is_read() {
     let mut rig = rig();
     // Read at the tip, and nothing is processed since.
     rig.answer(1, 0, &[2, 1, 0], false);
@@ -145,7 +145,7 @@ async fn what_waits_behind_a_handler_grows_older_though_nothing_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_records_it_is_behind_by_what_the_last_answer_cannot_know_of() {
+async fn without_records_a_shard_is_behind_by_the_last_answers_age() {
     let mut rig = rig();
     rig.set(ONE);
     secs(5).await;
@@ -170,7 +170,7 @@ async fn without_records_it_is_behind_by_what_the_last_answer_cannot_know_of() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_is_as_old_as_the_answer_was_behind_if_the_clock_here_is_slow() {
+async fn with_a_slow_clock_a_record_is_as_old_as_its_answer() {
     let mut rig = rig();
     rig.answer(1, 40, &[-3_600], false);
     rig.set(ONE);
@@ -178,7 +178,7 @@ async fn a_record_is_as_old_as_the_answer_was_behind_if_the_clock_here_is_slow()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_held_no_more_is_set_to_nothing_once() {
+async fn a_lease_held_no_more_is_set_to_nothing_once() {
     let mut rig = rig();
     rig.answer(1, 0, &[9], false);
     rig.set(&[("s-1", 3, true), ("s-2", 4, false)]);

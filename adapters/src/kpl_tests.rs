@@ -104,7 +104,7 @@ fn an_aggregate_as_bytes() {
 }
 
 #[test]
-fn what_is_no_aggregate_stays_as_it_is() {
+fn a_record_that_is_no_aggregate_stays_as_it_is() {
     let good = aggregate(&["k"], &[], &[(0, None, "a")]);
     let mut bad_sum = good.to_vec();
     *bad_sum.last_mut().unwrap() ^= 1;
@@ -139,7 +139,7 @@ fn an_empty_aggregate_vanishes_but_counts() {
 }
 
 #[test]
-fn parts_of_other_shards_go_where_they_are_told_to_and_keep_their_numbers() {
+fn parts_of_other_shards_go_where_told_and_keep_their_numbers() {
     let (inside, outside) = ("1", u128::MAX.to_string());
     let mixed = [(0, Some(0), "a"), (0, Some(1), "b"), (0, Some(0), "c")];
     let data = aggregate(&["k"], &[inside, &outside], &mixed);
@@ -167,7 +167,7 @@ fn hash(key: &str) -> u128 {
 /// A producer with a map from before a split sends one aggregate of eight events to one of the two children. The
 /// producer sends events not counted as stored again, to the second child; an old producer sends all events to both.
 #[test]
-fn after_a_split_each_event_that_a_kpl_counts_as_stored_is_handed_over() {
+fn after_a_split_each_event_stored_for_a_kpl_is_handed_over() {
     let keys: Vec<String> = (0..8).map(|n| format!("user-{n}")).collect();
     let names: Vec<&str> = keys.iter().map(String::as_str).collect();
     let pack = |of: &[usize]| {
@@ -252,7 +252,7 @@ fn the_edges_of_a_range_belong_to_it() {
 
 proptest! {
     #[test]
-    fn what_was_packed_comes_out(
+    fn packed_events_come_out_again(
         keys in proptest::collection::vec("[a-z]{1,8}", 1..5),
         contents in proptest::collection::vec((any::<u16>(), "[ -~]{0,20}"), 0..20),
     ) {

@@ -81,7 +81,7 @@ fn names_are_as_prometheus_advises() {
 }
 
 #[test]
-fn series_have_the_common_labels_and_are_there_from_the_beginning() {
+fn series_have_the_common_labels_from_the_beginning() {
     let recorder = recorder();
     ::metrics::with_local_recorder(&recorder, || {
         let meter = Meter::new("billing", "orders", "w:1f");

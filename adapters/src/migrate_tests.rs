@@ -410,7 +410,7 @@ async fn kinsumer_is_told_what_is_finished_and_which_shards_are_left() {
 
 /// Rows of KCL name parents only; the list of shards names earlier ancestors.
 #[tokio::test(start_paused = true)]
-async fn finished_shards_without_a_row_get_one_where_they_would_be_read_again() {
+async fn finished_shards_get_a_row_where_they_would_be_read_again() {
     let listed: [(&str, &[&str]); 4] = [
         (SHARDS[0], &[SHARDS[5]]),
         (SHARDS[1], &[SHARDS[0]]),

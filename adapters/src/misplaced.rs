@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_is_told_at_once_and_further_ones_together_a_minute_later_or_at_the_end() {
+    fn the_first_is_told_at_once_and_more_together_a_minute_later() {
         let mut untold = Untold::default();
         assert_eq!(untold.take(Mono(5), true), None);
         untold.add(at(1), 1, 3);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_says_what_was_dropped_and_claims_a_loss_only_where_there_may_be_one() {
+    fn a_line_says_what_was_dropped_and_claims_only_possible_loss() {
         let told = |misplaced| sentence(misplaced, &"s".into(), at(7), counted(2, 3, 5));
         let parts = told(Misplaced::Drop);
         assert!(parts.contains("dropped 5 parts of 2 aggregated records of s, the first at 7"));

@@ -391,7 +391,7 @@ mod tests {
     use tracing::subscriber::with_default;
 
     #[test]
-    fn a_notice_is_logged_as_a_sentence_with_its_subject_and_lease_beside_it() {
+    fn a_notice_is_logged_as_a_sentence_beside_subject_and_lease() {
         let events = Events::default();
         with_default(events.clone(), || {
             let mut observer = Observer::new(Fences::default(), None);

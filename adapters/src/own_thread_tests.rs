@@ -34,7 +34,7 @@ async fn the_work_has_a_named_thread_and_a_runtime_of_its_own() {
 }
 
 #[tokio::test]
-async fn dropping_it_drops_the_work_and_what_it_spawned_and_ends_the_thread() {
+async fn a_drop_ends_the_work_its_children_and_the_thread() {
     let fallen = Arc::new(AtomicU32::new(0));
     let [work, spawned, thread] = [(); 3].map(|()| Falls(fallen.clone()));
     let (began, begun) = mpsc::channel();

@@ -43,7 +43,7 @@ impl ShardHandler for Counts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_shard_has_a_handler_with_state_of_its_own_from_its_opening_to_its_close() {
+async fn each_shard_has_a_handler_with_state_from_opening_to_close() {
     let notes = Notes::default();
     let own = notes.clone();
     let make = move |_: &ShardInfo| Counts { batches: 0, notes: own.clone() };

@@ -49,7 +49,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn what_is_created_is_private_and_what_is_there_keeps_its_mode() {
+    fn a_new_file_is_private_and_an_old_one_keeps_its_mode() {
         let root = std::env::temp_dir().join(format!("leasehold-private-{}", std::process::id()));
         let _ = fs::remove_dir_all(&root);
         let (inner, file) = (root.join("a/b"), root.join("a/b/file"));

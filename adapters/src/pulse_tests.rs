@@ -10,7 +10,7 @@ fn polls() -> (Arc<dyn Runtime>, Polls) {
 }
 
 #[tokio::test]
-async fn a_call_is_found_while_it_is_in_one_poll_and_not_while_it_waits() {
+async fn a_call_is_found_in_a_long_poll_and_not_while_it_waits() {
     let (clock, polls) = polls();
     let found = |least| polls.longer_than(Span::from_millis(least), clock.now());
     let mut waits = Box::pin(polls.watch("waits".into(), tokio::time::sleep(Duration::from_secs(60))));
@@ -57,7 +57,7 @@ fn told(asks: &mut Asks) -> Vec<u64> {
 }
 
 #[test]
-fn the_engine_is_told_while_nothing_runs_and_once_that_it_runs_again() {
+fn the_engine_is_told_when_nothing_runs_and_when_it_runs_again() {
     let tokio = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (own, program) = (tokio(), tokio());
     let of = |runtime: &tokio::runtime::Runtime| -> Arc<dyn Runtime> {

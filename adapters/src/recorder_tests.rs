@@ -61,7 +61,7 @@ fn whole(inputs: u64) -> String {
 }
 
 #[test]
-fn what_is_recorded_can_be_read_and_replayed() {
+fn a_recording_can_be_read_and_replayed() {
     let text = whole(200);
     let records = read(&text);
     assert!(matches!(&records[0], TraceRecord::Header { version: 1, kind: TraceKind::Full, .. }));
@@ -177,7 +177,7 @@ fn a_disk_that_is_full_at_the_end_is_said_too() {
 }
 
 #[test]
-fn every_truncation_is_an_error_of_its_line_or_an_incomplete_trace() {
+fn a_truncation_is_an_error_of_its_line_or_an_incomplete_trace() {
     let text = whole(5);
     for cut in 1..text.len() {
         let cut_off = &text[..cut];

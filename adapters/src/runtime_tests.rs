@@ -11,7 +11,7 @@ fn current() -> Arc<dyn Runtime> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sleeping_ends_at_the_asked_moment_of_its_own_clock_and_never_before() {
+async fn a_sleep_ends_at_its_clocks_moment_and_never_before() {
     let runtime = current();
     assert_eq!(runtime.now(), Mono(0));
     let until = runtime.now() + Span::from_millis(1_500);
@@ -35,7 +35,7 @@ async fn waiting_for_never_never_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_goes_on_when_its_handle_is_dropped_and_stops_when_it_is_aborted() {
+async fn a_task_outlives_its_handle_and_stops_when_aborted() {
     let runtime = current();
     let turns = [Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0))];
     let [kept, aborted] = turns.clone().map(|turns| {

@@ -17,7 +17,7 @@ fn worker() -> Worker {
 /// One signal in the life of this process, since a second signal would end the process. `tests/tests/signals.rs` and
 /// `tests/tests/blocked.rs` test signals with separate processes.
 #[test]
-fn a_signal_is_heard_while_every_thread_of_the_runtime_is_blocked() {
+fn a_signal_is_heard_while_every_thread_is_blocked() {
     let worker = worker();
     let control = worker.control();
     // No tokio runtime is needed here.

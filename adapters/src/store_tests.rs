@@ -108,7 +108,7 @@ fn nothing_grows_without_bound() {
 }
 
 #[test]
-fn all_parts_are_handed_over_until_two_answers_agree_on_the_hash_keys() {
+fn all_parts_are_handed_over_until_two_answers_agree_on_keys() {
     let (store, shard) = (Store::default(), ShardId::from("s"));
     let parts = [(0, Some(0), "ours"), (0, Some(1), "another shard's")];
     let data = crate::kpl::tests::aggregate(&["k"], &["1", &u128::MAX.to_string()], &parts);
@@ -131,7 +131,7 @@ fn all_parts_are_handed_over_until_two_answers_agree_on_the_hash_keys() {
 }
 
 #[test]
-fn records_that_are_not_in_order_are_described_so_and_nothing_of_them_is_left_out() {
+fn records_out_of_order_are_described_so_and_none_is_left_out() {
     let (store, shard) = (Store::default(), ShardId::from("s"));
     let at = |n: u64| Position::of(n.into());
     for (n, numbers) in [(1, &[5, 6, 9][..]), (2, &[5]), (3, &[])] {

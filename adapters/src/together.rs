@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_kind_is_a_line_and_one_more_line_names_the_others() {
+    fn the_first_of_a_kind_is_a_line_and_one_more_names_the_others() {
         let mut together = Together::default();
         let counted: Vec<bool> = (0..4).map(|n| together.counts(second(1), &fenced(n))).collect();
         assert_eq!(counted, [false, true, true, true]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_told_when_the_worker_stops() {
+    fn counted_lines_are_told_when_the_worker_stops() {
         let mut together = Together::default();
         for n in 0..23 {
             together.counts(second(1), &lost(n));

@@ -31,7 +31,7 @@ fn answers(troubles: &mut Troubles, at: u64) -> Vec<String> {
 }
 
 #[test]
-fn the_first_failure_is_told_with_address_and_cause_and_the_rest_is_counted() {
+fn the_first_failure_is_told_with_its_cause_the_rest_counted() {
     let mut troubles = Troubles::default();
     let first = fails(&mut troubles, 0, 0, &DOWN).expect("a line");
     assert_eq!(
@@ -118,7 +118,7 @@ fn services_and_causes_are_told_apart() {
 
 /// Throttling is over after a minute without a throttled request, whatever other answers come meanwhile.
 #[test]
-fn what_answers_say_is_over_when_they_say_it_no_longer() {
+fn trouble_in_answers_is_over_with_the_first_answer_without_it() {
     let mut troubles = Troubles::default();
     let throttled = Outcome::NotSent(Cause::Throttled);
     assert!(fails(&mut troubles, 0, 1, &throttled).is_some());

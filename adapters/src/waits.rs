@@ -105,7 +105,7 @@ mod tests {
     use leasehold_engine::time::Wall;
 
     #[test]
-    fn a_line_comes_soon_then_ever_more_seldom_and_begins_anew_after_the_end() {
+    fn a_line_comes_soon_then_more_seldom_and_anew_after_the_end() {
         let meter = Meter::new("billing", "orders", "w:1");
         let stream = |readable| {
             Outcome::Applied(Reply::Stream(StreamState { readable, created: Wall(0), arn: "".into() }))
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_the_stream_of_several_and_another_stream_does_not_end_the_wait() {
+    fn a_line_names_the_stream_of_several_and_waits_for_its_own_end() {
         let meter = Meter::new("billing", "several", "w:1");
         let ids: Vec<StreamId> =
             ["orders", "returns"].map(|name| StreamId::new("123456789012", name, 7).unwrap()).into();

@@ -12,14 +12,14 @@ fn builder() -> CompleteBuilder {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_runs() {
+fn a_wrong_setting_is_told_before_anything_runs() {
     let error = builder().stream("").build().unwrap_err().to_string();
     assert!(error.contains("`stream`") && error.contains("expected") && error.contains("found"), "{error}");
     assert!(builder().build().is_ok());
 }
 
 #[test]
-fn the_four_parts_are_given_in_any_order_and_outlast_other_options() {
+fn the_four_parts_come_in_any_order_and_outlast_other_options() {
     let worker = Worker::builder()
         .application("billing")
         .worker_id("w")
@@ -99,7 +99,7 @@ async fn thread_of(change: impl FnOnce(CompleteBuilder) -> CompleteBuilder) -> O
 }
 
 #[tokio::test]
-async fn leases_are_kept_on_a_thread_of_their_own_unless_told_otherwise() {
+async fn leases_are_kept_on_their_own_thread_unless_told_otherwise() {
     let here = std::thread::current().name().map(str::to_owned);
     assert_eq!(thread_of(|builder| builder).await.as_deref(), Some("leasehold"));
     assert_eq!(thread_of(|builder| builder.coordination_on_caller(true)).await, here);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_the_shard_is_handed_over_by_every_choice() {
+    fn the_shards_own_parts_are_handed_over_by_every_choice() {
         for (_, misplaced) in NAMES {
             assert_eq!(sort(misplaced, &[10, 20, 11]), (vec![10, 20, 11], vec![], 0), "{misplaced}");
             assert_eq!(sort(misplaced, &[]), (vec![], vec![], 0), "{misplaced}");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_range_nothing_is_of_another_shard_and_no_key_is_asked_for() {
+    fn without_a_range_no_part_is_another_shards_and_no_key_is_read() {
         for (_, misplaced) in NAMES {
             let sorted = misplaced.sort(vec![1, 2], None, |_| panic!("no key is needed"));
             assert_eq!((sorted.ours, sorted.dropped), (vec![1, 2], 0), "{misplaced}");

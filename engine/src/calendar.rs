@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_would_not_spell_so_is_no_time() {
+    fn a_spelling_unknown_to_go_is_no_time() {
         for text in [
             "",
             "Z",

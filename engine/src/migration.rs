@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owned_or_ahead_is_left_alone() {
+    fn owned_and_advanced_rows_are_left_alone() {
         let owned = LeaseRow { owner: Some("w".into()), ..copied(&row(at(1)), NOW) };
         let step = |old, new: &LeaseRow| match next(&row(old), Some(new), &me(), Life::Counter, NOW) {
             Step::Conflict(conflict) => conflict.to_string(),

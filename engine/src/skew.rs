@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_monotonic_clock_did_not_count_is_seen_once() {
+    fn uncounted_time_of_the_monotonic_clock_is_seen_once() {
         let mut skew = skew();
         assert_eq!(look(&mut skew, 101, 5_001), None);
         assert_eq!(look(&mut skew, 102, 5_062), Some(Missed::Time(Span::from_secs(60))));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_goes_back_or_stands_tells_nothing_and_what_comes_then_does() {
+    fn a_wall_clock_going_back_tells_nothing_until_time_comes_after() {
         let mut skew = skew();
         assert_eq!(look(&mut skew, 101, 1_000), None);
         assert_eq!(look(&mut skew, 150, 1_000), None);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_clock_that_jumps_all_the_time_is_believed_once_in_a_belief() {
+    fn a_jumping_wall_clock_is_believed_once_in_a_belief() {
         let mut skew = skew();
         let (mut believed, mut told) = (Vec::new(), 0);
         for second in 1..=300u64 {

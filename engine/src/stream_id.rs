@@ -167,7 +167,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_no_identifier_is_refused_with_what_was_expected() {
+    fn a_text_that_is_no_identifier_is_refused_with_the_expectation() {
         for text in [
             "",
             "orders",

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_spells_no_stream_is_none() {
+    fn a_text_that_spells_no_stream_is_none() {
         let long = format!("{}@7", "a".repeat(LONGEST));
         for text in [
             "",
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_spelled_is_read(name in "[a-zA-Z0-9_.-]{1,128}", created in 0i64..9_000_000_000_000) {
+        fn a_spelled_identity_is_read(name in "[a-zA-Z0-9_.-]{1,128}", created in 0i64..9_000_000_000_000) {
             let one = StreamIdentity::new(&name, Wall(created)).unwrap();
             prop_assert_eq!(StreamIdentity::read(&one.text()), Some(one.clone()));
             let json = serde_json::to_string(&one).unwrap();

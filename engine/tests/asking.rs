@@ -95,7 +95,7 @@ fn workers_that_start_together_are_even_within_moments() {
 }
 
 #[test]
-fn a_worker_that_joins_is_given_its_share_and_nothing_is_repeated() {
+fn a_joining_worker_gets_its_share_and_nothing_is_repeated() {
     let mut rig = fleet(8, 1);
     rig.secs(10);
     for shard in 0..8 {
@@ -140,7 +140,7 @@ fn five_workers_that_join_one_are_even_soon_with_bounded_moves() {
 }
 
 #[test]
-fn what_a_worker_gives_up_as_it_stops_is_taken_at_once() {
+fn a_stopping_workers_leases_are_taken_at_once() {
     let mut rig = fleet(12, 3);
     until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..3));
     let stopped = rig.now;
@@ -151,7 +151,7 @@ fn what_a_worker_gives_up_as_it_stops_is_taken_at_once() {
 }
 
 #[test]
-fn a_dead_worker_is_noticed_a_lease_duration_after_its_last_write() {
+fn a_dead_worker_is_noticed_a_lease_after_its_last_write() {
     let mut rig = fleet(12, 3);
     until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..3));
     rig.secs(7);
@@ -221,7 +221,7 @@ fn asked_of_a_slow_one() -> Rig {
 /// An unfinished handler holds its lease up for `hand_over_timeout`. Then its worker stops the handler and hands the
 /// lease over, and no worker waits for a belief to end.
 #[test]
-fn what_is_not_handed_over_in_time_is_handed_over_without_its_handler() {
+fn a_late_hand_over_is_made_without_its_handler() {
     let mut rig = asked_of_a_slow_one();
     until(&mut rig, Span::from_secs(10), |rig| aborts(rig) == 1);
     let stopped = rig.now;
@@ -254,7 +254,7 @@ fn what_is_not_handed_over_in_time_is_handed_over_without_its_handler() {
 
 /// A handler that does not stop either loses the lease a little later.
 #[test]
-fn what_is_not_handed_over_in_time_is_stolen() {
+fn a_late_hand_over_ends_in_a_steal() {
     let mut rig = asked_of_a_slow_one();
     until(&mut rig, Span::from_secs(16), |rig| held(rig)[1] == 1);
     assert_eq!((aborts(&rig), count(&rig, stolen)), (1, 1));
@@ -362,7 +362,7 @@ fn dies_and_comes_back(survivors: u32, after: Option<u64>, most: u32) -> Span {
 }
 
 #[test]
-fn what_a_dead_worker_had_is_read_a_lease_duration_later_whatever_starts_meanwhile() {
+fn a_dead_workers_leases_are_read_a_lease_later_whoever_starts() {
     for survivors in 1..4 {
         for after in [None, Some(0), Some(1), Some(4), Some(7), Some(9)] {
             let took = dies_and_comes_back(survivors, after, 0);
@@ -386,7 +386,7 @@ fn moves(rig: &Rig) -> usize {
 }
 
 #[test]
-fn of_workers_that_start_at_once_each_asks_for_its_share_and_no_more() {
+fn of_workers_starting_at_once_each_asks_for_its_share() {
     let mut rig = fleet(60, 3);
     until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..3));
     rig.secs(10);

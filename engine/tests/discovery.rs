@@ -57,7 +57,7 @@ fn asked(rig: &Rig) -> [usize; 3] {
 const INTERVAL: Span = Span::from_millis(2_500);
 
 #[test]
-fn what_a_leader_assigns_is_taken_within_the_interval_however_far_the_next_scan_is() {
+fn an_assigned_lease_is_taken_within_the_interval_of_looks() {
     let mut rig = settled(3, INTERVAL);
     rig.put(0, 5);
     let before = asked(&rig);
@@ -77,7 +77,7 @@ fn what_a_leader_assigns_is_taken_within_the_interval_however_far_the_next_scan_
 }
 
 #[test]
-fn what_is_to_be_handed_over_is_taken_when_it_was() {
+fn a_promised_lease_is_taken_after_its_hand_over() {
     let mut rig = settled(2, INTERVAL);
     let ours = me(&rig, 0);
     change(&mut rig, 0, |row| {
@@ -131,7 +131,7 @@ fn a_worker_that_is_not_to_look_finds_it_by_a_scan() {
 
 /// The index still shows what the leader has taken back since.
 #[test]
-fn what_the_index_says_counts_for_nothing_against_the_row() {
+fn the_index_counts_for_nothing_against_the_row() {
     let mut rig = settled(2, INTERVAL);
     give(&mut rig, 0, &JAVA.into());
     let key = Rig::id(0).to_lease();
@@ -167,7 +167,7 @@ fn a_look_that_fails_is_made_again() {
 }
 
 #[test]
-fn a_look_that_is_refused_for_a_row_asks_whether_the_table_is_there() {
+fn a_look_refused_for_a_row_asks_whether_the_table_is_there() {
     let mut rig = settled(1, INTERVAL);
     assign(&mut rig, 0);
     rig.workers[0].trap = Some(Box::new(|effect| {

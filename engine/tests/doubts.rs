@@ -212,7 +212,7 @@ fn a_belief_is_counted_from_the_first_of_the_attempts() {
 /// Where numbers are times, other programs may act on the number drawn for the first attempt, whichever attempt is
 /// acknowledged.
 #[test]
-fn an_acknowledged_attempt_counts_from_the_first_where_rows_tell_times() {
+fn an_acknowledged_attempt_counts_from_the_first_by_row_times() {
     for kind in [Format::Kcl, Format::VmwareGoKcl] {
         let mut rig = Rig::with_format(kind.codec(), 1, 1);
         rig.secs(60);
@@ -400,7 +400,7 @@ fn a_release_that_an_applied_renewal_refused_is_written_again() {
 
 /// The guard did not hold, and yet the row is as we know it: it was otherwise for a moment.
 #[test]
-fn a_refusal_that_the_row_does_not_explain_is_tried_again_after_growing_pauses() {
+fn an_unexplained_refusal_is_tried_again_after_growing_pauses() {
     let mut rig = Rig::new(1, 1);
     rig.secs(60);
     let row = rig.row(0).clone();
@@ -423,7 +423,7 @@ fn a_refusal_that_the_row_does_not_explain_is_tried_again_after_growing_pauses()
 
 /// A claim in the row refused the guard: the next attempt names the claimant and comes at once.
 #[test]
-fn a_claimed_lease_is_handed_over_whatever_becomes_of_the_answers() {
+fn a_claimed_lease_is_handed_over_whatever_its_answers() {
     let hands_over =
         |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::HandOver { .. })));
     for answer in Answer::ALL {

@@ -104,7 +104,7 @@ fn told(rig: &Rig, wanted: fn(&Notice) -> bool) -> usize {
 
 /// Its owner lives, or is long dead.
 #[test]
-fn a_lease_whose_guard_was_removed_is_taken_and_read_on_in_every_format() {
+fn a_lease_with_a_removed_guard_is_read_on_in_every_format() {
     for (format, dies) in Format::ALL.into_iter().flat_map(|format| [(format, false), (format, true)]) {
         let mut rig = Rig::with_format(format.codec(), 2, 2);
         rig.put(0, 10);
@@ -152,7 +152,7 @@ fn put_at(rig: &mut Rig, checkpoint: Checkpoint) {
 }
 
 #[test]
-fn one_row_at_no_place_in_its_shard_is_told_and_the_rest_is_read() {
+fn one_row_at_no_place_is_told_and_the_rest_is_read() {
     for spoiled in [Checkpoint::ShardEnd, Checkpoint::At(Position::of(0.into()))] {
         let mut rig = begins_anew_beside(spoiled);
         rig.secs(300);

@@ -44,7 +44,7 @@ fn an_end_waits_while_a_child_cannot_be_created() {
 
 /// The child of two shards waits for the lease of the other parent, and the owner tells the cause of the wait once.
 #[test]
-fn what_a_merged_child_waits_for_is_said_once() {
+fn a_merged_childs_wait_is_said_once() {
     let mut rig = Rig::new(2, 1);
     rig.secs(20);
     // One parent of the child is itself a child whose lease does not come for long.
@@ -64,7 +64,7 @@ fn what_a_merged_child_waits_for_is_said_once() {
 }
 
 #[test]
-fn the_leases_of_children_are_created_with_their_ranges_and_parents() {
+fn childrens_leases_are_created_with_ranges_and_parents() {
     let mut rig = Rig::new(2, 1);
     rig.secs(20);
     let (one, other) = rig.split(0);
@@ -162,8 +162,7 @@ fn a_look_at_the_other_parent_may_come_as_the_end_is_written() {
 }
 
 #[test]
-fn a_lease_that_does_not_come_is_looked_for_once_in_a_renewal_interval_and_listed_for_once_in_a_scan_interval()
- {
+fn a_missing_lease_is_looked_for_by_renewals_and_scans() {
     let (mut rig, far, _) = waits_for_a_parents_lease();
     rig.workers[0].sent.clear();
     let intervals = 10;
@@ -231,7 +230,7 @@ fn a_look_that_fails_is_repeated_after_a_pause() {
 
 /// The other parent's lease may be hours away: a stopping worker releases a lease with this wait.
 #[test]
-fn what_waits_for_a_parents_lease_is_given_up_at_once() {
+fn a_wait_for_a_parents_lease_is_given_up_at_once() {
     let (mut rig, ..) = waits_for_a_parents_lease();
     rig.call(0, Call::Shutdown);
     rig.secs(1);

@@ -14,7 +14,7 @@ fn is_renewal(effect: &Effect) -> bool {
 }
 
 #[test]
-fn a_lone_worker_creates_all_leases_takes_them_and_reads_to_the_tip() {
+fn a_lone_worker_creates_takes_and_reads_all_to_the_tip() {
     let mut rig = Rig::new(4, 1);
     for shard in 0..4 {
         rig.put(shard, 100);
@@ -80,7 +80,7 @@ fn every_take_was_chosen_and_the_choice_says_what_was_weighed() {
 }
 
 #[test]
-fn a_worker_that_joins_gets_its_share_and_nothing_is_processed_twice_at_once() {
+fn a_joining_worker_gets_its_share_and_nothing_runs_twice() {
     let mut rig = Rig::new(4, 1);
     rig.secs(30);
     rig.join();
@@ -95,7 +95,7 @@ fn a_worker_that_joins_gets_its_share_and_nothing_is_processed_twice_at_once() {
 }
 
 #[test]
-fn the_leases_of_a_dead_worker_are_taken_after_they_expired_and_not_before() {
+fn a_dead_workers_leases_are_taken_after_expiry_and_not_before() {
     let mut rig = Rig::new(4, 2);
     rig.secs(120);
     rig.workers[0].alive = false;
@@ -162,7 +162,7 @@ fn a_renewal_applied_without_an_answer_is_adopted() {
 }
 
 #[test]
-fn a_worker_cut_off_from_its_table_fences_itself_and_resumes_if_nobody_took_over() {
+fn a_worker_cut_off_from_its_table_fences_itself_and_resumes() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
     rig.workers[0].trap = Some(Box::new(|effect| {
@@ -187,7 +187,7 @@ fn a_worker_cut_off_from_its_table_fences_itself_and_resumes_if_nobody_took_over
 }
 
 #[test]
-fn a_row_removed_under_its_owner_is_put_back_with_its_checkpoint() {
+fn a_row_removed_under_its_owner_is_put_back_as_it_was() {
     let mut rig = Rig::new(1, 1);
     rig.put(0, 10);
     rig.secs(20);
@@ -238,7 +238,7 @@ fn a_graceful_hand_over_begun_by_a_leader_is_carried_out() {
 }
 
 #[test]
-fn a_missing_shard_is_not_taken_for_its_end_while_the_stream_lists_it() {
+fn a_missing_shard_has_not_ended_while_the_stream_lists_it() {
     let mut rig = Rig::new(1, 1);
     rig.put(0, 10);
     rig.secs(20);
@@ -255,7 +255,7 @@ fn a_missing_shard_is_not_taken_for_its_end_while_the_stream_lists_it() {
 }
 
 #[test]
-fn a_stream_that_is_deleted_under_way_ends_the_worker_and_loses_no_checkpoint() {
+fn a_stream_deleted_under_way_ends_the_worker_with_its_progress() {
     let mut rig = Rig::new(2, 1);
     rig.put(0, 10);
     rig.put(1, 10);
@@ -274,7 +274,7 @@ fn a_stream_that_is_deleted_under_way_ends_the_worker_and_loses_no_checkpoint() 
 }
 
 #[test]
-fn a_stream_made_anew_under_the_same_name_is_not_read_with_old_checkpoints() {
+fn a_stream_made_anew_is_not_read_with_old_checkpoints() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
     rig.stream.created = Some(Wall(99));
@@ -310,7 +310,7 @@ fn a_row_gets_the_hash_range_that_it_lacks() {
 }
 
 #[test]
-fn a_stolen_lease_is_not_released_while_its_former_owner_may_believe_in_it() {
+fn a_stolen_lease_is_kept_while_its_former_owner_may_believe() {
     let mut rig = Rig::new(2, 1);
     rig.secs(30);
     rig.join();
@@ -329,7 +329,7 @@ fn a_stolen_lease_is_not_released_while_its_former_owner_may_believe_in_it() {
 }
 
 #[test]
-fn a_steal_that_was_given_up_and_came_true_settles_like_any_other() {
+fn a_steal_given_up_and_come_true_settles_like_any_other() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
     rig.join();
@@ -369,7 +369,7 @@ fn a_steal_that_was_given_up_and_came_true_settles_like_any_other() {
 }
 
 #[test]
-fn a_scan_begun_before_a_listing_does_not_vouch_for_what_the_listing_misses() {
+fn a_scan_begun_before_a_listing_does_not_vouch_for_its_gaps() {
     let mut rig = Rig::new(1, 1);
     rig.configure(|config| config.with_audit_confidence(1));
     rig.secs(20);

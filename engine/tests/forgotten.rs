@@ -60,7 +60,7 @@ fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
 /// Found by simulation: two leases of forgotten shards waited for each other, as each might bring the other's missing
 /// parent; and yet the stream listed the children of one of these shards.
 #[test]
-fn a_forgotten_parent_is_not_waited_for_because_of_a_lease_whose_children_are_known() {
+fn a_forgotten_parent_is_not_waited_for_by_known_children() {
     let mut rig = Rig::new(1, 0);
     let HashRange { start, end } = HashRange::ALL;
     let rest = HashKey(end.0 / 3);
@@ -194,7 +194,7 @@ fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
 /// Found by simulation: a list that was older than a finished shard made its row go, and with the next list the shard was read
 /// once more.
 #[test]
-fn a_single_list_does_not_show_that_a_finished_shard_is_forgotten() {
+fn a_single_list_does_not_show_a_finished_shard_forgotten() {
     let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
     rig.put(0, 10);
     rig.secs(30);
@@ -223,7 +223,7 @@ fn a_single_list_does_not_show_that_a_finished_shard_is_forgotten() {
 /// Found by simulation: two leases of forgotten shards without ranges in their rows waited for each other, each held by
 /// a worker that did not know the other shard's children.
 #[test]
-fn forgotten_leases_that_may_bring_anything_do_not_wait_for_each_other_for_ever() {
+fn forgotten_leases_do_not_wait_for_each_other_for_ever() {
     let mut rig = Rig::new(1, 0);
     let HashRange { start, end } = HashRange::ALL;
     let middle = HashKey(end.0 / 2);

@@ -227,7 +227,7 @@ fn a_claim_follows_the_row_whether_or_not_the_refusal_shows_it() {
 
 /// A lease given up by its owner counts as expired a lease duration later, and a scan may take longer than this.
 #[test]
-fn what_was_claimed_is_taken_without_a_scan() {
+fn a_claimed_lease_is_taken_without_a_scan() {
     for lost_answer in [false, true] {
         let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 2, 1);
         rig.secs(60);

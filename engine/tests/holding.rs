@@ -20,7 +20,7 @@ fn is_checkpoint(change: &Change) -> bool {
 
 /// A lease being released is renewed as before until its handler returns; its progress is written once.
 #[test]
-fn what_is_processed_is_written_once_while_a_handler_is_waited_for() {
+fn processed_records_are_written_once_while_a_handler_runs() {
     let mut rig = Rig::new(1, 1);
     rig.put(0, 5);
     rig.secs(60);
@@ -93,7 +93,7 @@ fn the_last_writes_of_a_lease_are_tried_again_soon() {
 
 /// A worker that finds a released lease starts at once, while the former owner may still believe in the lease.
 #[test]
-fn a_stolen_lease_is_released_once_its_former_owner_cannot_believe_in_it() {
+fn a_stolen_lease_is_released_once_no_former_owner_believes() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
     let thief = rig.join();
@@ -116,7 +116,7 @@ fn a_stolen_lease_is_released_once_its_former_owner_cannot_believe_in_it() {
 }
 
 #[test]
-fn nothing_is_done_again_and_again_while_an_answer_is_waited_for() {
+fn nothing_is_repeated_while_an_answer_is_waited_for() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
     let renews = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Renew { .. })));

@@ -206,7 +206,7 @@ fn a_member_hands_over_what_the_leader_moves() {
 }
 
 #[test]
-fn what_no_leader_assigns_is_taken_after_a_while() {
+fn an_unassigned_lease_is_taken_after_a_while() {
     // A free lease waits for five lease durations. Without a leader, an expired lease waits for two, after the lease
     // duration by which the worker knows of the expiry.
     for (leader, owner, secs) in
@@ -229,7 +229,7 @@ fn what_no_leader_assigns_is_taken_after_a_while() {
 
 /// A leader that has just begun has not reported yet.
 #[test]
-fn a_lock_that_changes_is_of_a_leader_that_lives_though_it_has_not_reported() {
+fn a_changing_lock_is_of_a_live_leader_without_a_report() {
     let mut rig = fleet(4, 0);
     version(&mut rig, "CLIENT_VERSION_3X");
     lock(&mut rig, "new", "v0");
@@ -298,7 +298,7 @@ fn a_fleet_that_migrates_gets_reports_and_is_counted_as_before() {
 }
 
 #[test]
-fn a_state_that_is_not_known_makes_a_harmless_member_that_says_so() {
+fn an_unknown_state_makes_a_harmless_member_that_says_so() {
     let mut rig = fleet(4, 0);
     version(&mut rig, "CLIENT_VERSION_4X");
     reports(&mut rig);
@@ -333,7 +333,7 @@ fn a_member_that_stops_passes_its_leases_on() {
 
 /// The leader of KCL moves leases by their throughput, and moves none while no row tells any.
 #[test]
-fn a_member_says_in_its_rows_how_much_it_reads_and_only_beside_workers_of_kcl_3() {
+fn a_member_writes_its_throughput_beside_workers_of_kcl_3_alone() {
     let mut rig = fleet(2, 1);
     let weighs = |rig: &Rig| {
         let sent = rig.workers[0].sent.iter();
@@ -355,7 +355,7 @@ fn a_member_says_in_its_rows_how_much_it_reads_and_only_beside_workers_of_kcl_3(
 
 /// A worker that stood still sees reports changed in the meantime. Their ages are the ages written in the reports.
 #[test]
-fn a_member_that_stood_still_passes_nothing_on_to_a_worker_that_died_meanwhile() {
+fn a_member_that_stood_passes_nothing_to_a_dead_worker() {
     let mut rig = led(1, 1);
     let me = me(&rig, 0);
     change(&mut rig, 0, |row| row.owner = Some(me));
@@ -374,7 +374,7 @@ fn a_member_that_stood_still_passes_nothing_on_to_a_worker_that_died_meanwhile()
 
 /// KCL's owner lets go after 30 s, or never.
 #[test]
-fn what_an_owner_of_kcl_does_not_hand_over_is_stolen_after_the_time_that_the_option_says() {
+fn a_promised_lease_that_kcl_keeps_is_stolen_in_time() {
     let mut rig = led(1, 1);
     let me = me(&rig, 0);
     change(&mut rig, 0, |row| {

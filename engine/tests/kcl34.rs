@@ -167,7 +167,7 @@ pub fn looks(rig: &Rig, worker: usize) -> usize {
 }
 
 #[test]
-fn a_member_reports_where_the_others_do_and_takes_what_it_is_assigned() {
+fn a_member_reports_where_others_do_and_takes_its_assignments() {
     let mut rig = led(3, 1);
     java_lives(&mut rig, OF_34, 30);
     assert_eq!(report_of(&mut rig), [false, true]);
@@ -343,7 +343,7 @@ fn a_worker_of_34_that_comes_back_finds_our_report() {
 }
 
 #[test]
-fn a_state_that_is_not_known_makes_a_harmless_member_that_says_so_once() {
+fn an_unknown_state_makes_a_harmless_member_that_says_so_once() {
     let mut rig = led(2, 0);
     put(&mut rig, COORDINATOR, "TableMigration3.5", &[("tm", text("TABLES_4"))]);
     rows(&mut rig, COORDINATOR).remove("Leader");
@@ -375,7 +375,7 @@ fn a_report_is_left_where_it_is_until_the_next_one_is_written() {
 
 /// The tables beside cannot be read, for as long as it may be, and the lease table can: that makes the worker no thief.
 #[test]
-fn a_member_steals_nothing_while_the_tables_beside_cannot_be_read() {
+fn a_member_steals_nothing_while_tables_beside_are_unreadable() {
     let mut rig = led(8, 1);
     for n in 0..8 {
         assign(&mut rig, n, &JAVA.into());

@@ -25,7 +25,7 @@ fn without_such_tables_a_worker_looks_once() {
 
 /// The tables come later than our worker, with a worker of KCL that owns a lease.
 #[test]
-fn tables_that_come_later_are_found_when_another_program_owns_a_lease() {
+fn later_tables_are_found_when_another_program_owns_a_lease() {
     let mut rig = leases(4);
     rig.join();
     rig.secs(10);
@@ -54,7 +54,7 @@ fn tables_that_come_later_are_found_when_another_program_owns_a_lease() {
 
 /// A worker without permission to look starts all the same.
 #[test]
-fn what_may_not_be_looked_at_is_told_once_and_stops_nothing() {
+fn a_denied_look_is_told_once_and_stops_nothing() {
     let mut rig = leases(4);
     let looks_at = |effect: &Effect| matches!(effect, Effect::Table(TableOp::FleetTable(..)));
     let denied = move |effect: &Effect| looks_at(effect).then(|| Trick::Instead(refused(Why::Denied, None)));
@@ -96,7 +96,7 @@ fn first_looks(n: u32, answer: Outcome) -> Trap {
 
 /// No lease is taken before the worker knows who assigns leases.
 #[test]
-fn what_could_not_be_looked_at_is_looked_at_again_before_anything_is_taken() {
+fn a_failed_look_is_repeated_before_anything_is_taken() {
     let creating = Outcome::Applied(Reply::Table(TableState::Creating));
     for answer in [Outcome::NotSent(Cause::Throttled), creating] {
         let mut rig = led(2, 0);

@@ -45,7 +45,7 @@ fn a_leader_assigns_what_is_free_evenly() {
 
 /// The throughput of the former owner is no measure of our reading.
 #[test]
-fn a_leader_weighs_its_own_leases_without_what_others_read_of_them() {
+fn a_leader_weighs_its_leases_without_others_reads_of_them() {
     let mut rig = leading(3);
     java_lives(&mut rig, 3);
     let me = me(&rig, 0);
@@ -78,7 +78,7 @@ fn a_leader_weighs_its_own_leases_without_what_others_read_of_them() {
 }
 
 #[test]
-fn a_leader_gives_a_worker_of_kcl_time_to_find_out_what_it_was_assigned() {
+fn a_leader_gives_a_worker_of_kcl_time_to_find_its_assignment() {
     let mut rig = leading(8);
     java_lives(&mut rig, 2);
     let javas = |rig: &Rig| (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into())).count();
@@ -161,7 +161,7 @@ fn led_by_one_of_three() -> (Rig, usize) {
 }
 
 #[test]
-fn what_a_leader_of_ours_had_that_died_is_assigned_by_the_next_one_within_half_a_minute() {
+fn our_dead_leaders_leases_are_assigned_within_half_a_minute() {
     let (mut rig, leader) = led_by_one_of_three();
     let secs = bereft(&mut rig, leader);
     assert!(secs <= 22, "its leases stood for {secs} s");
@@ -170,7 +170,7 @@ fn what_a_leader_of_ours_had_that_died_is_assigned_by_the_next_one_within_half_a
 }
 
 #[test]
-fn a_leader_assigns_what_a_dead_worker_of_ours_had_after_a_lease_duration() {
+fn a_leader_assigns_our_dead_workers_leases_after_a_lease() {
     let (mut rig, _) = led_by_one_of_three();
     let secs = bereft(&mut rig, 2);
     assert!(secs <= 13, "its leases stood for {secs} s");
@@ -215,7 +215,7 @@ fn stood_still() -> Rig {
 }
 
 #[test]
-fn a_leader_that_stood_still_leads_again_at_once_if_nobody_took_its_lock() {
+fn a_leader_that_stood_leads_at_once_if_nobody_took_its_lock() {
     let mut rig = stood_still();
     let before = lock_of(&rig);
     java_lives(&mut rig, 2);
@@ -246,7 +246,7 @@ fn a_leader_that_stood_still_gives_its_lock_up_when_it_stops() {
 
 /// A write in flight at a leader's stop changes the row.
 #[test]
-fn a_leader_that_stops_while_it_renews_its_lock_gives_it_up_all_the_same() {
+fn a_leader_that_stops_during_a_renewal_gives_its_lock_up() {
     let mut rig = leading(2);
     rig.workers[0].trap = Some(Box::new(|effect| {
         matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Beat { .. }))).then_some(Trick::Hang)
@@ -297,7 +297,7 @@ fn a_leader_ends_a_hand_over_that_its_owner_does_not_end() {
 }
 
 #[test]
-fn a_leader_gives_a_lease_back_that_is_promised_to_a_dead_worker() {
+fn a_leader_gives_back_a_lease_promised_to_a_dead_worker() {
     let (secs, rig) = stands("java2", false);
     assert!((38..=44).contains(&secs), "{secs} s");
     assert_eq!(rig.row(0).owner, Some(JAVA.into()));

@@ -10,7 +10,7 @@ use leasehold_engine::time::{Mono, Span};
 
 /// The lead goes to the member that is first by name, in both directions.
 #[test]
-fn the_lead_is_given_up_to_a_first_name_and_taken_from_a_silent_one() {
+fn the_lead_goes_to_a_first_name_and_from_a_silent_one() {
     let mut rig = fleet(2, 1);
     rig.secs(10);
     assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[0].engine().worker());

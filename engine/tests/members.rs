@@ -43,7 +43,7 @@ fn the_tables_beside_the_lease_table_are_created() {
 }
 
 #[test]
-fn a_joining_worker_gets_its_turns_and_nothing_is_processed_twice() {
+fn a_joining_worker_gets_its_turns_and_no_record_comes_twice() {
     let mut rig = fleet(4, 1);
     rig.secs(30);
     assert_eq!(owners(&rig, 4), [Some(0); 4]);
@@ -76,7 +76,7 @@ fn a_leaving_worker_is_not_counted_and_leads_no_more() {
 }
 
 #[test]
-fn the_turns_of_the_dead_are_taken_once_they_were_silent_for_long() {
+fn the_turns_of_the_dead_are_taken_after_a_long_silence() {
     let mut rig = fleet(4, 2);
     rig.secs(40);
     rig.workers[0].alive = false;
@@ -271,7 +271,7 @@ fn leases_outlive_the_tables_of_members() {
 }
 
 #[test]
-fn a_row_that_names_us_by_a_late_write_is_given_up_if_it_is_not_our_turn() {
+fn a_late_write_of_our_name_is_given_up_if_not_our_turn() {
     let mut rig = fleet(2, 2);
     rig.secs(40);
     assert_eq!(owners(&rig, 2), [Some(0), Some(1)]);

@@ -101,7 +101,7 @@ fn migrating() -> Rig {
 }
 
 #[test]
-fn a_leader_ends_the_migration_when_all_owners_have_reported_for_ten_minutes() {
+fn a_leader_ends_the_migration_after_ten_minutes_of_reports() {
     let mut rig = migrating();
     let begun = rig.table.fleet["Migration3.0"].clone();
     zoe_lives(&mut rig, 590);
@@ -123,7 +123,7 @@ fn a_leader_ends_the_migration_when_all_owners_have_reported_for_ten_minutes() {
 }
 
 #[test]
-fn an_owner_that_lives_and_does_not_report_holds_the_migration_up() {
+fn a_live_owner_without_a_report_holds_the_migration_up() {
     let mut rig = migrating();
     for silent in [70, 400] {
         // It reports again meanwhile, and all of the time begins anew.
@@ -170,7 +170,7 @@ fn the_migration_waits_for_the_index_of_owners() {
 }
 
 #[test]
-fn a_worker_that_does_not_lead_leaves_the_migration_to_the_one_that_does() {
+fn a_worker_that_does_not_lead_leaves_the_migration_alone() {
     let mut rig = fleet(2, 0);
     begin(&mut rig, "anna");
     rig.table.owner_index = true;
@@ -194,7 +194,7 @@ fn of_two_workers_of_ours_one_looks() {
 }
 
 #[test]
-fn after_a_rollback_and_a_new_beginning_all_of_the_time_is_waited_for() {
+fn after_a_rollback_a_new_beginning_waits_for_all_of_the_time() {
     let mut rig = migrating();
     zoe_lives(&mut rig, 580);
     // No scan shows the rollback.
@@ -224,7 +224,7 @@ fn the_end_is_not_written_over_a_rollback() {
 }
 
 #[test]
-fn an_end_that_was_not_written_is_tried_again_and_one_of_unknown_outcome_is_recognised() {
+fn an_unwritten_end_is_repeated_and_an_unknown_one_recognised() {
     for applied in [false, true] {
         let mut rig = migrating();
         let mut failures = 2;
@@ -243,7 +243,7 @@ fn an_end_that_was_not_written_is_tried_again_and_one_of_unknown_outcome_is_reco
 }
 
 #[test]
-fn an_index_that_cannot_be_looked_for_once_does_not_begin_the_wait_anew() {
+fn an_index_missing_once_does_not_begin_the_wait_anew() {
     let mut rig = migrating();
     zoe_lives(&mut rig, 300);
     let mut failed = false;

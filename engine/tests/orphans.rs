@@ -57,7 +57,7 @@ fn left_by_another(format: &'static dyn LeaseFormat, owner: Option<&str>) -> (Ri
 /// Before, this took 65 s in the tables of vmware-go-kcl and kcl-rb, and twice as long where a row names an owner that comes before this
 /// worker in the order of leaders; 50 s in KCL's, and 24 s in kinsumer's.
 #[test]
-fn a_worker_that_starts_begins_the_children_of_a_shard_that_another_library_ended() {
+fn a_starting_worker_begins_children_of_a_shard_ended_elsewhere() {
     for format in Format::ALL.map(Format::codec) {
         for owner in [None, Some("theirs"), Some("zz")] {
             let (mut rig, children) = left_by_another(format, owner);
@@ -104,7 +104,7 @@ fn several_workers_that_start_create_each_child_once() {
 /// Earlier versions took 127 to 143 s, where the row's owner comes before this worker in the order of leaders; in
 /// kinsumer's table, 28 s.
 #[test]
-fn a_worker_that_runs_begins_the_children_of_a_shard_that_another_library_ends() {
+fn a_running_worker_begins_children_of_a_shard_ended_elsewhere() {
     for format in Format::ALL.map(Format::codec) {
         for wait in [0, 7, 13] {
             let mut rig = Rig::with_format(format, 2, 0);
@@ -133,7 +133,7 @@ fn a_worker_that_runs_begins_the_children_of_a_shard_that_another_library_ends()
 
 /// Before, the merged shard stood still for up to 23 s after its parents had ended.
 #[test]
-fn a_shard_that_is_split_and_merged_at_once_is_begun_soon_after_its_parents_have_ended() {
+fn a_shard_split_and_merged_at_once_begins_after_its_parents() {
     for format in Format::ALL.map(Format::codec) {
         for (workers, wait) in [(1, 3), (2, 0), (2, 8), (2, 15), (3, 2), (3, 11), (3, 17)] {
             let mut rig = Rig::with_format(format, 6, workers);

@@ -55,7 +55,7 @@ fn leases_that_go_on_elsewhere_are_told_once_with_what_to_do() {
 }
 
 #[test]
-fn the_default_and_leases_that_begin_at_the_initial_position_are_not_told() {
+fn the_default_and_leases_at_the_initial_position_are_not_told() {
     for (checkpoints, initial) in [
         ([at(7), at(8)], InitialPosition::TrimHorizon),
         ([Checkpoint::AtTimestamp, Checkpoint::TrimHorizon], InitialPosition::TrimHorizon),
@@ -68,7 +68,7 @@ fn the_default_and_leases_that_begin_at_the_initial_position_are_not_told() {
 }
 
 #[test]
-fn a_fleet_that_fills_the_table_itself_does_not_wonder_at_its_leases() {
+fn a_fleet_that_fills_the_table_is_not_told_of_its_leases() {
     let mut rig = Rig::new(3, 0);
     rig.configure(|config| config.with_initial_position(NOON));
     for _ in 0..2 {

@@ -31,7 +31,7 @@ fn a_stream_made_anew_is_noticed_though_no_read_tells_of_it() {
 }
 
 #[test]
-fn a_look_that_failed_is_repeated_soon_however_often_one_failed_before() {
+fn a_failed_look_is_repeated_soon_however_often_one_failed() {
     let mut rig = Rig::new(1, 1);
     let mut looks = 0;
     rig.workers[0].trap = Some(Box::new(move |effect| match effect {
@@ -63,7 +63,7 @@ fn a_fleet_looks_at_its_stream_about_once_a_minute() {
 
 /// Found by simulation: a listing that ends during a scan leads to a choice of its own, and so does the scan.
 #[test]
-fn what_is_stolen_during_a_scan_counts_when_it_ends() {
+fn a_steal_during_a_scan_counts_when_the_scan_ends() {
     let mut rig = Rig::new(8, 2);
     rig.secs(60);
     let mut scans = 0;
@@ -223,7 +223,7 @@ fn refuse(rig: &mut Rig, secs: u64, shows: bool) -> Vec<usize> {
 }
 
 #[test]
-fn writes_that_are_refused_without_a_reason_are_repeated_ever_more_seldom() {
+fn writes_refused_without_a_reason_are_repeated_more_seldom() {
     for shows in [false, true] {
         // The owner.
         let mut rig = Rig::new(2, 1);
@@ -254,7 +254,7 @@ fn writes_that_are_refused_without_a_reason_are_repeated_ever_more_seldom() {
 }
 
 #[test]
-fn a_claim_that_is_refused_without_a_reason_is_repeated_ever_more_seldom() {
+fn a_claim_refused_without_a_reason_is_repeated_more_seldom() {
     let mut rig = Rig::new(2, 0);
     rig.config = asking();
     rig.join();

@@ -35,7 +35,7 @@ fn under_way(rig: &Rig) -> Vec<String> {
 }
 
 #[test]
-fn no_more_reads_are_under_way_than_may_be_and_each_shard_has_its_turn() {
+fn reads_under_way_are_bounded_and_each_shard_has_its_turn() {
     let mut rig = hung(5, 0, 2);
     let mut turns = Vec::new();
     for _ in 0..5 {
@@ -75,7 +75,7 @@ fn reads_of_unknown_size_share_the_memory() {
 }
 
 #[test]
-fn what_a_handler_does_not_process_keeps_no_other_shard_from_its_records() {
+fn unprocessed_records_keep_no_other_shard_from_its_records() {
     let mut rig = Rig::new(4, 0);
     rig.configure(|config| config.with_memory_budget(2 << 20).with_max_reads(4));
     rig.join();

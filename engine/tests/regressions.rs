@@ -215,7 +215,7 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
 /// worker. The second refusal showed the thief as the owner of a row unlike its own, so its steal did not count as a
 /// steal, and the thief processed the lease right after its next take.
 #[test]
-fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
+fn a_steal_refused_by_its_own_trace_settles_like_any_other() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
     rig.configure(|config| config.with_scan_interval(Span::from_secs(2)).with_stream_lag(Span::from_secs(2)));
@@ -252,7 +252,7 @@ fn a_steal_that_was_refused_by_its_own_trace_settles_like_any_other() {
 /// Found by simulation: a shard long due for creation at LATEST looked like a hole while another worker created leases
 /// around it, and was created at once from its oldest record.
 #[test]
-fn a_shard_that_becomes_a_hole_has_to_be_one_for_a_scan_interval() {
+fn a_shard_that_becomes_a_hole_is_one_for_a_scan_interval() {
     let mut rig = Rig::new(2, 0);
     rig.configure(|config| config.with_initial_position(InitialPosition::Latest));
     let (open, closed) = rig.split(1);
@@ -318,7 +318,7 @@ fn a_stream_that_takes_long_to_list_is_not_listed_all_the_time() {
 /// Found by simulation: the first page of a listing was older than the end of a shard, and its last page came long
 /// after the worker knew this end. The worker took the table for a table of another stream.
 #[test]
-fn a_listing_whose_last_page_is_long_in_coming_tells_of_the_time_of_its_first() {
+fn a_listing_with_a_late_last_page_tells_of_its_first() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
     let open = rig.stream.shards[&Rig::id(0)].clone();

@@ -56,7 +56,7 @@ fn a_lost_child_lease_is_found_by_the_audit_and_created() {
 }
 
 #[test]
-fn children_that_the_last_answer_did_not_name_are_found_before_the_end_is_written() {
+fn unnamed_children_are_found_before_the_end_is_written() {
     let mut rig = Rig::new(1, 1);
     rig.put(0, 10);
     rig.secs(20);

@@ -82,7 +82,7 @@ fn is_stopping(rig: &Rig, worker: usize) -> bool {
 }
 
 #[test]
-fn every_stream_is_read_under_its_own_keys_from_its_own_initial_position() {
+fn every_stream_is_read_under_its_keys_from_its_position() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
     for name in ["orders", "returns"] {
         put(&mut rig, name, 0, 5);
@@ -136,7 +136,7 @@ fn leases_of_all_streams_are_shared_out_together() {
 }
 
 #[test]
-fn a_stream_that_is_added_is_read_and_one_that_is_removed_goes_on_from_its_checkpoint() {
+fn an_added_stream_is_read_and_a_removed_one_goes_on_later() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
     rig.config = reading(&["orders"]);
     rig.join();
@@ -199,7 +199,7 @@ fn the_end_of_one_stream_is_not_the_end_of_the_others() {
 }
 
 #[test]
-fn a_stream_that_is_made_anew_under_the_name_of_a_lost_one_is_told_once() {
+fn a_stream_made_anew_under_a_lost_ones_name_is_told_once() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
     rig.join();
     rig.secs(5);
@@ -255,7 +255,7 @@ fn a_stream_that_cannot_be_listed_holds_no_other_up() {
 
 /// A worker with an old configuration must not take leases without a handler, nor remove their rows.
 #[test]
-fn leases_of_streams_that_a_worker_does_not_read_are_left_alone_while_others_read_them() {
+fn leases_of_unread_streams_are_left_alone_while_others_read() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
     rig.join();
     rig.secs(5);
@@ -270,7 +270,7 @@ fn leases_of_streams_that_a_worker_does_not_read_are_left_alone_while_others_rea
 
 /// Every worker counts for itself since when the rows stand still.
 #[test]
-fn rows_of_a_stream_that_no_worker_reads_are_removed_whatever_becomes_of_the_leader() {
+fn rows_of_an_unread_stream_are_removed_whoever_leads() {
     let mut rig = application(&[("orders", 4), ("returns", 2)]);
     rig.join();
     rig.secs(5);
@@ -317,7 +317,7 @@ fn the_rows_of_a_stream_that_was_lost_stay() {
 
 /// A row touched since its read is not removed.
 #[test]
-fn a_stream_that_is_read_again_at_the_last_moment_is_not_forgotten() {
+fn a_stream_read_again_at_the_last_moment_is_not_forgotten() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
     rig.join();
     rig.secs(5);
@@ -339,7 +339,7 @@ fn a_stream_that_is_read_again_at_the_last_moment_is_not_forgotten() {
 }
 
 #[test]
-fn workers_of_one_stream_and_of_several_leave_each_others_leases_alone() {
+fn workers_of_one_stream_and_of_several_leave_each_other_alone() {
     let mut rig = application(&[("orders", 2)]);
     rig.stream = Stream::of(2);
     rig.join();
@@ -356,7 +356,7 @@ fn workers_of_one_stream_and_of_several_leave_each_others_leases_alone() {
 }
 
 #[test]
-fn what_is_said_to_a_worker_of_one_stream_about_others_is_ignored() {
+fn news_of_other_streams_is_ignored_by_a_worker_of_one() {
     let mut rig = Rig::new(2, 1);
     rig.call(0, Call::AddStream(id("orders").into()));
     rig.call(0, Call::RemoveStream(id("orders")));
@@ -380,7 +380,7 @@ fn hang_listings(of: &str) -> Trap {
 /// A slow listing waits for a scan that shows whether the table is still empty. If the stream is removed and added
 /// meanwhile, no listing waits any more.
 #[test]
-fn a_stream_is_listed_anew_when_it_is_read_again_whatever_its_last_listing_waited_for() {
+fn a_stream_read_again_is_listed_anew_whatever_its_last_listing() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
     rig.join_trapped(Some(hang_listings("returns")));
     rig.secs(5);
@@ -400,7 +400,7 @@ fn a_stream_is_listed_anew_when_it_is_read_again_whatever_its_last_listing_waite
 
 /// The page may list different shards: the open shards, where all shards are to be read.
 #[test]
-fn a_page_that_was_asked_for_before_a_stream_is_read_again_says_nothing() {
+fn a_page_from_before_a_stream_is_read_again_says_nothing() {
     let mut rig = application(&[("orders", 2), ("returns", 1)]);
     put(&mut rig, "returns", 0, 5);
     stream(&mut rig, "returns").split(0).expect("a shard");
@@ -419,7 +419,7 @@ fn a_page_that_was_asked_for_before_a_stream_is_read_again_says_nothing() {
 
 /// Work begun before the removal of the stream relied on the knowledge at the time.
 #[test]
-fn a_lease_of_a_stream_that_is_read_again_is_not_taken_before_its_shards_are_listed() {
+fn a_stream_read_again_is_listed_before_a_lease_is_taken() {
     let mut rig = application(&[("orders", 2), ("returns", 2)]);
     let prefix = id("returns").lease("");
     let of_returns = move |lease: &LeaseKey| lease.as_str().starts_with(prefix.as_str());

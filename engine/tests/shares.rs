@@ -108,7 +108,7 @@ fn a_choice_of_a_large_fleet_tells_of_ourselves_too() {
 }
 
 #[test]
-fn what_has_ended_is_not_stolen() {
+fn an_ended_lease_is_not_stolen() {
     let mut rig = table_of(&[("a", 4)]);
     let table = rig.table.rows.clone().unwrap();
     for (parent, mut row) in (0..2).zip(table.into_values()) {
@@ -165,7 +165,7 @@ fn given_up(rig: &mut Rig) {
 /// Half at first: workers that start together meet before one worker has all leases. The rest an eighth of a scan
 /// interval later.
 #[test]
-fn a_lone_worker_takes_half_of_what_nobody_had_and_soon_the_rest() {
+fn a_lone_worker_takes_half_of_the_free_leases_then_the_rest() {
     let meeting = Span(2_506_250);
     assert_eq!(config().meeting(), meeting);
     for before in [false, true] {
@@ -191,7 +191,7 @@ fn a_lone_worker_takes_half_of_what_nobody_had_and_soon_the_rest() {
 
 /// A never owned lease stands beside the leases of a dead worker: it holds none of these leases back.
 #[test]
-fn what_a_dead_worker_had_is_taken_at_once_whatever_stands_beside() {
+fn a_dead_workers_leases_are_taken_whatever_stands_beside() {
     let mut rig = table_of(&[("dead", 40)]);
     rig.join();
     rig.secs(15);
@@ -205,7 +205,7 @@ fn what_a_dead_worker_had_is_taken_at_once_whatever_stands_beside() {
 }
 
 #[test]
-fn what_a_worker_gave_up_is_taken_at_once() {
+fn a_workers_released_leases_are_taken_at_once() {
     let mut rig = Rig::new(20, 2);
     rig.secs(200);
     let counts = |rig: &Rig| [0, 1].map(|worker| (0..20).filter(|n| rig.owner(*n) == Some(worker)).count());
@@ -228,7 +228,7 @@ fn what_a_worker_gave_up_is_taken_at_once() {
 /// Only the first moments of the worker count: leases found later are taken at once, even if no other worker is seen to
 /// live then.
 #[test]
-fn nothing_is_left_to_others_by_a_worker_that_has_long_been_there() {
+fn nothing_is_left_to_others_by_a_worker_of_long_standing() {
     let mut rig = table_of(&[("a", 8)]);
     rig.join();
     beside(&mut rig, &["a"], 60);

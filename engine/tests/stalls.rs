@@ -27,7 +27,7 @@ fn moves(rig: &Rig) -> usize {
 }
 
 #[test]
-fn a_handler_that_does_not_return_is_reported_again_whenever_the_time_has_doubled() {
+fn a_hanging_handler_is_reported_whenever_the_time_has_doubled() {
     let mut rig = Rig::new(1, 1);
     rig.secs(30);
     rig.workers[0].trap = Some(Box::new(|effect| {
@@ -221,7 +221,7 @@ fn an_end_of_an_open_shard_stops_no_worker_of_a_new_table() {
 }
 
 #[test]
-fn a_listing_that_lags_behind_an_end_is_not_taken_for_another_stream() {
+fn a_listing_behind_an_end_is_not_taken_for_another_stream() {
     let mut rig = Rig::new(1, 1);
     rig.secs(30);
     rig.split(0);

@@ -61,7 +61,7 @@ fn pair() -> Rig {
 }
 
 #[test]
-fn shards_of_a_worker_whose_handlers_block_are_read_by_another_one_within_a_bound() {
+fn a_worker_of_blocked_handlers_loses_its_shards_in_a_bound() {
     let mut rig = pair();
     block(&mut rig, 0);
     for shard in 0..4 {
@@ -148,7 +148,7 @@ fn a_member_whose_handlers_block_has_no_turn_until_they_run() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_handlers_that_cannot_run_for_longer_than_that() {
+fn a_stop_waits_no_longer_for_handlers_that_cannot_run() {
     let mut rig = pair();
     block(&mut rig, 0);
     for shard in 0..4 {
@@ -180,7 +180,7 @@ fn a_worker_that_is_to_keep_its_leases_keeps_them() {
 }
 
 #[test]
-fn a_member_of_a_led_fleet_reports_nothing_and_takes_nothing_until_its_handlers_run() {
+fn a_blocked_member_of_a_led_fleet_reports_and_takes_nothing() {
     let mut rig = led(2, 1);
     let me = me(&rig, 0);
     let assign = |rig: &mut Rig| {

@@ -81,7 +81,7 @@ fn leases_whose_release_fails_are_left_with_their_cause() {
 }
 
 #[test]
-fn what_was_released_and_what_was_left_are_counted_apart() {
+fn released_leases_and_left_ones_are_counted_apart() {
     let mut rig = holder();
     rig.workers[0].trap = always(
         |effect| {
@@ -97,7 +97,7 @@ fn what_was_released_and_what_was_left_are_counted_apart() {
 }
 
 #[test]
-fn a_handler_that_is_cut_off_is_counted_although_its_lease_is_released() {
+fn a_handler_cut_off_is_counted_although_its_lease_is_released() {
     let mut rig = hanging();
     rig.call(0, Call::Shutdown);
     let aborts =
@@ -117,7 +117,7 @@ fn a_handler_that_is_cut_off_is_counted_although_its_lease_is_released() {
 /// A stop with a time of its own takes no longer, and leaves a hanging handler the same part of the time as the option
 /// would.
 #[test]
-fn a_stop_within_a_time_of_its_own_ends_then_whatever_the_option_says() {
+fn a_stop_with_its_own_time_ends_then_whatever_the_option() {
     let within = Span::from_secs(20);
     let mut rig = holder();
     assert!(rig.config.shutdown_timeout() > within);
@@ -165,7 +165,7 @@ fn a_stop_under_way_ends_sooner_if_it_is_asked_to() {
 
 /// The failure is told, and not that the handler is called again: its worker shuts down.
 #[test]
-fn a_handler_that_fails_during_a_stop_is_not_said_to_be_called_again() {
+fn a_handler_failing_in_a_stop_is_not_said_to_be_called_again() {
     let mut rig = hanging();
     rig.call(0, Call::Shutdown);
     let hung = rig.workers[0].hung.remove(0).op;

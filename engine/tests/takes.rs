@@ -37,7 +37,7 @@ fn told(rig: &Rig, what: impl Fn(&Notice) -> bool) -> usize {
 }
 
 #[test]
-fn a_take_that_was_not_carried_out_is_tried_again_after_growing_pauses_and_left_to_the_next_scan() {
+fn an_unsent_take_is_repeated_after_growing_pauses_until_a_scan() {
     let mut rig = fleet(|| Trick::Instead(Outcome::NotSent(Cause::Throttled)));
     rig.secs(10);
     let at = takes(&rig);
@@ -61,7 +61,7 @@ fn a_take_that_was_not_carried_out_is_tried_again_after_growing_pauses_and_left_
 }
 
 #[test]
-fn what_a_take_came_to_that_nobody_knows_is_read_from_the_row() {
+fn a_takes_unknown_outcome_is_read_from_the_row() {
     let unknown = || Outcome::Unknown(Cause::Timeout);
     let adopted = |notice: &Notice| matches!(notice, Notice::Adopted { .. });
     let mut rig = fleet(move || Trick::AppliedBut(unknown()));
@@ -147,7 +147,7 @@ fn opened(rig: &Rig, worker: usize) -> (Span, TakeReason) {
 
 /// Only stolen leases settle: the former owner may believe in its ownership for a lease duration.
 #[test]
-fn what_nobody_had_is_opened_at_once_and_what_was_stolen_after_a_lease() {
+fn a_free_lease_is_opened_at_once_and_a_stolen_one_later() {
     let mut rig = Rig::new(4, 1);
     rig.secs(60);
     let (pause, why) = opened(&rig, 0);
@@ -221,7 +221,7 @@ fn a_steal_follows_an_owner_that_renews_a_few_times_only() {
 
 /// Rows that name us come from an earlier, lost answer: no other worker can believe in them.
 #[test]
-fn what_names_us_already_is_opened_at_once() {
+fn a_row_that_names_us_is_opened_at_once() {
     let mut other = Rig::new(2, 2);
     other.secs(120);
     let me = (0..2).find(|&n| other.owner(n) == Some(1)).map(|n| other.row(n).owner.clone());
@@ -238,7 +238,7 @@ fn what_names_us_already_is_opened_at_once() {
 
 /// The first write due anyway carries the new progress: the first renewal, or an earlier checkpoint.
 #[test]
-fn the_first_checkpoint_is_written_with_the_first_renewal_or_before_it() {
+fn the_first_checkpoint_is_written_by_the_first_renewal() {
     let saved_after = |interval: Span| {
         let mut rig = Rig::new(1, 0);
         rig.configure(|config| config.with_checkpoint_interval(interval));
@@ -357,7 +357,7 @@ fn a_take_is_not_repeated_once_another_has_the_lease() {
 
 /// A take without an answer, of a lease that a scan shows with a new owner, counts this owner among the workers.
 #[test]
-fn what_another_took_first_is_its_and_not_ours() {
+fn a_lease_that_another_took_first_is_not_ours() {
     let mut rig = fleet(|| Trick::Hang);
     let workers = |rig: &Rig| {
         let notices = rig.workers[1].notices.iter().rev();
@@ -378,7 +378,7 @@ fn what_another_took_first_is_its_and_not_ours() {
 /// A take of an expired lease has no answer yet, and a scan shows that the owner has renewed the row: the guard of the
 /// take cannot hold any more. The owner lives, and its lease does not belong to the taker.
 #[test]
-fn what_its_owner_renewed_first_is_its_and_not_ours() {
+fn a_lease_that_its_owner_renewed_first_is_not_ours() {
     let mut rig = Rig::new(1, 1);
     rig.secs(20);
     rig.workers[0].alive = false;
@@ -402,7 +402,7 @@ fn what_its_owner_renewed_first_is_its_and_not_ours() {
 /// The answer of a take is lost, and an operator hands the lease on: the row shows that the take was applied. Until the
 /// owner has handed the lease over, the lease counts towards the owner's share.
 #[test]
-fn a_take_that_is_handed_on_before_its_answer_counts_towards_the_share() {
+fn a_take_handed_on_before_its_answer_counts_in_the_share() {
     let mut rig = Rig::new(8, 1);
     rig.secs(20);
     rig.workers[0].alive = false;

@@ -47,7 +47,7 @@ fn listings(rig: &Rig, since: Mono) -> usize {
 
 /// Shards not shared out go round among the members, and may go to any member after a long idle time.
 #[test]
-fn what_nobody_shared_out_goes_round_too() {
+fn unshared_leases_go_round_too() {
     let mut rig = second_of_two(7, 0..2);
     let joined = rig.now;
     beside(&mut rig, "0-client", 120);
@@ -65,7 +65,7 @@ fn what_nobody_shared_out_goes_round_too() {
 
 /// The first of them is the turn of the first member: workers of all versions must agree on that.
 #[test]
-fn what_nobody_shared_out_begins_with_the_first_member() {
+fn unshared_leases_begin_with_the_first_member() {
     let mut rig = second_of_two(7, 0..1);
     for _ in 0..8 {
         let now = stamp(&rig);
@@ -80,7 +80,7 @@ fn what_nobody_shared_out_begins_with_the_first_member() {
 
 /// Only owners get time to release: a free lease is taken as soon as its turn is known.
 #[test]
-fn what_nobody_owns_is_taken_at_once() {
+fn an_unowned_lease_is_taken_at_once() {
     let mut rig = second_of_two(2, 0..2);
     let joined = rig.now;
     beside(&mut rig, "0-client", 20);

@@ -145,7 +145,7 @@ fn the_second_fleet_refuses_and_the_first_reads_on() {
 
 /// Which fleet is quicker does not matter: no lease is read under the wrong stream, and no fleet goes on with half of its shards.
 #[test]
-fn of_two_fleets_that_begin_together_none_reads_under_leases_of_the_other() {
+fn two_fleets_that_begin_together_read_no_lease_of_the_other() {
     for seed in 0..40 {
         let mut table = LeaseTable::empty(Plain);
         let shards = [2, 4, 7];
@@ -165,7 +165,7 @@ fn of_two_fleets_that_begin_together_none_reads_under_leases_of_the_other() {
 
 /// KCL's workers and earlier versions name no stream.
 #[test]
-fn a_fleet_whose_rows_name_no_stream_is_joined_and_its_rows_name_it_then() {
+fn a_fleet_of_rows_without_a_stream_is_joined_and_then_named() {
     let mut orders = Side::new("orders", 2);
     let mut table = LeaseTable::covering(&orders.seen.stream);
     orders.boot(&mut table, "orders", seconds(1), 1);
@@ -176,7 +176,7 @@ fn a_fleet_whose_rows_name_no_stream_is_joined_and_its_rows_name_it_then() {
 }
 
 #[test]
-fn a_stream_that_was_made_anew_is_another_one_also_if_nothing_was_read_of_the_former() {
+fn a_stream_made_anew_is_another_even_if_nothing_was_read() {
     let mut orders = Side::new("orders", 2);
     let mut table = LeaseTable::covering(&orders.seen.stream);
     let key = LeaseKey::from("shardId-000000000001");

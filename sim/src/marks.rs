@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_frequent_and_never_together_is_a_blind_spot() {
+    fn frequent_marks_never_together_are_a_blind_spot() {
         let mut together = Together::default();
         for _ in 0..50 {
             together.add(&marks(&["engine/stole", "late"]));
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_occur_and_does_not_is_named() {
+    fn a_missing_required_mark_is_named() {
         let mut together = Together::default();
         for _ in 0..200 {
             together.add(&marks(&["engine/stole"]));

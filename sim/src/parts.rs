@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_follows_from_the_range_and_the_choice() {
+    fn left_out_parts_follow_from_the_range_and_the_choice() {
         let range = Some(HashRange { start: HashKey(10), end: HashKey(20) });
         let left_out = |range, misplaced| parts().left_out(3, (1, 8), range, misplaced);
         assert_eq!(left_out(range, Misplaced::Drop), [2, 4]);

@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_read_again(us: u64) {
+        fn a_shown_scenario_is_read_again(us: u64) {
             prop_assert_eq!(read(&show(us)), Ok(us));
         }
 

@@ -257,7 +257,7 @@ fn a_small_failure_is_drawn_in_light_and_dark() {
 }
 
 #[test]
-fn a_large_world_is_drawn_quickly_and_merges_what_is_narrower_than_a_pixel() {
+fn a_large_world_is_drawn_quickly_with_narrow_bars_merged() {
     let Some(desk) = Desk::new("large") else { return };
     let timeline = large();
     let page = desk.write("large", &timeline);

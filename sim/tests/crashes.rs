@@ -326,14 +326,14 @@ fn a_restart_at_any_time_makes_a_crash_no_longer() {
 }
 
 #[test]
-fn beside_kcl_that_leads_a_crash_costs_no_more_than_kcls_rules_make_it() {
+fn beside_leading_kcl_a_crash_costs_no_more_than_kcls_rules() {
     let title = "Beside KCL 3, which leads";
     let beyond = table(title, Beside::LeadingKcl, &[(2, 4), (6, 2), (50, 1)]);
     assert_eq!(beyond, Vec::<String>::new());
 }
 
 #[test]
-fn beside_kcl_that_follows_the_crash_of_the_leader_costs_its_lock() {
+fn beside_following_kcl_the_leaders_crash_costs_its_lock() {
     let title = "Beside KCL 3, the leader crashes";
     let beyond = table(title, Beside::FollowingKcl, &[(2, 2), (6, 1), (50, 1)]);
     assert_eq!(beyond, Vec::<String>::new());

@@ -36,7 +36,7 @@ fn jobs() -> usize {
 
 #[test]
 #[ignore = "needs minutes, and the copy that `leasehold mutants --prepare` writes"]
-fn the_deliberate_bugs_that_fit_are_found_with_at_most_one_fault() {
+fn the_fitting_deliberate_bugs_are_found_with_one_fault() {
     println!("| bug | property | faults | steps | states | seconds |\n|---|---|---|---|---|---|");
     for (id, meant) in FOUND {
         let scope = Scope { faults: 1, bug: Some(named(id)), ..Scope::default() };

@@ -27,7 +27,7 @@ fn scenarios() -> Vec<(PathBuf, Scenario)> {
 }
 
 #[test]
-fn what_went_wrong_once_does_not_any_more() {
+fn an_old_mistake_does_not_come_back() {
     let bless = std::env::var_os("LEASEHOLD_BLESS").is_some_and(|value| value == "1");
     let options = Options { log: true, ..Options::default() };
     let mut wrong = Vec::new();

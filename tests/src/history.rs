@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_stands_still_from_the_last_record_to_the_next_owners_first() {
+    fn a_shard_stands_from_its_last_record_to_the_next_owners_first() {
         let all = [
             seen(10, "a", 1, 1),
             seen(20, "a", 1, 2),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_printed_is_missing() {
+    fn an_unprinted_record_is_missing() {
         let all = [seen(1, "a", 1, 1), seen(2, "b", 1, 3)];
         assert_eq!(missing(&all, &put(1..4)), ["shardId-000000000000 2 000002"]);
         assert_eq!(missing(&all, &put(3..4)), Vec::<String>::new());

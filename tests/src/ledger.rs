@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_from_the_table_is_not_there_now() {
+    fn a_shard_gone_from_the_table_is_not_there_now() {
         let mut ledger = ledger(&[entry(0, "a", None, "SHARD_END", 1)]);
         assert!(ledger.now()["s"].finished());
         ledger.scanned(std::iter::empty());

@@ -42,7 +42,7 @@ impl Administered for TwoShards {
 }
 
 #[tokio::test]
-async fn a_shard_of_a_running_worker_is_read_again_from_where_it_is_put() {
+async fn a_running_workers_shard_is_read_again_from_its_new_place() {
     let scene = TwoShards::start(STREAM, APPLICATION).await;
     let first = scene.put("a").await;
     scene.put("b").await;

@@ -55,7 +55,7 @@ fn worker(scene: &TwoShards, application: &str, misplaced: Option<Misplaced>) ->
 }
 
 #[tokio::test]
-async fn what_a_producer_counts_as_stored_after_a_split_is_handed_over_once() {
+async fn stored_events_after_a_split_are_handed_over_once() {
     let scene = after_a_split("default").await;
     let mut probe = worker(&scene, "default", None);
     until("all four parts", SOON, || async { probe.seen().payloads() == ["a", "b", "c", "d"] }).await;

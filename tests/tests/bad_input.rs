@@ -50,7 +50,7 @@ async fn the_table_of_another_application_is_left_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_permission_at_the_start_is_told_and_ends_the_worker() {
+async fn a_missing_permission_at_the_start_ends_the_worker() {
     for (operation, what) in [
         ("DynamoDB_20120810.DescribeTable", "describe the lease table"),
         ("DynamoDB_20120810.CreateTable", "create the lease table"),
@@ -117,7 +117,7 @@ async fn a_stream_that_does_not_exist_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress_kept() {
+async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress() {
     let account = Account::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
@@ -139,7 +139,7 @@ async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress_kept() {
 
 /// A new stream of the old name has other records: checkpoints of the old stream have no meaning in the new stream.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_deleted_and_created_again_is_not_taken_for_the_old_one() {
+async fn a_stream_created_again_is_not_taken_for_the_old_one() {
     let account = Account::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
@@ -153,7 +153,7 @@ async fn a_stream_deleted_and_created_again_is_not_taken_for_the_old_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_table_deleted_under_way_ends_the_worker_and_is_not_made_again_in_silence() {
+async fn a_table_deleted_under_way_ends_the_worker_and_is_not_remade() {
     let account = Account::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
@@ -194,7 +194,7 @@ async fn expired_credentials_at_the_start_are_told() {
 
 /// Longer than leases last: the worker stops delivering, and goes on where it was when the credentials are renewed.
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_that_expire_under_way_and_are_renewed_lose_nothing() {
+async fn credentials_renewed_under_way_lose_nothing() {
     let account = Account::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
@@ -216,7 +216,7 @@ async fn credentials_that_expire_under_way_and_are_renewed_lose_nothing() {
 /// A lease with a failed release is not reported as released: the lease expires, and the next worker goes on from the
 /// checkpoints.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_that_can_release_nothing_is_an_error_that_says_what_was_left() {
+async fn a_stop_that_can_release_nothing_is_an_error_that_says_so() {
     let account = Account::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
@@ -255,7 +255,7 @@ async fn a_stop_that_can_release_nothing_is_an_error_that_says_what_was_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn malformed_rows_are_left_alone_and_told_and_the_rest_is_processed() {
+async fn malformed_rows_are_told_and_the_rest_is_processed() {
     let account = Account::with_stream().await;
     account.put(0..20).await;
     account.create_table("leaseKey").await;

@@ -163,11 +163,11 @@ async fn hears_signals_and_lets_go(threads: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_whose_handlers_block_its_only_thread_hears_signals_and_its_shards_are_read() {
+async fn a_process_with_a_blocked_only_thread_hears_signals() {
     hears_signals_and_lets_go(0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_whose_handlers_block_every_thread_hears_signals_and_its_shards_are_read() {
+async fn a_process_with_every_thread_blocked_hears_signals() {
     hears_signals_and_lets_go(2).await;
 }

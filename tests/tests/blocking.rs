@@ -56,7 +56,7 @@ fn two_threads() -> Runtime {
 }
 
 #[test]
-fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
+fn no_lease_is_lost_to_blocked_threads_and_the_log_names_them() {
     // The servers must not be what is blocked.
     let (outside, program) = (two_threads(), two_threads());
     let local = outside.block_on(Local::start(instant()));
@@ -133,7 +133,7 @@ fn no_lease_is_lost_while_handlers_block_every_thread_and_the_log_names_them() {
 
 /// The other threads of the runtime go on meanwhile: only the warning can tell of the block.
 #[test]
-fn a_handler_that_blocks_its_thread_is_named_though_others_run_and_so_is_its_end() {
+fn a_blocking_handler_and_its_end_are_named_though_others_run() {
     let (outside, program) = (two_threads(), two_threads());
     let local = outside.block_on(Local::start(instant()));
     let kinesis = clients::kinesis(&local.endpoint);

@@ -252,7 +252,7 @@ impl Runtime for Simulated {
 }
 
 #[tokio::test]
-async fn everything_that_the_builder_takes_is_made_with_this_crate_alone() {
+async fn the_builders_arguments_are_made_with_this_crate_alone() {
     let runtime = Simulated(TokioRuntime::current().expect("a runtime"));
     let built = with_clients(Worker::builder())
         .stream("orders")
@@ -270,7 +270,7 @@ async fn everything_that_the_builder_takes_is_made_with_this_crate_alone() {
 }
 
 #[tokio::test]
-async fn what_a_worker_shows_is_looked_into_with_this_crate_alone() {
+async fn a_workers_state_is_looked_into_with_this_crate_alone() {
     let builder = with_clients(Worker::builder());
     let worker = builder.stream("orders").application("billing").build();
     let control = worker.expect("a worker").control();
@@ -343,7 +343,7 @@ impl DeadLetter for Shelf {
 }
 
 #[test]
-fn records_that_cannot_be_processed_are_dealt_with_by_this_crate_alone() {
+fn unprocessable_records_are_dealt_with_by_this_crate_alone() {
     let policy: FailurePolicy = FailurePolicy::set_aside(3);
     let (channel, _letters) = dead_letter_channel(8);
     let channel: DeadLetterChannel = channel;

@@ -112,7 +112,7 @@ fn start(local: &Local, application: &str, policy: FailurePolicy, sink: Option<i
 }
 
 #[tokio::test]
-async fn a_poison_record_goes_to_the_dead_letter_file_and_all_others_are_processed_in_order() {
+async fn a_poison_record_goes_to_the_file_the_rest_is_processed() {
     let local = Local::start(instant()).await;
     stream(&local).await;
     let path = std::env::temp_dir().join(format!("leasehold-dead-letters-{}.jsonl", std::process::id()));
@@ -138,7 +138,7 @@ async fn a_poison_record_goes_to_the_dead_letter_file_and_all_others_are_process
 }
 
 #[tokio::test]
-async fn a_shard_that_is_stopped_for_a_record_goes_on_when_it_is_resumed() {
+async fn a_shard_stopped_for_a_record_goes_on_when_resumed() {
     let local = Local::start(instant()).await;
     stream(&local).await;
     let running = start(&local, "stopped", FailurePolicy::stop(2), None::<DeadLetterFile>);

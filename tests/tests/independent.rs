@@ -81,8 +81,8 @@ fn durable(rows: &BTreeMap<String, Row>, anna: &Consumer, bert: &Consumer) -> BT
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost() {
-    const TEST: &str = "two_workers_survive_a_split_a_merge_and_a_kill_with_nothing_lost";
+async fn two_workers_survive_a_split_a_merge_and_a_kill() {
+    const TEST: &str = "two_workers_survive_a_split_a_merge_and_a_kill";
     let installed = tokio::task::spawn_blocking(kinesis_mock::install).await.expect("no panic");
     let Some(home) = available(TEST, installed) else {
         return;

@@ -245,7 +245,7 @@ impl Rig {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_exporter_shows_what_is_so_through_splits_hangs_losses_and_ends() {
+async fn an_exporter_is_right_through_splits_hangs_losses_and_ends() {
     exporter();
     let rig = Rig::new().await;
     let members = [rig.join().await, rig.join().await];

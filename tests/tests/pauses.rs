@@ -20,7 +20,7 @@ async fn counter(client: &dynamodb::Client, shard: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_paused_shard_is_given_nothing_while_its_lease_is_kept_and_goes_on_when_it_may() {
+async fn a_paused_shard_gets_nothing_keeps_its_lease_and_goes_on() {
     let scene = TwoShards::start(STREAM, APPLICATION).await;
     scene.put("before").await;
     let mut probe = scene.worker();

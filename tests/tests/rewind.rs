@@ -35,7 +35,7 @@ fn one(shard: &str) -> Which {
 }
 
 #[tokio::test]
-async fn a_shard_of_the_workers_own_is_read_again_from_where_it_is_put() {
+async fn a_shard_of_the_workers_own_is_read_again_from_its_new_place() {
     let scene = TwoShards::start(STREAM, APPLICATION).await;
     scene.put("a").await;
     tokio::time::sleep(Duration::from_millis(50)).await;

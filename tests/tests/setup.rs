@@ -89,7 +89,7 @@ fn assert_says(error: &Error, parts: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_whose_endpoint_is_no_url_ends_the_worker_with_the_reason() {
+async fn an_endpoint_that_is_no_url_ends_the_worker_with_the_reason() {
     for endpoint in ["not a url", "127.0.0.1:4566"] {
         let error = Starts::at(endpoint).fails().await;
         assert!(matches!(error, Error::Fatal(Fatal::Client { .. })), "{error:?}");
@@ -197,7 +197,7 @@ async fn a_stream_that_is_not_active_yet_is_told_and_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_table_that_another_program_is_creating_is_told_and_waited_for() {
+async fn a_table_under_creation_by_another_is_told_and_waited_for() {
     let mut options = instant();
     options.dynamo.create_ms = 600_000;
     let local = stream_in(options).await;
@@ -208,7 +208,7 @@ async fn a_table_that_another_program_is_creating_is_told_and_waited_for() {
 
 /// A client of a wrong region finds no stream. The account in the wrong region stays unchanged.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_in_another_region_ends_the_worker_before_it_creates_a_table() {
+async fn a_stream_of_another_region_ends_the_worker_before_its_table() {
     let local = Local::start(instant()).await;
     let error = Starts::at(&local.endpoint).fails().await;
     assert!(matches!(error, Error::Fatal(Fatal::StreamMissing { .. })), "{error:?}");

@@ -150,7 +150,7 @@ async fn streams_by_name_and_by_arn_are_read_and_their_rows_are_kcls() {
 }
 
 #[tokio::test]
-async fn streams_are_added_and_removed_while_the_worker_runs_and_go_on_where_they_were() {
+async fn streams_are_added_and_removed_while_the_worker_runs() {
     let scene = Scene::start(&["orders", "returns"]).await;
     let (orders, returns) = (scene.find("orders").await, scene.find("returns").await);
     let (first, second) = (orders.id().clone(), returns.id().clone());
@@ -194,7 +194,7 @@ async fn a_stream_that_is_deleted_is_told_and_the_other_is_read_on() {
 }
 
 #[tokio::test]
-async fn shards_of_one_stream_are_rewound_and_those_of_the_other_go_on() {
+async fn one_streams_shards_are_rewound_and_the_others_go_on() {
     let scene = Scene::start(&["orders", "returns"]).await;
     let streams = vec![scene.find("orders").await, scene.find("returns").await];
     let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
@@ -234,7 +234,7 @@ async fn rows_of_a_removed_stream_go_when_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_said_with_what_was_expected() {
+async fn an_unreadable_option_is_told_with_the_expectation() {
     let scene = Scene::start(&["orders"]).await;
     let error = StreamRef::find(&scene.kinesis, "nowhere").await.expect_err("no such stream");
     assert!(error.to_string().contains("expected an answer that describes it"), "{error}");
@@ -307,7 +307,7 @@ async fn each_stream_of_a_table_is_examined_and_mended() {
 }
 
 #[tokio::test]
-async fn leases_of_several_streams_are_shown_released_and_rewound_by_their_keys() {
+async fn leases_of_several_streams_are_shown_and_rewound_by_keys() {
     let scene = Scene::start(&["orders", "returns"]).await;
     let streams = vec![scene.find("orders").await, scene.find("returns").await];
     let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
@@ -338,7 +338,7 @@ async fn leases_of_several_streams_are_shown_released_and_rewound_by_their_keys(
 }
 
 #[tokio::test]
-async fn a_consumer_of_several_streams_ends_when_it_has_caught_up_with_each() {
+async fn a_consumer_of_several_streams_ends_caught_up_with_each() {
     let scene = Scene::start(&["orders", "returns"]).await;
     let ids = [scene.find("orders").await, scene.find("returns").await].map(|stream| stream.id().clone());
     let consume = async |streams: &str| {

@@ -230,7 +230,7 @@ async fn process_all(task: Task) -> io::Result<()> {
 }
 
 #[tokio::test]
-async fn a_split_shard_is_finished_by_its_task_before_the_tasks_of_its_children_begin() {
+async fn a_split_shard_is_finished_before_its_childrens_tasks_begin() {
     let mut scene = Scene::new().await;
     let worker = scene.start("one", collect);
     for _ in 0..4 {
@@ -257,7 +257,7 @@ async fn a_split_shard_is_finished_by_its_task_before_the_tasks_of_its_children_
 }
 
 #[tokio::test]
-async fn at_a_shutdown_tasks_acknowledge_what_they_keep_and_the_rest_comes_again() {
+async fn at_a_shutdown_tasks_acknowledge_kept_batches_alone() {
     let mut scene = Scene::new().await;
     let taken = Arc::new(Mutex::new(0));
     let count = taken.clone();
@@ -296,7 +296,7 @@ async fn at_a_shutdown_tasks_acknowledge_what_they_keep_and_the_rest_comes_again
 }
 
 #[tokio::test]
-async fn what_tasks_that_fail_or_panic_have_not_acknowledged_goes_to_new_tasks() {
+async fn batches_of_failed_tasks_go_to_new_tasks() {
     let mut scene = Scene::new().await;
     let worker = scene.start("one", |task| async move {
         let shard = task.shard.info().shard.clone();
@@ -331,7 +331,7 @@ async fn what_tasks_that_fail_or_panic_have_not_acknowledged_goes_to_new_tasks()
 }
 
 #[tokio::test]
-async fn when_a_worker_crashes_its_tasks_end_and_those_of_another_worker_process_the_rest() {
+async fn after_a_crash_another_workers_tasks_process_the_rest() {
     let mut scene = Scene::new().await;
     let one = scene.start("one", |task| async move {
         let mut kept = Vec::new();

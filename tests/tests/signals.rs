@@ -45,7 +45,7 @@ async fn hanging_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_signal_ends_the_process_at_once_though_a_handler_is_waited_for() {
+async fn a_second_signal_ends_the_process_though_a_handler_runs() {
     let local = Local::start(instant()).await;
     let kinesis = clients::kinesis(&local.endpoint);
     let create = kinesis.create_stream().stream_name(STREAM).shard_count(1);

@@ -40,7 +40,7 @@ impl<'a> MakeWriter<'a> for Text {
 
 /// On one thread: the subscriber of this test is also the subscriber of its handlers.
 #[tokio::test]
-async fn what_a_handler_logs_is_in_a_span_that_names_worker_stream_shard_and_attempt() {
+async fn a_handlers_log_is_in_a_span_with_worker_stream_and_shard() {
     let text = Text::default();
     let subscriber = tracing_subscriber::fmt().with_writer(text.clone()).with_ansi(false);
     let _guard = tracing::subscriber::set_default(subscriber.finish());

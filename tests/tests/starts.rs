@@ -39,7 +39,7 @@ async fn scene() -> TwoShards {
 }
 
 #[tokio::test]
-async fn what_arrives_between_a_stop_and_a_start_is_handed_over_before_the_first_checkpoint_too() {
+async fn records_between_a_stop_and_a_start_are_handed_over_too() {
     let scene = scene().await;
     let mut first = at_latest(&scene);
     opened(&first, SHARDS.len()).await;
@@ -89,7 +89,7 @@ async fn a_worker_that_joins_goes_on_where_the_other_one_began() {
 }
 
 #[tokio::test]
-async fn what_arrives_after_a_worker_was_killed_is_handed_over_by_the_next_one() {
+async fn records_after_a_kill_are_handed_over_by_the_next_worker() {
     let scene = scene().await;
     let target = Target {
         program: env!("CARGO_BIN_EXE_leasehold-under-test").into(),

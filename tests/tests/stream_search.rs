@@ -49,7 +49,7 @@ fn target(local: &Local, name: &str) -> Target {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_is_throttled_is_sought_while_the_others_are_read() {
+async fn a_throttled_stream_is_sought_while_the_others_are_read() {
     let local = start().await;
     refuse(&local, THROTTLED);
     let mut consumer = Consumer::start(&target(&local, "stream-search"), "seeker");
@@ -75,7 +75,7 @@ async fn a_stream_that_is_throttled_is_sought_while_the_others_are_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_and_a_wrong_name_end_the_command_at_once_with_different_codes() {
+async fn a_refusal_and_a_wrong_name_end_the_command_with_their_codes() {
     let local = start().await;
     refuse(&local, DENIED);
     let consume = |second: &'static str| {

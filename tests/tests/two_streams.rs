@@ -85,7 +85,7 @@ async fn the_second_stream_is_refused_and_the_first_is_read_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_streams_that_begin_together_none_is_half_read_in_silence() {
+async fn of_two_streams_that_begin_together_none_is_half_read() {
     let scene = Scene::start().await;
     scene.create("orders", 20, 100).await;
     scene.create("returns", 40, 200).await;
@@ -113,7 +113,7 @@ async fn of_two_streams_that_begin_together_none_is_half_read_in_silence() {
 
 /// Kinesis would refuse the former stream's checkpoints, but not the initial positions of leases without progress.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_was_made_anew_does_not_go_on_under_the_rows_of_the_former() {
+async fn a_stream_made_anew_does_not_go_on_under_the_former_rows() {
     let scene = Scene::start().await;
     scene.create("orders", 2, 0).await;
     let mut probe = scene.probe("orders");

@@ -26,7 +26,7 @@ fn lonely(name: &str) -> (Target, String) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told_once_with_address_and_cause() {
+async fn a_missing_server_is_told_once_with_address_and_cause() {
     let (target, endpoint) = lonely("unreachable");
     let consumer = Consumer::start(&target, "lonely");
     let line = format!(

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_service_says_is_added_and_the_least_where_it_does_not() {
+    fn the_services_words_are_added_and_the_least_without_any() {
         let bill = Bill::default();
         let said = |units| ConsumedCapacity::builder().capacity_units(units).build();
         bill.read(Some(&said(2.5)), 0.5);

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_of_the_greatest_length_is_taken_and_a_longer_one_is_not() {
+    async fn an_answer_of_the_greatest_length_is_taken_and_no_longer_one() {
         for (more, taken) in [(0, true), (1, false)] {
             let http = FakeHttp::new(move |_, _| {
                 let text = "{\"Records\":[],\"NextShardIterator\":\"i2\"}";

@@ -79,7 +79,7 @@ async fn every_code_of_the_table_means_what_it_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_for_by_name() {
+async fn a_request_by_name_names_the_stream() {
     // The pairs the engine's safety rests on, not taken from the table.
     for (name, expected) in [
         ("ConditionalCheckFailedException", Some(Why::ConditionFailed)),
@@ -129,7 +129,7 @@ async fn a_server_that_fails_leaves_the_outcome_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_knows_is_unknown() {
+async fn an_unclear_failure_is_unknown() {
     let garbled = Outcome::Unknown(Cause::Garbled);
     assert_eq!(code(400, "SomethingNewException").await, garbled);
     assert_eq!(answer(400, "").await, garbled);
@@ -145,7 +145,7 @@ fn io_error(kind: io::ErrorKind) -> ConnectorError {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_connection_is_unknown_and_a_refused_one_was_not_sent() {
+async fn a_broken_connection_is_unknown_and_a_refused_one_unsent() {
     for kind in [
         io::ErrorKind::ConnectionReset,
         io::ErrorKind::BrokenPipe,
@@ -174,7 +174,7 @@ async fn a_broken_connection_is_unknown_and_a_refused_one_was_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_that_does_not_answer_is_a_timeout_before_the_driver_gives_up() {
+async fn a_silent_service_is_a_timeout_before_the_driver_gives_up() {
     let patience = Duration::from(crate::testing::boot().config.table_timeout());
     let outcome = tokio::time::timeout(patience, read(|| Wire::Hangs)).await;
     assert_eq!(outcome, Ok(Outcome::Unknown(Cause::Timeout)));
@@ -287,7 +287,7 @@ async fn a_client_that_cannot_make_requests_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_service_says_is_told_with_where_it_was_asked() {
+async fn a_services_words_are_told_with_the_place_of_the_request() {
     for (status, body, why) in [
         (
             503,

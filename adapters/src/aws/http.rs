@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn connections_that_nobody_uses_are_few_and_are_closed_after_a_while() {
+    async fn unused_connections_are_few_and_are_closed_after_a_while() {
         let (endpoint, open) = server().await;
         let http = bounded(Builder::new(), 3, Duration::from_secs(1)).build_http();
         let table = table(&endpoint, http);

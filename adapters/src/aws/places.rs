@@ -194,7 +194,7 @@ mod tests {
     use aws_sdk_kinesis::primitives::{Blob, DateTime};
 
     #[test]
-    fn a_record_without_an_arrival_time_is_neither_before_a_time_nor_after_it() {
+    fn a_record_without_an_arrival_time_is_on_no_side_of_a_time() {
         let record = |at: Option<DateTime>| {
             let record = Record::builder().sequence_number("4959").partition_key("k");
             let record = record.data(Blob::new("data")).set_approximate_arrival_timestamp(at);

@@ -316,7 +316,7 @@ async fn a_record_without_a_readable_position_spoils_the_answer() {
 
 /// The sentences of Kinesis.
 #[tokio::test(start_paused = true)]
-async fn a_checkpoint_of_another_stream_is_told_from_one_of_another_shard() {
+async fn a_checkpoint_of_another_stream_differs_from_another_shards() {
     let place = "49540000000000000000000000000000000000000000000000000002";
     for (message, why) in [
         (

@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn trouble_that_may_pass_differs_from_a_wrong_name_and_from_a_refusal() {
+    async fn passing_trouble_differs_from_a_wrong_name_and_a_refusal() {
         for (epochs, passing, misnamed) in [
             (&[GONE][..], false, true),
             (&[DENIED], false, false),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_arn_of_a_stream_is_refused_with_what_was_expected() {
+    fn a_text_that_is_no_arn_is_refused_with_the_expectation() {
         for arn in [
             "",
             "orders",

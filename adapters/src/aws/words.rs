@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_a_request_is_left_out() {
+    fn a_repeated_request_is_left_out() {
         let text = "The request signature we calculated does not match. \n\nThe Canonical String for this request should have been\n\
                     'POST\n/\n\nx-amz-security-token:SECRET'";
         let kept = said(text);

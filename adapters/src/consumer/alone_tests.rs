@@ -65,7 +65,7 @@ async fn given(order: &'static str) -> Obeyed {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_record_is_the_first_that_is_left_and_the_answer_says_which() {
+async fn the_answer_names_the_first_record_that_is_left() {
     let rig = given("fine").await;
     assert_eq!(rig.one(None, 1).await, through(5));
     assert_eq!(rig.one(Some(5), 1).await, through(6));
@@ -95,7 +95,7 @@ async fn a_failure_with_one_record_says_which_record_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_record_that_would_be_acknowledged_later_is_flushed_and_waited_for() {
+async fn a_record_to_be_acknowledged_later_is_flushed_and_waited_for() {
     let mut rig = given("keep").await;
     assert_eq!(rig.one(None, 1).await, through(5));
     assert_eq!(rig.notes()[1..], ["#1 5", "flush s Full None"]);

@@ -63,7 +63,7 @@ fn texts(sink: &Sink) -> Vec<String> {
 const PROCESSED: Outcome = Outcome::Applied(Reply::Processed);
 
 #[tokio::test(start_paused = true)]
-async fn the_sink_has_what_belongs_to_other_shards_before_the_rest_is_handed_over() {
+async fn the_sink_has_other_shards_parts_before_the_hand_over() {
     let (rig, sink) = misplaced(0).await;
     assert_eq!(rig.deliver(2, None, 1).await, PROCESSED);
     assert_eq!(rig.notes()[1..], ["#1 5 5.2"]);
@@ -78,7 +78,7 @@ async fn the_sink_has_what_belongs_to_other_shards_before_the_rest_is_handed_ove
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_sink_refuses_nothing_is_handed_over_and_no_record_is_blamed() {
+async fn while_the_sink_refuses_nothing_is_handed_over_or_blamed() {
     let (rig, sink) = misplaced(2).await;
     let (reason, detail) = why(rig.deliver(2, None, 1).await);
     assert_eq!(reason, Why::HandlerFailed);
@@ -92,7 +92,7 @@ async fn while_the_sink_refuses_nothing_is_handed_over_and_no_record_is_blamed()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_stored_is_not_stored_again_with_the_rest_of_the_batch() {
+async fn stored_parts_are_not_stored_again_with_the_rest_of_the_batch() {
     let (rig, sink) = misplaced(0).await;
     let first = Position::of(5.into());
     let after = |position| ConsumerOp::Deliver {
@@ -110,7 +110,7 @@ async fn what_was_stored_is_not_stored_again_with_the_rest_of_the_batch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_of_which_all_belongs_to_other_shards_is_processed_when_it_is_stored() {
+async fn a_batch_of_other_shards_parts_is_processed_when_it_is_stored() {
     let (rig, sink) = misplaced(1).await;
     let answer = Answer {
         records: vec![record(8, parts(&[(0, Some(1), "all"), (0, Some(1), "of it")]))],

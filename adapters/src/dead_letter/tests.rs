@@ -70,7 +70,7 @@ async fn a_file_has_a_line_for_every_record_and_is_appended_to() {
 }
 
 #[tokio::test]
-async fn a_channel_gives_the_record_to_its_receiver_and_says_when_there_is_none() {
+async fn a_channel_gives_the_record_away_or_says_that_nobody_receives() {
     let (sink, mut letters) = dead_letter_channel(0);
     DeadLetter::store(&sink, letter(b"foo")).await.unwrap();
     assert_eq!(letters.recv().await.unwrap().attempts, 3);

@@ -109,7 +109,7 @@ fn a_life_in_several_segments_is_replayed_as_one() {
 }
 
 #[test]
-fn at_the_limit_earlier_lives_make_way_and_then_the_recording_ends() {
+fn at_the_limit_earlier_lives_make_way_then_the_recording_ends() {
     let scratch = Scratch::new("limit");
     const LIMIT: u64 = 48 << 10;
     for _ in 0..3 {
@@ -160,7 +160,7 @@ fn a_folder_is_for_one_worker_at_a_time() {
 
 /// Possible remnants of a crash: an incomplete last line, a half-compressed segment, and a segment in two files.
 #[test]
-fn what_a_crash_leaves_is_read() {
+fn a_trace_left_by_a_crash_is_read() {
     let scratch = Scratch::new("crash");
     record(&scratch.folder(4_096, 1 << 20), 100);
     let life = folder::life(&scratch.0, 1);

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_the_clock_that_counts_suspensions() {
+    fn the_clock_that_counts_suspensions_is_read() {
         use rustix::time::{ClockId, clock_gettime};
         let before = uptime_us();
         let boot = micros(clock_gettime(ClockId::Boottime));

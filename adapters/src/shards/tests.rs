@@ -105,7 +105,7 @@ async fn collecting(shard: ShardStream, notes: Notes, _: u32) -> io::Result<()> 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_given_the_batches_of_its_shard_in_order_and_acknowledges_each() {
+async fn a_task_gets_its_batches_in_order_and_acknowledges_each() {
     let mut stage = stage(simple).await;
     for batch in [2, 3, 4] {
         assert_eq!(stage.deliver(batch).await, KEPT);
@@ -118,7 +118,7 @@ async fn a_task_is_given_the_batches_of_its_shard_in_order_and_acknowledges_each
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_waits_until_the_task_takes_it_and_is_taken_away_if_its_hand_over_is_stopped() {
+async fn a_batch_waits_for_the_task_and_leaves_with_its_hand_over() {
     let mut stage = stage(|shard, notes, _| async move {
         tokio::time::sleep(Duration::from_secs(10)).await;
         simple(shard, notes, 1).await
@@ -176,7 +176,7 @@ async fn a_flush_at_the_end_is_answered_when_the_task_has_returned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_learns_that_its_lease_is_given_up_while_it_does_something_else() {
+async fn a_task_learns_of_a_released_lease_during_other_work() {
     let mut stage = stage(|shard, notes, _| async move {
         let batch = shard.next().await.expect("a batch");
         tokio::select! {
@@ -209,7 +209,7 @@ async fn ends_wrong(how: &'static str, shard: ShardStream, notes: Notes, n: u32)
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_task_that_ends_in_a_wrong_way_has_not_acknowledged_is_given_back_for_that_reason() {
+async fn batches_of_a_task_that_ends_badly_are_given_back_for_it() {
     let cases = [
         ("fails", "it failed: no space left"),
         ("panics", "it panicked: on purpose"),
@@ -233,7 +233,7 @@ async fn what_a_task_that_ends_in_a_wrong_way_has_not_acknowledged_is_given_back
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_that_gives_nothing_back_is_told_with_the_next_batch_and_once() {
+async fn a_failure_without_a_return_is_told_once_with_the_next_batch() {
     let mut stage = stage(|shard, notes, n| async move {
         if n > 1 {
             return simple(shard, notes, n).await;
@@ -269,7 +269,7 @@ async fn a_batch_that_a_running_task_drops_is_given_back_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_fails_at_the_end_of_its_shard_is_replaced_by_one_that_sees_the_end() {
+async fn a_task_that_fails_at_its_shards_end_is_replaced() {
     let mut stage = stage(|shard, notes, n| async move {
         let kept = shard.next().await;
         if n > 1 {
@@ -292,7 +292,7 @@ async fn a_task_that_fails_at_the_end_of_its_shard_is_replaced_by_one_that_sees_
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_the_end_of_a_stream_further_batches_go_to_a_new_task_when_the_old_one_has_returned() {
+async fn after_a_streams_end_batches_go_to_a_new_task() {
     let mut stage = stage(|shard, notes, n| async move {
         if n > 1 {
             return simple(shard, notes, n).await;
@@ -317,7 +317,7 @@ async fn after_the_end_of_a_stream_further_batches_go_to_a_new_task_when_the_old
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_close_ends_the_stream_of_a_task_that_keeps_nothing_and_waits_for_it() {
+async fn a_close_ends_the_stream_of_an_idle_task_and_waits_for_it() {
     for (reason, note) in [
         (EndReason::ShardEnded, "1: Some(ShardEnd) None"),
         (EndReason::HandedOver, "1: Some(Leaving(HandedOver)) None"),
@@ -338,7 +338,7 @@ impl Drop for Ends {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_dropped_when_its_lease_is_lost_and_when_its_time_is_over() {
+async fn a_task_is_dropped_when_its_lease_is_lost_or_its_time_is_over() {
     let hangs = |shard: ShardStream, notes: Notes, _| async move {
         let _ends = Ends(notes);
         let _kept = shard.next().await;
@@ -388,7 +388,7 @@ async fn a_stream_tells_of_its_shard_and_is_a_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn batches_that_are_dropped_while_the_lease_is_given_up_fail_the_flush_and_stop_no_task() {
+async fn batches_dropped_in_a_release_fail_the_flush_and_no_task() {
     let mut stage = stage(|shard, notes, _| async move {
         let useless = shard.next().await;
         let batch = shard.next().await.expect("a batch");

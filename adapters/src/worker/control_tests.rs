@@ -64,7 +64,7 @@ async fn secs(secs: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_tells_every_lease_from_before_the_run_until_after_it() {
+async fn a_status_tells_every_lease_before_during_and_after_the_run() {
     let memory = Memory::with_shards(2);
     let worker = builder(&memory).build().unwrap();
     assert_eq!(worker.control().status(), Status::default());
@@ -156,7 +156,7 @@ async fn a_paused_shard_is_given_nothing_is_shown_as_such_and_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_record_of_the_checkpoint_does_not_wait_for_the_next_owner() {
+async fn the_checkpoints_record_does_not_wait_for_the_next_owner() {
     let first = rig();
     first.put(3);
     secs(40).await;
@@ -227,7 +227,7 @@ async fn a_status_may_be_asked_for_on_any_thread_and_within_a_notice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_stop_could_not_release_is_in_the_report_and_stays_in_the_status() {
+async fn an_unreleased_lease_is_in_the_stops_report_and_in_the_status() {
     let mut rig = rig();
     let last = rig.put(3);
     secs(40).await;
@@ -249,7 +249,7 @@ async fn what_a_stop_could_not_release_is_in_the_report_and_stays_in_the_status(
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_report_of_a_clean_stop_says_how_far_each_shard_was_processed() {
+async fn a_clean_stops_report_says_how_far_each_shard_was_processed() {
     let mut rig = rig();
     rig.hang.send_replace(true);
     let last = rig.put(3);
@@ -309,7 +309,7 @@ async fn a_shutdown_with_a_time_of_its_own_ends_then() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_worker_is_healthy_and_one_without_a_table_is_not_until_it_answers() {
+async fn an_idle_worker_is_healthy_and_one_without_a_table_is_not() {
     let memory = Memory::with_shards(2);
     let worker = builder(&memory).build().unwrap();
     let health = worker.control().health();

@@ -81,7 +81,7 @@ fn back(which: &Which, place: &Place) -> Plan {
 }
 
 #[test]
-fn a_worker_is_released_by_its_name_with_or_without_its_incarnation() {
+fn a_worker_is_released_by_its_name_with_or_without_incarnation() {
     for name in ["a", "a:1f"] {
         let plan = release(&split(), &Which::Worker(name.into()), &BTreeSet::from(["a:1f".into()]));
         let text = said(&plan);
@@ -95,7 +95,7 @@ fn a_worker_is_released_by_its_name_with_or_without_its_incarnation() {
 }
 
 #[test]
-fn what_cannot_be_released_is_said() {
+fn a_lease_that_cannot_be_released_is_told() {
     let plan = release(&split(), &Which::Shards(vec![key(0), key(9)]), &BTreeSet::new());
     let text = said(&plan);
     assert!(plan.steps.is_empty(), "{text}");
@@ -103,7 +103,7 @@ fn what_cannot_be_released_is_said() {
 }
 
 #[test]
-fn children_of_a_rewound_parent_stay_where_they_are_unless_they_are_rewound_too() {
+fn children_of_a_rewound_parent_stay_unless_rewound_too() {
     let alone = said(&back(&Which::Shards(vec![key(0)]), &Place::TrimHorizon));
     assert!(alone.contains("shardId-000000000001 and shardId-000000000002 keep the checkpoint"), "{alone}");
     let all = back(&Which::All, &Place::TrimHorizon);
@@ -114,7 +114,7 @@ fn children_of_a_rewound_parent_stay_where_they_are_unless_they_are_rewound_too(
 }
 
 #[test]
-fn a_lease_that_was_removed_after_the_end_of_its_shard_comes_again_where_all_do() {
+fn a_lease_removed_after_its_end_comes_again_where_all_do() {
     let mut view = split();
     view.leases.remove(&key(0));
     let all = |place: &Place| rewind(&view, &shards(), &Which::All, place, &BTreeSet::new());
@@ -139,7 +139,7 @@ fn a_lease_that_was_removed_after_the_end_of_its_shard_comes_again_where_all_do(
 }
 
 #[test]
-fn what_cannot_be_rewound_is_refused_with_what_was_expected() {
+fn an_impossible_rewind_is_refused_with_the_expectation() {
     let to = |n: u64, checkpoint| Place::After([(key(n), checkpoint)].into());
     let one = |n| Which::Shards(vec![key(n)]);
     for (which, place, part) in [
@@ -158,7 +158,7 @@ fn what_cannot_be_rewound_is_refused_with_what_was_expected() {
 }
 
 #[test]
-fn what_is_skipped_is_said() {
+fn skipped_records_are_told() {
     let ahead = Place::After([(key(1), at(500))].into());
     let text = said(&back(&Which::Shards(vec![key(1)]), &ahead));
     assert!(text.contains("SKIPS the records after 201"), "{text}");
@@ -247,7 +247,7 @@ proptest! {
 
     /// A lease stays untouched if its owner changed or its shard ended since the read.
     #[test]
-    fn what_changed_since_is_left_alone(other in prop::option::of("[a-z]{1,2}"), end in any::<bool>()) {
+    fn a_row_changed_since_is_left_alone(other in prop::option::of("[a-z]{1,2}"), end in any::<bool>()) {
         let seen = row(1, Some("owner"), at(120));
         let plan = release(&view(std::slice::from_ref(&seen)), &Which::All, &BTreeSet::new());
         let mut now = seen.clone();

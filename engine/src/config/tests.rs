@@ -46,7 +46,7 @@ fn a_renewal_interval_that_leaves_no_second_try_is_refused() {
 }
 
 #[test]
-fn several_streams_are_named_once_each_and_stand_in_kcls_table_without_a_stream_beside_them() {
+fn several_streams_are_named_once_each_in_kcls_table_alone() {
     let ids = |names: &[&str]| -> Vec<StreamId> { names.iter().map(|name| name.parse().unwrap()).collect() };
     let several = good().with_stream("").with_streams(ids(&["1:a:2", "1:b:2"]));
     assert_eq!(several.check(), Ok(()));
@@ -272,7 +272,7 @@ fn the_name_of_a_worker_forges_no_line() {
 }
 
 #[test]
-fn the_memory_for_records_is_a_default_or_no_less_than_a_record_on_its_way() {
+fn the_memory_is_a_default_or_fits_a_record_on_its_way() {
     let config = good();
     assert_eq!(config.memory(), MEMORY_BUDGET);
     for (bytes, valid) in [(0, true), (1, false), ((2 << 20) - 1, false), (2 << 20, true)] {

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused_with_what_was_expected() {
+    fn a_text_that_is_no_value_is_refused_with_the_expectation() {
         for (name, text, part) in [
             ("lease_duration", "20", "a time with its unit"),
             ("lease_duration", "s", "a time with its unit"),

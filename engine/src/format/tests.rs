@@ -187,7 +187,7 @@ fn is_taken_and_renewed(format: Format, item: &Item, row: &LeaseRow, told: &str)
 
 /// What boto3 writes for None, and an empty string, in place of each attribute.
 #[test]
-fn a_row_that_is_read_with_null_or_nothing_in_it_can_be_taken_and_renewed() {
+fn a_row_with_null_or_nothing_can_be_taken_and_renewed() {
     for (format, odd) in Format::ALL
         .into_iter()
         .flat_map(|format| [AttributeValue::Null, AttributeValue::s("")].map(|odd| (format, odd)))

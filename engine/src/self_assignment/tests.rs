@@ -32,7 +32,7 @@ fn weighed(counting: &Counting<'_>, rows: &[LeaseRow]) -> Balance {
 }
 
 #[test]
-fn a_lease_that_is_requested_counts_for_its_next_owner_for_a_while() {
+fn a_requested_lease_counts_for_its_next_owner_for_a_while() {
     let mut requested = row(Some(1), HandsOver::Yes);
     requested.handing_over = Some("w2".into());
     let (me, next, owner) = ("w0".into(), "w1".into(), "w2".into());
@@ -50,7 +50,7 @@ fn a_lease_that_is_requested_counts_for_its_next_owner_for_a_while() {
 }
 
 #[test]
-fn what_has_stood_still_can_be_taken_if_nothing_is_in_the_way() {
+fn a_lease_that_stood_still_can_be_taken_if_nothing_hinders() {
     let me = "w0".into();
     let counting = counting(&me, true);
     for (can_take, available) in [(true, 1), (false, 0)] {

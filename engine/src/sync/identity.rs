@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_a_lagging_listing_may_not_show_proves_nothing_alone() {
+    fn an_end_that_a_lagging_listing_may_hide_proves_nothing_alone() {
         let found = misfit(&row(Checkpoint::ShardEnd), &shard("a", None), Judged::ALL);
         assert!(found.is_some_and(|found| !found.certain));
     }
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_may_have_been_made_anew_if_most_rows_contradict_though_they_name_it() {
+    fn a_stream_may_be_made_anew_if_most_rows_contradict_its_name() {
         let names = ["a", "b", "c"];
         let shards = names.map(|name| shard(name, None));
         let shards: BTreeMap<&str, &Shard> = names.into_iter().zip(&shards).collect();

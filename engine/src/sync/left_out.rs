@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_shards_are_created_before_those_whose_parents_were_not_named() {
+    fn the_oldest_shards_come_before_those_of_unnamed_parents() {
         let horizon = InitialPosition::TrimHorizon;
         assert_eq!(creates(&[("b", &[]), ("e", &[])], &[], horizon), ["a", "d"]);
         assert_eq!(creates(&[("b", &[]), ("e", &[])], &["c"], horizon), ["a", "d"]);

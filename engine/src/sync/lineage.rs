@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_listing_is_one_that_its_open_shards_cover_and_whose_children_are_younger() {
+    fn a_whole_listing_is_covered_by_its_open_shards() {
         let parent = shard("a", &[], false, ALL);
         let child =
             |starting: u64, range| Shard { starting: starting.into(), ..shard("b", &["a"], true, range) };

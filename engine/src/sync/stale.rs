@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_of_before_a_split_stands_against_the_end_of_its_children() {
+    fn a_listing_from_before_a_split_contradicts_its_childrens_end() {
         let before = [shard("s0", None, true, ALL)];
         for parents in [&["s0"][..], &[]] {
             for range in [Some(lower()), None] {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_parent_stands_against_the_end_of_a_child_that_is_lacking() {
+    fn a_listed_parent_contradicts_the_end_of_a_missing_child() {
         let listing = [
             shard("s0", None, false, ALL),
             shard("s2", Some("s0"), true, upper()),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_is_no_older_than_its_child_stands_against_nothing() {
+    fn a_parent_no_older_than_its_child_contradicts_nothing() {
         let listing = [shard("s5", None, true, ALL)];
         for (parent, against) in [("s2", None), ("s5", None), ("s7", None)] {
             let parents = [ShardId::from(parent)];
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_stands_against_the_end_of_a_shard_whose_descendants_alone_are_left() {
+    fn nothing_contradicts_the_end_of_a_shard_of_descendants() {
         let listing = [
             shard("s1", None, true, lower()),
             shard("s3", Some("s2"), false, upper()),

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn all_answers_come_at_the_instant_of_the_input_and_sleep_moves_both_clocks() {
+    fn answers_come_at_once_and_sleep_moves_both_clocks() {
         let (mut driven, mut services) = (Driven::default(), Services::with_shards(2));
         boot(&mut driven, &mut services);
         assert!(driven.inputs() > 3 && driven.engine().unanswered() == 0);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_answered_later() {
+    fn a_kept_command_is_answered_later() {
         let (mut driven, mut kept) = (Driven::default(), Kept::default());
         boot(&mut driven, &mut kept);
         assert_eq!((driven.inputs(), driven.engine().unanswered()), (1, kept.commands.len()));

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dead_workers_had_is_taken_up_to_the_share() {
+    fn dead_workers_leases_are_taken_up_to_the_share() {
         let mut fleet = Fleet::at_rest(40, 4);
         fleet.die(2..4);
         assert_eq!(chosen(&mut fleet), (1, 10, false));
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_taken() {
+    fn a_free_lease_is_taken() {
         let mut fleet = Fleet::at_rest(40, 4);
         fleet.free();
         assert_eq!(chosen(&mut fleet), (1, 30, false));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_leader_cannot_write_in_time_waits_for_the_next_scan() {
+    fn an_unwritten_assignment_waits_for_the_next_scan() {
         let mut fleet = Fleet::led(8_000, 4);
         fleet.free();
         assert_eq!(assigned(&mut fleet), 5_000);

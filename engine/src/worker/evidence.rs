@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn several_answers_apart_in_time_are_enough_and_one_or_some_of_one_moment_are_not() {
+    fn answers_apart_in_time_are_enough_and_answers_at_once_not() {
         assert_eq!(told(&[(0, "a"), (10, "a"), (10, "a")]), [false, false, true]);
         assert_eq!(told(&[(0, "a"), (0, "a"), (9, "a"), (0, "a")]), [false; 4]);
         assert_eq!(told(&[(0, "a"), (9, "a"), (1, "a"), (10, "a")]), [false, false, false, true]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_was_asked_before_the_last_answer_came_does_not_count() {
+    fn a_question_from_before_the_last_answer_does_not_count() {
         let (mut cx, mut evidence) = (context(), Evidence::default());
         let needed = Needed { answers: 2, ..NEEDED };
         let early = cx.now() + seconds(5);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_that_is_to_end_sooner_still_has_the_time_of_what_is_written_at_the_end() {
+    fn a_short_stop_still_has_the_time_of_its_last_writes() {
         let timeout = Span::from_secs(2);
         let at = |seconds| Mono(0) + Span::from_secs(seconds);
         let mut stopping = Stopping::new(EndReason::Shutdown, at(30), false);

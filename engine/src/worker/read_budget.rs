@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_larger_than_all_memory_comes_when_nothing_else_is_there() {
+    fn a_record_larger_than_memory_comes_when_memory_is_empty() {
         let mut budget = budget(2 * MIB, 100);
         budget.buffers(0, 1);
         assert_eq!(read(&mut budget, 1, ask(1, 1, 10 * MIB)), None);
@@ -276,7 +276,7 @@ mod tests {
     proptest! {
         /// Whatever is asked for, and however it ends: the memory and the number of reads are kept, and who waits reads when all is over.
         #[test]
-        fn what_is_granted_fits_and_nobody_waits_for_ever(deeds in deeds(), most in 1..6u32) {
+        fn granted_reads_fit_and_nobody_waits_for_ever(deeds in deeds(), most in 1..6u32) {
             let bytes = 2 * MIB;
             let mut budget = budget(bytes, most);
             let mut under_way: Vec<(u64, u64)> = Vec::new();

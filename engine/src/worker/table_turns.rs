@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_has_half_of_the_turns_and_who_came_first_is_first() {
+    fn a_beginning_has_half_of_the_turns_in_order_of_arrival() {
         let mut turns = TableTurns::new(4);
         let begun: Vec<bool> = (0..4).map(|n| request(&mut turns, n, Turn::Begin)).collect();
         assert_eq!(begun, [true, true, false, false]);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_a_lease_waits_for_others_that_do_and_comes_before_what_begins() {
+    fn keeping_a_lease_waits_for_keepers_and_comes_before_takes() {
         let mut turns = TableTurns::new(4);
         assert!(request(&mut turns, 0, Turn::Begin));
         let kept: Vec<bool> = (1..6).map(|n| request(&mut turns, n, Turn::Keep)).collect();

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_left_out_if_only_whole_ones_are_wanted() {
+    fn an_unended_line_is_left_out_where_whole_ones_are_wanted() {
         assert_eq!(read("a\nbc\nd", true), ("a\nbc\n".to_owned(), 2, 1));
         assert_eq!(read("a\nbc\nd", false), ("a\nbc\nd".to_owned(), 3, 0));
         assert_eq!(read("a\n\nb\n", true), ("a\n\nb\n".to_owned(), 3, 0));

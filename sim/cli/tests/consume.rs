@@ -210,7 +210,7 @@ impl Consumer {
 }
 
 #[test]
-fn a_stdout_that_nobody_reads_costs_no_lease_and_does_not_outlast_a_stop() {
+fn an_unread_stdout_costs_no_lease_and_does_not_outlast_a_stop() {
     let orders = Orders::new("unread");
     let mut consumer = orders.consumer("unread");
     consumer.until_stdout_is_full();
@@ -250,7 +250,7 @@ fn a_stdout_that_nobody_reads_costs_no_lease_and_does_not_outlast_a_stop() {
 }
 
 #[test]
-fn a_second_signal_ends_a_consumer_at_once_although_stdout_takes_nothing() {
+fn a_second_signal_ends_a_consumer_though_stdout_takes_nothing() {
     let orders = Orders::new("twice");
     for (name, code) in [("TERM", 143), ("INT", 130)] {
         let mut consumer = orders.consumer(name);
@@ -264,7 +264,7 @@ fn a_second_signal_ends_a_consumer_at_once_although_stdout_takes_nothing() {
 }
 
 #[test]
-fn no_line_is_written_under_a_token_that_was_lost_while_stdout_took_nothing() {
+fn no_line_is_written_under_a_token_lost_while_stdout_stood() {
     let orders = Orders::new("lost");
     let mut consumer = orders.consumer("lost");
     let full = consumer.until_stdout_is_full();

@@ -243,7 +243,7 @@ fn names_on_a_command_line_are_checked_before_anything_is_asked() {
 }
 
 #[test]
-fn local_serves_although_hundreds_say_nothing_and_refuses_other_hosts() {
+fn local_serves_beside_idle_hundreds_and_refuses_other_hosts() {
     // As few sockets as macOS gives a process.
     let mut child = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_leasehold");

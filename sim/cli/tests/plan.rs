@@ -269,7 +269,7 @@ fn tables_of_other_formats_are_compared_too() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused_with_a_sentence() {
+fn an_unusable_argument_is_refused_with_a_sentence() {
     let no_time = written(
         "no-time.json",
         r#"{"Items": [{"wid": {"S": "w1"}, "entityType": {"S": "WORKER_METRIC_STATS"}}]}"#,
@@ -330,7 +330,7 @@ fn worlds_that_begin_with_the_files_come_right() {
 }
 
 #[test]
-fn what_keeps_a_table_from_coming_right_is_named_as_in_the_files() {
+fn faults_that_keep_a_table_wrong_are_named_as_in_the_files() {
     let text = std::fs::read_to_string(file("leases.json")).expect("a file");
     let mut table: Value = serde_json::from_str(&text).expect("JSON");
     table["Items"][1]["leaseCounter"] = json!({"S": "many"});

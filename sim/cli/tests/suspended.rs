@@ -55,7 +55,7 @@ impl Consumer {
 }
 
 #[test]
-fn a_worker_that_was_stopped_hands_nothing_over_under_its_old_token() {
+fn a_stopped_worker_hands_nothing_over_under_its_old_token() {
     let local = Local::start();
     let stream = json!({ "StreamName": "orders", "ShardCount": 1 });
     local.call("Kinesis_20131202.CreateStream", &stream);

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_is_answered_and_noted_without_regard_to_the_order_of_members() {
+    fn a_request_is_answered_and_noted_whatever_its_members_order() {
         let run = |body: &str| {
             let mut cloud = Cloud::new(2);
             let answer = cloud.execute(1_000_000, "w", "Kinesis_20131202.ListShards", body.as_bytes());

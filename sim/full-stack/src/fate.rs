@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_throttled_request_is_never_executed_and_a_lost_answer_always_was() {
+    fn a_throttled_request_is_never_executed_a_lost_answers_always() {
         let fates = Fates::new(2, stormy());
         for n in 0..2_000 {
             let fate = fates.of("w", "UpdateItem", n, Spell::Faulty);

@@ -266,7 +266,7 @@ fn give(&self) {
     const ON: &str = "leasehold_engine::deliberate::on";
 
     #[test]
-    fn an_edit_stands_in_the_place_of_what_it_finds_wherever_lines_are_broken() {
+    fn an_edit_replaces_its_place_wherever_lines_are_broken() {
         let edits = [edit(None, "self.share().min(8)", "if BUG { 0 } else { FOUND }")];
         let text = applied(&edits).expect("an edit that fits");
         let begun =

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_carries_more_than_is_put_and_a_record_for_each_shard_in_time() {
+    fn a_line_carries_more_than_puts_and_a_record_a_shard_in_time() {
         let aggregates = AggregateFaults::default();
         let traffic = |patience_us| Traffic {
             before: 300,

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_is_named_twice_in_place_of_the_other_one_or_beside_it() {
+    fn a_child_is_named_twice_in_place_of_or_beside_the_other() {
         let child = |id: &str| ChildShard { id: id.into(), parents: vec![], range: HashRange::ALL };
         let named = |misread: Misread, ids: &[&str]| {
             let mut outcome = Outcome::Applied(Reply::Records(Fetched {

@@ -136,7 +136,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_swizzle_cuts_off_one_by_one_and_ends_one_by_one_in_another_order() {
+    fn a_swizzle_cuts_off_one_by_one_and_ends_in_another_order() {
         let setting = Setting {
             workers: 6,
             streams: 1,

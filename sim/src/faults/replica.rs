@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn only_reads_do_not_find_a_shard_and_no_replica_is_wrong_for_longer_than_it_may() {
+    fn only_reads_miss_a_shard_and_no_replica_is_wrong_too_long() {
         let faults = ReplicaFaults { not_found: 500, wrong: 0, end_claimed: 0 };
         let mut kinds = std::collections::BTreeSet::new();
         for n in 0..500 {

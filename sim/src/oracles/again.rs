@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_processed_does_not_come_again() {
+    fn processed_records_do_not_come_again() {
         let again =
             |first| judged([opened(), delivered(0, 0, 1, 9), processed(0, 0, 5), delivered(0, 0, first, 9)]);
         assert_eq!((again(6), again(5)), (0, 1));

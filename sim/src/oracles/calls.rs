@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_asked_for_while_the_runtime_was_blocked_counts_from_then() {
+    fn a_call_asked_of_a_blocked_runtime_counts_from_its_request() {
         assert_eq!(judged(&[told(5), ended(6)]), 1, "too early");
         let runs = |second| (second * SECOND, Fact::Unblocked { life: 0 });
         assert_eq!(judged(&[runs(1), told(5), ended(6)]), 0);

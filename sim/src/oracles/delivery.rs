@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_processed_before_the_world_is_not_missed() {
+    fn records_processed_before_the_world_are_not_missed() {
         let given = Fact::Given { shard: 0, through: 10, ended: false };
         let history = [created(0, Mark::At(10)), delivered(0, 0, 11, 12)];
         let told = [given].into_iter().chain(history.clone());
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_at_latest_of_others_is_loose_until_its_first_checkpoint() {
+    fn a_start_of_others_at_latest_is_loose_until_a_checkpoint() {
         let before = row(Some(0), 1, Mark::Latest);
         let checkpoint =
             changed(0, Some(0), Verb::Checkpoint, Some(before), Some(row(Some(0), 2, Mark::At(120))));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_at_latest_is_loose_until_the_service_has_given_a_place() {
+    fn a_start_at_latest_is_loose_until_the_service_gives_a_place() {
         let placed = |life| Fact::Placed { life, shard: 0, from: 100, due: 100, floor: 1, born: 100 };
         let good = [created(0, Mark::Latest), placed(0), placed(1), delivered(1, 0, 100, 105)];
         assert_eq!(judged(good), 0);
@@ -278,7 +278,7 @@ mod tests {
 
     /// The newer checkpoint is durable once the other program, or the lease's next owner, checkpoints anew.
     #[test]
-    fn a_checkpoint_that_another_program_wrote_back_over_its_own_is_not_missed_until_the_lease_moves() {
+    fn a_checkpoint_written_back_by_its_program_is_not_missed() {
         let written = |owner, counter, before, after, verb| {
             let (before, after) =
                 (row(Some(0), counter, Mark::At(before)), row(Some(owner), counter + 1, Mark::At(after)));

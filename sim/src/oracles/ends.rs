@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_after_the_permission_asks_for_another_one() {
+    fn a_hand_over_after_the_permission_needs_another_permission() {
         assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, DELIVERED, ENDS]), 1);
         assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, GIVEN_BACK, ENDS]), 1);
     }

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_processed_is_counted_anew() {
+    fn a_processed_record_is_counted_anew() {
         let facts = [OPENED, failed(3), processed(3), failed(3), set_aside(3)];
         assert_eq!(judged(&facts), 1);
         let before = [OPENED, failed(3), processed(2), failed(3), set_aside(3)];

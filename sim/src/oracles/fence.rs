@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_valid_until_another_worker_begins_and_not_after_it() {
+    fn a_fence_is_valid_until_another_worker_begins() {
         let terms = Terms::plain(config());
         assert!(!judged(&terms, &[begins(0, 1), asks(true, false)]));
         assert!(!judged(&terms, &[begins(0, 1), begins(1, 5), asks(false, false)]));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_clock_shows_is_not_promised() {
+    fn a_time_that_no_clock_shows_is_not_promised() {
         let terms = Terms::plain(config());
         assert!(!judged(&terms, &[begins(0, 1), begins(1, 5), asks(true, true)]));
         let beyond = Terms { clocks_beyond: true, ..Terms::plain(config()) };

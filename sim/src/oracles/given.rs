@@ -104,7 +104,7 @@ mod tests {
     use crate::oracles::testing::{changed, row};
 
     #[test]
-    fn what_is_handed_over_stays_given_though_another_next_owner_is_named() {
+    fn a_given_lease_stays_given_though_another_next_owner_is_named() {
         let owned = |owner, counter| row(Some(owner), counter, Mark::TrimHorizon);
         let mut given = Given::new(&Terms::plain(crate::swarm::named(true)));
         let claimed = Row { next: Some(Owner::Life(1)), ..owned(0, 3) };

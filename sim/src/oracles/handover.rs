@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_processed_is_durable_before_the_row_is_given_up() {
+    fn processed_records_are_durable_before_the_row_is_given_up() {
         assert_eq!(judged([done(Mark::At(10), 1), delivered(1, 0, 11, 12)]), 0);
         assert_eq!(judged([done(Mark::At(9), 1)]), 1);
         assert_eq!(judged([done(Mark::TrimHorizon, 1)]), 1);

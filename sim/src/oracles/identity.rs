@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_names_this_stream_from_then_on_and_named_no_other_before() {
+    fn a_taken_row_names_this_stream_and_named_no_other_before() {
         let named = |before, after| {
             let (life, shard) = (0, 0);
             judged(vec![Fact::Named { life, shard, before, after }])
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_was_told_of_another_stream_takes_nothing_until_it_is_told_of_its_own() {
+    fn a_worker_told_of_another_stream_takes_nothing_until_its_own() {
         let (life, stream) = (0, 0);
         let told = |right| Fact::Described { life, stream, right };
         let take = || asked(0, Ask::Write(Verb::Take), 0, 1, 0, 0);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_begins_with_a_table_of_another_stream_must_leave_it_alone() {
+    fn a_worker_that_begins_in_a_foreign_table_leaves_it_alone() {
         let boot = Fact::Booted { life: 0, worker: 0 };
         let before = row(None, 1, Mark::At(5));
         let take = changed(0, Some(0), Verb::Take, Some(before), Some(row(Some(0), 2, Mark::At(5))));

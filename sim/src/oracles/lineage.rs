@@ -262,7 +262,7 @@ mod tests {
 
     /// The row of the first shard is changed by hand. Below, a lease is made, but no lease for the shards between.
     #[test]
-    fn below_a_changed_row_nothing_is_known_of_those_without_a_lease() {
+    fn below_a_changed_row_shards_without_a_lease_are_unknown() {
         let judged = |verb: Option<Verb>| {
             let between = [
                 Fact::ShardBorn { shard: 3, parents: [Some(1), None] },
@@ -305,7 +305,7 @@ mod tests {
     /// The row of an ended shard was removed in time, and then the row with the proof of its end. The stream is begun
     /// again.
     #[test]
-    fn a_parent_begun_again_because_a_hand_removed_what_was_below_holds_nobody_up() {
+    fn a_parent_begun_again_by_a_hand_below_holds_nobody_up() {
         let judged = |verb: Option<Verb>| {
             let remove = |shard, verb| removed(shard, verb, Some(row(None, 2, Mark::End)));
             judged([
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_merged_child_waits_for_the_parent_whose_own_turn_has_not_come() {
+    fn a_merged_child_waits_for_the_parent_whose_turn_is_to_come() {
         let facts = [
             Fact::ShardBorn { shard: 0, parents: [None, None] },
             Fact::ShardBorn { shard: 1, parents: [None, None] },

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_shards_have_and_what_is_on_its_way_stays_within_the_budget_of_the_worker() {
+    fn records_held_and_on_their_way_stay_within_the_workers_budget() {
         let on_its_way = |op, bytes| Fact::OnItsWay { life: 0, op, bytes };
         let found = |even, facts: Vec<Fact>| {
             let terms = Terms { even, ..Terms::plain(config().with_memory_budget(2 << 20)) };
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_checkpoint_says_is_processed_is_not_kept() {
+    fn records_that_a_checkpoint_covers_are_not_kept() {
         let at = |through| {
             let row = Some(row(Some(0), 2, Mark::At(through)));
             vec![changed(0, None, Verb::Checkpoint, None, row)]
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_before_the_shard_was_opened_again_is_dropped() {
+    fn an_answer_from_before_a_new_opening_is_dropped() {
         let (life, shard, token) = (0, 0, 2);
         let opened = vec![Fact::OpenBegun { life, shard, token }];
         let ask = vec![asked(0, Ask::GetRecords, 0, 1, 0, 0)];

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_between_allows_for_more_moves() {
+    fn an_event_in_between_allows_for_more_moves() {
         let most = MOST_MOVES as u32;
         let with = |fact: Fact| {
             // Each time the lease returns to its first owner; the moves together are more than allowed.

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn who_held_the_lease_when_it_was_written_over_may_begin_after_that_and_run_out() {
+    fn a_holder_robbed_by_a_write_may_begin_later_and_run_out() {
         let found = |is_written_over: bool| {
             let mut overlap = Overlap::new(&Terms::plain(config()));
             let mut verdict = Verdict::default();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn two_at_a_time_are_found_unless_clocks_are_worse_than_promised() {
+    fn two_beliefs_at_a_time_are_found_under_promised_clocks() {
         let both = || holds(1, 0, true, 10).into_iter().chain(holds(9, 1, true, 20));
         assert_eq!(p14(both()), 1);
         let terms = Terms { clocks_beyond: true, ..Terms::plain(config()) };

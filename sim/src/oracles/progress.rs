@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_trespasser_put_ahead_binds_nobody() {
+    fn a_trespassers_progress_binds_nobody() {
         let (mut progress, mut verdict) = (Progress::default(), Verdict::default());
         let mut tell = |trespass: bool, before: Mark, after: Mark| {
             let history = History { trespass, ..blank() };
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_removed_may_begin_again() {
+    fn a_row_removed_by_a_person_may_begin_again() {
         let facts = [
             created(0, Mark::TrimHorizon),
             to(Mark::TrimHorizon, Mark::At(5)),

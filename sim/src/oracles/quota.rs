@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_counts_until_its_answer() {
+    fn a_take_under_way_counts_until_its_answer() {
         let two = vec![asked(0, TAKE, 0, 1, 1, 0), asked(0, TAKE, 1, 2, 1, 0), Fact::Said { life: 0 }];
         assert_eq!(found(1, two), 1);
         let one_refused = vec![
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_is_nobodys_fault_and_what_was_given_up_does_not_count() {
+    fn given_leases_are_excused_and_released_ones_do_not_count() {
         let given = [vec![holds(7)], takes(0..1)].concat();
         assert_eq!(found(1, given), 0);
         let moved = [takes(0..1), vec![Fact::HoldsNoMore { life: 0, shard: 0 }], takes(1..2)].concat();

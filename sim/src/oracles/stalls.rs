@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_need_not_be_reported() {
+    fn a_moving_shard_need_not_be_reported() {
         let moves: Vec<_> = (1..6).map(|n| (n * 10 * SECOND, processed(0, 1, n))).collect();
         assert_eq!(minute(&moves), 0);
         let stood = Fact::Resumed { life: 0, stood: 1 };
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_that_is_paused_need_not_be_reported_and_one_that_goes_on_must_be() {
+    fn a_paused_shard_may_go_unreported_and_a_resumed_one_may_not() {
         let (life, shard) = (0, 1);
         let pause = (5 * SECOND, Fact::PauseAsked { life, shard });
         let resume = |at| (at, Fact::ResumeAsked { life, shard });

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_before_the_row_was_there_is_nobodys() {
+    fn records_from_before_the_row_are_nobodys() {
         let placed = |life, from, born| Fact::Placed { life, shard: 0, from, due: 10, floor: 5, born };
         let good = [created(0, Mark::Latest), placed(1, 7, 9), placed(0, 9, 9)];
         assert_eq!(judged(&good), 0);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_owner_begins_before_what_arrived_since_and_not_much_earlier() {
+    fn the_first_owner_begins_shortly_before_the_arrivals() {
         assert_eq!(judged(&[created(0, Mark::Latest), placed(0, 10)]), 0);
         assert_eq!(judged(&[created(0, Mark::Latest), placed(0, 11)]), 1);
         assert_eq!(judged(&[created(0, Mark::Latest), placed(0, 5)]), 0);

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_before_a_scan_is_no_new_steal_after_it() {
+    fn a_steal_begun_before_a_scan_is_not_new_after_it() {
         let most = super::super::testing::config().max_steals();
         let late = steal(most, 10, 4);
         let more = (0..most).map(|shard| steal(shard, 30, 5));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_begun_before_a_pause_is_no_new_steal_after_it() {
+    fn a_steal_begun_before_a_pause_is_not_new_after_it() {
         let most = super::super::testing::config().max_steals();
         let stood = 600_000_000;
         let resumed = |stood| (stood, Fact::Resumed { life: 0, stood });
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_decided_on_before_a_counter_was_set_back_is_no_steal() {
+    fn a_take_decided_before_a_counter_was_set_back_is_no_steal() {
         let most = super::super::testing::config().max_steals();
         let owned = |counter| Some(row(Some(1), counter, Mark::TrimHorizon));
         let edit = |at: u64, from, to| (at, changed(most, None, Verb::Renew, owned(from), owned(to)));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_renews_is_not_stolen() {
+    fn an_unrenewed_lease_is_not_stolen() {
         let hour = 3_600_000_000;
         assert_eq!(judged((0..9).map(|shard| steal(shard, hour, 5)).collect()), 0);
     }

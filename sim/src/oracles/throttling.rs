@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_refusals_at_once_make_a_life_slow_and_any_refusal_keeps_it_so() {
+    fn many_refusals_make_a_life_slow_and_any_refusal_keeps_it_so() {
         let mut refusals = Refusals::default();
         for at in 0..20 {
             refusals.add(at * SECOND_US / 4);

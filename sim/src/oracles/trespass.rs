@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_its_own_or_taken_is_not() {
+    fn a_write_to_a_free_an_own_or_a_taken_row_is_no_trespass() {
         assert!(!is_edit(1, Verb::Checkpoint, Some(1)));
         assert!(!is_edit(1, Verb::Checkpoint, None));
         assert!(!is_edit(1, Verb::Take, Some(2)));

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_whose_row_a_person_gave_away_is_not_to_blame_while_it_believes() {
+    fn an_owner_whose_row_was_given_away_is_excused_for_a_while() {
         let owned = |owner: Option<LifeNo>| owner.map(|owner| row(Some(owner), 1, Mark::TrimHorizon));
         let belief = 2 * config().lease_duration().0;
         for (taken, blamed) in [(10, 0), (10 + belief, 1)] {
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_program_without_the_lease_nobody_is_to_blame_until_it_is_taken() {
+    fn beside_a_program_without_the_lease_nobody_is_to_blame() {
         let owned = |owner| Some(row(Some(owner), 1, Mark::TrimHorizon));
         let take = |from, to| changed(0, Some(to), Verb::Take, owned(from), owned(to));
         let meets = |other: LifeNo| {

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_share_a_table_is_refused() {
+    fn programs_of_different_tables_are_refused() {
         let fleet = |programs: &[Program], name: Option<&str>| Fleet {
             programs: programs.to_vec(),
             name: name.map(str::to_owned),

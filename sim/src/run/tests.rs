@@ -18,7 +18,7 @@ fn a_seed_fixes_everything() {
 }
 
 #[test]
-fn what_chance_did_can_be_done_again_from_a_list() {
+fn deeds_of_chance_can_be_done_again_from_a_list() {
     let recorded = Options { request_faults: true, ..Options::default() };
     let mut struck = 0;
     // Seeds of worlds that are not large.
@@ -42,7 +42,7 @@ fn the_summary_does_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
-fn what_is_stopped_sums_up_the_first_worlds() {
+fn a_stopped_run_sums_up_the_first_worlds() {
     let stopped_after_five = |jobs| {
         let asked = Arc::new(AtomicBool::new(false));
         let options = Options { cancel: Cancel::when(asked.clone()), ..Options::default() };

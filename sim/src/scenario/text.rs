@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_it_should_be() {
+    fn an_unsaid_setting_is_as_it_should_be() {
         let text = "version = 1\nworkers = 2\nshards = 3\nfaults_last = \"10 s\"\n";
         let scenario: Scenario = text.parse().unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(scenario.plan.faults, Faults::default());

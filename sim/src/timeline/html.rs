@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_turns_the_direction_of_writing_is_shown() {
+    fn a_direction_of_writing_is_shown() {
         let page = page(&Timeline { title: "a\u{202e}b\u{9b}".to_owned(), ..Builder::default().finish(0) });
         let hidden = |c: &char| is_hidden(*c) && *c != '\n';
         assert_eq!(page.chars().find(hidden), None);

@@ -266,7 +266,7 @@ fn other_positions_to_start_from_come_right_too() {
 }
 
 #[test]
-fn a_world_is_written_as_a_scenario_with_its_beginning_and_shrunk_with_it() {
+fn a_world_is_a_scenario_with_its_beginning_and_shrinks_with_it() {
     let mut broken = table();
     broken[2] = text(&[("leaseKey", &id(900_002)), ("leaseCounter", "many")]);
     let plan = given(broken).plan(3);
@@ -281,7 +281,7 @@ fn a_world_is_written_as_a_scenario_with_its_beginning_and_shrunk_with_it() {
 }
 
 #[test]
-fn what_no_world_can_begin_with_is_refused_with_a_sentence() {
+fn an_impossible_beginning_is_refused_with_a_sentence() {
     let shards = |change: fn(&mut Vec<Shard>)| {
         let mut family = family();
         change(&mut family);

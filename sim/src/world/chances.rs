@@ -290,7 +290,7 @@ mod tests {
     use crate::swarm::Plan;
 
     #[test]
-    fn a_worker_that_is_cut_off_twice_reaches_the_table_after_the_later_cut() {
+    fn a_worker_cut_off_twice_reaches_the_table_after_the_later_cut() {
         let mut chances = Chances::new(None, false, 2);
         chances.cut_off(10, 1, 20);
         chances.cut_off(15, 1, 5);

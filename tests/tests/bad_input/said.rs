@@ -18,7 +18,7 @@ const OLD: Refusal = Refusal {
 
 /// The sentence names the cause, which the class of the refusal does not.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_told_in_the_words_of_the_service_and_so_is_the_shard_that_stands_still() {
+async fn a_refusal_is_told_in_the_services_words_with_its_shard() {
     let account = Account::with_stream().await;
     account.put(0..10).await;
     account.local.refuse(|target| target.ends_with(".GetShardIterator").then_some(ELSEWHERE));
@@ -57,7 +57,7 @@ async fn a_refusal_is_told_in_the_words_of_the_service_and_so_is_the_shard_that_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_clock_at_the_start_is_named_as_such_and_ends_the_worker() {
+async fn a_wrong_clock_at_the_start_is_named_and_ends_the_worker() {
     let skewed = Refusal {
         code: "RequestTimeTooSkewed",
         message: "The difference between the request time and the current time is too large.",

@@ -16,7 +16,7 @@ fn because(handovers: &[Handover], cause: Cause) -> impl Iterator<Item = &Handov
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_that_join_and_leave_repeat_nothing_and_a_crash_is_noticed_soon() {
+async fn joins_and_leaves_repeat_nothing_and_a_crash_is_seen_soon() {
     let (fleet, producer) = Fleet::start("ours-hand-over").await;
     let mut anna = fleet.ours_with("anna", OPTIONS);
     fleet.until_read("anna to read all", SHARDS, &["anna"]).await;

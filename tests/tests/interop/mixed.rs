@@ -130,7 +130,7 @@ async fn there_and_back(test: &str, steals: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fleet_is_moved_over_and_back_by_stopping_workers_one_by_one() {
+async fn a_fleet_moves_over_and_back_worker_by_worker() {
     there_and_back("vmware-go-kcl-mixed", false).await;
 }
 

@@ -72,7 +72,7 @@ impl Table {
 }
 
 #[tokio::test]
-async fn leases_of_vmware_go_kcl_are_taken_renewed_claimed_and_given_up() {
+async fn leases_of_vmware_go_kcl_are_taken_claimed_and_given_up() {
     const SHARD: &str = "shardId-000000000001";
     const FIRST: &str = "2024-03-04T18:07:06.5Z";
     const SECOND: &str = "2024-03-04T18:07:09Z";

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_kinsumer_are_read_and_what_it_never_writes_is_refused() {
+    fn rows_of_kinsumer_are_read_and_strange_ones_refused() {
         let stamp = [
             ("LastUpdate", AttributeValue::N("1795308434832107298".to_owned())),
             ("LastUpdateRFC", s("Sun, 22 Nov 2026 00:47:14 +0000")),

@@ -73,7 +73,7 @@ fn shared_by(leases: &BTreeMap<String, Lease>, shards: &[u32], workers: &[&str])
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fleet_survives_workers_that_join_leave_and_crash_a_split_and_a_merge() {
+async fn a_fleet_survives_joins_leaves_crashes_a_split_and_a_merge() {
     const TEST: &str = "vmware-go-kcl-without-stealing";
     let Some(fleet) = Fleet::start(TEST).await else {
         return;

@@ -36,7 +36,7 @@ async fn the_end_of_a_shard_waits_for_the_task_that_keeps_its_batches() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_shard_waits_for_a_task_that_has_acknowledged_everything_before() {
+async fn a_shards_end_waits_for_a_task_that_has_acknowledged_all() {
     let mut scene = Scene::new().await;
     let (free, hold) = tokio::sync::watch::channel(false);
     let worker = scene.start("one", move |task| {
@@ -74,7 +74,7 @@ async fn the_end_of_a_shard_waits_for_a_task_that_has_acknowledged_everything_be
 }
 
 #[tokio::test]
-async fn after_a_crash_at_the_end_of_a_shard_the_task_of_another_worker_is_told_the_end() {
+async fn after_a_crash_at_a_shards_end_another_task_is_told_the_end() {
     let mut scene = Scene::new().await;
     let one = scene.start("one", |task| async move {
         task.process_all().await;

@@ -114,7 +114,7 @@ const fn three() -> u32 {
     }
 
     #[test]
-    fn what_has_no_body_is_no_function() {
+    fn a_signature_without_a_body_is_no_function() {
         let text = "\
 trait A {
     fn one(&self) -> u32;

@@ -1,6 +1,6 @@
 //! The rules. To add a rule, add a line to [`RULES`] and a function that finds the rule's breaches in one file.
 
-use crate::function::functions;
+use crate::function::{Function, functions};
 use crate::names::NAMES;
 use crate::rooms::{private_fields, rooms, router};
 use crate::shapes::{definitions, sizes};
@@ -11,6 +11,15 @@ use std::collections::BTreeMap;
 const FILE_LINES: usize = 500;
 /// The most lines of a function: what fits on a screen.
 const FUNCTION_LINES: usize = 70;
+/// The most characters of a test's name.
+const TEST_NAME: usize = 60;
+/// Rooms whose tests keep their names until the rooms are in order.
+const OLD_TEST_NAMES: &[&str] = &[
+    "engine/src/worker/assignment",
+    "engine/src/worker/lease/",
+    "engine/src/worker/lease_table",
+    "engine/src/worker/row_writes",
+];
 /// The most bytes of a file of any kind.
 const FILE_BYTES: u64 = 100_000;
 /// The most methods of a type, and the most files that they stand in.
@@ -76,6 +85,11 @@ pub const RULES: &[Rule] = &[
         name: "function-length",
         advice: "a function fits on a screen: give a part of it a name",
         find: Find::InFile(function_length),
+    },
+    Rule {
+        name: "test-name",
+        advice: "a test's name says the condition and the result in 60 characters, and names its subject: not `what_`",
+        find: Find::InFile(test_name),
     },
     Rule {
         name: "unsafe",
@@ -207,6 +221,26 @@ fn type_name(sources: &[Source]) -> Vec<(usize, Finding)> {
         findings.extend(list.map(|file| (file, Finding { line: 1, subject: name.to_owned(), found })));
     }
     findings
+}
+
+fn test_name(source: &Source) -> Vec<Finding> {
+    if OLD_TEST_NAMES.iter().any(|room| source.path.starts_with(room)) {
+        return Vec::new();
+    }
+    let lines: Vec<&str> = source.code.lines().collect();
+    let is_test = |function: &Function| {
+        let above = lines[..function.line - 1].iter().rev().map(|line| line.trim());
+        let mut attributes = above.take_while(|line| line.is_empty() || line.starts_with("#["));
+        attributes.any(|line| line.starts_with("#[test]") || line.contains("::test"))
+    };
+    let is_bad = |name: &str| name.len() > TEST_NAME || name.starts_with("what_");
+    let tests = functions(source).into_iter().filter(|function| is_bad(&function.name) && is_test(function));
+    let finding = |test: Function| Finding {
+        line: test.line,
+        found: format!("`{}` with {} characters", test.name, test.name.len()),
+        subject: test.name,
+    };
+    tests.map(finding).collect()
 }
 
 fn function_length(source: &Source) -> Vec<Finding> {
@@ -343,6 +377,17 @@ pub(crate) mod tests {
         assert_eq!(found_by("unsafe", "a.rs", "#![forbid(unsafe_code)]"), []);
         assert_eq!(found_by("unfinished", "a.rs", "\"todo!\";\n    todo!()"), one(2, "todo!"));
         assert_eq!(found_by("unfinished", "a.rs", "dbg!(a)"), one(1, "dbg!"));
+    }
+
+    #[test]
+    fn a_tests_name_is_short_and_names_its_subject() {
+        let file = |attribute: &str, name: &str| format!("#[{attribute}]\n\nfn {name}() {{\n}}\n");
+        assert_eq!(found_by("test-name", "a.rs", &file("test", "what_is_free_is_taken")).len(), 1);
+        assert_eq!(found_by("test-name", "a.rs", &file("tokio::test", &"a".repeat(61))).len(), 1);
+        assert_eq!(found_by("test-name", "a.rs", &file("test", &"a".repeat(60))), []);
+        assert_eq!(found_by("test-name", "a.rs", &file("inline", "what_is_free")), []);
+        let old = "engine/src/worker/lease/tests/kept.rs";
+        assert_eq!(found_by("test-name", old, &file("test", "what_is_free_is_taken")), []);
     }
 
     #[test]

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_texts_are_blanked_out_and_code_stays_in_its_place() {
+    fn comments_and_texts_are_blank_and_code_stays_in_its_place() {
         for (text, code) in [
             ("a // b\nc", "a     \nc"),
             ("a /* b /* c */ d */ e", "a                   e"),

@@ -102,7 +102,7 @@ fn rows_of_ruby() {
 }
 
 #[test]
-fn what_is_no_row_says_what_was_expected() {
+fn an_item_that_is_no_row_tells_the_expectation() {
     for (name, value, expected) in [
         ("LeaseTimeout", AttributeValue::s("yesterday"), "LeaseTimeout: expected a time"),
         ("AssignedTo", AttributeValue::n(1), "AssignedTo: expected a string, found the number 1"),
@@ -314,7 +314,7 @@ proptest! {
 
     /// The format's workers write whole items. An attribute of ours dropped by a worker is missed, not misread.
     #[test]
-    fn what_is_dropped_is_missed(row in rows()) {
+    fn a_dropped_outcome_is_missed(row in rows()) {
         let mut table = None;
         Format::VmwareGoKcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
         let mut item = table.unwrap();

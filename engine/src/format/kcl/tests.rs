@@ -173,7 +173,7 @@ fn a_hand_over_ends_when_another_program_takes_the_lease() {
 }
 
 #[test]
-fn what_is_missing_or_empty_has_a_meaning() {
+fn a_missing_or_empty_attribute_has_a_meaning() {
     assert_eq!(lease(with(json!({"checkpointSubSequenceNumber": null}))), steady_row());
     // KCL skips such rows; a person's edit leaves them behind.
     let mut unguarded = steady_row();
@@ -236,7 +236,7 @@ fn other_kinds_of_item_are_left_alone() {
 }
 
 #[test]
-fn what_is_malformed_is_said_in_a_sentence() {
+fn a_malformed_row_is_told_in_a_sentence() {
     let number = "expected a whole number from 0 to 2^64 - 1, found";
     let start = "expected a sequence number, TRIM_HORIZON, LATEST, AT_TIMESTAMP or SHARD_END, found";
     for (changes, expected) in [

@@ -196,7 +196,7 @@ fn tables_are_named_after_the_application() {
 
 /// Conditions without a text in DynamoDB are left out.
 #[test]
-fn what_has_no_condition_is_rendered_without_one() {
+fn a_change_without_a_condition_is_rendered_without_one() {
     let (_, ItemOp::Write(write)) = Kinsumer.spell(&MembersOp::Write(MembersChange::Leave("a".into())))
     else {
         panic!("expected a write");

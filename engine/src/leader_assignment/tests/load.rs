@@ -26,7 +26,7 @@ fn moved(candidates: &[Candidate], leases: &[Portion]) -> usize {
 }
 
 #[test]
-fn the_busy_worker_gives_sixty_percent_of_what_is_above_the_average() {
+fn the_busy_worker_gives_sixty_percent_of_its_excess() {
     let candidates = [busy("a", 70, 100), busy("b", 40, 100)];
     // 90 KiB/s are to be moved; the moved load stays below this.
     assert_eq!(moved(&candidates, &two(&[100; 70])), 8);
@@ -46,7 +46,7 @@ fn the_busy_worker_gives_sixty_percent_of_what_is_above_the_average() {
 }
 
 #[test]
-fn a_worker_above_its_limit_gives_and_one_near_its_limit_gets_no_more() {
+fn a_worker_above_its_limit_gives_and_one_near_it_gets_no_more() {
     let leases = two(&[100; 70]);
     // Both are near the average.
     assert_eq!(moved(&[busy("a", 56, 100), busy("b", 54, 100)], &leases), 0);

@@ -318,7 +318,7 @@ fn a_lease_goes_to_another_than_the_owner_that_failed() {
 }
 
 #[test]
-fn a_worker_that_cannot_measure_itself_gets_nothing_unless_nobody_can() {
+fn a_worker_without_measures_gets_nothing_unless_nobody_has_any() {
     let mut candidates = vec![busy("a", 10, 80), busy("b", 50, 80), busy("c", 20, 0)];
     candidates[0].metrics[0].recent.push(-1);
     let leases = [free(ONE), free(ONE), free(ONE), free(ONE)];

@@ -26,14 +26,14 @@ fn everyone_gets_a_share() {
 }
 
 #[test]
-fn available_leases_are_placed_without_balance_and_nothing_else_moves() {
+fn without_balance_only_available_leases_are_placed() {
     let leases = [held(0, None), held(0, None), held(0, None), free(None)];
     assert_eq!(by_count(&workers(2), &leases, false), [Move { lease: 3, to: 1 }]);
     assert_eq!(by_count(&workers(2), &leases, true), [Move { lease: 3, to: 1 }, Move { lease: 0, to: 1 }]);
 }
 
 #[test]
-fn what_may_not_be_moved_counts_and_stays() {
+fn an_immovable_lease_counts_and_stays() {
     let fixed = || Portion { movable: false, ..held(0, None) };
     let leases = [fixed(), fixed(), fixed(), fixed(), held(1, None), held(1, None), held(1, None)];
     // Worker 0 has most, and gives nothing.

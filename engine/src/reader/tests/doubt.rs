@@ -32,7 +32,7 @@ pub(super) fn believed(bench: &mut Bench, answer: &Fetched) -> (u32, Span, Optio
 }
 
 #[test]
-fn records_from_before_the_place_are_not_taken_until_answers_have_said_the_same_for_the_lag() {
+fn records_before_the_place_wait_for_equal_answers_over_the_lag() {
     let ready = || {
         let mut bench = Bench::ready(Start::At(part(9, 1)));
         assert_eq!(bench.answer(records(pos(9), pos(12), 10)), None);
@@ -64,7 +64,7 @@ fn records_from_before_the_place_are_not_taken_until_answers_have_said_the_same_
 }
 
 #[test]
-fn a_record_to_start_at_is_missing_when_answers_have_said_so_for_the_lag() {
+fn a_record_to_start_at_is_missing_by_answers_over_the_lag() {
     let (at, first) = (part(3, 1), pos(7));
     let why = Doubtful::Gap { at, first: Some(first) };
     let mut bench = Bench::ready(Start::At(at));
@@ -124,7 +124,7 @@ fn later(first: u64) -> Fetched {
 }
 
 #[test]
-fn an_empty_answer_neither_confirms_nor_denies_that_a_later_record_comes_first() {
+fn an_empty_answer_says_nothing_of_a_later_first_record() {
     let gap = later(7);
     let with = |n: usize, other: Fetched| {
         let answers = [vec![gap.clone(); n], vec![other], vec![gap.clone(); 9]].concat();
@@ -139,7 +139,7 @@ fn an_empty_answer_neither_confirms_nor_denies_that_a_later_record_comes_first()
 }
 
 #[test]
-fn records_are_missing_before_a_record_with_which_two_answers_begin() {
+fn records_are_missing_before_the_first_record_of_two_answers() {
     let answers = [7, 7, 7, 7, 7, 40, 7, 7].map(later);
     assert_eq!(taken_after(answers.into_iter()), Some(8), "40 stands alone");
     assert_eq!(taken_after((7..30).map(later)), Some(11), "the stream forgets all the time");
@@ -178,7 +178,7 @@ fn the_end_is_not_where_a_checkpoint_is() {
 }
 
 #[test]
-fn an_answer_that_fits_ends_a_doubt_and_one_on_the_way_to_the_tip_does_not() {
+fn a_fitting_answer_ends_a_doubt_and_one_under_way_does_not() {
     let at = pos(3);
     let wrong = records(pos(7), pos(9), 10);
     let doubted = |event: Option<Event>| match event {
@@ -197,7 +197,7 @@ fn an_answer_that_fits_ends_a_doubt_and_one_on_the_way_to_the_tip_does_not() {
 }
 
 #[test]
-fn numbers_of_another_shard_are_not_taken_until_answers_have_had_such_numbers_for_the_lag() {
+fn another_shards_numbers_wait_for_equal_answers_over_the_lag() {
     let ready = || {
         let mut bench = Bench::new(Start::TrimHorizon);
         bench.subject = "shardId-000000000007";

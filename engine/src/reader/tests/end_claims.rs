@@ -70,7 +70,7 @@ fn a_weak_claim_soon_after_a_plain_one_is_waited_out() {
 }
 
 #[test]
-fn records_take_the_claim_of_an_end_back_and_empty_answers_do_not() {
+fn records_take_a_claimed_end_back_and_empty_answers_do_not() {
     let children = [child("a")];
     let mut bench = Bench::ready(Start::TrimHorizon);
     assert_eq!(bench.answer(last_answer(&children)), None);
@@ -174,7 +174,7 @@ fn children_are_believed_when_two_answers_name_the_same_ones() {
 }
 
 #[test]
-fn a_listing_must_show_children_that_answers_do_not_name_or_not_all() {
+fn a_listing_must_show_children_that_answers_leave_out() {
     assert_eq!(ends_with(&[&["a"], &["a"]]), Some(vec![]), "one of two");
     assert_eq!(ends_with(&[&["a"], &["a", "a"]]), Some(vec![]), "one of two, twice");
     let mut bench = Bench::ready(Start::TrimHorizon);
@@ -190,7 +190,7 @@ fn a_listing_must_show_children_that_answers_do_not_name_or_not_all() {
 }
 
 #[test]
-fn an_end_is_believed_though_answers_name_different_children_for_the_lag() {
+fn an_end_is_believed_though_answers_differ_in_children() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     let (began, mut event) = (bench.now, bench.answer(last_answer(&[child("a"), child("b")])));
     let mut answers = 1;

@@ -90,7 +90,7 @@ fn fetching_stops_at_the_budget_of_batches_and_goes_on_below() {
 }
 
 #[test]
-fn fetching_stops_at_the_budget_of_bytes_but_a_batch_larger_than_it_is_no_deadlock() {
+fn fetching_stops_at_its_bytes_and_a_larger_batch_comes() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.cfg.buffer_bytes = 5;
     bench.answer(records(pos(1), pos(1), 10));
@@ -105,7 +105,7 @@ fn fetching_stops_at_the_budget_of_bytes_but_a_batch_larger_than_it_is_no_deadlo
 }
 
 #[test]
-fn a_failed_call_is_repeated_with_the_same_iterator_after_a_growing_backoff() {
+fn a_failed_call_is_repeated_with_its_iterator_after_a_backoff() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     let mut pauses = Vec::new();
     for n in 0..8 {
@@ -136,7 +136,7 @@ fn a_failed_call_is_repeated_with_the_same_iterator_after_a_growing_backoff() {
 }
 
 #[test]
-fn an_expired_or_lost_iterator_is_replaced_after_the_last_fetched_record() {
+fn a_lost_iterator_is_replaced_after_the_last_fetched_record() {
     for why in [Why::Expired, Why::Gone, Why::Invalid] {
         let mut bench = Bench::ready(Start::TrimHorizon);
         bench.fetch(refused(why));
@@ -191,7 +191,7 @@ fn an_iterator_left_unused_is_replaced_before_it_expires() {
 }
 
 #[test]
-fn a_moment_of_the_future_is_left_for_an_earlier_one_and_a_configured_time_is_waited_for() {
+fn a_future_moment_is_left_and_a_configured_time_is_waited_for() {
     let now = Wall(1_700_000_000_000);
     let at = |early_ms| Wall(now.0 - early_ms);
     let mut bench = Bench::new(Start::Since(now));
@@ -233,7 +233,7 @@ fn an_invalid_position_is_reported_and_never_skipped() {
 }
 
 #[test]
-fn a_missing_shard_pauses_until_resumed_and_denied_access_is_retried() {
+fn a_missing_shard_waits_for_a_resume_and_a_denial_for_a_retry() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     assert_eq!(bench.fetch(refused(Why::NotFound)), Some(Event::ShardMissing));
     bench.now += Span::from_secs(3600);
@@ -266,7 +266,7 @@ fn records_up_to_the_checkpoint_are_filtered_by_position() {
 }
 
 #[test]
-fn the_watermark_follows_partial_acks_and_a_redelivery_begins_after_it() {
+fn the_watermark_follows_partial_acks_and_redelivery_follows() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.answer(records(pos(1), pos(5), 10));
     bench.answer(records(pos(6), pos(9), 10));
@@ -292,7 +292,7 @@ fn the_watermark_follows_partial_acks_and_a_redelivery_begins_after_it() {
 }
 
 #[test]
-fn a_shard_is_finished_when_its_end_was_fetched_and_all_was_processed() {
+fn a_shard_is_finished_with_its_end_fetched_and_all_processed() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     let children = vec![child("a"), child("b")];
     let end = Some(children.clone());

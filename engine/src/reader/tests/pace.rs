@@ -98,7 +98,7 @@ fn read_all(applications: &mut [Application], each: u64) -> Vec<f64> {
 }
 
 #[test]
-fn alone_an_application_is_never_refused_and_reads_nearly_all_that_it_may() {
+fn a_lone_application_is_never_refused_and_reads_nearly_all() {
     for (each, records) in [(100, 400_000), (1_000, 40_000), (30_000, 1_400), (900_000, 45)] {
         let mut alone = [Application::of(7, records)];
         let took = read_all(&mut alone, each)[0];
@@ -119,7 +119,7 @@ fn applications_that_are_behind_take_turns() {
 }
 
 #[test]
-fn a_refusal_for_the_rate_is_asked_again_within_a_second_however_often() {
+fn a_refusal_for_the_rate_is_asked_again_within_a_second() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     for _ in 0..20 {
         let before = bench.now;

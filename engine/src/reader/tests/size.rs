@@ -62,7 +62,7 @@ impl Shard {
 const QUICK: Span = Span::from_millis(50);
 
 #[test]
-fn the_first_read_is_small_and_quick_full_answers_make_the_next_longer() {
+fn the_first_read_is_small_and_quick_full_answers_lengthen_it() {
     let mut shard = Shard::of(100);
     let asked: Vec<u32> = (0..7).map(|_| shard.read(QUICK)).collect();
     assert_eq!(asked, [10, 40, 160, 640, 2_560, 9_500, 9_500]);
@@ -83,7 +83,7 @@ fn an_answer_that_is_shorter_than_asked_changes_nothing() {
 }
 
 #[test]
-fn an_answer_that_takes_long_is_not_asked_for_longer_unless_it_is_short() {
+fn a_slow_answer_is_not_asked_for_longer_unless_it_is_short() {
     let mut shard = Shard::of(20_000);
     assert_eq!(shard.read(Span::from_millis(1_500)), 10);
     assert_eq!(shard.read(Span::from_millis(2_500)), 20, "1.5 s are not quick");
@@ -103,7 +103,7 @@ fn a_read_that_timed_out_asks_for_half_down_to_one() {
 }
 
 #[test]
-fn what_failed_and_what_was_refused_are_told_apart() {
+fn a_failed_read_differs_from_a_refused_one() {
     for (outcome, limit) in [
         (Outcome::Unknown(Cause::Timeout), 5),
         (Outcome::Unknown(Cause::Network), 5),
@@ -119,7 +119,7 @@ fn what_failed_and_what_was_refused_are_told_apart() {
 }
 
 #[test]
-fn from_the_length_that_failed_on_answers_grow_slowly_until_one_of_that_length_comes() {
+fn answers_grow_slowly_from_the_failed_length_until_it_comes() {
     let mut shard = Shard::of(100);
     assert_eq!([shard.read(QUICK), shard.read(QUICK)], [10, 40]);
     assert_eq!(shard.time_out(), 160);
@@ -130,7 +130,7 @@ fn from_the_length_that_failed_on_answers_grow_slowly_until_one_of_that_length_c
 }
 
 #[test]
-fn an_answer_that_comes_late_though_it_comes_is_asked_for_shorter() {
+fn a_late_answer_is_asked_for_shorter() {
     let mut shard = Shard::of(20_000);
     shard.read(QUICK);
     assert_eq!(shard.read(STREAM_TIMEOUT), 40);
@@ -157,7 +157,7 @@ fn over_a_narrow_line_every_record_comes() {
 }
 
 #[test]
-fn what_is_expected_follows_from_the_last_answers_and_a_record_not_seen_may_be_of_any_size() {
+fn the_expectation_follows_the_last_answers_or_any_size() {
     let mut shard = Shard::of(1_000);
     let (one, all) = shard.bench.reader.expects(10);
     assert!(one >= 1 << 20 && all >= 10 << 20);
@@ -175,7 +175,7 @@ fn what_is_expected_follows_from_the_last_answers_and_a_record_not_seen_may_be_o
 }
 
 #[test]
-fn what_is_kept_is_not_held() {
+fn a_kept_batch_is_not_held() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.answer(of(1, 2, 100));
     bench.answer(of(2, 2, 100));

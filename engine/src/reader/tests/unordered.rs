@@ -62,7 +62,7 @@ fn the_watermark_waits_for_all_records_that_are_not_in_order() {
 }
 
 #[test]
-fn a_position_says_nothing_of_kept_records_that_are_not_in_order() {
+fn a_position_says_nothing_of_kept_records_out_of_order() {
     let mut bench = taken(Start::At(pos(9)), &unordered(11, 15));
     let first = bench.reader.front().expect("it is taken");
     bench.reader.delivered();
@@ -82,7 +82,7 @@ fn a_position_says_nothing_of_kept_records_that_are_not_in_order() {
 }
 
 #[test]
-fn what_was_not_in_order_is_read_again_from_where_reading_began() {
+fn records_out_of_order_are_read_again_from_the_readings_start() {
     let mut bench = taken(Start::TrimHorizon, &unordered(11, 15));
     bench.reader.rewind();
     assert_eq!(bench.reader.front(), None);

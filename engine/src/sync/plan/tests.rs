@@ -97,7 +97,7 @@ fn an_empty_table_gets_every_shard_of_the_filtered_listing() {
 
 /// The service counts both ends of a shard's time, and some servers ignore the filter.
 #[test]
-fn a_listing_of_more_than_one_moment_gives_the_leases_of_the_first_moment() {
+fn a_listing_of_two_moments_gives_the_leases_of_the_first() {
     let half = 1u128 << 127;
     let mut shards = [
         shard("a", &["gone"], false),
@@ -196,7 +196,7 @@ fn a_hole_below_an_ended_lease_is_filled_from_its_oldest_record() {
 }
 
 #[test]
-fn what_was_read_is_not_read_again_because_a_row_below_it_was_lost() {
+fn a_lost_row_below_makes_no_shard_be_read_again() {
     let shards = [
         shard("a", &[], false),
         shard("b", &["a"], false),
@@ -234,7 +234,7 @@ fn leases_where_the_application_began_show_no_holes_beside_them() {
 
 /// One worker listed the shards before two splits, the other worker after the splits, and one write was lost.
 #[test]
-fn an_open_shard_beside_one_at_latest_waits_for_an_unfinished_ancestor() {
+fn an_open_shard_beside_latest_waits_for_an_unfinished_ancestor() {
     let shards = [
         shard("a", &[], false),
         shard("b", &["a"], false),

@@ -16,7 +16,7 @@ fn workers_are_ranked_among_those_that_own_a_lease() {
 }
 
 #[test]
-fn a_worker_without_a_lease_waits_longest_but_not_where_no_worker_has_one() {
+fn a_worker_without_a_lease_waits_longest_unless_nobody_has_one() {
     let (mut cx, mut room) = (context(), Leadership::default());
     let mut leases = table(&cx);
     room.elect(&mut cx, &leases);

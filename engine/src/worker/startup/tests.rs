@@ -48,7 +48,7 @@ fn a_worker_that_has_found_a_stream_finds_its_table_and_scans() {
 }
 
 #[test]
-fn a_missing_table_is_created_and_looked_at_until_it_can_be_used() {
+fn a_missing_table_is_created_and_looked_at_until_usable() {
     let (mut cx, mut startup, op) = at_table();
     startup.on_table_state(&mut cx, op, table(TableState::Missing));
     let (op, create) = cx.did().command();
@@ -81,7 +81,7 @@ fn twice(answer: impl Fn() -> Outcome) -> Vec<Request> {
 }
 
 #[test]
-fn a_table_with_another_key_or_without_permission_stops_the_worker_at_the_second_look() {
+fn another_key_or_a_denial_stops_the_worker_at_the_second_look() {
     let requests = twice(|| table(TableState::Incompatible));
     assert!(matches!(requests[..], [Request::Stop(Fatal::TableIncompatible { .. })]));
     let requests = twice(|| testing::refused(Why::Denied));

@@ -60,7 +60,7 @@ fn a_stream_is_found_once() {
 
 /// The others are read meanwhile, and a permission may be granted at any time.
 #[test]
-fn one_of_several_streams_that_may_not_be_described_is_asked_for_again() {
+fn one_denied_stream_of_several_is_asked_for_again() {
     let (mut cx, mut watch, op) = of_two();
     watch.on_state(&mut cx, op, refused(Why::Denied));
     let did = cx.did();
@@ -88,7 +88,7 @@ fn twice(cx: &mut Context, watch: &mut StreamWatch, answer: impl Fn() -> Outcome
 }
 
 #[test]
-fn a_stream_that_is_read_no_more_is_not_looked_at_until_it_is_read_again() {
+fn an_unread_stream_is_not_looked_at_until_it_is_read_again() {
     let (mut cx, mut watch, op) = of_two();
     cx.end_stream(ONLY, crate::output::EndReason::StreamRemoved);
     assert_eq!(watch.wake_at(&cx), Mono::NEVER);
@@ -102,7 +102,7 @@ fn a_stream_that_is_read_no_more_is_not_looked_at_until_it_is_read_again() {
 }
 
 #[test]
-fn a_stream_that_cannot_be_read_yet_is_looked_at_again_after_a_pause() {
+fn an_unreadable_stream_is_looked_at_again_after_a_pause() {
     let (mut cx, mut watch) = beginning();
     watch.step(&mut cx);
     let op = cx.did().op();
@@ -115,7 +115,7 @@ fn a_stream_that_cannot_be_read_yet_is_looked_at_again_after_a_pause() {
 }
 
 #[test]
-fn many_missing_shards_have_the_stream_looked_at_once_and_its_shards_listed() {
+fn many_missing_shards_cause_one_look_and_a_listing() {
     let (mut cx, mut watch) = watching();
     watch.doubt(&mut cx);
     watch.doubt(&mut cx);
@@ -168,7 +168,7 @@ fn looked(cx: &mut Context, watch: &mut StreamWatch, answer: Outcome) -> Vec<Req
 }
 
 #[test]
-fn a_description_or_a_read_that_says_otherwise_takes_back_what_was_said_of_the_stream() {
+fn a_description_or_a_read_takes_back_the_streams_loss() {
     let another = || stream(Wall(CREATED.0 - 1));
     for wrong in [another(), refused(Why::NotFound)] {
         let (mut cx, mut watch) = watching();
@@ -211,7 +211,7 @@ fn a_description_or_a_read_that_says_otherwise_takes_back_what_was_said_of_the_s
 
 /// A client unable to make requests will not do better, but a single failure proves little.
 #[test]
-fn a_client_that_can_make_no_request_stops_a_worker_that_starts_and_no_other() {
+fn a_client_without_requests_stops_a_starting_worker_alone() {
     let (mut cx, mut watch) = beginning();
     let unsent = || Outcome::NotSent(Cause::Client);
     for _ in 0..CLIENT_PATIENCE {
@@ -320,7 +320,7 @@ fn a_row_bears_the_first_answer_out() {
 }
 
 #[test]
-fn a_row_that_names_another_stream_is_proof_when_a_later_scan_shows_it_and_an_answer_stands() {
+fn another_streams_name_is_proof_by_a_later_scan_and_an_answer() {
     let (mut cx, mut watch) = told(CREATED);
     answer(&mut cx, &mut watch, CREATED);
     let (mut leases, mut scan) = (table(&cx), Scan::default());

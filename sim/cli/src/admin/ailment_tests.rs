@@ -138,7 +138,7 @@ fn a_row_without_its_guard_is_mended_unless_its_owner_does_it() {
 }
 
 #[test]
-fn a_finished_lease_of_a_forgotten_shard_goes_once_its_children_are_there() {
+fn a_forgotten_shards_finished_lease_goes_after_its_children() {
     let mut old = row(9, Checkpoint::ShardEnd);
     let sound = [row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, at(200))];
     let with = |old: &LeaseRow| leases(&[&sound[..], std::slice::from_ref(old)].concat());
@@ -155,7 +155,7 @@ fn a_finished_lease_of_a_forgotten_shard_goes_once_its_children_are_there() {
 
 /// The rewind skips no record; some records come again.
 #[test]
-fn a_row_that_is_at_no_place_in_its_shard_can_be_put_at_the_oldest_record() {
+fn a_row_at_no_place_in_its_shard_can_go_to_the_oldest_record() {
     let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, Checkpoint::ShardEnd)]);
     let found = judged(&rows, None, &BTreeMap::new());
     let two = "shardId-000000000002";
@@ -183,7 +183,7 @@ fn a_row_that_is_at_no_place_in_its_shard_can_be_put_at_the_oldest_record() {
 }
 
 #[test]
-fn what_a_person_must_look_at_is_not_repaired() {
+fn a_fault_for_a_person_is_not_repaired() {
     let unreadable = RowRead::Unreadable { key: key(2), detail: "expected a number, found \"x\"".into() };
     let mut rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, Checkpoint::ShardEnd)]);
     rows.push(unreadable);
@@ -234,7 +234,7 @@ fn an_empty_table_is_left_to_a_worker() {
 }
 
 #[test]
-fn a_checkpoint_of_another_shard_names_that_shard_and_what_to_do() {
+fn another_shards_checkpoint_names_that_shard_and_the_remedy() {
     use leasehold_engine::position::SequenceNumber;
     use leasehold_local_aws::kinesis::{self, SequenceParts};
     let parts = |position| SequenceParts {

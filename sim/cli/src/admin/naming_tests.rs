@@ -78,7 +78,7 @@ fn rows_of_another_stream_are_only_told() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_said_where_rows_name_a_stream() {
+fn an_incomparable_table_is_told_where_rows_name_a_stream() {
     let not = Described::Not("AccessDenied".to_owned());
     assert_eq!(judged(&view(150, None, None), false, &not), []);
     let named = view(150, None, Some(of(ARN, 8)));

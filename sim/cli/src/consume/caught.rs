@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_counts_only_if_it_is_held_or_its_owner_was_seen_to_live() {
+    fn a_lease_counts_only_if_held_or_if_its_owner_was_seen_alive() {
         let mut status = Status::default();
         status.worker = Some("me".into());
         let mut others = Others::new();

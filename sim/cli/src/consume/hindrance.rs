@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_names_a_few_hindrances_and_records_only_if_there_is_nothing_else() {
+    fn a_line_names_few_hindrances_and_records_only_without_them() {
         let records = |n: u32| Hindrance::Records(format!("r{n}"));
         let line = |hindrances: &[Hindrance]| Teller::default().line(PATIENCE, hindrances);
         let said = "--until-caught-up has waited for 5 s so far";

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_written_is_a_sentence() {
+    fn an_unwritten_line_is_a_sentence() {
         let say = |records, shards| Unwritten { records, shards }.to_string();
         assert!(say(1, 1).contains("1 record of 1 shard was not written"), "{}", say(1, 1));
         assert!(say(7, 2).contains("7 records of 2 shards were not written"), "{}", say(7, 2));

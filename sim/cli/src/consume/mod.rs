@@ -392,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_that_leaves_leases_is_a_failure_under_way_that_says_so() {
+    fn a_stop_that_leaves_leases_is_a_failure_that_says_so() {
         let stop = serde_json::json!({
             "released": 1, "left": 2, "named": [], "aborted": 0, "lease_duration": 10_000_000,
         });

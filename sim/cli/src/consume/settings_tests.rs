@@ -31,7 +31,7 @@ fn refused(more: &[(&'static str, &str)], variables: &[(&str, &str)], file: &str
 }
 
 #[test]
-fn a_flag_comes_before_the_environment_before_the_file_before_the_default() {
+fn a_flag_precedes_the_environment_the_file_and_the_default() {
     let file = "lease_duration = \"30 s\"\nmax_leases = 3\nmax_steals = 7\n[reader]\nmax_records = 500\n";
     let variables = [
         ("LEASEHOLD_LEASE_DURATION", "40 s"),
@@ -62,7 +62,7 @@ fn a_flag_comes_before_the_environment_before_the_file_before_the_default() {
 }
 
 #[test]
-fn what_becomes_of_records_of_other_shards_is_told_in_each_way() {
+fn the_fate_of_other_shards_records_is_told_in_each_way() {
     let plain = resolved(&[], &[], "").unwrap();
     assert_eq!(plain.misplaced, Misplaced::Drop);
     let file = "misplaced_aggregates = \"drop-whole\"";
@@ -81,7 +81,7 @@ fn what_becomes_of_records_of_other_shards_is_told_in_each_way() {
 }
 
 #[test]
-fn what_is_printed_is_a_file_that_says_the_same() {
+fn the_printed_options_are_a_file_that_says_the_same() {
     for format in ["kcl", "kinsumer"] {
         let more = [
             ("max_leases", "0"),
@@ -111,7 +111,7 @@ fn where_there_are_members_the_rest_follows_from_their_checks() {
 }
 
 #[test]
-fn what_cannot_be_used_is_one_sentence_that_says_where_it_comes_from() {
+fn an_unusable_option_is_one_sentence_with_its_origin() {
     let none = &[][..];
     for (sentence, parts) in [
         (refused(&[("lease_duration", "20")], none, ""), ["a time with its unit", "(--lease-duration)"]),

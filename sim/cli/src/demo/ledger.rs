@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn going_back_over_what_was_processed_is_duplicates_not_disorder() {
+    fn records_read_again_are_duplicates_and_not_disorder() {
         let ledger = ledger(3);
         process(&ledger, &[0, 1, 0, 1, 2]);
         let totals = ledger.totals();

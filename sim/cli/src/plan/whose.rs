@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_another_shard_is_told_with_the_shard_that_gave_it() {
+    fn a_number_of_another_shard_is_told_with_its_shard() {
         let listed = [shard("shardId-000000000000", 1_000, 0), shard("shardId-000000000017", 2_000, 17)];
         let said = |n: usize, number| of_another(&listed[n], number, &listed);
         assert_eq!(said(0, number(1_000, 0, 5)), None);

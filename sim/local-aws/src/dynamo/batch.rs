@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_throttled_is_handed_back_and_all_of_it_is_an_error() {
+    fn throttled_items_are_handed_back_and_all_of_them_are_an_error() {
         let mut dynamo = Dynamo::new(DynamoConfig { throttle: true, ..DynamoConfig::default() });
         let billing = Billing::Provisioned(Throughput { read: 1, write: 2 });
         dynamo.create_table(0, &CreateTable { billing, ..creation("tab", false, Vec::new()) }).unwrap();

@@ -161,7 +161,7 @@ fn filters_come_after_limits_and_are_paid_for() {
 }
 
 #[test]
-fn an_eventual_read_can_show_the_past_and_a_consistent_one_never_does() {
+fn an_eventual_read_may_show_the_past_and_a_consistent_never() {
     let mut dynamo = with_table(config(), false, vec![index("by-owner", false, IndexProjection::All)]);
     let write = |dynamo: &mut Dynamo, at: i64, owner: &str| {
         let item = item([("p", s("a")), ("owner", s(owner))]);

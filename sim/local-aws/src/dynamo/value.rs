@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dynamodb_does_not_store_is_refused() {
+    fn an_unstorable_value_of_dynamodb_is_refused() {
         assert!(message(AttributeValue::Ss([].into())).contains("string set"));
         assert!(message(AttributeValue::Ns([].into())).contains("number set"));
         assert!(message(AttributeValue::Bs([].into())).contains("Binary sets"));

@@ -27,7 +27,7 @@ fn puts_replace_and_answer_with_what_was_there() {
 }
 
 #[test]
-fn a_failed_condition_changes_nothing_and_shows_the_item_only_if_asked() {
+fn a_failed_condition_shows_the_item_only_if_asked() {
     let mut dynamo = simple();
     put(&mut dynamo, item([("p", s("a")), ("counter", n(7))]));
     let mut request = update(Update::new().set("owner", s("me")));
@@ -79,7 +79,7 @@ fn an_update_creates_unless_it_only_removes() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_refused() {
+fn an_unstorable_item_is_refused() {
     let indexes = vec![index("by-owner", false, IndexProjection::All)];
     let mut dynamo = with_table(DynamoConfig::default(), false, indexes);
     let mut try_put = |item: Item, part: &str| {

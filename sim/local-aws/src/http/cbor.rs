@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_cannot_hold_is_refused() {
+    fn a_value_beyond_json_is_refused() {
         for odd in [
             Cbor::Float(f64::NAN),
             Cbor::Map(vec![(Cbor::Integer(1.into()), Cbor::Null)]),

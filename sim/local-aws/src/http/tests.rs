@@ -202,7 +202,7 @@ async fn both_services_are_on_one_port() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_request_of_a_service_is_refused_in_its_terms() {
+async fn a_request_of_no_service_is_refused_in_its_terms() {
     let server = Server::start().await;
     let json = "application/x-amz-json-1.1";
     let list = "Kinesis_20131202.ListStreams";
@@ -328,7 +328,7 @@ async fn signed(server: &Server, region: Option<&str>, target: &str, body: Value
 }
 
 #[tokio::test]
-async fn each_region_that_requests_are_signed_for_has_streams_and_tables_of_its_own() {
+async fn each_signed_region_has_its_own_streams_and_tables() {
     let mut options = LocalOptions::default();
     options.kinesis.account_id = "123456789012".into();
     options.dynamo.account_id = "123456789012".to_owned();

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_larger_than_the_allowance_fits_into_an_unused_second_only() {
+    fn a_write_above_the_allowance_needs_an_unused_second() {
         let mut meter = Meter::new();
         assert!(meter.take_write(0, 150, 1000, 100));
         assert!(!meter.take_write(1, 1, 1000, 100));

@@ -74,7 +74,7 @@ fn filled_in_after(failures: u32, again_after: u64) -> usize {
 }
 
 #[test]
-fn a_write_of_hash_keys_ends_no_row_of_failures_and_is_no_renewal() {
+fn a_write_of_hash_keys_ends_no_failures_and_is_no_renewal() {
     let config = super::super::testing::config();
     let pause = config.retry_min().times(1 << 7).min(config.retry_max()).0;
     let renewal = config.renew_interval().0;
@@ -122,7 +122,7 @@ fn checkpointed(at: u64, record: u64) -> Vec<(u64, Fact)> {
 }
 
 #[test]
-fn what_was_processed_is_checkpointed_in_time() {
+fn processed_records_are_checkpointed_in_time() {
     assert_eq!(with_progress(checkpointed(4 * SECOND, 5)), 0);
     assert!(with_progress([]) > 0, "never");
     assert!(with_progress(checkpointed(4 * SECOND, 4)) > 0, "not all of it");
@@ -146,7 +146,7 @@ fn a_checkpoint_that_is_asked_for_is_written_at_once() {
 }
 
 #[test]
-fn what_is_let_go_of_is_saved_at_once_unless_no_handler_can_run() {
+fn a_released_shard_is_saved_at_once_if_a_handler_can_run() {
     let life = 0;
     let stops = (2 * SECOND, Fact::ShutdownAsked { life });
     let saved = |more: Vec<(u64, Fact)>, at| {

@@ -71,7 +71,7 @@ fn who_has_the_lock_assigns() {
 }
 
 #[test]
-fn what_is_free_is_left_to_the_leader() {
+fn a_free_lease_is_left_to_the_leader() {
     let born = write(190, 0, Verb::Create, (None, 0), (None, 0));
     let takes = |at, by| write(at, by, Verb::Take, (None, 0), (Some(by), 1));
     assert_eq!(judge([leads(50, 0), born.clone(), takes(191, 1)]), [Property::FairShares]);
@@ -83,7 +83,7 @@ fn what_is_free_is_left_to_the_leader() {
 }
 
 #[test]
-fn what_a_live_worker_renews_is_not_stolen() {
+fn a_live_workers_renewed_lease_is_not_stolen() {
     let owned = write(190, 0, Verb::Take, (None, 0), (Some(0), 1));
     let stolen = write(191, 1, Verb::Take, (Some(0), 1), (Some(1), 2));
     assert_eq!(judge([leads(50, 0), owned, stolen]), [Property::FairShares]);
@@ -117,7 +117,7 @@ fn a_leader_gives_owners_time() {
 }
 
 #[test]
-fn what_a_dead_leader_had_is_taken_by_its_followers() {
+fn a_dead_leaders_leases_are_taken_by_its_followers() {
     let owned = write(190, 1, Verb::Take, (None, 0), (Some(1), 1));
     let dies = |life: u32| (300 * S, Fact::Died { life });
     let reports = |life: u32| {
@@ -154,7 +154,7 @@ fn who_lives_says_so() {
 }
 
 #[test]
-fn what_was_assigned_is_taken_soon() {
+fn an_assigned_lease_is_taken_soon() {
     let judge = |facts: Vec<(Time, Fact)>| {
         let reports = (10..900).step_by(30).map(|at| (at * S, Fact::Reports { life: 1, there: true }));
         judge(reports.chain(facts))
@@ -217,7 +217,7 @@ fn rules(at: u64, by: u32, led: bool) -> (Time, Fact) {
 }
 
 #[test]
-fn a_fleet_that_goes_over_has_a_leader_when_all_can_have_noticed_that() {
+fn a_migrated_fleet_has_a_leader_when_all_can_have_noticed() {
     let judge = |born: u64, facts: Vec<(Time, Fact)>| {
         let begun = [rules(1, 0, false), rules(100, 0, true), leads(120, 0)];
         let free = write(born, 0, Verb::Create, (None, 0), (None, 0));
@@ -232,7 +232,7 @@ fn a_fleet_that_goes_over_has_a_leader_when_all_can_have_noticed_that() {
 }
 
 #[test]
-fn who_ends_a_migration_has_waited_for_the_reports_of_all_owners() {
+fn the_end_of_a_migration_has_waited_for_all_owners_reports() {
     let judge = |by: u32, at: u64, facts: Vec<(Time, Fact)>| {
         let begun = [rules(1, 0, false), rules(at, by, true)];
         judge_in(true, begun.into_iter().chain(facts))

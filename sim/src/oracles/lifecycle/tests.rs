@@ -86,7 +86,7 @@ fn one_end_for_every_start() {
 }
 
 #[test]
-fn what_somebody_else_handed_over_need_not_be_released() {
+fn a_lease_handed_over_by_another_need_not_be_released() {
     let taken = |by, counter| {
         let after = row(Some(by), counter, Mark::TrimHorizon);
         changed(0, Some(by), Verb::Take, None, Some(after))
@@ -122,7 +122,7 @@ fn a_shutdown_that_does_not_end_is_found_once() {
 }
 
 #[test]
-fn a_lease_kept_after_a_good_shutdown_is_found_unless_the_table_failed() {
+fn a_lease_kept_after_a_good_shutdown_is_found() {
     let history = |how| {
         let owned = changed(0, Some(0), Verb::Take, None, Some(row(Some(0), 1, Mark::TrimHorizon)));
         let release = answered(0, Ask::Write(Verb::Release), 0, 1, how);
@@ -160,7 +160,7 @@ fn a_row_that_a_person_edited_since_need_not_be_released() {
 /// The other program checkpoints by whole items, with the deadline from its memory.
 /// A claim of the other program leaves the guard of the owner in place.
 #[test]
-fn a_row_that_another_program_wrote_from_memory_need_not_be_released() {
+fn a_row_written_from_another_programs_memory_may_stay() {
     let at = |counter| Some(row(Some(0), counter, Mark::At(5)));
     let taken = || changed(0, Some(0), Verb::Take, None, at(7));
     let knows = || answered(0, Ask::Write(Verb::Take), 0, 0, How::Applied);

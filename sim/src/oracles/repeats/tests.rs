@@ -66,7 +66,7 @@ fn a_checkpoint_of_a_program_that_lost_the_lease_covers_nothing() {
 }
 
 #[test]
-fn what_ours_let_go_of_in_good_order_is_not_read_again() {
+fn a_shard_that_ours_released_in_good_order_is_not_read_again() {
     let release = |at| written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(at)));
     let then = |at, first| after([release(at)].into_iter().chain(theirs_from(None, Mark::At(at), first)));
     assert_eq!(then(10, 11), []);
@@ -78,7 +78,7 @@ fn what_ours_let_go_of_in_good_order_is_not_read_again() {
 }
 
 #[test]
-fn what_was_stolen_or_left_by_a_crash_comes_again() {
+fn records_of_a_steal_or_a_crash_come_again() {
     assert_eq!(after(theirs_from(Some(0), Mark::At(5), 6)), []);
     assert_eq!(
         after(theirs_from(Some(0), Mark::At(5), 5)),
@@ -90,7 +90,7 @@ fn what_was_stolen_or_left_by_a_crash_comes_again() {
 }
 
 #[test]
-fn an_end_that_a_person_writes_counts_for_those_who_were_shown_it() {
+fn an_end_by_a_person_counts_for_those_who_were_shown_it() {
     let release = written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(10)));
     let [before, after] = [Mark::At(10), Mark::End].map(|mark| Some(row(None, 1, mark)));
     let edit = changed(0, None, Verb::Checkpoint, before, after);
@@ -113,7 +113,7 @@ fn end() -> Fact {
 }
 
 #[test]
-fn what_ours_ended_is_not_read_again() {
+fn a_shard_that_ours_ended_is_not_read_again() {
     assert_eq!(
         after([end()].into_iter().chain(theirs_from(None, Mark::End, 6))),
         [Property::EveryRecordDelivered]
@@ -143,7 +143,7 @@ fn who_read_the_row_before_cannot_know() {
 }
 
 #[test]
-fn what_theirs_let_go_of_ours_does_not_read_again() {
+fn ours_reads_nothing_again_that_theirs_released() {
     let start = Mark::TrimHorizon;
     let theirs = [
         looked(),

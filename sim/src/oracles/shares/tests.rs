@@ -63,7 +63,7 @@ fn who_was_shown_once_may_be_dead_and_makes_no_share_smaller() {
 /// A row with a smaller counter comes from a stale read, or was made anew. Its reader may count from the first view of
 /// the row.
 #[test]
-fn an_owner_of_a_row_that_stands_still_since_it_was_made_anew_may_be_dead() {
+fn an_owner_of_a_still_row_made_anew_may_be_dead() {
     let lease = terms().config.lease_duration().0;
     // Shown three times, this far apart; the first answer may be a stale read.
     let found = |apart: u64| {
@@ -117,7 +117,7 @@ fn an_owner_that_a_scan_does_not_show_may_be_unknown() {
 }
 
 #[test]
-fn what_was_asked_for_counts_while_the_row_says_so() {
+fn a_requested_lease_counts_while_the_row_says_so() {
     let owners = [1, 1, 1, 1, 2, 2];
     let claimed = |shard: u32| {
         let before = row(Some(1), 40, Mark::TrimHorizon);
@@ -159,7 +159,7 @@ fn finished_leases_are_nobodys_share() {
 }
 
 #[test]
-fn a_held_lease_that_a_worker_was_told_to_hand_over_does_not_count() {
+fn a_held_lease_to_be_handed_over_does_not_count() {
     let holds = |shard| held(0, shard, 1, true, 1);
     let told = |next| Fact::Shown {
         life: 0,

@@ -70,7 +70,7 @@ fn a_row_from_before_a_hand_over_hides_the_next_owner() {
 }
 
 #[test]
-fn what_is_left_to_others_at_first_is_asked_for_after_that() {
+fn leases_left_to_others_at_first_are_asked_for_later() {
     let rows = [free(0), free(0)];
     let meeting = config().meeting().0;
     let after = |at| table(&rows).into_iter().chain(scan(at, &rows, 0));
@@ -79,7 +79,7 @@ fn what_is_left_to_others_at_first_is_asked_for_after_that() {
 }
 
 #[test]
-fn what_stood_still_for_a_lease_is_free() {
+fn a_lease_that_stood_still_for_a_lease_is_free() {
     let rows = [of(1), of(1)];
     let lease = config().lease_duration().0;
     let twice = |later, takes| {
@@ -92,7 +92,7 @@ fn what_stood_still_for_a_lease_is_free() {
 }
 
 #[test]
-fn what_a_dead_worker_left_is_asked_for_beyond_the_share_when_two_scans_have_shown_it() {
+fn a_dead_workers_leases_are_asked_for_beyond_the_share() {
     // Three leases of a dead worker, and a lease renewed by its owner.
     let rows = |renewals| [of(1), of(1), of(1), row(Some(2), 7 + renewals, Mark::TrimHorizon)];
     let lease = config().lease_duration().0;
@@ -155,7 +155,7 @@ fn no_more_is_asked_for_than_there_is_room_for() {
 }
 
 #[test]
-fn what_the_worker_cannot_know_or_use_is_not_asked_of_it() {
+fn facts_unknown_or_useless_to_the_worker_ask_nothing_of_it() {
     let rows = [free(3)];
     let with = |more: Vec<(u64, Fact)>| {
         let scanned = scan(HOUR, &rows, 0);
@@ -182,7 +182,7 @@ fn what_the_worker_cannot_know_or_use_is_not_asked_of_it() {
 }
 
 #[test]
-fn what_a_worker_was_promised_as_it_lost_the_lease_counts_for_it() {
+fn a_promise_seen_with_a_lost_lease_counts_for_the_worker() {
     let promised = Row { next: Some(Owner::Life(0)), ..of(1) };
     let rows = [free(3), of(1), promised];
     let told = |row| Fact::Shown { life: 0, shard: 2, row, scanned: false };
@@ -199,7 +199,7 @@ fn what_a_worker_was_promised_as_it_lost_the_lease_counts_for_it() {
 }
 
 #[test]
-fn a_row_that_is_older_than_a_workers_own_write_is_believed_when_it_comes_again() {
+fn a_row_older_than_a_workers_own_write_is_believed_later() {
     let given = row(Some(1), 9, Mark::TrimHorizon);
     let rows = [free(3), free(3), free(3), row(Some(1), 0, Mark::TrimHorizon)];
     let lease = config().lease_duration().0;

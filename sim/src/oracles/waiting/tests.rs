@@ -40,7 +40,7 @@ fn and_reading(more: Vec<(u64, Fact)>) -> usize {
 }
 
 #[test]
-fn what_was_fetched_is_handed_over_at_once() {
+fn fetched_records_are_handed_over_at_once() {
     let soon = vec![(200_000, delivered(0, 0, 1, 5)), (9_000_000, born())];
     assert_eq!(and_reading(soon), 0, "a slow handler");
     assert_eq!(and_reading(vec![(400_000, born())]), 1, "nobody is at it");
@@ -59,7 +59,7 @@ fn what_was_fetched_is_handed_over_at_once() {
 }
 
 #[test]
-fn what_is_paused_is_not_handed_over_until_it_may_go_on_and_then_at_once() {
+fn paused_records_wait_until_the_shard_goes_on() {
     let (life, shard) = (0, 0);
     let pause = (2, Fact::PauseAsked { life, shard });
     let resume = (5_000_000, Fact::ResumeAsked { life, shard });
@@ -119,7 +119,7 @@ fn a_failed_read_is_tried_again_after_a_pause_in_proportion() {
 }
 
 #[test]
-fn what_is_being_let_go_of_need_not_be_handed_over() {
+fn records_of_a_released_shard_need_not_be_handed_over() {
     let later = (9_000_000, born());
     let stopping = (2, Fact::ShutdownAsked { life: 0 });
     assert_eq!(and_reading(vec![stopping, later.clone()]), 0);
@@ -133,7 +133,7 @@ fn what_is_being_let_go_of_need_not_be_handed_over() {
 }
 
 #[test]
-fn what_a_checkpoint_says_is_processed_is_handed_to_nobody() {
+fn records_that_a_checkpoint_covers_are_handed_to_nobody() {
     let at = |through| {
         let row = Some(row(Some(0), 2, Mark::At(through)));
         let ahead = (2, changed(0, None, Verb::Checkpoint, None, row));
@@ -164,7 +164,7 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
 }
 
 #[test]
-fn where_shards_share_little_memory_a_shard_may_wait_to_be_read_and_not_to_be_handed_over() {
+fn with_little_memory_a_shard_may_wait_for_reads_alone() {
     let [records, answer] = fetched(1, 1, 5);
     let found = |tight, more: Vec<(u64, Fact)>| {
         let terms = Terms { tight, ..Terms::plain(super::super::testing::config()) };

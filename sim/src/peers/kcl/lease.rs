@@ -168,14 +168,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_a_counter_is_no_lease() {
+    fn a_row_without_a_counter_is_no_lease() {
         let mut item = Lease::new("a".into(), [].iter(), HashRange::ALL, "LATEST").item();
         item.remove(COUNTER);
         assert_eq!(Lease::of(&item), None);
     }
 
     #[test]
-    fn a_lease_is_over_when_it_has_not_grown_for_longer_than_its_life() {
+    fn a_lease_is_over_after_standing_for_longer_than_its_life() {
         let mut lease = Lease::new("a".into(), [].iter(), HashRange::ALL, "LATEST");
         assert!(lease.is_expired(10, 0));
         lease.grown_us = Some(5);

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_stood_goes_on_where_it_was_and_the_wall_clock_shows_it() {
+    fn a_clock_that_stood_goes_on_and_the_wall_clock_shows_it() {
         for (wrong, ppm) in [(false, 0), (true, 0), (false, 50_000), (true, -50_000)] {
             let mut clock = Clock::new(1_000, 77, ppm);
             let before = clock.mono(5_000_000);

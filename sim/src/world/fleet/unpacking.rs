@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_before_is_not_given_again() {
+    fn records_done_before_are_not_given_again() {
         let given = Given::of((3, 9), &[], Some(9), false);
         assert_eq!((given.first, given.last, given.is_empty(), given.only()), (10, 9, false, None));
         let alone = Given::of((3, 9), &[], Some(9), true);

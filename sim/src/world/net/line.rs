@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_leaves_the_line_to_the_others() {
+    fn a_cut_answer_leaves_the_line_to_the_others() {
         let mut line = Line::default();
         let first = line.begin(0, LINE, 1, 5_000);
         line.begin(0, LINE, 2, 1_000);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_time_that_is_told_an_answer_has_come_whatever_the_numbers() {
+    fn an_answer_has_come_at_its_told_time_whatever_the_numbers() {
         let width = LineFaults { bytes_per_second: 777, held: true };
         let mut line = Line::default();
         let mut now = 0;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_is_waited_for_longer_than_one_that_is_held() {
+    fn an_answer_that_comes_is_waited_for_longer_than_a_held_one() {
         let held = LineFaults { held: true, ..LINE };
         assert_eq!([deadline(LINE, 10, 15), deadline(held, 10, 15)], [110, 15]);
     }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_row_that_names_the_stream_is_needed_where_hash_keys_are_wrong() {
+    fn the_last_row_with_the_streams_name_matters_with_wrong_keys() {
         assert!(is_last(&[(0, true, true)]), "its own");
         assert!(is_last(&[(0, true, true), (1, false, false)]));
         assert!(is_last(&[(0, false, true), (1, true, false)]), "those of another row");

@@ -133,7 +133,7 @@ fn a_child_is_opened_after_its_parent_was_read() {
 }
 
 #[test]
-fn what_is_not_durable_is_missing() {
+fn a_record_that_is_not_durable_is_missing() {
     let mut court = Court::with_records(2);
     assert!(court.missing(2).is_some_and(|why| why.starts_with("0 of the 2")));
     let lease = lease(1, None);

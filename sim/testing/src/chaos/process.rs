@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_says_when_its_next_timer_is_due_and_runs_nothing_before() {
+    fn a_process_tells_its_next_timer_and_runs_nothing_before() {
         let mut process = Process::new(500).unwrap();
         let (lines, write) = log(&process);
         process.handle().spawn(async move {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_process_wakes_runs_at_the_next_run() {
+    fn a_task_woken_by_another_process_runs_at_the_next_run() {
         let (sender, receiver) = tokio::sync::oneshot::channel::<u32>();
         let mut process = Process::new(0).unwrap();
         let (lines, write) = log(&process);

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn an_unknown_part_is_left_out() {
         assert_eq!(Test::default().command(), "cargo test");
         let test = Test { name: Some("late".to_owned()), ignored: true, ..Test::default() };
         assert_eq!(test.command(), "cargo test late -- --exact --include-ignored");

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_needed_is_kept_and_nothing_else() {
+    fn needed_parts_are_kept_and_nothing_else() {
         let all: Vec<usize> = (0..20).collect();
         for needed in [&[][..], &[7], &[0, 19], &[3, 4, 11]] {
             let kept = shrink(&all, 1_000, |left| needed.iter().all(|n| left.contains(n)));

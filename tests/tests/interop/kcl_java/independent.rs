@@ -76,7 +76,7 @@ async fn indexes(client: &dynamodb::Client) -> BTreeMap<String, IndexStatus> {
 
 /// The leader of KCL 3 gives our worker leases by hand-over, and takes them back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_of_kcl_3_assigns_leases_to_ours_on_servers_of_others() {
+async fn a_leader_of_kcl_3_assigns_leases_to_ours_on_others_servers() {
     const TEST: &str = "kcl-3-independent";
     let Some(independent) = Independent::start(TEST, Kcl::Three).await else {
         return;

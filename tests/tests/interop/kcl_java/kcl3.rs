@@ -7,7 +7,7 @@ use leasehold_tests::kcl_java::Kcl;
 
 /// The leader of KCL gives our worker a share of its own worker's leases, by hand-over, and takes the leases back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them_by_hand_over() {
+async fn a_leader_of_kcl_3_assigns_leases_to_ours_and_moves_them() {
     const TEST: &str = "kcl-3-assigning";
     let Some(program) = program(TEST, Kcl::Three).await else {
         return;

@@ -27,7 +27,7 @@ async fn only_leases_in_the_lease_table(fleet: &Fleet) {
 /// The leader of KCL 3.4 gives our worker a share of its own worker's leases, by hand-over, and takes the leases
 /// back.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_leader_of_kcl_34_assigns_leases_to_ours_and_moves_them_by_hand_over() {
+async fn a_leader_of_kcl_34_assigns_leases_to_ours_and_moves_them() {
     const TEST: &str = "kcl-34-assigning";
     let Some(program) = program(TEST, Kcl::ThreeFour).await else {
         return;

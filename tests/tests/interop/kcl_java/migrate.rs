@@ -78,7 +78,7 @@ async fn roll_back(fleet: &Fleet) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes a quarter of an hour: the leader of KCL waits for ten minutes"]
-async fn a_fleet_migrates_to_the_rules_of_kcl_3_and_rolls_back_with_ours_in_it() {
+async fn a_fleet_migrates_to_kcl_3_and_rolls_back_with_ours_in_it() {
     const TEST: &str = "kcl-migration";
     let (Some(two), Some(three)) = (program(TEST, Kcl::Two).await, program(TEST, Kcl::Three).await) else {
         return;

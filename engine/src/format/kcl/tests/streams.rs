@@ -21,7 +21,7 @@ fn guard() -> Guard {
 
 /// As KCL's serializer for several streams writes it.
 #[test]
-fn a_new_row_names_its_stream_and_its_relatives_by_their_ids_alone() {
+fn a_new_row_names_its_stream_and_relatives_by_ids_alone() {
     let mut row = LeaseRow::new(named("shardId-000000000004").into(), Checkpoint::TrimHorizon);
     row.parents =
         ["shardId-000000000002", "shardId-000000000003"].map(|id| ShardId::from(named(id))).to_vec();
@@ -39,7 +39,7 @@ fn a_new_row_names_its_stream_and_its_relatives_by_their_ids_alone() {
 }
 
 #[test]
-fn progress_names_the_stream_as_kcl_does_and_children_by_their_ids_alone() {
+fn progress_names_the_stream_and_children_as_kcl_does() {
     let key = LeaseKey::from(named("shardId-000000000001"));
     let names = format!("streamName = '{STREAM}', shardId = 'shardId-000000000001'");
     let checkpoint =

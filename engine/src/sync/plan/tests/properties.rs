@@ -248,7 +248,7 @@ proptest! {
     /// What an unfinished lease leads to is not begun at LATEST: the records before that would be lost. This holds of half-filled
     /// tables, too.
     #[test]
-    fn no_open_shard_is_begun_at_latest_below_an_unfinished_ancestor((shards, leases) in worlds()) {
+    fn no_open_shard_begins_at_latest_below_an_unfinished_ancestor((shards, leases) in worlds()) {
         for lease in plan(&leases, &shards, LATEST, false).unwrap().create {
             let id = lease.row.key.to_shard();
             let open = shards.iter().any(|shard| shard.id == id && shard.is_open());

@@ -100,7 +100,7 @@ fn a_worker_looks_only_where_a_leader_assigns_and_it_is_to_look() {
 }
 
 #[test]
-fn a_look_is_due_an_interval_after_the_last_one_and_after_the_last_scan_began() {
+fn a_look_is_due_an_interval_after_the_last_look_and_scan() {
     let (mut cx, mut leases, mut discovery) = member(INTERVAL, true);
     let due = cx.now() + INTERVAL;
     assert_eq!(discovery.wake_at(&cx, &leases), due);
@@ -117,7 +117,7 @@ fn a_look_is_due_an_interval_after_the_last_one_and_after_the_last_scan_began() 
 }
 
 #[test]
-fn a_row_that_is_ours_is_to_be_taken_and_one_that_is_not_is_left() {
+fn a_row_of_ours_is_to_be_taken_and_another_is_left() {
     for (row, ours) in [
         (Some(owned("a", "me", 3)), true),
         (Some(owned("a", "java", 4)), false),
@@ -137,7 +137,7 @@ fn a_row_that_is_ours_is_to_be_taken_and_one_that_is_not_is_left() {
 }
 
 #[test]
-fn what_we_have_is_not_read_and_what_is_known_to_be_ours_is_taken_without() {
+fn our_lease_is_not_read_and_a_known_own_one_is_taken_without() {
     let (mut cx, mut leases, mut discovery) = looking();
     hold(&mut cx, &mut leases, owned("held", "me", 1));
     cx.did();
@@ -194,7 +194,7 @@ fn no_more_rows_are_read_in_a_look_than_a_bound() {
 }
 
 #[test]
-fn without_an_index_the_next_look_is_a_minute_later_and_that_is_told_once() {
+fn without_an_index_the_next_look_is_later_and_told_once() {
     for (why, doubts) in [(Why::Invalid, false), (Why::Denied, false), (Why::NotFound, true)] {
         let (mut cx, mut leases, mut discovery) = looking();
         for first in [true, false] {

@@ -68,7 +68,7 @@ fn a_free_lock_is_left_to_others_for_a_while() {
 }
 
 #[test]
-fn a_lock_that_stands_still_is_taken_when_it_has_run_out_and_once_a_scan() {
+fn a_still_lock_is_taken_when_it_has_run_out_and_once_a_scan() {
     let (mut cx, mut lock, mut fleet) = (context(), LeaderLock::default(), Kcl3Workers::default());
     shows(&cx, &mut fleet, 1, Some("v1"));
     cx.later(LEADER_LEASE);
@@ -140,7 +140,7 @@ fn lapsed() -> (Context, LeaderLock, Kcl3Workers) {
 }
 
 #[test]
-fn a_leader_that_stood_still_leads_on_if_its_version_is_still_in_the_row() {
+fn a_leader_that_stood_leads_on_if_its_version_is_in_the_row() {
     let (cx, mut lock, fleet) = lapsed();
     let write = turn(&cx, &mut lock, &fleet, 3, done());
     assert!(matches!(write, Some(FleetWrite::Beat { .. })), "{write:?}");
@@ -148,7 +148,7 @@ fn a_leader_that_stood_still_leads_on_if_its_version_is_still_in_the_row() {
 }
 
 #[test]
-fn a_leader_that_stood_still_leads_no_more_if_another_has_taken_its_lock() {
+fn a_leader_that_stood_leads_no_more_if_another_took_its_lock() {
     let (cx, mut lock, mut fleet) = lapsed();
     shows(&cx, &mut fleet, 3, Some("another"));
     let refused = || refused(Why::ConditionFailed);

@@ -163,7 +163,7 @@ fn ready() -> MigrationNews {
 }
 
 #[test]
-fn the_end_is_due_when_all_was_ready_at_every_look_for_long_enough() {
+fn the_end_is_due_when_every_look_found_all_ready_long_enough() {
     let mut scene = Scene::new("zoe");
     assert_eq!(scene.is_ready(), [ready()]);
     assert_eq!(scene.migration.due(&scene.cx), None);
@@ -199,7 +199,7 @@ fn a_silent_owner_begins_the_wait_anew_when_it_reports_again() {
 }
 
 #[test]
-fn a_silent_owner_whose_lease_stands_still_holds_nothing_up_after_a_minute() {
+fn a_silent_owner_of_a_still_lease_holds_up_for_a_minute() {
     let mut scene = Scene::new("zoe");
     (scene.reports, scene.renews) = (false, false);
     let told: Vec<MigrationNews> = (0..LOOK).flat_map(|_| scene.scans().1).collect();
@@ -259,7 +259,7 @@ fn a_rollback_ends_the_wait_and_a_new_beginning_has_all_of_it() {
 }
 
 #[test]
-fn a_new_beginning_without_a_rollback_in_sight_has_all_of_the_time() {
+fn a_new_beginning_without_a_seen_rollback_has_all_of_the_time() {
     let mut scene = Scene::new("zoe");
     scene.until_due();
     scene.state.written = Some(("operator".to_owned(), 2));

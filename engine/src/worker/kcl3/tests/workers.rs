@@ -41,7 +41,7 @@ fn after_a_pause(pause: Span, age: Span) -> (Context, Kcl3Workers) {
 }
 
 #[test]
-fn a_report_that_changed_while_nobody_looked_is_as_old_as_it_says() {
+fn a_report_that_changed_unseen_is_as_old_as_it_says() {
     let (pause, expiry) = (WORKER_EXPIRY.times(4), WORKER_EXPIRY);
     let (cx, fleet) = after_a_pause(pause, expiry);
     assert!(!lives(&cx, &fleet), "it died in the pause");
@@ -52,7 +52,7 @@ fn a_report_that_changed_while_nobody_looked_is_as_old_as_it_says() {
 }
 
 #[test]
-fn a_report_is_no_older_than_the_last_look_whatever_its_clock_shows() {
+fn a_report_is_no_older_than_the_last_look_whatever_its_clock() {
     let wrong = Span::from_secs(86_400);
     let (mut cx, fleet) = after_a_pause(REPORT_INTERVAL, wrong);
     assert!(lives(&cx, &fleet));
@@ -113,7 +113,7 @@ fn reports_of_the_dead_are_removed_after_a_day() {
 }
 
 #[test]
-fn the_report_of_a_dead_worker_of_ours_misleads_until_it_counts_no_more_or_has_changed() {
+fn our_dead_workers_report_misleads_until_it_expires_or_changes() {
     let dead = |ours| {
         let (cx, mut fleet) = (context(), Kcl3Workers::default());
         let report = FleetWorker { ours, ..report(&cx, Span::ZERO) };
@@ -169,7 +169,7 @@ fn a_report_read_before_a_standstill_leaves_the_fleet_led() {
 
 /// A leader that has just started finds the row of a dead worker: the row is new to the leader, and so perhaps fresh.
 #[test]
-fn a_leader_gives_nothing_to_a_worker_that_it_has_not_seen_report_or_renew() {
+fn a_leader_gives_nothing_to_a_worker_without_report_or_renewal() {
     let (cx, mut fleet) = (context(), Kcl3Workers::default());
     let old = report(&cx, Span::from_secs(3_600));
     let sure = |fleet: &Kcl3Workers| fleet.surely_live(cx.now()).count();
@@ -185,7 +185,7 @@ fn a_leader_gives_nothing_to_a_worker_that_it_has_not_seen_report_or_renew() {
 }
 
 #[test]
-fn a_worker_of_ours_that_takes_nothing_of_its_own_is_dead_however_often_it_is_assigned_leases() {
+fn our_worker_that_takes_nothing_is_dead_though_assigned() {
     let dead_after = |ours, takes| {
         let (mut cx, mut fleet) = (context(), Kcl3Workers::default());
         let report = FleetWorker { ours, ..report(&cx, Span::ZERO) };

@@ -22,7 +22,7 @@ fn to_share(tasks: impl IntoIterator<Item = Task>) -> Option<Vec<ShardId>> {
 }
 
 #[test]
-fn the_first_member_leads_where_no_other_does_and_lists_the_shards() {
+fn the_first_member_leads_alone_and_lists_the_shards() {
     let (mut cx, mut leases, mut members) = ranked();
     let shown = Shown { members: vec![member(&cx, "me"), member(&cx, "second")], shards: vec!["a"] };
     assert!(leads(&shown.round(&mut cx, &mut leases, &mut members)));
@@ -35,7 +35,7 @@ fn the_first_member_leads_where_no_other_does_and_lists_the_shards() {
 }
 
 #[test]
-fn a_member_that_is_not_the_first_does_not_lead_and_steps_down_if_it_did() {
+fn a_later_member_does_not_lead_and_steps_down() {
     let (mut cx, mut leases, mut members) = ranked();
     let alone = Shown { members: vec![member(&cx, "me")], shards: vec!["a"] };
     assert!(leads(&alone.round(&mut cx, &mut leases, &mut members)));

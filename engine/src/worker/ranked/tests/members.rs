@@ -7,7 +7,7 @@ use crate::worker::context::Request;
 use crate::worker::testing::{done, hold, owned, throttled};
 
 #[test]
-fn a_round_looks_for_the_tables_registers_and_reads_who_lives_and_what_is_shared_out() {
+fn a_round_finds_tables_registers_and_reads_members_and_turns() {
     let (mut cx, mut leases, mut members) = ranked();
     let shown = Shown { members: vec![member(&cx, "first"), member(&cx, "me")], shards: vec!["a", "b"] };
     let all = shown.round(&mut cx, &mut leases, &mut members);
@@ -24,7 +24,7 @@ fn a_round_looks_for_the_tables_registers_and_reads_who_lives_and_what_is_shared
 }
 
 #[test]
-fn a_list_without_ourselves_changes_nothing_and_we_register_again() {
+fn a_list_without_us_changes_nothing_and_we_register_again() {
     let (mut cx, mut leases, mut members) = ranked();
     let without = Shown { members: vec![member(&cx, "first")], shards: vec!["a"] };
     members.step(&mut cx, false);
@@ -65,7 +65,7 @@ fn other_turns_wake_what_is_held_and_ask_for_a_scan() {
 }
 
 #[test]
-fn what_failed_is_tried_again_after_all_others_and_a_pause() {
+fn a_failed_check_is_tried_again_after_all_others_and_a_pause() {
     let (mut cx, mut leases, mut members) = ranked();
     members.step(&mut cx, false);
     let (op, first) = asked(&cx.did());

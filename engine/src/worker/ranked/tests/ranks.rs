@@ -17,7 +17,7 @@ fn take_turns(cx: &mut Context, leases: &LeaseTable, members: &Members) -> Vec<S
 }
 
 #[test]
-fn nothing_is_taken_before_the_turns_are_known_and_then_what_is_ours() {
+fn nothing_is_taken_before_the_turns_are_known() {
     let (mut cx, mut leases, members) = ranked();
     for key in ["a", "b", "c", "d"] {
         shows(&cx, &mut leases, row(key));
@@ -28,7 +28,7 @@ fn nothing_is_taken_before_the_turns_are_known_and_then_what_is_ours() {
 }
 
 #[test]
-fn a_silent_member_is_left_time_to_give_up_what_is_not_its_turn_any_more() {
+fn a_silent_member_has_time_to_give_up_turns_of_others() {
     let (mut cx, mut leases, members) = ranked();
     for name in ["first", "gone"] {
         shows(&cx, &mut leases, owned(&format!("of-{name}"), name, 1));
@@ -44,7 +44,7 @@ fn a_silent_member_is_left_time_to_give_up_what_is_not_its_turn_any_more() {
 }
 
 #[test]
-fn what_is_not_shared_out_goes_round_among_the_members() {
+fn unshared_leases_go_round_among_the_members() {
     let (mut cx, mut leases, members) = ranked();
     for key in ["x", "y", "z"] {
         shows(&cx, &mut leases, row(key));

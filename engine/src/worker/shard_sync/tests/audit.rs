@@ -16,7 +16,7 @@ fn half() -> LeaseRow {
 }
 
 #[test]
-fn a_hole_is_believed_in_when_three_scans_in_a_row_have_shown_it() {
+fn a_hole_is_believed_when_three_scans_in_a_row_have_shown_it() {
     let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, half());
@@ -33,7 +33,7 @@ fn a_hole_is_believed_in_when_three_scans_in_a_row_have_shown_it() {
 }
 
 #[test]
-fn a_scan_without_the_hole_begins_the_count_anew_and_deputies_wait_for_more_scans() {
+fn a_scan_without_the_hole_begins_anew_and_deputies_wait_longer() {
     for (deputy, scans) in [(0, 3), (1, 6), (3, 12)] {
         let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
         let mut leases = table(&cx);
@@ -54,7 +54,7 @@ fn a_scan_without_the_hole_begins_the_count_anew_and_deputies_wait_for_more_scan
 }
 
 #[test]
-fn a_hole_that_the_listing_just_before_has_shown_is_not_listed_again_at_once() {
+fn a_hole_in_the_last_listing_is_not_listed_again_at_once() {
     let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, half());

@@ -35,7 +35,7 @@ fn an_empty_table_is_looked_at_again_after_a_random_wait() {
 }
 
 #[test]
-fn every_listed_shard_gets_a_lease_and_the_table_is_of_this_stream() {
+fn every_listed_shard_gets_a_lease_in_this_streams_table() {
     let (mut cx, leases, mut sync) = filling();
     let op = cx.did().op();
     assert!(sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], false)).is_none());
@@ -44,7 +44,7 @@ fn every_listed_shard_gets_a_lease_and_the_table_is_of_this_stream() {
 }
 
 #[test]
-fn a_list_that_was_slow_fills_the_table_once_that_was_seen_to_be_empty_still() {
+fn a_slow_list_fills_the_table_once_it_was_seen_empty_still() {
     let (mut cx, mut leases, mut sync) = filling();
     let op = cx.did().op();
     cx.later(seconds(2));
@@ -56,7 +56,7 @@ fn a_list_that_was_slow_fills_the_table_once_that_was_seen_to_be_empty_still() {
 }
 
 #[test]
-fn a_table_that_another_worker_has_filled_meanwhile_is_left_alone() {
+fn a_table_filled_by_another_worker_meanwhile_is_left_alone() {
     let (mut cx, mut leases, mut sync) = filling();
     let op = cx.did().op();
     shows(&cx, &mut leases, row("b"));
@@ -78,7 +78,7 @@ fn halves(cx: &Context, with_parent: bool) -> Vec<Shard> {
 }
 
 #[test]
-fn an_unlisted_parent_is_forgotten_only_by_listings_that_span_the_lag_of_the_stream() {
+fn an_unlisted_parent_is_forgotten_by_listings_over_the_lag() {
     let (mut cx, mut leases, mut sync) = filling();
     let began = cx.now();
     let mut listings = 0;

@@ -25,7 +25,7 @@ fn removed(cx: &mut Context, leases: &LeaseTable, deputy: u32) -> Vec<String> {
 }
 
 #[test]
-fn a_finished_lease_goes_after_the_delay_once_its_children_have_begun() {
+fn a_finished_lease_goes_after_the_delay_with_children_begun() {
     let mut cx = context();
     let mut leases = table(&cx);
     shows(&cx, &mut leases, ended("a", &["b", "c"]));
@@ -42,7 +42,7 @@ fn a_finished_lease_goes_after_the_delay_once_its_children_have_begun() {
 
 /// The answer that ended "a" named "b" alone. The row of "c" was made when a list of the shards showed "c".
 #[test]
-fn a_finished_lease_stays_while_a_child_that_it_does_not_name_has_not_begun() {
+fn a_finished_lease_stays_while_an_unnamed_child_has_not_begun() {
     let mut cx = context();
     let mut leases = table(&cx);
     let child = |row: LeaseRow| LeaseRow { parents: vec!["a".into()], ..row };
@@ -56,7 +56,7 @@ fn a_finished_lease_stays_while_a_child_that_it_does_not_name_has_not_begun() {
 }
 
 #[test]
-fn a_finished_lease_stays_while_a_parent_of_it_is_there_or_it_names_no_children() {
+fn a_finished_lease_stays_beside_its_parent_or_without_children() {
     let mut cx = context();
     let mut leases = table(&cx);
     let parents = vec!["grandparent".into()];
@@ -70,7 +70,7 @@ fn a_finished_lease_stays_while_a_parent_of_it_is_there_or_it_names_no_children(
 }
 
 #[test]
-fn where_an_absent_row_is_an_unread_shard_a_lease_stays_until_the_stream_forgets_it() {
+fn a_lease_stays_until_forgotten_where_absent_rows_are_unread() {
     let mut cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, ended("a", &["b"]));
@@ -86,7 +86,7 @@ fn where_an_absent_row_is_an_unread_shard_a_lease_stays_until_the_stream_forgets
 }
 
 #[test]
-fn without_a_delay_or_where_rows_stay_for_ever_nothing_is_removed() {
+fn without_a_delay_or_where_rows_stay_nothing_is_removed() {
     let keeps = Config { cleanup_delay: Span::ZERO, ..config(Format::Kcl) };
     for config in [keeps, config(Format::Kinsumer)] {
         let mut cx = running(config);

@@ -73,7 +73,7 @@ fn until_written(
 }
 
 #[test]
-fn the_right_child_gets_its_lease_beside_the_row_of_a_shard_that_does_not_exist() {
+fn the_right_child_gets_its_lease_beside_the_row_of_a_wrong_one() {
     let (mut cx, mut leases, mut sync) = recognised();
     let (a, b) = (half("a", &["p"], false), half("b", &["p"], true));
     let parent = Shard { ending: Some(9.into()), ..shard("p", &[]) };
@@ -179,7 +179,7 @@ fn filled_from_open(parents: &[&str]) -> (Context, LeaseTable, ShardSync, [Lease
 }
 
 #[test]
-fn a_parent_that_the_filling_listing_did_not_name_gets_its_lease() {
+fn a_parent_unnamed_by_the_filling_listing_gets_its_lease() {
     let (mut cx, mut leases, mut sync, rows) = filled_from_open(&[]);
     let began = cx.now();
     // A listing of the same moment bears nothing out.
@@ -204,7 +204,7 @@ fn a_parent_that_the_filling_listing_did_not_name_gets_its_lease() {
 }
 
 #[test]
-fn a_parent_of_rows_that_this_worker_did_not_fill_in_or_that_name_it_counts_as_read() {
+fn a_parent_of_rows_of_others_or_that_name_it_counts_as_read() {
     let mut named = filled_from_open(&["p"]);
     let (cx, leases, sync) = recognised();
     let rows = named.3.clone();

@@ -27,7 +27,7 @@ fn leased() -> Vec<LeaseRow> {
 }
 
 #[test]
-fn a_lease_is_created_when_it_was_missing_for_a_scan_interval_and_a_scan_agrees() {
+fn a_lease_is_created_after_a_scan_interval_if_a_scan_agrees() {
     let (mut cx, mut sync, mut scan) = (context(), ShardSync::new(StreamIx::ONLY), Scan::default());
     let mut leases = table(&cx);
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
@@ -82,7 +82,7 @@ fn a_list_that_contradicts_itself_is_begun_anew() {
 
 /// The lease was missing from then on: records that arrived during later looks are read, too.
 #[test]
-fn a_lease_that_is_created_at_latest_begins_when_it_was_first_missing() {
+fn a_lease_created_at_latest_begins_when_it_was_first_missing() {
     let mut cx = running(Config { initial_position: InitialPosition::Latest, ..config(Format::Kcl) });
     let (mut sync, mut scan) = (ShardSync::new(StreamIx::ONLY), Scan::default());
     let mut leases = table(&cx);

@@ -45,7 +45,7 @@ fn shards_are_listed_once_at_a_time() {
 }
 
 #[test]
-fn a_page_that_was_not_answered_is_asked_for_again_and_a_refused_one_with_all_before_it() {
+fn an_unanswered_page_is_asked_again_and_a_refused_one_with_all() {
     for (outcome, again_after_first) in [(throttled(), true), (refused(Why::Expired), false)] {
         let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
         let leases = table(&cx);

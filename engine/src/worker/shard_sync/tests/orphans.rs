@@ -81,7 +81,7 @@ impl Scene {
 const SOON: Span = Span::from_secs(3);
 
 #[test]
-fn children_of_a_finished_shard_are_created_by_two_listings_with_a_scan_between_them() {
+fn children_of_a_finished_shard_need_two_listings_around_a_scan() {
     for format in Format::ALL {
         let mut scene = Scene::of(running(config(format)));
         let rows = [finished(), upper()];
@@ -111,7 +111,7 @@ fn a_whole_scan_lies_between_the_two_listings() {
 
 /// An owner whose row a person removed believes in the lease for a lease duration. In kinsumer's tables that is minutes.
 #[test]
-fn the_time_in_between_is_that_in_which_an_owner_may_put_its_row_back() {
+fn the_time_between_is_that_of_an_owner_to_put_its_row_back() {
     let times = |format| {
         let cx = running(config(format));
         (patience(&cx), cx.config().clone())
@@ -182,7 +182,7 @@ fn each_deputy_looks_again_after_those_before_it() {
 }
 
 #[test]
-fn a_hole_beside_a_finished_lease_is_believed_in_when_one_scan_has_shown_it_and_by_deputies_when_two_have() {
+fn a_hole_beside_a_finished_lease_needs_one_scan_or_two() {
     for (deputy, needed) in [(0, 1), (1, 2), (3, 2)] {
         let mut scene = Scene::of(context());
         shows(&scene.cx, &mut scene.leases, finished());

@@ -37,7 +37,7 @@ fn leases_of_listed_shards_are_recognised() {
 }
 
 #[test]
-fn a_lease_with_the_hash_range_of_another_shard_stops_the_worker_at_the_second_look() {
+fn another_shards_hash_range_stops_the_worker_at_a_second_look() {
     let (mut cx, mut leases, mut sync) = beginning();
     let range = Some(tenths(0, 5));
     shows(&cx, &mut leases, LeaseRow { range, ..row("a") });
@@ -58,7 +58,7 @@ fn a_lease_with_the_hash_range_of_another_shard_stops_the_worker_at_the_second_l
 }
 
 #[test]
-fn a_worker_that_knows_its_stream_does_nothing_by_a_list_that_contradicts_a_lease_once() {
+fn a_worker_that_knows_its_stream_ignores_one_strange_list() {
     let (mut cx, mut leases, mut sync) = beginning();
     cx.set_recognised(StreamIx::ONLY);
     shows(&cx, &mut leases, row("a"));
@@ -75,7 +75,7 @@ fn a_worker_that_knows_its_stream_does_nothing_by_a_list_that_contradicts_a_leas
 }
 
 #[test]
-fn a_lease_that_has_ended_before_its_shard_is_doubted_until_a_later_list_agrees() {
+fn an_early_end_is_doubted_until_a_later_list_agrees() {
     let (mut cx, mut leases, mut sync) = beginning();
     shows(&cx, &mut leases, ended("a", &[]));
     let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
@@ -92,7 +92,7 @@ fn a_lease_that_has_ended_before_its_shard_is_doubted_until_a_later_list_agrees(
 }
 
 #[test]
-fn a_lease_whose_shard_is_not_listed_delays_recognition_by_a_scan_interval() {
+fn an_unlisted_shards_lease_delays_recognition_by_a_scan() {
     let (mut cx, mut leases, mut sync) = beginning();
     shows(&cx, &mut leases, row("trimmed"));
     let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
@@ -119,7 +119,7 @@ fn leases_that_begin_elsewhere_than_configured_are_told_once() {
 }
 
 #[test]
-fn a_row_that_holds_another_time_than_the_configured_one_begins_elsewhere() {
+fn a_row_of_another_time_than_the_configured_begins_elsewhere() {
     for (began, elsewhere) in [(None, 0), (Some(Wall(7)), 0), (Some(Wall(8)), 1)] {
         let mut cx = starting(Config {
             initial_position: InitialPosition::AtTimestamp(Wall(7)),
@@ -170,7 +170,7 @@ fn is_used(cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, list
 }
 
 #[test]
-fn a_checkpoint_that_no_shard_can_have_keeps_one_lease_from_being_taken_and_no_other() {
+fn an_impossible_checkpoint_keeps_one_lease_from_being_taken() {
     let (mut cx, mut leases, mut sync) = beginning();
     let all = shards(&["a", "b", "c"]);
     for row in [placed("a", 150), placed("b", 160), placed("c", 7)] {
@@ -206,7 +206,7 @@ fn a_checkpoint_that_no_shard_can_have_keeps_one_lease_from_being_taken_and_no_o
 }
 
 #[test]
-fn a_row_at_the_end_of_an_open_shard_is_told_when_a_later_list_agrees_and_stops_no_worker() {
+fn a_row_at_an_open_shards_end_is_told_by_a_later_list_alone() {
     let (mut cx, mut leases, mut sync) = beginning();
     let all = shards(&["a", "b"]);
     for row in [placed("a", 150), ended("b", &[])] {
@@ -236,7 +236,7 @@ fn a_row_at_the_end_of_an_open_shard_is_told_when_a_later_list_agrees_and_stops_
 }
 
 #[test]
-fn most_rows_count_as_spoiled_only_when_the_stream_was_described_after_the_first_contradiction() {
+fn most_rows_are_spoiled_only_after_a_later_description() {
     let (mut cx, mut leases, mut sync) = beginning();
     let identity = StreamIdentity::new("arn:aws:kinesis:us-east-1:1:stream/orders", Wall(1_000));
     cx.set_said(StreamIx::ONLY, identity.clone());
@@ -264,7 +264,7 @@ fn most_rows_count_as_spoiled_only_when_the_stream_was_described_after_the_first
 }
 
 #[test]
-fn rows_that_go_on_changing_are_told_and_looked_at_ever_more_seldom() {
+fn rows_that_go_on_changing_are_looked_at_more_seldom() {
     let (mut cx, mut leases, mut sync) = beginning();
     let all = shards(&["a", "b", "c"]);
     for row in [placed("a", 150), placed("b", 160), placed("c", 7)] {

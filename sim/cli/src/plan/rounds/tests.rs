@@ -59,7 +59,7 @@ fn told(round: &[Assignment]) -> Vec<(&str, Option<&str>, &str)> {
 }
 
 #[test]
-fn what_nobody_renews_is_taken_up_to_a_fair_share_and_the_rest_is_asked_for() {
+fn unrenewed_leases_are_taken_to_a_share_and_others_asked_for() {
     let leases = [
         ours("a", "w1"),
         ours("b", "w1"),
@@ -89,7 +89,7 @@ fn what_nobody_renews_is_taken_up_to_a_fair_share_and_the_rest_is_asked_for() {
 }
 
 #[test]
-fn leases_of_ours_are_asked_for_at_once_and_others_are_stolen_one_a_round() {
+fn leases_of_ours_are_asked_for_and_others_stolen_one_a_round() {
     let all = |row: fn(&str) -> LeaseRow| ["a", "b", "c", "d", "e", "f"].map(row);
     let fleet = fleet(&[], &[("w2", NOW)]);
     let asked = run(&all(|key| ours(key, "w1")), &fleet, true);
@@ -154,7 +154,7 @@ fn a_leader_assigns_by_load_or_by_count() {
 
 /// The leader's next step depends on new measurements of the workers.
 #[test]
-fn a_leader_of_workers_that_measure_their_hosts_is_followed_up_to_its_first_moves() {
+fn a_leader_of_measuring_workers_is_followed_to_its_first_moves() {
     let leases = ["a", "b", "c", "d"].map(|key| {
         let mut row = lease(key, Some("k1"));
         row.throughput = Some(1_000_000);

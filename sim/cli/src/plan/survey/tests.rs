@@ -50,7 +50,7 @@ fn an_empty_table_gets_what_is_open_at_the_initial_position() {
 }
 
 #[test]
-fn an_empty_table_gets_what_was_open_at_a_time_and_the_rest_follows() {
+fn an_empty_table_gets_the_shards_open_at_a_time_then_the_rest() {
     let mut shards = family();
     let numbered = |secs, shard| {
         let parts = SequenceParts { created_secs: secs, position: 0, time_secs: secs, shard };
@@ -83,7 +83,7 @@ fn an_empty_table_gets_what_was_open_at_a_time_and_the_rest_follows() {
 }
 
 #[test]
-fn what_gets_its_lease_later_is_told_with_what_it_waits_for() {
+fn a_later_lease_is_told_with_the_shard_that_it_waits_for() {
     let waits = |shards: &[Shard], rows: &[RowRead]| {
         let survey = survey(shards, rows, &asked(InitialPosition::TrimHorizon));
         let told = |wait: Wait| (wait.lease_key, wait.behind, wait.reason);

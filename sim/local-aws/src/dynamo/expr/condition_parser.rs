@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dynamodb_refuses_is_refused_in_its_words() {
+    fn a_refused_batch_is_refused_in_dynamodbs_words() {
         for (text, part) in [
             ("a1 =", "Syntax error; token: \"<EOF>\", near: \"=\""),
             ("= :n", "Syntax error; token: \"=\""),

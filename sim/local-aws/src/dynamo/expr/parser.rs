@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_must_be_used_and_well_named() {
+    fn given_names_and_values_must_be_used_and_well_named() {
         let error = binder().finish().unwrap_err();
         assert!(
             error.message.contains("ExpressionAttributeNames unused in expressions: keys: {#n}"),

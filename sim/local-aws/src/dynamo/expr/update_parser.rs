@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dynamodb_refuses_is_refused_in_its_words() {
+    fn a_refused_request_is_refused_in_dynamodbs_words() {
         for (text, part) in [
             ("", "can not be empty"),
             ("a1 = :n", "Syntax error; token: \"a1\""),

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_value_is_refused_in_the_services_words() {
+    fn a_text_that_is_no_value_is_refused_in_the_services_words() {
         for (json, code, part) in [
             (json!({}), "ValidationException", "is empty"),
             (json!({"X": "1"}), "ValidationException", "is empty"),

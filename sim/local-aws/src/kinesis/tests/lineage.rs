@@ -60,7 +60,7 @@ fn the_end_of_a_merged_shard_names_both_parents() {
 }
 
 #[test]
-fn what_cannot_be_split_or_merged_is_refused() {
+fn a_shard_beyond_splitting_or_merging_is_refused() {
     let (mut kinesis, _) = with_stream(4);
     let width = u128::MAX / 4 + 1;
     for at in [0, 1, width - 1, width, u128::MAX] {

@@ -190,7 +190,7 @@ fn start_and_number_have_to_fit() {
 }
 
 #[test]
-fn what_is_not_offered_says_so() {
+fn an_operation_not_offered_says_so() {
     let (mut kinesis, _) = with_stream(1);
     assert_eq!(code(call(&mut kinesis, "Nonsense", json!({}))), "UnknownOperationException");
     assert_eq!(code(call(&mut kinesis, "SubscribeToShard", json!({}))), "InvalidArgumentException");

@@ -303,7 +303,7 @@ mod tests {
 
     /// The silent owner has most room, and gets its lease again: no write follows.
     #[test]
-    fn what_expired_may_be_left_to_the_worker_that_does_not_renew_it() {
+    fn an_expired_lease_may_be_left_to_the_silent_worker() {
         let mut seen = seen(&[(Some("a"), Some(0.1)), (Some("b"), Some(9.0))]);
         seen[0].is_free = true;
         assert!(moved(&seen, &["a", "b"], false).is_empty());
