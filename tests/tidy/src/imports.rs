@@ -19,6 +19,13 @@ pub(crate) fn imports(source: &Source) -> Vec<(usize, String)> {
     found
 }
 
+/// The paths of a `use` without its line, such as `a::{b, c}`.
+pub fn spelled(paths: &str) -> impl Iterator<Item = String> {
+    let mut found = Vec::new();
+    Tree { text: paths, line: 1 }.spell("", &mut found);
+    found.into_iter().map(|(_, path)| path)
+}
+
 /// What stands between `use` and `;`, or a part of a group.
 struct Tree<'a> {
     text: &'a str,

@@ -27,5 +27,6 @@ mod source;
 
 pub use exceptions::{EXCEPTIONS, Exception, apply};
 pub use function::{Function, functions};
+pub use imports::spelled;
 pub use rules::{Find, Finding, RULES, Rule, clippy_lists};
 pub use source::{Source, workspace};

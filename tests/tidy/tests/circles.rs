@@ -3,6 +3,7 @@
 //!
 //! The sources are read as text, line by line, as rustfmt lays them out.
 
+use leasehold_tidy::spelled;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
@@ -18,9 +19,6 @@ const CRATES: [&str; 7] = [
     "sim/testing/src",
     "sim/cli/src",
 ];
-
-/// Imports that are known to close a circle, and are to go: crate, importing module, imported module.
-const KNOWN: &[(&str, &str, &str)] = &[];
 
 /// A module and one that it names.
 type Edge = (String, String);
@@ -83,28 +81,18 @@ impl Imports {
         None
     }
 
-    /// The faults of a crate with these known circles, as text; empty without a fault.
-    fn judge(mut self, known: &[Edge]) -> String {
-        let mut wrong = String::new();
-        for (from, to) in known {
-            if !self.0.contains_key(&(from.clone(), to.clone())) || self.way(to, from).is_none() {
-                let _ = writeln!(
-                    wrong,
-                    "expected the known circle through {from} -> {to}, found none: take it from the list KNOWN"
-                );
-            }
-        }
-        self.0.retain(|edge, _| !known.contains(edge));
-        if let Some(circle) = self.circle() {
-            let _ = writeln!(
-                wrong,
-                "expected no circle of imports, found {}; let what both need move into the lower module",
-                circle.join(" -> ")
-            );
-            for pair in circle.windows(2) {
-                let place = &self.0[&(pair[0].clone(), pair[1].clone())];
-                let _ = writeln!(wrong, "  {} names {} in {place}", pair[0], pair[1]);
-            }
+    /// The circle of a crate, as text; empty without a circle.
+    fn judge(&self) -> String {
+        let Some(circle) = self.circle() else {
+            return String::new();
+        };
+        let mut wrong = format!(
+            "expected no circle of imports, found {}; let what both need move into the lower module\n",
+            circle.join(" -> ")
+        );
+        for pair in circle.windows(2) {
+            let place = &self.0[&(pair[0].clone(), pair[1].clone())];
+            let _ = writeln!(wrong, "  {} names {} in {place}", pair[0], pair[1]);
         }
         wrong
     }
@@ -136,26 +124,40 @@ impl File {
                     if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
                         continue;
                     }
-                    let rest = self.rest_of_use(n, &line[at + prefix.len()..]);
-                    found.extend(firsts(&rest).into_iter().map(|name| (n + 1, name)));
+                    // A group in braces may go on in the lines that follow.
+                    let following = self.lines[n + 1..].iter().map(|(_, line)| line.as_str());
+                    let rest: String = [&line[at + prefix.len()..]].into_iter().chain(following).collect();
+                    let mut names: Vec<String> = spelled(group(&rest)).map(|path| first(&path)).collect();
+                    names.dedup();
+                    found.extend(names.into_iter().map(|name| (n + 1, name)));
                 }
             }
         }
         found
     }
+}
 
-    /// A group in braces may go on in the lines that follow.
-    fn rest_of_use(&self, n: usize, rest: &str) -> String {
-        let mut text = rest.to_owned();
-        let mut following = self.lines[n + 1..].iter();
-        while text.starts_with('{')
-            && text.matches('{').count() > text.matches('}').count()
-            && let Some((_, line)) = following.next()
-        {
-            text.push_str(line.trim());
+/// The group in braces at a text's beginning, or the text's first path.
+fn group(text: &str) -> &str {
+    let mut deep = 0_usize;
+    let ends = |c: char| match c {
+        '{' => {
+            deep += 1;
+            false
         }
-        text
-    }
+        '}' => {
+            deep = deep.saturating_sub(1);
+            deep == 0
+        }
+        c => deep == 0 && !(c.is_alphanumeric() || c == '_'),
+    };
+    let end = text.find(ends).unwrap_or(text.len());
+    &text[..end + usize::from(text[end..].starts_with('}'))]
+}
+
+/// The first segment of a path.
+fn first(path: &str) -> String {
+    path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
 /// The lines of a text outside of comments and tests. Comments and tests become empty lines: all lines keep their
@@ -213,44 +215,15 @@ fn collect(file: &Path, path: &[String], files: &mut Vec<File>) {
 /// The names exported by the root, with their modules.
 fn exports<'a>(root: &[(usize, String)], tops: &BTreeSet<&'a str>) -> BTreeMap<String, &'a str> {
     let text: String = root.iter().map(|(_, line)| line.as_str()).collect();
-    let mut exported = BTreeMap::new();
-    for statement in text.split(';') {
-        let Some((_, path)) = statement.split_once("use ") else {
-            continue;
-        };
-        let Some((module, names)) = path.split_once("::") else {
-            continue;
-        };
-        if let Some(top) = tops.get(module) {
-            let names = names.split(|c: char| !c.is_alphanumeric() && c != '_');
-            exported.extend(names.filter(|name| !name.is_empty()).map(|name| (name.to_owned(), *top)));
-        }
-    }
-    exported
-}
-
-/// The first segments of a path: one, or those of a group in braces.
-fn firsts(path: &str) -> Vec<String> {
-    let word =
-        |text: &str| text.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
-    let Some(group) = path.strip_prefix('{') else {
-        return vec![word(path)];
-    };
-    let mut depth = 0;
-    let mut members = vec![String::new()];
-    for c in group.chars() {
-        match c {
-            '}' if depth == 0 => break,
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            ',' if depth == 0 => members.push(String::new()),
-            _ => {}
-        }
-        if let Some(last) = members.last_mut() {
-            last.push(c);
-        }
-    }
-    members.iter().map(|member| word(member.trim_start_matches(','))).collect()
+    let used = text
+        .split(';')
+        .filter_map(|statement| statement.split_once("use "))
+        .flat_map(|(_, path)| spelled(path));
+    let exported = used.filter_map(|path| {
+        let (top, name) = (tops.get(&*first(&path))?, path.rsplit("::").next()?);
+        Some((name.to_owned(), *top))
+    });
+    exported.collect()
 }
 
 #[test]
@@ -258,12 +231,7 @@ fn top_level_modules_import_in_one_direction() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut wrong = String::new();
     for sources in CRATES {
-        let known: Vec<Edge> = KNOWN
-            .iter()
-            .filter(|(of, _, _)| *of == sources)
-            .map(|(_, from, to)| ((*from).to_owned(), (*to).to_owned()))
-            .collect();
-        let told = Imports::of(&root, sources).judge(&known);
+        let told = Imports::of(&root, sources).judge();
         if !told.is_empty() {
             let _ = write!(wrong, "\nin {sources}: {told}");
         }
@@ -282,20 +250,10 @@ fn imports(edges: &[&str]) -> Imports {
 
 #[test]
 fn a_circle_is_named_with_the_places_that_close_it() {
-    assert_eq!(imports(&["a-b", "b-c", "a-c"]).judge(&[]), "");
-    let told = imports(&["a-b", "b-c", "c-a", "d-a"]).judge(&[]);
+    assert_eq!(imports(&["a-b", "b-c", "a-c"]).judge(), "");
+    let told = imports(&["a-b", "b-c", "c-a", "d-a"]).judge();
     assert!(told.contains("found a -> b -> c -> a;"), "{told}");
     assert!(told.contains("c names a in c.rs:1"), "{told}");
-}
-
-#[test]
-fn a_known_circle_that_is_gone_must_leave_the_list() {
-    let known = [("b".to_owned(), "a".to_owned())];
-    assert_eq!(imports(&["a-b", "b-a"]).judge(&known), "");
-    for gone in [&["a-b"][..], &["b-a"]] {
-        let told = imports(gone).judge(&known);
-        assert!(told.contains("known circle through b -> a"), "{told}");
-    }
 }
 
 #[test]
