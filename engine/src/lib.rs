@@ -67,7 +67,7 @@ mod sync;
 pub mod table;
 #[doc = include_str!("../docs/table-formats.md")]
 pub mod table_formats {}
-#[cfg(feature = "testkit")]
+#[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
 pub mod time;
 mod worker;

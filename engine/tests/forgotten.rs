@@ -10,6 +10,7 @@ use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
+use leasehold_engine::testkit;
 use leasehold_engine::time::Mono;
 
 /// Found by simulation: the stream forgot the other parent of a merged shard, and this parent still came to life
@@ -24,17 +25,9 @@ fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
     let above = HashRange { start: HashKey(middle.0 + 1), end };
     // Of 4, 19 and 20 nothing is left in the stream.
     rig.stream.shards.clear();
-    rig.stream.shards.insert(
-        merged.clone(),
-        Shard {
-            id: merged.clone(),
-            parent: Some(ours.clone()),
-            adjacent_parent: Some(Rig::id(20)),
-            range: HashRange::ALL,
-            starting: 1.into(),
-            ending: None,
-        },
-    );
+    let parents = [ours.clone(), Rig::id(20)];
+    let shard = testkit::shard(merged.clone(), parents, HashRange::ALL, 1, None);
+    rig.stream.shards.insert(merged.clone(), shard);
     for (shard, range) in [(&older, below), (&ours, above)] {
         let mut row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
         row.range = Some(range);
@@ -66,22 +59,10 @@ fn a_forgotten_parent_is_not_waited_for_by_known_children() {
     let rest = HashKey(end.0 / 3);
     // Of 18, 19 and 20 nothing is left in the stream: 19 and 20 were merged into 21, and that with 18 into 22.
     let (low, high, merged, all) = (Rig::id(18), Rig::id(19), Rig::id(21), Rig::id(22));
-    let closed = Shard {
-        id: merged.clone(),
-        parent: Some(high.clone()),
-        adjacent_parent: Some(Rig::id(20)),
-        range: HashRange { start: rest, end },
-        starting: 1.into(),
-        ending: Some(2.into()),
-    };
-    let open = Shard {
-        id: all.clone(),
-        parent: Some(low.clone()),
-        adjacent_parent: Some(merged.clone()),
-        range: HashRange { start, end },
-        starting: 3.into(),
-        ending: None,
-    };
+    let parents = [high.clone(), Rig::id(20)];
+    let closed = testkit::shard(merged.clone(), parents, HashRange { start: rest, end }, 1, Some(2));
+    let parents = [low.clone(), merged.clone()];
+    let open = testkit::shard(all.clone(), parents, HashRange { start, end }, 3, None);
     rig.stream.shards = [(merged.clone(), closed), (all.clone(), open)].into();
     for shard in [&merged, &all] {
         rig.stream.records.insert(shard.clone(), Vec::new());
@@ -269,16 +250,7 @@ fn forgotten_leases_do_not_wait_for_each_other_for_ever() {
 
 /// The answer to a read at the end of a shard.
 fn nothing_but_the_end(children: Vec<ChildShard>) -> Fetched {
-    Fetched {
-        count: 0,
-        bytes: 0,
-        first: None,
-        last: None,
-        behind_ms: 0,
-        end: Some(children),
-        range_unproven: false,
-        unordered: false,
-    }
+    Fetched { end: Some(children), ..testkit::no_records(0) }
 }
 
 /// A replica that is behind answers wrongly for a while, and with matching answers: a read does not find its shard, and a listing of the same moment

@@ -8,6 +8,7 @@ use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
 use leasehold_engine::shard::{HashKey, HashRange, Shard};
+use leasehold_engine::testkit;
 use leasehold_engine::time::{Mono, Span};
 
 /// Found by simulation: with short renewals every row had moved on by the time of the steal, and nothing was ever stolen.
@@ -110,13 +111,9 @@ fn rows_seen_long_ago_do_not_show_what_is_missing() {
     rig.configure(|config| config.with_scan_page_limit(1).with_audit_confidence(1));
     let HashRange { start, end } = HashRange::ALL;
     let (low, high) = (HashKey(end.0 / 2), HashKey(end.0 / 2 + 1));
-    let shard = |n, parent: Option<u32>, closed: bool, range| Shard {
-        id: Rig::id(n),
-        parent: parent.map(Rig::id),
-        adjacent_parent: None,
-        range,
-        starting: u64::from(n + 1).into(),
-        ending: closed.then(|| u64::from(n + 2).into()),
+    let shard = |n, parent: Option<u32>, closed: bool, range| {
+        let last = closed.then_some(u64::from(n + 2));
+        testkit::shard(Rig::id(n), parent.map(Rig::id), range, u64::from(n + 1), last)
     };
     let lower = HashRange { start, end: low };
     let upper = HashRange { start: high, end };
@@ -174,16 +171,10 @@ fn a_listing_that_is_slowed_down_for_ever_comes_to_its_end() {
     let mut rig = Rig::new(1, 0);
     let pages = 40;
     let step = u128::MAX / pages;
-    let shard = move |n: u128| Shard {
-        id: Rig::id(n as u32),
-        parent: None,
-        adjacent_parent: None,
-        range: HashRange {
-            start: HashKey(n * step),
-            end: HashKey(if n + 1 == pages { u128::MAX } else { (n + 1) * step - 1 }),
-        },
-        starting: 1.into(),
-        ending: None,
+    let shard = move |n: u128| {
+        let end = HashKey(if n + 1 == pages { u128::MAX } else { (n + 1) * step - 1 });
+        let range = HashRange { start: HashKey(n * step), end };
+        testkit::shard(Rig::id(n as u32), None::<&str>, range, 1, None)
     };
     rig.stream.shards = (0..pages).map(|n| (Rig::id(n as u32), shard(n))).collect();
     for id in rig.stream.shards.keys() {

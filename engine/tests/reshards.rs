@@ -5,6 +5,7 @@ use leasehold_engine::config::ReaderConfig;
 use leasehold_engine::input::*;
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
+use leasehold_engine::testkit;
 
 #[test]
 fn a_split_and_a_merge_are_read_through_in_order() {
@@ -62,16 +63,7 @@ fn unnamed_children_are_found_before_the_end_is_written() {
     rig.secs(20);
     let (a, b) = rig.split(0);
     rig.workers[0].trap = Some(Box::new(|effect| {
-        let last = Fetched {
-            count: 0,
-            bytes: 0,
-            first: None,
-            last: None,
-            behind_ms: 0,
-            end: Some(Vec::new()),
-            range_unproven: false,
-            unordered: false,
-        };
+        let last = Fetched { end: Some(Vec::new()), ..testkit::no_records(0) };
         matches!(effect, Effect::Stream(StreamOp::GetRecords { shard, .. }) if *shard == Rig::id(0))
             .then(|| Trick::Instead(Outcome::Applied(Reply::Records(last))))
     }));

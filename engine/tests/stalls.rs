@@ -8,6 +8,7 @@ use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::shard::{HashKey, HashRange};
+use leasehold_engine::testkit;
 use leasehold_engine::time::Span;
 
 /// The first worker's notices of leases that do not move, in whole seconds.
@@ -95,16 +96,7 @@ fn every_reason_is_named() {
         (
             "ReadsEmpty",
             Box::new(|effect| {
-                let nothing = Fetched {
-                    count: 0,
-                    bytes: 0,
-                    first: None,
-                    last: None,
-                    behind_ms: 5_000,
-                    end: None,
-                    range_unproven: false,
-                    unordered: false,
-                };
+                let nothing = testkit::no_records(5_000);
                 matches!(effect, Effect::Stream(StreamOp::GetRecords { .. }))
                     .then(|| Trick::Instead(Outcome::Applied(Reply::Records(nothing))))
             }),

@@ -162,13 +162,8 @@ mod tests {
 
     /// Shard 1 is closed, and shard 2 is its child.
     fn shards() -> Vec<Shard> {
-        let shard = |id: &str, parent: Option<&str>, ending: Option<u64>| Shard {
-            id: id.into(),
-            parent: parent.map(Into::into),
-            adjacent_parent: None,
-            range: HashRange::ALL,
-            starting: 100.into(),
-            ending: ending.map(Into::into),
+        let shard = |id: &str, parent: Option<&str>, last: Option<u64>| {
+            crate::testkit::shard(id, parent, HashRange::ALL, 100, last)
         };
         vec![
             shard("shardId-000000000000", None, None),

@@ -6,6 +6,7 @@ use crate::position::{Checkpoint, Position};
 use crate::row::Change;
 use crate::shard::{HashRange, Shard};
 use crate::table::Item;
+use crate::testkit;
 use crate::time::{Span, Wall};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -26,13 +27,8 @@ fn row(n: u64, owner: Option<&str>, checkpoint: Checkpoint) -> LeaseRow {
 
 /// Shard 0 was split into 1 and 2.
 fn shards() -> Vec<Shard> {
-    let shard = |n: u64, parent: Option<u64>, starting: u64, ending: Option<u64>| Shard {
-        id: key(n).to_shard(),
-        parent: parent.map(|n| key(n).to_shard()),
-        adjacent_parent: None,
-        range: HashRange::ALL,
-        starting: starting.into(),
-        ending: ending.map(Into::into),
+    let shard = |n: u64, parent: Option<u64>, first: u64, last: Option<u64>| {
+        testkit::shard(key(n).to_shard(), parent.map(|n| key(n).to_shard()), HashRange::ALL, first, last)
     };
     vec![shard(0, None, 10, Some(99)), shard(1, Some(0), 100, None), shard(2, Some(0), 100, None)]
 }

@@ -181,15 +181,8 @@ mod tests {
 
     const NAMED: Judged = Judged::NAMED;
 
-    fn shard(name: &str, ending: Option<u64>) -> Shard {
-        Shard {
-            id: name.into(),
-            parent: Some("p".into()),
-            adjacent_parent: None,
-            range: HashRange::ALL,
-            starting: 100.into(),
-            ending: ending.map(Into::into),
-        }
+    fn shard(name: &str, last: Option<u64>) -> Shard {
+        crate::testkit::shard(name, ["p"], HashRange::ALL, 100, last)
     }
 
     fn row(checkpoint: Checkpoint) -> LeaseRow {

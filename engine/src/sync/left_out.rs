@@ -56,15 +56,7 @@ mod tests {
     use crate::shard::HashRange;
 
     fn shard(id: &str, parents: &[&str]) -> Shard {
-        let mut parents = parents.iter().map(|parent| (*parent).into());
-        Shard {
-            id: id.into(),
-            parent: parents.next(),
-            adjacent_parent: parents.next(),
-            range: HashRange::ALL,
-            starting: 1.into(),
-            ending: None,
-        }
+        crate::testkit::shard(id, parents.iter().copied(), HashRange::ALL, 1, None)
     }
 
     /// The leases created after a filling with leases of these shards, each with its named parents.

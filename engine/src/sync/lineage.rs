@@ -314,14 +314,8 @@ mod tests {
     use crate::shard::HashKey;
 
     fn shard(id: &str, parents: &[&str], open: bool, range: (u128, u128)) -> Shard {
-        Shard {
-            id: id.into(),
-            parent: parents.first().map(|id| (*id).into()),
-            adjacent_parent: parents.get(1).map(|id| (*id).into()),
-            range: HashRange { start: HashKey(range.0), end: HashKey(range.1) },
-            starting: 1.into(),
-            ending: (!open).then(|| 2.into()),
-        }
+        let range = HashRange { start: HashKey(range.0), end: HashKey(range.1) };
+        crate::testkit::shard(id, parents.iter().copied(), range, 1, (!open).then_some(2))
     }
 
     const ALL: (u128, u128) = (0, u128::MAX);

@@ -73,14 +73,7 @@ mod tests {
     }
 
     fn shard(id: &str, parent: Option<&str>, open: bool, range: HashRange) -> Shard {
-        Shard {
-            id: id.into(),
-            parent: parent.map(Into::into),
-            adjacent_parent: None,
-            range,
-            starting: 1.into(),
-            ending: (!open).then(|| 2.into()),
-        }
+        crate::testkit::shard(id, parent, range, 1, (!open).then_some(2))
     }
 
     fn against(id: &str, parents: &[&str], range: Option<HashRange>, shards: &[Shard]) -> Option<String> {

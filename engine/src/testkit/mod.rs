@@ -48,7 +48,7 @@ pub use fleet::Fleet;
 pub use holding::Holding;
 pub use plain::Plain;
 pub use services::Services;
-pub use stream::{Reading, Stream, shard_id};
+pub use stream::{Reading, Stream, no_records, shard, shard_id};
 pub use table::{Items, Keeping, LeaseTable};
 
 use crate::input::{Outcome, Refusal, Why};

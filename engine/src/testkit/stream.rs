@@ -52,14 +52,8 @@ impl Stream {
 
     fn add(&mut self, n: u32, parent: Option<u32>, adjacent: Option<u32>, range: HashRange) {
         self.sequence += 1;
-        let shard = Shard {
-            id: shard_id(n),
-            parent: parent.map(shard_id),
-            adjacent_parent: adjacent.map(shard_id),
-            range,
-            starting: SequenceNumber::from(self.sequence),
-            ending: None,
-        };
+        let parents = parent.into_iter().chain(adjacent).map(shard_id);
+        let shard = shard(shard_id(n), parents, range, self.sequence, None);
         self.records.insert(shard.id.clone(), Vec::new());
         self.shards.insert(shard.id.clone(), shard);
     }
@@ -192,10 +186,8 @@ impl Stream {
             bytes: fetched.len() as u64 * BYTES_PER_RECORD,
             first: fetched.first().map(position),
             last: fetched.last().map(position),
-            behind_ms: if at_tip { 0 } else { 1000 },
             end: (at_tip && self.is_closed(shard)).then(|| self.children(shard)),
-            range_unproven: false,
-            unordered: false,
+            ..no_records(if at_tip { 0 } else { 1000 })
         };
         reading.iterators.insert(op_id, end);
         reading.batches.insert(op_id, (shard.clone(), start..end));
@@ -234,5 +226,35 @@ impl Reading {
         let left = records.unwrap_or_default().iter().filter(|record| **record > after);
         self.processed.entry(shard).or_default().extend(left);
         Outcome::Applied(Reply::Processed)
+    }
+}
+
+/// A shard with these parents, from its first number to its last; without a last number, the shard is open.
+pub fn shard<P: Into<ShardId>>(
+    id: impl Into<ShardId>, parents: impl IntoIterator<Item = P>, range: HashRange, first: u64,
+    last: Option<u64>,
+) -> Shard {
+    let mut parents = parents.into_iter().map(Into::into);
+    Shard {
+        id: id.into(),
+        parent: parents.next(),
+        adjacent_parent: parents.next(),
+        range,
+        starting: first.into(),
+        ending: last.map(Into::into),
+    }
+}
+
+/// The answer to a read without records.
+pub fn no_records(behind_ms: u64) -> Fetched {
+    Fetched {
+        count: 0,
+        bytes: 0,
+        first: None,
+        last: None,
+        behind_ms,
+        end: None,
+        range_unproven: false,
+        unordered: false,
     }
 }

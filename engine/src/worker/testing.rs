@@ -14,6 +14,7 @@ use crate::output::{Effect, Output};
 use crate::position::{Checkpoint, Position};
 use crate::row::{LeaseRow, RowRead};
 use crate::shard::{HashKey, HashRange, Shard};
+use crate::testkit;
 use crate::time::{Mono, Span, Wall};
 
 /// A valid configuration for tables of this format.
@@ -167,15 +168,7 @@ pub(super) fn tenths(start: u64, end: u64) -> HashRange {
 
 /// An open shard of the whole hash space.
 pub(super) fn shard(id: &str, parents: &[&str]) -> Shard {
-    let mut parents = parents.iter().map(|parent| (*parent).into());
-    Shard {
-        id: id.into(),
-        parent: parents.next(),
-        adjacent_parent: parents.next(),
-        range: HashRange::ALL,
-        starting: 0.into(),
-        ending: None,
-    }
+    testkit::shard(id, parents.iter().copied(), HashRange::ALL, 0, None)
 }
 
 pub(super) fn closed(shard: Shard) -> Shard {

@@ -9,7 +9,8 @@ use leasehold_engine::input::*;
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, LeaseRow};
-use leasehold_engine::shard::{HashKey, HashRange, Shard};
+use leasehold_engine::shard::{HashKey, HashRange};
+use leasehold_engine::testkit;
 use leasehold_engine::testkit::{Items, Keeping, LeaseTable, Stream};
 use leasehold_engine::time::Wall;
 use std::collections::BTreeMap;
@@ -44,13 +45,9 @@ impl World {
     /// Two shards of which the first was split; the halves were not, but one was merged with the second.
     pub fn new(dice: &mut Dice<'_>) -> Self {
         let half = u128::MAX / 2;
-        let shard = |n: usize, start, end, closed: bool| Shard {
-            id: KEYS[n].into(),
-            parent: None,
-            adjacent_parent: None,
-            range: HashRange { start: HashKey(start), end: HashKey(end) },
-            starting: (n as u64).into(),
-            ending: closed.then_some(1_000.into()),
+        let shard = |n: usize, start, end, closed: bool| {
+            let range = HashRange { start: HashKey(start), end: HashKey(end) };
+            testkit::shard(KEYS[n], None::<&str>, range, n as u64, closed.then_some(1_000))
         };
         let mut shards = vec![
             shard(0, 0, half, true),
@@ -178,10 +175,8 @@ impl World {
                     bytes: count * 1_000,
                     first: (count > 0).then(|| position(first)),
                     last: (count > 0).then(|| position(self.sequence)),
-                    behind_ms: 0,
                     end: (closed && !dice.one_in(2)).then(|| self.stream.children(shard)),
-                    range_unproven: false,
-                    unordered: false,
+                    ..testkit::no_records(0)
                 })
             }
         }

@@ -3,6 +3,7 @@
 use crate::input::{Fetched, Outcome, Refusal, Reply};
 use crate::reader::*;
 use crate::shard::{ChildShard, HashRange};
+pub(super) use crate::testkit::no_records;
 use crate::time::Mono;
 
 /// A reader with its clock and configuration, driven by hand.
@@ -34,34 +35,12 @@ pub(super) fn part(sequence: u64, sub: u64) -> Position {
 }
 
 pub(super) fn records(first: Position, last: Position, bytes: u64) -> Fetched {
-    Fetched {
-        count: 1,
-        bytes,
-        first: Some(first),
-        last: Some(last),
-        behind_ms: 1,
-        end: None,
-        range_unproven: false,
-        unordered: false,
-    }
-}
-
-pub(super) fn empty(behind_ms: u64) -> Fetched {
-    Fetched {
-        count: 0,
-        bytes: 0,
-        first: None,
-        last: None,
-        behind_ms,
-        end: None,
-        range_unproven: false,
-        unordered: false,
-    }
+    Fetched { count: 1, bytes, first: Some(first), last: Some(last), ..no_records(1) }
 }
 
 /// An answer that claims the end of the shard, and brings no records.
 pub(super) fn last_answer(children: &[ChildShard]) -> Fetched {
-    Fetched { end: Some(children.to_vec()), ..empty(0) }
+    Fetched { end: Some(children.to_vec()), ..no_records(0) }
 }
 
 pub(super) fn refused(why: Why) -> Outcome {

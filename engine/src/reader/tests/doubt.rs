@@ -1,6 +1,6 @@
 //! Answers that the reader doubts.
 
-use super::bench::{Bench, STREAM_LAG, child, empty, last_answer, part, pos, records};
+use super::bench::{Bench, STREAM_LAG, child, last_answer, no_records, part, pos, records};
 use crate::input::{Fetched, Outcome, Reply};
 use crate::output::IteratorFrom;
 use crate::position::{Position, SequenceNumber};
@@ -86,17 +86,17 @@ fn the_tip_is_not_where_a_checkpoint_is() {
     let at = part(3, 1);
     let (why, answers) = (Doubtful::Gap { at, first: None }, 1);
     let mut bench = Bench::ready(Start::At(at));
-    assert_eq!(bench.answer(empty(5)), None, "on the way");
+    assert_eq!(bench.answer(no_records(5)), None, "on the way");
     bench.wait();
-    assert_eq!(bench.answer(empty(0)), Some(Event::Doubted { why, answers }));
+    assert_eq!(bench.answer(no_records(0)), Some(Event::Doubted { why, answers }));
     bench.asks_for(IteratorFrom::At(at));
     assert_eq!(bench.again(records(pos(3), pos(4), 10)), None);
     bench.wait();
     bench.process_front();
-    assert_eq!(bench.answer(empty(0)), None, "the tip is after that record");
+    assert_eq!(bench.answer(no_records(0)), None, "the tip is after that record");
 
     let mut bench = Bench::ready(Start::At(at));
-    let (refused, waited, event) = believed(&mut bench, &empty(0));
+    let (refused, waited, event) = believed(&mut bench, &no_records(0));
     assert_eq!(event, None, "the stream has forgotten that record, and has no other");
     assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
     bench.wait();
@@ -131,10 +131,10 @@ fn an_empty_answer_says_nothing_of_a_later_first_record() {
         taken_after(answers.into_iter())
     };
     assert_eq!(taken_after(std::iter::repeat_n(gap.clone(), 9)), Some(6));
-    assert_eq!(with(5, empty(0)), Some(7), "the sixth of these is empty");
+    assert_eq!(with(5, no_records(0)), Some(7), "the sixth of these is empty");
     assert_eq!(with(5, last_answer(&[child("a")])), Some(7));
-    assert_eq!(with(2, empty(0)), Some(6), "the answers before the empty one count");
-    let turns = (0..20).map(|n| if n % 2 == 0 { gap.clone() } else { empty(0) });
+    assert_eq!(with(2, no_records(0)), Some(6), "the answers before the empty one count");
+    let turns = (0..20).map(|n| if n % 2 == 0 { gap.clone() } else { no_records(0) });
     assert_eq!(taken_after(turns), Some(7));
 }
 
@@ -187,7 +187,7 @@ fn a_fitting_answer_ends_a_doubt_and_one_under_way_does_not() {
     };
     let mut bench = Bench::ready(Start::At(at));
     assert_eq!(doubted(bench.answer(wrong.clone())), 1);
-    assert_eq!(bench.again(empty(1)), None);
+    assert_eq!(bench.again(no_records(1)), None);
     bench.wait();
     assert_eq!(doubted(bench.answer(wrong.clone())), 2);
     assert_eq!(bench.again(records(pos(3), pos(4), 10)), None);
@@ -231,7 +231,7 @@ fn children_of_another_shard_are_no_end_of_this_one() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     let end = |parent: &str| Fetched {
         end: Some(vec![ChildShard { parents: vec![parent.into()], ..child("c") }]),
-        ..empty(0)
+        ..no_records(0)
     };
     let (why, answers) = (Doubtful::Foreign { of: None }, 1);
     assert_eq!(bench.answer(end("other")), Some(Event::Doubted { why, answers }));

@@ -1,6 +1,6 @@
 //! Claims of the end of a shard.
 
-use super::bench::{Bench, STREAM_LAG, child, empty, last_answer, pos, records};
+use super::bench::{Bench, STREAM_LAG, child, last_answer, no_records, pos, records};
 use crate::input::Fetched;
 use crate::output::IteratorFrom;
 use crate::reader::{Event, Start, Want};
@@ -49,10 +49,10 @@ fn an_open_shard_denies_a_weak_claim_before_the_next_one() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     assert!(bench.answer(last_answer(&[])).is_some());
     let first = bench.now;
-    assert_eq!(bench.again(empty(0)), None);
+    assert_eq!(bench.again(no_records(0)), None);
     while bench.now.since(first) < STREAM_LAG {
         bench.wait();
-        assert_eq!(bench.answer(empty(0)), None);
+        assert_eq!(bench.answer(no_records(0)), None);
     }
     assert!(!bench.reader.is_end_claimed());
     bench.wait();
@@ -74,7 +74,7 @@ fn records_take_a_claimed_end_back_and_empty_answers_do_not() {
     let children = [child("a")];
     let mut bench = Bench::ready(Start::TrimHorizon);
     assert_eq!(bench.answer(last_answer(&children)), None);
-    assert_eq!(bench.again(empty(9)), None, "the service looks for records on the way");
+    assert_eq!(bench.again(no_records(9)), None, "the service looks for records on the way");
     bench.wait();
     assert_eq!(bench.answer(last_answer(&children)), Some(Event::EndOfShard));
 
@@ -95,7 +95,7 @@ fn three_answers_at_the_tip_take_the_claim_of_an_end_back() {
             let mut bench = Bench::ready(Start::TrimHorizon);
             bench.answer(last_answer(claim));
             for (n, behind_ms) in answers.iter().enumerate() {
-                let open = empty(*behind_ms);
+                let open = no_records(*behind_ms);
                 let event = match n {
                     0 => bench.again(open),
                     _ => bench.answer(open),
@@ -122,18 +122,18 @@ fn each_claim_of_an_end_is_taken_back_by_answers_after_it() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     bench.answer(last_answer(&[child("a")]));
     for other in ["b", "c"] {
-        bench.again(empty(0));
+        bench.again(no_records(0));
         bench.wait();
-        bench.answer(empty(0));
+        bench.answer(no_records(0));
         bench.wait();
         assert_eq!(bench.answer(last_answer(&[child(other)])), None);
     }
-    bench.again(empty(0));
+    bench.again(no_records(0));
     bench.wait();
-    bench.answer(empty(0));
+    bench.answer(no_records(0));
     assert!(bench.reader.is_end_claimed());
     bench.wait();
-    bench.answer(empty(0));
+    bench.answer(no_records(0));
     assert!(!bench.reader.is_end_claimed());
 }
 

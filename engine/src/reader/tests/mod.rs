@@ -10,7 +10,7 @@ mod unordered;
 use super::*;
 use crate::input::{Fetched, Outcome, Reply};
 use crate::time::Mono;
-use bench::{Bench, RETRY_MAX, RETRY_MIN, child, empty, last_answer, op, part, pos, records, refused};
+use bench::{Bench, RETRY_MAX, RETRY_MIN, child, last_answer, no_records, op, part, pos, records, refused};
 
 const FRESH: Span = Span::from_secs(240);
 
@@ -39,7 +39,7 @@ fn an_iterator_is_used_by_the_command_that_brought_it() {
         bench.wait();
         let limit = 10;
         assert_eq!(bench.next(), Some(Want::GetRecords { via: op(via), limit }));
-        assert_eq!(bench.answer(empty(1)), None);
+        assert_eq!(bench.answer(no_records(1)), None);
     }
 }
 
@@ -55,7 +55,7 @@ fn a_stale_outcome_is_ignored() {
 #[test]
 fn calls_are_paced_from_emission_by_interval_bytes_and_idleness() {
     let mut bench = Bench::ready(Start::TrimHorizon);
-    bench.answer(empty(1));
+    bench.answer(no_records(1));
     assert_eq!(bench.wait(), Span::from_millis(250), "behind, though empty");
 
     let op = bench.send();
@@ -69,7 +69,7 @@ fn calls_are_paced_from_emission_by_interval_bytes_and_idleness() {
     let at_tip = Fetched { behind_ms: 0, ..records(pos(3), pos(3), 10) };
     bench.answer(at_tip);
     assert_eq!(bench.wait(), Span::from_secs(1));
-    bench.answer(empty(0));
+    bench.answer(no_records(0));
     assert_eq!(bench.wait(), Span::from_secs(1));
 }
 
@@ -128,7 +128,7 @@ fn a_failed_call_is_repeated_with_its_iterator_after_a_backoff() {
     }
     assert!(pauses[7] >= RETRY_MAX.per(2));
 
-    bench.answer(empty(1));
+    bench.answer(no_records(1));
     let Some(Event::Trouble { again_in, .. }) = bench.fetch(Outcome::Unknown(Cause::Network)) else {
         panic!("expected trouble");
     };

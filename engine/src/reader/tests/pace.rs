@@ -1,6 +1,6 @@
 //! When a shard is read, alone and beside other applications.
 
-use super::bench::{Bench, empty, pos};
+use super::bench::{Bench, no_records, pos};
 use super::*;
 use crate::input::{Cause, Fetched, Outcome, Reply};
 use crate::time::{Mono, Span};
@@ -74,7 +74,7 @@ impl Application {
             bytes,
             first: Some(pos(first)),
             last: Some(pos(first + u64::from(count) - 1)),
-            ..empty(u64::from(self.behind - self.read))
+            ..no_records(u64::from(self.behind - self.read))
         };
         self.bench.done(op, Outcome::Applied(Reply::Records(answer)));
         self.bench.process_front();
@@ -137,7 +137,8 @@ fn after_ten_seconds_without_a_refusal_the_shard_is_ours() {
     bench.fetch(Outcome::NotSent(Cause::Throttled));
     let mut pauses = Vec::new();
     for n in 0..12 {
-        let answer = Fetched { count: 1, bytes: 1_000, first: Some(pos(n)), last: Some(pos(n)), ..empty(1) };
+        let answer =
+            Fetched { count: 1, bytes: 1_000, first: Some(pos(n)), last: Some(pos(n)), ..no_records(1) };
         bench.answer(answer);
         bench.process_front();
         pauses.push(bench.reader.wake_at(&bench.cfg).since(bench.now));

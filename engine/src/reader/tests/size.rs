@@ -1,6 +1,6 @@
 //! How many records a read asks for.
 
-use super::bench::{Bench, STREAM_TIMEOUT, empty, pos};
+use super::bench::{Bench, STREAM_TIMEOUT, no_records, pos};
 use super::*;
 use crate::input::{Fetched, Outcome, Reply};
 
@@ -11,10 +11,7 @@ fn of(n: u64, count: u32, each: u64) -> Fetched {
         bytes: u64::from(count) * each,
         first: Some(pos(n * 100_000)),
         last: Some(pos(n * 100_000 + u64::from(count) - 1)),
-        behind_ms: 1,
-        end: None,
-        range_unproven: false,
-        unordered: false,
+        ..no_records(1)
     }
 }
 
@@ -78,7 +75,7 @@ fn the_first_read_is_small_and_quick_full_answers_lengthen_it() {
 fn an_answer_that_is_shorter_than_asked_changes_nothing() {
     let mut shard = Shard::of(100);
     shard.ends(QUICK, |n, _, each| Outcome::Applied(Reply::Records(of(n, 3, each))));
-    shard.ends(QUICK, |_, _, _| Outcome::Applied(Reply::Records(empty(0))));
+    shard.ends(QUICK, |_, _, _| Outcome::Applied(Reply::Records(no_records(0))));
     assert_eq!(shard.limit(), 10);
 }
 

@@ -17,14 +17,7 @@ const ALL_POSITIONS: [InitialPosition; 3] = [TRIM, LATEST, AT];
 type Leases = BTreeMap<LeaseKey, Checkpoint>;
 
 fn shard(id: &str, parents: &[&str], open: bool) -> Shard {
-    Shard {
-        id: id.into(),
-        parent: parents.first().map(|id| (*id).into()),
-        adjacent_parent: parents.get(1).map(|id| (*id).into()),
-        range: HashRange::ALL,
-        starting: 1.into(),
-        ending: (!open).then(|| 2.into()),
-    }
+    crate::testkit::shard(id, parents.iter().copied(), HashRange::ALL, 1, (!open).then_some(2))
 }
 
 fn leases(ids: &[(&str, Checkpoint)]) -> Leases {
