@@ -5,7 +5,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`draws`], [`span`], `streams` | keyed randomness; lengths of time as texts; the names of several streams |
+//! | [`draws`], `named`, [`span`], `streams` | keyed randomness; values with names; lengths of time as texts; the names of several streams |
 //! | [`oracles`] | facts about a world, and their judges |
 //! | [`report`], [`recording`], [`marks`] | records of a world, for counts, displays and comparisons |
 //! | [`faults`] | all faults |
@@ -27,6 +27,7 @@ pub mod faults;
 pub mod hazards;
 pub mod hunt;
 pub mod marks;
+mod named;
 mod names;
 pub mod options;
 pub mod oracles;

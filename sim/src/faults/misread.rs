@@ -6,44 +6,33 @@
 
 use super::{Chance, Deed, Setting, rate};
 use crate::draws::{Draws, Roll};
+use crate::named::named;
 use leasehold_engine::input::{Outcome, Reply};
 use leasehold_engine::shard::{ChildShard, HashKey, Shard};
 use serde::{Deserialize, Serialize};
 
-/// The error of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Misread {
-    /// The iterator belongs to another shard of the stream.
-    OtherIterator,
-    /// The iterator is at the tip of the shard instead of at the checkpoint.
-    LaterIterator,
-    /// The first child of the shard has the name of a shard that is not in the stream.
-    ChildMisnamed,
-    /// The answer names the first child of the shard twice, and omits the other child.
-    ChildTwice,
-    /// The answer names the first child of the shard once more.
-    ChildAgain,
-    /// The border between two open shards is moved.
-    BorderMoved,
-    /// A record in the middle of the answer has the number of a record before the requested place.
-    NumberLow,
+named! {
+    /// The error of an answer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Misread by pub(super) family {
+        /// The iterator belongs to another shard of the stream.
+        OtherIterator = "other-iterator",
+        /// The iterator is at the tip of the shard instead of at the checkpoint.
+        LaterIterator = "later-iterator",
+        /// The first child of the shard has the name of a shard that is not in the stream.
+        ChildMisnamed = "child-misnamed",
+        /// The answer names the first child of the shard twice, and omits the other child.
+        ChildTwice = "child-twice",
+        /// The answer names the first child of the shard once more.
+        ChildAgain = "child-again",
+        /// The border between two open shards is moved.
+        BorderMoved = "border-moved",
+        /// A record in the middle of the answer has the number of a record before the requested place.
+        NumberLow = "number-low",
+    }
 }
 
 impl Misread {
-    /// The family, for marks.
-    pub(super) fn family(self) -> &'static str {
-        match self {
-            Misread::OtherIterator => "other-iterator",
-            Misread::LaterIterator => "later-iterator",
-            Misread::ChildMisnamed => "child-misnamed",
-            Misread::ChildTwice => "child-twice",
-            Misread::ChildAgain => "child-again",
-            Misread::BorderMoved => "border-moved",
-            Misread::NumberLow => "number-low",
-        }
-    }
-
     /// Whether the answer is about the children of a shard.
     pub(crate) fn is_of_children(self) -> bool {
         matches!(self, Misread::ChildMisnamed | Misread::ChildTwice | Misread::ChildAgain)
@@ -115,12 +104,8 @@ fn move_border(shards: &mut [Shard]) {
 #[serde(default, deny_unknown_fields)]
 pub struct MisreadFaults {
     /// The rate for iterators and for answers with records; ends of shards and listings have five times this rate.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_plain")]
     pub wrong: u32,
-}
-
-fn is_zero(rate: &u32) -> bool {
-    *rate == 0
 }
 
 impl MisreadFaults {

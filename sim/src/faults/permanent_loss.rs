@@ -3,6 +3,7 @@
 
 use super::Setting;
 use crate::draws::Draws;
+use crate::named::named;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
@@ -20,51 +21,34 @@ pub struct PermanentLoss {
     /// The kind of the loss.
     pub kind: LossKind,
     /// The variant of the loss, where several exist.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "super::is_plain")]
     pub pick: u32,
 }
 
-fn is_zero(n: &u32) -> bool {
-    *n == 0
-}
-
-/// The kinds of permanent losses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LossKind {
-    /// The stream is deleted.
-    StreamDeleted,
-    /// The stream is deleted, and a while later another stream has its name.
-    StreamRemade,
-    /// The lease table is deleted, and no worker may create the table anew.
-    TableDeleted,
-    /// The lease table was filled from another stream.
-    TableOfAnother,
-    /// The lease table was filled from another stream, and the names in its rows are the only sign.
-    RowsNameAnother,
-    /// The lease table was filled from another stream, and checkpoints unknown to the service are the only sign.
-    StrangeCheckpoints,
-    /// A fleet of another stream begins with our lease table, and takes leases.
-    AnotherFleet,
-    /// A fleet of another stream fills the empty lease table at the same time as our fleet.
-    TwoFleets,
+named! {
+    /// The kinds of permanent losses.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum LossKind by pub family {
+        /// The stream is deleted.
+        StreamDeleted = "stream-deleted",
+        /// The stream is deleted, and a while later another stream has its name.
+        StreamRemade = "stream-remade",
+        /// The lease table is deleted, and no worker may create the table anew.
+        TableDeleted = "table-deleted",
+        /// The lease table was filled from another stream.
+        TableOfAnother = "table-of-another",
+        /// The lease table was filled from another stream, and the names in its rows are the only sign.
+        RowsNameAnother = "rows-name-another",
+        /// The lease table was filled from another stream, and checkpoints unknown to the service are the only sign.
+        StrangeCheckpoints = "strange-checkpoints",
+        /// A fleet of another stream begins with our lease table, and takes leases.
+        AnotherFleet = "another-fleet",
+        /// A fleet of another stream fills the empty lease table at the same time as our fleet.
+        TwoFleets = "two-fleets",
+    }
 }
 
 impl LossKind {
-    /// The family's name, for marks.
-    pub fn family(self) -> &'static str {
-        match self {
-            LossKind::StreamDeleted => "stream-deleted",
-            LossKind::StreamRemade => "stream-remade",
-            LossKind::TableDeleted => "table-deleted",
-            LossKind::TableOfAnother => "table-of-another",
-            LossKind::RowsNameAnother => "rows-name-another",
-            LossKind::StrangeCheckpoints => "strange-checkpoints",
-            LossKind::AnotherFleet => "another-fleet",
-            LossKind::TwoFleets => "two-fleets",
-        }
-    }
-
     /// Whether the loss exists before the first moment.
     pub(crate) fn is_given(self) -> bool {
         matches!(self, LossKind::TableOfAnother | LossKind::RowsNameAnother | LossKind::StrangeCheckpoints)

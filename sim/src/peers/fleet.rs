@@ -1,42 +1,30 @@
 //! The programs of a world's workers.
 
+use crate::named::named;
 use leasehold_engine::format::Format;
 use serde::{Deserialize, Serialize};
 
-/// A worker's program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Program {
-    /// Our library.
-    #[default]
-    Leasehold,
-    /// vmware-go-kcl, version 2.
-    VmwareGoKcl,
-    /// kcl-rb, version 1.
-    KclRb,
-    /// kinsumer.
-    Kinsumer,
-    /// The Java KCL, version 2.
-    #[serde(rename = "kcl-2")]
-    Kcl2,
-    /// The Java KCL, version 3.
-    #[serde(rename = "kcl-3")]
-    Kcl3,
+named! {
+    /// A worker's program.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum Program by pub name {
+        /// Our library.
+        #[default]
+        Leasehold = "leasehold",
+        /// vmware-go-kcl, version 2.
+        VmwareGoKcl = "vmware-go-kcl",
+        /// kcl-rb, version 1.
+        KclRb = "kcl-rb",
+        /// kinsumer.
+        Kinsumer = "kinsumer",
+        /// The Java KCL, version 2.
+        Kcl2 = "kcl-2",
+        /// The Java KCL, version 3.
+        Kcl3 = "kcl-3",
+    }
 }
 
 impl Program {
-    /// The program's name in scenarios.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Leasehold => "leasehold",
-            Self::VmwareGoKcl => "vmware-go-kcl",
-            Self::KclRb => "kcl-rb",
-            Self::Kinsumer => "kinsumer",
-            Self::Kcl2 => "kcl-2",
-            Self::Kcl3 => "kcl-3",
-        }
-    }
-
     /// The format of the program's tables, unless the program can use any format.
     fn format(self) -> Option<Format> {
         match self {

@@ -1,5 +1,6 @@
 //! A timeline as data: a lane for each worker, bars for its shards, marks for events.
 
+use crate::named::named;
 use crate::oracles::{Time, Violation};
 use serde::Serialize;
 
@@ -140,47 +141,25 @@ pub struct Mark {
     pub text: String,
 }
 
-/// The kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-#[allow(missing_docs, reason = "the names of the fields say it")]
-pub enum MarkKind {
-    Worker,
-    Stream,
-    Row,
-    Checkpoint,
-    Take,
-    Steal,
-    Release,
-    Lost,
-    End,
-    Fence,
-    Processing,
-    Notice,
-    Trouble,
-    Fault,
-    Violation,
-}
-
-impl MarkKind {
-    /// The kind's name on the page and in its filter.
-    pub fn name(self) -> &'static str {
-        match self {
-            MarkKind::Worker => "worker",
-            MarkKind::Stream => "stream",
-            MarkKind::Row => "row",
-            MarkKind::Checkpoint => "checkpoint",
-            MarkKind::Take => "take",
-            MarkKind::Steal => "steal",
-            MarkKind::Release => "release",
-            MarkKind::Lost => "lost",
-            MarkKind::End => "end",
-            MarkKind::Fence => "fence",
-            MarkKind::Processing => "processing",
-            MarkKind::Notice => "notice",
-            MarkKind::Trouble => "trouble",
-            MarkKind::Fault => "fault",
-            MarkKind::Violation => "violation",
-        }
+named! {
+    /// The kind of an event.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[allow(missing_docs, reason = "the names of the fields say it")]
+    pub enum MarkKind by pub name {
+        Worker = "worker",
+        Stream = "stream",
+        Row = "row",
+        Checkpoint = "checkpoint",
+        Take = "take",
+        Steal = "steal",
+        Release = "release",
+        Lost = "lost",
+        End = "end",
+        Fence = "fence",
+        Processing = "processing",
+        Notice = "notice",
+        Trouble = "trouble",
+        Fault = "fault",
+        Violation = "violation",
     }
 }
