@@ -10,59 +10,52 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A worker's act that a fault can hit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names of the fields say it")]
-pub enum Deed {
+/// An entry: the meaning, the deed and its name.
+macro_rules! deeds {
+    ($($(#[doc = $about:literal])* $Deed:ident = $name:literal,)+) => {
+        /// A worker's act that a fault can hit.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs, reason = "the names of the fields say it")]
+        pub enum Deed {
+            $($(#[doc = $about])* $Deed,)+
+        }
+
+        impl Deed {
+            /// All deeds in their order.
+            pub const ALL: [(Deed, &'static str); 17] = [$((Deed::$Deed, $name)),+];
+        }
+    };
+}
+
+deeds! {
     /// DescribeTable, CreateTable, DescribeStreamSummary.
-    Setup,
+    Setup = "setup",
     /// A page of a scan.
-    Scan,
+    Scan = "scan",
     /// A read of a row.
-    Read,
-    Create,
-    Renew,
-    Take,
-    Checkpoint,
-    End,
-    Release,
-    HandOver,
-    SetRange,
-    Delete,
+    Read = "read",
+    Create = "create",
+    Renew = "renew",
+    Take = "take",
+    Checkpoint = "checkpoint",
+    End = "end",
+    Release = "release",
+    HandOver = "hand-over",
+    SetRange = "set-range",
+    Delete = "delete",
     /// A page of shards.
-    List,
+    List = "list",
     /// GetShardIterator.
-    Iterator,
+    Iterator = "iterator",
     /// GetRecords.
-    Fetch,
+    Fetch = "fetch",
     /// A batch handed to the application.
-    Batch,
+    Batch = "batch",
     /// An operation on the tables of members.
-    Members,
+    Members = "members",
 }
 
 impl Deed {
-    /// All deeds in their order.
-    pub const ALL: [(Deed, &'static str); 17] = [
-        (Deed::Setup, "setup"),
-        (Deed::Scan, "scan"),
-        (Deed::Read, "read"),
-        (Deed::Create, "create"),
-        (Deed::Renew, "renew"),
-        (Deed::Take, "take"),
-        (Deed::Checkpoint, "checkpoint"),
-        (Deed::End, "end"),
-        (Deed::Release, "release"),
-        (Deed::HandOver, "hand-over"),
-        (Deed::SetRange, "set-range"),
-        (Deed::Delete, "delete"),
-        (Deed::List, "list"),
-        (Deed::Iterator, "iterator"),
-        (Deed::Fetch, "fetch"),
-        (Deed::Batch, "batch"),
-        (Deed::Members, "members"),
-    ];
-
     /// Whether the deed changes the lease table.
     pub fn is_write(self) -> bool {
         (Deed::Create..=Deed::Delete).contains(&self)
@@ -152,264 +145,127 @@ impl<'de> Deserialize<'de> for Site {
     }
 }
 
-/// A chance fault of one deed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Chance {
-    /// The request and the answer take longer.
-    Slow {
-        /// The delay of the request, in µs.
-        #[serde(rename = "request", with = "micros")]
-        request_us: u64,
-        /// The delay of the answer, in µs.
-        #[serde(rename = "answer", with = "micros")]
-        answer_us: u64,
-    },
-    /// The request never arrives.
-    LostRequest {
-        /// Whether the sender sees the connection break; else silence.
-        broken: bool,
-    },
-    /// The service executes the request, and the answer is lost.
-    LostAnswer {
-        /// Whether the sender sees the connection break; else silence.
-        broken: bool,
-    },
-    /// The service executes the request after its sender gave up.
-    Late {
-        /// The time since the sender gave up, in µs.
-        #[serde(rename = "by", with = "micros")]
-        by_us: u64,
-        /// Whether the sender sees the connection break; else silence.
-        broken: bool,
-    },
-    /// The service throttles the request.
-    Throttled,
-    /// Answered with a 5xx.
-    ServerError {
-        /// Whether the service executed the request.
-        executed: bool,
-    },
-    /// The service executes the request twice.
-    Twice {
-        /// The time between the executions, in µs.
-        #[serde(rename = "after", with = "micros")]
-        after_us: u64,
-        /// Whether the second answer arrives, instead of the first.
-        second: bool,
-    },
-    /// No connection: certainly not executed.
-    NotSent,
-    /// An unreadable answer.
-    Garbled,
-    /// The request is never answered.
-    Hung {
-        /// Whether the service executes the request.
-        executed: bool,
-    },
-    /// The service says that the condition does not hold, whatever the row is.
-    Refused,
-    /// The service shows rows in an old state.
-    Stale {
-        /// The age of the state, in µs.
-        #[serde(rename = "by", with = "micros")]
-        by_us: u64,
-    },
-    /// The read brings no records although the shard has records.
-    Empty,
-    /// The answer has no iterator, as if the reader had come to the end of the shard.
-    EndClaimed {
-        /// The answer brings no records, and names the children of the shard, an ended shard.
-        named: bool,
-        /// The time for which the next answers claim the end too, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// The answer about a shard is wrong.
-    Misread {
-        /// The error.
-        what: Misread,
-    },
-    /// The shard is not found. For a while, the worker is answered by a replica that does not know the shard.
-    Replica {
-        /// The length of the while, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-        /// The contents of listings meanwhile.
-        shows: Shows,
-        /// The contents of descriptions of the stream meanwhile.
-        says: Says,
-    },
-    /// A replica lists the stream, and lacks an ended shard as if forgotten. For a while, the same replica answers the
-    /// worker.
-    PartialList {
-        /// The shard.
-        shard: ShardNo,
-        /// The length of the while, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// This single answer about the table or the stream is wrong.
-    Wrong {
-        /// The claim of the answer.
-        says: Says,
-    },
-    /// The first description of the stream in a life has a wrong creation time.
-    WrongFirstLook,
-    /// The worker stands still exactly when the answer arrives.
-    Pause {
-        /// The length of the pause, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// The worker dies while the request is under way.
-    Crash {
-        /// The time until the crash, in µs.
-        #[serde(rename = "after", with = "micros")]
-        after_us: u64,
-        /// The time until the restart, in µs.
-        #[serde(rename = "down", with = "micros")]
-        down_us: u64,
-    },
-    /// The worker receives a request to stop.
-    Stop {
-        /// The time until the request to stop, in µs.
-        #[serde(rename = "after", with = "micros")]
-        after_us: u64,
-        /// The time until its replacement starts, in µs.
-        #[serde(rename = "gap", with = "micros")]
-        gap_us: u64,
-    },
-    /// A foreign program receives a request to stop, and starts again.
-    OtherMoves {
-        /// The time until the request to stop, in µs.
-        #[serde(rename = "after", with = "micros")]
-        after_us: u64,
-        /// The time until the restart, in µs.
-        #[serde(rename = "gap", with = "micros")]
-        gap_us: u64,
-        /// The number of the program, modulo the number of foreign programs.
-        pick: u32,
-    },
-    /// The foreign program that asks stands still exactly when the answer arrives.
-    OtherDawdles {
-        /// The length of the standstill, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// A leader names the next owner of the lease, once the lease has an owner: a hand-over is about to begin.
-    HandOver {
-        /// The time until the hand-over, in µs.
-        #[serde(rename = "after", with = "micros")]
-        after_us: u64,
-        /// The time for which the previous owner does not reach the table, in µs.
-        #[serde(rename = "cut", with = "micros")]
-        cut_us: u64,
-        /// The next owner's number, modulo the number of other workers and one worker that died just then.
-        to: u32,
-    },
-    /// From now on the worker does not reach the lease table.
-    Cut {
-        /// The length of the cut, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// The handler takes longer.
-    HandlerSlow {
-        /// The delay, in µs.
-        #[serde(rename = "by", with = "micros")]
-        by_us: u64,
-    },
-    /// The handler takes longer, and is deaf to an abort.
-    HandlerHangs {
-        /// The delay, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// The handler waits for an event that never comes, and stops on an abort.
-    HandlerWaits {
-        /// The length of the wait, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// The handler takes longer, ignores an abort, and ends well.
-    HandlerDeaf {
-        /// The delay, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// The handler returns an error, somewhere in the batch.
-    HandlerFails,
-    /// The handler reports progress before the end of the batch.
-    Partial,
-    /// The handler requests a checkpoint then.
-    Checkpoint,
-    /// The handler reports outdated progress, or progress of a former ownership.
-    StaleCall,
-    /// The handler reports the progress at the beginning of the batch twice more, under its own ownership.
-    SaysAgain,
-    /// The application pauses the shard, and resumes the shard later.
-    ShardPaused {
-        /// The length of the pause, in µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// The handler keeps the batch for this time, and acknowledges the batch then.
-    Keeps {
-        /// In µs.
-        #[serde(rename = "for", with = "micros")]
-        for_us: u64,
-    },
-    /// The handler gives a kept batch back instead of acknowledging the batch.
-    GivesBack,
+/// An entry: the meaning, the fault with its fields, and its family for marks. Times are in µs; their names in files
+/// follow after `as`.
+macro_rules! chances {
+    ($(
+        $(#[doc = $about:literal])+
+        $Chance:ident $({$($field:ident $(as $name:literal)?: $Type:ty),+})? => $family:expr;
+    )+) => {
+        /// A chance fault of one deed.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+        #[allow(missing_docs, reason = "the meaning of a fault names its fields")]
+        pub enum Chance {$(
+            $(#[doc = $about])+
+            $Chance $({$(
+                $(#[serde(rename = $name, with = "micros")])?
+                $field: $Type,
+            )+})?,
+        )+}
+
+        impl Chance {
+            /// The family's name, for marks.
+            #[allow(unused_variables, reason = "few families depend on a field")]
+            pub fn family(self) -> &'static str {
+                match self {
+                    $(Chance::$Chance $({ $($field),+ })? => $family,)+
+                }
+            }
+        }
+    };
 }
 
-impl Chance {
-    /// The family's name, for marks.
-    pub fn family(self) -> &'static str {
-        match self {
-            Chance::Slow { .. } => "slow",
-            Chance::LostRequest { .. } => "lost-request",
-            Chance::LostAnswer { .. } => "lost-answer",
-            Chance::Late { .. } => "late",
-            Chance::Throttled => "throttled",
-            Chance::ServerError { .. } => "server-error",
-            Chance::Twice { .. } => "twice",
-            Chance::NotSent => "not-sent",
-            Chance::Garbled => "garbled",
-            Chance::Hung { .. } => "hung-lease",
-            Chance::Refused => "refused-lease",
-            Chance::Stale { .. } => "stale",
-            Chance::Empty => "empty-read",
-            Chance::EndClaimed { named: true, .. } => "end-claimed-named",
-            Chance::EndClaimed { for_us: 0, .. } => "end-claimed",
-            Chance::EndClaimed { .. } => "end-claimed-again",
-            Chance::Misread { what } => what.family(),
-            Chance::Replica { shows, .. } => shows.family(),
-            Chance::PartialList { .. } => "list-partial",
-            Chance::Wrong { says } => says.family(),
-            Chance::WrongFirstLook => "first-look-wrong",
-            Chance::Pause { .. } => "pause-on-answer",
-            Chance::Crash { .. } => "crash-on-write",
-            Chance::Stop { .. } => "stop-on-take",
-            Chance::OtherMoves { .. } => "other-moves",
-            Chance::OtherDawdles { .. } => "other-dawdles",
-            Chance::HandOver { .. } => "hand-over-on-take",
-            Chance::Cut { .. } => "outage-now",
-            Chance::HandlerSlow { .. } => "handler-slow",
-            Chance::HandlerHangs { .. } => "handler-hangs",
-            Chance::HandlerWaits { .. } => "handler-waits",
-            Chance::HandlerFails => "handler-fails",
-            Chance::Partial => "partial-ack",
-            Chance::Checkpoint => "explicit-checkpoint",
-            Chance::StaleCall => "stale-call",
-            Chance::HandlerDeaf { .. } => "handler-deaf",
-            Chance::SaysAgain => "says-again",
-            Chance::ShardPaused { .. } => "shard-paused",
-            Chance::Keeps { .. } => "keeps-batch",
-            Chance::GivesBack => "gives-batch-back",
-        }
-    }
+chances! {
+    /// The request and the answer take longer.
+    Slow { request_us as "request": u64, answer_us as "answer": u64 } => "slow";
+    /// The request never arrives. `broken`: the sender sees the connection break; else silence.
+    LostRequest { broken: bool } => "lost-request";
+    /// The service executes the request, and the answer is lost. `broken`: the sender sees the connection break; else
+    /// silence.
+    LostAnswer { broken: bool } => "lost-answer";
+    /// The service executes the request this time after its sender gave up. `broken`: the sender sees the connection
+    /// break; else silence.
+    Late { by_us as "by": u64, broken: bool } => "late";
+    /// The service throttles the request.
+    Throttled => "throttled";
+    /// Answered with a 5xx, although the service may have executed the request.
+    ServerError { executed: bool } => "server-error";
+    /// The service executes the request twice, with this time between. `second`: the second answer arrives, instead of
+    /// the first.
+    Twice { after_us as "after": u64, second: bool } => "twice";
+    /// No connection: certainly not executed.
+    NotSent => "not-sent";
+    /// An unreadable answer.
+    Garbled => "garbled";
+    /// The request is never answered, although the service may execute the request.
+    Hung { executed: bool } => "hung-lease";
+    /// The service says that the condition does not hold, whatever the row is.
+    Refused => "refused-lease";
+    /// The service shows rows in a state of this age.
+    Stale { by_us as "by": u64 } => "stale";
+    /// The read brings no records although the shard has records.
+    Empty => "empty-read";
+    /// The answer has no iterator, as if the reader had come to the end of the shard. `named`: the answer brings no
+    /// records, and names the children of the shard, an ended shard. For this time, the next answers claim the end too.
+    EndClaimed { named: bool, for_us as "for": u64 } => match (named, for_us) {
+        (true, _) => "end-claimed-named",
+        (false, 0) => "end-claimed",
+        (false, _) => "end-claimed-again",
+    };
+    /// The answer about a shard is wrong.
+    Misread { what: Misread } => what.family();
+    /// The shard is not found. For a while, the worker is answered by a replica that does not know the shard: `shows`
+    /// is the content of listings meanwhile, and `says` the content of descriptions of the stream.
+    Replica { for_us as "for": u64, shows: Shows, says: Says } => shows.family();
+    /// A replica lists the stream, and lacks an ended shard as if forgotten. For a while, the same replica answers the
+    /// worker.
+    PartialList { shard: ShardNo, for_us as "for": u64 } => "list-partial";
+    /// This single answer about the table or the stream is wrong, and claims this.
+    Wrong { says: Says } => says.family();
+    /// The first description of the stream in a life has a wrong creation time.
+    WrongFirstLook => "first-look-wrong";
+    /// The worker stands still exactly when the answer arrives.
+    Pause { for_us as "for": u64 } => "pause-on-answer";
+    /// The worker dies while the request is under way, after this time, and restarts after the time `down`.
+    Crash { after_us as "after": u64, down_us as "down": u64 } => "crash-on-write";
+    /// The worker receives a request to stop after this time, and its replacement starts after the time `gap`.
+    Stop { after_us as "after": u64, gap_us as "gap": u64 } => "stop-on-take";
+    /// A foreign program receives a request to stop after this time, and starts again after the time `gap`. `pick`: the
+    /// number of the program, modulo the number of foreign programs.
+    OtherMoves { after_us as "after": u64, gap_us as "gap": u64, pick: u32 } => "other-moves";
+    /// The foreign program that asks stands still exactly when the answer arrives.
+    OtherDawdles { for_us as "for": u64 } => "other-dawdles";
+    /// A leader names the next owner of the lease this time after the lease has an owner: a hand-over is about to
+    /// begin. For the time `cut`, the previous owner does not reach the table. `to`: the next owner's number, modulo the
+    /// number of other workers and one worker that died just then.
+    HandOver { after_us as "after": u64, cut_us as "cut": u64, to: u32 } => "hand-over-on-take";
+    /// From now on the worker does not reach the lease table, for this time.
+    Cut { for_us as "for": u64 } => "outage-now";
+    /// The handler takes longer.
+    HandlerSlow { by_us as "by": u64 } => "handler-slow";
+    /// The handler takes longer, and is deaf to an abort.
+    HandlerHangs { for_us as "for": u64 } => "handler-hangs";
+    /// The handler waits for an event that never comes, and stops on an abort.
+    HandlerWaits { for_us as "for": u64 } => "handler-waits";
+    /// The handler takes longer, ignores an abort, and ends well.
+    HandlerDeaf { for_us as "for": u64 } => "handler-deaf";
+    /// The handler returns an error, somewhere in the batch.
+    HandlerFails => "handler-fails";
+    /// The handler reports progress before the end of the batch.
+    Partial => "partial-ack";
+    /// The handler requests a checkpoint then.
+    Checkpoint => "explicit-checkpoint";
+    /// The handler reports outdated progress, or progress of a former ownership.
+    StaleCall => "stale-call";
+    /// The handler reports the progress at the beginning of the batch twice more, under its own ownership.
+    SaysAgain => "says-again";
+    /// The application pauses the shard, and resumes the shard after this time.
+    ShardPaused { for_us as "for": u64 } => "shard-paused";
+    /// The handler keeps the batch for this time, and acknowledges the batch then.
+    Keeps { for_us as "for": u64 } => "keeps-batch";
+    /// The handler gives a kept batch back instead of acknowledging the batch.
+    GivesBack => "gives-batch-back";
 }
 
 /// A chance fault and its site.
