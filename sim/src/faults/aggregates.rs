@@ -26,7 +26,7 @@ pub enum MadeBy {
 #[serde(default, deny_unknown_fields)]
 pub struct AggregateFaults {
     /// Records that are aggregated, in one of a thousand.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_plain")]
     pub aggregated: u32,
     /// The most parts of an aggregated record.
     #[serde(skip_serializing_if = "are_usual")]
@@ -35,10 +35,10 @@ pub struct AggregateFaults {
     #[serde(rename = "map_kept", with = "micros", skip_serializing_if = "is_usual_time")]
     pub map_us: u64,
     /// The producer of the aggregated records.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_plain")]
     pub made_by: MadeBy,
     /// The application's treatment of parts of other shards.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_plain")]
     pub misplaced: Misplaced,
 }
 
@@ -47,20 +47,12 @@ const PARTS: u32 = 4;
 /// The time for which a producer uses its map of the shards, where a scenario gives no time.
 const MAP_US: u64 = 600_000_000;
 
-fn is_zero(rate: &u32) -> bool {
-    *rate == 0
-}
-
 fn are_usual(parts: &u32) -> bool {
     *parts == PARTS
 }
 
 fn is_usual_time(map_us: &u64) -> bool {
     *map_us == MAP_US
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 impl Default for AggregateFaults {

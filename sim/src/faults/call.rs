@@ -1,91 +1,47 @@
 //! The fate of a request and of its answer.
 
+use super::family::family;
 use super::{Chance, Setting, rate};
 use crate::draws::{Draws, Roll};
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
 
-/// Probabilities are in one of a thousand calls.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CallFaults {
-    /// An ordinary answer takes between half and twice this time, in µs.
-    #[serde(rename = "latency", with = "micros")]
-    pub latency_us: u64,
-    /// Slow calls.
-    pub slow: u32,
-    /// The delay of a slow call, in µs.
-    #[serde(rename = "slow_by", with = "micros")]
-    pub slow_us: u64,
-    /// The request never arrives.
-    pub lost_request: u32,
-    /// The service executes the request, and the answer is lost.
-    pub lost_answer: u32,
-    /// The request arrives after the client gave up.
-    pub late: u32,
-    /// The time between the client's giving up and the arrival, in µs.
-    #[serde(rename = "late_by", with = "micros")]
-    pub late_us: u64,
-    /// The service throttles the request.
-    pub throttled: u32,
-    /// The answer is a 5xx, whether the request was executed or not.
-    pub server_error: u32,
-    /// The service executes the request twice.
-    pub twice: u32,
-    /// No connection: certainly not executed.
-    pub not_sent: u32,
-    /// An unreadable answer.
-    pub garbled: u32,
-    /// The period of changes of the weather, in µs; 0: the weather never changes.
-    #[serde(rename = "weather", with = "micros")]
-    pub weather_us: u64,
-}
+family! {
+    /// Probabilities are in one of a thousand calls.
+    pub struct CallFaults by |draws, setting| {
+        let most = if draws.below("call-storm", 0, 4) == 0 { 300 } else { 40 };
+    };
 
-impl Default for CallFaults {
-    /// Answers in their ordinary time, and no fault.
-    fn default() -> Self {
-        Self {
-            latency_us: 2_000,
-            slow: 0,
-            slow_us: 0,
-            lost_request: 0,
-            lost_answer: 0,
-            late: 0,
-            late_us: 0,
-            throttled: 0,
-            server_error: 0,
-            twice: 0,
-            not_sent: 0,
-            garbled: 0,
-            weather_us: 0,
-        }
-    }
+    /// An ordinary answer takes between half and twice this time, in µs.
+    latency_us as "latency": u64 = 2_000, draws.magnitude("latency", 0, 500, 20_000);
+    /// Slow calls.
+    slow: u32, rate(draws, "slow", most);
+    /// The delay of a slow call, in µs.
+    slow_us as "slow_by": u64, draws.magnitude("slow", 2, 10_000, setting.lease_us);
+    /// The request never arrives.
+    lost_request: u32, rate(draws, "lost-request", most);
+    /// The service executes the request, and the answer is lost.
+    lost_answer: u32, rate(draws, "lost-answer", most);
+    /// The request arrives after the client gave up.
+    late: u32, rate(draws, "late", most);
+    /// The time between the client's giving up and the arrival, in µs.
+    late_us as "late_by": u64, draws.magnitude("late", 2, 10_000, setting.lease_us.saturating_mul(4));
+    /// The service throttles the request.
+    throttled: u32, rate(draws, "throttled", most);
+    /// The answer is a 5xx, whether the request was executed or not.
+    server_error: u32, rate(draws, "server-error", most);
+    /// The service executes the request twice.
+    twice: u32, rate(draws, "twice", most);
+    /// No connection: certainly not executed.
+    not_sent: u32, rate(draws, "not-sent", most);
+    /// An unreadable answer.
+    garbled: u32, rate(draws, "garbled", most / 4);
+    /// The period of changes of the weather, in µs; 0: the weather never changes.
+    weather_us as "weather": u64,
+        if draws.coin("weather", 0) { draws.magnitude("weather", 1, 500_000, 60_000_000) } else { 0 };
 }
 
 impl CallFaults {
-    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
-        let most = if draws.below("call-storm", 0, 4) == 0 { 300 } else { 40 };
-        Self {
-            latency_us: draws.magnitude("latency", 0, 500, 20_000),
-            slow: rate(draws, "slow", most),
-            slow_us: draws.magnitude("slow", 2, 10_000, setting.lease_us),
-            lost_request: rate(draws, "lost-request", most),
-            lost_answer: rate(draws, "lost-answer", most),
-            late: rate(draws, "late", most),
-            late_us: draws.magnitude("late", 2, 10_000, setting.lease_us.saturating_mul(4)),
-            throttled: rate(draws, "throttled", most),
-            server_error: rate(draws, "server-error", most),
-            twice: rate(draws, "twice", most),
-            not_sent: rate(draws, "not-sent", most),
-            garbled: rate(draws, "garbled", most / 4),
-            weather_us: if draws.coin("weather", 0) {
-                draws.magnitude("weather", 1, 500_000, 60_000_000)
-            } else {
-                0
-            },
-        }
-    }
-
     /// Whether this family rests at `now`: one window of four is quiet.
     pub fn rests(&self, draws: Draws, now: u64) -> bool {
         self.weather_us != 0 && draws.below("weather-window", now / self.weather_us, 4) == 0

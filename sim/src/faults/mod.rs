@@ -7,6 +7,7 @@ mod aggregates;
 mod application;
 mod call;
 mod clock;
+mod family;
 mod fate;
 mod line;
 mod misread;
@@ -75,7 +76,7 @@ pub struct Faults {
     /// The stream.
     pub stream: StreamFaults,
     /// Answers of a replica (late or partial), and single wrong answers.
-    #[serde(skip_serializing_if = "is_right")]
+    #[serde(skip_serializing_if = "is_plain")]
     pub replica: ReplicaFaults,
     /// Single wrong answers about shards.
     #[serde(skip_serializing_if = "MisreadFaults::is_none")]
@@ -87,7 +88,7 @@ pub struct Faults {
     #[serde(skip_serializing_if = "is_plain")]
     pub several: SeveralFaults,
     /// Faults of shards without a checkpoint.
-    #[serde(skip_serializing_if = "has_no_start")]
+    #[serde(skip_serializing_if = "is_plain")]
     pub start: StartFaults,
     /// Aggregated records.
     #[serde(skip_serializing_if = "AggregateFaults::is_plain")]
@@ -105,16 +106,9 @@ pub struct Faults {
     pub request_faults: Option<Vec<RequestFault>>,
 }
 
-fn is_right(faults: &ReplicaFaults) -> bool {
-    *faults == ReplicaFaults::default()
-}
-
+/// Whether a value is as it is without faults.
 fn is_plain<T: Default + PartialEq>(faults: &T) -> bool {
     *faults == T::default()
-}
-
-fn has_no_start(faults: &StartFaults) -> bool {
-    *faults == StartFaults::default()
 }
 
 /// The facts of a world on which the families' draws depend.

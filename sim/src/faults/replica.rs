@@ -90,19 +90,15 @@ impl Replica {
 pub struct ReplicaFaults {
     /// Reads of a shard by a replica without knowledge of the shard. The rate for iterators and for reads of a shard
     /// that began or ended lately; other reads have a tenth of this rate.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_plain")]
     pub not_found: u32,
     /// Single wrong answers of DescribeTable, CreateTable and DescribeStreamSummary.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_plain")]
     pub wrong: u32,
     /// Reads of a shard whose answer claims the end: either a single answer with the true children, or answers without
     /// children for as long as a replica may be wrong. Once for each worker and shard. The rate is per read.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_plain")]
     pub end_claimed: u32,
-}
-
-fn is_zero(rate: &u32) -> bool {
-    *rate == 0
 }
 
 impl ReplicaFaults {

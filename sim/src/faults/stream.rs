@@ -81,16 +81,12 @@ pub struct StreamFaults {
     /// Reads without records although the shard has records, in one of a thousand.
     pub empty_read: u32,
     /// First descriptions of the stream, one in each life, with a wrong creation time, in one of a thousand.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_plain")]
     pub wrong_first_look: u32,
     /// Reads of this shard (by its number, modulo) bring no records during the faults, whatever the contents of the
     /// shard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dry_shard: Option<u32>,
-}
-
-fn is_zero(rate: &u32) -> bool {
-    *rate == 0
 }
 
 impl StreamFaults {
