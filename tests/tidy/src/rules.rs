@@ -13,13 +13,6 @@ const FILE_LINES: usize = 500;
 const FUNCTION_LINES: usize = 70;
 /// The most characters of a test's name.
 const TEST_NAME: usize = 60;
-/// Rooms whose tests keep their names until the rooms are in order.
-const OLD_TEST_NAMES: &[&str] = &[
-    "engine/src/worker/assignment",
-    "engine/src/worker/lease/",
-    "engine/src/worker/lease_table",
-    "engine/src/worker/row_writes",
-];
 /// The most bytes of a file of any kind.
 const FILE_BYTES: u64 = 100_000;
 /// The most methods of a type, and the most files that they stand in.
@@ -224,9 +217,6 @@ fn type_name(sources: &[Source]) -> Vec<(usize, Finding)> {
 }
 
 fn test_name(source: &Source) -> Vec<Finding> {
-    if OLD_TEST_NAMES.iter().any(|room| source.path.starts_with(room)) {
-        return Vec::new();
-    }
     let lines: Vec<&str> = source.code.lines().collect();
     let is_test = |function: &Function| {
         let above = lines[..function.line - 1].iter().rev().map(|line| line.trim());
@@ -386,8 +376,6 @@ pub(crate) mod tests {
         assert_eq!(found_by("test-name", "a.rs", &file("tokio::test", &"a".repeat(61))).len(), 1);
         assert_eq!(found_by("test-name", "a.rs", &file("test", &"a".repeat(60))), []);
         assert_eq!(found_by("test-name", "a.rs", &file("inline", "what_is_free")), []);
-        let old = "engine/src/worker/lease/tests/kept.rs";
-        assert_eq!(found_by("test-name", old, &file("test", "what_is_free_is_taken")), []);
     }
 
     #[test]

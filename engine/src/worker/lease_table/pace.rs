@@ -46,7 +46,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_small_table_is_scanned_as_often_as_configured_and_a_large_one_more_seldom() {
+    fn a_small_table_is_scanned_as_configured_and_a_large_one_less() {
         let config = Config::default();
         let pause = |rows, share| quick_pause(&config, rows, share, 0);
         assert_eq!(pause(10, 10), Span::from_millis(500));

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_told_at_once_then_ever_more_seldom_and_once_an_hour_in_the_end() {
+    fn trouble_is_told_at_once_then_ever_more_seldom_down_to_hourly() {
         let mut rows = Reports::default();
         let mut told = Vec::new();
         for scan in 1..=1_000 {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_mended_in_between_is_news_again() {
+    fn trouble_that_was_mended_in_between_is_news_again() {
         let mut rows = Reports::default();
         let mut seen = |key: &str, scan, at| {
             let told = rows.seen(&key.into(), scan, Mono(0) + Span::from_secs(at), Span::from_secs(20));

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_forgotten_when_none_of_its_rows_has_changed_for_so_long() {
+    fn a_stream_is_forgotten_when_none_of_its_rows_changes_for_long() {
         let (mut unread, mut cx) = (Unread::default(), context());
         let mut shown = |cx: &mut Context, scan, rows: [LeaseRow; 2]| {
             for row in &rows {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn while_no_scan_was_answered_no_row_is_known_to_have_stood_still() {
+    fn without_answered_scans_no_row_is_known_to_have_stood_still() {
         let (mut unread, mut cx) = (Unread::default(), context());
         for scan in 1..=2 {
             unread.observe(&cx, scan, &owned(KEY, "a", 1));

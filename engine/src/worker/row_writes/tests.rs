@@ -52,7 +52,7 @@ fn a_created_row_is_known_and_told_and_a_scan_follows() {
 }
 
 #[test]
-fn no_more_are_in_flight_than_configured_and_what_failed_is_tried_again_after_a_pause() {
+fn writes_in_flight_are_bounded_and_a_failed_one_is_tried_again() {
     let config = Config { max_creates: 1, ..config(Format::Kcl) };
     let (mut cx, mut room) = (running(config), RowWrites::default());
     let mut leases = table(&cx);
@@ -78,7 +78,7 @@ fn no_more_are_in_flight_than_configured_and_what_failed_is_tried_again_after_a_
 }
 
 #[test]
-fn what_was_decided_on_long_ago_is_not_written() {
+fn a_write_decided_on_long_ago_is_not_sent() {
     let (mut cx, mut room) = (context(), RowWrites::default());
     let leases = table(&cx);
     let expires = cx.now() + seconds(1);
@@ -90,7 +90,7 @@ fn what_was_decided_on_long_ago_is_not_written() {
 }
 
 #[test]
-fn the_children_of_a_held_lease_wait_for_its_belief_and_are_dropped_with_it() {
+fn children_of_a_held_lease_wait_for_its_belief_and_go_with_it() {
     let (mut cx, mut room) = (context(), RowWrites::default());
     let mut leases = table(&cx);
     let parent = hold(&mut cx, &mut leases, row("parent"));
@@ -105,7 +105,7 @@ fn the_children_of_a_held_lease_wait_for_its_belief_and_are_dropped_with_it() {
 }
 
 #[test]
-fn the_outcome_of_a_request_is_handed_out_and_what_follows_from_it_is_done() {
+fn the_outcome_of_a_request_is_handed_out_and_acted_on() {
     let (mut cx, mut room) = (context(), RowWrites::default());
     let mut leases = table(&cx);
     room.add_request(&cx, request(&cx, "a"));

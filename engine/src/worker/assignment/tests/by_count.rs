@@ -24,7 +24,7 @@ fn busy(cx: &Context, leases: &mut LeaseTable, count: u32) {
 }
 
 #[test]
-fn workers_that_start_together_leave_each_other_half_of_what_is_new() {
+fn workers_that_start_together_leave_each_other_half_of_the_new() {
     let mut config = config(Format::Kcl);
     config.policies.steal = Steal::Take;
     let (mut cx, mut room) = (running(config), ByCount::default());
@@ -42,7 +42,7 @@ fn workers_that_start_together_leave_each_other_half_of_what_is_new() {
 }
 
 #[test]
-fn what_a_dead_worker_left_is_taken_at_once_up_to_our_share() {
+fn leases_of_a_dead_worker_are_taken_at_once_up_to_our_share() {
     let (mut cx, mut room) = (context(), ByCount::default());
     let mut leases = table(&cx);
     let dead = ["a", "b", "c"].map(|key| owned(key, "dead", 1));
@@ -60,7 +60,7 @@ fn what_a_dead_worker_left_is_taken_at_once_up_to_our_share() {
 }
 
 #[test]
-fn one_lease_is_stolen_from_a_worker_that_has_two_more_and_none_from_one_that_has_one_more() {
+fn a_worker_ahead_by_two_leases_loses_one_and_ahead_by_one_none() {
     for (theirs, stolen) in [(1, 0), (2, 1), (5, 1)] {
         let (mut cx, mut room) = (context(), ByCount::default());
         let mut leases = table(&cx);
@@ -83,7 +83,7 @@ fn no_more_leases_are_stolen_after_one_scan_than_configured() {
 }
 
 #[test]
-fn where_leases_are_requested_from_owners_a_requested_lease_counts_as_ours() {
+fn a_lease_requested_from_its_owner_counts_as_ours() {
     let (mut cx, mut room) = (running(config(Format::VmwareGoKcl)), ByCount::default());
     let mut leases = table(&cx);
     busy(&cx, &mut leases, 2);

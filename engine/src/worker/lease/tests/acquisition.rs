@@ -44,7 +44,7 @@ fn take(did: &Did) -> (u64, u64) {
 }
 
 #[test]
-fn a_take_that_is_applied_makes_us_the_owner_with_its_counter_as_the_token() {
+fn an_applied_take_makes_us_owner_with_its_counter_as_the_token() {
     let (mut cx, mut room, mut leases, ix) = taking(row("a"), TakeReason::Unowned);
     let began = cx.now();
     cx.later(seconds(2));
@@ -59,7 +59,7 @@ fn a_take_that_is_applied_makes_us_the_owner_with_its_counter_as_the_token() {
 }
 
 #[test]
-fn a_take_of_unknown_outcome_is_decided_by_the_row_and_counts_from_the_first_attempt() {
+fn an_unknown_take_is_decided_by_the_row_from_the_first_attempt() {
     let (mut cx, mut room, mut leases, ix) = taking(owned("a", "gone", 7), TakeReason::Unowned);
     let began = cx.now();
     cx.later(seconds(3));
@@ -73,7 +73,7 @@ fn a_take_of_unknown_outcome_is_decided_by_the_row_and_counts_from_the_first_att
 }
 
 #[test]
-fn an_attempt_that_was_not_applied_is_repeated_with_the_same_guard() {
+fn an_attempt_not_applied_is_repeated_with_the_same_guard() {
     let (mut cx, mut room, mut leases, ix) = taking(owned("a", "gone", 7), TakeReason::Unowned);
     let op = cx.did().op();
     let now = cx.now();
@@ -106,7 +106,7 @@ fn a_steal_follows_an_owner_that_renews_meanwhile() {
 }
 
 #[test]
-fn a_stolen_lease_is_opened_once_its_former_owner_cannot_believe_in_it() {
+fn a_stolen_lease_opens_after_the_belief_of_its_former_owner() {
     let (mut cx, mut room, mut leases, ix) = taking(owned("a", "other", 7), stolen());
     let did = answer(&mut cx, &mut room, &mut leases, ix, done());
     assert!(did.effects().is_empty(), "it is not opened");
@@ -118,7 +118,7 @@ fn a_stolen_lease_is_opened_once_its_former_owner_cannot_believe_in_it() {
 }
 
 #[test]
-fn an_attempt_that_fails_again_and_again_is_left_to_the_next_scan() {
+fn an_attempt_that_keeps_failing_is_left_to_the_next_scan() {
     let (mut cx, mut room, mut leases, ix) = taking(row("a"), TakeReason::Unowned);
     let mut answer_to = cx.did().op();
     for failures in 1..=MAX_TRIES {
@@ -137,7 +137,7 @@ fn an_attempt_that_fails_again_and_again_is_left_to_the_next_scan() {
 }
 
 #[test]
-fn a_refusal_without_the_row_reads_it_and_a_row_that_is_gone_ends_the_attempt() {
+fn a_refusal_without_the_row_reads_it_and_no_row_ends_the_take() {
     let (mut cx, mut room, mut leases, ix) = taking(row("a"), TakeReason::Unowned);
     let op = cx.did().op();
     let now = cx.now();
@@ -171,7 +171,7 @@ fn refusals_without_a_reason_are_counted_over_all_attempts() {
 
 /// Nothing is learned from such a refusal: the attempt pauses, ends after a few tries, and the next one comes later.
 #[test]
-fn a_take_that_is_refused_without_a_reason_is_repeated_ever_more_seldom() {
+fn a_take_refused_without_a_reason_is_repeated_ever_more_seldom() {
     let (mut cx, mut room, mut leases, ix) = taking(row("a"), TakeReason::Unowned);
     let mut tries = 0;
     while leases.get(ix).unwrap().busy() {

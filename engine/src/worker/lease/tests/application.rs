@@ -51,7 +51,7 @@ impl Owner {
 }
 
 #[test]
-fn a_batch_that_takes_too_long_is_told_so_once_and_comes_again_when_it_has_failed() {
+fn a_slow_batch_is_told_once_and_comes_again_after_its_failure() {
     let mut owner = processing(LIMIT);
     owner.pass(19);
     assert_eq!(owner.told_late(), []);
@@ -90,7 +90,7 @@ fn without_a_limit_a_call_takes_as_long_as_it_likes() {
 }
 
 #[test]
-fn what_was_aborted_is_not_told_once_more_and_a_close_has_no_limit() {
+fn an_aborted_call_is_not_told_twice_and_a_close_has_no_limit() {
     let mut owner = processing(seconds(30));
     owner.stop();
     owner.pass(25);

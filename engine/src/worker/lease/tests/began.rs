@@ -37,7 +37,7 @@ fn asked(owner: &Owner) -> IteratorFrom {
 }
 
 #[test]
-fn the_first_owner_begins_when_it_took_the_lease_and_a_later_one_where_the_row_says() {
+fn a_first_owner_begins_at_its_take_and_others_as_the_row_says() {
     let now = context().wall();
     let margin_before = Wall(now.0 - 1_000);
     let first = begins(Owner::of(latest(None, 0)));
@@ -97,7 +97,7 @@ fn all_attempts_to_take_a_row_write_the_moment_of_the_first() {
 
 /// The service calls the moment one of its future: an earlier moment is durable before its use.
 #[test]
-fn an_earlier_moment_is_written_before_it_is_used_and_before_the_lease_is_given_up() {
+fn an_earlier_moment_is_written_before_its_use_and_a_release() {
     let mut owner = Owner::of(latest(None, 0));
     let now = context().wall();
     let at = |early_ms| IteratorFrom::AtTimestamp(Wall(now.0 - early_ms));

@@ -71,7 +71,7 @@ fn the_end_of_a_shard_without_records_is_confirmed_too() {
 }
 
 #[test]
-fn an_application_that_fails_at_the_end_is_told_it_again_after_a_pause() {
+fn after_a_failure_the_end_is_told_again_after_a_pause() {
     let (mut owner, _) = at_the_last_batch();
     owner.answer_app(PROCESSED);
     owner.forget();
@@ -91,7 +91,7 @@ fn an_application_that_fails_at_the_end_is_told_it_again_after_a_pause() {
 }
 
 #[test]
-fn what_comes_again_after_the_permission_asks_for_another_one() {
+fn a_batch_again_after_the_permission_asks_for_another_one() {
     let (mut owner, batch) = at_the_last_batch();
     owner.answer_app(Outcome::Applied(Reply::Kept));
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
@@ -113,7 +113,7 @@ fn what_comes_again_after_the_permission_asks_for_another_one() {
 }
 
 #[test]
-fn a_stop_before_the_permission_leaves_the_end_to_the_next_owner() {
+fn a_stop_before_permission_leaves_the_end_to_the_next_owner() {
     let (mut owner, _) = at_the_last_batch();
     owner.answer_app(PROCESSED);
     owner.stop();

@@ -131,7 +131,7 @@ fn records_that_are_not_in_order_are_handed_over_whole_for_ever() {
 }
 
 #[test]
-fn a_record_that_cannot_be_processed_is_set_aside_and_told_and_the_rest_is_handed_over_whole() {
+fn a_failing_record_is_set_aside_and_the_rest_handed_over_whole() {
     let mut owner = poisoned(FailureAction::SetAside);
     assert_eq!(owner.told(), [""; 0], "it is told when it is safe");
     assert_eq!(set_aside(&owner), Some((at(2), 2)));
@@ -172,7 +172,7 @@ fn a_record_that_cannot_be_set_aside_is_not_skipped() {
 }
 
 #[test]
-fn a_stopped_shard_is_handed_nothing_until_it_is_resumed_and_keeps_its_lease() {
+fn a_stopped_shard_keeps_its_lease_and_waits_to_be_resumed() {
     let mut owner = poisoned(FailureAction::Stop);
     let stopped = owner.notices.iter().find_map(|notice| match notice {
         Notice::ShardStopped { position, attempts, .. } => Some((*position, *attempts)),
@@ -208,7 +208,7 @@ fn progress_begins_the_count_anew() {
 }
 
 #[test]
-fn a_failure_after_the_record_was_said_to_be_processed_is_not_of_this_record() {
+fn a_failure_after_a_processed_record_is_not_of_this_record() {
     let mut owner = processing(1, FailureAction::SetAside);
     fails(&mut owner, Why::HandlerFailed);
     let (ix, token) = (owner.ix, owner.token());
@@ -221,7 +221,7 @@ fn a_failure_after_the_record_was_said_to_be_processed_is_not_of_this_record() {
 }
 
 #[test]
-fn a_give_back_is_a_failed_attempt_and_being_kept_is_no_progress() {
+fn a_give_back_is_a_failed_attempt_and_keeping_is_no_progress() {
     let mut owner = processing(2, FailureAction::Stop);
     for time in 1..=2 {
         let Some(ConsumerOp::Deliver { batch, .. }) = owner.app() else {
@@ -254,7 +254,7 @@ fn read_again(owner: &mut Owner) {
 }
 
 #[test]
-fn a_record_whose_batch_is_not_in_memory_any_more_is_set_aside_when_it_failed_again() {
+fn a_record_of_a_dropped_batch_is_set_aside_if_it_fails_again() {
     let mut owner = poisoned(FailureAction::SetAside);
     owner.answer_app(refused(Why::Gone));
     read_again(&mut owner);
@@ -275,7 +275,7 @@ fn one_record_is_not_kept() {
 }
 
 #[test]
-fn a_record_that_was_said_to_be_processed_before_the_answer_is_followed_at_once_by_the_next() {
+fn a_record_processed_before_its_answer_is_followed_at_once() {
     let mut owner = processing(1, FailureAction::Stop);
     fails(&mut owner, Why::HandlerFailed);
     let (ix, token) = (owner.ix, owner.token());

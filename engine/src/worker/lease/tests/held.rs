@@ -24,7 +24,7 @@ fn a_lease_that_is_renewed_in_time_is_believed_in() {
 }
 
 #[test]
-fn a_handler_is_stopped_when_the_belief_runs_out_and_goes_on_when_it_is_back() {
+fn a_handler_stops_with_the_belief_and_goes_on_when_it_is_back() {
     let mut owner = Owner::processing();
     owner.later(owner.cx.config().renew_interval);
     owner.answer_table(unknown());
@@ -56,7 +56,7 @@ fn a_lost_lease_is_closed_and_nothing_more_is_written() {
 }
 
 #[test]
-fn a_stop_waits_for_the_handler_saves_what_it_did_closes_and_releases() {
+fn a_stop_waits_for_the_handler_then_saves_closes_and_releases() {
     let mut owner = Owner::processing();
     owner.stop();
     assert!(!owner.is_aborted() && owner.write().is_none());
@@ -76,7 +76,7 @@ fn a_stop_waits_for_the_handler_saves_what_it_did_closes_and_releases() {
 }
 
 #[test]
-fn a_stop_that_runs_out_of_time_aborts_the_handler_and_then_waits_for_no_close() {
+fn a_stop_out_of_time_aborts_the_handler_and_waits_for_no_close() {
     let mut owner = Owner::processing();
     owner.stop();
     let (stop, timeout) = (owner.cx.config().shutdown_timeout, owner.cx.config().table_timeout);
@@ -126,7 +126,7 @@ fn every_open_has_one_close_whatever_the_table_answers() {
 }
 
 #[test]
-fn what_the_application_reports_is_believed_as_far_as_it_was_handed_over() {
+fn reports_are_believed_as_far_as_records_were_handed_over() {
     let mut owner = Owner::processing();
     let (ix, token) = (owner.ix, owner.token());
     let report = |owner: &mut Owner, token, through| {

@@ -63,7 +63,7 @@ fn pass(owner: &mut Owner, span: u64) {
 }
 
 #[test]
-fn the_watermark_follows_the_unbroken_run_of_acknowledged_batches_in_any_order() {
+fn the_watermark_follows_the_batches_acknowledged_without_a_gap() {
     let (mut owner, [first, second, third]) = keeping();
     assert_eq!(owner.said().processed, None);
     say(&mut owner, Said::Acknowledged(second));
@@ -77,7 +77,7 @@ fn the_watermark_follows_the_unbroken_run_of_acknowledged_batches_in_any_order()
 }
 
 #[test]
-fn a_position_within_a_kept_batch_says_nothing_of_the_batches_before_it() {
+fn a_position_in_a_kept_batch_says_nothing_of_earlier_batches() {
     let (mut owner, [first, _, third]) = keeping();
     say(&mut owner, Said::ProcessedThrough(at(8)));
     assert_eq!(owner.said().processed, None);
@@ -87,7 +87,7 @@ fn a_position_within_a_kept_batch_says_nothing_of_the_batches_before_it() {
 }
 
 #[test]
-fn an_acknowledgement_that_overtakes_the_answer_of_its_hand_over_counts() {
+fn an_acknowledgement_before_the_answer_of_its_hand_over_counts() {
     let mut owner = Owner::processing();
     let batch = given(&owner).expect("given");
     say(&mut owner, Said::Acknowledged(batch));
@@ -96,7 +96,7 @@ fn an_acknowledgement_that_overtakes_the_answer_of_its_hand_over_counts() {
 }
 
 #[test]
-fn what_is_said_under_another_token_or_of_an_unknown_batch_is_of_no_use() {
+fn words_under_another_token_or_of_an_unknown_batch_are_ignored() {
     let (mut owner, [first, ..]) = keeping();
     let (ix, stale) = (owner.ix, crate::ids::FencingToken(owner.token().0 + 1));
     owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, stale, Said::Acknowledged(first));
@@ -105,7 +105,7 @@ fn what_is_said_under_another_token_or_of_an_unknown_batch_is_of_no_use() {
 }
 
 #[test]
-fn a_position_that_is_said_after_a_batch_before_it_was_given_back_is_of_no_use() {
+fn a_position_after_the_give_back_of_a_batch_before_is_ignored() {
     let (mut owner, [first, ..]) = keeping();
     say(&mut owner, Said::GivenBack(first, "the sink is full".into()));
     say(&mut owner, Said::ProcessedThrough(at(9)));
@@ -113,7 +113,7 @@ fn a_position_that_is_said_after_a_batch_before_it_was_given_back_is_of_no_use()
 }
 
 #[test]
-fn a_kept_batch_that_is_given_back_is_read_and_handed_over_again_with_all_after_it() {
+fn a_kept_batch_given_back_comes_again_with_all_after_it() {
     let (mut owner, [first, second, third]) = keeping();
     owner.forget();
     say(&mut owner, Said::Acknowledged(first));
@@ -140,7 +140,7 @@ fn a_kept_batch_that_is_given_back_is_read_and_handed_over_again_with_all_after_
 }
 
 #[test]
-fn at_its_limit_the_handler_is_told_to_flush_and_is_given_nothing_until_it_has_acknowledged() {
+fn at_its_limit_a_handler_is_to_flush_and_is_given_nothing() {
     let reader = ReaderConfig::default().with_kept_batches(1);
     let cx = running(config(Format::Kcl).with_reader(reader));
     let leases: LeaseTable = table(&cx);
@@ -160,7 +160,7 @@ fn at_its_limit_the_handler_is_told_to_flush_and_is_given_nothing_until_it_has_a
 }
 
 #[test]
-fn the_end_of_a_shard_waits_until_everything_kept_is_acknowledged() {
+fn the_end_of_a_shard_waits_until_all_kept_is_acknowledged() {
     let (mut owner, batches) = keeping();
     owner.later(seconds(1));
     reads_the_end(&mut owner, &halves());
@@ -188,7 +188,7 @@ fn a_flush_that_fails_is_repeated_after_a_pause() {
 }
 
 #[test]
-fn a_stop_waits_for_acknowledgements_and_makes_them_durable_before_the_shard_is_closed() {
+fn a_stop_waits_for_durable_acknowledgements_before_the_close() {
     let (mut owner, batches) = keeping();
     owner.stop();
     let leaving = FlushReason::Leaving(EndReason::Shutdown);
@@ -207,7 +207,7 @@ fn a_stop_waits_for_acknowledgements_and_makes_them_durable_before_the_shard_is_
 }
 
 #[test]
-fn what_is_not_acknowledged_in_time_is_given_up_and_told() {
+fn a_batch_not_acknowledged_in_time_is_given_up_and_told() {
     let (mut owner, batches) = keeping();
     say(&mut owner, Said::Acknowledged(batches[0]));
     pass(&mut owner, 6);
@@ -229,7 +229,7 @@ fn a_lost_lease_is_closed_without_a_flush() {
 }
 
 #[test]
-fn a_batch_of_which_a_part_was_processed_comes_again_without_it_and_without_a_failure() {
+fn after_progress_the_rest_of_a_batch_comes_without_a_failure() {
     let mut owner = Owner::processing();
     owner.forget();
     owner.answer_app(Outcome::Applied(Reply::ProcessedThrough(at(2))));
@@ -244,7 +244,7 @@ fn a_batch_of_which_a_part_was_processed_comes_again_without_it_and_without_a_fa
 }
 
 #[test]
-fn a_batch_that_is_given_back_before_its_hand_over_is_answered_comes_again() {
+fn a_batch_given_back_before_the_answer_comes_again() {
     let mut owner = Owner::processing();
     let batch = given(&owner).expect("given");
     owner.forget();
@@ -256,7 +256,7 @@ fn a_batch_that_is_given_back_before_its_hand_over_is_answered_comes_again() {
 }
 
 #[test]
-fn what_is_acknowledged_while_the_handler_runs_may_be_checkpointed() {
+fn batches_acknowledged_during_a_call_may_be_checkpointed() {
     let mut owner = Owner::processing();
     let batch = given(&owner).expect("given");
     say(&mut owner, Said::Acknowledged(batch));

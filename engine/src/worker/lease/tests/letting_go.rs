@@ -45,7 +45,7 @@ fn processing() -> Owner {
 }
 
 #[test]
-fn what_was_processed_is_saved_and_the_lease_is_given_up_though_its_handler_runs() {
+fn progress_is_saved_and_the_lease_given_up_beside_a_handler() {
     let mut owner = Owner::processing();
     owner.later(seconds(40));
     owner.says_processed(3);
@@ -76,7 +76,7 @@ fn what_was_processed_is_saved_and_the_lease_is_given_up_though_its_handler_runs
 }
 
 #[test]
-fn a_shard_that_no_handler_is_at_is_closed_and_given_up_without_an_answer() {
+fn a_shard_without_a_running_handler_is_given_up_unanswered() {
     let mut owner = Owner::reading(row("a"));
     owner.blocked();
     assert_eq!(closes_for(owner.app()), Some(EndReason::HandlersBlocked));
@@ -108,7 +108,7 @@ fn a_shard_that_another_worker_requested_is_handed_over_to_it() {
 }
 
 #[test]
-fn a_release_that_fails_is_tried_again_and_a_runtime_that_runs_ends_it_in_good_order() {
+fn a_failed_release_is_tried_again_until_the_runtime_runs() {
     let mut owner = processing();
     owner.blocked();
     owner.answer_table(throttled());

@@ -14,7 +14,7 @@ impl Owner {
 }
 
 #[test]
-fn a_belief_ends_that_much_earlier_and_its_renewal_is_due_at_once() {
+fn after_missed_time_a_belief_ends_earlier_and_is_renewed_now() {
     let mut owner = Owner::processing();
     let before = owner.said().valid_until;
     owner.miss(seconds(1));
@@ -26,7 +26,7 @@ fn a_belief_ends_that_much_earlier_and_its_renewal_is_due_at_once() {
 }
 
 #[test]
-fn a_handler_is_stopped_if_the_lease_may_have_expired_and_goes_on_if_it_has_not() {
+fn a_handler_stops_if_the_lease_may_be_lost_and_goes_on_if_not() {
     let mut owner = Owner::processing();
     owner.miss(seconds(60));
     assert!(owner.is_aborted());
@@ -38,7 +38,7 @@ fn a_handler_is_stopped_if_the_lease_may_have_expired_and_goes_on_if_it_has_not(
 }
 
 #[test]
-fn a_renewal_that_was_under_way_proves_nothing_about_the_time_after_it() {
+fn a_renewal_under_way_proves_nothing_about_the_time_after_it() {
     let mut owner = Owner::processing();
     owner.later(owner.cx.config().renew_interval);
     assert!(owner.write().is_some());

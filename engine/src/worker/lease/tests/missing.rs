@@ -49,7 +49,7 @@ fn a_shard_that_is_listed_is_read_on() {
 }
 
 #[test]
-fn a_shard_that_several_lists_lack_apart_in_time_has_ended_and_its_children_follow() {
+fn a_shard_missing_from_several_lists_has_ended_before_children() {
     let mut owner = missing();
     let halves = ["b", "c"].map(|id| shard(id, &["a"]));
     let needed = owner.cx.config().audit_confidence;
@@ -112,7 +112,7 @@ fn a_shard_that_is_found_again_is_doubted_anew() {
 }
 
 #[test]
-fn after_a_list_that_contradicts_itself_the_shard_is_asked_for_again() {
+fn after_a_contradictory_list_the_shard_is_asked_for_again() {
     let mut owner = missing();
     owner.room.on_bad_listing(&owner.cx, &mut owner.leases, StreamIx::ONLY);
     owner.step();
@@ -122,7 +122,7 @@ fn after_a_list_that_contradicts_itself_the_shard_is_asked_for_again() {
 }
 
 #[test]
-fn a_list_that_shows_one_child_of_two_may_lag_and_another_one_is_waited_for() {
+fn a_list_with_one_child_of_two_may_lag_so_another_is_awaited() {
     let half = |id, start, end| Shard { range: tenths(start, end), ..shard(id, &["a"]) };
     let parent = || Shard { range: tenths(0, 10), ..closed(shard("a", &[])) };
     let mut owner = Owner::reading(row("a"));
@@ -137,7 +137,7 @@ fn a_list_that_shows_one_child_of_two_may_lag_and_another_one_is_waited_for() {
 }
 
 #[test]
-fn a_shard_without_children_that_several_lists_lack_ends_without_any() {
+fn a_childless_shard_missing_from_several_lists_ends() {
     let mut owner = Owner::reading(row("a"));
     reads_the_end(&mut owner, &[]);
     let needed = owner.cx.config().audit_confidence;
@@ -163,7 +163,7 @@ fn ends_falsely(owner: &mut Owner) {
 }
 
 #[test]
-fn an_end_that_a_listing_denies_is_read_on_after_the_last_record() {
+fn an_end_denied_by_a_listing_is_read_on_after_the_last_record() {
     let mut owner = Owner::reading(row("a"));
     ends_falsely(&mut owner);
     listed(&mut owner, &[shard("a", &[])]);
@@ -177,7 +177,7 @@ fn an_end_that_a_listing_denies_is_read_on_after_the_last_record() {
 }
 
 #[test]
-fn an_end_that_is_claimed_and_denied_again_and_again_is_paced_and_told_with_its_reason() {
+fn an_end_claimed_and_denied_often_is_paced_and_told() {
     let mut owner = Owner::reading(row("a"));
     for times in 1..=4 {
         ends_falsely(&mut owner);

@@ -48,7 +48,7 @@ fn paused_with_a_batch() -> Owner {
 }
 
 #[test]
-fn a_paused_shard_is_given_nothing_and_its_lease_is_renewed_until_it_goes_on() {
+fn a_paused_shard_is_given_nothing_and_its_lease_is_renewed() {
     let mut owner = paused_with_a_batch();
     assert!(owner.keeps(seconds(300)) > 50);
     assert_eq!(owner.app(), None);
@@ -76,7 +76,7 @@ fn a_handler_that_runs_finishes_and_what_it_did_is_written() {
 }
 
 #[test]
-fn a_batch_whose_handler_failed_is_not_tried_again_during_a_pause() {
+fn a_failed_batch_is_not_tried_again_during_a_pause() {
     let mut owner = Owner::processing();
     owner.pause(true);
     owner.answer_app(refused(Why::HandlerFailed));
@@ -123,7 +123,7 @@ fn a_handler_that_hangs_is_told_during_a_pause_too() {
 }
 
 #[test]
-fn what_is_wanted_twice_is_told_once() {
+fn a_pause_wanted_twice_is_told_once() {
     let mut owner = Owner::reading(row("a"));
     owner.pause(false);
     owner.pause(true);
@@ -134,7 +134,7 @@ fn what_is_wanted_twice_is_told_once() {
 }
 
 #[test]
-fn a_shard_that_was_paused_before_it_was_opened_is_opened_and_given_nothing() {
+fn a_shard_paused_before_its_opening_opens_and_is_given_nothing() {
     let mut owner = Owner::of(row("a"));
     owner.pause(true);
     owner.answer_app(done());

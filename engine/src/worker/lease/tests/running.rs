@@ -18,7 +18,7 @@ fn delivery(owner: &Owner) -> Option<(u32, Option<Position>)> {
 }
 
 #[test]
-fn a_batch_is_handed_over_once_and_the_next_one_when_it_was_processed() {
+fn a_batch_is_handed_over_once_and_the_next_one_afterwards() {
     let mut owner = Owner::processing();
     assert_eq!(delivery(&owner), Some((1, None)));
     owner.later(seconds(1));
@@ -32,7 +32,7 @@ fn a_batch_is_handed_over_once_and_the_next_one_when_it_was_processed() {
 }
 
 #[test]
-fn a_batch_whose_handler_failed_is_handed_over_again_after_a_pause_without_what_was_processed() {
+fn after_a_pause_the_rest_of_a_failed_batch_comes_again() {
     let mut owner = Owner::processing();
     let (ix, token) = (owner.ix, owner.token());
     owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, Said::ProcessedThrough(at(3)));
@@ -59,7 +59,7 @@ fn a_batch_that_is_not_in_memory_any_more_is_read_again() {
 }
 
 #[test]
-fn a_shard_that_is_not_found_is_doubted_and_not_read_until_a_listing_says_more() {
+fn a_missing_shard_is_doubted_and_not_read_until_a_listing() {
     let mut owner = Owner::reading(row("a"));
     owner.answer_stream(refused(Why::NotFound));
     assert_eq!(owner.requests(), [Request::DoubtStream(StreamIx::ONLY)]);

@@ -22,7 +22,7 @@ fn child_written(owner: &mut Owner) {
 }
 
 #[test]
-fn the_leases_of_the_children_come_first_then_the_end_then_the_close() {
+fn the_childrens_leases_come_first_then_the_end_then_the_close() {
     let mut owner = ending(&[("b", &["a"]), ("c", &["a"])]);
     let requests = owner.requests();
     let created = |request: &Request| match request {
@@ -64,7 +64,7 @@ fn a_merged_child_waits_until_its_other_parent_has_a_lease() {
 
 /// The worker that creates the lease of the other parent may create the lease at any moment.
 #[test]
-fn the_row_of_the_other_parent_is_looked_at_soon_and_the_shards_are_listed_once_in_a_scan_interval() {
+fn the_other_parents_row_is_read_soon_and_shards_listed_seldom() {
     let mut owner = ending(&[("m", &["a", "z"])]);
     owner.answer_table(shown(None));
     owner.forget();
@@ -121,7 +121,7 @@ fn an_end_that_names_one_child_of_two_has_the_shards_listed() {
 }
 
 #[test]
-fn a_child_that_is_named_twice_gets_one_lease_and_the_shard_ends() {
+fn a_child_named_twice_gets_one_lease_and_the_shard_ends() {
     let mut owner = ending(&[("b", &["a"]), ("b", &["a"]), ("c", &["a"])]);
     assert_eq!(owner.requests().len(), 2);
     child_written(&mut owner);
@@ -158,7 +158,7 @@ fn a_stop_does_not_wait_for_the_lease_of_another_parent() {
 }
 
 #[test]
-fn what_waits_for_the_lease_of_another_parent_is_handed_over_when_it_is_requested() {
+fn an_end_waiting_for_another_parent_is_handed_over_on_request() {
     let requested = || LeaseRow { handing_over: Some("me".into()), ..owned("a", "other", 1) };
     let mut owner = ending(&[("m", &["a", "z"])]);
     owner.answer_table(shown(None));

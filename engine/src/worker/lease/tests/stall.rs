@@ -27,7 +27,7 @@ fn stalls(owner: &mut Owner) -> Vec<(Span, Stall)> {
 }
 
 #[test]
-fn a_handler_that_does_not_return_is_told_and_again_when_the_time_has_doubled() {
+fn a_stalled_handler_is_told_and_again_after_twice_the_time() {
     let mut owner = Owner::processing();
     let after = owner.cx.config().stall_after;
     pass(&mut owner, Span(after.0 - 1));

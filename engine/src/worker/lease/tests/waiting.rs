@@ -24,7 +24,7 @@ fn a_shard_without_parents_is_opened_at_its_checkpoint() {
 }
 
 #[test]
-fn a_shard_waits_until_a_consistent_read_shows_that_its_parent_has_ended() {
+fn a_shard_waits_until_a_consistent_read_shows_its_parents_end() {
     let mut owner = Owner::of(child());
     assert_eq!((owner.app(), owner.row_read()), (None, Some("parent".into())));
     owner.answer_table(shown(Some(row("parent"))));
@@ -40,7 +40,7 @@ fn a_shard_waits_until_a_consistent_read_shows_that_its_parent_has_ended() {
 
 /// The parents of a merged child often end within moments of each other.
 #[test]
-fn the_row_of_a_parent_is_looked_at_after_pauses_that_grow_up_to_a_renewal_interval() {
+fn a_parents_row_is_read_after_growing_pauses_up_to_a_limit() {
     let mut owner = Owner::of(child());
     for pause in [250, 500, 1_000, 2_000, 3_300, 3_300] {
         owner.answer(
@@ -58,7 +58,7 @@ fn the_row_of_a_parent_is_looked_at_after_pauses_that_grow_up_to_a_renewal_inter
 }
 
 #[test]
-fn a_parent_that_is_known_to_have_ended_is_not_asked_about_and_one_that_is_gone_is_not_waited_for() {
+fn an_ended_parent_is_not_asked_for_and_a_lost_one_not_awaited() {
     let cx = context();
     let mut leases = table(&cx);
     shows(&cx, &mut leases, ended("parent", &["a"]));
@@ -70,7 +70,7 @@ fn a_parent_that_is_known_to_have_ended_is_not_asked_about_and_one_that_is_gone_
 }
 
 #[test]
-fn a_shard_that_could_not_be_opened_is_tried_again_after_a_pause() {
+fn a_shard_whose_opening_failed_is_tried_again_after_a_pause() {
     let mut owner = Owner::of(row("a"));
     owner.answer_app(refused(Why::HandlerFailed));
     assert_eq!(owner.told(), ["took", "handler-failed"]);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_when_nothing_moved_and_again_when_that_time_has_doubled() {
+    fn a_standstill_is_told_and_again_after_twice_the_time() {
         let mut movement = Movement::new(Mono(100));
         assert_eq!(movement.due(Span(50)), Mono(150));
         assert!(!movement.is_stalled());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn being_at_the_tip_or_coming_nearer_is_movement_but_an_empty_answer_is_not() {
+    fn an_empty_answer_is_movement_only_at_the_tip_or_nearer_to_it() {
         let mut movement = Movement::new(Mono(0));
         let mut since = |count, behind, waiting, now| {
             movement.fetched(&answer(count, behind), waiting, Mono(now));

@@ -10,7 +10,7 @@ use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{config, context, ended, hold, owned, row, running, seconds, shows, table};
 
 #[test]
-fn live_owners_are_counted_and_what_is_free_or_expired_can_be_taken() {
+fn live_owners_are_counted_and_free_or_expired_leases_available() {
     let mut cx = context();
     let mut leases = table(&cx);
     shows(&cx, &mut leases, owned("dead", "dead", 1));
@@ -86,7 +86,7 @@ fn comes_back(unique: bool, owners: [&str; 2]) -> (Context, LeaseTable) {
 }
 
 #[test]
-fn where_names_are_unique_leases_of_a_former_process_are_free_at_once() {
+fn with_unique_names_a_former_processs_leases_are_free_at_once() {
     for (unique, owners, free) in [
         (true, ["me:1", "me:ff"], 2),
         (true, ["me:1", "you:1"], 1),

@@ -15,7 +15,7 @@ fn bare(key: &str) -> LeaseRow {
 }
 
 #[test]
-fn a_lease_without_lineage_is_taken_when_a_list_has_shown_its_shard() {
+fn a_lease_without_lineage_is_taken_after_a_list_with_its_shard() {
     let cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     shows(&cx, &mut leases, bare("child"));
@@ -68,7 +68,7 @@ fn a_shard_is_forgotten_when_several_lists_in_a_row_lack_it() {
 }
 
 #[test]
-fn a_parent_without_a_row_is_unread_as_long_as_the_stream_may_have_it() {
+fn a_parent_without_a_row_is_unread_while_a_stream_may_have_it() {
     let mut cx = running(config(Format::VmwareGoKcl));
     let mut leases = table(&cx);
     let child = [shard("child", &["parent"])];

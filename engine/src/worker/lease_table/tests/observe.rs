@@ -53,7 +53,7 @@ fn an_older_counter_is_taken_for_a_stale_read_the_first_time() {
 }
 
 #[test]
-fn a_held_lease_is_known_from_its_own_writes_and_a_newer_row_wakes_it() {
+fn a_held_lease_follows_its_own_writes_and_a_newer_row_wakes_it() {
     let mut cx = context();
     let mut leases = table(&cx);
     let ix = hold(&mut cx, &mut leases, row("a"));

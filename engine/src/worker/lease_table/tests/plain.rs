@@ -111,7 +111,7 @@ proptest! {
 
 /// Without this test, the comparison above would hold for an empty table.
 #[test]
-fn a_lease_of_another_worker_that_lives_is_plain_until_that_changes() {
+fn a_lease_of_a_live_other_worker_is_plain_until_that_changes() {
     let mut cx = context();
     let mut leases = table(&cx);
     let plain = |leases: &LeaseTable| 1 - leases.owners().not_plain().count();

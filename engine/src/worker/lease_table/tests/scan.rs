@@ -63,7 +63,7 @@ fn a_scan_that_does_not_find_the_table_doubts_it() {
 }
 
 #[test]
-fn what_a_whole_scan_does_not_show_is_forgotten_unless_it_is_held() {
+fn a_lease_that_a_whole_scan_lacks_is_forgotten_unless_held() {
     let (mut cx, mut scan) = (context(), Scan::default());
     let mut leases = table(&cx);
     shows(&cx, &mut leases, owned("gone", "other", 1));

@@ -62,7 +62,7 @@ fn requested_row(counter: u64) -> LeaseRow {
 }
 
 #[test]
-fn a_request_follows_an_owner_that_renews_and_waits_until_it_hands_the_lease_over() {
+fn a_request_follows_a_renewing_owner_and_awaits_the_hand_over() {
     let mut asker = Asker::new();
     let (op, next) = asker.send(refused_by(owned("a", "other", 2)));
     assert_eq!((written(&op), next), (Some(1), FollowUp::Now));
@@ -84,7 +84,7 @@ fn a_request_follows_an_owner_that_renews_and_waits_until_it_hands_the_lease_ove
 }
 
 #[test]
-fn a_request_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
+fn a_request_refused_without_the_row_reads_it_and_finds_itself() {
     let mut asker = Asker::new();
     assert_eq!(asker.send(refused(Why::ConditionFailed)).1, FollowUp::Now);
     let (read, next) = asker.send(shown(Some(requested_row(1))));
@@ -94,7 +94,7 @@ fn a_request_that_was_refused_without_the_row_looks_at_it_and_finds_its_own() {
 }
 
 #[test]
-fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause_and_no_owner_is_followed_for_ever() {
+fn an_unexplained_refusal_brings_a_pause_and_no_endless_chase() {
     let mut asker = Asker::new();
     assert_eq!(asker.send(refused_by(owned("a", "other", 1))).1, FollowUp::AfterFailure);
     let mut follows = 1;
@@ -105,7 +105,7 @@ fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause_and_no_owner_i
 }
 
 #[test]
-fn a_request_is_over_when_the_lease_is_another_workers_or_gone_and_fails_like_any_write() {
+fn a_request_ends_with_another_owner_a_lost_row_or_a_failure() {
     for row in [Some(owned("a", "third", 2)), None] {
         assert_eq!(Asker::requested().send(shown(row)).1, FollowUp::Over);
     }
@@ -114,7 +114,7 @@ fn a_request_is_over_when_the_lease_is_another_workers_or_gone_and_fails_like_an
 
 /// Three are a share: `e`, `a`, and another one.
 #[test]
-fn requests_that_wait_for_their_turn_are_spared_when_the_share_is_full() {
+fn requests_waiting_for_a_turn_are_spared_with_a_full_share() {
     let mut cx = context();
     let mut leases = table(&cx);
     let mut requests = Vec::new();

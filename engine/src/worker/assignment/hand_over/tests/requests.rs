@@ -13,7 +13,7 @@ fn context() -> Context {
 }
 
 #[test]
-fn a_request_names_the_row_as_it_is_known_and_the_one_that_wants_it() {
+fn a_request_names_the_known_row_and_the_worker_that_wants_it() {
     let (mut cx, mut requests) = (context(), Requests::default());
     let mut leases = table(&cx);
     let ix = shows(&cx, &mut leases, owned("a", "other", 7));
@@ -63,7 +63,7 @@ fn a_request_is_forgotten_when_the_lease_has_another_owner() {
 }
 
 #[test]
-fn leases_that_are_handed_over_to_us_or_requested_are_counted_once() {
+fn leases_handed_over_to_us_or_requested_are_counted_once() {
     let mut cx = context();
     let mut leases = table(&cx);
     let coming = LeaseRow { handing_over: Some("other".into()), ..owned("coming", "me", 1) };

@@ -23,7 +23,7 @@ fn answer(cx: &mut Context, lane: &mut Lane, kind: WriteKind, outcome: Outcome) 
 }
 
 #[test]
-fn a_write_of_unknown_outcome_that_was_applied_counts_from_when_it_was_emitted() {
+fn an_unknown_write_that_was_applied_counts_from_its_emission() {
     let mut cx = context();
     let (mut lane, began) = (lane(&cx), cx.now());
     cx.later(seconds(3));
@@ -50,7 +50,7 @@ fn a_row_with_another_owner_or_counter_is_a_loss() {
 }
 
 #[test]
-fn a_removed_row_is_put_back_while_the_lease_is_believed_in_and_lost_afterwards() {
+fn a_removed_row_is_put_back_during_the_belief_and_lost_after() {
     let mut cx = context();
     let mut lane = lane(&cx);
     assert_eq!(answer(&mut cx, &mut lane, WriteKind::Read, shown(None)), Answer::Restore);
@@ -60,7 +60,7 @@ fn a_removed_row_is_put_back_while_the_lease_is_believed_in_and_lost_afterwards(
 }
 
 #[test]
-fn a_refusal_without_the_row_has_it_read_and_the_read_says_what_was_applied() {
+fn after_a_refusal_without_the_row_a_read_says_what_was_applied() {
     let mut cx = context();
     let mut lane = lane(&cx);
     let bare = refused(Why::ConditionFailed);
@@ -70,7 +70,7 @@ fn a_refusal_without_the_row_has_it_read_and_the_read_says_what_was_applied() {
 }
 
 #[test]
-fn a_release_of_unknown_outcome_is_over_when_the_row_has_no_owner() {
+fn an_unknown_release_is_over_when_the_row_has_no_owner() {
     let mut cx = context();
     let mut lane = lane(&cx);
     answer(&mut cx, &mut lane, WriteKind::Release, unknown());
@@ -79,7 +79,7 @@ fn a_release_of_unknown_outcome_is_over_when_the_row_has_no_owner() {
 }
 
 #[test]
-fn a_counter_that_a_person_removed_is_put_back_by_the_next_write() {
+fn a_counter_removed_by_a_person_is_put_back_by_the_next_write() {
     let mut cx = context();
     let mut lane = lane(&cx);
     let bare = refused_by(owned("a", "me", 0));
@@ -88,7 +88,7 @@ fn a_counter_that_a_person_removed_is_put_back_by_the_next_write() {
 }
 
 #[test]
-fn a_table_that_is_not_found_is_doubted_and_the_write_is_tried_again() {
+fn a_missing_table_is_doubted_and_the_write_is_tried_again() {
     let mut cx = context();
     let mut lane = lane(&cx);
     let answer = answer(&mut cx, &mut lane, WriteKind::Renew, refused(Why::NotFound));
@@ -108,7 +108,7 @@ fn an_acknowledged_hand_over_gives_the_lease_up() {
 
 /// The guard of a write may not hold of the very row that it is made of, and the row does not say why.
 #[test]
-fn a_refusal_that_the_row_does_not_explain_is_followed_by_a_pause() {
+fn a_refusal_that_the_row_does_not_explain_brings_a_pause() {
     let ours = || owned("a", "me", 5);
     for shows in [true, false] {
         let mut cx = context();
@@ -148,7 +148,7 @@ fn a_refusal_that_the_row_explains_costs_no_pause() {
 }
 
 #[test]
-fn time_that_the_clock_did_not_count_makes_a_write_of_unknown_outcome_older() {
+fn uncounted_time_makes_an_unknown_write_older() {
     let mut cx = context();
     let mut lane = lane(&cx);
     answer(&mut cx, &mut lane, WriteKind::Renew, unknown());

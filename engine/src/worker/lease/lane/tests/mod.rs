@@ -41,7 +41,7 @@ fn a_lease_is_renewed_at_its_interval_and_given_up_at_once() {
 }
 
 #[test]
-fn what_was_processed_is_saved_at_its_interval_or_when_it_is_asked_for() {
+fn progress_is_saved_at_its_interval_or_on_request() {
     let cx = context();
     let (mut lane, now) = (lane(&cx), cx.now());
     lane.processed.through = Some(at(7));
@@ -283,7 +283,7 @@ proptest! {
     /// A lane believes for no longer than the hold after the emission of an executed write, and not while another
     /// worker has the lease. The fate of its writes changes nothing here.
     #[test]
-    fn a_lane_never_believes_for_longer_than_the_hold_after_a_write_that_was_applied(steps in steps()) {
+    fn no_belief_is_longer_than_the_hold_after_an_applied_write(steps in steps()) {
         for kind in Format::ALL {
             let mut duel = Duel::new(kind);
             for (number, step) in (1..).zip(&steps) {
@@ -313,7 +313,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_renewal_may_be_early_and_the_belief_counts_from_the_take() {
+fn after_an_early_first_renewal_belief_counts_from_the_take() {
     let mut cx = context();
     let took = cx.now();
     cx.later(seconds(2));

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_failed_so_often_is_handed_over_by_records_until_it_is_past() {
+    fn after_enough_failures_a_batch_is_handed_over_by_records() {
         let config = policy(2, FailureAction::Stop);
         assert_eq!(failed_whole(&config, 1).next(), Next::Whole);
         let mut failure = failed_whole(&config, 2);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_record_that_failed_so_often_in_a_row_and_alone_is_given_up() {
+    fn only_a_record_that_failed_alone_and_in_a_row_is_given_up() {
         let config = policy(2, FailureAction::SetAside);
         let mut failure = failed_whole(&config, 2);
         let fail = |failure: &mut Failure, n| failure.fail(&config, Some(at(n)), Some(at(9)), "bad");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_that_failed_is_past_when_it_goes_through_in_the_end() {
+    fn a_failed_record_that_succeeds_in_the_end_is_past() {
         let config = policy(2, FailureAction::Stop);
         let mut failure = failed_whole(&config, 2);
         failure.fail(&config, Some(at(4)), Some(at(9)), "no");
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_again_is_not_set_aside_before_the_record_failed_again() {
+    fn a_batch_read_again_is_set_aside_only_after_another_failure() {
         let config = policy(1, FailureAction::SetAside);
         let mut failure = failed_whole(&config, 1);
         failure.fail(&config, Some(at(4)), Some(at(9)), "no");
