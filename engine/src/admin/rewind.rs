@@ -199,6 +199,7 @@ fn parents<'a>(row: &'a LeaseRow, shards: &'a [Shard]) -> Vec<&'a str> {
 fn children(view: &View, shards: &[Shard], step: &mut Step, moved: &BTreeSet<LeaseKey>) {
     let key = step.lease.as_str();
     let Some(row) = step.seen.as_ref().filter(|row| row.checkpoint.is_end()) else {
+        // Nothing is known of the row, or its shard was not read to its end.
         return;
     };
     let listed = shards

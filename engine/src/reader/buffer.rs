@@ -162,6 +162,7 @@ impl Buffer {
     /// Says whether such a batch exists.
     pub(crate) fn acknowledged(&mut self, batch: OpId) -> bool {
         let Some(index) = self.handed_over().position(|known| known.given.batch == batch) else {
+            // All of the batch was acknowledged already, or a rewind forgot the batch.
             return false;
         };
         if let Some(known) = self.batches.get_mut(index) {
@@ -289,6 +290,7 @@ impl Buffer {
 
     fn pop(&mut self) {
         let Some(batch) = self.batches.pop_front() else {
+            debug_assert!(false, "a covered batch is at the front");
             return;
         };
         debug_assert!(Some(batch.given.last) <= self.handed, "what was processed was handed over before");

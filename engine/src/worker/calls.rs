@@ -84,6 +84,7 @@ impl Worker {
     fn on_runs(&mut self) {
         let now = self.cx.now();
         let Some((after, let_go)) = self.cx.standstill_mut().runs(now) else {
+            // No standstill of the runtime was told to this worker.
             return;
         };
         self.cx.notify(Notice::Runtime(RuntimeNews::Runs { after, let_go }));

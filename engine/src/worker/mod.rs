@@ -182,6 +182,7 @@ impl Worker {
     /// Reads a stream, too.
     fn add_stream(&mut self, source: &crate::config::StreamSource) {
         let Some(stream) = self.cx.add_stream(source) else {
+            // The worker stops, is of one stream alone, or reads the stream already.
             return;
         };
         self.streams.begin(stream);
@@ -205,6 +206,7 @@ impl Worker {
     /// Reads a stream no more, as the application wants it.
     fn remove_stream(&mut self, id: &StreamId) {
         let Some(stream) = self.cx.streams().find(id) else {
+            // The stream was never read.
             return;
         };
         if self.end_stream(stream, EndReason::StreamRemoved) {

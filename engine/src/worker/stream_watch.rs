@@ -124,6 +124,7 @@ impl StreamWatch {
     /// Has the stream described again, if its identity is not certain.
     fn look_again(&mut self, cx: &mut Context) {
         let Some(at) = self.identification.next_at(cx, self.stream) else {
+            // The identity is certain, or no description of the stream has come yet.
             return;
         };
         if !self.watching && !self.doubted {

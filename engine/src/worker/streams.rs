@@ -211,7 +211,10 @@ impl Streams {
     pub(super) fn recognises(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, stream: StreamIx, listed: &Listed,
     ) -> bool {
-        let Some(of) = self.get(stream) else { return false };
+        let Some(of) = self.get(stream) else {
+            // The lookup has asserted that each stream has its rooms.
+            return false;
+        };
         let recognised = of.shard_sync.recognises(cx, leases, listed);
         if recognised {
             lease_table::learn_lineage(leases, cx, listed.shards(), listed.asked_at());

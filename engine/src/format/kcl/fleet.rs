@@ -87,6 +87,7 @@ fn metrics(item: &Item) -> Vec<FleetMetric> {
     let (Some(AttributeValue::M(values)), Some(AttributeValue::M(limits))) =
         (item.get(VALUES), item.get(LIMITS))
     else {
+        // The row has no values, or no limits.
         return Vec::new();
     };
     let list = |found: Option<&AttributeValue>| -> Option<Vec<i64>> {

@@ -141,6 +141,7 @@ impl Reader {
     /// A command ended, and the length of the next read follows from that.
     pub(super) fn learn_size(&mut self, flight: &Flight, now: Mono, outcome: &Outcome, ctx: &Ctx<'_>) {
         let Kind::Records { limit } = flight.kind else {
+            // An iterator was requested: the answer has no length.
             return;
         };
         match outcome {

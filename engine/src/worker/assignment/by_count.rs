@@ -89,6 +89,7 @@ impl ByCount {
         let Some(stealing) =
             self_assignment::steal(&leases.shares(cx).counting(), balance, need, coming, most)
         else {
+            // No lease is lacking, no worker has a lease to spare, or enough steals have begun.
             return;
         };
         let (victim, spare) = (stealing.victim, stealing.spare as usize);

@@ -144,6 +144,7 @@ pub(super) fn assign_on_leaving(
     let next = others.map(|worker| &worker.id).min_by_key(|id| (count(id), *id));
     let free = leases.get(ix).and_then(Lease::unfinished_row).is_some_and(|row| row.owner.is_none());
     let Some(next) = next.cloned().filter(|_| free) else {
+        // No other worker surely lives, or the lease is not free.
         return;
     };
     *assigned.entry(next.clone()).or_default() += 1;
@@ -152,7 +153,7 @@ pub(super) fn assign_on_leaving(
 
 fn carry_out(cx: &mut Context, leases: &LeaseTable, ix: LeaseIx, to: &WorkerId, available: bool) {
     let Some((lease, row)) = leases.get(ix).and_then(|lease| Some((lease, lease.row()?))) else {
-        return;
+        return cx.broken("a lease that the leader assigns has a row");
     };
     if available && to == cx.me() {
         let why = leases.shares(cx).reason_to_take(ix);

@@ -118,6 +118,7 @@ impl LeaderLock {
     /// A take of unknown outcome was applied after all, as a scan shows; or it was not.
     fn adopt(&mut self, cx: &Context, workers: &Kcl3Workers) {
         let Some((version, sent)) = &self.perhaps else {
+            // No take of unknown outcome is left to judge.
             return;
         };
         let shown = workers.leader().is_some_and(|(lock, _)| lock.version == *version);
@@ -141,6 +142,7 @@ impl LeaderLock {
     /// The outcome of a take or a renewal. `sent`: when the write was emitted.
     pub(super) fn on_outcome(&mut self, now: Mono, write: &FleetWrite, sent: Mono, outcome: &Outcome) {
         let (FleetWrite::Lead { version, .. } | FleetWrite::Beat { version, .. }) = write else {
+            // The write released the lock, or concerns another row.
             return;
         };
         let renews = matches!(write, FleetWrite::Beat { .. });

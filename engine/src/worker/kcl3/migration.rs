@@ -121,6 +121,7 @@ impl Migration {
             return;
         };
         let Some(owners) = owners.filter(|_| self.state.is_some() && cx.is_running()) else {
+            // The state has changed since the question, the migration is over, or the worker stops.
             return;
         };
         match outcome {

@@ -164,6 +164,7 @@ impl HeldLeases {
     ) {
         let free = leases.get(ix).filter(|lease| !lease.busy() && lease.may_be_taken(cx));
         let Some(row) = free.and_then(|lease| lease.unfinished_row()) else {
+            // The lease is busy, may not be taken, or is finished.
             return;
         };
         let acquisition = Acquisition::new(row, why, chases, cx.now(), leases.news());
@@ -176,9 +177,11 @@ impl HeldLeases {
     /// Emits what an attempt needs next.
     pub(super) fn take_step(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
         let Some(acquisition) = self.actions.acquisition(ix) else {
+            // The lease is not being taken, or the attempt was given up.
             return;
         };
         let Flight::Pause(until) = acquisition.flight else {
+            // A write or a read is under way.
             return;
         };
         if cx.now() < until {
@@ -212,13 +215,19 @@ impl HeldLeases {
     /// share is full by now. An earlier write of the attempt may have been applied: then a scan shows the row as ours.
     fn is_still_wanted(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) -> bool {
         let news = leases.news();
-        let Some(acquisition) = self.actions.acquisition_mut(ix) else { return false };
+        let Some(acquisition) = self.actions.acquisition_mut(ix) else {
+            debug_assert!(false, "an attempt that is weighed is under way");
+            return false;
+        };
         let known = std::mem::replace(&mut acquisition.weighed, news) == news;
         if known {
             return true;
         }
         let is_of_ours = acquisition.is_of_ours();
-        let Some(lease) = leases.get(ix) else { return false };
+        let Some(lease) = leases.get(ix) else {
+            debug_assert!(false, "a lease that is being taken is known");
+            return false;
+        };
         let key = lease.key().clone();
         if !lease.may_come_to(cx.me()) {
             let owner = lease.row().and_then(|row| row.actual_owner().cloned());
@@ -295,7 +304,7 @@ impl HeldLeases {
         &mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, outcome: &Outcome,
     ) {
         let (Some(acquisition), Some(lease)) = (self.actions.acquisition_mut(ix), leases.get(ix)) else {
-            return;
+            return cx.broken("an attempt that failed is under way");
         };
         acquisition.failures += 1;
         if acquisition.failures >= MAX_TRIES {
@@ -362,7 +371,7 @@ impl HeldLeases {
         &mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId, row: Option<RowRead>,
     ) {
         let (Some(acquisition), Some(lease)) = (self.actions.acquisition_mut(ix), leases.get(ix)) else {
-            return;
+            return cx.broken("an attempt that is judged by the row is under way");
         };
         let key = lease.key().clone();
         let Some(RowRead::Lease(row)) = row else {
@@ -412,7 +421,9 @@ impl HeldLeases {
     /// The row is as the guard expects the row, and the write was refused. The write is tried again after a pause. The lease counts such
     /// refusals, and the next attempt goes on with that count: an attempt ends whenever the worker's share changes.
     fn on_unexplained(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, op: OpId) {
-        let Some((key, again_in, times)) = leases.count_refusal(cx, ix) else { return };
+        let Some((key, again_in, times)) = leases.count_refusal(cx, ix) else {
+            return cx.broken("a lease whose take was refused is known");
+        };
         if times >= MAX_TRIES {
             self.give_up(leases, ix);
         }
@@ -434,7 +445,7 @@ impl HeldLeases {
     /// The lease is ours from now on.
     fn become_owner(&mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx) {
         let (Some(acquisition), Some(lease)) = (self.actions.acquisition(ix), leases.get(ix)) else {
-            return;
+            return cx.broken("an attempt that was applied is under way");
         };
         let now = cx.now();
         let (counter, why) = (acquisition.next, acquisition.why.clone());

@@ -41,7 +41,7 @@ impl HeldLeases {
         &mut self, cx: &mut Context, leases: &mut LeaseTable, ix: LeaseIx, asked: Mono, shards: &[Shard],
     ) {
         let (Some(held), Some(lease)) = (self.actions.held_mut(ix), leases.get(ix)) else {
-            return;
+            return cx.broken("a lease that waits for a listing is held");
         };
         let key = lease.key().as_str();
         let listed = shards.iter().find(|shard| shard.id.as_str() == key);

@@ -325,6 +325,7 @@ impl LeaseTable {
     /// Makes sure that a lease is looked at again at `at` at the latest.
     pub(super) fn wake(&mut self, ix: LeaseIx, at: Mono) {
         let Some(lease) = self.slots.get_mut(ix.index()).and_then(Option::as_mut) else {
+            // The lease was forgotten meanwhile.
             return;
         };
         if at < lease.armed {

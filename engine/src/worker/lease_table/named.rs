@@ -58,6 +58,7 @@ impl Named {
 
     /// A row was shown, by the scan of this number or beside it.
     pub(super) fn note(&mut self, number: u64, stream: StreamIx, row: &LeaseRow) {
+        // Other programs, and older versions, name no stream.
         let Some(identity) = &row.stream else { return };
         let named = self.by_stream.entry(stream).or_default();
         if let Some((_, seen)) = named.get_mut(identity) {

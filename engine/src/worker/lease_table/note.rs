@@ -121,6 +121,7 @@ impl Lease {
     /// Whether an acquisition of ours can still succeed: the row was not seen to be a third worker's since.
     pub(in crate::worker) fn may_come_to(&self, me: &WorkerId) -> bool {
         let Some(Note::Taking { from, .. }) = self.note.as_deref() else {
+            // This worker is not taking the lease.
             return false;
         };
         let row = self.row();
@@ -133,6 +134,7 @@ impl Lease {
     /// The owner that has renewed the row since our acquisition of the lease was decided on.
     pub(in crate::worker) fn renewed_by(&self) -> Option<&WorkerId> {
         let Some(Note::Taking { counter, .. }) = self.note.as_deref() else {
+            // This worker is not taking the lease.
             return None;
         };
         let row = self.row()?;
@@ -144,6 +146,7 @@ impl Lease {
     /// A row of a lease of ours was shown. Whether the row contradicts the note.
     pub(super) fn doubts(&mut self, me: &WorkerId, row: &LeaseRow) -> bool {
         let Some(Note::Held { held, doubted }) = self.note.as_deref_mut() else {
+            debug_assert!(false, "a lease of ours is held");
             return false;
         };
         let contradicted = held.is_contradicted_by(me, row);

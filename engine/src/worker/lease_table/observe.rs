@@ -25,6 +25,7 @@ impl LeaseTable {
 
     pub(super) fn observe(&mut self, cx: &Context, mut row: LeaseRow, source: Source) {
         let Some(stream) = cx.streams().of_key(row.key.as_str()) else {
+            // The row is of a stream never read, or its key is of another kind of application.
             return;
         };
         if self.lineage.may_complete(&row) {
@@ -39,7 +40,10 @@ impl LeaseTable {
 
 fn note(leases: &mut LeaseTable, cx: &Context, ix: LeaseIx, row: LeaseRow, source: Source) {
     let number = leases.scans.number();
-    let Some(lease) = leases.get_mut(ix) else { return };
+    let Some(lease) = leases.get_mut(ix) else {
+        debug_assert!(false, "the lease of a shown row is known by now");
+        return;
+    };
     let first = lease.seen_in(number);
     let covered = lease.covers();
     lease.highest = lease.highest.max(row.counter);

@@ -68,6 +68,7 @@ impl Unread {
             self.streams.insert(stream.to_owned(), UnreadStream::default());
         }
         let Some(known) = self.streams.get_mut(stream) else {
+            debug_assert!(false, "a stream is there once its rows are shown");
             return;
         };
         if let Some(still) = known.rows.get_mut(&row.key).filter(|still| still.is_of(row)) {

@@ -114,6 +114,7 @@ impl Lease {
 
     fn requested(&mut self, from: &WorkerId, me: &WorkerId, now: Mono) {
         let Some(row) = self.row.as_mut().filter(|row| row.owner.as_ref() == Some(from)) else {
+            // The last known row names another owner, or no row is known any more.
             return;
         };
         row.owner = Some(me.clone());
@@ -130,7 +131,10 @@ impl LeaseTable {
     /// A write of ours on the row of a lease that we hold, or took just now, had this effect.
     pub(in crate::worker) fn wrote(&mut self, cx: &Context, ix: LeaseIx, effect: OnLane<'_>) {
         let (now, scan) = (cx.now(), self.scans.number());
-        let Some(lease) = self.get_mut(ix) else { return };
+        let Some(lease) = self.get_mut(ix) else {
+            debug_assert!(false, "a lease that we wrote to is known");
+            return;
+        };
         match effect {
             OnLane::Took(says) => lease.took(cx, says),
             OnLane::Perhaps { counter } => lease.highest = lease.highest.max(counter),
@@ -166,14 +170,20 @@ impl LeaseTable {
         if matches!(effect, BesideLane::Range(_)) {
             self.cover.0 += 1;
         }
-        let Some(ix) = self.find(key) else { return };
+        let Some(ix) = self.find(key) else {
+            // The lease was forgotten meanwhile.
+            return;
+        };
         if matches!(effect, BesideLane::Removed) {
             if self.get(ix).is_some_and(|lease| !lease.busy()) {
                 self.forget(ix);
             }
             return;
         }
-        let Some(lease) = self.get_mut(ix) else { return };
+        let Some(lease) = self.get_mut(ix) else {
+            debug_assert!(false, "a lease that was found by its key is there");
+            return;
+        };
         match effect {
             BesideLane::Requested { from } => lease.requested(from, cx.me(), cx.now()),
             BesideLane::Weighed(throughput) => {

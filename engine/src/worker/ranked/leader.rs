@@ -53,6 +53,7 @@ impl Members {
     /// of the members if there are none.
     pub(in crate::worker) fn compare_shared(&mut self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) {
         let (Some(shared), Some(turns)) = (&self.shared, leases.turns()) else {
+            // The shared shards, or the turns, are not known yet.
             return;
         };
         let config = &cx.config().members;

@@ -224,6 +224,7 @@ impl Members {
     pub(super) fn take_turns_anew(&mut self, cx: &mut Context, leases: &mut LeaseTable) {
         let now = cx.now();
         let (Some(alive), Some(_)) = (&self.alive, &self.shared) else {
+            // The members, or the shared shards, are not known yet.
             return;
         };
         let turns = Turns::new(cx.me(), alive.clone(), self.shards().to_vec());

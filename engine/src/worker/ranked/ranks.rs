@@ -17,7 +17,10 @@ impl Members {
     /// shared out though it was not read to its end. Other programs never take these leases. After a while, any member
     /// of this library may take them.
     pub(in crate::worker) fn take_turns(&self, cx: &mut Context, leases: &LeaseTable, balance: &Balance) {
-        let Some(turns) = leases.turns() else { return };
+        let Some(turns) = leases.turns() else {
+            // The turns are not known yet.
+            return;
+        };
         let available: BTreeSet<_> = balance.available().iter().copied().collect();
         // A live owner gives up a lease outside its turn. The owner may be silent until then: other programs do not
         // write to a lease without events.
@@ -52,7 +55,10 @@ impl Members {
 
 /// Lists the shards if a shard of our rank has no lease yet: other programs create the lease at its take.
 pub(in crate::worker) fn ask_leases(cx: &mut Context, leases: &LeaseTable) {
-    let Some(turns) = leases.turns() else { return };
+    let Some(turns) = leases.turns() else {
+        // The turns are not known yet.
+        return;
+    };
     let lacks = |shard: &str| leases.row(shard).is_none() && !leases.scans().occupied().contains(shard);
     let ours = |shard: &str| turns.has(shard) == Some(true);
     let mut shards = turns.shards().iter().map(|shard| shard.as_str());

@@ -61,6 +61,7 @@ impl Contradicted {
     /// The leases left out by the listing that filled the table. `shards`: of the last listing.
     pub(super) fn left_out(&self, cx: &Context, leases: &LeaseTable, shards: &[Shard]) -> Vec<PlannedLease> {
         let Some(filled) = &self.filled else {
+            // This worker did not fill the table.
             return Vec::new();
         };
         let leased = |shard: &ShardId| leases.row(shard.as_str()).is_some();

@@ -52,6 +52,7 @@ impl ShardSync {
     /// Creates the leases of an empty table.
     pub(super) fn create_all(&mut self, cx: &mut Context, leases: &LeaseTable, shards: &[Shard]) {
         let Some(plan) = self.plan(cx, leases, shards, true) else {
+            // The list contradicts itself, and is begun anew.
             return;
         };
         debug_assert!(
@@ -77,6 +78,7 @@ impl ShardSync {
     ) {
         debug_assert!(cx.has_recognised(self.stream), "leases are created in a table of this stream");
         let Some(plan) = self.plan(cx, leases, &listed.shards, false) else {
+            // The list contradicts itself, and is begun anew.
             return;
         };
         let left_out = self.contradicted.left_out(cx, leases, &listed.shards);

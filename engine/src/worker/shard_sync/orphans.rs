@@ -62,6 +62,7 @@ impl ShardSync {
         let due = self.planned.due(leases.scans().complete());
         let missing = due.filter(|(key, _)| leases.row(key.as_str()).is_none());
         let Some(since) = missing.map(|(_, since)| since).min() else {
+            // No due lease is missing.
             return;
         };
         let at = look_at(cx, since, deputy);

@@ -132,6 +132,7 @@ impl Shown {
 /// Accepts a lease that its owner handed over to us.
 fn accept(cx: &mut Context, leases: &LeaseTable, key: &LeaseKey) {
     let Some(ix) = leases.find(key.as_str()) else {
+        // The answer shows a row of another key, and the lease was forgotten meanwhile.
         return;
     };
     let lease = leases.get(ix).filter(|lease| !lease.busy());

@@ -272,6 +272,7 @@ impl Processing {
         }
         let runs = self.is_running();
         let Some(reading) = self.stage.reading_mut() else {
+            // The shard is not read yet, or not any more.
             return;
         };
         match said {

@@ -230,6 +230,7 @@ impl Processing {
             lent.cx.notify(Notice::Opened { lease, token, from, since });
         }
         let Stage::Opening { failures } = self.stage else {
+            // The lease was let go of while the application opened the shard.
             return;
         };
         if applied {

@@ -12,7 +12,7 @@ impl Reading {
     /// Hands over the rest of the front batch, or its first record only.
     pub(super) fn deliver(&mut self, lent: &mut Lent<'_>, app: &mut AppLane, alone: bool) {
         let Some(front) = self.batches().front() else {
-            return;
+            return lent.cx.broken("a batch that is handed over is in memory");
         };
         debug_assert!(lent.believes(), "nothing is handed over without the belief");
         debug_assert!(

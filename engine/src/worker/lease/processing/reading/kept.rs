@@ -82,6 +82,7 @@ impl Reading {
         &mut self, lent: &mut Lent<'_>, app: &mut AppLane, runs: bool, batch: OpId, detail: String,
     ) {
         let Some(last) = self.batches().keeps(batch) else {
+            // All of the batch was acknowledged already, or a rewind forgot the batch.
             return;
         };
         self.reader.rewind();

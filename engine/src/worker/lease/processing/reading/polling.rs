@@ -29,6 +29,7 @@ pub(super) fn request(
     let grant = cx.reads_mut().ask(ask);
     share.wait(grant.is_none() && buffered == 0);
     let Some(grant) = grant else {
+        // The budget has no room now.
         return;
     };
     let (shard, limit) = (own.key().to_shard(), grant.limit());

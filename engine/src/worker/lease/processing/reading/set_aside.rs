@@ -49,7 +49,7 @@ impl Reading {
         &mut self, lent: &mut Lent<'_>, app: &mut AppLane, poison: Poison, detail: String,
     ) {
         let Some(front) = self.batches().front() else {
-            return;
+            return lent.cx.broken("a record that is set aside is of a batch in memory");
         };
         if !self.batches().awaits(poison.at) {
             self.failure.read_again();

@@ -55,7 +55,7 @@ impl Strange {
             return;
         }
         let Outcome::Refused(Refusal { detail, .. }) = outcome else {
-            return;
+            return cx.broken("a bad position was refused by the service");
         };
         // What was read a moment ago came from somewhere. Only what the row said when the lease was taken is judged.
         let is_of_row = lent.lane.processed().durable() == Checkpoint::At(at);
