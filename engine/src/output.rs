@@ -86,7 +86,7 @@ pub enum TableOp {
     Write(Change),
     /// An operation on the members' tables beside the lease table, for formats with such tables.
     Members(MembersOp),
-    /// One write of a row by which workers of KCL 3.x know one another. A failed guard is refused with
+    /// One write of a fleet row: workers of KCL 3.x know each other by fleet rows. A failed guard is refused with
     /// `ConditionFailed`.
     Fleet(FleetWrite),
     /// Whether the index [`OWNER_INDEX`](crate::fleet::OWNER_INDEX) of the lease table can be used.

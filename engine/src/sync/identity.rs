@@ -31,11 +31,11 @@ pub(crate) struct Misfit {
 pub(crate) struct Comparison {
     /// The rows that do not fit.
     pub misfits: Vec<Misfit>,
-    /// The number of misfits that do not name the stream.
+    /// The number of misfits without the stream's name in the row.
     unnamed: usize,
-    /// The number of misfits among these that prove another stream each.
+    /// The number of unnamed misfits with a proof of another stream.
     certain: usize,
-    /// The number of rows that contradict nothing and prove nothing: a place to begin at fits every shard.
+    /// The number of rows without proof for or against the stream: a place to begin at fits every shard.
     neutral: usize,
     /// The number of rows certainly of this stream: they name the stream, or they name no stream and their checkpoints
     /// are places in their shards.

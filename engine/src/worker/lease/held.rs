@@ -1,4 +1,4 @@
-//! A lease owned by this worker: its four parts, and the steps that need more than one of them.
+//! A lease owned by this worker: the four parts of the lease, and the steps across several parts.
 //!
 //! | part | what |
 //! |---|---|

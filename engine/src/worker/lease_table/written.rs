@@ -42,7 +42,7 @@ pub(in crate::worker) enum OnLane<'a> {
     Ended { counter: u64, children: &'a [ShardId] },
     /// We gave the lease up, to the next owner if the row names one.
     GivenUp { counter: u64, next_owner: Option<WorkerId> },
-    /// Listings deny these parents in the row: nothing follows from them while this worker has the lease.
+    /// Listings deny these parents in the row. The worker ignores the denied parents while the worker has the lease.
     NotParents(&'a BTreeSet<ShardId>),
 }
 

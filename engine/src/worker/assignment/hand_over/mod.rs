@@ -26,7 +26,7 @@ use crate::worker::lease_table::{Lease, LeaseTable};
 use joining::Joining;
 use requests::Requests;
 
-/// The requests that this worker made, and its first requests after its start.
+/// The requests made by this worker, and the first requests after the worker's start.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct HandOver {
     requests: Requests,

@@ -1,4 +1,4 @@
-//! What the remaining parts of a held lease ask of its lane, and what they tell it.
+//! The questions and the news to the lane from the remaining parts of a held lease.
 
 use super::Lane;
 use super::processed::Processed;

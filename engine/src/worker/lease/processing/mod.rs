@@ -1,4 +1,4 @@
-//! The processing of a held shard: its stage, its application, its reader, and the wishes that follow for the lane.
+//! The processing of a held shard: stage, application and reader of the shard, and the resulting wishes to the lane.
 //!
 //! ```mermaid
 #![doc = include_str!("stage.mmd")]

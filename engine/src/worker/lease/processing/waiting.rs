@@ -180,7 +180,8 @@ impl Waiting {
         let denied: BTreeSet<ShardId> = self.parents.iter().filter(is_denied).cloned().collect();
         if denied.is_empty() {
             self.denied.contradicted();
-            // All shards that wait were compared with this listing, so one later listing serves all of them.
+            // All waiting shards were compared with this listing. A single later listing therefore serves all waiting
+            // shards.
             self.lists = self.lists.saturating_add(1).min(MOST_LISTS);
             self.list_at = cx.now() + cx.config().scan_interval.times(1 << self.lists);
             return None;
