@@ -1,7 +1,7 @@
 //! The properties of every world, one file for each property.
 //!
 //! Oracles see [`Fact`]s: applied writes, sent requests, batches of handlers. Each oracle is a small machine of its own
-//! with good and bad histories as tests. `SEES` names the facts that an oracle sees, and [`History`] tells the oracle
+//! with good and bad histories as tests. `SEES` names the facts that an oracle sees, and `History` tells the oracle
 //! the state of rows, shards and lives.
 
 mod again;
