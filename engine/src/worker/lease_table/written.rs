@@ -100,7 +100,8 @@ impl Lease {
     }
 
     fn given_up(&mut self, counter: u64, next_owner: Option<WorkerId>, now: Mono) {
-        (self.observed_at, self.moved) = (now, false);
+        // While the lease was ours, no answer of a scan counted: our own write shows the row.
+        (self.observed_at, self.seen_at, self.moved) = (now, now, false);
         if let Some(row) = &mut self.row {
             row.counter = counter;
             row.hands_over = match next_owner {

@@ -3,7 +3,7 @@
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::time::{Mono, Span};
-use crate::worker::lease_table::Scan;
+use crate::worker::lease_table::{OnLane, Scan};
 use crate::worker::testing::{context, ended, hold, owned, row, seconds, shows, table, whole_scan};
 
 #[test]
@@ -35,6 +35,20 @@ fn a_change_between_answers_far_apart_is_no_recent_renewal() {
     assert!(!after(longest));
     assert!(after(longest + Span(1)), "the owner may have died in between");
     assert!(!after(seconds(1)), "the owner renews");
+}
+
+#[test]
+fn a_lease_handed_over_after_a_long_time_is_watched_at_once() {
+    let mut cx = context();
+    let mut leases = table(&cx);
+    let ix = hold(&mut cx, &mut leases, row("a"));
+    cx.later(seconds(600));
+    let counter = leases.row("a").unwrap().counter;
+    leases.wrote(&cx, ix, OnLane::GivenUp { counter: counter + 1, next_owner: Some("other".into()) });
+    leases.let_go(ix, false);
+    cx.later(seconds(1));
+    shows(&cx, &mut leases, owned("a", "other", counter + 2));
+    assert!(!leases.get(ix).unwrap().is_unwatched(), "the next owner has taken the lease a moment ago");
 }
 
 #[test]
