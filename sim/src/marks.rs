@@ -203,7 +203,7 @@ pub const CATALOGUE: &[(&str, Kind)] = &[
     ("wall-step", Fault),
 ];
 
-/// The mark of a notice, if it has one.
+/// The mark of a notice. Some notices have no mark.
 pub(crate) fn mark_of(notice: &Notice) -> Option<&'static str> {
     match notice {
         Notice::Took { why, .. } => mark_of_take(why),

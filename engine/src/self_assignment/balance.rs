@@ -51,7 +51,7 @@ pub struct Balance {
     held: u32,
     unfinished: u32,
     target: u32,
-    /// Live owners without any row that says that they hand leases over.
+    /// Live owners whose rows promise no hand-over.
     silent: BTreeSet<WorkerId>,
     /// Worked out when it is needed.
     busiest: OnceCell<Vec<(WorkerId, u32)>>,

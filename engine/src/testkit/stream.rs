@@ -229,7 +229,7 @@ impl Reading {
     }
 }
 
-/// A shard with these parents, from its first number to its last; without a last number, the shard is open.
+/// A shard with these parents, and with the sequence numbers from `first` to `last`. Without `last`, the shard is open.
 pub fn shard<P: Into<ShardId>>(
     id: impl Into<ShardId>, parents: impl IntoIterator<Item = P>, range: HashRange, first: u64,
     last: Option<u64>,

@@ -87,7 +87,7 @@ impl LeaseRequest {
         self.in_row
     }
 
-    /// Whether it may follow one more renewal of the row by its owner.
+    /// Whether the request may follow one more renewal by the owner of the row.
     pub(super) fn may_follow(&self) -> bool {
         !self.in_row && self.chases < MAX_CHASES
     }

@@ -80,8 +80,8 @@ fn is_zero(rate: &u32) -> bool {
     *rate == 0
 }
 
-/// In a third of the worlds, workers die during takes: in up to three of ten takes. Where names are unique, a worker
-/// that returns trusts its name, so all these worlds have such deaths.
+/// In a third of the worlds, workers die during up to three of ten takes. All worlds with unique names have such deaths:
+/// a returning worker trusts its name.
 fn crash_on_take(draws: Draws) -> u32 {
     match unique_names(draws) || draws.below("crash-on-take", 0, 8) == 0 {
         true => draws.magnitude("crash-on-take", 1, 10, 300) as u32,

@@ -41,7 +41,7 @@ pub(super) fn count_under(
     judge_under(terms, facts).into_iter().filter(|&found| found == property).count()
 }
 
-/// The facts, one after the other at one time.
+/// Gives all facts the same time.
 pub(super) fn at_once<F: Borrow<Fact>>(
     facts: impl IntoIterator<Item = F>,
 ) -> impl Iterator<Item = (u64, Fact)> {

@@ -6,7 +6,7 @@ use crate::faults::{
 };
 use crate::swarm::Plan;
 
-/// An entry: the part, its list in the plan, its time, its further times, and its worker, if any.
+/// An entry names the part, the list in the plan, the fields with times, and the field with the worker.
 macro_rules! parts {
     ($($Part:ident($Fault:ident) in $family:ident.$list:ident at $at:ident $(and $more:ident)? $(of $worker:ident)?;)+) => {
         /// One fault.

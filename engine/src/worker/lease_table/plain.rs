@@ -198,7 +198,7 @@ pub(super) fn weigh_after<R>(
     result
 }
 
-/// The leases that are not among these plain ones, by their numbers.
+/// All leases but the plain leases, by their numbers.
 pub(super) fn not_among<'a>(
     leases: &'a LeaseTable, plain: &'a PlainLeases,
 ) -> impl Iterator<Item = (LeaseIx, &'a Lease)> {

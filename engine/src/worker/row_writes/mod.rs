@@ -109,8 +109,8 @@ impl RowWrites {
         writes.any(|write| matches!(write.what, What::Row { change: Change::Assign { .. }, .. }))
     }
 
-    /// The requests for leases that are not over: each with its number, its lease, and whether it was ever sent. First
-    /// what waits, in the order of the queue.
+    /// The open requests for leases, each request with its number. The waiting requests come first, in the order of the
+    /// queue.
     pub(super) fn requests(&self) -> impl Iterator<Item = (RowWriteId, &LeaseRequest)> {
         let flying = self.ids().filter(|id| self.get(*id).is_some_and(|write| write.flight.is_some()));
         let ids = self.waiting.iter().copied().chain(flying);
@@ -280,8 +280,8 @@ impl RowWrites {
         }
     }
 
-    /// The outcome of a write or read. Returns the outcome if it is of a request for a lease: [`follow`](Self::follow)
-    /// is told what follows from it.
+    /// The outcome of a write or read. Returns the outcome of a request for a lease: the hand-over decides the next
+    /// step, and the worker tells the step to [`follow`](Self::follow).
     pub(super) fn on_outcome(
         &mut self, cx: &mut Context, leases: &mut LeaseTable, id: RowWriteId, op: OpId, outcome: Outcome,
     ) -> Option<Outcome> {

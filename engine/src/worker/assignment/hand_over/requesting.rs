@@ -2,8 +2,8 @@
 //! go, and the next owner begins at once. So shares become even at once, with many moves at a time: a move repeats no
 //! record.
 //!
-//! In each of its rows, a worker of this library says that it hands the lease over. If the rows of a live owner do not
-//! say so, leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and
+//! Each row of a worker of this library promises a hand-over on request. If no row of a live owner has this promise,
+//! leases are stolen as KCL steals them, a few at a time: workers of KCL 2.x know nothing of a hand-over, and
 //! take a lease in the midst of a hand-over.
 
 use super::HandOver;

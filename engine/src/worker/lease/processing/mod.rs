@@ -345,7 +345,7 @@ impl Processing {
         true
     }
 
-    /// Nothing follows from a listing that was waited for.
+    /// The awaited listing changes nothing.
     pub(super) fn try_again(&mut self, cx: &Context) {
         self.missing = false;
         if let Some(reading) = self.stage.reading_mut() {

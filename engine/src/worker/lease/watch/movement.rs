@@ -70,18 +70,10 @@ impl Movement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testkit::no_records;
 
     fn answer(count: u32, behind_ms: u64) -> Fetched {
-        Fetched {
-            count,
-            bytes: 0,
-            first: None,
-            last: None,
-            behind_ms,
-            end: None,
-            range_unproven: false,
-            unordered: false,
-        }
+        Fetched { count, ..no_records(behind_ms) }
     }
 
     #[test]
