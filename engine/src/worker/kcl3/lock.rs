@@ -3,9 +3,10 @@
 //! The lock is a row whose version changes with every renewal. A worker that has seen the same version for longer than
 //! the lock lasts takes the lock, on the condition that the version is still the same. Two rules are safer than in the
 //! original. A write of unknown outcome does not cost the leadership: the next write holds for either version that the
-//! row may show. And the leader counts the lock's validity from the moment at which it sent the write. Nor does one
+//! row may show. And the leader counts the lock's validity from the moment at which it sent the write. Nor does a
 //! refused condition cost the leadership: of a write that was executed twice, the second execution finds the version of
-//! the first. A second refusal in a row does.
+//! the first. No other worker takes a lock that is valid, so refusals count from the end of the validity on: the second
+//! in a row costs the lock.
 //!
 //! A leader that stood still for longer than the lock lasts does not lead, but goes on renewing: the version in the row
 //! shows whether another worker has taken the lock meanwhile. If no worker has, the leader leads again at once. If the
@@ -149,11 +150,13 @@ impl LeaderLock {
         match outcome {
             Outcome::Applied(_) => self.hold(version.clone(), sent),
             Outcome::Refused(refusal) if renews && refusal.why == Why::ConditionFailed => {
-                self.held.take_if(|held| held.refused);
+                self.held.take_if(|held| held.refused && now >= held.valid_until);
                 if let Some(held) = &mut self.held {
+                    let pause = if held.refused { RETRY } else { Span::ZERO };
                     held.refused = true;
-                    held.doubt(version, now);
+                    held.doubt(version, now + pause);
                 }
+                self.held.take_if(|held| held.versions.len() > MAX_DOUBTS);
             }
             Outcome::Refused(refusal) if refusal.why == Why::ConditionFailed => {
                 self.perhaps = Some((version.clone(), sent));

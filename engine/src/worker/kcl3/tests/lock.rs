@@ -19,7 +19,7 @@ fn shows(cx: &Context, fleet: &mut Kcl3Workers, scan: u64, version: Option<&str>
         };
         fleet.observe(cx, scan, cx.now(), FleetRow::Leader(lock));
     }
-    fleet.scanned(cx, scan, false);
+    fleet.scanned(cx, scan);
 }
 
 /// Asks for what is due, and answers it.
@@ -158,6 +158,22 @@ fn a_leader_that_stood_leads_no_more_if_another_took_its_lock() {
     assert!(!lock.may_be_ours());
     assert_eq!(turn(&cx, &mut lock, &fleet, 3, done()), None);
     assert_eq!(lock.step_down(&"me".into()), None);
+}
+
+/// The service executes each renewal twice, and tells the outcome of the second execution.
+#[test]
+fn a_valid_lock_outlasts_refused_renewals() {
+    let (mut cx, mut lock, fleet) = leading();
+    let refused = || refused(Why::ConditionFailed);
+    cx.later(LEADER_BEAT);
+    for _ in 0..3 {
+        assert!(turn(&cx, &mut lock, &fleet, 3, refused()).is_some());
+        assert!(lock.leads(cx.now()), "no other worker takes a valid lock");
+        cx.later(seconds(2));
+    }
+    cx.later(LEADER_LEASE);
+    assert!(turn(&cx, &mut lock, &fleet, 3, refused()).is_some());
+    assert!(!lock.may_be_ours(), "another worker may have taken the lock");
 }
 
 #[test]
