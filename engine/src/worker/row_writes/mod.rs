@@ -68,6 +68,11 @@ impl RowWrite {
         }
     }
 
+    /// Whether a leader assigns or moves the lease.
+    fn assigns(&self) -> bool {
+        matches!(&self.what, What::Row { change: Change::Assign { .. } | Change::Offer { .. }, .. })
+    }
+
     fn expires(&self) -> Mono {
         match &self.what {
             What::Row { expires, .. } => *expires,
@@ -234,6 +239,11 @@ impl RowWrites {
         let known = |key: &LeaseKey| cx.streams().of_key(key.as_str()).is_some_and(|of| cx.may_take(of));
         let requests = || cx.wants_leases() && known(write.key());
         if now >= write.expires() || (write.request().is_some() && !requests()) {
+            // The table takes no more assignments in this time: the leader decides the rest after a scan that comes
+            // soon.
+            if write.assigns() {
+                cx.request(Request::Rescan(now));
+            }
             self.drop(id);
             return;
         }

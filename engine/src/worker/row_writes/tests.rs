@@ -89,6 +89,21 @@ fn a_write_decided_on_long_ago_is_not_sent() {
     assert_eq!(room.wake_at(&cx), Mono::NEVER, "it is dropped");
 }
 
+/// A table that takes few writes at a time: the leader decides anew, and not only after the next round.
+#[test]
+fn a_scan_follows_an_assignment_that_waited_too_long() {
+    let (mut cx, mut room) = (context(), RowWrites::default());
+    let leases = table(&cx);
+    let expires = cx.now() + seconds(1);
+    let offer = Change::Offer { key: "a".into(), from: "other".into(), to: "third".into() };
+    room.add(&cx, offer, String::new(), None, expires);
+    cx.later(seconds(1));
+    room.step(&mut cx, &leases);
+    let did = cx.did();
+    assert!(written(&did).is_empty());
+    assert_eq!(did.requests(), [Request::Rescan(cx.now())]);
+}
+
 #[test]
 fn children_of_a_held_lease_wait_for_its_belief_and_go_with_it() {
     let (mut cx, mut room) = (context(), RowWrites::default());
