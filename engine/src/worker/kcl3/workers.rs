@@ -262,15 +262,14 @@ impl Kcl3Workers {
         }
     }
 
-    /// A whole scan of this number has ended: rows not shown by the scan are gone. `others_own`: whether workers of
-    /// other libraries own leases.
-    pub(in crate::worker) fn scanned(&mut self, cx: &Context, scan: u64, others_own: bool) {
+    /// A whole scan of this number has ended: rows not shown by the scan are gone.
+    pub(in crate::worker) fn scanned(&mut self, cx: &Context, scan: u64) {
         self.here.forget_before(scan);
         self.note_leader(cx);
-        // If the last look is long ago, as after a standstill of this worker, the leases decide.
+        // If the last look is long ago, as after a standstill of this worker, workers of KCL may have come since.
         let unsure =
             self.beside.is_some() && cx.now().since(self.looked_at) > cx.config().scan_interval.times(2);
-        let others_live = self.others().next().is_some() || unsure && others_own;
+        let others_live = self.others().next().is_some() || unsure;
         self.rules = rules(self.version(), others_live);
     }
 

@@ -284,7 +284,7 @@ impl Scan {
         leases.unread.scanned(cx, number);
         let rows = leases.len() as u32;
         let balance = leases.shares(cx).balance();
-        judge_kcl3(leases, cx, &balance);
+        judge_kcl3(leases, cx);
         leases.plain.0.forget_names(balance.workers() as usize);
         debug_assert!(balance.unfinished() <= rows, "only a row stands for an unfinished lease");
         self.rest(cx, leases, rows, &balance);
@@ -361,13 +361,13 @@ fn next_expiry(leases: &LeaseTable, cx: &Context) -> Option<Mono> {
 }
 
 /// Works out which workers of a KCL 3.x fleet live, and by which rules leases are had until the next scan.
-fn judge_kcl3(leases: &mut LeaseTable, cx: &Context, balance: &Balance) {
+fn judge_kcl3(leases: &mut LeaseTable, cx: &Context) {
     let number = leases.scans.number;
     if leases.kcl3.has_reports() {
         let standings = leases.owners().standings(cx);
         leases.kcl3.note_owners(cx, &standings);
     }
-    leases.kcl3.scanned(cx, number, balance.has_other_programs());
+    leases.kcl3.scanned(cx, number);
 }
 
 /// Forgets the leases that the last whole scan did not show.

@@ -24,7 +24,7 @@ fn report(cx: &Context, age: Span) -> FleetWorker {
 /// A whole scan, requested at `asked`, shows this report.
 fn shows(cx: &Context, fleet: &mut Kcl3Workers, scan: u64, asked: Mono, report: &FleetWorker) {
     fleet.observe(cx, scan, asked, FleetRow::Worker(report.clone()));
-    fleet.scanned(cx, scan, false);
+    fleet.scanned(cx, scan);
 }
 
 fn lives(cx: &Context, fleet: &Kcl3Workers) -> bool {
@@ -160,7 +160,7 @@ fn a_report_read_before_a_standstill_leaves_the_fleet_led() {
     fleet.observe(&cx, 1, cx.now(), version());
     fleet.observe(&cx, 1, cx.now(), FleetRow::Worker(report(&cx, Span::ZERO)));
     cx.later(WORKER_EXPIRY.times(4));
-    fleet.scanned(&cx, 1, true);
+    fleet.scanned(&cx, 1);
     assert!(fleet.is_led());
     fleet.observe(&cx, 2, cx.now(), version());
     shows(&cx, &mut fleet, 2, cx.now(), &report(&cx, WORKER_EXPIRY.times(4)));
