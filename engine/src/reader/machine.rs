@@ -164,7 +164,7 @@ impl Reader {
         if let Outcome::Applied(Reply::Records(answer)) = outcome {
             let doubted = match flight.void {
                 true => None,
-                false => self.refuse_doubtful(now, answer, ctx),
+                false => self.refuse_doubtful((flight.sent, now), answer, ctx),
             };
             if doubted.is_some() {
                 return doubted;
@@ -180,7 +180,7 @@ impl Reader {
                 return None;
             }
             (Kind::Records { .. }, Outcome::Applied(Reply::Records(answer))) => {
-                return self.take(op, now, answer, ctx);
+                return self.take(op, (flight.sent, now), answer, ctx);
             }
             (_, Outcome::Applied(_)) => How::Mismatched,
             (_, Outcome::Refused(refusal)) => How::Refused(refusal.why),
@@ -394,8 +394,8 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, op: OpId, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
-        let mut event = None;
+    fn take(&mut self, op: OpId, at: (Mono, Mono), answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
+        let (mut event, (_, now)) = (None, at);
         if answer.count > 0 {
             let Some(last) = answer.last else {
                 // The answer can be neither filtered nor resumed after: fetch it again.
@@ -429,7 +429,7 @@ impl Reader {
             }
             Some(_) => {
                 self.cursor = None;
-                let told = match self.judge_end(now, answer, ctx) {
+                let told = match self.judge_end(at, answer, ctx) {
                     Verdict::Proved(children) => {
                         self.end = Some(children);
                         Some(Event::EndOfShard)

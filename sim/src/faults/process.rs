@@ -80,7 +80,7 @@ fn is_zero(rate: &u32) -> bool {
     *rate == 0
 }
 
-/// In a third of the worlds, workers die during up to three of ten takes. All worlds with unique names have such deaths:
+/// In four of ten worlds, workers die during up to three of ten takes. All worlds with unique names have such deaths:
 /// a returning worker trusts its name.
 fn crash_on_take(draws: Draws) -> u32 {
     match unique_names(draws) || draws.below("crash-on-take", 0, 8) == 0 {
@@ -89,9 +89,9 @@ fn crash_on_take(draws: Draws) -> u32 {
     }
 }
 
-/// Whether the names of workers are unique: in a quarter of the worlds.
+/// Whether the names of workers are unique: in a third of the worlds.
 pub(crate) fn unique_names(draws: Draws) -> bool {
-    draws.below("unique-names", 0, 4) == 0
+    draws.below("unique-names", 0, 3) == 0
 }
 
 /// Handlers that block every thread of their runtime, in one world of four.

@@ -226,8 +226,9 @@ facts! {
         Yields { shard: ShardNo },
         /// A worker's report is complete: all its leases reported and not taken back are held.
         Said,
-        /// A life reports to a fleet that it lives, or removes the report.
-        Reports { there: bool },
+        /// A life reports to a fleet that it lives, or removes the report. The time in the report is ahead of the true
+        /// time by so many seconds.
+        Reports { there: bool, ahead_s: i64 },
     }
     of the world {
         /// A shard began to exist.

@@ -5,7 +5,7 @@
 //!   leases on.
 //! * `fair-shares`: a follower takes leases assigned to the follower, and otherwise only leases unread for long. A
 //!   leader leaves owners the time to find their assigned leases.
-//! * `requests-on-time`: a live worker reports its life.
+//! * `requests-on-time`: a live worker reports its life. A leader of ours renews its lock (`beats`).
 //! * `leases-owned`: a live worker soon takes each lease assigned to the worker; a long dead worker receives no lease.
 //!   The leases of a dead worker get another owner: from a leader of ours within a lease duration, and otherwise within
 //!   three (`heirs`).
@@ -19,6 +19,7 @@
 //! (`leases-owned`): leaders assign no lease to a worker without a report.
 
 mod acts;
+mod beats;
 mod heirs;
 
 use super::fact::{Ask, How, Mark, Owner, Row};
@@ -43,7 +44,11 @@ struct Truth {
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
     /// The start of the life.
+    born: Time,
+    /// The start, or the end of the last standstill.
     since: Time,
+    /// The wall clock of the life's worker is wrong for a while.
+    is_misled: bool,
     over: Option<Time>,
     stopping: bool,
     stands: bool,
@@ -59,6 +64,8 @@ struct Life {
     reports: Option<(Time, Time)>,
     /// The last write of the report, though another worker may have removed the report since.
     reported: Time,
+    /// The time in the report.
+    told: Time,
     /// The end of the life's last whole scan.
     scanned: Time,
     /// The last time with a lease unrenewed for long: other workers may count the life as dead until its next report.
@@ -69,6 +76,8 @@ struct Life {
 pub(super) struct Led {
     is_on: bool,
     wall_steps: bool,
+    /// The workers with a wall clock that is wrong for a while.
+    wrong_walls: BTreeSet<u32>,
     lease: Time,
     /// The time allowed for the leader to assign a lease, with a leader and without; and for the owner to finish a
     /// hand-over.
@@ -81,6 +90,8 @@ pub(super) struct Led {
     silence: Time,
     /// After this long, each worker knows an event, and has ended its earlier work.
     doubt: Time,
+    /// A decision is executed within this time.
+    answer: Time,
     /// The time of reports from all owners before the fleet's step to version 3.
     wait: Time,
     /// Since when all workers follow the leader; none: the fleet has not reached version 3, or went back.
@@ -126,7 +137,8 @@ impl Led {
         let lease = terms.config.lease_duration();
         Self {
             is_on: terms.led && !terms.clocks_beyond,
-            wall_steps: terms.wall_steps,
+            wall_steps: !terms.wrong_walls.is_empty(),
+            wrong_walls: terms.wrong_walls.clone(),
             lease: terms.at_least(lease),
             patience: terms.at_least(lease.times(5)),
             leaderless: terms.at_least(lease.times(2)),
@@ -134,6 +146,7 @@ impl Led {
             overdue: terms.at_least(terms.least(|config| config.hand_over_timeout())),
             ends_by: most(|config| config.hand_over_timeout() + config.lease_duration().times(3)),
             doubt: 2 * tables * known + SLACK_US,
+            answer: 2 * most(|config| config.table_timeout()) + SLACK_US,
             wait: terms.at_least(terms.least(|config| config.fleet().migration_wait())),
             led_from: (!terms.migrates).then_some(0),
             ..Self::default()
@@ -160,7 +173,7 @@ impl Led {
                     (self.lock, self.locked) = (life, now);
                 }
             }
-            Fact::Reports { life, there } => {
+            Fact::Reports { life, there, ahead_s } => {
                 if !there && !others.contains(&life) && self.is_led(now, others) {
                     self.judge_removal(now, life, verdict);
                 }
@@ -168,7 +181,8 @@ impl Led {
                 let since = known.reports.map_or(now, |(since, _)| since);
                 known.reports = there.then_some((since, now));
                 if there {
-                    known.reported = now;
+                    let told = i128::from(now) + i128::from(ahead_s) * 1_000_000;
+                    (known.reported, known.told) = (now, told.max(0) as Time);
                 }
             }
             Fact::Rules { by, led } => {
@@ -187,7 +201,11 @@ impl Led {
     /// Notes the events of a worker's life.
     fn note_life(&mut self, now: Time, fact: &Fact) {
         match *fact {
-            Fact::Booted { life, .. } => self.lives.entry(life).or_default().since = now,
+            Fact::Booted { life, worker } => {
+                let life = self.lives.entry(life).or_default();
+                (life.born, life.since) = (now, now);
+                life.is_misled = self.wrong_walls.contains(&worker);
+            }
             Fact::ScanEnded { life } => self.lives.entry(life).or_default().scanned = now,
             Fact::Paused { life } => self.lives.entry(life).or_default().stands = true,
             Fact::Blocked { life } => self.lives.entry(life).or_default().blocked = true,
@@ -304,10 +322,11 @@ impl Led {
         })
     }
 
-    /// Whether a life owns a lease not yet expired for any worker.
+    /// Whether each worker knows a lease of the life, and the lease has not yet expired for any worker.
     fn owns(&self, now: Time, life: LifeNo) -> bool {
         let is_of = |row: Row| is_open(&row) && row.owner == Some(Owner::Life(life));
-        let lately = |truth: &Truth| now < truth.renewed.max(truth.named) + self.silence;
+        let known = |truth: &Truth| truth.named + self.doubt <= now;
+        let lately = |truth: &Truth| known(truth) && now < truth.renewed.max(truth.named) + self.silence;
         self.rows.iter().any(|truth| truth.row.is_some_and(is_of) && lately(truth))
     }
 
@@ -326,6 +345,7 @@ impl Led {
         if followed {
             self.look_for_silent(now, others, verdict);
             self.look_for_heirs(now, others, verdict);
+            self.look_for_beats(now, others, verdict);
         }
         let from = self.led_from.unwrap_or(now);
         for (shard, truth) in self.rows.iter_mut().enumerate() {

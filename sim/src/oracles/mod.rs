@@ -75,6 +75,7 @@ use leasehold_engine::config::Config;
 use leasehold_engine::time::Span;
 use per_shard::PerShard;
 use sees::{EVENTS, READS, REPORTS, REQUESTS, ROWS, SHOWN, Sees};
+use std::collections::BTreeSet;
 
 /// The promises of a world to its oracles, with the exceptions.
 #[derive(Clone, Debug)]
@@ -85,8 +86,8 @@ pub struct Terms {
     pub upgraded: Option<Config>,
     /// Some clock is worse than the configuration promises: beliefs may overlap.
     pub clocks_beyond: bool,
-    /// Wall clocks are set while the world runs.
-    pub wall_steps: bool,
+    /// The workers with a wall clock that is wrong for a while.
+    pub wrong_walls: BTreeSet<u32>,
     /// The time for which deaf handlers ignore an abort, in µs.
     pub deaf_us: u64,
     /// The time in which a handler obeys an abort, in µs.
@@ -116,7 +117,7 @@ impl Terms {
             config,
             upgraded: None,
             clocks_beyond: false,
-            wall_steps: false,
+            wrong_walls: BTreeSet::new(),
             deaf_us: 0,
             abort_us: 1_000,
             mixed: false,

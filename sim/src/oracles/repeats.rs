@@ -11,7 +11,7 @@
 //! | excuse | why |
 //! |---|---|
 //! | a crash | records processed since the last checkpoint are in no row |
-//! | a steal, or the take of an expired lease | the former owner did not release the lease: its row is behind its progress |
+//! | a steal, the take of an expired lease, or a leader of another program that assigns its own lease | the former owner did not release the lease: its row is behind its progress |
 //! | the next owner read the row before the release | another program begins at the checkpoint of its last read |
 //! | another program, or a person, wrote an older checkpoint back | from then on the row's checkpoint counts |
 //! | another program wrote a checkpoint into the row of a lost lease | the owner's next checkpoint is its own, and may be older |
@@ -162,9 +162,12 @@ impl Repeats {
         if binds && (is != was || before.is_none()) {
             *now_covered = is.max(*now_covered);
         }
-        // The owner gives up the lease: no other worker takes the lease from its owner.
-        let lets_go =
-            by.is_some_and(|life| owner(before) == Some(Owner::Life(life))) && owner(after) != owner(before);
+        // The owner gives up the lease: no other worker takes the lease from its owner. A leader of another program that
+        // is the owner, too, robs itself: the leader assigns the lease, and its reader goes on meanwhile.
+        let robs_itself = of_others && verb == Some(Verb::Take);
+        let lets_go = by.is_some_and(|life| owner(before) == Some(Owner::Life(life)))
+            && owner(after) != owner(before)
+            && !robs_itself;
         if let Some(done) = done.filter(|_| lets_go) {
             *now_covered = done.max(*now_covered);
         }

@@ -94,6 +94,8 @@ fn is_open(row: Row) -> bool {
 #[derive(Clone, Copy, Debug, Default)]
 struct Truth {
     row: Option<Row>,
+    /// The writer of the last change.
+    by: Option<Owner>,
     ended_since: Time,
 }
 
@@ -103,6 +105,8 @@ pub(super) struct Shares {
     counted: bool,
     /// Whether workers request leases from owners, or a leader moves leases.
     asks: bool,
+    /// Whether a leader may assign leases.
+    led: bool,
     /// The greatest number of leases; 0: no limit.
     most: usize,
     /// A row renewed within this time belongs to its owner, in µs.
@@ -134,6 +138,7 @@ impl Shares {
         Self {
             counted: terms.config.policies().assign == Assign::Count && !terms.clocks_beyond,
             asks: terms.config.policies().steal == Steal::Ask || terms.led,
+            led: terms.led,
             most,
             alive: terms.least(|config| config.lease_duration().0) / 5 * 4,
             pursuit,
@@ -156,7 +161,7 @@ impl Shares {
         let pursuit = self.pursuit;
         match *fact {
             Fact::RowChanged { shard, by, after, .. } => {
-                self.changed(now, shard, after);
+                self.changed(now, shard, by, after);
                 if let (Some(life), Some(row)) = (by, after) {
                     self.shown(now, life, shard, row, true);
                 }
@@ -210,8 +215,9 @@ impl Shares {
         }
     }
 
-    fn changed(&mut self, now: Time, shard: ShardNo, after: Option<Row>) {
+    fn changed(&mut self, now: Time, shard: ShardNo, by: Option<LifeNo>, after: Option<Row>) {
         let truth = self.rows.of(shard);
+        truth.by = by.map(Owner::Life);
         let asked_before = truth.row.and_then(|row| row.next);
         if truth.row.is_some_and(is_open) && !after.is_some_and(is_open) {
             truth.ended_since = now;
@@ -436,6 +442,10 @@ impl Shares {
             let owner = seen.row.owner.filter(|_| renewed && !seen.disputed && is_open(seen.row));
             let lies = history.given.is(shard as ShardNo, seen.row)
                 && seen.counter_since + history.given.least() <= now;
+            // A leader assigns leases to a dead worker, too: a counter that the leader wrote proves nothing.
+            let by_owner = |truth: &Truth| truth.by == seen.row.owner;
+            let proved = !self.led || self.rows.get(shard).is_some_and(by_owner);
+            let owner = owner.filter(|_| proved);
             let owner = owner
                 .filter(|owner| *owner != Owner::Life(life) && !lies && !history.former.has_ended(*owner))?;
             Some((owner, shard as ShardNo))

@@ -1,8 +1,8 @@
 //! Drawing fleets with a leader, as in version 3 of the Java KCL, and the faults of leaders.
 
 use super::Plan;
-use crate::draws::Draws;
-use crate::faults::{Interruption, InterruptionKind};
+use crate::draws::{Draws, Roll};
+use crate::faults::{CallFaults, Interruption, InterruptionKind, OutageFaults, StormFaults, WallStep};
 use crate::peers::Program;
 use leasehold_engine::time::Span;
 
@@ -15,6 +15,15 @@ const OURS_LEAD_US: u64 = 600_000_000;
 /// A leader paused for this long has surely lost its lock, in µs: other workers look every 30 s, and wait for 120 s
 /// from then on.
 const STILL_US: u64 = 210_000_000;
+
+/// The range of requests that the service executes twice, in one of a thousand.
+const TWICE_PER_MILLE: (u64, u64) = (100, 400);
+
+/// The length of a wrong clock, in µs. A worker's report is old after a minute.
+const WRONG_US: (u64, u64) = (60_000_000, 120_000_000);
+
+/// The greatest error of a clock, in ms.
+const DAY_MS: u64 = 86_400_000;
 
 /// The extra length of a world whose fleet migrates to version 3, in µs. The leader looks once a minute whether all
 /// workers report. Each worker looks once a minute whether the migration is over.
@@ -74,7 +83,19 @@ impl Plan {
                 config.with_fleet(fleet)
             });
         }
+        if draws.below("leaders", 8, 3) == 0 {
+            self.calm();
+        }
         let mut interruptions = self.deaths_of_leaders(draws);
+        if draws.below("leaders", 4, 3) == 0 {
+            interruptions.extend(self.doubled_beats(draws));
+        }
+        if draws.below("leaders", 5, 3) > 0 {
+            interruptions.extend(self.wrong_clocks(draws));
+        } else if draws.coin("leaders", 10) {
+            let at = draws.between("leaders", 11, LED_US / 2, self.fault_us);
+            interruptions.extend(self.blackout(at, draws.roll("leaders", 12)));
+        }
         if are_gone(draws) && self.faults.upgrade.turns.is_empty() {
             interruptions.extend(self.absence(draws));
         }
@@ -100,8 +121,71 @@ impl Plan {
         deaths.map(death).collect()
     }
 
+    /// Every request arrives, and every answer: only processes and clocks fail. A worker with a failed request may be
+    /// late, so no oracle bounds the work of such a worker.
+    fn calm(&mut self) {
+        let latency_us = self.faults.call.latency_us;
+        self.faults.call = CallFaults { latency_us, ..CallFaults::default() };
+        self.faults.outage = OutageFaults::default();
+        self.faults.storm = StormFaults::default();
+    }
+
+    /// The service executes many requests twice. The second execution of a leader's renewal is refused, although no
+    /// other worker wrote the lock. Workers of ours stop meanwhile.
+    fn doubled_beats(&mut self, draws: Draws) -> Vec<Interruption> {
+        let mut roll = draws.roll("leaders", 9);
+        let (low, high) = TWICE_PER_MILLE;
+        self.faults.call.twice = self.faults.call.twice.max(roll.between(low, high) as u32);
+        let stop = |worker| Interruption {
+            at: roll.between(LED_US / 3, self.fault_us),
+            worker,
+            kind: InterruptionKind::Replace { gap_us: roll.magnitude(1_000_000, STILL_US) },
+        };
+        self.ours().into_iter().map(stop).collect()
+    }
+
+    /// The wall clock of a worker of ours is wrong for a while, by more than the age of an old report. All workers may
+    /// die meanwhile: then the last report tells a wrong time to the workers that start later.
+    fn wrong_clocks(&mut self, draws: Draws) -> Vec<Interruption> {
+        let mut roll = draws.roll("leaders", 6);
+        let ours = self.ours();
+        let Some(worker) = ours.get(roll.below(ours.len() as u64) as usize).copied() else {
+            return Vec::new();
+        };
+        let (least, most) = WRONG_US;
+        let at = roll.between(20_000_000, self.fault_us.saturating_sub(most).max(20_000_000));
+        let for_us = roll.between(least, most);
+        let size = roll.magnitude(least / 1_000, DAY_MS) as i64;
+        let by_ms = if roll.below(2) == 0 { size } else { -size };
+        let step = |at, by_ms| WallStep { at, worker, by_ms, freeze: false };
+        self.faults.clock.steps.extend([step(at, by_ms), step(at + for_us, -by_ms)]);
+        self.faults.clock.steps.sort_by_key(|step| step.at);
+        if roll.below(4) == 0 {
+            return Vec::new();
+        }
+        self.blackout(at + roll.between(for_us / 2, for_us), roll)
+    }
+
+    /// All workers die, and are down for longer than a report counts. A worker of ours is back first, and sees reports
+    /// and leases of dead workers alone for the first time.
+    fn blackout(&self, at: u64, mut roll: Roll) -> Vec<Interruption> {
+        let ours = self.ours();
+        let first = ours.get(roll.below(ours.len() as u64) as usize).copied();
+        let down_us = roll.between(WRONG_US.0, STILL_US);
+        let death = |worker| {
+            let later_us = if Some(worker) == first { 0 } else { roll.between(2_000_000, WRONG_US.0) };
+            let kind = InterruptionKind::Crash { down_us: down_us + later_us, loops: 0 };
+            Interruption { at, worker, kind }
+        };
+        (0..self.workers).map(death).collect()
+    }
+
+    fn ours(&self) -> Vec<u32> {
+        (0..self.workers).filter(|worker| self.is_ours(*worker)).collect()
+    }
+
     /// All workers of the other program die, and return after the end of their leader's lock. Later a worker of ours
-    /// stands still.
+    /// stands still, or dies.
     fn absence(&self, draws: Draws) -> Vec<Interruption> {
         let mut roll = draws.roll("leaders", 2);
         let (ours, theirs): (Vec<u32>, Vec<u32>) =
@@ -120,7 +204,10 @@ impl Plan {
         interruptions.extend(ours.get(roll.below(ours.len() as u64) as usize).map(|worker| Interruption {
             at: roll.between(2 * LED_US, OURS_LEAD_US - STILL_US),
             worker: *worker,
-            kind: InterruptionKind::Pause { us: STILL_US },
+            kind: match draws.coin("leaders", 7) {
+                true => InterruptionKind::Pause { us: STILL_US },
+                false => InterruptionKind::Crash { down_us: STILL_US, loops: 0 },
+            },
         }));
         interruptions
     }

@@ -13,7 +13,7 @@ use crate::recording::RequestNo;
 use crate::swarm::Plan;
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::notice::Notice;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The common base of all parts.
 #[derive(Debug)]
@@ -195,10 +195,12 @@ impl Context {
     }
 }
 
-/// Whether some wall clock is wrong for a while.
-fn sets_clocks(faults: &Faults) -> bool {
-    let mut suspensions = faults.suspension.suspensions.iter();
-    !faults.clock.steps.is_empty() || suspensions.any(|suspension| suspension.wall != WallAfter::Right)
+/// The workers with a wall clock that is wrong for a while.
+fn wrong_walls(faults: &Faults) -> BTreeSet<u32> {
+    let suspensions = faults.suspension.suspensions.iter();
+    let wrong = suspensions.filter(|suspension| suspension.wall != WallAfter::Right);
+    let steps = faults.clock.steps.iter().map(|step| step.worker);
+    steps.chain(wrong.map(|suspension| suspension.worker)).collect()
 }
 
 /// A world's promises to its oracles, and their exceptions.
@@ -209,7 +211,7 @@ fn terms(plan: &Plan) -> Terms {
         config: plan.config.clone(),
         upgraded: plan.upgraded.clone(),
         clocks_beyond: plan.faults.clock.beyond,
-        wall_steps: sets_clocks(&plan.faults),
+        wrong_walls: wrong_walls(&plan.faults),
         deaf_us: if deaf { most + application.batch_us } else { 0 },
         abort_us: application.abort_us,
         mixed: plan.has_others() || plan.start.is_some(),

@@ -115,7 +115,12 @@ impl Reader {
     /// Refuses an answer that cannot come from the requested place: the iterator or the answer belongs to another
     /// request. No record of the answer is taken, and the reader asks for a new iterator. Absent: the answer is not
     /// doubtful, or enough answers agree over enough time that the service has no better answer.
-    pub(super) fn refuse_doubtful(&mut self, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
+    ///
+    /// `sent`, `now`: the times of the request and of its answer. An answer may come long after the service gave the
+    /// answer: so the time between two answers ends with the request of the second one.
+    pub(super) fn refuse_doubtful(
+        &mut self, (sent, now): (Mono, Mono), answer: &Fetched, ctx: &Ctx<'_>,
+    ) -> Option<Event> {
         let Some((reason, why)) = self.suspicion(answer, ctx.subject) else {
             // An empty answer on the way to the tip says nothing of the place.
             if answer.count > 0 || answer.behind_ms == 0 {
@@ -129,7 +134,7 @@ impl Reader {
         let answers = before.saturating_add(1);
         let enough = |times: u32| {
             let lag = ctx.stream_lag.times(u64::from(times));
-            answers >= DOUBTFUL_ANSWERS * times && now.since(since) >= lag
+            answers >= DOUBTFUL_ANSWERS * times && sent.since(since) >= lag
         };
         let believed = match (reason, known) {
             (Reason::Gap, Some(before)) if before.first == first => enough(1),
@@ -240,7 +245,11 @@ impl Reader {
     ///
     /// One answer proves no children either: two answers must name the same children. If the children are not all, or answers
     /// name different children for `stream_lag`, the end is proved, and a listing must show the children.
-    pub(super) fn judge_end(&mut self, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Verdict {
+    ///
+    /// `sent`, `now`: as in [`refuse_doubtful`](Self::refuse_doubtful).
+    pub(super) fn judge_end(
+        &mut self, (sent, now): (Mono, Mono), answer: &Fetched, ctx: &Ctx<'_>,
+    ) -> Verdict {
         let earlier = self.end_claim.take().filter(|_| answer.count == 0);
         let is_first = earlier.is_none();
         let mut claim = earlier.unwrap_or(EndClaim {
@@ -252,13 +261,14 @@ impl Reader {
         });
         claim.open = 0;
         let apart = ctx.stream_lag;
-        let is_long_ago = |since: Mono| now.since(since) >= apart;
+        let is_long_ago = |since: Mono| sent.since(since) >= apart;
         let children = answer.end.clone().unwrap_or_default();
         if children.is_empty() {
             if !is_first && is_long_ago(claim.since) {
                 return Verdict::Proved(Vec::new());
             }
             let enough_at = claim.since + apart;
+            // After a late answer, the next request is late enough.
             claim.again_at = enough_at.min(now + WEAK_CLAIM_PAUSE).max(now);
             let again_in = claim.again_at.since(now);
             let is_told = std::mem::replace(&mut claim.is_weak_told, true);

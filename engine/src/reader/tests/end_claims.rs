@@ -1,7 +1,7 @@
 //! Claims of the end of a shard.
 
 use super::bench::{Bench, STREAM_LAG, child, last_answer, no_records, pos, records};
-use crate::input::Fetched;
+use crate::input::{Fetched, Outcome, Reply};
 use crate::output::IteratorFrom;
 use crate::reader::{Event, Start, Want};
 use crate::shard::ChildShard;
@@ -42,6 +42,20 @@ fn claims_until_end(bench: &mut Bench) -> Mono {
         assert_eq!(event, None, "a weak claim is told once");
         assert_eq!(bench.reader.finished(), None);
     }
+}
+
+/// The answer to a request of the first second comes, or is handled, long after the service gave the answer.
+#[test]
+fn a_late_answer_does_not_lie_apart_from_the_first_claim() {
+    let mut bench = Bench::ready(Start::TrimHorizon);
+    assert!(bench.answer(last_answer(&[])).is_some());
+    assert_eq!(bench.iterate(Outcome::Applied(Reply::Iterator)), None);
+    bench.wait();
+    let second = bench.send();
+    bench.now += STREAM_LAG.times(2);
+    assert_eq!(bench.done(second, Outcome::Applied(Reply::Records(last_answer(&[])))), None);
+    assert_eq!(bench.reader.finished(), None);
+    assert_eq!(bench.again(last_answer(&[])), Some(Event::EndOfShard), "the third request lies apart");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The acts of our workers on leases and their leftovers, in a fleet with a leader. The leader and the rows decide
 //! about each act.
 
-use super::{LATE_LEASES, Led, Truth, is_open};
+use super::{LATE_LEASES, Led, Life, Truth, is_open};
 use crate::oracles::fact::{Owner, Row, Verb};
 use crate::oracles::{LifeNo, Property, ShardNo, Time, Verdict};
 use leasehold_engine::fleet::WORKER_EXPIRY;
@@ -13,8 +13,11 @@ impl Led {
         &self, now: Time, (life, shard, verb): (LifeNo, ShardNo, Verb),
         (before, after): (Option<Row>, Option<Row>), others: &BTreeSet<LifeNo>, verdict: &mut Verdict,
     ) {
-        let stopping = self.lives.get(&life).is_some_and(|life| life.stopping);
-        if matches!(verb, Verb::Take | Verb::Assign) && !stopping && self.is_led(now, others) {
+        let known = self.lives.get(&life).copied().unwrap_or_default();
+        let stopping = known.stopping;
+        // With a wrong clock, a new worker takes the reports of live workers for reports of dead workers.
+        let judged = !stopping && !known.is_misled;
+        if matches!(verb, Verb::Take | Verb::Assign) && judged && self.is_led(now, others) {
             self.judge_early(now, (life, shard), before, others, verdict);
         }
         if !matches!(verb, Verb::Assign | Verb::BeginHandOver) {
@@ -53,10 +56,9 @@ impl Led {
         let known = self.lives.get(&to);
         // A report may be executed after the death of its worker.
         let over = known.and_then(|life| Some(life.over?.max(life.reported)));
-        // A clock ahead by less than a report's validity looks like a right clock.
-        let ahead = if self.wall_steps { WORKER_EXPIRY.0 } else { 0 };
-        let expiry = WORKER_EXPIRY.0 + ahead + self.doubt;
-        if let Some(over) = over.filter(|over| over + expiry < now) {
+        let acting = self.lives.get(&life).copied().unwrap_or_default();
+        let dead = known.copied().unwrap_or_default();
+        if let Some(over) = over.filter(|over| !self.may_count(now, *over, acting, dead)) {
             verdict.report(Property::LeasesOwned, now, || {
                 format!(
                     "life {life} gives shard {shard} to life {to}, which ended {} ms ago",
@@ -64,6 +66,26 @@ impl Led {
                 )
             });
         }
+    }
+
+    /// Whether a worker of ours may take a life for alive, which reported or lived until `over` at the latest.
+    fn may_count(&self, now: Time, over: Time, acting: Life, dead: Life) -> bool {
+        let sure = acting.unheard.is_none_or(|at| at + LATE_LEASES * self.lease < now);
+        // A monotonic clock may not count a standstill.
+        let counts_all = acting.since == acting.born;
+        if !acting.is_misled && sure && counts_all && over < acting.born {
+            // The report is older than the worker: only the time in the report counts.
+            let validity = WORKER_EXPIRY.0 + self.answer;
+            return now.abs_diff(dead.told) <= validity;
+        }
+        // A clock ahead by less than a report's validity looks like a right clock. A new worker with a wrong clock of
+        // its own takes the report for a new report, and counts the report's validity from its own start.
+        let from = match self.wall_steps {
+            true if acting.is_misled => acting.born.max(over + WORKER_EXPIRY.0),
+            true => over + WORKER_EXPIRY.0,
+            false => over,
+        };
+        now <= from + WORKER_EXPIRY.0 + self.doubt
     }
 
     /// The reason why a worker must not take or assign a lease yet.

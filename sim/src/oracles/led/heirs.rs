@@ -43,19 +43,20 @@ impl Led {
         !others.contains(&owner) && self.takers.contains(&(shard, owner))
     }
 
+    /// Whether a life runs unhindered, and has scanned for long enough.
+    pub(super) fn is_ready(&self, now: Time, known: &Life) -> bool {
+        let runs = known.over.is_none() && !known.stopping && !known.stands && !known.cut_off;
+        runs && known.since + self.doubt < now
+            && known.scanned + self.doubt > now
+            && known.hindered.is_none_or(|at| at + self.doubt < now)
+    }
+
     /// A lease of a dead worker gets another owner in time.
     pub(super) fn look_for_heirs(&mut self, now: Time, others: &BTreeSet<LifeNo>, verdict: &mut Verdict) {
         if !self.is_led(now, others) {
             return;
         }
-        let ready = |life: LifeNo, known: &Life| {
-            let runs = known.over.is_none() && !known.stopping && !known.stands && !known.cut_off;
-            // The worker has scanned for long enough.
-            runs && !others.contains(&life)
-                && known.since + self.doubt < now
-                && known.scanned + self.doubt > now
-                && known.hindered.is_none_or(|at| at + self.doubt < now)
-        };
+        let ready = |life: LifeNo, known: &Life| !others.contains(&life) && self.is_ready(now, known);
         let holder = self.lock.and_then(|life| Some((life, self.lives.get(&life)?)));
         let eldest = || {
             let ready = self.lives.iter().filter(|(life, known)| ready(**life, known));

@@ -9,7 +9,7 @@ const S: u64 = 1_000_000;
 
 fn begin() -> Vec<(Time, Fact)> {
     let mut facts: Vec<(Time, Fact)> = (0..3).map(|life| (0, Fact::Booted { life, worker: life })).collect();
-    facts.push((S, Fact::Reports { life: 0, there: true }));
+    facts.push((S, Fact::Reports { life: 0, there: true, ahead_s: 0 }));
     facts
 }
 
@@ -19,7 +19,8 @@ fn judge(facts: impl IntoIterator<Item = (Time, Fact)>) -> Vec<Property> {
 
 fn judge_in(migrates: bool, facts: impl IntoIterator<Item = (Time, Fact)>) -> Vec<Property> {
     let terms = Terms { led: true, migrates, ..Terms::plain(config()) };
-    let reports = (30..1_000).step_by(30).map(|at| (at * S, Fact::Reports { life: 0, there: true }));
+    let reports =
+        (30..1_000).step_by(30).map(|at| (at * S, Fact::Reports { life: 0, there: true, ahead_s: 0 }));
     let mut facts: Vec<(Time, Fact)> = begin().into_iter().chain(reports).chain(facts).collect();
     facts.sort_by_key(|(at, _)| *at);
     // A dead worker sends no reports.
@@ -122,7 +123,7 @@ fn a_dead_leaders_leases_are_taken_by_its_followers() {
     let dies = |life: u32| (300 * S, Fact::Died { life });
     let reports = |life: u32| {
         let said = (10..900).step_by(30);
-        said.map(move |at| (at * S, Fact::Reports { life, there: true }))
+        said.map(move |at| (at * S, Fact::Reports { life, there: true, ahead_s: 0 }))
     };
     let scans = (1..900).map(|at| (at * S, Fact::ScanEnded { life: 2 }));
     let all = |facts: Vec<(Time, Fact)>| {
@@ -144,7 +145,7 @@ fn a_dead_leaders_leases_are_taken_by_its_followers() {
 
 #[test]
 fn who_lives_says_so() {
-    let reports = |at: u64| (at * S, Fact::Reports { life: 1, there: true });
+    let reports = |at: u64| (at * S, Fact::Reports { life: 1, there: true, ahead_s: 0 });
     let scans = |at: u64| (at * S, Fact::ScanEnded { life: 1 });
     let said = (10..900).step_by(30).map(reports);
     assert_eq!(judge(said.chain([scans(900)])), []);
@@ -156,7 +157,8 @@ fn who_lives_says_so() {
 #[test]
 fn an_assigned_lease_is_taken_soon() {
     let judge = |facts: Vec<(Time, Fact)>| {
-        let reports = (10..900).step_by(30).map(|at| (at * S, Fact::Reports { life: 1, there: true }));
+        let reports =
+            (10..900).step_by(30).map(|at| (at * S, Fact::Reports { life: 1, there: true, ahead_s: 0 }));
         judge(reports.chain(facts))
     };
     let assigned = write(190, 0, Verb::Take, (None, 0), (Some(1), 1));
@@ -178,7 +180,7 @@ fn nothing_is_assigned_to_who_died_long_ago() {
 
 #[test]
 fn who_stops_leaves_no_report_and_no_lock() {
-    let reports = |there| (10 * S, Fact::Reports { life: 1, there });
+    let reports = |there| (10 * S, Fact::Reports { life: 1, there, ahead_s: 0 });
     let stops = (90 * S, Fact::Stopped { life: 1, fatal: false });
     assert_eq!(judge([reports(true), stops.clone()]), [Property::StopsCleanly]);
     assert_eq!(judge([reports(true), reports(false), stops.clone()]), []);
@@ -190,7 +192,7 @@ fn who_stops_leaves_no_report_and_no_lock() {
 
 #[test]
 fn the_report_of_a_worker_that_renews_is_not_removed() {
-    let reports = |at: u64, there| (at * S, Fact::Reports { life: 1, there });
+    let reports = |at: u64, there| (at * S, Fact::Reports { life: 1, there, ahead_s: 0 });
     let takes = write(200, 1, Verb::Take, (None, 0), (Some(1), 1));
     let renews = write(202, 1, Verb::Renew, (Some(1), 1), (Some(1), 2));
     let judge = |facts: Vec<(Time, Fact)>| {
@@ -246,7 +248,7 @@ fn the_end_of_a_migration_has_waited_for_all_owners_reports() {
             write(renewed, 2, Verb::Renew, (Some(2), 1), (Some(2), 2)),
         ]
     };
-    let reports = (680 * S, Fact::Reports { life: 2, there: true });
+    let reports = (680 * S, Fact::Reports { life: 2, there: true, ahead_s: 0 });
     assert_eq!(judge(1, 700, owns(699)), [Property::LeasesOwned]);
     assert_eq!(judge(1, 700, owns(699).into_iter().chain([reports]).collect()), []);
     assert_eq!(judge(1, 700, owns(500)), [], "it may be dead");

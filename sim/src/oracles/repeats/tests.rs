@@ -167,6 +167,20 @@ fn ours_reads_nothing_again_that_theirs_released() {
 }
 
 #[test]
+fn a_leader_of_theirs_that_assigns_its_own_lease_robs_itself() {
+    let then = |verb| {
+        let five = Mark::At(5);
+        let taken = theirs_from(None, Mark::TrimHorizon, 1);
+        let done = [processed(1, 0, 12), written(1, Verb::Checkpoint, (Some(1), five), (Some(1), five))];
+        let given = written(1, verb, (Some(1), five), (Some(0), five));
+        let again = [given, Fact::Looked { life: 0, shard: 0 }, opened(0), delivered(0, 0, 6, 12)];
+        judged(taken.into_iter().chain(done).chain(again))
+    };
+    assert_eq!(then(Verb::Take), []);
+    assert_eq!(then(Verb::HandOver), [Property::EveryRecordDelivered]);
+}
+
+#[test]
 fn after_a_person_removed_a_row_nothing_is_asked() {
     let removed = Fact::RowChanged {
         shard: 0,

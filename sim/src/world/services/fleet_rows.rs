@@ -5,10 +5,16 @@ use super::Services;
 use crate::oracles::Fact;
 use crate::oracles::fact::Owner;
 use crate::peers;
+use crate::swarm::EPOCH_MS;
 use crate::world::context::Context;
 use leasehold_engine::fleet::{FleetRow, FleetTable, FleetVersion, LEADER_KEY, VERSION_KEY};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::row::RowRead;
+
+/// The true time, in whole seconds since 1970.
+fn true_seconds(now: u64) -> i64 {
+    EPOCH_MS / 1_000 + (now / 1_000_000) as i64
+}
 
 impl Services {
     /// A foreign program wrote an item other than a lease.
@@ -70,7 +76,15 @@ impl Services {
         if key.as_str() != LEADER_KEY {
             if let Owner::Life(life) = cx.names().owner(&WorkerId::from(key.as_str())) {
                 let there = read.is_some();
-                cx.fact(Fact::Reports { life, there });
+                let told = match read {
+                    Some(RowRead::Foreign { says: Some(says), .. }) => match *says {
+                        FleetRow::Worker(report) => Some(report.at),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                let ahead_s = told.map_or(0, |told| told.saturating_sub(true_seconds(cx.now())));
+                cx.fact(Fact::Reports { life, there, ahead_s });
             }
             return;
         }
