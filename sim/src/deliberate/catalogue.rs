@@ -128,6 +128,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "kept-gap-skipped"
     "lapsed-is-lost"
     "last-unknown-counts"
+    "late-counts-as-apart"
     "leader-is-hasty"
     "leads-without-lock"
     "leaves-to-newcomers"

@@ -137,9 +137,10 @@ fn a_dead_leaders_leases_are_taken_by_its_followers() {
     assert_eq!(then(&[takes(420)]), [Property::LeasesOwned]);
     // Another worker may have become the leader.
     assert_eq!(then(&[leads(330, 0), takes(420)]), []);
-    assert_eq!(then(&[leads(330, 2), takes(395)]), []);
+    let beats: Vec<_> = (330..1_000).step_by(5).map(|at| leads(at, 2)).collect();
+    assert_eq!(then(&[&beats[..], &[takes(395)]].concat()), []);
     // The report repeats for as long as the violation lasts.
-    let found = then(&[leads(330, 2)]);
+    let found = then(&beats);
     assert!(found.len() > 1 && found.iter().all(|found| *found == Property::LeasesOwned));
 }
 
@@ -271,4 +272,33 @@ fn the_mark_of_an_earlier_take_shortens_the_wait() {
     assert_eq!(early(false, 315), 1, "the worker may not have looked yet");
     assert_eq!(early(true, 315), 0, "the row says that the worker has taken the lease");
     assert_eq!(early(true, 305), 1);
+}
+
+#[test]
+fn a_leader_of_ours_renews_its_lock() {
+    let told = |at| {
+        let there = Fact::Reports { life: 1, there: true, ahead_s: 0 };
+        [(at * S, there), (at * S, Fact::ScanEnded { life: 1 })]
+    };
+    let lives = || (10..300).step_by(5).flat_map(told);
+    let beats = |until: u64| (200..until).step_by(5).map(|at| leads(at, 1));
+    assert_eq!(judge(lives().chain(beats(900))), []);
+    let found = judge(lives().chain(beats(250)));
+    assert!(!found.is_empty() && found.iter().all(|found| *found == Property::RequestsOnTime));
+    let theirs = lives().chain([leads(200, 0)]);
+    assert_eq!(judge(theirs), [], "a worker of KCL renews its lock more seldom");
+}
+
+#[test]
+fn a_new_worker_judges_the_dead_by_their_last_report() {
+    let gives = |at, by| write(at, by, Verb::Assign, (None, 0), (Some(1), 1));
+    let reported = |ahead_s| (10 * S, Fact::Reports { life: 1, there: true, ahead_s });
+    let born = (100 * S, Fact::Booted { life: 3, worker: 3 });
+    let then = |ahead_s, at| {
+        let died = (20 * S, Fact::Died { life: 1 });
+        judge([reported(ahead_s), died, born.clone(), leads(101, 3), gives(at, 3)])
+    };
+    assert_eq!(then(60, 110), []);
+    assert_eq!(then(0, 110), [Property::LeasesOwned], "the report is old");
+    assert_eq!(then(3_600, 110), [Property::LeasesOwned], "the report is of the future");
 }
