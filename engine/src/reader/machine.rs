@@ -164,7 +164,7 @@ impl Reader {
         if let Outcome::Applied(Reply::Records(answer)) = outcome {
             let doubted = match flight.void {
                 true => None,
-                false => self.refuse_doubtful((flight.sent, now), answer, ctx),
+                false => self.refuse_doubtful(now, answer, ctx),
             };
             if doubted.is_some() {
                 return doubted;

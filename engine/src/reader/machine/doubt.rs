@@ -115,12 +115,7 @@ impl Reader {
     /// Refuses an answer that cannot come from the requested place: the iterator or the answer belongs to another
     /// request. No record of the answer is taken, and the reader asks for a new iterator. Absent: the answer is not
     /// doubtful, or enough answers agree over enough time that the service has no better answer.
-    ///
-    /// `sent`, `now`: the times of the request and of its answer. An answer may come long after the service gave the
-    /// answer: so the time between two answers ends with the request of the second one.
-    pub(super) fn refuse_doubtful(
-        &mut self, (sent, now): (Mono, Mono), answer: &Fetched, ctx: &Ctx<'_>,
-    ) -> Option<Event> {
+    pub(super) fn refuse_doubtful(&mut self, now: Mono, answer: &Fetched, ctx: &Ctx<'_>) -> Option<Event> {
         let Some((reason, why)) = self.suspicion(answer, ctx.subject) else {
             // An empty answer on the way to the tip says nothing of the place.
             if answer.count > 0 || answer.behind_ms == 0 {
@@ -134,7 +129,7 @@ impl Reader {
         let answers = before.saturating_add(1);
         let enough = |times: u32| {
             let lag = ctx.stream_lag.times(u64::from(times));
-            answers >= DOUBTFUL_ANSWERS * times && sent.since(since) >= lag
+            answers >= DOUBTFUL_ANSWERS * times && now.since(since) >= lag
         };
         let believed = match (reason, known) {
             (Reason::Gap, Some(before)) if before.first == first => enough(1),
@@ -246,7 +241,8 @@ impl Reader {
     /// One answer proves no children either: two answers must name the same children. If the children are not all, or answers
     /// name different children for `stream_lag`, the end is proved, and a listing must show the children.
     ///
-    /// `sent`, `now`: as in [`refuse_doubtful`](Self::refuse_doubtful).
+    /// `sent`, `now`: the times of the request and of its answer. An answer may come long after the service gave the
+    /// answer: so the time between two answers ends with the request of the second one.
     pub(super) fn judge_end(
         &mut self, (sent, now): (Mono, Mono), answer: &Fetched, ctx: &Ctx<'_>,
     ) -> Verdict {
