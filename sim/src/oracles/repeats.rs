@@ -162,8 +162,8 @@ impl Repeats {
         if binds && (is != was || before.is_none()) {
             *now_covered = is.max(*now_covered);
         }
-        // The owner gives up the lease: no other worker takes the lease from its owner. A leader of another program that
-        // is the owner, too, robs itself: the leader assigns the lease, and its reader goes on meanwhile.
+        // The owner writes another owner, or none, into the row. A leader of another program that owns the lease robs
+        // itself: the leader assigns the lease, and the leader's reader continues.
         let robs_itself = of_others && verb == Some(Verb::Take);
         let lets_go = by.is_some_and(|life| owner(before) == Some(Owner::Life(life)))
             && owner(after) != owner(before)

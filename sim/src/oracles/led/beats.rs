@@ -5,7 +5,7 @@ use crate::oracles::{LifeNo, Property, Time, Verdict};
 use leasehold_engine::fleet::LEADER_BEAT;
 use std::collections::BTreeSet;
 
-/// The time in which a leader renews its lock: a renewal that fails is repeated.
+/// The longest time between two renewals of a lock by a leader, with one failed renewal between.
 const BEATS_US: Time = 2 * LEADER_BEAT.0 + SLACK_US;
 
 impl Led {
