@@ -181,6 +181,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "one-read-at-a-time"
     "one-refusal-resigns"
     "one-row-refuses-all"
+    "open-end-waits"
     "order-unheeded"
     "other-key-once"
     "parents-of-row-believed"

@@ -9,6 +9,9 @@ use crate::draws::{Draws, Roll};
 use crate::oracles::ShardNo;
 use serde::{Deserialize, Serialize};
 
+/// How many times as long as a replica is wrong, answers may claim the end of a shard that listings show open.
+const LONG: u64 = 8;
+
 /// The contents of a replica's listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -96,7 +99,8 @@ pub struct ReplicaFaults {
     #[serde(skip_serializing_if = "super::is_plain")]
     pub wrong: u32,
     /// Reads of a shard whose answer claims the end: either a single answer with the true children, or answers without
-    /// children for as long as a replica may be wrong. Once for each worker and shard. The rate is per read.
+    /// children for as long as a replica may be wrong; of an open shard, for up to eight times as long. Once for each worker and
+    /// shard. The rate is per read.
     #[serde(skip_serializing_if = "super::is_plain")]
     pub end_claimed: u32,
 }
@@ -163,9 +167,12 @@ impl ReplicaFaults {
             return None;
         }
         let named = has_ended && roll.below(2) == 0;
+        let (least_us, most_us) = (most_us.div_ceil(20).max(1), most_us.max(2));
         let for_us = match named || roll.below(2) == 0 {
             true => 0,
-            false => roll.magnitude(most_us.div_ceil(20).max(1), most_us.max(2)),
+            // Listings deny the end of an open shard, however long answers claim the end.
+            false if !has_ended && roll.below(2) == 0 => roll.magnitude(most_us, LONG * most_us),
+            false => roll.magnitude(least_us, most_us),
         };
         Some(Chance::EndClaimed { named, for_us })
     }

@@ -50,6 +50,8 @@ struct Shard {
     readable_since: Time,
     /// An answer claimed the end without children: no further read is required until then.
     claimed_until: Time,
+    /// The last answer claimed the end without children: a listing decides whether the shard is read on.
+    claimed: bool,
     /// Failed reads in a row; iterators received between reads do not count.
     failures: u32,
     /// The pause required by the last answer's size, in µs.
@@ -63,6 +65,8 @@ pub(super) struct Waiting {
     handler_pause: u64,
     /// The longest pause between two answers with a claimed end and no children, in µs.
     claim_pause: u64,
+    /// The last listing of each life: its failure or its last page; the end of time while a page is under way.
+    listed: BTreeMap<LifeNo, Time>,
     /// The longest pauses after each number of failures in a row, less one, in µs.
     pauses: Vec<u64>,
     terms: Terms,
@@ -85,6 +89,7 @@ impl Waiting {
             ),
             handler_pause: at_most(terms.most(|config| config.handler_backoff())),
             claim_pause: at_most(terms.most(|config| config.stream_lag())),
+            listed: BTreeMap::new(),
             pauses: (0..20).map(pause).collect(),
             terms: terms.clone(),
             shards: BTreeMap::new(),
@@ -187,9 +192,16 @@ impl Waiting {
                     known.brought = None;
                 }
             }
+            Fact::Asked { life, ask: Ask::ListShards | Ask::ListMore, .. } => {
+                self.listed.insert(life, Time::MAX);
+            }
+            Fact::Answered { life, ask: Ask::ListShards | Ask::ListMore, .. } => {
+                self.listed.insert(life, now);
+            }
             Fact::EndClaimed { life, shard } => {
                 if let Some(known) = self.shards.get_mut(&(shard, life)) {
                     known.claimed_until = now.saturating_add(self.claim_pause);
+                    known.claimed = true;
                 }
             }
             Fact::HoldsNoMore { life, shard } | Fact::Yields { life, shard } => {
@@ -257,8 +269,14 @@ impl Waiting {
             };
             let pause_read =
                 self.read_pause.max(self.pause(known.failures)).max(turn) + known.pace_us + SLACK_US;
-            let unread = now.saturating_sub(known.readable_since.max(known.claimed_until));
+            let listed = self.listed.get(&life).filter(|_| known.claimed);
+            // No decision follows from a listing that contradicts the table: another listing comes within `stream_lag`.
+            let decided = listed.map_or(0, |listed| listed.saturating_add(self.claim_pause));
+            let unread = now.saturating_sub(known.readable_since.max(known.claimed_until).max(decided));
+            // The listing that decides on a claimed end comes after the shard's last batch.
+            let undecided = known.claimed && !(known.waiting.is_empty() && known.kept.is_empty());
             let neglected = !self.terms.tight
+                && !undecided
                 && known.reading.is_none()
                 && history.shard(shard).records.is_none()
                 && !known.is_full(&self.terms)
@@ -367,6 +385,7 @@ impl Shard {
                 self.until = until;
             }
             Fact::Asked { op, ask, .. } => {
+                self.claimed = false;
                 self.reading = Some(op);
                 // The next read waits for the pace of the last read, whatever iterator the next read needs.
                 if ask == Ask::GetRecords {

@@ -115,8 +115,8 @@ impl Chances {
     }
 
     /// Whether an answer repeats the claim of an earlier answer that its shard has ended.
-    pub(super) fn claims_end_again(&self, now: Time, site: Site) -> bool {
-        self.replicas.claims_again(now, site)
+    pub(super) fn claims_end_again(&self, cx: &Context, site: Site, ended: bool) -> bool {
+        self.replicas.claims_again(cx, site, ended)
     }
 
     /// Draws the faults of a batch, applies cuts, and returns the faults.

@@ -100,6 +100,14 @@ pub(super) struct EndClaim {
     open: u32,
     /// A weak claim among these answers was told.
     is_weak_told: bool,
+    /// Earlier answers proved the end, and a listing has shown the shard closed since: one more answer is enough.
+    is_proved: bool,
+}
+
+impl EndClaim {
+    fn begin(now: Mono, is_proved: bool) -> Self {
+        Self { since: now, again_at: now, named: None, open: 0, is_weak_told: is_proved, is_proved }
+    }
 }
 
 /// The children named by answers.
@@ -233,6 +241,13 @@ impl Reader {
         }
     }
 
+    /// A listing shows the shard closed, after answers without children proved the end. These answers may be older than
+    /// the last records of the shard: one more answer, from a new iterator after the last record, must claim the end.
+    pub fn confirm_end(&mut self, now: Mono) {
+        self.read_on(now);
+        self.end_claim = Some(EndClaim::begin(now, true));
+    }
+
     /// Whether an answer without an iterator proves the end of the shard. One answer is no proof: a second answer, from
     /// a new iterator after the last record, must claim the end and bring no record. An answer without children is a
     /// weak claim: between the first claim and a weak second claim, `stream_lag` passes. The reader asks each second in
@@ -248,19 +263,13 @@ impl Reader {
     ) -> Verdict {
         let earlier = self.end_claim.take().filter(|_| answer.count == 0);
         let is_first = earlier.is_none();
-        let mut claim = earlier.unwrap_or(EndClaim {
-            since: now,
-            again_at: now,
-            named: None,
-            open: 0,
-            is_weak_told: false,
-        });
+        let mut claim = earlier.unwrap_or_else(|| EndClaim::begin(now, false));
         claim.open = 0;
         let apart = ctx.stream_lag;
         let is_long_ago = |since: Mono| sent.since(since) >= apart;
         let children = answer.end.clone().unwrap_or_default();
         if children.is_empty() {
-            if !is_first && is_long_ago(claim.since) {
+            if claim.is_proved || (!is_first && is_long_ago(claim.since)) {
                 return Verdict::Proved(Vec::new());
             }
             let enough_at = claim.since + apart;

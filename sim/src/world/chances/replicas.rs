@@ -14,8 +14,8 @@ pub(super) struct Replicas {
     /// Shards not found once, by worker. A second time would break the promise to the engine: see
     /// [`crate::faults::ReplicaFaults`].
     struck: BTreeSet<(usize, ShardNo)>,
-    /// Claimed ends by worker and shard, and the end of the time in which answers repeat the claim.
-    claimed: BTreeMap<(usize, ShardNo), Time>,
+    /// Claimed ends by worker and shard: the time of the claim, and how long answers repeat the claim, in µs.
+    claimed: BTreeMap<(usize, ShardNo), (Time, u64)>,
     /// The last single wrong answer: the life that got the answer, the number of the life's question, and the time.
     wrong: Vec<Option<(u32, u32, Time)>>,
 }
@@ -62,14 +62,20 @@ impl Replicas {
     pub(super) fn claim(&mut self, now: Time, site: Site, for_us: u64) {
         if let Some(shard) = site.shard {
             let of = (usize::from(site.worker), shard);
-            self.claimed.insert(of, now.saturating_add(for_us));
+            self.claimed.insert(of, (now, for_us));
         }
     }
 
-    /// Whether an answer repeats the claim of an earlier answer that the shard has ended.
-    pub(super) fn claims_again(&self, now: Time, site: Site) -> bool {
-        let until = |shard| self.claimed.get(&(usize::from(site.worker), shard));
-        site.deed == Deed::Fetch && site.shard.and_then(until).is_some_and(|until| now < *until)
+    /// Whether an answer repeats the claim of an earlier answer that the shard has ended. `ended`: the claim has become
+    /// true. Then the promise to the engine counts: no answer about a closed shard is wrong for long.
+    pub(super) fn claims_again(&self, cx: &Context, site: Site, ended: bool) -> bool {
+        let claimed = |shard| self.claimed.get(&(usize::from(site.worker), shard));
+        let Some(&(since, for_us)) = site.shard.and_then(claimed) else {
+            // No answer to this worker has claimed the end of the shard.
+            return false;
+        };
+        let for_us = if ended { for_us.min(longest(cx)) } else { for_us };
+        site.deed == Deed::Fetch && cx.now() < since.saturating_add(for_us)
     }
 
     /// The fault drawn for a request, within the promise to the engine.

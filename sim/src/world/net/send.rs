@@ -218,7 +218,8 @@ impl Sent {
             let listed = stream.and_then(|stream| services.some_ended(stream));
             let ended = self.site.shard.filter(|shard| services.has_ended(*shard));
             let about = About::new(owned, turns, listed.or(ended));
-            struck.end_claimed = chances.claims_end_again(now, self.site).then_some(Claimed::again());
+            struck.end_claimed =
+                chances.claims_end_again(cx, self.site, ended.is_some()).then_some(Claimed::again());
             let hits = chances.of_call(cx, self.site, roll, self.back - now, about);
             self.apply(cx, (fleet, services, &mut *chances), &hits, &mut struck);
             struck.replica = chances.replica_of(now, self.site);

@@ -1,9 +1,9 @@
 //! The evidence of a listing about a shard not found.
 
-use super::{Owner, reads_the_end, renewed};
-use crate::input::Why;
+use super::{Owner, end, reads_the_end, records, renewed};
+use crate::input::{Outcome, Reply, Why};
 use crate::notice::Stall;
-use crate::output::StreamOp;
+use crate::output::{ConsumerOp, StreamOp};
 use crate::shard::Shard;
 use crate::worker::context::Request;
 use crate::worker::stream_set::StreamIx;
@@ -121,18 +121,26 @@ fn after_a_contradictory_list_the_shard_is_asked_for_again() {
     assert!(owner.held().is_missing());
 }
 
+/// The shard is closed, and has two children.
+fn split() -> [Shard; 3] {
+    let half = |id, start, end| Shard { range: tenths(start, end), ..shard(id, &["a"]) };
+    let parent = Shard { range: tenths(0, 10), ..closed(shard("a", &[])) };
+    [parent, half("b", 0, 5), half("c", 5, 10)]
+}
+
 #[test]
 fn a_list_with_one_child_of_two_may_lag_so_another_is_awaited() {
-    let half = |id, start, end| Shard { range: tenths(start, end), ..shard(id, &["a"]) };
-    let parent = || Shard { range: tenths(0, 10), ..closed(shard("a", &[])) };
     let mut owner = Owner::reading(row("a"));
     reads_the_end(&mut owner, &[]);
     owner.forget();
-    listed(&mut owner, &[parent(), half("b", 0, 5)]);
+    listed(&mut owner, &split()[..2]);
     assert_eq!((owner.told(), created(&mut owner)), (vec![], 0));
     owner.later(owner.cx.config().scan_interval);
     assert!(owner.held().is_missing(), "it asks again");
-    listed(&mut owner, &[parent(), half("b", 0, 5), half("c", 5, 10)]);
+    listed(&mut owner, &split());
+    assert_eq!(created(&mut owner), 0);
+    confirms_the_end(&mut owner);
+    listed(&mut owner, &split());
     assert_eq!(created(&mut owner), 2);
 }
 
@@ -170,10 +178,37 @@ fn an_end_denied_by_a_listing_is_read_on_after_the_last_record() {
     assert!(owner.told().contains(&"trouble"), "a warning says why");
     owner.later(owner.cx.config().reader.min_interval);
     assert!(matches!(owner.stream(), Some(StreamOp::GetIterator { .. })));
-    owner.answer_stream(crate::input::Outcome::Applied(crate::input::Reply::Iterator));
+    owner.answer_stream(Outcome::Applied(Reply::Iterator));
     owner.later(owner.cx.config().reader.idle_interval);
     assert!(matches!(owner.stream(), Some(StreamOp::GetRecords { .. })));
     assert_eq!(created(&mut owner), 0);
+}
+
+/// One more answer asserts the end, without children, after a listing with the shard closed.
+fn confirms_the_end(owner: &mut Owner) {
+    assert!(!owner.held().is_missing(), "the end is asked for once more");
+    let pause = owner.cx.config().reader.min_interval;
+    owner.later(pause);
+    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.later(pause);
+    owner.answer_stream(end(&[]));
+    owner.forget();
+    assert!(owner.held().is_missing(), "a listing is asked for");
+}
+
+/// The shard was open when answers asserted its end, and was closed before the listing: records may lie in between.
+#[test]
+fn records_written_after_a_claimed_end_are_read_before_the_end() {
+    let mut owner = Owner::reading(row("a"));
+    ends_falsely(&mut owner);
+    listed(&mut owner, &split());
+    assert_eq!(created(&mut owner), 0);
+    let pause = owner.cx.config().reader.min_interval;
+    owner.later(pause);
+    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.later(pause);
+    owner.answer_stream(records(5, 6));
+    assert!(matches!(owner.app(), Some(ConsumerOp::Deliver { .. })));
 }
 
 #[test]
@@ -186,7 +221,7 @@ fn an_end_claimed_and_denied_often_is_paced_and_told() {
         assert_eq!(why, Stall::EndDenied { times });
         owner.later(owner.cx.config().retry_max);
         renewed(&mut owner);
-        owner.answer_stream(crate::input::Outcome::Applied(crate::input::Reply::Iterator));
+        owner.answer_stream(Outcome::Applied(Reply::Iterator));
         owner.later(owner.cx.config().reader.min_interval);
         renewed(&mut owner);
     }

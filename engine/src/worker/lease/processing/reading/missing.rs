@@ -63,6 +63,8 @@ pub(super) struct Search {
     childless: bool,
     /// Ends without children that a listing denied.
     denied: DeniedEnd,
+    /// A listing, or an answer, has shown the shard closed. All later answers at the end of the shard know all of its records.
+    closed: bool,
 }
 
 /// How long until a shard that was not found is asked for again.
@@ -111,9 +113,10 @@ impl Search {
         self.look_at = at;
     }
 
-    /// The answer of this read asserts the end, and names no children.
-    pub(super) fn end_claimed(&mut self, read: OpId) {
+    /// The answer of this read asserts the end, and does not name all children. A shard with a child is closed.
+    pub(super) fn end_claimed(&mut self, read: OpId, children: &[ChildShard]) {
         self.denied.read = Some(read);
+        self.closed |= !children.is_empty();
     }
 
     /// An answer asserts no end, or names the children.
@@ -168,7 +171,8 @@ impl Search {
 
     /// The shard was read to its end, and only its children were not named. A list of all of its children is always
     /// true. A late list may show one child of two, or be older than the end. So fewer children are believed only when
-    /// several lists agree.
+    /// several lists agree. The answers that asserted the end may be older than the last records: after the first list
+    /// with the shard closed, one more answer must assert the end.
     pub(super) fn resolve_children(
         &mut self, reader: &mut ShardReader, own: &Ownership, cx: &mut Context, view: View<'_>,
     ) {
@@ -193,6 +197,10 @@ impl Search {
             }
         }
         self.found();
+        if view.own.is_some() && !std::mem::replace(&mut self.closed, true) {
+            self.look_at = now;
+            return reader.confirm_end(now);
+        }
         self.childless = view.own.is_none();
         reader.end_with(children);
     }

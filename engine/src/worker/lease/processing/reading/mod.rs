@@ -224,7 +224,7 @@ impl Reading {
             match answer.end.as_deref() {
                 // A listing decides whether the shard has ended. Until then, no evidence shows that the tip was
                 // reached.
-                Some(children) if !names_all(children) => self.search.end_claimed(op),
+                Some(children) if !names_all(children) => self.search.end_claimed(op, children),
                 _ => {
                     self.search.end_not_claimed();
                     lent.watch.fetched(answer, waiting, now);

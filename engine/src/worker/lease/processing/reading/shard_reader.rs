@@ -71,6 +71,12 @@ impl ShardReader {
         reader.read_on(now);
     }
 
+    /// Asks once more for the end, when a listing shows the shard closed.
+    pub(super) fn confirm_end(&mut self, now: Mono) {
+        let Self::Polling(reader) = self;
+        reader.confirm_end(now);
+    }
+
     /// The shard has ended with these children, by listings: after the shard was not found, or after an end that named
     /// no children.
     pub(super) fn end_with(&mut self, children: Vec<ChildShard>) {
