@@ -130,6 +130,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "last-unknown-counts"
     "late-counts-as-apart"
     "leader-is-hasty"
+    "leader-waits-long"
     "leads-without-lock"
     "leaves-to-newcomers"
     "limit-not-halved"

@@ -30,9 +30,9 @@ const DAY_MS: u64 = 86_400_000;
 const MIGRATING_US: u64 = 300_000_000;
 
 /// The least length of a world, in µs.
-pub(super) fn least_us(draws: Draws, migrates: bool) -> u64 {
+pub(super) fn least_us(draws: Draws, migrates: bool, forgets: bool) -> u64 {
     let migrating_us = if migrates { MIGRATING_US } else { 0 };
-    let led_us = match are_gone(draws) {
+    let led_us = match forgets || are_gone(draws) {
         true => OURS_LEAD_US,
         false => LED_US,
     };
@@ -87,6 +87,22 @@ impl Plan {
             self.calm();
         }
         let mut interruptions = self.deaths_of_leaders(draws);
+        // Owners that forget hand-overs live beside a leader of ours, and for long: the leader ends the hand-overs.
+        let forgets = self.fleet.forgets;
+        if !forgets {
+            interruptions.extend(self.errors_of_all(draws));
+        }
+        if (forgets || are_gone(draws)) && self.faults.upgrade.turns.is_empty() {
+            interruptions.extend(self.absence(draws));
+        }
+        interruptions.extend(std::mem::take(&mut self.faults.process.interruptions));
+        interruptions.sort_by_key(|interruption| interruption.at);
+        self.faults.process.interruptions = interruptions;
+    }
+
+    /// Requests of all workers are executed twice; the clocks of ours are wrong, or the fleet dies as a whole.
+    fn errors_of_all(&mut self, draws: Draws) -> Vec<Interruption> {
+        let mut interruptions = Vec::new();
         if draws.below("leaders", 4, 3) == 0 {
             interruptions.extend(self.doubled_beats(draws));
         }
@@ -96,12 +112,7 @@ impl Plan {
             let at = draws.between("leaders", 11, LED_US / 2, self.fault_us);
             interruptions.extend(self.blackout(at, draws.roll("leaders", 12)));
         }
-        if are_gone(draws) && self.faults.upgrade.turns.is_empty() {
-            interruptions.extend(self.absence(draws));
-        }
-        interruptions.extend(std::mem::take(&mut self.faults.process.interruptions));
-        interruptions.sort_by_key(|interruption| interruption.at);
-        self.faults.process.interruptions = interruptions;
+        interruptions
     }
 
     /// The leader may die, and its successor, too; or the leader stands still beyond the end of its lock.

@@ -36,8 +36,9 @@ impl Plan {
         let (workers, shards) = (self.workers.clamp(2, 6), self.shards.min(32));
         let tables_beside = other == Program::Kcl3 && draws.coin("mixed", 4) && draws.coin("mixed", 5);
         let migrates = other == Program::Kcl3 && !tables_beside && draws.below("migrates", 0, 5) == 0;
+        let forgets = other == Program::Kcl3 && !migrates && draws.below("mixed", 7, 6) == 0;
         let length_us = match other {
-            Program::Kcl3 => self.fault_us.max(led::least_us(draws, migrates)),
+            Program::Kcl3 => self.fault_us.max(led::least_us(draws, migrates, forgets)),
             _ => self.fault_us,
         };
         // For kinsumer only: tables of the other programs begin empty, or with rows written by the other programs.
@@ -62,7 +63,7 @@ impl Plan {
             tables_beside,
             // In a migrating fleet, the fleet's workers create the index.
             owner_index: other == Program::Kcl3 && !migrates && draws.below("mixed", 6, 4) > 0,
-            forgets: other == Program::Kcl3 && !migrates && draws.below("mixed", 7, 6) == 0,
+            forgets,
             ..Fleet::default()
         };
         plan.upgraded = None;
