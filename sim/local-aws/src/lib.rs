@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod constraint;
 pub mod dynamo;
 #[cfg(feature = "http")]
 #[allow(

@@ -39,7 +39,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "sim/local-aws/src/dynamo/alter.rs", "check_changes", MOVED),
     allow("function-length", "sim/local-aws/src/dynamo/json/fuzz_tests.rs", "member", TABLE),
     allow("function-length", "sim/local-aws/src/dynamo/json/fuzz_tests.rs", "good_bodies", CASES),
-    allow("function-length", "sim/local-aws/src/dynamo/transact.rs", "transact_write", MOVED),
     allow("function-length", "sim/src/oracles/delivery.rs", "observe", TABLE),
     allow("function-length", "sim/src/oracles/isolation.rs", "observe", TABLE),
     allow("function-length", "sim/src/oracles/lifecycle.rs", "observe", TABLE),

@@ -2,7 +2,7 @@
 
 use super::Dynamo;
 use super::catalog::{MAX_GLOBAL_INDEXES, check_billing, check_index};
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
 use super::index::{Index, IndexSpec};
 use super::key::KeyAttribute;
 use super::table::{Billing, Status, Table, Throughput};
@@ -37,7 +37,7 @@ pub enum IndexChange {
 
 impl Dynamo {
     /// `UpdateTable`.
-    pub fn update_table(&mut self, now_ms: i64, request: &UpdateTable) -> Result<&Table, ApiError> {
+    pub fn update_table(&mut self, now_ms: i64, request: &UpdateTable) -> DynamoResult<&Table> {
         self.advance(now_ms);
         let (update_ms, delete_ms) = (self.config.create_ms, self.config.delete_ms);
         let table = self.found_mut(&request.name)?;
@@ -111,7 +111,7 @@ impl Dynamo {
 }
 
 impl Table {
-    fn refuse_same(&self, wanted: Billing) -> Result<(), ApiError> {
+    fn refuse_same(&self, wanted: Billing) -> DynamoResult<()> {
         let (Billing::Provisioned(now), Billing::Provisioned(wanted)) = (self.billing, wanted) else {
             return Ok(());
         };
@@ -127,7 +127,7 @@ impl Table {
         )))
     }
 
-    fn check_definitions(&self, definitions: &[KeyAttribute]) -> Result<(), ApiError> {
+    fn check_definitions(&self, definitions: &[KeyAttribute]) -> DynamoResult<()> {
         for new in definitions {
             if self.definitions.iter().any(|old| old.name == new.name && old.key_type != new.key_type) {
                 return Err(ApiError::invalid_parameter(format_args!(
@@ -139,13 +139,10 @@ impl Table {
         Ok(())
     }
 
-    fn check_changes(&self, changes: &[IndexChange], billing: Billing) -> Result<(), ApiError> {
+    fn check_changes(&self, changes: &[IndexChange], billing: Billing) -> DynamoResult<()> {
         let moving = |change: &&IndexChange| !matches!(change, IndexChange::Update(..));
         if changes.iter().filter(moving).count() > 1 {
-            return Err(ApiError::new(
-                "LimitExceededException",
-                "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table",
-            ));
+            return Err(one_online_index());
         }
         for change in changes {
             let existing = |name: &str| {
@@ -170,20 +167,12 @@ impl Table {
                         )));
                     }
                     if busy() {
-                        return Err(ApiError::new(
-                            "LimitExceededException",
-                            "Subscriber limit exceeded: Only 1 online index can be created or deleted \
-                             simultaneously per table",
-                        ));
+                        return Err(one_online_index());
                     }
                     if self.indexes.iter().filter(|index| !index.spec.local).count() >= MAX_GLOBAL_INDEXES {
-                        return Err(ApiError::new(
-                            "LimitExceededException",
-                            format!(
-                                "Subscriber limit exceeded: GlobalSecondaryIndex count exceeds the per-table \
-                                     limit of {MAX_GLOBAL_INDEXES}"
-                            ),
-                        ));
+                        return Err(ApiError::limit(format_args!(
+                            "GlobalSecondaryIndex count exceeds the per-table limit of {MAX_GLOBAL_INDEXES}"
+                        )));
                     }
                 }
                 IndexChange::Update(name, throughput) => {
@@ -222,4 +211,8 @@ impl Table {
         }
         Ok(())
     }
+}
+
+fn one_online_index() -> ApiError {
+    ApiError::limit("Only 1 online index can be created or deleted simultaneously per table")
 }

@@ -2,14 +2,14 @@
 
 use super::Dynamo;
 use super::capacity::{Consumed, read_cost};
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
+use super::read::projected;
 use super::requests::{
     BatchGet, BatchGetRead, BatchGetReply, BatchWrite, BatchWriteAction, BatchWriteReply, DeleteItem,
     PutItem, TransactAction, account,
 };
 use super::write::{Prepared, Refusal};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// The most reads of a batch.
 pub(super) const MAX_GETS: usize = 100;
@@ -20,7 +20,7 @@ const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 impl Dynamo {
     /// `BatchGetItem`.
-    pub fn batch_get(&mut self, now_ms: i64, request: &BatchGet) -> Result<BatchGetReply, ApiError> {
+    pub fn batch_get(&mut self, now_ms: i64, request: &BatchGet) -> DynamoResult<BatchGetReply> {
         let asked: usize = request.tables.iter().map(|table| table.keys.len()).sum();
         if asked > MAX_GETS {
             return Err(ApiError::validation("Too many items requested for the BatchGetItem call"));
@@ -57,10 +57,7 @@ impl Dynamo {
                 bytes += size;
                 let cost = read_cost(size, part.consistent);
                 if let Some(row) = row {
-                    read.items.push(match &part.projection {
-                        None => row.item.clone(),
-                        Some(projection) => Arc::new(projection.apply(&row.item)),
-                    });
+                    read.items.push(projected(&row.item, part.projection.as_ref()));
                 }
                 table.reads.take(cost);
                 read.consumed.add(Consumed::table(cost));
@@ -74,7 +71,7 @@ impl Dynamo {
     }
 
     /// `BatchWriteItem`.
-    pub fn batch_write(&mut self, now_ms: i64, request: &BatchWrite) -> Result<BatchWriteReply, ApiError> {
+    pub fn batch_write(&mut self, now_ms: i64, request: &BatchWrite) -> DynamoResult<BatchWriteReply> {
         if request.writes.len() > MAX_WRITES {
             return Err(ApiError::validation("Too many items requested for the BatchWriteItem call"));
         }

@@ -44,13 +44,6 @@ impl Consumed {
             }
         }
     }
-
-    /// Twice the cost, as in transactions.
-    pub fn doubled(mut self) -> Self {
-        self.table *= 2;
-        self.indexes.iter_mut().for_each(|(_, halves)| *halves *= 2);
-        self
-    }
 }
 
 /// A token bucket. A call passes while anything is left, and may go into debt, as at the service.

@@ -1,12 +1,13 @@
 //! Tables are created, described, listed and deleted.
 
 use super::Dynamo;
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
 use super::index::{Index, IndexProjection, IndexSpec};
 use super::key::{KeyAttribute, KeySchema};
 use super::settings::check_tags;
 use super::store::Store;
 use super::table::{Backups, Billing, Status, Table};
+use crate::constraint::beyond;
 use std::collections::BTreeMap;
 
 /// The most global indexes of a table.
@@ -64,7 +65,7 @@ pub struct TableNames {
 
 impl Dynamo {
     /// `CreateTable`.
-    pub fn create_table(&mut self, now_ms: i64, request: &CreateTable) -> Result<&Table, ApiError> {
+    pub fn create_table(&mut self, now_ms: i64, request: &CreateTable) -> DynamoResult<&Table> {
         self.advance(now_ms);
         check_name(&request.name)?;
         check_definitions(request)?;
@@ -75,23 +76,17 @@ impl Dynamo {
             return Err(ApiError::in_use(format!("Table already exists: {}", request.name)));
         }
         if self.tables.len() >= self.config.max_tables {
-            return Err(ApiError::new(
-                "LimitExceededException",
-                format!(
-                    "Subscriber limit exceeded: Account already has {} tables, which is the limit",
-                    self.tables.len()
-                ),
-            ));
+            let count = self.tables.len();
+            return Err(ApiError::limit(format_args!(
+                "Account already has {count} tables, which is the limit"
+            )));
         }
         let changing = self.tables.values().filter(|table| table.status != Status::Active).count();
         if changing >= self.config.max_changing_tables {
-            return Err(ApiError::new(
-                "LimitExceededException",
-                format!(
-                    "Subscriber limit exceeded: Only {} tables can be created, updated, or deleted simultaneously",
-                    self.config.max_changing_tables
-                ),
-            ));
+            return Err(ApiError::limit(format_args!(
+                "Only {} tables can be created, updated, or deleted simultaneously",
+                self.config.max_changing_tables
+            )));
         }
         let store = Store::new(self.config.keep_versions);
         let build = |spec: &IndexSpec| {
@@ -129,13 +124,13 @@ impl Dynamo {
     }
 
     /// `DescribeTable`.
-    pub fn describe_table(&mut self, now_ms: i64, name: &str) -> Result<&Table, ApiError> {
+    pub fn describe_table(&mut self, now_ms: i64, name: &str) -> DynamoResult<&Table> {
         self.advance(now_ms);
         self.found(name)
     }
 
     /// `DeleteTable`. The answer shows the table with its status `DELETING`.
-    pub fn delete_table(&mut self, now_ms: i64, name: &str) -> Result<&Table, ApiError> {
+    pub fn delete_table(&mut self, now_ms: i64, name: &str) -> DynamoResult<&Table> {
         self.advance(now_ms);
         let delay = self.config.delete_ms;
         let table = self.found_mut(name)?;
@@ -155,15 +150,12 @@ impl Dynamo {
     /// `ListTables`.
     pub fn list_tables(
         &mut self, now_ms: i64, after: Option<&str>, limit: Option<usize>,
-    ) -> Result<TableNames, ApiError> {
+    ) -> DynamoResult<TableNames> {
         self.advance(now_ms);
         let limit = limit.unwrap_or(100);
-        if !(1..=100).contains(&limit) {
-            let bound = if limit == 0 { "greater than or equal to 1" } else { "less than or equal to 100" };
-            return Err(ApiError::validation(format!(
-                "1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: \
-                 Member must have value {bound}"
-            )));
+        if let Some(bound) = beyond(limit, 1, 100) {
+            let place = format_args!("Value '{limit}' at 'limit'");
+            return Err(ApiError::unmet(place, format_args!("have value {bound}")));
         }
         let mut names =
             self.tables.keys().filter(|name| after.is_none_or(|after| name.as_str() > after)).cloned();
@@ -172,18 +164,18 @@ impl Dynamo {
         Ok(TableNames { names: page, last })
     }
 
-    pub(super) fn found(&self, name: &str) -> Result<&Table, ApiError> {
+    pub(super) fn found(&self, name: &str) -> DynamoResult<&Table> {
         self.tables.get(name).ok_or_else(|| ApiError::no_table(name))
     }
 
-    pub(super) fn found_mut(&mut self, name: &str) -> Result<&mut Table, ApiError> {
+    pub(super) fn found_mut(&mut self, name: &str) -> DynamoResult<&mut Table> {
         self.tables.get_mut(name).ok_or_else(|| ApiError::no_table(name))
     }
 }
 
 impl Table {
     /// Refuses a change during another change of the table.
-    pub(super) fn refuse_if_changing(&self) -> Result<(), ApiError> {
+    pub(super) fn refuse_if_changing(&self) -> DynamoResult<()> {
         let doing = match self.status {
             Status::Active => return Ok(()),
             Status::Creating => "created",
@@ -198,22 +190,20 @@ impl Table {
 }
 
 /// Refuses an invalid name of a table or an index.
-pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
+pub(super) fn check_name(name: &str) -> DynamoResult<()> {
     if !(3..=255).contains(&name.len()) {
         return Err(ApiError::validation(
             "TableName must be at least 3 characters long and at most 255 characters long",
         ));
     }
     if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)) {
-        return Err(ApiError::validation(format!(
-            "1 validation error detected: Value '{name}' at 'tableName' failed to satisfy constraint: \
-             Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+"
-        )));
+        let place = format_args!("Value '{name}' at 'tableName'");
+        return Err(ApiError::unmet(place, "satisfy regular expression pattern: [a-zA-Z0-9_.-]+"));
     }
     Ok(())
 }
 
-fn check_definitions(request: &CreateTable) -> Result<(), ApiError> {
+fn check_definitions(request: &CreateTable) -> DynamoResult<()> {
     let defined: Vec<&str> = request.definitions.iter().map(|definition| definition.name.as_ref()).collect();
     let schemas = std::iter::once(&request.schema).chain(request.indexes.iter().map(|index| &index.schema));
     let used: Vec<&str> =
@@ -235,26 +225,25 @@ fn check_definitions(request: &CreateTable) -> Result<(), ApiError> {
 }
 
 /// Refuses capacity out of bounds.
-pub(super) fn check_billing(billing: Billing) -> Result<(), ApiError> {
+pub(super) fn check_billing(billing: Billing) -> DynamoResult<()> {
     let Billing::Provisioned(throughput) = billing else {
         return Ok(());
     };
-    for (name, units) in [("ReadCapacityUnits", throughput.read), ("WriteCapacityUnits", throughput.write)] {
+    for (kind, units) in [("Read", throughput.read), ("Write", throughput.write)] {
         if units == 0 {
-            let member = if name.starts_with('R') { "readCapacityUnits" } else { "writeCapacityUnits" };
-            return Err(ApiError::validation(format!(
-                "1 validation error detected: Value '0' at 'provisionedThroughput.{member}' failed to satisfy \
-                 constraint: Member must have value greater than or equal to 1"
-            )));
+            let member = kind.to_ascii_lowercase();
+            let place = format_args!("Value '0' at 'provisionedThroughput.{member}CapacityUnits'");
+            return Err(ApiError::unmet(place, "have value greater than or equal to 1"));
         }
         if units > MAX_CAPACITY {
-            return Err(ApiError::validation(format!("Given value {units} for {name} is out of bounds")));
+            let message = format!("Given value {units} for {kind}CapacityUnits is out of bounds");
+            return Err(ApiError::validation(message));
         }
     }
     Ok(())
 }
 
-fn check_indexes(indexes: &[IndexSpec], billing: Billing) -> Result<(), ApiError> {
+fn check_indexes(indexes: &[IndexSpec], billing: Billing) -> DynamoResult<()> {
     for (at, index) in indexes.iter().enumerate() {
         check_index(index, billing)?;
         if indexes[..at].iter().any(|other| other.name == index.name) {
@@ -275,7 +264,7 @@ fn check_indexes(indexes: &[IndexSpec], billing: Billing) -> Result<(), ApiError
     Ok(())
 }
 
-pub(super) fn check_index(index: &IndexSpec, billing: Billing) -> Result<(), ApiError> {
+pub(super) fn check_index(index: &IndexSpec, billing: Billing) -> DynamoResult<()> {
     check_name(&index.name).map_err(|error| {
         ApiError::validation(
             error.message.replace("TableName", "IndexName").replace("tableName", "indexName"),

@@ -1,5 +1,6 @@
 //! Errors with DynamoDB's own codes and messages.
 
+use crate::constraint::unmet;
 use leasehold_engine::table::Item;
 use std::borrow::Cow;
 use std::fmt;
@@ -31,6 +32,9 @@ pub struct CancellationReason {
     pub item: Option<Arc<Item>>,
 }
 
+/// The result of every operation.
+pub type DynamoResult<T> = Result<T, ApiError>;
+
 impl CancellationReason {
     /// The reason of an action without a fault.
     pub const NONE: Self = Self { code: "None", message: None, item: None };
@@ -50,6 +54,16 @@ impl ApiError {
     /// `ValidationException` with the usual opening words.
     pub fn invalid_parameter(message: impl fmt::Display) -> Self {
         Self::validation(format!("One or more parameter values were invalid: {message}"))
+    }
+
+    /// `ValidationException` about a member that violates a constraint.
+    pub(super) fn unmet(place: impl fmt::Display, constraint: impl fmt::Display) -> Self {
+        Self::validation(unmet(place, constraint))
+    }
+
+    /// `LimitExceededException`: a limit of the account or of a table.
+    pub(super) fn limit(what: impl fmt::Display) -> Self {
+        Self::new("LimitExceededException", format!("Subscriber limit exceeded: {what}"))
     }
 
     /// `SerializationException`: the body is not of the operation's shape.
@@ -82,7 +96,11 @@ impl ApiError {
 
     /// `ProvisionedThroughputExceededException`.
     pub fn throughput_exceeded() -> Self {
-        Self::new("ProvisionedThroughputExceededException", THROUGHPUT_MESSAGE)
+        Self::new(
+            "ProvisionedThroughputExceededException",
+            "The level of configured provisioned throughput for the table was exceeded. \
+             Consider increasing your provisioning level with the UpdateTable API.",
+        )
     }
 
     /// The namespace AWS puts before the code in `__type`.
@@ -97,10 +115,6 @@ impl ApiError {
         }
     }
 }
-
-/// The message for a throttled caller.
-pub(super) const THROUGHPUT_MESSAGE: &str = "The level of configured provisioned throughput for the table was exceeded. \
-     Consider increasing your provisioning level with the UpdateTable API.";
 
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,7 @@
 //! Secondary indexes: sparse, sorted, with their projection.
 
 use super::capacity::{Bucket, write_cost};
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
 use super::key::{KeySchema, Position};
 use super::store::{Row, Store};
 use super::table::{Status, Table, Throughput};
@@ -165,7 +165,7 @@ impl Index {
     }
 
     /// Refuses an item whose index key attributes are of the wrong type or empty.
-    pub fn check(&self, item: &Item) -> Result<(), ApiError> {
+    pub fn check(&self, item: &Item) -> DynamoResult<()> {
         for attribute in self.spec.schema.attributes() {
             let Some(value) = item.get(&attribute.name) else {
                 continue;

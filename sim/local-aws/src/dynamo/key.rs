@@ -1,7 +1,7 @@
 //! Keys: the schema of a table or index, and the position of an item in its store.
 
 use super::decimal::Decimal;
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
 use super::value::parse_number;
 use leasehold_engine::table::{AttributeName, AttributeValue, Item};
 use std::cmp::Ordering;
@@ -71,7 +71,7 @@ pub enum KeyValue {
 }
 
 impl KeyValue {
-    fn read(value: &AttributeValue, key_type: KeyType) -> Option<Result<Self, ApiError>> {
+    fn read(value: &AttributeValue, key_type: KeyType) -> Option<DynamoResult<Self>> {
         match (value, key_type) {
             (AttributeValue::S(text), KeyType::S) => Some(Ok(Self::S(text.clone()))),
             (AttributeValue::N(text), KeyType::N) => Some(parse_number(text).map(Self::N)),
@@ -183,11 +183,11 @@ impl KeySchema {
     }
 
     /// The position of a key given alone (`Key` of a request): exactly the key's attributes, of their types.
-    pub fn position_of_key(&self, key: &Item) -> Result<Position, ApiError> {
+    pub fn position_of_key(&self, key: &Item) -> DynamoResult<Position> {
         if key.len() != 1 + usize::from(self.sort.is_some()) {
             return Err(mismatch());
         }
-        let mut piece = |attribute: &KeyAttribute| -> Result<KeyValue, ApiError> {
+        let mut piece = |attribute: &KeyAttribute| -> DynamoResult<KeyValue> {
             let value = key.get(&attribute.name).ok_or_else(mismatch)?;
             let value = KeyValue::read(value, attribute.key_type).ok_or_else(mismatch)??;
             if value.is_empty() {
@@ -202,8 +202,8 @@ impl KeySchema {
     }
 
     /// The position of a whole item about to be stored in the table.
-    pub fn position_of_item(&self, item: &Item) -> Result<Position, ApiError> {
-        let mut piece = |attribute: &KeyAttribute| -> Result<KeyValue, ApiError> {
+    pub fn position_of_item(&self, item: &Item) -> DynamoResult<Position> {
+        let mut piece = |attribute: &KeyAttribute| -> DynamoResult<KeyValue> {
             let value = item.get(&attribute.name).ok_or_else(|| {
                 ApiError::invalid_parameter(format_args!("Missing the key {} in the item", attribute.name))
             })?;
@@ -244,7 +244,7 @@ impl KeySchema {
     }
 
     /// The first position of a partition.
-    pub fn partition_start(&self, value: &AttributeValue) -> Result<Position, ApiError> {
+    pub fn partition_start(&self, value: &AttributeValue) -> DynamoResult<Position> {
         let unfit = || ApiError::invalid_parameter("Condition parameter type does not match schema type");
         let partition = KeyValue::read(value, self.partition.key_type).ok_or_else(unfit)??;
         if partition.is_empty() {
@@ -260,7 +260,7 @@ impl KeySchema {
             .collect()
     }
 
-    fn check_size(&self, attribute: &KeyAttribute, value: &KeyValue) -> Result<(), ApiError> {
+    fn check_size(&self, attribute: &KeyAttribute, value: &KeyValue) -> DynamoResult<()> {
         if attribute.name == self.partition.name {
             if value.len() > 2048 {
                 return Err(ApiError::invalid_parameter(

@@ -73,7 +73,7 @@ mod write_tests;
 pub use alter::{IndexChange, UpdateTable};
 pub use capacity::{Consumed, Halves};
 pub use catalog::{CreateTable, TableNames};
-pub use error::{ApiError, CancellationReason};
+pub use error::{ApiError, CancellationReason, DynamoResult};
 pub use index::{Index, IndexProjection, IndexSpec};
 pub use key::{KeyAttribute, KeySchema, KeyType};
 pub use requests::*;
@@ -174,9 +174,7 @@ impl Dynamo {
     }
 
     /// An operator puts an item, past conditions and throttles; returns the old item.
-    pub fn operator_put(
-        &mut self, now_ms: i64, table: &str, item: &Item,
-    ) -> Result<Option<Arc<Item>>, ApiError> {
+    pub fn operator_put(&mut self, now_ms: i64, table: &str, item: &Item) -> DynamoResult<Option<Arc<Item>>> {
         let put = PutItem { table: table.to_owned(), item: item.clone(), ..PutItem::default() };
         self.operate(now_ms, table, &TransactAction::Put(put))
     }
@@ -184,14 +182,14 @@ impl Dynamo {
     /// An operator deletes an item, past conditions and throttles; returns the old item.
     pub fn operator_delete(
         &mut self, now_ms: i64, table: &str, key: &Item,
-    ) -> Result<Option<Arc<Item>>, ApiError> {
+    ) -> DynamoResult<Option<Arc<Item>>> {
         let delete = DeleteItem { table: table.to_owned(), key: key.clone(), ..DeleteItem::default() };
         self.operate(now_ms, table, &TransactAction::Delete(delete))
     }
 
     fn operate(
         &mut self, now_ms: i64, table: &str, action: &TransactAction,
-    ) -> Result<Option<Arc<Item>>, ApiError> {
+    ) -> DynamoResult<Option<Arc<Item>>> {
         self.advance(now_ms);
         let table = self.found_mut(table)?;
         let mut prepared = table.prepare(action).map_err(write::Refusal::into_error)?;
@@ -219,7 +217,7 @@ impl Dynamo {
     }
 
     /// A table open to reads and writes now.
-    fn usable(&mut self, name: &str, now_ms: i64) -> Result<&mut Table, ApiError> {
+    fn usable(&mut self, name: &str, now_ms: i64) -> DynamoResult<&mut Table> {
         self.advance(now_ms);
         self.tables.get_mut(name).filter(|table| table.is_usable()).ok_or_else(ApiError::no_resource)
     }

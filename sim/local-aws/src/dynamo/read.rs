@@ -2,7 +2,7 @@
 
 use super::Dynamo;
 use super::capacity::{Consumed, read_cost};
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
 use super::expr::{Condition, Projection, SortCondition};
 use super::index::{Index, IndexPosition, IndexProjection};
 use super::key::{KeySchema, Position};
@@ -42,7 +42,7 @@ struct Reading<'a> {
 
 impl Dynamo {
     /// `GetItem`.
-    pub fn get_item(&mut self, now_ms: i64, request: &GetItem) -> Result<GetReply, ApiError> {
+    pub fn get_item(&mut self, now_ms: i64, request: &GetItem) -> DynamoResult<GetReply> {
         let table = self.usable(&request.table, now_ms)?;
         table.check_projection(request.projection.as_ref())?;
         let position = table.schema.position_of_key(&request.key)?;
@@ -58,7 +58,7 @@ impl Dynamo {
     }
 
     /// `Scan`.
-    pub fn scan(&mut self, now_ms: i64, request: &Scan) -> Result<Page, ApiError> {
+    pub fn scan(&mut self, now_ms: i64, request: &Scan) -> DynamoResult<Page> {
         let bounds = self.bounds(request.limit)?;
         let table = self.usable(&request.table, now_ms)?;
         let index = table.readable(request.index.as_deref(), request.consistent, request.select)?;
@@ -92,7 +92,7 @@ impl Dynamo {
     }
 
     /// `Query`.
-    pub fn query(&mut self, now_ms: i64, request: &Query) -> Result<Page, ApiError> {
+    pub fn query(&mut self, now_ms: i64, request: &Query) -> DynamoResult<Page> {
         let bounds = self.bounds(request.limit)?;
         let table = self.usable(&request.table, now_ms)?;
         let index = table.readable(request.index.as_deref(), request.consistent, request.select)?;
@@ -129,12 +129,9 @@ impl Dynamo {
         table.read(&reading, bounds, now_ms)
     }
 
-    fn bounds(&self, limit: Option<usize>) -> Result<Bounds, ApiError> {
+    fn bounds(&self, limit: Option<usize>) -> DynamoResult<Bounds> {
         if limit == Some(0) {
-            return Err(ApiError::validation(
-                "1 validation error detected: Value '0' at 'limit' failed to satisfy constraint: \
-                 Member must have value greater than or equal to 1",
-            ));
+            return Err(ApiError::unmet("Value '0' at 'limit'", "have value greater than or equal to 1"));
         }
         Ok(Bounds {
             limit,
@@ -149,15 +146,13 @@ impl Table {
         index.and_then(|at| self.indexes.get(at)).map_or(&self.schema, |index| &index.spec.schema)
     }
 
-    pub(super) fn check_projection(&self, projection: Option<&Projection>) -> Result<(), ApiError> {
+    pub(super) fn check_projection(&self, projection: Option<&Projection>) -> DynamoResult<()> {
         projection
             .map_or(Ok(()), |projection| projection.paths.iter().try_for_each(|path| self.check_path(path)))
     }
 
     /// The place of the index to be read, if one is named.
-    fn readable(
-        &self, name: Option<&str>, consistent: bool, select: Select,
-    ) -> Result<Option<usize>, ApiError> {
+    fn readable(&self, name: Option<&str>, consistent: bool, select: Select) -> DynamoResult<Option<usize>> {
         let Some(name) = name else { return Ok(None) };
         let Some(at) = self.indexes.iter().position(|index| index.spec.name == name) else {
             return Err(ApiError::validation(format!("The table does not have the specified index: {name}")));
@@ -193,7 +188,7 @@ impl Table {
         Ok(Some(at))
     }
 
-    fn check_reading(&self, reading: &Reading<'_>, index: Option<&Index>) -> Result<(), ApiError> {
+    fn check_reading(&self, reading: &Reading<'_>, index: Option<&Index>) -> DynamoResult<()> {
         self.check_condition(reading.filter)?;
         self.check_projection(reading.projection)?;
         let Some(index) = index.filter(|index| !index.spec.local) else {
@@ -212,7 +207,7 @@ impl Table {
         )))
     }
 
-    fn read(&mut self, reading: &Reading<'_>, bounds: Bounds, now_ms: i64) -> Result<Page, ApiError> {
+    fn read(&mut self, reading: &Reading<'_>, bounds: Bounds, now_ms: i64) -> DynamoResult<Page> {
         let index = reading.index.and_then(|at| self.indexes.get(at));
         self.check_reading(reading, index)?;
         let wrong = || ApiError::validation(reading.wrong_start.to_owned());
@@ -252,14 +247,14 @@ impl Table {
         Ok(page)
     }
 
-    fn start_position(&self, key: &Item) -> Result<Position, ApiError> {
+    fn start_position(&self, key: &Item) -> DynamoResult<Position> {
         let mut key = key.clone();
         normalize_item(&mut key).and_then(|()| self.schema.position_of_key(&key)).map_err(|error| {
             ApiError::validation(format!("The provided starting key is invalid: {}", error.message))
         })
     }
 
-    fn index_start(&self, key: &Item, index: &Index) -> Result<IndexPosition, ApiError> {
+    fn index_start(&self, key: &Item, index: &Index) -> DynamoResult<IndexPosition> {
         let wrong = || ApiError::validation("The provided starting key is invalid");
         let expected =
             index.spec.schema.attributes().filter(|part| !self.schema.contains(&part.name)).count()
@@ -361,6 +356,7 @@ impl Reading<'_> {
     }
 }
 
-fn projected(item: &Arc<Item>, projection: Option<&Projection>) -> Arc<Item> {
+/// The wanted part of an item.
+pub(super) fn projected(item: &Arc<Item>, projection: Option<&Projection>) -> Arc<Item> {
     projection.map_or_else(|| item.clone(), |projection| Arc::new(projection.apply(item)))
 }

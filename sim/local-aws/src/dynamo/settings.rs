@@ -1,7 +1,7 @@
 //! Settings of a table beside its shape: continuous backups, expiry, tags.
 
 use super::Dynamo;
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
 use super::table::{Backups, Status, Table};
 use std::collections::BTreeMap;
 
@@ -13,12 +13,11 @@ impl Dynamo {
     /// `UpdateContinuousBackups`: switches point-in-time recovery.
     pub fn update_continuous_backups(
         &mut self, now_ms: i64, name: &str, enabled: bool, period_days: Option<u32>,
-    ) -> Result<Backups, ApiError> {
+    ) -> DynamoResult<Backups> {
         if period_days.is_some_and(|days| !(1..=BACKUP_DAYS).contains(&days)) {
-            return Err(ApiError::validation(
-                "1 validation error detected: Value at \
-                 'pointInTimeRecoverySpecification.recoveryPeriodInDays' failed to satisfy constraint: \
-                 Member must have value between 1 and 35",
+            return Err(ApiError::unmet(
+                "Value at 'pointInTimeRecoverySpecification.recoveryPeriodInDays'",
+                "have value between 1 and 35",
             ));
         }
         let table = self.backed_up(now_ms, name)?;
@@ -34,11 +33,11 @@ impl Dynamo {
     }
 
     /// `DescribeContinuousBackups`.
-    pub fn describe_continuous_backups(&mut self, now_ms: i64, name: &str) -> Result<Backups, ApiError> {
+    pub fn describe_continuous_backups(&mut self, now_ms: i64, name: &str) -> DynamoResult<Backups> {
         Ok(self.backed_up(now_ms, name)?.backups)
     }
 
-    fn backed_up(&mut self, now_ms: i64, name: &str) -> Result<&mut Table, ApiError> {
+    fn backed_up(&mut self, now_ms: i64, name: &str) -> DynamoResult<&mut Table> {
         self.advance(now_ms);
         match self.tables.get_mut(name) {
             Some(table) if table.status == Status::Creating => Err(ApiError::new(
@@ -53,13 +52,11 @@ impl Dynamo {
     /// `UpdateTimeToLive`.
     pub fn update_time_to_live(
         &mut self, now_ms: i64, name: &str, attribute: &str, enabled: bool,
-    ) -> Result<(), ApiError> {
+    ) -> DynamoResult<()> {
         self.advance(now_ms);
         if !(1..=255).contains(&attribute.len()) {
-            return Err(ApiError::validation(
-                "1 validation error detected: Value at 'timeToLiveSpecification.attributeName' failed to satisfy \
-                 constraint: Member must have length between 1 and 255",
-            ));
+            let place = "Value at 'timeToLiveSpecification.attributeName'";
+            return Err(ApiError::unmet(place, "have length between 1 and 255"));
         }
         let table = self.found_mut(name)?;
         table.refuse_if_changing()?;
@@ -77,7 +74,7 @@ impl Dynamo {
     }
 
     /// `DescribeTimeToLive`: the attribute, where enabled.
-    pub fn describe_time_to_live(&mut self, now_ms: i64, name: &str) -> Result<Option<&str>, ApiError> {
+    pub fn describe_time_to_live(&mut self, now_ms: i64, name: &str) -> DynamoResult<Option<&str>> {
         self.advance(now_ms);
         Ok(self.found(name)?.ttl.as_deref())
     }
@@ -85,7 +82,7 @@ impl Dynamo {
     /// `TagResource`.
     pub fn tag_resource(
         &mut self, now_ms: i64, arn: &str, tags: &BTreeMap<String, String>,
-    ) -> Result<(), ApiError> {
+    ) -> DynamoResult<()> {
         if tags.is_empty() {
             return Err(ApiError::validation("Atleast one Tag needs to be provided as Input."));
         }
@@ -99,7 +96,7 @@ impl Dynamo {
     }
 
     /// `UntagResource`.
-    pub fn untag_resource(&mut self, now_ms: i64, arn: &str, keys: &[String]) -> Result<(), ApiError> {
+    pub fn untag_resource(&mut self, now_ms: i64, arn: &str, keys: &[String]) -> DynamoResult<()> {
         if keys.is_empty() {
             return Err(ApiError::validation("Atleast one Tag Key needs to be provided as Input."));
         }
@@ -109,11 +106,11 @@ impl Dynamo {
     }
 
     /// `ListTagsOfResource`.
-    pub fn list_tags(&mut self, now_ms: i64, arn: &str) -> Result<&BTreeMap<String, String>, ApiError> {
+    pub fn list_tags(&mut self, now_ms: i64, arn: &str) -> DynamoResult<&BTreeMap<String, String>> {
         self.tagged(now_ms, arn).map(|table| &table.tags)
     }
 
-    fn tagged(&mut self, now_ms: i64, arn: &str) -> Result<&mut Table, ApiError> {
+    fn tagged(&mut self, now_ms: i64, arn: &str) -> DynamoResult<&mut Table> {
         self.advance(now_ms);
         let Some(name) = arn.strip_prefix(&self.arn("")).map(str::to_owned) else {
             if table_of_arn(arn).is_some() {
@@ -147,23 +144,22 @@ pub fn table_of_arn(arn: &str) -> Option<&str> {
     parts.nth(2).and_then(|rest| rest.strip_prefix("table/")).filter(|name| fits && !name.is_empty())
 }
 
-pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> Result<(), ApiError> {
+pub(super) fn check_tags(tags: &BTreeMap<String, String>) -> DynamoResult<()> {
     if tags.len() > MAX_TAGS {
-        return Err(ApiError::validation("One or more parameter values were invalid: Too many tags"));
+        return Err(ApiError::invalid_parameter("Too many tags"));
     }
     for (key, value) in tags {
-        let complaint = if key.is_empty() || key.chars().count() > 128 {
-            "Member must have length between 1 and 128"
-        } else if value.chars().count() > 256 {
-            "Member must have length less than or equal to 256"
-        } else if key.to_ascii_lowercase().starts_with("aws:") {
+        let complaint =
+            |constraint| Err(ApiError::unmet(format_args!("Value '{key}' at 'tags'"), constraint));
+        if key.is_empty() || key.chars().count() > 128 {
+            return complaint("have length between 1 and 128");
+        }
+        if value.chars().count() > 256 {
+            return complaint("have length less than or equal to 256");
+        }
+        if key.to_ascii_lowercase().starts_with("aws:") {
             return Err(ApiError::validation("Tag keys cannot start with 'aws:'"));
-        } else {
-            continue;
-        };
-        return Err(ApiError::validation(format!(
-            "1 validation error detected: Value '{key}' at 'tags' failed to satisfy constraint: {complaint}"
-        )));
+        }
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A table: its definition, its state over time, its items.
 
 use super::capacity::{Bucket, Consumed, Halves};
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
 use super::expr::{Condition, Path};
 use super::index::Index;
 use super::key::{KeyAttribute, KeySchema, Position};
@@ -209,7 +209,7 @@ impl Table {
     }
 
     /// Refuses paths into key attributes: key attributes are scalars.
-    pub(super) fn check_path(&self, path: &Path) -> Result<(), ApiError> {
+    pub(super) fn check_path(&self, path: &Path) -> DynamoResult<()> {
         if path.rest.is_empty() {
             return Ok(());
         }
@@ -227,7 +227,7 @@ impl Table {
     }
 
     /// Refuses conditions on paths into key attributes.
-    pub(super) fn check_condition(&self, condition: Option<&Condition>) -> Result<(), ApiError> {
+    pub(super) fn check_condition(&self, condition: Option<&Condition>) -> DynamoResult<()> {
         let mut result = Ok(());
         if let Some(condition) = condition {
             condition.each_path(&mut |path| {

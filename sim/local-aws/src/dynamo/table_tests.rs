@@ -9,11 +9,11 @@ fn dynamo() -> Dynamo {
     Dynamo::new(config)
 }
 
-fn put_at(dynamo: &mut Dynamo, now: i64, item: Item) -> Result<WriteReply, ApiError> {
+fn put_at(dynamo: &mut Dynamo, now: i64, item: Item) -> DynamoResult<WriteReply> {
     dynamo.put_item(now, &PutItem { table: "tab".into(), item, ..PutItem::default() })
 }
 
-fn owned(dynamo: &mut Dynamo, now: i64) -> Result<usize, ApiError> {
+fn owned(dynamo: &mut Dynamo, now: i64) -> DynamoResult<usize> {
     let key = KeyCondition::partition("owner", s("w"));
     let query = Query { table: "tab".into(), index: Some("late".into()), key, ..Query::default() };
     dynamo.query(now, &query).map(|page| page.count)

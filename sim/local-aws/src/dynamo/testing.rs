@@ -76,7 +76,7 @@ pub(super) fn put(dynamo: &mut Dynamo, item: Item) {
 }
 
 /// Calls `tab`, filling in the table's name.
-pub(super) fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> Result<Value, ApiError> {
+pub(super) fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> DynamoResult<Value> {
     if body.get("TableName").is_none()
         && !operation.starts_with("Batch")
         && !operation.starts_with("Transact")
@@ -87,7 +87,7 @@ pub(super) fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> Res
 }
 
 /// Asserts that a result is an error with this code and a message with this text.
-pub(super) fn refused<T: std::fmt::Debug>(result: Result<T, ApiError>, code: &str, part: &str) -> ApiError {
+pub(super) fn refused<T: std::fmt::Debug>(result: DynamoResult<T>, code: &str, part: &str) -> ApiError {
     let error = result.expect_err("should have been refused");
     assert_eq!(error.code, code, "{error}");
     assert!(error.message.contains(part), "{error}");

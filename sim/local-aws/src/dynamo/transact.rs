@@ -2,12 +2,19 @@
 
 use super::Dynamo;
 use super::capacity::{Consumed, read_cost};
-use super::error::{ApiError, CancellationReason, THROUGHPUT_MESSAGE};
+use super::error::{ApiError, CancellationReason, DynamoResult};
+use super::key::Position;
+use super::read::projected;
 use super::requests::{
-    TransactAction, TransactGet, TransactGetReply, TransactWrite, TransactWriteReply, account,
+    ConditionCheck, DeleteItem, TransactAction, TransactGet, TransactGetReply, TransactWrite,
+    TransactWriteReply, UpdateItem, account,
 };
+use super::table::Table;
+use super::value::normalize_item;
 use super::write::{Outcome, Refusal};
+use crate::constraint::beyond;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 /// The most actions of a transaction.
@@ -28,10 +35,10 @@ impl Dynamo {
     /// `TransactWriteItems`.
     pub fn transact_write(
         &mut self, now_ms: i64, request: &TransactWrite,
-    ) -> Result<TransactWriteReply, ApiError> {
-        check_count("transactItems", request.actions.len())?;
+    ) -> DynamoResult<TransactWriteReply> {
+        check_length("Value at 'transactItems'", request.actions.len(), MAX_ACTIONS)?;
         if let Some(token) = &request.token {
-            check_token(token)?;
+            check_length(format_args!("Value '{token}' at 'clientRequestToken'"), token.len(), 36)?;
             self.done.retain(|_, done| now_ms.saturating_sub(done.at_ms) < TOKEN_MS);
             if let Some(done) = self.done.get(token) {
                 if *done.request != *request {
@@ -51,30 +58,17 @@ impl Dynamo {
         let mut bytes = 0;
         for action in &request.actions {
             let table = self.usable(action.table(), now_ms)?;
-            let position = match action {
-                TransactAction::Put(put) => {
-                    let mut item = put.item.clone();
-                    super::value::normalize_item(&mut item)?;
-                    table.schema.position_of_item(&item)?
-                }
-                TransactAction::Check(check) => table.schema.position_of_key(&check.key)?,
-                TransactAction::Update(update) => table.schema.position_of_key(&update.key)?,
-                TransactAction::Delete(delete) => table.schema.position_of_key(&delete.key)?,
-            };
+            let position = table.position(action)?;
             if !seen.insert((action.table(), position)) {
                 return Err(ApiError::validation(
                     "Transaction request cannot include multiple operations on one item",
                 ));
             }
             let outcome = table.prepare(action);
-            let throttled = !table.may_write(now_ms);
+            let open = table.may_write(now_ms);
             reasons.push(match &outcome {
                 Err(Refusal::Invalid(error)) => reason("ValidationError", error),
-                _ if throttled => CancellationReason {
-                    code: "ProvisionedThroughputExceeded",
-                    message: Some(THROUGHPUT_MESSAGE.into()),
-                    item: None,
-                },
+                _ if !open => throttled(),
                 Err(Refusal::ConditionFailed(error, _)) => reason("ConditionalCheckFailed", error),
                 Ok(_) => CancellationReason::NONE,
             });
@@ -86,9 +80,7 @@ impl Dynamo {
                 prepared.push(write);
             }
         }
-        if reasons.iter().any(|reason| reason.code != "None") {
-            return Err(cancelled(reasons));
-        }
+        refuse_cancelled(reasons)?;
         if bytes > MAX_BYTES {
             return Err(ApiError::validation(
                 "Member must have length less than or equal to 4194304: the transaction is too large",
@@ -99,9 +91,7 @@ impl Dynamo {
             let table = self.usable(action.table(), now_ms)?;
             write.cost *= 2;
             let mut cost = table.commit(&write, now_ms);
-            for (_, halves) in &mut cost.indexes {
-                *halves *= 2;
-            }
+            cost.indexes.iter_mut().for_each(|(_, halves)| *halves *= 2);
             account(&mut reply.consumed, action.table(), cost);
         }
         if let Some(token) = &request.token {
@@ -112,16 +102,11 @@ impl Dynamo {
     }
 
     /// A repetition costs reads, and changes no item.
-    fn repeat(&mut self, request: &TransactWrite, now_ms: i64) -> Result<TransactWriteReply, ApiError> {
+    fn repeat(&mut self, request: &TransactWrite, now_ms: i64) -> DynamoResult<TransactWriteReply> {
         let mut reply = TransactWriteReply { repeated: true, ..TransactWriteReply::default() };
         for action in &request.actions {
             let table = self.usable(action.table(), now_ms)?;
-            let position = match action {
-                TransactAction::Put(put) => table.schema.position_of_key(&table.schema.key_of(&put.item))?,
-                TransactAction::Check(check) => table.schema.position_of_key(&check.key)?,
-                TransactAction::Update(update) => table.schema.position_of_key(&update.key)?,
-                TransactAction::Delete(delete) => table.schema.position_of_key(&delete.key)?,
-            };
+            let position = table.position(action)?;
             let cost = read_cost(table.store.get(&position, None).map_or(0, |row| row.size), true) * 2;
             table.reads.take(cost);
             account(&mut reply.consumed, action.table(), Consumed::table(cost));
@@ -130,8 +115,8 @@ impl Dynamo {
     }
 
     /// `TransactGetItems`.
-    pub fn transact_get(&mut self, now_ms: i64, request: &TransactGet) -> Result<TransactGetReply, ApiError> {
-        check_count("transactItems", request.gets.len())?;
+    pub fn transact_get(&mut self, now_ms: i64, request: &TransactGet) -> DynamoResult<TransactGetReply> {
+        check_length("Value at 'transactItems'", request.gets.len(), MAX_ACTIONS)?;
         let mut seen = BTreeSet::new();
         for get in &request.gets {
             let table = self.usable(&get.table, now_ms)?;
@@ -147,28 +132,15 @@ impl Dynamo {
         let mut reasons = Vec::with_capacity(request.gets.len());
         for get in &request.gets {
             let open = self.usable(&get.table, now_ms)?.may_read(None, now_ms);
-            reasons.push(if open {
-                CancellationReason::NONE
-            } else {
-                CancellationReason {
-                    code: "ProvisionedThroughputExceeded",
-                    message: Some(THROUGHPUT_MESSAGE.into()),
-                    item: None,
-                }
-            });
+            reasons.push(if open { CancellationReason::NONE } else { throttled() });
         }
-        if reasons.iter().any(|reason| reason.code != "None") {
-            return Err(cancelled(reasons));
-        }
+        refuse_cancelled(reasons)?;
         for get in &request.gets {
             let table = self.usable(&get.table, now_ms)?;
             let position = table.schema.position_of_key(&get.key)?;
             let row = table.store.get(&position, None);
             let cost = read_cost(row.map_or(0, |row| row.size), true) * 2;
-            reply.items.push(row.map(|row| match &get.projection {
-                None => row.item.clone(),
-                Some(projection) => Arc::new(projection.apply(&row.item)),
-            }));
+            reply.items.push(row.map(|row| projected(&row.item, get.projection.as_ref())));
             table.reads.take(cost);
             account(&mut reply.consumed, &get.table, Consumed::table(cost));
         }
@@ -176,41 +148,49 @@ impl Dynamo {
     }
 }
 
+impl Table {
+    /// The position of the item that an action is about.
+    fn position(&self, action: &TransactAction) -> DynamoResult<Position> {
+        match action {
+            TransactAction::Put(put) => {
+                let mut item = put.item.clone();
+                normalize_item(&mut item)?;
+                self.schema.position_of_item(&item)
+            }
+            TransactAction::Check(ConditionCheck { key, .. })
+            | TransactAction::Update(UpdateItem { key, .. })
+            | TransactAction::Delete(DeleteItem { key, .. }) => self.schema.position_of_key(key),
+        }
+    }
+}
+
+/// The reason of an action without capacity.
+fn throttled() -> CancellationReason {
+    reason("ProvisionedThroughputExceeded", &ApiError::throughput_exceeded())
+}
+
 fn reason(code: &'static str, error: &ApiError) -> CancellationReason {
     CancellationReason { code, message: Some(error.message.clone()), item: error.item.clone() }
 }
 
-fn cancelled(reasons: Vec<CancellationReason>) -> ApiError {
+/// Refuses a transaction if one of its actions has a fault.
+fn refuse_cancelled(reasons: Vec<CancellationReason>) -> DynamoResult<()> {
     let codes: Vec<&str> = reasons.iter().map(|reason| reason.code).collect();
+    if codes.iter().all(|code| *code == "None") {
+        return Ok(());
+    }
     let message = format!(
         "Transaction cancelled, please refer cancellation reasons for specific reasons [{}]",
         codes.join(", ")
     );
-    ApiError { cancellation_reasons: reasons, ..ApiError::new("TransactionCanceledException", message) }
+    Err(ApiError { cancellation_reasons: reasons, ..ApiError::new("TransactionCanceledException", message) })
 }
 
-fn check_count(parameter: &str, count: usize) -> Result<(), ApiError> {
-    let bound = match count {
-        0 => "greater than or equal to 1",
-        1..=MAX_ACTIONS => return Ok(()),
-        _ => "less than or equal to 100",
-    };
-    Err(ApiError::validation(format!(
-        "1 validation error detected: Value at '{parameter}' failed to satisfy constraint: \
-         Member must have length {bound}"
-    )))
-}
-
-fn check_token(token: &str) -> Result<(), ApiError> {
-    let bound = match token.len() {
-        0 => "greater than or equal to 1",
-        1..=36 => return Ok(()),
-        _ => "less than or equal to 36",
-    };
-    Err(ApiError::validation(format!(
-        "1 validation error detected: Value '{token}' at 'clientRequestToken' failed to satisfy constraint: \
-         Member must have length {bound}"
-    )))
+fn check_length(place: impl fmt::Display, length: usize, most: usize) -> DynamoResult<()> {
+    match beyond(length, 1, most) {
+        Some(bound) => Err(ApiError::unmet(place, format_args!("have length {bound}"))),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

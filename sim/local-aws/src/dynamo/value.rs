@@ -1,7 +1,7 @@
 //! The limits of a stored value: checks, the normal form of numbers, sizes, and comparison.
 
 use super::decimal::{self, Decimal, DecimalError};
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
 use leasehold_engine::table::{AttributeValue, Item};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ pub(super) const MAX_ITEM_BYTES: usize = 400 * 1024;
 pub(super) const MAX_DEPTH: usize = 32;
 
 /// Checks every value of an item and gives its numbers their normal form (`1.0` is stored as `1`).
-pub(super) fn normalize_item(item: &mut Item) -> Result<(), ApiError> {
+pub(super) fn normalize_item(item: &mut Item) -> DynamoResult<()> {
     if item.contains_key("") {
         return Err(ApiError::invalid_parameter("Empty attribute name"));
     }
@@ -21,11 +21,11 @@ pub(super) fn normalize_item(item: &mut Item) -> Result<(), ApiError> {
 }
 
 /// Checks a value and gives its numbers their normal form.
-pub(super) fn normalize(value: &mut AttributeValue) -> Result<(), ApiError> {
+pub(super) fn normalize(value: &mut AttributeValue) -> DynamoResult<()> {
     normalize_at(value, 1)
 }
 
-fn normalize_at(value: &mut AttributeValue, depth: usize) -> Result<(), ApiError> {
+fn normalize_at(value: &mut AttributeValue, depth: usize) -> DynamoResult<()> {
     if depth > MAX_DEPTH {
         return Err(ApiError::validation("Nesting Levels have exceeded supported limits"));
     }
@@ -44,14 +44,14 @@ fn normalize_at(value: &mut AttributeValue, depth: usize) -> Result<(), ApiError
     }
 }
 
-fn normalize_number(text: &mut Arc<str>) -> Result<(), ApiError> {
+fn normalize_number(text: &mut Arc<str>) -> DynamoResult<()> {
     if !decimal::is_plain_integer(text) {
         *text = parse_number(text)?.to_string().into();
     }
     Ok(())
 }
 
-fn normalize_numbers(numbers: &mut BTreeSet<String>) -> Result<(), ApiError> {
+fn normalize_numbers(numbers: &mut BTreeSet<String>) -> DynamoResult<()> {
     if numbers.is_empty() {
         return Err(ApiError::invalid_parameter("An number set  may not be empty"));
     }
@@ -68,7 +68,7 @@ fn normalize_numbers(numbers: &mut BTreeSet<String>) -> Result<(), ApiError> {
 }
 
 /// Reads a number, or returns DynamoDB's objection.
-pub(super) fn parse_number(text: &str) -> Result<Decimal, ApiError> {
+pub(super) fn parse_number(text: &str) -> DynamoResult<Decimal> {
     Decimal::parse(text).map_err(|error| match error {
         DecimalError::NotANumber if text.is_empty() => {
             ApiError::validation("The parameter cannot be converted to a numeric value")

@@ -2,7 +2,7 @@
 
 use super::Dynamo;
 use super::capacity::{Halves, write_cost};
-use super::error::ApiError;
+use super::error::{ApiError, DynamoResult};
 use super::expr::{Condition, Update};
 use super::key::Position;
 use super::requests::{
@@ -126,7 +126,7 @@ impl Table {
         })
     }
 
-    fn check_update(&self, update: &Update) -> Result<(), ApiError> {
+    fn check_update(&self, update: &Update) -> DynamoResult<()> {
         for action in &update.actions {
             let path = action.path();
             if self.schema.contains(&path.head) {
@@ -177,7 +177,7 @@ impl Table {
     fn write(
         &mut self, prepared: Result<Prepared, Refusal>, now_ms: i64,
         answer: impl FnOnce(&Prepared) -> Option<Arc<Item>>,
-    ) -> Result<WriteReply, ApiError> {
+    ) -> DynamoResult<WriteReply> {
         if matches!(prepared, Err(Refusal::Invalid(_))) {
             return prepared.map(|_| WriteReply::default()).map_err(Refusal::into_error);
         }
@@ -201,21 +201,21 @@ fn old_item(prepared: &Prepared, wanted: ReturnValues) -> Option<Arc<Item>> {
 
 impl Dynamo {
     /// `PutItem`.
-    pub fn put_item(&mut self, now_ms: i64, request: &PutItem) -> Result<WriteReply, ApiError> {
+    pub fn put_item(&mut self, now_ms: i64, request: &PutItem) -> DynamoResult<WriteReply> {
         let table = self.usable(&request.table, now_ms)?;
         let prepared = table.prepare_put(request);
         table.write(prepared, now_ms, |prepared| old_item(prepared, request.return_values))
     }
 
     /// `DeleteItem`.
-    pub fn delete_item(&mut self, now_ms: i64, request: &DeleteItem) -> Result<WriteReply, ApiError> {
+    pub fn delete_item(&mut self, now_ms: i64, request: &DeleteItem) -> DynamoResult<WriteReply> {
         let table = self.usable(&request.table, now_ms)?;
         let prepared = table.prepare_delete(request);
         table.write(prepared, now_ms, |prepared| old_item(prepared, request.return_values))
     }
 
     /// `UpdateItem`.
-    pub fn update_item(&mut self, now_ms: i64, request: &UpdateItem) -> Result<WriteReply, ApiError> {
+    pub fn update_item(&mut self, now_ms: i64, request: &UpdateItem) -> DynamoResult<WriteReply> {
         let table = self.usable(&request.table, now_ms)?;
         let prepared = table.prepare_update(request);
         table.write(prepared, now_ms, |prepared| {

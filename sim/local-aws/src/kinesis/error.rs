@@ -1,5 +1,6 @@
 //! The fake's only error type: AWS's code, HTTP status and message.
 
+use crate::constraint::unmet;
 use std::fmt;
 
 /// A refusal, exactly as the service would put it on the wire.
@@ -40,6 +41,11 @@ impl ApiError {
 
     pub(crate) fn validation(message: impl Into<String>) -> Self {
         Self::client("ValidationException", message)
+    }
+
+    /// `ValidationException` about a member that violates a constraint.
+    pub(crate) fn unmet(place: impl fmt::Display, constraint: impl fmt::Display) -> Self {
+        Self::validation(unmet(place, constraint))
     }
 
     pub(crate) fn serialization(message: impl Into<String>) -> Self {

@@ -67,10 +67,8 @@ impl Kinesis {
         self.rate(now_ms, Op::ListShards)?;
         let max = request.max_results.unwrap_or(PAGE).min(PAGE);
         if max == 0 {
-            return Err(ApiError::validation(
-                "1 validation error detected: Value '0' at 'maxResults' failed to satisfy constraint: \
-                 Member must have value greater than or equal to 1",
-            ));
+            let place = "Value '0' at 'maxResults'";
+            return Err(ApiError::unmet(place, "have value greater than or equal to 1"));
         }
         let cursor = match request.next_token {
             Some(token) => self.resume(now_ms, request, token)?,

@@ -8,6 +8,7 @@ use super::sequence::SequenceNumber;
 use super::shard::{HashRange, Shard};
 use super::stream::Stream;
 use super::{Kinesis, StreamStatus};
+use crate::constraint::beyond;
 use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
@@ -63,11 +64,9 @@ impl Kinesis {
         &mut self, now_ms: i64, iterator: &ShardIterator, limit: Option<u32>,
     ) -> ApiResult<RecordsPage> {
         let limit = limit.unwrap_or(MOST_RECORDS);
-        if !(1..=MOST_RECORDS).contains(&limit) {
-            let bound = if limit == 0 { "greater than or equal to 1" } else { "less than or equal to 10000" };
-            return Err(ApiError::validation(format!(
-                "1 validation error detected: Value '{limit}' at 'limit' failed to satisfy constraint: Member must have value {bound}"
-            )));
+        if let Some(bound) = beyond(limit, 1, MOST_RECORDS) {
+            let place = format_args!("Value '{limit}' at 'limit'");
+            return Err(ApiError::unmet(place, format_args!("have value {bound}")));
         }
         let expiry_ms = self.config().iterator_expiry_ms;
         if now_ms.saturating_sub(iterator.issued_ms) > expiry_ms {

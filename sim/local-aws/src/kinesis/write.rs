@@ -6,6 +6,7 @@ use super::ids::{ShardIndex, StreamId, StreamRef};
 use super::log::StoredRecord;
 use super::sequence::{SequenceNumber, seconds};
 use super::stream::Stream;
+use crate::constraint::beyond;
 use bytes::Bytes;
 use md5::{Digest, Md5};
 use std::sync::Arc;
@@ -67,13 +68,10 @@ impl Kinesis {
     pub fn put_records<'a>(
         &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, records: Vec<NewRecord>,
     ) -> ApiResult<Vec<PutOutcome>> {
-        if records.is_empty() || records.len() > MOST_RECORDS {
-            let bound =
-                if records.is_empty() { "greater than or equal to 1" } else { "less than or equal to 500" };
-            return Err(ApiError::validation(format!(
-                "1 validation error detected: Value '[{}]' at 'records' failed to satisfy constraint: Member must have length {bound}",
-                vec!["PutRecordsRequestEntry"; records.len()].join(", ")
-            )));
+        if let Some(bound) = beyond(records.len(), 1, MOST_RECORDS) {
+            let shown = vec!["PutRecordsRequestEntry"; records.len()].join(", ");
+            let place = format_args!("Value '[{shown}]' at 'records'");
+            return Err(ApiError::unmet(place, format_args!("have length {bound}")));
         }
         let id = self.find_writable(now_ms, stream.into())?;
         let stream = self.stream_mut(id)?;
@@ -100,10 +98,10 @@ impl Stream {
         let most = self.max_record_bytes;
         if record.data.len() + record.partition_key.len() > most {
             let size = record.data.len();
-            return Err(ApiError::validation(format!(
-                "1 validation error detected: Value 'java.nio.HeapByteBuffer[pos=0 lim={size} cap={size}]' at '{field}' failed \
-                 to satisfy constraint: Member must have length less than or equal to {most}"
-            )));
+            return Err(ApiError::unmet(
+                format_args!("Value 'java.nio.HeapByteBuffer[pos=0 lim={size} cap={size}]' at '{field}'"),
+                format_args!("have length less than or equal to {most}"),
+            ));
         }
         Ok(())
     }

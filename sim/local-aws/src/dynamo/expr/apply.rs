@@ -1,6 +1,6 @@
 //! Carrying out an update.
 
-use super::super::error::ApiError;
+use super::super::error::{ApiError, DynamoResult};
 use super::super::value::{number_error, parse_number};
 use super::path::{Path, Segment};
 use super::{Action, SetValue, Update};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 impl Update {
     /// The item after the update. Every operand and every path is of the item as it was.
-    pub fn apply(&self, old: &Item) -> Result<Item, ApiError> {
+    pub fn apply(&self, old: &Item) -> DynamoResult<Item> {
         let mut puts: Vec<(&Path, AttributeValue)> = Vec::with_capacity(self.actions.len());
         let mut removals: Vec<&Path> = Vec::new();
         for action in &self.actions {
@@ -62,7 +62,7 @@ impl Update {
 }
 
 impl SetValue {
-    fn resolve(&self, item: &Item) -> Result<AttributeValue, ApiError> {
+    fn resolve(&self, item: &Item) -> DynamoResult<AttributeValue> {
         match self {
             Self::Value(value) => Ok(value.clone()),
             Self::Path(path) => path.get(item).cloned().ok_or_else(|| {
@@ -87,9 +87,7 @@ impl SetValue {
     }
 }
 
-fn calculate(
-    left: &AttributeValue, right: &AttributeValue, subtract: bool,
-) -> Result<AttributeValue, ApiError> {
+fn calculate(left: &AttributeValue, right: &AttributeValue, subtract: bool) -> DynamoResult<AttributeValue> {
     let (AttributeValue::N(left), AttributeValue::N(right)) = (left, right) else {
         return Err(wrong_operand());
     };
@@ -104,7 +102,7 @@ fn calculate(
     result.map(AttributeValue::n).map_err(number_error)
 }
 
-fn added_to_nothing(value: &AttributeValue) -> Result<AttributeValue, ApiError> {
+fn added_to_nothing(value: &AttributeValue) -> DynamoResult<AttributeValue> {
     match value {
         AttributeValue::N(_) | AttributeValue::Ss(_) | AttributeValue::Ns(_) | AttributeValue::Bs(_) => {
             Ok(value.clone())
@@ -113,7 +111,7 @@ fn added_to_nothing(value: &AttributeValue) -> Result<AttributeValue, ApiError> 
     }
 }
 
-fn added(present: &AttributeValue, value: &AttributeValue) -> Result<AttributeValue, ApiError> {
+fn added(present: &AttributeValue, value: &AttributeValue) -> DynamoResult<AttributeValue> {
     match (present, value) {
         (AttributeValue::N(_), AttributeValue::N(_)) => calculate(present, value, false),
         (AttributeValue::Ss(set), AttributeValue::Ss(more)) => Ok(AttributeValue::Ss(set | more)),
@@ -123,7 +121,7 @@ fn added(present: &AttributeValue, value: &AttributeValue) -> Result<AttributeVa
     }
 }
 
-fn without(present: &AttributeValue, value: &AttributeValue) -> Result<Option<AttributeValue>, ApiError> {
+fn without(present: &AttributeValue, value: &AttributeValue) -> DynamoResult<Option<AttributeValue>> {
     Ok(match (present, value) {
         (AttributeValue::Ss(set), AttributeValue::Ss(gone)) => {
             Some(set - gone).filter(|set| !set.is_empty()).map(AttributeValue::Ss)
@@ -153,7 +151,7 @@ enum Holder<'a> {
     List(&'a mut Vec<AttributeValue>, usize),
 }
 
-fn holder<'a>(item: &'a mut Item, path: &'a Path) -> Result<Holder<'a>, ApiError> {
+fn holder<'a>(item: &'a mut Item, path: &'a Path) -> DynamoResult<Holder<'a>> {
     let Some((last, steps)) = path.rest.split_last() else {
         return Ok(Holder::Item(item, &path.head));
     };
@@ -174,7 +172,7 @@ fn holder<'a>(item: &'a mut Item, path: &'a Path) -> Result<Holder<'a>, ApiError
 }
 
 /// Whether a path has a value. An error if the path cannot exist, since its parent is missing.
-fn find_place(item: &Item, path: &Path) -> Result<bool, ApiError> {
+fn find_place(item: &Item, path: &Path) -> DynamoResult<bool> {
     let Some((last, steps)) = path.rest.split_last() else {
         return Ok(item.contains_key(&path.head));
     };
@@ -186,7 +184,7 @@ fn find_place(item: &Item, path: &Path) -> Result<bool, ApiError> {
     }
 }
 
-fn put(item: &mut Item, path: &Path, value: AttributeValue) -> Result<(), ApiError> {
+fn put(item: &mut Item, path: &Path, value: AttributeValue) -> DynamoResult<()> {
     match holder(item, path)? {
         Holder::Item(item, name) => drop(item.insert(name.clone(), value)),
         Holder::Map(map, name) => drop(map.insert(name.clone(), value)),
@@ -199,7 +197,7 @@ fn put(item: &mut Item, path: &Path, value: AttributeValue) -> Result<(), ApiErr
     Ok(())
 }
 
-fn take(item: &mut Item, path: &Path) -> Result<(), ApiError> {
+fn take(item: &mut Item, path: &Path) -> DynamoResult<()> {
     match holder(item, path)? {
         Holder::Item(item, name) => drop(item.remove(name)),
         Holder::Map(map, name) => drop(map.remove(name)),
@@ -228,7 +226,7 @@ mod tests {
         .into()
     }
 
-    fn run(text: &str) -> Result<Item, ApiError> {
+    fn run(text: &str) -> DynamoResult<Item> {
         let values: Item = [
             (":one".into(), AttributeValue::n("1")),
             (":s".into(), AttributeValue::s("new")),

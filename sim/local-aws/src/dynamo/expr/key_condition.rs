@@ -1,6 +1,6 @@
 //! Conditions on keys: one partition, and perhaps a range within the partition.
 
-use super::super::error::ApiError;
+use super::super::error::{ApiError, DynamoResult};
 use super::super::key::{KeySchema, KeyType};
 use super::super::value::{equal, order};
 use super::{Comparator, Condition, Operand, Path};
@@ -71,13 +71,13 @@ impl KeyCondition {
     }
 
     /// Reads a parsed `KeyConditionExpression`.
-    pub fn from_condition(condition: Condition) -> Result<Self, ApiError> {
+    pub fn from_condition(condition: Condition) -> DynamoResult<Self> {
         let mut key = Self::default();
         key.collect(condition)?;
         Ok(key)
     }
 
-    fn collect(&mut self, condition: Condition) -> Result<(), ApiError> {
+    fn collect(&mut self, condition: Condition) -> DynamoResult<()> {
         let (name, part) = match condition {
             Condition::And(parts) => return parts.into_iter().try_for_each(|part| self.collect(part)),
             Condition::Or(_) => return Err(wrong_operator("OR")),
@@ -114,7 +114,7 @@ impl KeyCondition {
     }
 
     /// The partition key's value and the sort key's condition, for a table or index with this schema.
-    pub fn resolve(&self, schema: &KeySchema) -> Result<(&AttributeValue, Option<&SortCondition>), ApiError> {
+    pub fn resolve(&self, schema: &KeySchema) -> DynamoResult<(&AttributeValue, Option<&SortCondition>)> {
         if !(1..=2).contains(&self.parts.len()) {
             return Err(ApiError::validation("Conditions can be of length 1 or 2 only"));
         }
@@ -137,7 +137,7 @@ impl KeyCondition {
     }
 }
 
-fn check_sort(key_type: KeyType, condition: &SortCondition) -> Result<(), ApiError> {
+fn check_sort(key_type: KeyType, condition: &SortCondition) -> DynamoResult<()> {
     if condition.values().any(|value| value.type_name() != key_type.name()) {
         return Err(ApiError::invalid_parameter("Condition parameter type does not match schema type"));
     }
@@ -156,9 +156,7 @@ fn check_sort(key_type: KeyType, condition: &SortCondition) -> Result<(), ApiErr
     }
 }
 
-fn compared(
-    comparator: Comparator, left: Operand, right: Operand,
-) -> Result<(String, SortCondition), ApiError> {
+fn compared(comparator: Comparator, left: Operand, right: Operand) -> DynamoResult<(String, SortCondition)> {
     let mirrored = match comparator {
         Comparator::Lt => Comparator::Gt,
         Comparator::Le => Comparator::Ge,
@@ -183,7 +181,7 @@ fn compared(
     }
 }
 
-fn attribute(path: Path) -> Result<String, ApiError> {
+fn attribute(path: Path) -> DynamoResult<String> {
     if path.rest.is_empty() {
         Ok(path.head.into_owned())
     } else {
@@ -221,7 +219,7 @@ mod tests {
         }
     }
 
-    fn resolve(text: &str) -> Result<Option<SortCondition>, ApiError> {
+    fn resolve(text: &str) -> DynamoResult<Option<SortCondition>> {
         let values = [
             (":p".into(), AttributeValue::s("part")),
             (":one".into(), AttributeValue::n("1")),

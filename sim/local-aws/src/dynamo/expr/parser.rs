@@ -1,6 +1,6 @@
 //! The common parts of all expression parsers: names and values, the cursor over tokens, paths; and the entry points.
 
-use super::super::error::ApiError;
+use super::super::error::{ApiError, DynamoResult};
 use super::super::value::normalize;
 use super::condition_parser::condition;
 use super::key_condition::KeyCondition;
@@ -18,33 +18,33 @@ const MAX_TEXT: usize = 4096;
 const MAX_NESTING: usize = 100;
 
 /// Parses a `ConditionExpression`.
-pub fn parse_condition(text: &str, binder: &mut Binder) -> Result<Condition, ApiError> {
+pub fn parse_condition(text: &str, binder: &mut Binder) -> DynamoResult<Condition> {
     run("ConditionExpression", text, binder, condition)
 }
 
 /// Parses a `FilterExpression`.
-pub fn parse_filter(text: &str, binder: &mut Binder) -> Result<Condition, ApiError> {
+pub fn parse_filter(text: &str, binder: &mut Binder) -> DynamoResult<Condition> {
     run("FilterExpression", text, binder, condition)
 }
 
 /// Parses a `KeyConditionExpression`.
-pub fn parse_key_condition(text: &str, binder: &mut Binder) -> Result<KeyCondition, ApiError> {
+pub fn parse_key_condition(text: &str, binder: &mut Binder) -> DynamoResult<KeyCondition> {
     KeyCondition::from_condition(run("KeyConditionExpression", text, binder, condition)?)
 }
 
 /// Parses an `UpdateExpression`.
-pub fn parse_update(text: &str, binder: &mut Binder) -> Result<Update, ApiError> {
+pub fn parse_update(text: &str, binder: &mut Binder) -> DynamoResult<Update> {
     run("UpdateExpression", text, binder, update)
 }
 
 /// Parses a `ProjectionExpression`.
-pub fn parse_projection(text: &str, binder: &mut Binder) -> Result<Projection, ApiError> {
+pub fn parse_projection(text: &str, binder: &mut Binder) -> DynamoResult<Projection> {
     run("ProjectionExpression", text, binder, projection)
 }
 
 fn run<T>(
     parameter: &str, text: &str, binder: &mut Binder, rule: fn(&mut Cursor<'_>) -> Result<T, String>,
-) -> Result<T, ApiError> {
+) -> DynamoResult<T> {
     let parsed = if text.is_empty() {
         Err("The expression can not be empty;".to_owned())
     } else if text.len() > MAX_TEXT {
@@ -100,7 +100,7 @@ pub struct Binder {
 
 impl Binder {
     /// Checks `ExpressionAttributeNames` and `ExpressionAttributeValues` by themselves.
-    pub fn new(names: Option<BTreeMap<String, String>>, values: Option<Item>) -> Result<Self, ApiError> {
+    pub fn new(names: Option<BTreeMap<String, String>>, values: Option<Item>) -> DynamoResult<Self> {
         if names.as_ref().is_some_and(BTreeMap::is_empty) {
             return Err(ApiError::validation("ExpressionAttributeNames must not be empty"));
         }
@@ -135,7 +135,7 @@ impl Binder {
     }
 
     /// Refuses names and values without a use in any expression.
-    pub fn finish(&self) -> Result<(), ApiError> {
+    pub fn finish(&self) -> DynamoResult<()> {
         let unused = |parameter: &str, names: Vec<&str>| {
             if names.is_empty() {
                 return Ok(());

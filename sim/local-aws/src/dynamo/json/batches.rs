@@ -5,11 +5,11 @@ use super::body::{Fields, absent, table_name};
 use super::expressions::Expressions;
 use super::value::{parse_item, show_item};
 use crate::dynamo::requests::{BatchGet, BatchGetTable, BatchWrite, BatchWriteAction};
-use crate::dynamo::{ApiError, Dynamo};
+use crate::dynamo::{ApiError, Dynamo, DynamoResult};
 use serde_json::{Map, Value, json};
 
 /// `BatchGetItem`
-pub(super) fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let asked = requested(fields)?;
     let mut request = BatchGet::default();
@@ -46,7 +46,7 @@ pub(super) fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) ->
 }
 
 /// `BatchWriteItem`
-pub(super) fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let asked = requested(fields)?;
     let mut request = BatchWrite::default();
@@ -91,7 +91,7 @@ pub(super) fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) 
     Ok(body)
 }
 
-fn requested(fields: Fields<'_>) -> Result<Fields<'_>, ApiError> {
+fn requested(fields: Fields<'_>) -> DynamoResult<Fields<'_>> {
     let asked = fields.required_object("RequestItems")?;
     if asked.each().next().is_none() {
         return Err(too_few("requestItems"));
@@ -100,8 +100,5 @@ fn requested(fields: Fields<'_>) -> Result<Fields<'_>, ApiError> {
 }
 
 fn too_few(member: &str) -> ApiError {
-    ApiError::validation(format!(
-        "1 validation error detected: Value at '{member}' failed to satisfy constraint: \
-         Member must have length greater than or equal to 1"
-    ))
+    ApiError::unmet(format_args!("Value at '{member}'"), "have length greater than or equal to 1")
 }

@@ -2,7 +2,7 @@
 
 use super::value::{attribute, parse_item};
 use crate::dynamo::catalog::check_name;
-use crate::dynamo::error::ApiError;
+use crate::dynamo::error::{ApiError, DynamoResult};
 use crate::dynamo::settings::table_of_arn;
 use leasehold_engine::table::{AttributeValue, Item};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ pub(super) struct Fields<'a>(&'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
     /// The members of a required object.
-    pub(super) fn of(value: &'a Value) -> Result<Self, ApiError> {
+    pub(super) fn of(value: &'a Value) -> DynamoResult<Self> {
         match value {
             Value::Object(map) => Ok(Self(map)),
             Value::Array(_) => Err(ApiError::serialization("Unrecognized collection type")),
@@ -37,17 +37,17 @@ impl<'a> Fields<'a> {
     }
 
     /// A string.
-    pub(super) fn string(&self, name: &str) -> Result<Option<&'a str>, ApiError> {
+    pub(super) fn string(&self, name: &str) -> DynamoResult<Option<&'a str>> {
         self.get(name).map(string).transpose()
     }
 
     /// A required string.
-    pub(super) fn required_string(&self, name: &str) -> Result<&'a str, ApiError> {
+    pub(super) fn required_string(&self, name: &str) -> DynamoResult<&'a str> {
         self.string(name)?.ok_or_else(|| absent(name))
     }
 
     /// A boolean.
-    pub(super) fn boolean(&self, name: &str) -> Result<Option<bool>, ApiError> {
+    pub(super) fn boolean(&self, name: &str) -> DynamoResult<Option<bool>> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
@@ -56,21 +56,20 @@ impl<'a> Fields<'a> {
     }
 
     /// A boolean, false where absent.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+    pub(super) fn flag(&self, name: &str) -> DynamoResult<bool> {
         Ok(self.boolean(name)?.unwrap_or(false))
     }
 
     /// A whole number from 0.
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+    pub(super) fn number(&self, name: &str) -> DynamoResult<Option<u64>> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Number(number)) => match number.as_u64() {
                 Some(number) => Ok(Some(number)),
-                None if number.as_i64().is_some() => Err(ApiError::validation(format!(
-                    "1 validation error detected: Value '{number}' at '{}' failed to satisfy constraint: \
-                     Member must have value greater than or equal to 0",
-                    lower_first(name)
-                ))),
+                None if number.as_i64().is_some() => Err(ApiError::unmet(
+                    format_args!("Value '{number}' at '{}'", lower_first(name)),
+                    "have value greater than or equal to 0",
+                )),
                 None => Err(ApiError::serialization("DECIMAL_VALUE cannot be converted to Long")),
             },
             Some(other) => Err(wrong_kind(other, "Long")),
@@ -78,7 +77,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list.
-    pub(super) fn list(&self, name: &str) -> Result<Option<&'a [Value]>, ApiError> {
+    pub(super) fn list(&self, name: &str) -> DynamoResult<Option<&'a [Value]>> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Array(list)) => Ok(Some(list)),
@@ -90,42 +89,42 @@ impl<'a> Fields<'a> {
     }
 
     /// A list of strings.
-    pub(super) fn strings(&self, name: &str) -> Result<Option<Vec<&'a str>>, ApiError> {
+    pub(super) fn strings(&self, name: &str) -> DynamoResult<Option<Vec<&'a str>>> {
         self.list(name)?.map(|list| list.iter().map(string).collect()).transpose()
     }
 
     /// An object.
-    pub(super) fn object(&self, name: &str) -> Result<Option<Self>, ApiError> {
+    pub(super) fn object(&self, name: &str) -> DynamoResult<Option<Self>> {
         self.get(name).map(Self::of).transpose()
     }
 
     /// A required object.
-    pub(super) fn required_object(&self, name: &str) -> Result<Self, ApiError> {
+    pub(super) fn required_object(&self, name: &str) -> DynamoResult<Self> {
         self.object(name)?.ok_or_else(|| absent(name))
     }
 
     /// A required item or key, its values checked.
-    pub(super) fn required_item(&self, name: &str) -> Result<Item, ApiError> {
+    pub(super) fn required_item(&self, name: &str) -> DynamoResult<Item> {
         parse_item(self.get(name).ok_or_else(|| absent(name))?)
     }
 
     /// An item or a key, its values checked.
-    pub(super) fn item(&self, name: &str) -> Result<Option<Item>, ApiError> {
+    pub(super) fn item(&self, name: &str) -> DynamoResult<Option<Item>> {
         self.get(name).map(parse_item).transpose()
     }
 
     /// A value.
-    pub(super) fn attribute(&self, name: &str) -> Result<Option<AttributeValue>, ApiError> {
+    pub(super) fn attribute(&self, name: &str) -> DynamoResult<Option<AttributeValue>> {
         self.get(name).map(attribute).transpose()
     }
 
     /// A list of values.
-    pub(super) fn attributes(&self, name: &str) -> Result<Option<Vec<AttributeValue>>, ApiError> {
+    pub(super) fn attributes(&self, name: &str) -> DynamoResult<Option<Vec<AttributeValue>>> {
         self.list(name)?.map(|list| list.iter().map(attribute).collect()).transpose()
     }
 
     /// One of some names.
-    pub(super) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+    pub(super) fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> DynamoResult<Option<T>> {
         let Some(text) = self.string(name)? else {
             return Ok(None);
         };
@@ -133,16 +132,14 @@ impl<'a> Fields<'a> {
             return Ok(Some(*value));
         }
         let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-        Err(ApiError::validation(format!(
-            "1 validation error detected: Value '{text}' at '{}' failed to satisfy constraint: \
-             Member must satisfy enum value set: [{}]",
-            lower_first(name),
-            names.join(", ")
-        )))
+        Err(ApiError::unmet(
+            format_args!("Value '{text}' at '{}'", lower_first(name)),
+            format_args!("satisfy enum value set: [{}]", names.join(", ")),
+        ))
     }
 
     /// The name of the request's table, given by its name or ARN.
-    pub(super) fn table(&self) -> Result<String, ApiError> {
+    pub(super) fn table(&self) -> DynamoResult<String> {
         let Some(given) = self.string("TableName")? else {
             return Err(ApiError::validation(
                 "The parameter 'TableName' is required but was not present in the request",
@@ -153,14 +150,14 @@ impl<'a> Fields<'a> {
 }
 
 /// A table's name, given by itself or in an ARN.
-pub(super) fn table_name(given: &str) -> Result<String, ApiError> {
+pub(super) fn table_name(given: &str) -> DynamoResult<String> {
     let name = table_of_arn(given).unwrap_or(given);
     check_name(name)?;
     Ok(name.to_owned())
 }
 
 /// A string.
-pub(super) fn string(value: &Value) -> Result<&str, ApiError> {
+pub(super) fn string(value: &Value) -> DynamoResult<&str> {
     value.as_str().ok_or_else(|| wrong_kind(value, "String"))
 }
 
@@ -185,10 +182,7 @@ pub(super) fn wrong_kind(value: &Value, wanted: &str) -> ApiError {
 
 /// The service's message about a missing member.
 pub(super) fn absent(name: &str) -> ApiError {
-    ApiError::validation(format!(
-        "1 validation error detected: Value null at '{}' failed to satisfy constraint: Member must not be null",
-        lower_first(name)
-    ))
+    ApiError::unmet(format_args!("Value null at '{}'", lower_first(name)), "not be null")
 }
 
 fn lower_first(name: &str) -> String {

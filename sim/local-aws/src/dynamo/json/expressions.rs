@@ -2,7 +2,7 @@
 
 use super::body::Fields;
 use super::value::parse_attribute;
-use crate::dynamo::error::ApiError;
+use crate::dynamo::error::{ApiError, DynamoResult};
 use crate::dynamo::expr::{
     Binder, Condition, KeyCondition, Projection, Update, parse_condition, parse_filter, parse_key_condition,
     parse_projection, parse_update,
@@ -18,7 +18,7 @@ pub(super) struct Expressions<'a> {
 
 impl<'a> Expressions<'a> {
     /// Checks that expressions and legacy parameters are not mixed, and reads names and values.
-    pub(super) fn read(fields: Fields<'a>, expressions: &[&str], legacy: &[&str]) -> Result<Self, ApiError> {
+    pub(super) fn read(fields: Fields<'a>, expressions: &[&str], legacy: &[&str]) -> DynamoResult<Self> {
         let present = |names: &[&str]| -> Vec<String> {
             names.iter().filter(|name| fields.has(name)).map(|name| (*name).to_owned()).collect()
         };
@@ -50,7 +50,7 @@ impl<'a> Expressions<'a> {
             Some(names) => {
                 let pairs =
                     names.each().map(|(key, name)| Ok((key.clone(), super::body::string(name)?.to_owned())));
-                Some(pairs.collect::<Result<BTreeMap<_, _>, ApiError>>()?)
+                Some(pairs.collect::<DynamoResult<BTreeMap<_, _>>>()?)
             }
         };
         let values = match fields.object("ExpressionAttributeValues")? {
@@ -66,49 +66,47 @@ impl<'a> Expressions<'a> {
                     })?;
                     Ok((AttributeName::Owned(key.clone()), value))
                 };
-                Some(values.each().map(read).collect::<Result<Item, ApiError>>()?)
+                Some(values.each().map(read).collect::<DynamoResult<Item>>()?)
             }
         };
         Ok(Self { fields, binder: Binder::new(names, values)? })
     }
 
     fn parsed<T>(
-        &mut self, parameter: &str, parse: fn(&str, &mut Binder) -> Result<T, ApiError>,
-    ) -> Result<Option<T>, ApiError> {
+        &mut self, parameter: &str, parse: fn(&str, &mut Binder) -> DynamoResult<T>,
+    ) -> DynamoResult<Option<T>> {
         self.fields.string(parameter)?.map(|text| parse(text, &mut self.binder)).transpose()
     }
 
     /// The `ConditionExpression`.
-    pub(super) fn condition(&mut self) -> Result<Option<Condition>, ApiError> {
+    pub(super) fn condition(&mut self) -> DynamoResult<Option<Condition>> {
         self.parsed("ConditionExpression", parse_condition)
     }
 
     /// The `FilterExpression`.
-    pub(super) fn filter(&mut self) -> Result<Option<Condition>, ApiError> {
+    pub(super) fn filter(&mut self) -> DynamoResult<Option<Condition>> {
         self.parsed("FilterExpression", parse_filter)
     }
 
     /// The `KeyConditionExpression`.
-    pub(super) fn key_condition(&mut self) -> Result<Option<KeyCondition>, ApiError> {
+    pub(super) fn key_condition(&mut self) -> DynamoResult<Option<KeyCondition>> {
         self.parsed("KeyConditionExpression", parse_key_condition)
     }
 
     /// The `UpdateExpression`.
-    pub(super) fn update(&mut self) -> Result<Option<Update>, ApiError> {
+    pub(super) fn update(&mut self) -> DynamoResult<Option<Update>> {
         self.parsed("UpdateExpression", parse_update)
     }
 
     /// The `ProjectionExpression`, or the legacy `AttributesToGet`.
-    pub(super) fn projection(&mut self) -> Result<Option<Projection>, ApiError> {
+    pub(super) fn projection(&mut self) -> DynamoResult<Option<Projection>> {
         let parsed = self.parsed("ProjectionExpression", parse_projection)?;
         let Some(names) = self.fields.strings("AttributesToGet")? else {
             return Ok(parsed);
         };
         if names.is_empty() {
-            return Err(ApiError::validation(
-                "1 validation error detected: Value '[]' at 'attributesToGet' failed to satisfy constraint: \
-                 Member must have length greater than or equal to 1",
-            ));
+            let bound = "have length greater than or equal to 1";
+            return Err(ApiError::unmet("Value '[]' at 'attributesToGet'", bound));
         }
         let mut seen = BTreeSet::new();
         for name in &names {
@@ -122,7 +120,7 @@ impl<'a> Expressions<'a> {
     }
 
     /// Refuses names and values without a use in any expression.
-    pub(super) fn finish(&self) -> Result<(), ApiError> {
+    pub(super) fn finish(&self) -> DynamoResult<()> {
         self.binder.finish()
     }
 }

@@ -6,7 +6,7 @@ use super::expressions::Expressions;
 use super::legacy;
 use super::value::show_item;
 use crate::dynamo::requests::{DeleteItem, GetItem, PutItem, ReturnValues, UpdateItem, WriteReply};
-use crate::dynamo::{ApiError, Dynamo};
+use crate::dynamo::{Dynamo, DynamoResult};
 use serde_json::{Value, json};
 
 const RETURN_VALUES: [(&str, ReturnValues); 5] = [
@@ -18,7 +18,7 @@ const RETURN_VALUES: [(&str, ReturnValues); 5] = [
 ];
 
 /// `GetItem`
-pub(super) fn get_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn get_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let mut expressions = Expressions::read(fields, &["ProjectionExpression"], &["AttributesToGet"])?;
     let request = GetItem {
@@ -39,7 +39,7 @@ pub(super) fn get_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> 
 }
 
 /// `PutItem`
-pub(super) fn put_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn put_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let request = put(fields, true)?;
     let reply = dynamo.put_item(now_ms, &request)?;
@@ -47,7 +47,7 @@ pub(super) fn put_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> 
 }
 
 /// `DeleteItem`
-pub(super) fn delete_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn delete_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let request = delete(fields, true)?;
     let reply = dynamo.delete_item(now_ms, &request)?;
@@ -55,7 +55,7 @@ pub(super) fn delete_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) 
 }
 
 /// `UpdateItem`
-pub(super) fn update_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn update_item(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let request = update(fields, true)?;
     let reply = dynamo.update_item(now_ms, &request)?;
@@ -72,7 +72,7 @@ fn show_write(dynamo: &Dynamo, table: &str, reply: &WriteReply, capacity: Return
 }
 
 /// A put, alone (`legacy` parameters allowed) or in a transaction.
-pub(super) fn put(fields: Fields<'_>, alone: bool) -> Result<PutItem, ApiError> {
+pub(super) fn put(fields: Fields<'_>, alone: bool) -> DynamoResult<PutItem> {
     let legacy: &[&str] = if alone { &["Expected", "ConditionalOperator"] } else { &[] };
     let mut expressions = Expressions::read(fields, &["ConditionExpression"], legacy)?;
     let request = PutItem {
@@ -87,7 +87,7 @@ pub(super) fn put(fields: Fields<'_>, alone: bool) -> Result<PutItem, ApiError> 
 }
 
 /// A delete, alone or in a transaction.
-pub(super) fn delete(fields: Fields<'_>, alone: bool) -> Result<DeleteItem, ApiError> {
+pub(super) fn delete(fields: Fields<'_>, alone: bool) -> DynamoResult<DeleteItem> {
     let legacy: &[&str] = if alone { &["Expected", "ConditionalOperator"] } else { &[] };
     let mut expressions = Expressions::read(fields, &["ConditionExpression"], legacy)?;
     let request = DeleteItem {
@@ -102,7 +102,7 @@ pub(super) fn delete(fields: Fields<'_>, alone: bool) -> Result<DeleteItem, ApiE
 }
 
 /// An update, alone or in a transaction.
-pub(super) fn update(fields: Fields<'_>, alone: bool) -> Result<UpdateItem, ApiError> {
+pub(super) fn update(fields: Fields<'_>, alone: bool) -> DynamoResult<UpdateItem> {
     let legacy: &[&str] = if alone { &["AttributeUpdates", "Expected", "ConditionalOperator"] } else { &[] };
     let mut expressions = Expressions::read(fields, &["UpdateExpression", "ConditionExpression"], legacy)?;
     let mut update = expressions.update()?;
@@ -126,14 +126,14 @@ pub(super) fn update(fields: Fields<'_>, alone: bool) -> Result<UpdateItem, ApiE
 
 fn condition(
     expressions: &mut Expressions<'_>, fields: Fields<'_>, alone: bool,
-) -> Result<Option<crate::dynamo::expr::Condition>, ApiError> {
+) -> DynamoResult<Option<crate::dynamo::expr::Condition>> {
     match expressions.condition()? {
         None if alone => legacy::expected(fields),
         parsed => Ok(parsed),
     }
 }
 
-fn return_values(fields: Fields<'_>, alone: bool) -> Result<ReturnValues, ApiError> {
+fn return_values(fields: Fields<'_>, alone: bool) -> DynamoResult<ReturnValues> {
     if !alone {
         return Ok(ReturnValues::None);
     }
@@ -141,7 +141,7 @@ fn return_values(fields: Fields<'_>, alone: bool) -> Result<ReturnValues, ApiErr
 }
 
 /// Whether a failed condition answers with the item.
-pub(super) fn old_on_failure(fields: Fields<'_>) -> Result<bool, ApiError> {
+pub(super) fn old_on_failure(fields: Fields<'_>) -> DynamoResult<bool> {
     let choices = [("ALL_OLD", true), ("NONE", false)];
     Ok(fields.choice("ReturnValuesOnConditionCheckFailure", &choices)?.unwrap_or(false))
 }

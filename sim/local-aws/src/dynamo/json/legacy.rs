@@ -1,7 +1,7 @@
 //! The parameters from before expressions, which the Java Kinesis client still sends.
 
 use super::body::Fields;
-use crate::dynamo::error::ApiError;
+use crate::dynamo::error::{ApiError, DynamoResult};
 use crate::dynamo::expr::{
     Action, Comparator, Condition, KeyCondition, Operand, Path, SetValue, SortCondition, Update,
 };
@@ -50,7 +50,7 @@ impl Operator {
 }
 
 /// `Expected`, with `ConditionalOperator`.
-pub(super) fn expected(fields: Fields<'_>) -> Result<Option<Condition>, ApiError> {
+pub(super) fn expected(fields: Fields<'_>) -> DynamoResult<Option<Condition>> {
     let mut parts = Vec::new();
     if let Some(expected) = fields.object("Expected")? {
         for (name, condition) in expected.each() {
@@ -61,7 +61,7 @@ pub(super) fn expected(fields: Fields<'_>) -> Result<Option<Condition>, ApiError
 }
 
 /// `QueryFilter` or `ScanFilter`, with `ConditionalOperator`.
-pub(super) fn filter(fields: Fields<'_>, parameter: &str) -> Result<Option<Condition>, ApiError> {
+pub(super) fn filter(fields: Fields<'_>, parameter: &str) -> DynamoResult<Option<Condition>> {
     let mut parts = Vec::new();
     if let Some(filter) = fields.object(parameter)? {
         for (name, condition) in filter.each() {
@@ -72,7 +72,7 @@ pub(super) fn filter(fields: Fields<'_>, parameter: &str) -> Result<Option<Condi
     joined(fields, parts)
 }
 
-fn joined(fields: Fields<'_>, mut parts: Vec<Condition>) -> Result<Option<Condition>, ApiError> {
+fn joined(fields: Fields<'_>, mut parts: Vec<Condition>) -> DynamoResult<Option<Condition>> {
     let or = fields.choice("ConditionalOperator", &[("OR", true), ("AND", false)])?;
     if or.is_some() && parts.is_empty() {
         return Err(ApiError::validation("ConditionalOperator cannot be used without Filter or Expected"));
@@ -90,7 +90,7 @@ fn joined(fields: Fields<'_>, mut parts: Vec<Condition>) -> Result<Option<Condit
     })
 }
 
-fn expectation(name: &str, fields: Fields<'_>) -> Result<Condition, ApiError> {
+fn expectation(name: &str, fields: Fields<'_>) -> DynamoResult<Condition> {
     let (value, list) = (fields.attribute("Value")?, fields.attributes("AttributeValueList")?);
     let (exists, operator) = (fields.boolean("Exists")?, fields.choice("ComparisonOperator", &OPERATORS)?);
     let refuse = |what: String| ApiError::invalid_parameter(format_args!("{what} for Attribute: {name}"));
@@ -122,13 +122,13 @@ fn expectation(name: &str, fields: Fields<'_>) -> Result<Condition, ApiError> {
     }
 }
 
-fn comparison(fields: Fields<'_>) -> Result<(Operator, Vec<AttributeValue>), ApiError> {
+fn comparison(fields: Fields<'_>) -> DynamoResult<(Operator, Vec<AttributeValue>)> {
     let operator = fields.choice("ComparisonOperator", &OPERATORS)?;
     let operator = operator.ok_or_else(|| super::body::absent("ComparisonOperator"))?;
     Ok((operator, fields.attributes("AttributeValueList")?.unwrap_or_default()))
 }
 
-fn check(operator: Operator, values: &[AttributeValue]) -> Result<(), ApiError> {
+fn check(operator: Operator, values: &[AttributeValue]) -> DynamoResult<()> {
     let fits = match operator {
         Operator::Null | Operator::NotNull => values.is_empty(),
         Operator::In => !values.is_empty(),
@@ -175,7 +175,7 @@ fn check(operator: Operator, values: &[AttributeValue]) -> Result<(), ApiError> 
     Ok(())
 }
 
-fn condition_of(name: &str, operator: Operator, values: Vec<AttributeValue>) -> Result<Condition, ApiError> {
+fn condition_of(name: &str, operator: Operator, values: Vec<AttributeValue>) -> DynamoResult<Condition> {
     check(operator, &values)?;
     let path = Path::attribute(name.to_owned());
     let here = Operand::Path(path.clone());
@@ -201,7 +201,7 @@ fn condition_of(name: &str, operator: Operator, values: Vec<AttributeValue>) -> 
 }
 
 /// `KeyConditions`.
-pub(super) fn key_conditions(fields: Fields<'_>) -> Result<Option<KeyCondition>, ApiError> {
+pub(super) fn key_conditions(fields: Fields<'_>) -> DynamoResult<Option<KeyCondition>> {
     let Some(conditions) = fields.object("KeyConditions")? else {
         return Ok(None);
     };
@@ -234,7 +234,7 @@ pub(super) fn key_conditions(fields: Fields<'_>) -> Result<Option<KeyCondition>,
 }
 
 /// `AttributeUpdates`.
-pub(super) fn attribute_updates(fields: Fields<'_>) -> Result<Option<Update>, ApiError> {
+pub(super) fn attribute_updates(fields: Fields<'_>) -> DynamoResult<Option<Update>> {
     let Some(updates) = fields.object("AttributeUpdates")? else {
         return Ok(None);
     };

@@ -16,14 +16,14 @@ pub use value::{attribute, parse_item, show, show_item};
 
 use super::Dynamo;
 use super::capacity::{Consumed, Halves};
-use super::error::{ApiError, CancellationReason};
+use super::error::{ApiError, CancellationReason, DynamoResult};
 use body::Fields;
 use serde_json::{Map, Value, json};
 
 impl Dynamo {
     /// Answers one call of the JSON protocol; the operation is the last part of `X-Amz-Target`.
-    pub fn call(&mut self, now_ms: i64, operation: &str, body: &Value) -> Result<Value, ApiError> {
-        let answer: fn(&mut Self, i64, Fields<'_>) -> Result<Value, ApiError> = match operation {
+    pub fn call(&mut self, now_ms: i64, operation: &str, body: &Value) -> DynamoResult<Value> {
+        let answer: fn(&mut Self, i64, Fields<'_>) -> DynamoResult<Value> = match operation {
             "GetItem" => items::get_item,
             "PutItem" => items::put_item,
             "UpdateItem" => items::update_item,
@@ -125,7 +125,7 @@ enum ReturnCapacity {
 }
 
 impl ReturnCapacity {
-    fn read(fields: Fields<'_>) -> Result<Self, ApiError> {
+    fn read(fields: Fields<'_>) -> DynamoResult<Self> {
         let choices = [("INDEXES", Self::Indexes), ("TOTAL", Self::Total), ("NONE", Self::None)];
         let wanted = fields.choice("ReturnConsumedCapacity", &choices)?;
         // Checked only: this DynamoDB has no item collections.

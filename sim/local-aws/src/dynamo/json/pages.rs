@@ -5,12 +5,13 @@ use super::body::Fields;
 use super::expressions::Expressions;
 use super::legacy;
 use super::value::show_item;
+use crate::constraint::beyond;
 use crate::dynamo::requests::{Page, Query, Scan, Select};
-use crate::dynamo::{ApiError, Dynamo};
+use crate::dynamo::{ApiError, Dynamo, DynamoResult};
 use serde_json::{Value, json};
 
 /// `Query`
-pub(super) fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let names = ["ProjectionExpression", "FilterExpression", "KeyConditionExpression"];
     // The old key conditions may stand beside a new filter, but not beside new key conditions.
@@ -51,7 +52,7 @@ pub(super) fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Res
 }
 
 /// `Scan`
-pub(super) fn scan(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn scan(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let names = ["ProjectionExpression", "FilterExpression"];
     let old = ["AttributesToGet", "ScanFilter", "ConditionalOperator"];
@@ -89,7 +90,7 @@ fn show_page(dynamo: &Dynamo, table: &str, page: &Page, select: Select, capacity
     body
 }
 
-fn select(fields: Fields<'_>) -> Result<Select, ApiError> {
+fn select(fields: Fields<'_>) -> DynamoResult<Select> {
     let names = ["SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES"];
     let choices = names.map(|name| (name, name));
     let parameter = ["ProjectionExpression", "AttributesToGet"].into_iter().find(|name| fields.has(name));
@@ -118,11 +119,11 @@ fn select(fields: Fields<'_>) -> Result<Select, ApiError> {
     }
 }
 
-fn limit(fields: Fields<'_>) -> Result<Option<usize>, ApiError> {
+fn limit(fields: Fields<'_>) -> DynamoResult<Option<usize>> {
     Ok(fields.number("Limit")?.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
-fn start(fields: Fields<'_>) -> Result<Option<leasehold_engine::table::Item>, ApiError> {
+fn start(fields: Fields<'_>) -> DynamoResult<Option<leasehold_engine::table::Item>> {
     fields.item("ExclusiveStartKey").map_err(|error| match error.code {
         "ValidationException" => {
             ApiError::validation(format!("The provided starting key is invalid: {}", error.message))
@@ -131,8 +132,9 @@ fn start(fields: Fields<'_>) -> Result<Option<leasehold_engine::table::Item>, Ap
     })
 }
 
-fn segment(fields: Fields<'_>) -> Result<Option<(u32, u32)>, ApiError> {
+fn segment(fields: Fields<'_>) -> DynamoResult<Option<(u32, u32)>> {
     let (segment, total) = (fields.number("Segment")?, fields.number("TotalSegments")?);
+    let bounded = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let lacks = |absent: &str, present: &str| {
         ApiError::validation(format!(
             "The {absent} parameter is required but was not present in the request when {present}"
@@ -142,15 +144,13 @@ fn segment(fields: Fields<'_>) -> Result<Option<(u32, u32)>, ApiError> {
         (None, None) => Ok(None),
         (Some(_), None) => Err(lacks("TotalSegments", "Segment parameter is present")),
         (None, Some(_)) => Err(lacks("Segment", "parameter TotalSegments is present")),
-        (Some(segment), Some(total)) if (1..=1_000_000).contains(&total) => {
+        (Some(segment), Some(total)) => match beyond(total, 1, 1_000_000) {
             // A segment out of bounds stays out of bounds.
-            let bounded = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-            Ok(Some((bounded(segment), bounded(total))))
-        }
-        (_, Some(total)) => Err(ApiError::validation(format!(
-            "1 validation error detected: Value '{total}' at 'totalSegments' failed to satisfy constraint: \
-             Member must have value {}",
-            if total == 0 { "greater than or equal to 1" } else { "less than or equal to 1000000" }
-        ))),
+            None => Ok(Some((bounded(segment), bounded(total)))),
+            Some(bound) => Err(ApiError::unmet(
+                format_args!("Value '{total}' at 'totalSegments'"),
+                format_args!("have value {bound}"),
+            )),
+        },
     }
 }

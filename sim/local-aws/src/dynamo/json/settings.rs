@@ -2,13 +2,13 @@
 
 use super::body::{Fields, absent, string};
 use super::seconds;
-use crate::dynamo::{ApiError, Backups, Dynamo};
+use crate::dynamo::{ApiError, Backups, Dynamo, DynamoResult};
 use serde_json::{Value, json};
 
 /// `UpdateContinuousBackups`
 pub(super) fn update_continuous_backups(
     dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
-) -> Result<Value, ApiError> {
+) -> DynamoResult<Value> {
     let wanted = fields.required_object("PointInTimeRecoverySpecification")?;
     let enabled = wanted.boolean("PointInTimeRecoveryEnabled")?;
     let enabled = enabled.ok_or_else(|| absent("PointInTimeRecoveryEnabled"))?;
@@ -20,7 +20,7 @@ pub(super) fn update_continuous_backups(
 /// `DescribeContinuousBackups`
 pub(super) fn describe_continuous_backups(
     dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
-) -> Result<Value, ApiError> {
+) -> DynamoResult<Value> {
     let backups = dynamo.describe_continuous_backups(now_ms, &fields.table()?)?;
     Ok(show_backups(backups, now_ms))
 }
@@ -49,7 +49,7 @@ fn show_backups(backups: Backups, now_ms: i64) -> Value {
 /// `UpdateTimeToLive`
 pub(super) fn update_time_to_live(
     dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
-) -> Result<Value, ApiError> {
+) -> DynamoResult<Value> {
     let wanted = fields.required_object("TimeToLiveSpecification")?;
     let attribute = wanted.required_string("AttributeName")?;
     let enabled = wanted.boolean("Enabled")?.ok_or_else(|| absent("Enabled"))?;
@@ -60,7 +60,7 @@ pub(super) fn update_time_to_live(
 /// `DescribeTimeToLive`
 pub(super) fn describe_time_to_live(
     dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
-) -> Result<Value, ApiError> {
+) -> DynamoResult<Value> {
     Ok(match dynamo.describe_time_to_live(now_ms, &fields.table()?)? {
         None => json!({ "TimeToLiveDescription": { "TimeToLiveStatus": "DISABLED" } }),
         Some(name) => {
@@ -70,7 +70,7 @@ pub(super) fn describe_time_to_live(
 }
 
 /// `TagResource`
-pub(super) fn tag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn tag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let arn = resource(fields)?;
     let tags = super::tables::tags(fields)?.ok_or_else(|| absent("Tags"))?;
     dynamo.tag_resource(now_ms, arn, &tags)?;
@@ -78,9 +78,7 @@ pub(super) fn tag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>)
 }
 
 /// `UntagResource`
-pub(super) fn untag_resource(
-    dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
-) -> Result<Value, ApiError> {
+pub(super) fn untag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let arn = resource(fields)?;
     let keys = fields.list("TagKeys")?.ok_or_else(|| absent("TagKeys"))?;
     let keys = keys.iter().map(|key| string(key).map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
@@ -89,18 +87,18 @@ pub(super) fn untag_resource(
 }
 
 /// `ListTagsOfResource`
-pub(super) fn list_tags(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn list_tags(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let tags = dynamo.list_tags(now_ms, resource(fields)?)?;
     let tags: Vec<Value> = tags.iter().map(|(key, value)| json!({ "Key": key, "Value": value })).collect();
     Ok(json!({ "Tags": tags }))
 }
 
-fn resource(fields: Fields<'_>) -> Result<&str, ApiError> {
+fn resource(fields: Fields<'_>) -> DynamoResult<&str> {
     fields.string("ResourceArn")?.ok_or_else(|| ApiError::validation("Invalid TableArn"))
 }
 
 /// `DescribeLimits`: the quotas of a new account.
-pub(super) fn describe_limits(_: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn describe_limits(_: &mut Dynamo, _: i64, _: Fields<'_>) -> DynamoResult<Value> {
     Ok(json!({
         "AccountMaxReadCapacityUnits": 80_000,
         "AccountMaxWriteCapacityUnits": 80_000,
@@ -110,7 +108,7 @@ pub(super) fn describe_limits(_: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<V
 }
 
 /// `DescribeEndpoints`
-pub(super) fn describe_endpoints(dynamo: &mut Dynamo, _: i64, _: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn describe_endpoints(dynamo: &mut Dynamo, _: i64, _: Fields<'_>) -> DynamoResult<Value> {
     let address = format!("dynamodb.{}.amazonaws.com", dynamo.config().region);
     Ok(json!({ "Endpoints": [{ "Address": address, "CachePeriodInMinutes": 1440 }] }))
 }

@@ -4,13 +4,14 @@ use super::body::{Fields, absent};
 use super::describe::describe_table;
 use crate::dynamo::key::{KeyAttribute, KeySchema, KeyType};
 use crate::dynamo::{
-    ApiError, Billing, CreateTable, Dynamo, IndexChange, IndexProjection, IndexSpec, Throughput, UpdateTable,
+    ApiError, Billing, CreateTable, Dynamo, DynamoResult, IndexChange, IndexProjection, IndexSpec,
+    Throughput, UpdateTable,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// `CreateTable`
-pub(super) fn create(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn create(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     refuse_streams(fields)?;
     let name = fields.table()?;
     let definitions = definitions(fields)?.ok_or_else(|| absent("AttributeDefinitions"))?;
@@ -58,7 +59,7 @@ pub(super) fn create(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Re
 }
 
 /// `UpdateTable`
-pub(super) fn update(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn update(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     refuse_streams(fields)?;
     let name = fields.table()?;
     let definitions = definitions(fields)?.unwrap_or_default();
@@ -106,21 +107,21 @@ pub(super) fn update(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Re
 }
 
 /// `DescribeTable`
-pub(super) fn describe(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn describe(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let name = fields.table()?;
     dynamo.describe_table(now_ms, &name)?;
     described(dynamo, &name, "Table")
 }
 
 /// `DeleteTable`
-pub(super) fn delete(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn delete(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let name = fields.table()?;
     dynamo.delete_table(now_ms, &name)?;
     described(dynamo, &name, "TableDescription")
 }
 
 /// `ListTables`
-pub(super) fn list(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn list(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let limit = fields.number("Limit")?.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let page = dynamo.list_tables(now_ms, fields.string("ExclusiveStartTableName")?, limit)?;
     let mut body = json!({ "TableNames": page.names });
@@ -130,12 +131,12 @@ pub(super) fn list(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Resu
     Ok(body)
 }
 
-fn described(dynamo: &Dynamo, name: &str, member: &str) -> Result<Value, ApiError> {
+fn described(dynamo: &Dynamo, name: &str, member: &str) -> DynamoResult<Value> {
     let table = dynamo.table(name).ok_or_else(|| ApiError::no_table(name))?;
     Ok(json!({ member: describe_table(dynamo, table) }))
 }
 
-fn definitions(fields: Fields<'_>) -> Result<Option<Vec<KeyAttribute>>, ApiError> {
+fn definitions(fields: Fields<'_>) -> DynamoResult<Option<Vec<KeyAttribute>>> {
     let Some(list) = fields.list("AttributeDefinitions")? else {
         return Ok(None);
     };
@@ -145,9 +146,9 @@ fn definitions(fields: Fields<'_>) -> Result<Option<Vec<KeyAttribute>>, ApiError
         let definition = Fields::of(definition)?;
         let name = definition.required_string("AttributeName")?;
         if !(1..=255).contains(&name.len()) {
-            return Err(ApiError::validation(
-                "1 validation error detected: Value at 'attributeDefinitions.member.attributeName' failed to \
-                 satisfy constraint: Member must have length between 1 and 255",
+            return Err(ApiError::unmet(
+                "Value at 'attributeDefinitions.member.attributeName'",
+                "have length between 1 and 255",
             ));
         }
         let key_type = definition.choice("AttributeType", &types)?.ok_or_else(|| absent("AttributeType"))?;
@@ -161,13 +162,10 @@ fn definitions(fields: Fields<'_>) -> Result<Option<Vec<KeyAttribute>>, ApiError
     Ok(Some(definitions))
 }
 
-fn schema(fields: Fields<'_>, definitions: &[KeyAttribute]) -> Result<KeySchema, ApiError> {
+fn schema(fields: Fields<'_>, definitions: &[KeyAttribute]) -> DynamoResult<KeySchema> {
     let list = fields.list("KeySchema")?.ok_or_else(|| absent("KeySchema"))?;
     if !(1..=2).contains(&list.len()) {
-        return Err(ApiError::validation(
-            "1 validation error detected: Value at 'keySchema' failed to satisfy constraint: \
-             Member must have length between 1 and 2",
-        ));
+        return Err(ApiError::unmet("Value at 'keySchema'", "have length between 1 and 2"));
     }
     let mut parts = Vec::new();
     for part in list {
@@ -206,7 +204,7 @@ fn schema(fields: Fields<'_>, definitions: &[KeyAttribute]) -> Result<KeySchema,
     }
 }
 
-fn index_spec(fields: Fields<'_>, definitions: &[KeyAttribute], local: bool) -> Result<IndexSpec, ApiError> {
+fn index_spec(fields: Fields<'_>, definitions: &[KeyAttribute], local: bool) -> DynamoResult<IndexSpec> {
     let projection = fields.required_object("Projection")?;
     let extra = projection.strings("NonKeyAttributes")?;
     let kinds = [("ALL", "ALL"), ("INCLUDE", "INCLUDE"), ("KEYS_ONLY", "KEYS_ONLY")];
@@ -233,7 +231,7 @@ fn index_spec(fields: Fields<'_>, definitions: &[KeyAttribute], local: bool) -> 
     })
 }
 
-fn check_local(index: &IndexSpec, table: &KeySchema) -> Result<(), ApiError> {
+fn check_local(index: &IndexSpec, table: &KeySchema) -> DynamoResult<()> {
     let name = &index.name;
     if table.sort.is_none() {
         return Err(ApiError::invalid_parameter(
@@ -255,7 +253,7 @@ fn check_local(index: &IndexSpec, table: &KeySchema) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn throughput(fields: Fields<'_>) -> Result<Option<Throughput>, ApiError> {
+fn throughput(fields: Fields<'_>) -> DynamoResult<Option<Throughput>> {
     let Some(throughput) = fields.object("ProvisionedThroughput")? else {
         return Ok(None);
     };
@@ -270,17 +268,17 @@ fn no_throughput() -> ApiError {
 }
 
 /// Whether the request asks for on-demand billing, where it says.
-fn billing_mode(fields: Fields<'_>) -> Result<Option<bool>, ApiError> {
+fn billing_mode(fields: Fields<'_>) -> DynamoResult<Option<bool>> {
     fields.choice("BillingMode", &[("PROVISIONED", false), ("PAY_PER_REQUEST", true)])
 }
 
-fn class(fields: Fields<'_>) -> Result<Option<String>, ApiError> {
+fn class(fields: Fields<'_>) -> DynamoResult<Option<String>> {
     let names = ["STANDARD", "STANDARD_INFREQUENT_ACCESS"].map(|name| (name, name));
     Ok(fields.choice("TableClass", &names)?.map(str::to_owned))
 }
 
 /// `Tags`, where given.
-pub(super) fn tags(fields: Fields<'_>) -> Result<Option<BTreeMap<String, String>>, ApiError> {
+pub(super) fn tags(fields: Fields<'_>) -> DynamoResult<Option<BTreeMap<String, String>>> {
     let Some(list) = fields.list("Tags")? else {
         return Ok(None);
     };
@@ -295,7 +293,7 @@ pub(super) fn tags(fields: Fields<'_>) -> Result<Option<BTreeMap<String, String>
     Ok(Some(tags))
 }
 
-fn refuse_streams(fields: Fields<'_>) -> Result<(), ApiError> {
+fn refuse_streams(fields: Fields<'_>) -> DynamoResult<()> {
     match fields.object("StreamSpecification")? {
         Some(stream) if stream.flag("StreamEnabled")? => {
             Err(ApiError::validation("Streams of tables are not offered by this in-memory DynamoDB"))

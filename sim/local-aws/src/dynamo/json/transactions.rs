@@ -6,11 +6,11 @@ use super::expressions::Expressions;
 use super::items;
 use super::value::show_item;
 use crate::dynamo::requests::{ConditionCheck, GetItem, TransactAction, TransactGet, TransactWrite};
-use crate::dynamo::{ApiError, Dynamo};
+use crate::dynamo::{ApiError, Dynamo, DynamoResult};
 use serde_json::{Value, json};
 
 /// `TransactGetItems`
-pub(super) fn transact_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Result<Value, ApiError> {
+pub(super) fn transact_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let mut request = TransactGet::default();
     for part in fields.list("TransactItems")?.ok_or_else(|| absent("TransactItems"))? {
@@ -35,9 +35,7 @@ pub(super) fn transact_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>)
 }
 
 /// `TransactWriteItems`
-pub(super) fn transact_write(
-    dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
-) -> Result<Value, ApiError> {
+pub(super) fn transact_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let capacity = ReturnCapacity::read(fields)?;
     let mut request =
         TransactWrite { actions: Vec::new(), token: fields.string("ClientRequestToken")?.map(str::to_owned) };
@@ -50,7 +48,7 @@ pub(super) fn transact_write(
     Ok(body)
 }
 
-fn action(part: Fields<'_>) -> Result<TransactAction, ApiError> {
+fn action(part: Fields<'_>) -> DynamoResult<TransactAction> {
     let (check, put) = (part.object("ConditionCheck")?, part.object("Put")?);
     let (update, delete) = (part.object("Update")?, part.object("Delete")?);
     match (check, put, update, delete) {
@@ -62,7 +60,7 @@ fn action(part: Fields<'_>) -> Result<TransactAction, ApiError> {
     }
 }
 
-fn condition_check(fields: Fields<'_>) -> Result<ConditionCheck, ApiError> {
+fn condition_check(fields: Fields<'_>) -> DynamoResult<ConditionCheck> {
     let mut expressions = Expressions::read(fields, &["ConditionExpression"], &[])?;
     let check = ConditionCheck {
         table: fields.table()?,

@@ -1,7 +1,7 @@
 //! Attribute values in DynamoDB's JSON.
 
 use super::body::{string, wrong_kind};
-use crate::dynamo::error::ApiError;
+use crate::dynamo::error::{ApiError, DynamoResult};
 use crate::dynamo::value::{MAX_DEPTH, normalize};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,14 +10,14 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
 /// A value, checked, its numbers in normal form.
-pub fn attribute(json: &Value) -> Result<AttributeValue, ApiError> {
+pub fn attribute(json: &Value) -> DynamoResult<AttributeValue> {
     let mut value = parse_attribute(json)?;
     normalize(&mut value)?;
     Ok(value)
 }
 
 /// An item, its values checked.
-pub fn parse_item(json: &Value) -> Result<Item, ApiError> {
+pub fn parse_item(json: &Value) -> DynamoResult<Item> {
     let Value::Object(map) = json else {
         return Err(match json {
             Value::Array(_) => ApiError::serialization(
@@ -31,11 +31,11 @@ pub fn parse_item(json: &Value) -> Result<Item, ApiError> {
 }
 
 /// A value in its written form, without checks of its content.
-pub(super) fn parse_attribute(json: &Value) -> Result<AttributeValue, ApiError> {
+pub(super) fn parse_attribute(json: &Value) -> DynamoResult<AttributeValue> {
     parse_at(json, 1)
 }
 
-fn parse_at(json: &Value, depth: usize) -> Result<AttributeValue, ApiError> {
+fn parse_at(json: &Value, depth: usize) -> DynamoResult<AttributeValue> {
     if depth > MAX_DEPTH {
         return Err(ApiError::validation("Nesting Levels have exceeded supported limits"));
     }
@@ -76,7 +76,7 @@ fn parse_at(json: &Value, depth: usize) -> Result<AttributeValue, ApiError> {
                 Value::Object(map) => AttributeValue::M(
                     map.iter()
                         .map(|(name, value)| Ok((name.clone(), parse_at(value, depth + 1)?)))
-                        .collect::<Result<_, ApiError>>()?,
+                        .collect::<DynamoResult<_>>()?,
                 ),
                 _ => return Err(ApiError::serialization("Unexpected field type")),
             },
@@ -97,7 +97,7 @@ fn parse_at(json: &Value, depth: usize) -> Result<AttributeValue, ApiError> {
     })
 }
 
-fn list(content: &Value) -> Result<&Vec<Value>, ApiError> {
+fn list(content: &Value) -> DynamoResult<&Vec<Value>> {
     match content {
         Value::Array(list) => Ok(list),
         Value::Object(_) => {
@@ -107,7 +107,7 @@ fn list(content: &Value) -> Result<&Vec<Value>, ApiError> {
     }
 }
 
-fn binary(content: &Value) -> Result<Vec<u8>, ApiError> {
+fn binary(content: &Value) -> DynamoResult<Vec<u8>> {
     let text = content
         .as_str()
         .ok_or_else(|| ApiError::serialization("only base-64-encoded strings are convertible to bytes"))?;
@@ -123,9 +123,7 @@ fn binary(content: &Value) -> Result<Vec<u8>, ApiError> {
     })
 }
 
-fn set<T: Ord>(
-    content: &Value, element: impl Fn(&Value) -> Result<T, ApiError>,
-) -> Result<BTreeSet<T>, ApiError> {
+fn set<T: Ord>(content: &Value, element: impl Fn(&Value) -> DynamoResult<T>) -> DynamoResult<BTreeSet<T>> {
     let mut elements = BTreeSet::new();
     for content in list(content)? {
         if !elements.insert(element(content)?) {

@@ -116,12 +116,7 @@ impl Kinesis {
         let arn = Some(args.required_text("StreamARN", &rules::STREAM_ARN)?);
         let mode = args.structure("StreamModeDetails", mode)?;
         args.finish()?;
-        let Some(mode) = mode else {
-            return Err(ApiError::validation(
-                "1 validation error detected: Value null at 'streamModeDetails' failed to satisfy constraint: \
-                 Member must not be null",
-            ));
-        };
+        let mode = mode.ok_or_else(|| ApiError::unmet("Value null at 'streamModeDetails'", "not be null"))?;
         let stream = Stream { name: None, arn };
         self.update_stream_mode(now_ms, stream.required()?, mode)?;
         Ok(Value::Null)
