@@ -2,7 +2,7 @@
 
 use super::hosts::Hosts;
 use super::region::signed_for;
-use super::service::Refusal;
+use super::service::{Refusal, Service};
 use super::wire::Format;
 use super::{SharedAws, held};
 use bytes::{Buf, Bytes, BytesMut};
@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Body;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use serde_json::json;
+use serde_json::Value;
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -30,82 +30,43 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let headers = request.headers();
-    if let Err(stranger) = hosts.check(request.uri(), headers) {
-        return refuse(Format::Json11, stranger.code, stranger.status, &stranger.message);
+    if let Err(stranger) = hosts.check(request.uri(), request.headers()) {
+        return refuse(Format::Json11, stranger);
     }
     if matches!(*request.method(), Method::GET | Method::HEAD) {
         return text(StatusCode::OK, HEALTH);
     }
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (head, body) = request.into_parts();
+    let content_type =
+        head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let format = Format::of(content_type);
     let shown = format.unwrap_or(Format::Json11);
-    if request.method() != Method::POST {
-        return refuse(
-            shown,
-            "UnknownOperationException",
-            StatusCode::METHOD_NOT_ALLOWED,
-            "Requests are sent by POST.",
-        );
-    }
-    let target = match target(headers) {
-        Ok(target) => target,
-        Err(message) => {
-            return refuse(shown, "UnknownOperationException", StatusCode::BAD_REQUEST, message);
+    let outcome = async {
+        if head.method != Method::POST {
+            let status = StatusCode::METHOD_NOT_ALLOWED;
+            return Err(Refusal::new("UnknownOperationException", status, "Requests are sent by POST."));
         }
+        let target = target(&head.headers).map_err(Refusal::unknown_operation)?;
+        let format = format.ok_or_else(|| unknown_format(content_type))?;
+        let body = whole(body, patience).await?;
+        dispatch(aws, signed_for(&head.headers), format, target, &body)
     };
-    let Some(format) = format else {
-        let message = format!(
-            "Content-Type '{content_type}' is not one of application/x-amz-json-1.0, \
-            application/x-amz-json-1.1 and application/x-amz-cbor-1.1."
-        );
-        return refuse(shown, "UnknownOperationException", StatusCode::NOT_FOUND, &message);
-    };
-    let region = signed_for(headers).map(str::to_owned);
-    let body = match whole(request.into_body(), patience).await {
-        Ok(body) => body,
-        Err(unfit) => return unfit.refuse(format, patience),
-    };
-    dispatch(aws, region.as_deref(), format, &target, &body)
-}
-
-/// Why a body was not read.
-enum Unfit {
-    TooLarge,
-    Stalled,
-    Broken,
-}
-
-impl Unfit {
-    fn refuse(self, format: Format, patience: Duration) -> Response<Full<Bytes>> {
-        let (code, status, message) = match self {
-            Unfit::TooLarge => (
-                "RequestEntityTooLargeException",
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("The request is larger than {MOST_BYTES} bytes."),
-            ),
-            Unfit::Stalled => (
-                "RequestTimeoutException",
-                StatusCode::REQUEST_TIMEOUT,
-                format!("Nothing of the request's body was received for {} seconds.", patience.as_secs_f64()),
-            ),
-            Unfit::Broken => (
-                "SerializationException",
-                StatusCode::BAD_REQUEST,
-                "The request's body ended before it was complete, or is not framed as HTTP has it."
-                    .to_owned(),
-            ),
-        };
-        let mut response = refuse(format, code, status, &message);
-        // The rest of the body stands between this request and the next.
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(CONNECTION, close);
-        response
+    match outcome.await {
+        Ok(value) => respond(shown, StatusCode::OK, &value),
+        Err(refusal) => refuse(shown, refusal),
     }
+}
+
+fn unknown_format(content_type: &str) -> Refusal {
+    let message = format!(
+        "Content-Type '{content_type}' is not one of application/x-amz-json-1.0, \
+        application/x-amz-json-1.1 and application/x-amz-cbor-1.1."
+    );
+    Refusal::new("UnknownOperationException", StatusCode::NOT_FOUND, &message)
 }
 
 /// A body to its end, with a wait of at most `patience` for each part.
-async fn whole<B>(body: B, patience: Duration) -> Result<Bytes, Unfit>
+async fn whole<B>(body: B, patience: Duration) -> Result<Bytes, Refusal>
 where
     B: Body,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -113,16 +74,25 @@ where
     let mut body = std::pin::pin!(body);
     let mut bytes = BytesMut::new();
     loop {
-        let frame = timeout(patience, body.frame()).await.map_err(|_| Unfit::Stalled)?;
+        let Ok(frame) = timeout(patience, body.frame()).await else {
+            let seconds = patience.as_secs_f64();
+            let message = format!("Nothing of the request's body was received for {seconds} seconds.");
+            return Err(unread("RequestTimeoutException", StatusCode::REQUEST_TIMEOUT, &message));
+        };
         let Some(frame) = frame else {
             return Ok(bytes.freeze());
         };
-        let Ok(mut data) = frame.map_err(|_| Unfit::Broken)?.into_data() else {
+        let Ok(frame) = frame else {
+            let message = "The request's body ended before it was complete, or is not framed as HTTP has it.";
+            return Err(unread("SerializationException", StatusCode::BAD_REQUEST, message));
+        };
+        let Ok(mut data) = frame.into_data() else {
             // Trailers say nothing here.
             continue;
         };
         if data.remaining() > MOST_BYTES - bytes.len() {
-            return Err(Unfit::TooLarge);
+            let message = format!("The request is larger than {MOST_BYTES} bytes.");
+            return Err(unread("RequestEntityTooLargeException", StatusCode::PAYLOAD_TOO_LARGE, &message));
         }
         while data.has_remaining() {
             let chunk = data.chunk();
@@ -133,60 +103,46 @@ where
     }
 }
 
+/// The refusal of a body that was not read: the rest of the body stands between this request and the next.
+fn unread(code: &'static str, status: StatusCode, message: &str) -> Refusal {
+    Refusal { ends_connection: true, ..Refusal::new(code, status, message) }
+}
+
 fn dispatch(
-    aws: &SharedAws, region: Option<&str>, format: Format, target: &Target, body: &[u8],
-) -> Response<Full<Bytes>> {
-    let unknown =
-        |message: String| refuse(format, "UnknownOperationException", StatusCode::BAD_REQUEST, &message);
-    let parsed = format.decode(body);
+    aws: &SharedAws, region: Option<&str>, format: Format, (name, operation): (&str, &str), body: &[u8],
+) -> Result<Value, Refusal> {
+    let unknown = |message: String| Refusal::unknown_operation(&message);
+    let service =
+        Service::of(name).ok_or_else(|| unknown(format!("No service is known by the target {name}.")))?;
+    if format == Format::Cbor11 && service != Service::Kinesis {
+        return Err(unknown(format!("{name} is not spoken to in CBOR.")));
+    }
+    let body = format
+        .decode(body)
+        .map_err(|message| Refusal::new("SerializationException", StatusCode::BAD_REQUEST, message))?;
     let now_ms = aws.now_ms();
-    let services = aws.of_region(region);
-    let mut services = held(&services);
-    let Some(service) = services.service(&target.service) else {
-        return unknown(format!("No service is known by the target {}.", target.service));
-    };
-    if format == Format::Cbor11 && !service.speaks_cbor() {
-        return unknown(format!("{} is not spoken to in CBOR.", target.service));
-    }
-    let body = match parsed {
-        Ok(body) => body,
-        Err(message) => {
-            return refuse(format, "SerializationException", StatusCode::BAD_REQUEST, message);
-        }
-    };
-    let outcome = service.call(now_ms, &target.operation, body);
-    drop(services);
-    match outcome {
-        Ok(value) => respond(format, StatusCode::OK, format.encode(&value)),
-        Err(Refusal { code, http_status, body }) => {
-            let status = StatusCode::from_u16(http_status).unwrap_or(StatusCode::BAD_REQUEST);
-            let mut response = respond(format, status, format.encode(&body));
-            response.headers_mut().insert("x-amzn-errortype", HeaderValue::from_static(code));
-            response
-        }
-    }
+    held(&aws.of_region(region)).call(service, now_ms, operation, body)
 }
 
-/// `X-Amz-Target`: a service's prefix and an operation.
-struct Target {
-    service: String,
-    operation: String,
-}
-
-fn target(headers: &HeaderMap) -> Result<Target, &'static str> {
+/// The service's prefix and the operation of `X-Amz-Target`.
+fn target(headers: &HeaderMap) -> Result<(&str, &str), &'static str> {
     let value = headers.get("x-amz-target").ok_or("The header X-Amz-Target is missing.")?;
     let text = value.to_str().map_err(|_| "The header X-Amz-Target is not a text.")?;
-    let (service, operation) = text.split_once('.').ok_or("The header X-Amz-Target names no operation.")?;
-    Ok(Target { service: service.to_owned(), operation: operation.to_owned() })
+    text.split_once('.').ok_or("The header X-Amz-Target names no operation.")
 }
 
-fn refuse(format: Format, code: &'static str, status: StatusCode, message: &str) -> Response<Full<Bytes>> {
-    let mut response = respond(format, status, format.encode(&json!({ "__type": code, "message": message })));
-    response.headers_mut().insert("x-amzn-errortype", HeaderValue::from_static(code));
+fn refuse(format: Format, refusal: Refusal) -> Response<Full<Bytes>> {
+    let mut response = respond(format, refusal.status, &refusal.body);
+    let headers = response.headers_mut();
+    headers.insert("x-amzn-errortype", HeaderValue::from_static(refusal.code));
+    if refusal.ends_connection {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
-fn respond(format: Format, status: StatusCode, body: Vec<u8>) -> Response<Full<Bytes>> {
+fn respond(format: Format, status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
+    let body = format.encode(value);
     let checksum = crc32fast::hash(&body);
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;

@@ -4,6 +4,7 @@
 //! a request names the page's host, not a host of this server. A page of another origin may send requests, too; its
 //! `Origin` header names the other origin.
 
+use super::service::Refusal;
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{StatusCode, Uri};
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,14 +18,6 @@ pub(super) struct Hosts {
     more: Vec<String>,
 }
 
-/// Why a request is not answered.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stranger {
-    pub code: &'static str,
-    pub status: StatusCode,
-    pub message: String,
-}
-
 impl Hosts {
     /// Adds these names to the server's address and `localhost`.
     pub(super) fn new(more: &[String]) -> Self {
@@ -32,7 +25,7 @@ impl Hosts {
     }
 
     /// Refuses a request for another host, or from a page of another host.
-    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Stranger> {
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let named = headers.get_all(HOST).iter().map(text);
         // HTTP/2, and clients that take this server for a proxy, put the host into the URI.
         let asked = uri.authority().map(|authority| authority.as_str().to_owned());
@@ -46,29 +39,24 @@ impl Hosts {
                     ),
                     None => String::new(),
                 };
-                return Err(Stranger {
-                    code: "MisdirectedRequestException",
-                    status: StatusCode::MISDIRECTED_REQUEST,
-                    message: format!(
-                        "Expected a Host header that names this server, and a port at most: localhost, an IP address, or a name that \
-                         the server was given; found {}.{way_out}",
-                        shown(&host)
-                    ),
-                });
+                let message = format!(
+                    "Expected a Host header that names this server, and a port at most: localhost, an IP \
+                     address, or a name that the server was given; found {}.{way_out}",
+                    shown(&host)
+                );
+                let status = StatusCode::MISDIRECTED_REQUEST;
+                return Err(Refusal::new("MisdirectedRequestException", status, &message));
             }
         }
         for origin in headers.get_all(ORIGIN).iter().map(text) {
             let host = origin.split_once("://").and_then(|(_, host)| name_of(host));
             if !host.is_some_and(|host| self.is_ours(host)) {
-                return Err(Stranger {
-                    code: "ForbiddenOriginException",
-                    status: StatusCode::FORBIDDEN,
-                    message: format!(
-                        "Expected a request of a program, or of a page of this machine, found one of a page of {}. If that page may \
-                         use the server, start it with --allow-host and the page's host.",
-                        shown(&origin)
-                    ),
-                });
+                let message = format!(
+                    "Expected a request of a program, or of a page of this machine, found one of a page of {}. \
+                     If that page may use the server, start it with --allow-host and the page's host.",
+                    shown(&origin)
+                );
+                return Err(Refusal::new("ForbiddenOriginException", StatusCode::FORBIDDEN, &message));
             }
         }
         Ok(())
@@ -218,7 +206,7 @@ mod tests {
         let mut said = |host: &[u8]| {
             headers.insert(HOST, HeaderValue::from_bytes(host).expect("a value"));
             let stranger = Hosts::new(&[]).check(&Uri::from_static("/"), &headers);
-            stranger.expect_err("a stranger").message
+            stranger.expect_err("a stranger").body["message"].as_str().unwrap_or_default().to_owned()
         };
         let message = said(b"a\xc2\x9bb:1");
         assert!(message.ends_with("found a\u{fffd}b:1."), "{message}");

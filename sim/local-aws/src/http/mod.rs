@@ -53,7 +53,8 @@ pub use server::serve;
 
 use crate::dynamo::{Dynamo, DynamoConfig};
 use crate::kinesis::{Kinesis, KinesisConfig};
-use service::JsonService;
+use serde_json::Value;
+use service::{Refusal, Service};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -113,12 +114,11 @@ impl LocalAws {
         Self::new(options)
     }
 
-    /// The service a target's prefix names.
-    fn service(&mut self, prefix: &str) -> Option<&mut dyn JsonService> {
-        match prefix {
-            "Kinesis_20131202" => Some(&mut self.kinesis),
-            "DynamoDB_20120810" => Some(&mut self.dynamo),
-            _ => None,
+    /// One request to a service; null stands for an empty body.
+    fn call(&mut self, to: Service, now_ms: i64, operation: &str, body: Value) -> Result<Value, Refusal> {
+        match to {
+            Service::Kinesis => self.kinesis.call(now_ms, operation, body).map_err(Refusal::from),
+            Service::Dynamo => self.dynamo.call(now_ms, operation, &body).map_err(Refusal::from),
         }
     }
 }

@@ -1,50 +1,61 @@
-//! The server's interface to a service.
+//! The services of the server, and their refusals.
 
-use crate::dynamo::Dynamo;
-use crate::kinesis::Kinesis;
-use serde_json::Value;
+use crate::{dynamo, kinesis};
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+/// A service of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Service {
+    Kinesis,
+    Dynamo,
+}
+
+impl Service {
+    /// The service that a target's prefix names.
+    pub(super) fn of(prefix: &str) -> Option<Self> {
+        match prefix {
+            "Kinesis_20131202" => Some(Self::Kinesis),
+            "DynamoDB_20120810" => Some(Self::Dynamo),
+            _ => None,
+        }
+    }
+}
 
 /// A refusal, ready for the wire.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub code: &'static str,
-    pub http_status: u16,
+    pub status: StatusCode,
     pub body: Value,
+    /// Whether the connection takes no further request.
+    pub ends_connection: bool,
 }
 
-/// A service called with JSON.
-pub(super) trait JsonService {
-    /// One request; null stands for an empty body.
-    fn call(&mut self, now_ms: i64, operation: &str, body: Value) -> Result<Value, Refusal>;
-
-    /// Whether the service accepts CBOR.
-    fn speaks_cbor(&self) -> bool;
-}
-
-impl JsonService for Kinesis {
-    fn call(&mut self, now_ms: i64, operation: &str, body: Value) -> Result<Value, Refusal> {
-        Kinesis::call(self, now_ms, operation, body).map_err(|error| Refusal {
-            code: error.code,
-            http_status: error.http_status,
-            body: error.to_json(),
-        })
+impl Refusal {
+    /// A refusal of the server itself.
+    pub(super) fn new(code: &'static str, status: StatusCode, message: &str) -> Self {
+        Self { code, status, body: json!({ "__type": code, "message": message }), ends_connection: false }
     }
 
-    fn speaks_cbor(&self) -> bool {
-        true
+    fn of_service(code: &'static str, http_status: u16, body: Value) -> Self {
+        let status = StatusCode::from_u16(http_status).unwrap_or(StatusCode::BAD_REQUEST);
+        Self { code, status, body, ends_connection: false }
+    }
+
+    pub(super) fn unknown_operation(message: &str) -> Self {
+        Self::new("UnknownOperationException", StatusCode::BAD_REQUEST, message)
     }
 }
 
-impl JsonService for Dynamo {
-    fn call(&mut self, now_ms: i64, operation: &str, body: Value) -> Result<Value, Refusal> {
-        Dynamo::call(self, now_ms, operation, &body).map_err(|error| Refusal {
-            code: error.code,
-            http_status: error.http_status,
-            body: error.to_json(),
-        })
+impl From<kinesis::ApiError> for Refusal {
+    fn from(error: kinesis::ApiError) -> Self {
+        Self::of_service(error.code, error.http_status, error.to_json())
     }
+}
 
-    fn speaks_cbor(&self) -> bool {
-        false
+impl From<dynamo::ApiError> for Refusal {
+    fn from(error: dynamo::ApiError) -> Self {
+        Self::of_service(error.code, error.http_status, error.to_json())
     }
 }
