@@ -4,7 +4,7 @@ use super::Kinesis;
 use super::error::{ApiError, ApiResult};
 use super::ids::{Arn, StreamId, StreamRef};
 use super::stream::Stream;
-use super::token::{Kind, Opener, Sealer};
+use super::token::{Kind, Opener, Sealer, invalid_token, of_other_stream};
 use std::collections::BTreeMap;
 
 /// `ConsumerStatus`.
@@ -72,8 +72,7 @@ impl Kinesis {
         &mut self, now_ms: i64, stream_arn: &str, name: &str, tags: BTreeMap<String, String>,
     ) -> ApiResult<ConsumerSummary> {
         let create_ms = self.config().create_ms;
-        let id = self.find(now_ms, StreamRef::Arn(stream_arn))?;
-        let stream = self.stream_mut(id)?;
+        let stream = self.found(now_ms, StreamRef::Arn(stream_arn))?;
         stream.settle_consumers(now_ms);
         if !stream.is_ready() {
             return Err(stream.not_active());
@@ -85,9 +84,9 @@ impl Kinesis {
             )));
         }
         if stream.consumers.len() >= CONSUMERS_PER_STREAM {
+            let title = stream.title();
             return Err(ApiError::limit(format!(
-                "Stream {} under account {} has {CONSUMERS_PER_STREAM} consumers already.",
-                stream.name, stream.config.account_id
+                "Stream {title} has {CONSUMERS_PER_STREAM} consumers already."
             )));
         }
         super::tags::check(&tags, 0)?;
@@ -128,29 +127,18 @@ impl Kinesis {
     pub fn list_consumers(
         &mut self, now_ms: i64, stream_arn: &str, next_token: Option<&str>, max_results: Option<u32>,
     ) -> ApiResult<ConsumerPage> {
-        let expiry_ms = self.config().token_expiry_ms;
         let id = self.find(now_ms, StreamRef::Arn(stream_arn))?;
-        let stream = self.stream_mut(id)?;
-        stream.settle_consumers(now_ms);
-        let after = match next_token {
+        let after = match next_token.map(open) {
             None => None,
-            Some(token) => {
-                let (issued_ms, of, name) =
-                    open(token).ok_or_else(|| ApiError::argument("Invalid NextToken."))?;
-                if of != id {
-                    return Err(ApiError::argument(
-                        "NextToken and StreamARN do not belong to the same stream.",
-                    ));
-                }
-                if now_ms.saturating_sub(issued_ms) > expiry_ms {
-                    return Err(ApiError::client(
-                        "ExpiredNextTokenException",
-                        format!("NextToken expired. It is valid for {expiry_ms} milliseconds."),
-                    ));
-                }
+            Some(None) => return Err(invalid_token()),
+            Some(Some((_, of, _))) if of != id => return Err(of_other_stream()),
+            Some(Some((issued_ms, _, name))) => {
+                self.refuse_expired(now_ms, issued_ms)?;
                 Some(name)
             }
         };
+        let stream = self.stream_mut(id)?;
+        stream.settle_consumers(now_ms);
         let max = max_results.unwrap_or(PAGE).clamp(1, 10_000) as usize;
         let mut rest =
             stream.consumers.iter().filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after));

@@ -54,11 +54,8 @@ impl Kinesis {
             return Err(stream.no_such_shard(shard));
         };
         let position = stream.position(now_ms, found, start)?;
-        if limits
-            && stream
-                .shard_mut(shard)
-                .is_some_and(|shard| !shard.iterators.take(now_ms, ITERATORS_PER_SECOND))
-        {
+        let admitted = |shard: &mut Shard| shard.iterators.take(now_ms, ITERATORS_PER_SECOND);
+        if limits && !stream.shard_mut(shard).is_none_or(admitted) {
             return Err(stream.throttled(shard));
         }
         Ok(ShardIterator { stream: id, shard, position, issued_ms: now_ms })
@@ -124,9 +121,9 @@ impl Stream {
         let index = shard.index();
         let invalid = |why: &str| {
             ApiError::argument(format!(
-                "StartingSequenceNumber {number} used in GetShardIterator on shard {index} in stream {} under account {} \
+                "StartingSequenceNumber {number} used in GetShardIterator on shard {index} in stream {} \
                  is invalid{why}.",
-                self.name, self.config.account_id
+                self.title()
             ))
         };
         let Some(parts) = number.parts() else {
@@ -149,9 +146,6 @@ impl Stream {
     }
 
     pub(crate) fn throttled(&self, shard: ShardIndex) -> ApiError {
-        ApiError::throughput(format!(
-            "Rate exceeded for shard {shard} in stream {} under account {}.",
-            self.name, self.config.account_id
-        ))
+        ApiError::throughput(format!("Rate exceeded for shard {shard} in stream {}.", self.title()))
     }
 }

@@ -4,7 +4,7 @@ use super::error::{ApiError, ApiResult};
 use super::ids::{ShardIndex, StreamId, StreamRef};
 use super::shard::{Shard, ShardInfo};
 use super::stream::Stream;
-use super::token::{Kind, Opener, Sealer};
+use super::token::{Kind, Opener, Sealer, invalid_token, of_other_stream};
 use super::{Kinesis, Op};
 
 /// `ShardFilter`.
@@ -140,22 +140,16 @@ impl Kinesis {
             ListShards { filter: Some(_), .. } => return together("ShardFilter"),
             _ => {}
         }
-        let (issued_ms, created_ms, cursor) =
-            Cursor::open(token).ok_or_else(|| ApiError::argument("Invalid NextToken."))?;
-        if now_ms.saturating_sub(issued_ms) > self.config().token_expiry_ms {
-            return Err(ApiError::client(
-                "ExpiredNextTokenException",
-                format!("NextToken expired. It is valid for {} milliseconds.", self.config().token_expiry_ms),
-            ));
-        }
+        let (issued_ms, created_ms, cursor) = Cursor::open(token).ok_or_else(invalid_token)?;
+        self.refuse_expired(now_ms, issued_ms)?;
         let id = self.find(now_ms, StreamRef::Id(cursor.stream))?;
         if self.stream_by_id(id)?.created_ms != created_ms {
-            return Err(ApiError::argument("Invalid NextToken."));
+            return Err(invalid_token());
         }
         if let Some(stream) = request.stream
             && self.find(now_ms, stream)? != id
         {
-            return Err(ApiError::argument("NextToken and StreamARN do not belong to the same stream."));
+            return Err(of_other_stream());
         }
         Ok(cursor)
     }

@@ -2,7 +2,7 @@
 
 use super::error::{ApiError, ApiResult};
 use super::streams::StreamSummary;
-use super::token::{Kind, Opener, Sealer};
+use super::token::{Kind, Opener, Sealer, invalid_token};
 use super::{Kinesis, Op};
 
 /// What `ListStreams` answers.
@@ -47,14 +47,8 @@ impl Kinesis {
     fn resume_streams(&self, now_ms: i64, token: &str) -> ApiResult<String> {
         let opened =
             Opener::new(Kind::Streams, token).and_then(|mut token| Some((token.i64()?, token.text()?)));
-        let (issued_ms, name) = opened.ok_or_else(|| ApiError::argument("Invalid NextToken."))?;
-        let expiry_ms = self.config().token_expiry_ms;
-        if now_ms.saturating_sub(issued_ms) > expiry_ms {
-            return Err(ApiError::client(
-                "ExpiredNextTokenException",
-                format!("NextToken expired. It is valid for {expiry_ms} milliseconds."),
-            ));
-        }
+        let (issued_ms, name) = opened.ok_or_else(invalid_token)?;
+        self.refuse_expired(now_ms, issued_ms)?;
         Ok(name)
     }
 }

@@ -168,32 +168,35 @@ impl Kinesis {
 
     /// The stream a request means, brought up to date.
     pub(crate) fn find(&mut self, now_ms: i64, stream: StreamRef<'_>) -> ApiResult<StreamId> {
-        let id = match stream {
-            StreamRef::Id(id) if self.streams.contains_key(&id) => id,
-            StreamRef::Id(id) => return Err(stream_not_found(&self.config, &format!("#{}", id.0))),
-            StreamRef::Name(name) => self.named(name)?,
-            StreamRef::Arn(arn) => self.named(self.name_in(arn)?)?,
+        let name = match stream {
+            StreamRef::Id(id) if self.settle(now_ms, id) => return Ok(id),
+            StreamRef::Id(id) => return Err(no_such_id(&self.config, id)),
+            StreamRef::Name(name) => name,
+            StreamRef::Arn(arn) => self.name_in(arn)?,
+            StreamRef::Both { name, arn } if self.name_in(arn)? == name => name,
             StreamRef::Both { name, arn } => {
-                if self.name_in(arn)? != name {
-                    return Err(ApiError::argument(format!(
-                        "StreamName {name} and StreamARN {arn} do not name the same stream."
-                    )));
-                }
-                self.named(name)?
+                return Err(ApiError::argument(format!(
+                    "StreamName {name} and StreamARN {arn} do not name the same stream."
+                )));
             }
         };
-        if self.settle(now_ms, id) {
-            return Ok(id);
+        match self.names.get(name).copied() {
+            Some(id) if self.settle(now_ms, id) => Ok(id),
+            _ => Err(stream_not_found(&self.config, name)),
         }
-        Err(match stream {
-            StreamRef::Name(name) | StreamRef::Both { name, .. } => stream_not_found(&self.config, name),
-            StreamRef::Arn(arn) => stream_not_found(&self.config, self.name_in(arn)?),
-            StreamRef::Id(id) => stream_not_found(&self.config, &format!("#{}", id.0)),
-        })
     }
 
-    fn named(&self, name: &str) -> ApiResult<StreamId> {
-        self.names.get(name).copied().ok_or_else(|| stream_not_found(&self.config, name))
+    /// As [`find`](Self::find), with the stream itself.
+    pub(crate) fn found(&mut self, now_ms: i64, stream: StreamRef<'_>) -> ApiResult<&mut Stream> {
+        let id = self.find(now_ms, stream)?;
+        self.stream_mut(id)
+    }
+
+    /// The stream a request means, at rest and thus open to a change.
+    pub(crate) fn found_active(&mut self, now_ms: i64, stream: StreamRef<'_>) -> ApiResult<&mut Stream> {
+        let stream = self.found(now_ms, stream)?;
+        stream.require_active()?;
+        Ok(stream)
     }
 
     /// The stream's name in an ARN of this account and region.
@@ -228,17 +231,11 @@ impl Kinesis {
     }
 
     pub(crate) fn stream_by_id(&self, id: StreamId) -> ApiResult<&Stream> {
-        match self.streams.get(&id) {
-            Some(stream) => Ok(stream),
-            None => Err(stream_not_found(&self.config, &format!("#{}", id.0))),
-        }
+        self.streams.get(&id).map(|stream| &**stream).ok_or_else(|| no_such_id(&self.config, id))
     }
 
     pub(crate) fn stream_mut(&mut self, id: StreamId) -> ApiResult<&mut Stream> {
-        match self.streams.get_mut(&id) {
-            Some(stream) => Ok(Arc::make_mut(stream)),
-            None => Err(stream_not_found(&self.config, &format!("#{}", id.0))),
-        }
+        self.streams.get_mut(&id).map(Arc::make_mut).ok_or_else(|| no_such_id(&self.config, id))
     }
 
     pub(crate) fn rate(&mut self, now_ms: i64, op: Op) -> ApiResult<()> {
@@ -272,4 +269,8 @@ impl Kinesis {
         let provisioned = self.streams.values().filter(|stream| stream.mode == StreamMode::Provisioned);
         provisioned.map(|stream| stream.open.len() as u32).fold(0, u32::saturating_add)
     }
+}
+
+fn no_such_id(config: &KinesisConfig, id: StreamId) -> ApiError {
+    stream_not_found(config, &format!("#{}", id.0))
 }

@@ -41,9 +41,11 @@ impl Kinesis {
         let range = stream.open_range(shard)?;
         if at <= range.start.saturating_add(1) || at >= range.end {
             return Err(ApiError::argument(format!(
-                "NewStartingHashKey {at} used in SplitShard() on shard {shard} in stream {} under account {} is not both \
-                 greater than one plus the shard's StartingHashKey {} and less than the shard's EndingHashKey {}.",
-                stream.name, stream.config.account_id, range.start, range.end
+                "NewStartingHashKey {at} used in SplitShard() on shard {shard} in stream {} is not both greater \
+                 than one plus the shard's StartingHashKey {} and less than the shard's EndingHashKey {}.",
+                stream.title(),
+                range.start,
+                range.end
             )));
         }
         self.require_room(1)?;
@@ -56,15 +58,14 @@ impl Kinesis {
         &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, left: ShardIndex, right: ShardIndex,
     ) -> ApiResult<()> {
         self.rate(now_ms, Op::MergeShards)?;
-        let id = self.find(now_ms, stream.into())?;
-        let stream = self.stream_mut(id)?;
+        let stream = self.found(now_ms, stream.into())?;
         stream.require_provisioned("MergeShards")?;
         stream.require_active()?;
         let (first, second) = (stream.open_range(left)?, stream.open_range(right)?);
         if first.end.checked_add(1) != Some(second.start) {
             return Err(ApiError::argument(format!(
-                "Shards {left} and {right} in stream {} under account {} are not an adjacent pair of shards eligible for merging",
-                stream.name, stream.config.account_id
+                "Shards {left} and {right} in stream {} are not an adjacent pair of shards eligible for merging",
+                stream.title()
             )));
         }
         stream.begin(now_ms, Reshard::Step(Step::Merge { left, right }));
@@ -132,18 +133,17 @@ impl Stream {
 
     /// The range of an open shard; a closed shard can be neither split nor merged.
     fn open_range(&self, index: ShardIndex) -> ApiResult<HashRange> {
-        let account = &self.config.account_id;
         match self.shard(index) {
             Some(shard) if shard.is_open() => Ok(shard.hash_range()),
             Some(shard) if !shard.is_expired() => Err(ApiError::argument(format!(
-                "Shard {index} in stream {} under account {account} has already been merged or split, and thus is not \
-                 eligible for merging or splitting.",
-                self.name
+                "Shard {index} in stream {} has already been merged or split, and thus is not eligible for \
+                 merging or splitting.",
+                self.title()
             ))),
-            _ => Err(ApiError::not_found(format!(
-                "Could not find shard {index} in stream {} under account {account}.",
-                self.name
-            ))),
+            _ => {
+                let message = format!("Could not find shard {index} in stream {}.", self.title());
+                Err(ApiError::not_found(message))
+            }
         }
     }
 

@@ -5,9 +5,9 @@ use super::error::{ApiError, ApiResult};
 use super::ids::{ShardIndex, StreamId};
 use super::log::StoredRecord;
 use super::shard::HashRange;
-use super::stream::{NewStream, Phase, Stream, StreamMode};
+use super::stream::{Phase, Stream};
+use super::streams::CreateStream;
 use bytes::Bytes;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One shard of such a stream.
@@ -52,26 +52,14 @@ impl Kinesis {
                 }
             }
         }
-        self.created += 1;
-        let id = StreamId(self.created);
-        let new = NewStream {
-            id,
-            name: name.into(),
-            mode: StreamMode::Provisioned,
-            shards: 1,
-            tags: BTreeMap::new(),
-            max_record_bytes: 1 << 20,
-        };
-        let mut stream = Stream::new(self.config.clone(), created_ms, new);
+        let mut stream = self.new_stream(created_ms, &CreateStream::provisioned(name, 1), 1);
         stream.phase = Phase::Active;
         stream.shards.clear();
         stream.open.clear();
         for (index, past) in shards.iter().enumerate() {
             stream.restore_shard(now_ms, ShardIndex(index as u32), past);
         }
-        self.names.insert(name.into(), id);
-        self.streams.insert(id, Arc::new(stream));
-        Ok(id)
+        Ok(self.add_stream(stream))
     }
 }
 

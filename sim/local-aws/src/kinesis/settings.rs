@@ -29,9 +29,7 @@ impl Kinesis {
     pub(crate) fn change_metrics(
         &mut self, now_ms: i64, stream: StreamRef<'_>, metrics: &[String], enable: bool,
     ) -> ApiResult<MetricsChange> {
-        let id = self.find(now_ms, stream)?;
-        let stream = self.stream_mut(id)?;
-        stream.require_active()?;
+        let stream = self.found_active(now_ms, stream)?;
         let named = |metric: &str| metrics.iter().any(|name| name == metric || name == "ALL");
         let before = stream.metrics.clone();
         let after: Vec<&'static str> = METRICS
@@ -47,9 +45,7 @@ impl Kinesis {
     pub(crate) fn change_encryption(
         &mut self, now_ms: i64, stream: StreamRef<'_>, key: Option<String>,
     ) -> ApiResult<()> {
-        let id = self.find(now_ms, stream)?;
-        let stream = self.stream_mut(id)?;
-        stream.require_active()?;
+        let stream = self.found_active(now_ms, stream)?;
         if key.is_none() && stream.encryption_key.is_none() {
             return Err(ApiError::argument(format!("Stream {} is not encrypted.", stream.name)));
         }

@@ -49,19 +49,11 @@ pub struct Shard {
     pub(crate) iterators: Meter,
 }
 
-/// The description of a new shard.
-pub(crate) struct NewShard {
-    pub index: ShardIndex,
-    pub parent: Option<ShardIndex>,
-    pub adjacent_parent: Option<ShardIndex>,
-    pub hash_range: HashRange,
-    pub created_secs: u64,
-    pub opened_ms: i64,
-}
-
 impl Shard {
-    pub(crate) fn new(new: NewShard) -> Self {
-        let NewShard { index, parent, adjacent_parent, hash_range, created_secs, opened_ms } = new;
+    pub(crate) fn new(
+        index: ShardIndex, [parent, adjacent_parent]: [Option<ShardIndex>; 2], hash_range: HashRange,
+        created_secs: u64, opened_ms: i64,
+    ) -> Self {
         Shard {
             index,
             parent,

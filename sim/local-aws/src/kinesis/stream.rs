@@ -6,7 +6,8 @@ use super::error::{ApiError, ApiResult};
 use super::ids::{ShardIndex, StreamId};
 use super::reshard::Reshard;
 use super::sequence::seconds;
-use super::shard::{HashRange, NewShard, Shard};
+use super::shard::{HashRange, Shard};
+use super::streams::CreateStream;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,34 +88,25 @@ pub struct Stream {
     pub(crate) scalings_ms: Vec<i64>,
 }
 
-/// The description of a new stream.
-pub(crate) struct NewStream {
-    pub id: StreamId,
-    pub name: Arc<str>,
-    pub mode: StreamMode,
-    pub shards: u32,
-    pub tags: BTreeMap<String, String>,
-    pub max_record_bytes: usize,
-}
-
 const HOUR_MS: i64 = 3_600_000;
 
 impl Stream {
-    pub(crate) fn new(config: Arc<KinesisConfig>, now_ms: i64, new: NewStream) -> Self {
-        let NewStream { id, name, mode, shards, tags, max_record_bytes } = new;
+    pub(crate) fn new(
+        config: Arc<KinesisConfig>, now_ms: i64, id: StreamId, request: &CreateStream, shards: u32,
+    ) -> Self {
         let mut stream = Stream {
             phase: Phase::Creating { until_ms: now_ms.saturating_add(config.create_ms) },
             config,
             id,
-            name,
+            name: request.name.clone(),
             created_ms: now_ms,
-            mode,
+            mode: request.mode,
             retention_hours: 24,
             horizon_ms: i64::MIN,
-            max_record_bytes,
+            max_record_bytes: request.max_record_bytes.clamp(1 << 20, 10 << 20),
             shards: Vec::new(),
             open: BTreeMap::new(),
-            tags,
+            tags: request.tags.clone(),
             consumers: BTreeMap::new(),
             metrics: Vec::new(),
             encryption_key: None,
@@ -271,8 +263,8 @@ impl Stream {
             Some(parent.created_secs() + 1)
         });
         let created_secs = above_parents.fold(seconds(at_ms), u64::max);
-        let new = NewShard { index, parent, adjacent_parent, hash_range, created_secs, opened_ms: at_ms };
-        self.shards.push(Arc::new(Shard::new(new)));
+        let shard = Shard::new(index, [parent, adjacent_parent], hash_range, created_secs, at_ms);
+        self.shards.push(Arc::new(shard));
         self.open.insert(hash_range.start, index);
     }
 
@@ -296,22 +288,23 @@ impl Stream {
     }
 
     pub(crate) fn not_active(&self) -> ApiError {
-        ApiError::in_use(format!(
-            "Stream {} under account {} not ACTIVE, instead in state {}",
-            self.name,
-            self.config.account_id,
-            self.status().as_str()
-        ))
+        let status = self.status().as_str();
+        ApiError::in_use(format!("Stream {} not ACTIVE, instead in state {status}", self.title()))
     }
 
     pub(crate) fn require_provisioned(&self, operation: &str) -> ApiResult<()> {
         match self.mode {
             StreamMode::Provisioned => Ok(()),
             StreamMode::OnDemand => Err(ApiError::validation(format!(
-                "{operation} is not supported for stream {} under account {} because it is in the ON_DEMAND capacity mode.",
-                self.name, self.config.account_id
+                "{operation} is not supported for stream {} because it is in the ON_DEMAND capacity mode.",
+                self.title()
             ))),
         }
+    }
+
+    /// The stream and its account, for messages.
+    pub(crate) fn title(&self) -> String {
+        format!("{} under account {}", self.name, self.config.account_id)
     }
 
     pub(crate) fn not_found(&self) -> ApiError {
@@ -319,10 +312,7 @@ impl Stream {
     }
 
     pub(crate) fn no_such_shard(&self, shard: impl std::fmt::Display) -> ApiError {
-        ApiError::not_found(format!(
-            "Shard {shard} in stream {} under account {} does not exist",
-            self.name, self.config.account_id
-        ))
+        ApiError::not_found(format!("Shard {shard} in stream {} does not exist", self.title()))
     }
 }
 

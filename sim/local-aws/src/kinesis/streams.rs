@@ -3,7 +3,7 @@
 use super::error::{ApiError, ApiResult};
 use super::ids::{StreamId, StreamRef, is_name};
 use super::reshard::Reshard;
-use super::stream::{NewStream, Phase, Stream, StreamMode, StreamStatus};
+use super::stream::{Phase, Stream, StreamMode, StreamStatus};
 use super::{Kinesis, Op};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,31 +83,26 @@ impl Kinesis {
             return Err(ApiError::validation(format!("Stream name '{}' is not valid.", request.name)));
         }
         if self.stream(&request.name).is_some() {
-            return Err(ApiError::in_use(format!(
-                "Stream {} under account {account} already exists.",
-                request.name
-            )));
+            let name = &request.name;
+            return Err(ApiError::in_use(format!("Stream {name} under account {account} already exists.")));
         }
         let shards = match (request.mode, request.shards) {
             (StreamMode::OnDemand, None) => ON_DEMAND_SHARDS,
             (StreamMode::OnDemand, Some(_)) => {
-                return Err(ApiError::validation(
-                    "ShardCount must not be specified for an ON_DEMAND stream.",
-                ));
+                let message = "ShardCount must not be specified for an ON_DEMAND stream.";
+                return Err(ApiError::validation(message));
             }
             (StreamMode::Provisioned, Some(shards)) if shards > 0 => shards,
             (StreamMode::Provisioned, _) => {
-                return Err(ApiError::validation(
-                    "ShardCount of at least 1 is required for a PROVISIONED stream.",
-                ));
+                let message = "ShardCount of at least 1 is required for a PROVISIONED stream.";
+                return Err(ApiError::validation(message));
             }
         };
         if self.config().limits {
             let creating = self.streams().filter(|stream| stream.status() == StreamStatus::Creating).count();
             if creating >= CREATING_AT_ONCE {
-                return Err(ApiError::limit(format!(
-                    "Account {account} has {creating} streams in state CREATING already."
-                )));
+                let message = format!("Account {account} has {creating} streams in state CREATING already.");
+                return Err(ApiError::limit(message));
             }
         }
         match request.mode {
@@ -120,21 +115,22 @@ impl Kinesis {
             StreamMode::OnDemand => {}
         }
         super::tags::check(&request.tags, 0)?;
-        self.created += 1;
-        let id = StreamId(self.created);
-        let new = NewStream {
-            id,
-            name: request.name.clone(),
-            mode: request.mode,
-            shards,
-            tags: request.tags.clone(),
-            max_record_bytes: request.max_record_bytes.clamp(1 << 20, 10 << 20),
-        };
-        let mut stream = Stream::new(self.config.clone(), now_ms, new);
+        let mut stream = self.new_stream(now_ms, request, shards);
         stream.settle(now_ms);
-        self.names.insert(request.name.clone(), id);
+        Ok(self.add_stream(stream))
+    }
+
+    /// A stream with the next id, not yet part of the service.
+    pub(crate) fn new_stream(&mut self, now_ms: i64, request: &CreateStream, shards: u32) -> Stream {
+        self.created += 1;
+        Stream::new(self.config.clone(), now_ms, StreamId(self.created), request, shards)
+    }
+
+    pub(crate) fn add_stream(&mut self, stream: Stream) -> StreamId {
+        let id = stream.id;
+        self.names.insert(stream.name.clone(), id);
         self.streams.insert(id, Arc::new(stream));
-        Ok(id)
+        id
     }
 
     /// `DeleteStream`. A stream with consumers is only deleted when that is asked for.
@@ -151,8 +147,8 @@ impl Kinesis {
         stream.settle_consumers(now_ms);
         if !stream.consumers.is_empty() && !enforce_consumer_deletion {
             return Err(ApiError::in_use(format!(
-                "Stream {} under account {} has consumers. Deregister them, or set EnforceConsumerDeletion.",
-                stream.name, stream.config.account_id
+                "Stream {} has consumers. Deregister them, or set EnforceConsumerDeletion.",
+                stream.title()
             )));
         }
         stream.phase = Phase::Deleting { until_ms: now_ms.saturating_add(delete_ms) };
@@ -165,8 +161,7 @@ impl Kinesis {
         &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>,
     ) -> ApiResult<StreamSummary> {
         self.rate(now_ms, Op::DescribeStreamSummary)?;
-        let id = self.find(now_ms, stream.into())?;
-        let stream = self.stream_mut(id)?;
+        let stream = self.found(now_ms, stream.into())?;
         stream.settle_consumers(now_ms);
         Ok(stream.summary())
     }
@@ -201,11 +196,10 @@ impl Kinesis {
         self.change_retention(now_ms, stream.into(), hours, false)
     }
 
-    fn change_retention(
+    pub(super) fn change_retention(
         &mut self, now_ms: i64, stream: StreamRef<'_>, hours: i64, increase: bool,
     ) -> ApiResult<()> {
-        let id = self.find(now_ms, stream)?;
-        let stream = self.stream_mut(id)?;
+        let stream = self.found(now_ms, stream)?;
         let old = stream.retention_hours;
         let Some(new) = u32::try_from(hours).ok().filter(|&hours| hours >= LEAST_RETENTION) else {
             return Err(ApiError::argument(format!(
@@ -237,10 +231,9 @@ impl Kinesis {
     pub fn update_stream_mode<'a>(
         &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, mode: StreamMode,
     ) -> ApiResult<()> {
-        let id = self.find(now_ms, stream.into())?;
-        let open = self.stream_by_id(id)?.open.len() as u32;
-        self.stream_by_id(id)?.require_active()?;
-        if mode == StreamMode::Provisioned && self.stream_by_id(id)?.mode != mode {
+        let stream = self.found_active(now_ms, stream.into())?;
+        let (id, open) = (stream.id, stream.open.len() as u32);
+        if mode == StreamMode::Provisioned && stream.mode != mode {
             self.require_room(open)?;
         }
         let stream = self.stream_mut(id)?;
@@ -253,9 +246,7 @@ impl Kinesis {
     pub fn update_max_record_size<'a>(
         &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, kib: u32,
     ) -> ApiResult<()> {
-        let id = self.find(now_ms, stream.into())?;
-        let stream = self.stream_mut(id)?;
-        stream.require_active()?;
+        let stream = self.found_active(now_ms, stream.into())?;
         stream.max_record_bytes = kib.clamp(1024, 10_240) as usize * 1024;
         stream.begin(now_ms, Reshard::Nothing);
         Ok(())

@@ -50,8 +50,7 @@ impl Kinesis {
             }
             Tagged::Arn(arn) => StreamRef::Arn(arn),
         };
-        let id = self.find(now_ms, stream)?;
-        Ok(&mut self.stream_mut(id)?.tags)
+        self.found(now_ms, stream).map(|stream| &mut stream.tags)
     }
 
     pub(crate) fn add_tags(&mut self, now_ms: i64, to: &Tagged<'_>, new: Tags) -> ApiResult<()> {

@@ -3,6 +3,8 @@
 //! A token carries all its data, so the service keeps no table of tokens. A checksum lets the service refuse a token
 //! that was cut, edited or made up.
 
+use super::Kinesis;
+use super::error::{ApiError, ApiResult};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -25,30 +27,30 @@ impl Sealer {
         Sealer(vec![0, 0, 0, 0, 0, 0, 0, VERSION, kind as u8])
     }
 
-    pub(super) fn u8(mut self, value: u8) -> Self {
-        self.0.push(value);
+    fn put(mut self, bytes: &[u8]) -> Self {
+        self.0.extend(bytes);
         self
     }
 
-    pub(super) fn u32(mut self, value: u32) -> Self {
-        self.0.extend(value.to_be_bytes());
-        self
+    pub(super) fn u8(self, value: u8) -> Self {
+        self.put(&[value])
     }
 
-    pub(super) fn u64(mut self, value: u64) -> Self {
-        self.0.extend(value.to_be_bytes());
-        self
+    pub(super) fn u32(self, value: u32) -> Self {
+        self.put(&value.to_be_bytes())
     }
 
-    pub(super) fn i64(mut self, value: i64) -> Self {
-        self.0.extend(value.to_be_bytes());
-        self
+    pub(super) fn u64(self, value: u64) -> Self {
+        self.put(&value.to_be_bytes())
+    }
+
+    pub(super) fn i64(self, value: i64) -> Self {
+        self.put(&value.to_be_bytes())
     }
 
     /// The rest of the token; must be the last call.
-    pub(super) fn text(mut self, value: &str) -> Self {
-        self.0.extend(value.as_bytes());
-        self
+    pub(super) fn text(self, value: &str) -> Self {
+        self.put(value.as_bytes())
     }
 
     pub(super) fn seal(mut self) -> String {
@@ -99,6 +101,26 @@ impl Opener {
     pub(super) fn text(self) -> Option<String> {
         String::from_utf8(self.bytes.get(self.at..)?.to_vec()).ok()
     }
+}
+
+impl Kinesis {
+    /// Refuses a `NextToken` after its life.
+    pub(super) fn refuse_expired(&self, now_ms: i64, issued_ms: i64) -> ApiResult<()> {
+        let expiry_ms = self.config().token_expiry_ms;
+        if now_ms.saturating_sub(issued_ms) <= expiry_ms {
+            return Ok(());
+        }
+        let message = format!("NextToken expired. It is valid for {expiry_ms} milliseconds.");
+        Err(ApiError::client("ExpiredNextTokenException", message))
+    }
+}
+
+pub(super) fn invalid_token() -> ApiError {
+    ApiError::argument("Invalid NextToken.")
+}
+
+pub(super) fn of_other_stream() -> ApiError {
+    ApiError::argument("NextToken and StreamARN do not belong to the same stream.")
 }
 
 /// FNV-1a: enough against accidents, its only purpose.

@@ -57,8 +57,8 @@ impl Kinesis {
             && number.parts().is_none_or(|parts| parts.time_secs > seconds(now_ms))
         {
             return Err(ApiError::argument(format!(
-                "ExclusiveMinimumSequenceNumber {number} used in PutRecord on stream {} under account {} is invalid.",
-                stream.name, stream.config.account_id
+                "ExclusiveMinimumSequenceNumber {number} used in PutRecord on stream {} is invalid.",
+                stream.title()
             )));
         }
         stream.write(now_ms, record)
@@ -113,8 +113,7 @@ impl Stream {
         let encrypted = self.encryption_key.is_some();
         let index = self.shard_for(hash_key).ok_or_else(|| self.not_found())?;
         self.age_shard(now_ms, index);
-        let shard = self.shard_mut(index).filter(|shard| shard.is_open());
-        let Some(shard) = shard else {
+        let Some(shard) = self.shard_mut(index).filter(|shard| shard.is_open()) else {
             return Err(self.not_found());
         };
         let record = StoredRecord { data, partition_key, hash_key, arrival_ms: now_ms, encrypted };

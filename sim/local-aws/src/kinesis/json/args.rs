@@ -1,7 +1,9 @@
 //! Reading a request: types first, then constraints, with the service's own messages.
 
-use super::rules::Rule;
+use super::rules::{Rule, TAG_KEY, TAG_VALUE};
+use crate::constraint::beyond;
 use crate::kinesis::error::{ApiError, ApiResult};
+use crate::kinesis::tags::Tags;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -60,8 +62,12 @@ impl Args {
         self.violations.push(format!("Value {value} at '{name}' failed to satisfy constraint: {constraint}"));
     }
 
-    fn missing(&mut self, key: &str) {
-        self.violate(key, "null", "Member must not be null");
+    /// The value of a required member. A missing member is a violation, so that no operation sees the default.
+    fn required<T: Default>(&mut self, key: &str, value: Option<T>) -> T {
+        value.unwrap_or_else(|| {
+            self.violate(key, "null", "Member must not be null");
+            T::default()
+        })
     }
 
     pub(super) fn text(&mut self, key: &str, rule: &Rule) -> ApiResult<Option<String>> {
@@ -79,10 +85,7 @@ impl Args {
 
     pub(super) fn required_text(&mut self, key: &str, rule: &Rule) -> ApiResult<String> {
         let text = self.text(key, rule)?;
-        if text.is_none() {
-            self.missing(key);
-        }
-        Ok(text.unwrap_or_default())
+        Ok(self.required(key, text))
     }
 
     pub(super) fn integer(&mut self, key: &str, least: i64, most: i64) -> ApiResult<Option<i64>> {
@@ -93,23 +96,15 @@ impl Args {
             return Err(mistyped(&value, "Integer"));
         };
         let number = number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or(0.0).floor() as i64);
-        let constraint = match number {
-            n if n < least => Some(format!("Member must have value greater than or equal to {least}")),
-            n if n > most => Some(format!("Member must have value less than or equal to {most}")),
-            _ => None,
-        };
-        if let Some(constraint) = constraint {
-            self.violate(key, &format!("'{number}'"), &constraint);
+        if let Some(bound) = beyond(number, least, most) {
+            self.violate(key, &format!("'{number}'"), &format!("Member must have value {bound}"));
         }
         Ok(Some(number))
     }
 
     pub(super) fn required_integer(&mut self, key: &str, least: i64, most: i64) -> ApiResult<i64> {
         let number = self.integer(key, least, most)?;
-        if number.is_none() {
-            self.missing(key);
-        }
-        Ok(number.unwrap_or(least))
+        Ok(self.required(key, number))
     }
 
     /// As [`integer`](Self::integer), for what the service holds in 32 bits.
@@ -143,8 +138,7 @@ impl Args {
 
     pub(super) fn required_blob(&mut self, key: &str, most: usize) -> ApiResult<Bytes> {
         let Some(value) = self.take(key) else {
-            self.missing(key);
-            return Ok(Bytes::new());
+            return Ok(self.required(key, None));
         };
         let Value::String(text) = value else {
             return Err(mistyped(&value, "Blob"));
@@ -178,12 +172,9 @@ impl Args {
 
     /// A list of `least` to `most` structures.
     pub(super) fn structures<T>(
-        &mut self, key: &str, (least, most): (usize, usize), mut read: impl FnMut(&mut Args) -> ApiResult<T>,
+        &mut self, key: &str, bounds: (usize, usize), mut read: impl FnMut(&mut Args) -> ApiResult<T>,
     ) -> ApiResult<Vec<T>> {
-        let Some(items) = self.list(key, (least, most))? else {
-            self.missing(key);
-            return Ok(Vec::new());
-        };
+        let items = self.required_list(key, bounds)?;
         let name = self.name(key);
         let mut result = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
@@ -196,52 +187,40 @@ impl Args {
 
     /// A required list of texts.
     pub(super) fn texts(&mut self, key: &str, bounds: (usize, usize), rule: &Rule) -> ApiResult<Vec<String>> {
-        let Some(items) = self.list(key, bounds)? else {
-            self.missing(key);
-            return Ok(Vec::new());
-        };
+        let items = self.required_list(key, bounds)?;
         let mut texts = Vec::with_capacity(items.len());
         for item in items {
             let Value::String(text) = item else {
                 return Err(mistyped(&item, "String"));
             };
             for constraint in rule.violated_by(&text) {
-                self.violate(
-                    key,
-                    &format!("'[{text}]'"),
-                    &format!("Member must satisfy constraint: [{constraint}]"),
-                );
+                let constraint = format!("Member must satisfy constraint: [{constraint}]");
+                self.violate(key, &format!("'[{text}]'"), &constraint);
             }
             texts.push(text);
         }
         Ok(texts)
     }
 
-    fn list(&mut self, key: &str, (least, most): (usize, usize)) -> ApiResult<Option<Vec<Value>>> {
+    fn required_list(&mut self, key: &str, (least, most): (usize, usize)) -> ApiResult<Vec<Value>> {
         let items = match self.take(key) {
-            None => return Ok(None),
+            None => return Ok(self.required(key, None)),
             Some(Value::Array(items)) => items,
             Some(Value::Object(_)) => {
                 return Err(ApiError::serialization("Start of structure or map found where not expected."));
             }
             Some(_) => return Err(ApiError::serialization("Expected list or null")),
         };
-        let bound = match items.len() {
-            n if n < least => Some(format!("greater than or equal to {least}")),
-            n if n > most => Some(format!("less than or equal to {most}")),
-            _ => None,
-        };
-        if let Some(bound) = bound {
+        if let Some(bound) = beyond(items.len(), least, most) {
             let shown = format!("'[{} members]'", items.len());
             self.violate(key, &shown, &format!("Member must have length {bound}"));
         }
-        Ok(Some(items))
+        Ok(items)
     }
 
-    /// A map of texts.
-    pub(super) fn map(
-        &mut self, key: &str, key_rule: &Rule, value_rule: &Rule,
-    ) -> ApiResult<Option<Vec<(String, String)>>> {
+    /// `Tags`.
+    pub(super) fn tags(&mut self) -> ApiResult<Option<Tags>> {
+        let key = "Tags";
         let members = match self.take(key) {
             None => return Ok(None),
             Some(Value::Object(members)) => members,
@@ -250,34 +229,27 @@ impl Args {
             }
             Some(_) => return Err(ApiError::serialization("Expected map or null")),
         };
-        let mut pairs = Vec::with_capacity(members.len());
+        let mut tags = Tags::new();
         for (name, value) in members {
             let value = match value {
                 Value::String(text) => text,
                 Value::Null => String::new(),
                 other => return Err(mistyped(&other, "String")),
             };
-            for (what, constraints) in
-                [("keys", key_rule.violated_by(&name)), ("value", value_rule.violated_by(&value))]
-            {
-                for constraint in constraints {
+            for (what, rule, text) in [("keys", TAG_KEY, &name), ("value", TAG_VALUE, &value)] {
+                for constraint in rule.violated_by(text) {
                     let shown = format!("'{{{name}={value}}}'");
                     self.violate(key, &shown, &format!("Map {what} must satisfy constraint: [{constraint}]"));
                 }
             }
-            pairs.push((name, value));
+            tags.insert(name, value);
         }
-        Ok(Some(pairs))
+        Ok(Some(tags))
     }
 
-    pub(super) fn required_map(
-        &mut self, key: &str, key_rule: &Rule, value_rule: &Rule,
-    ) -> ApiResult<Vec<(String, String)>> {
-        let map = self.map(key, key_rule, value_rule)?;
-        if map.is_none() {
-            self.missing(key);
-        }
-        Ok(map.unwrap_or_default())
+    pub(super) fn required_tags(&mut self) -> ApiResult<Tags> {
+        let tags = self.tags()?;
+        Ok(self.required("Tags", tags))
     }
 }
 

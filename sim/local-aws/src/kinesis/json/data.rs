@@ -10,7 +10,7 @@ use crate::kinesis::sequence::SequenceNumber;
 use crate::kinesis::write::{NewRecord, Written};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 const MOST_DATA: usize = 10 << 20;
 
@@ -50,17 +50,14 @@ impl Kinesis {
         let ordering = ordering.map(|text| {
             text.parse::<SequenceNumber>().map_err(|_| {
                 ApiError::argument(format!(
-                    "ExclusiveMinimumSequenceNumber {text} used in PutRecord on stream {} under account {} is invalid.",
-                    stream.shown(),
-                    self.config().account_id
+                    "ExclusiveMinimumSequenceNumber {text} used in PutRecord on stream {} is invalid.",
+                    self.title(&stream)
                 ))
             })
         });
         let ordering = ordering.transpose()?;
         let written = self.put_record(now_ms, target, put.record()?, ordering)?;
-        let mut answer = written_json(&written);
-        self.note_encryption(now_ms, &stream, &mut answer);
-        Ok(Value::Object(answer))
+        Ok(self.with_encryption(now_ms, &stream, written_json(&written)))
     }
 
     pub(super) fn call_put_records(&mut self, now_ms: i64, mut args: Args) -> ApiResult<Value> {
@@ -74,22 +71,20 @@ impl Kinesis {
         let entries: Vec<Value> = outcomes
             .iter()
             .map(|outcome| match outcome {
-                Ok(written) => Value::Object(written_json(written)),
+                Ok(written) => written_json(written),
                 Err(error) => json!({ "ErrorCode": error.code, "ErrorMessage": error.message }),
             })
             .collect();
-        let mut answer = Map::new();
-        answer.insert("FailedRecordCount".into(), json!(failed));
-        answer.insert("Records".into(), json!(entries));
-        self.note_encryption(now_ms, &stream, &mut answer);
-        Ok(Value::Object(answer))
+        let answer = json!({ "FailedRecordCount": failed, "Records": entries });
+        Ok(self.with_encryption(now_ms, &stream, answer))
     }
 
-    fn note_encryption(&mut self, now_ms: i64, stream: &Stream, answer: &mut Map<String, Value>) {
+    fn with_encryption(&mut self, now_ms: i64, stream: &Stream, mut answer: Value) -> Value {
         let id = stream.required().and_then(|stream| self.find(now_ms, stream));
         if id.and_then(|id| self.stream_by_id(id)).is_ok_and(|stream| stream.encryption_key.is_some()) {
-            answer.insert("EncryptionType".into(), json!("KMS"));
+            answer["EncryptionType"] = json!("KMS");
         }
+        answer
     }
 
     pub(super) fn call_get_shard_iterator(&mut self, now_ms: i64, mut args: Args) -> ApiResult<Value> {
@@ -133,16 +128,12 @@ impl Kinesis {
         }
         let number = text.parse::<SequenceNumber>().map_err(|_| {
             ApiError::argument(format!(
-                "StartingSequenceNumber {text} used in GetShardIterator on shard {shard} in stream {} under account {} is invalid.",
-                stream.shown(),
-                self.config().account_id
+                                "StartingSequenceNumber {text} used in GetShardIterator on shard {shard} in stream {} is invalid.",
+                self.title(stream)
             ))
         })?;
-        Ok(if kind == "AT_SEQUENCE_NUMBER" {
-            IteratorStart::AtSequence(number)
-        } else {
-            IteratorStart::AfterSequence(number)
-        })
+        let after = kind == "AFTER_SEQUENCE_NUMBER";
+        Ok(if after { IteratorStart::AfterSequence(number) } else { IteratorStart::AtSequence(number) })
     }
 
     pub(super) fn call_get_records(&mut self, now_ms: i64, mut args: Args) -> ApiResult<Value> {
@@ -154,30 +145,25 @@ impl Kinesis {
         if let Some(arn) = arn {
             let named = Stream { name: None, arn: Some(arn) };
             if self.find(now_ms, named.required()?)? != iterator.stream {
-                return Err(ApiError::argument(
-                    "StreamARN and ShardIterator do not belong to the same stream.",
-                ));
+                let message = "StreamARN and ShardIterator do not belong to the same stream.";
+                return Err(ApiError::argument(message));
             }
         }
         let page = self.get_records(now_ms, &iterator, limit)?;
-        let mut answer = Map::new();
-        answer.insert("Records".into(), page.records.iter().map(record_json).collect());
+        let mut answer = json!({ "MillisBehindLatest": page.millis_behind_latest });
+        answer["Records"] = page.records.iter().map(record_json).collect();
         if let Some(next) = &page.next {
-            answer.insert("NextShardIterator".into(), json!(self.iterator_token(next)));
+            answer["NextShardIterator"] = json!(self.iterator_token(next));
         }
-        answer.insert("MillisBehindLatest".into(), json!(page.millis_behind_latest));
         if !page.child_shards.is_empty() {
-            answer.insert("ChildShards".into(), page.child_shards.iter().map(child_json).collect());
+            answer["ChildShards"] = page.child_shards.iter().map(child_json).collect();
         }
-        Ok(Value::Object(answer))
+        Ok(answer)
     }
 }
 
-fn written_json(written: &Written) -> Map<String, Value> {
-    let mut members = Map::new();
-    members.insert("ShardId".into(), json!(written.shard.to_string()));
-    members.insert("SequenceNumber".into(), json!(written.sequence_number.to_string()));
-    members
+fn written_json(written: &Written) -> Value {
+    json!({ "ShardId": written.shard.to_string(), "SequenceNumber": written.sequence_number.to_string() })
 }
 
 fn record_json(record: &ReadRecord) -> Value {

@@ -13,6 +13,51 @@ use super::ids::{ShardIndex, StreamRef};
 use args::Args;
 use serde_json::{Value, json};
 
+type Call = fn(&mut Kinesis, i64, Args) -> ApiResult<Value>;
+
+/// Every operation by its name.
+pub(super) const OPERATIONS: [(&str, Call); 34] = [
+    ("PutRecord", Kinesis::call_put_record),
+    ("PutRecords", Kinesis::call_put_records),
+    ("GetShardIterator", Kinesis::call_get_shard_iterator),
+    ("GetRecords", Kinesis::call_get_records),
+    ("SubscribeToShard", |_, _, _| {
+        let message = "SubscribeToShard is not offered by this server yet; read the shard with GetRecords.";
+        Err(ApiError::argument(message))
+    }),
+    ("ListShards", Kinesis::call_list_shards),
+    ("SplitShard", Kinesis::call_split_shard),
+    ("MergeShards", Kinesis::call_merge_shards),
+    ("UpdateShardCount", Kinesis::call_update_shard_count),
+    ("CreateStream", Kinesis::call_create_stream),
+    ("DeleteStream", Kinesis::call_delete_stream),
+    ("DescribeStream", Kinesis::call_describe_stream),
+    ("DescribeStreamSummary", Kinesis::call_describe_stream_summary),
+    ("DescribeLimits", Kinesis::call_describe_limits),
+    ("ListStreams", Kinesis::call_list_streams),
+    ("IncreaseStreamRetentionPeriod", |kinesis, now, args| kinesis.call_change_retention(now, args, true)),
+    ("DecreaseStreamRetentionPeriod", |kinesis, now, args| kinesis.call_change_retention(now, args, false)),
+    ("UpdateStreamMode", Kinesis::call_update_stream_mode),
+    ("UpdateMaxRecordSize", Kinesis::call_update_max_record_size),
+    ("AddTagsToStream", Kinesis::call_add_tags_to_stream),
+    ("RemoveTagsFromStream", Kinesis::call_remove_tags_from_stream),
+    ("ListTagsForStream", Kinesis::call_list_tags_for_stream),
+    ("TagResource", Kinesis::call_tag_resource),
+    ("UntagResource", Kinesis::call_untag_resource),
+    ("ListTagsForResource", Kinesis::call_list_tags_for_resource),
+    ("RegisterStreamConsumer", Kinesis::call_register_consumer),
+    ("DescribeStreamConsumer", Kinesis::call_describe_consumer),
+    ("DeregisterStreamConsumer", Kinesis::call_deregister_consumer),
+    ("ListStreamConsumers", Kinesis::call_list_consumers),
+    ("EnableEnhancedMonitoring", |kinesis, now, args| kinesis.call_change_metrics(now, args, true)),
+    ("DisableEnhancedMonitoring", |kinesis, now, args| kinesis.call_change_metrics(now, args, false)),
+    ("StartStreamEncryption", |kinesis, now, args| kinesis.call_change_encryption(now, args, true)),
+    ("StopStreamEncryption", |kinesis, now, args| kinesis.call_change_encryption(now, args, false)),
+    ("DescribeAccountSettings", |_, _, _| {
+        Ok(json!({ "MinimumThroughputBillingCommitment": { "Status": "DISABLED" } }))
+    }),
+];
+
 impl Kinesis {
     /// One request of the JSON protocol: `operation` is the part after the dot in `X-Amz-Target`. Blobs are base64,
     /// times are seconds since the epoch. An operation without an answer returns null; the service then sends an empty
@@ -35,64 +80,25 @@ impl Kinesis {
     }
 
     fn dispatch(&mut self, now_ms: i64, operation: &str, args: Args) -> ApiResult<Value> {
-        match operation {
-            "PutRecord" => self.call_put_record(now_ms, args),
-            "PutRecords" => self.call_put_records(now_ms, args),
-            "GetShardIterator" => self.call_get_shard_iterator(now_ms, args),
-            "GetRecords" => self.call_get_records(now_ms, args),
-            "SubscribeToShard" => Err(ApiError::argument(
-                "SubscribeToShard is not offered by this server yet; read the shard with GetRecords.",
-            )),
-
-            "ListShards" => self.call_list_shards(now_ms, args),
-            "SplitShard" => self.call_split_shard(now_ms, args),
-            "MergeShards" => self.call_merge_shards(now_ms, args),
-            "UpdateShardCount" => self.call_update_shard_count(now_ms, args),
-
-            "CreateStream" => self.call_create_stream(now_ms, args),
-            "DeleteStream" => self.call_delete_stream(now_ms, args),
-            "DescribeStream" => self.call_describe_stream(now_ms, args),
-            "DescribeStreamSummary" => self.call_describe_stream_summary(now_ms, args),
-            "DescribeLimits" => self.call_describe_limits(now_ms, args),
-            "ListStreams" => self.call_list_streams(now_ms, args),
-            "IncreaseStreamRetentionPeriod" => self.call_change_retention(now_ms, args, true),
-            "DecreaseStreamRetentionPeriod" => self.call_change_retention(now_ms, args, false),
-            "UpdateStreamMode" => self.call_update_stream_mode(now_ms, args),
-            "UpdateMaxRecordSize" => self.call_update_max_record_size(now_ms, args),
-
-            "AddTagsToStream" => self.call_add_tags_to_stream(now_ms, args),
-            "RemoveTagsFromStream" => self.call_remove_tags_from_stream(now_ms, args),
-            "ListTagsForStream" => self.call_list_tags_for_stream(now_ms, args),
-            "TagResource" => self.call_tag_resource(now_ms, args),
-            "UntagResource" => self.call_untag_resource(now_ms, args),
-            "ListTagsForResource" => self.call_list_tags_for_resource(now_ms, args),
-            "RegisterStreamConsumer" => self.call_register_consumer(now_ms, args),
-            "DescribeStreamConsumer" => self.call_describe_consumer(now_ms, args),
-            "DeregisterStreamConsumer" => self.call_deregister_consumer(now_ms, args),
-            "ListStreamConsumers" => self.call_list_consumers(now_ms, args),
-            "EnableEnhancedMonitoring" => self.call_change_metrics(now_ms, args, true),
-            "DisableEnhancedMonitoring" => self.call_change_metrics(now_ms, args, false),
-            "StartStreamEncryption" => self.call_change_encryption(now_ms, args, true),
-            "StopStreamEncryption" => self.call_change_encryption(now_ms, args, false),
-            "DescribeAccountSettings" => {
-                Ok(json!({ "MinimumThroughputBillingCommitment": { "Status": "DISABLED" } }))
-            }
-
-            unknown => Err(ApiError::client(
+        match OPERATIONS.iter().find(|(name, _)| *name == operation) {
+            Some((_, call)) => call(self, now_ms, args),
+            None => Err(ApiError::client(
                 "UnknownOperationException",
-                format!("Operation {unknown} is not known or not offered by this server."),
+                format!("Operation {operation} is not known or not offered by this server."),
             )),
         }
+    }
+
+    /// The stream of a request and its account, for messages.
+    fn title(&self, stream: &Stream) -> String {
+        let named = stream.name.as_deref().or(stream.arn.as_deref()).unwrap_or_default();
+        format!("{named} under account {}", self.config().account_id)
     }
 
     /// A shard's name, read like the service reads names: an unreadable name is an unknown shard.
     fn shard_named(&self, name: &str, stream: &Stream) -> ApiResult<ShardIndex> {
         ShardIndex::parse(name).ok_or_else(|| {
-            ApiError::not_found(format!(
-                "Could not find shard {name} in stream {} under account {}.",
-                stream.shown(),
-                self.config().account_id
-            ))
+            ApiError::not_found(format!("Could not find shard {name} in stream {}.", self.title(stream)))
         })
     }
 }
@@ -122,11 +128,6 @@ impl Stream {
 
     fn required(&self) -> ApiResult<StreamRef<'_>> {
         self.given().ok_or_else(|| ApiError::argument("Either StreamName or StreamARN should be provided."))
-    }
-
-    /// For messages.
-    fn shown(&self) -> &str {
-        self.name.as_deref().or(self.arn.as_deref()).unwrap_or_default()
     }
 }
 

@@ -32,9 +32,9 @@ impl Consumer {
 impl Kinesis {
     pub(super) fn call_add_tags_to_stream(&mut self, now_ms: i64, mut args: Args) -> ApiResult<Value> {
         let stream = Stream::read(&mut args)?;
-        let tags = args.required_map("Tags", &rules::TAG_KEY, &rules::TAG_VALUE)?;
+        let tags = args.required_tags()?;
         args.finish()?;
-        self.add_tags(now_ms, &Tagged::Stream(stream.required()?), tags.into_iter().collect())?;
+        self.add_tags(now_ms, &Tagged::Stream(stream.required()?), tags)?;
         Ok(Value::Null)
     }
 
@@ -59,9 +59,9 @@ impl Kinesis {
 
     pub(super) fn call_tag_resource(&mut self, now_ms: i64, mut args: Args) -> ApiResult<Value> {
         let arn = args.required_text("ResourceARN", &rules::RESOURCE_ARN)?;
-        let tags = args.required_map("Tags", &rules::TAG_KEY, &rules::TAG_VALUE)?;
+        let tags = args.required_tags()?;
         args.finish()?;
-        self.add_tags(now_ms, &Tagged::Arn(&arn), tags.into_iter().collect())?;
+        self.add_tags(now_ms, &Tagged::Arn(&arn), tags)?;
         Ok(Value::Null)
     }
 
@@ -83,9 +83,9 @@ impl Kinesis {
     pub(super) fn call_register_consumer(&mut self, now_ms: i64, mut args: Args) -> ApiResult<Value> {
         let stream_arn = args.required_text("StreamARN", &rules::STREAM_ARN)?;
         let name = args.required_text("ConsumerName", &rules::NAME)?;
-        let tags = args.map("Tags", &rules::TAG_KEY, &rules::TAG_VALUE)?.unwrap_or_default();
+        let tags = args.tags()?.unwrap_or_default();
         args.finish()?;
-        let consumer = self.register_consumer(now_ms, &stream_arn, &name, tags.into_iter().collect())?;
+        let consumer = self.register_consumer(now_ms, &stream_arn, &name, tags)?;
         Ok(json!({ "Consumer": consumer_json(&consumer) }))
     }
 

@@ -7,7 +7,7 @@ use crate::kinesis::error::{ApiError, ApiResult};
 use crate::kinesis::stream::{Stream as Found, StreamMode, StreamStatus};
 use crate::kinesis::streams::{CreateStream, StreamSummary};
 use crate::kinesis::{Kinesis, Op};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 const DESCRIBE_PAGE: u32 = 100;
 
@@ -16,11 +16,11 @@ impl Kinesis {
         let name = args.required_text("StreamName", &rules::NAME)?.into();
         let shards = args.count("ShardCount", 100_000)?;
         let mode = args.structure("StreamModeDetails", mode)?.unwrap_or(StreamMode::Provisioned);
-        let tags = args.map("Tags", &rules::TAG_KEY, &rules::TAG_VALUE)?.unwrap_or_default();
+        let tags = args.tags()?.unwrap_or_default();
         let kib = args.integer("MaxRecordSizeInKiB", 1024, 10_240)?.unwrap_or(1024);
         args.finish()?;
         let max_record_bytes = usize::try_from(kib).unwrap_or(1024) * 1024;
-        let tags = tags.into_iter().collect();
+
         self.create_stream(now_ms, &CreateStream { name, shards, mode, tags, max_record_bytes })?;
         Ok(Value::Null)
     }
@@ -50,8 +50,8 @@ impl Kinesis {
             rest.by_ref().take(limit as usize).map(|shard| shard_json(&shard.info())).collect();
         let more = rest.next().is_some();
         let mut description = description(stream);
-        description.insert("Shards".into(), json!(shards));
-        description.insert("HasMoreShards".into(), json!(more));
+        description["Shards"] = json!(shards);
+        description["HasMoreShards"] = json!(more);
         Ok(json!({ "StreamDescription": description }))
     }
 
@@ -61,9 +61,9 @@ impl Kinesis {
         let summary = self.describe_stream_summary(now_ms, stream.required()?)?;
         let stream = self.stream_by_id(summary.id)?;
         let mut description = description(stream);
-        description.insert("OpenShardCount".into(), json!(summary.open_shards));
-        description.insert("ConsumerCount".into(), json!(summary.consumers));
-        description.insert("MaxRecordSizeInKiB".into(), json!(stream.max_record_bytes / 1024));
+        description["OpenShardCount"] = json!(summary.open_shards);
+        description["ConsumerCount"] = json!(summary.consumers);
+        description["MaxRecordSizeInKiB"] = json!(stream.max_record_bytes / 1024);
         Ok(json!({ "StreamDescriptionSummary": description }))
     }
 
@@ -103,12 +103,7 @@ impl Kinesis {
         let stream = Stream::read(&mut args)?;
         let hours = args.required_integer("RetentionPeriodHours", i64::MIN, i64::MAX)?;
         args.finish()?;
-        let target = stream.required()?;
-        if increase {
-            self.increase_retention(now_ms, target, hours)?;
-        } else {
-            self.decrease_retention(now_ms, target, hours)?;
-        }
+        self.change_retention(now_ms, stream.required()?, hours, increase)?;
         Ok(Value::Null)
     }
 
@@ -137,21 +132,16 @@ fn mode(args: &mut Args) -> ApiResult<StreamMode> {
 }
 
 /// The common part of both descriptions of a stream.
-fn description(stream: &Found) -> Map<String, Value> {
-    let mut members = Map::new();
-    let mut put = |key: &str, value: Value| members.insert(key.to_owned(), value);
-    put("StreamName", json!(stream.name()));
-    put("StreamARN", json!(stream.arn()));
-    put("StreamStatus", json!(stream.status().as_str()));
-    put("StreamModeDetails", json!({ "StreamMode": stream.mode().as_str() }));
-    put("RetentionPeriodHours", json!(stream.retention_hours()));
-    put("StreamCreationTimestamp", seconds(stream.created_ms()));
-    put("EnhancedMonitoring", json!([{ "ShardLevelMetrics": stream.metrics }]));
-    put("EncryptionType", json!(if stream.encryption_key.is_some() { "KMS" } else { "NONE" }));
+fn description(stream: &Found) -> Value {
+    let mut description = summary_json(&stream.summary());
+    description["RetentionPeriodHours"] = json!(stream.retention_hours());
+    description["EnhancedMonitoring"] = json!([{ "ShardLevelMetrics": stream.metrics }]);
+    description["EncryptionType"] = json!("NONE");
     if let Some(key) = &stream.encryption_key {
-        put("KeyId", json!(key));
+        description["EncryptionType"] = json!("KMS");
+        description["KeyId"] = json!(key);
     }
-    members
+    description
 }
 
 fn summary_json(stream: &StreamSummary) -> Value {
