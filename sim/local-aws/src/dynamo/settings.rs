@@ -96,12 +96,12 @@ impl Dynamo {
     }
 
     /// `UntagResource`.
-    pub fn untag_resource(&mut self, now_ms: i64, arn: &str, keys: &[String]) -> DynamoResult<()> {
+    pub fn untag_resource(&mut self, now_ms: i64, arn: &str, keys: &[&str]) -> DynamoResult<()> {
         if keys.is_empty() {
             return Err(ApiError::validation("Atleast one Tag Key needs to be provided as Input."));
         }
         let table = self.tagged(now_ms, arn)?;
-        table.tags.retain(|key, _| !keys.contains(key));
+        table.tags.retain(|key, _| !keys.contains(&key.as_str()));
         Ok(())
     }
 

@@ -176,7 +176,7 @@ fn backups_expiry_and_tags_are_kept() {
             &[("team".to_owned(), "b".to_owned()), ("x".to_owned(), String::new())].into(),
         )
         .unwrap();
-    dynamo.untag_resource(200, &arn, &["x".to_owned()]).unwrap();
+    dynamo.untag_resource(200, &arn, &["x"]).unwrap();
     assert_eq!(*dynamo.list_tags(200, &arn).unwrap(), [("team".to_owned(), "b".to_owned())].into());
     refused(dynamo.list_tags(200, &dynamo.clone().arn("none")), "ResourceNotFoundException", "none");
     refused(dynamo.list_tags(200, "nonsense"), "ValidationException", "Invalid TableArn");

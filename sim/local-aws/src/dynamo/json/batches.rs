@@ -1,7 +1,7 @@
 //! Batches in JSON.
 
 use super::ReturnCapacity;
-use super::body::{Fields, absent, table_name};
+use super::body::{Fields, absent, table_name, unexpected_structure};
 use super::expressions::Expressions;
 use super::value::{parse_item, show_item};
 use crate::dynamo::requests::{BatchGet, BatchGetTable, BatchWrite, BatchWriteAction};
@@ -40,8 +40,8 @@ pub(super) fn batch_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) ->
         }
     }
     let mut body = json!({ "Responses": responses, "UnprocessedKeys": unprocessed });
-    let costs = reply.tables.iter().map(|read| (read.table.as_str(), &read.consumed));
-    capacity.tell_all(&mut body, dynamo, costs);
+    let costs: Vec<_> = reply.tables.into_iter().map(|read| (read.table, read.consumed)).collect();
+    capacity.tell_all(&mut body, dynamo, &costs);
     Ok(body)
 }
 
@@ -53,7 +53,7 @@ pub(super) fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) 
     for (name, writes) in asked.each() {
         let table = table_name(name)?;
         let Value::Array(writes) = writes else {
-            return Err(ApiError::serialization("Start of structure or map found where not expected"));
+            return Err(unexpected_structure());
         };
         if writes.is_empty() {
             return Err(too_few(&format!("requestItems.{name}.member")));
@@ -86,8 +86,7 @@ pub(super) fn batch_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) 
         }
     }
     let mut body = json!({ "UnprocessedItems": unprocessed });
-    let costs = reply.consumed.iter().map(|(table, cost)| (table.as_str(), cost));
-    capacity.tell_all(&mut body, dynamo, costs);
+    capacity.tell_all(&mut body, dynamo, &reply.consumed);
     Ok(body)
 }
 

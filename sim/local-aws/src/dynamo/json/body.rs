@@ -60,6 +60,11 @@ impl<'a> Fields<'a> {
         Ok(self.boolean(name)?.unwrap_or(false))
     }
 
+    /// A whole number from 0; a larger number than the machine counts is the largest that the machine counts.
+    pub(super) fn count(&self, name: &str) -> DynamoResult<Option<usize>> {
+        Ok(self.number(name)?.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
+    }
+
     /// A whole number from 0.
     pub(super) fn number(&self, name: &str) -> DynamoResult<Option<u64>> {
         match self.get(name) {
@@ -78,14 +83,7 @@ impl<'a> Fields<'a> {
 
     /// A list.
     pub(super) fn list(&self, name: &str) -> DynamoResult<Option<&'a [Value]>> {
-        match self.get(name) {
-            None => Ok(None),
-            Some(Value::Array(list)) => Ok(Some(list)),
-            Some(Value::Object(_)) => {
-                Err(ApiError::serialization("Start of structure or map found where not expected"))
-            }
-            Some(_) => Err(ApiError::serialization("Unexpected field type")),
-        }
+        self.get(name).map(list).transpose()
     }
 
     /// A list of strings.
@@ -138,6 +136,11 @@ impl<'a> Fields<'a> {
         ))
     }
 
+    /// One of some names, itself.
+    pub(super) fn one_of<'n>(&self, name: &str, names: &[&'n str]) -> DynamoResult<Option<&'n str>> {
+        self.choice(name, &names.iter().map(|name| (*name, *name)).collect::<Vec<_>>())
+    }
+
     /// The name of the request's table, given by its name or ARN.
     pub(super) fn table(&self) -> DynamoResult<String> {
         let Some(given) = self.string("TableName")? else {
@@ -161,6 +164,20 @@ pub(super) fn string(value: &Value) -> DynamoResult<&str> {
     value.as_str().ok_or_else(|| wrong_kind(value, "String"))
 }
 
+/// A list.
+pub(super) fn list(value: &Value) -> DynamoResult<&[Value]> {
+    match value {
+        Value::Array(list) => Ok(list),
+        Value::Object(_) => Err(unexpected_structure()),
+        _ => Err(ApiError::serialization("Unexpected field type")),
+    }
+}
+
+/// The service's message about a structure in another place.
+pub(super) fn unexpected_structure() -> ApiError {
+    ApiError::serialization("Start of structure or map found where not expected")
+}
+
 /// The service's message about a value of the wrong type.
 pub(super) fn wrong_kind(value: &Value, wanted: &str) -> ApiError {
     let kind = match value {
@@ -173,9 +190,7 @@ pub(super) fn wrong_kind(value: &Value, wanted: &str) -> ApiError {
         Value::Array(_) => {
             return ApiError::serialization(format!("Unrecognized collection type class java.lang.{wanted}"));
         }
-        Value::Object(_) => {
-            return ApiError::serialization("Start of structure or map found where not expected");
-        }
+        Value::Object(_) => return unexpected_structure(),
     };
     ApiError::serialization(format!("{kind} cannot be converted to {wanted}"))
 }

@@ -1,17 +1,15 @@
 //! The table in the answer of `DescribeTable`.
 
 use super::seconds;
-use crate::dynamo::key::{KeySchema, scatter};
+use crate::dynamo::key::{KeyAttribute, KeySchema, scatter};
 use crate::dynamo::{Billing, Dynamo, Index, IndexProjection, Status, Table, Throughput};
 use serde_json::{Value, json};
 
 /// The description of a table.
 pub(super) fn describe_table(dynamo: &Dynamo, table: &Table) -> Value {
-    let definitions: Vec<Value> = table
-        .definitions
-        .iter()
-        .map(|part| json!({ "AttributeName": part.name, "AttributeType": part.key_type.name() }))
-        .collect();
+    let define =
+        |part: &KeyAttribute| json!({ "AttributeName": part.name, "AttributeType": part.key_type.name() });
+    let definitions: Vec<Value> = table.definitions.iter().map(define).collect();
     let mut body = json!({
         "TableName": table.name,
         "TableArn": dynamo.arn(&table.name),
@@ -25,31 +23,21 @@ pub(super) fn describe_table(dynamo: &Dynamo, table: &Table) -> Value {
         "ItemCount": table.len(),
         "DeletionProtectionEnabled": table.deletion_protection,
     });
-    match (table.billing, table.on_demand_since_ms) {
-        (Billing::OnDemand, since) => {
-            body["BillingModeSummary"] = json!({
-                "BillingMode": "PAY_PER_REQUEST",
-                "LastUpdateToPayPerRequestDateTime": seconds(since.unwrap_or(table.created_ms)),
-            });
-        }
-        (Billing::Provisioned(_), Some(since)) => {
-            body["BillingModeSummary"] = json!({
-                "BillingMode": "PROVISIONED",
-                "LastUpdateToPayPerRequestDateTime": seconds(since),
-            });
-        }
-        (Billing::Provisioned(_), None) => {}
+    let (mode, since_ms) = match table.billing {
+        Billing::OnDemand => ("PAY_PER_REQUEST", table.on_demand_since_ms.or(Some(table.created_ms))),
+        Billing::Provisioned(_) => ("PROVISIONED", table.on_demand_since_ms),
+    };
+    if let Some(since_ms) = since_ms {
+        let since = seconds(since_ms);
+        body["BillingModeSummary"] =
+            json!({ "BillingMode": mode, "LastUpdateToPayPerRequestDateTime": since });
     }
     if let Some(class) = &table.class {
         body["TableClassSummary"] = json!({ "TableClass": class });
     }
     for (local, member) in [(false, "GlobalSecondaryIndexes"), (true, "LocalSecondaryIndexes")] {
-        let shown: Vec<Value> = table
-            .indexes
-            .iter()
-            .filter(|index| index.spec.local == local)
-            .map(|index| describe_index(dynamo, table, index))
-            .collect();
+        let indexes = table.indexes.iter().filter(|index| index.spec.local == local);
+        let shown: Vec<Value> = indexes.map(|index| describe_index(dynamo, table, index)).collect();
         if !shown.is_empty() {
             body[member] = Value::Array(shown);
         }

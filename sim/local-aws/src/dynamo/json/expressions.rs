@@ -1,14 +1,15 @@
 //! Splits a request's parameters into expressions and legacy forms, and turns both into trees.
 
-use super::body::Fields;
+use super::body::{Fields, string};
 use super::value::parse_attribute;
 use crate::dynamo::error::{ApiError, DynamoResult};
 use crate::dynamo::expr::{
     Binder, Condition, KeyCondition, Projection, Update, parse_condition, parse_filter, parse_key_condition,
     parse_projection, parse_update,
 };
-use leasehold_engine::table::{AttributeName, Item};
-use std::collections::{BTreeMap, BTreeSet};
+use leasehold_engine::table::{AttributeName, AttributeValue};
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The expressions of a request, on their way from text to trees.
 pub(super) struct Expressions<'a> {
@@ -45,31 +46,13 @@ impl<'a> Expressions<'a> {
                 if valued.len() > 1 { "are" } else { "is" }
             )));
         }
-        let names = match fields.object("ExpressionAttributeNames")? {
-            None => None,
-            Some(names) => {
-                let pairs =
-                    names.each().map(|(key, name)| Ok((key.clone(), super::body::string(name)?.to_owned())));
-                Some(pairs.collect::<DynamoResult<BTreeMap<_, _>>>()?)
-            }
-        };
-        let values = match fields.object("ExpressionAttributeValues")? {
-            None => None,
-            Some(values) => {
-                let read = |(key, value): (&String, _)| {
-                    let value = parse_attribute(value).map_err(|error| match error.code {
-                        "ValidationException" => ApiError::validation(format!(
-                            "ExpressionAttributeValues contains invalid value: {} for key {key}",
-                            error.message
-                        )),
-                        _ => error,
-                    })?;
-                    Ok((AttributeName::Owned(key.clone()), value))
-                };
-                Some(values.each().map(read).collect::<DynamoResult<Item>>()?)
-            }
-        };
-        Ok(Self { fields, binder: Binder::new(names, values)? })
+        let read_name = |(key, name): (&String, _)| Ok((key.clone(), string(name)?.to_owned()));
+        let names = fields.object("ExpressionAttributeNames")?;
+        let names = names.map(|names| names.each().map(read_name).collect::<DynamoResult<_>>());
+        let names = names.transpose()?;
+        let values = fields.object("ExpressionAttributeValues")?;
+        let values = values.map(|values| values.each().map(read_value).collect::<DynamoResult<_>>());
+        Ok(Self { fields, binder: Binder::new(names, values.transpose()?)? })
     }
 
     fn parsed<T>(
@@ -123,4 +106,15 @@ impl<'a> Expressions<'a> {
     pub(super) fn finish(&self) -> DynamoResult<()> {
         self.binder.finish()
     }
+}
+
+fn read_value((key, value): (&String, &Value)) -> DynamoResult<(AttributeName, AttributeValue)> {
+    let value = parse_attribute(value).map_err(|error| match error.code {
+        "ValidationException" => ApiError::validation(format!(
+            "ExpressionAttributeValues contains invalid value: {} for key {key}",
+            error.message
+        )),
+        _ => error,
+    })?;
+    Ok((AttributeName::Owned(key.clone()), value))
 }

@@ -261,7 +261,7 @@ fn the_good_bodies_are_good_and_cover_every_operation() {
         let answer = simple_with_lease().call(NOW, operation, body);
         answer.unwrap_or_else(|error| panic!("{operation}: {error}"));
     }
-    for operation in Dynamo::OPERATIONS {
+    for operation in Dynamo::operations() {
         assert!(bodies.iter().any(|(name, _)| *name == operation), "{operation}");
     }
 }
@@ -280,7 +280,7 @@ proptest! {
             body["TableName"] = json!("tab");
             body["Key"] = json!({ "p": {"S": "shard-1"} });
         }
-        for operation in Dynamo::OPERATIONS {
+        for operation in Dynamo::operations() {
             let mut dynamo = simple_with_lease();
             if let Err(error) = dynamo.call(now, operation, &body) {
                 prop_assert_eq!(error.http_status, 400);
@@ -316,7 +316,7 @@ proptest! {
 
     #[test]
     fn no_value_at_all_makes_any_operation_panic(body in any_json()) {
-        for operation in Dynamo::OPERATIONS {
+        for operation in Dynamo::operations() {
             let _ = simple_with_lease().call(NOW, operation, &body);
         }
     }

@@ -1,7 +1,7 @@
 //! Get, put, update and delete in JSON.
 
 use super::ReturnCapacity;
-use super::body::Fields;
+use super::body::{Fields, absent};
 use super::expressions::Expressions;
 use super::legacy;
 use super::value::show_item;
@@ -73,8 +73,7 @@ fn show_write(dynamo: &Dynamo, table: &str, reply: &WriteReply, capacity: Return
 
 /// A put, alone (`legacy` parameters allowed) or in a transaction.
 pub(super) fn put(fields: Fields<'_>, alone: bool) -> DynamoResult<PutItem> {
-    let legacy: &[&str] = if alone { &["Expected", "ConditionalOperator"] } else { &[] };
-    let mut expressions = Expressions::read(fields, &["ConditionExpression"], legacy)?;
+    let mut expressions = Expressions::read(fields, &["ConditionExpression"], old_condition(alone))?;
     let request = PutItem {
         table: fields.table()?,
         item: fields.required_item("Item")?,
@@ -88,8 +87,7 @@ pub(super) fn put(fields: Fields<'_>, alone: bool) -> DynamoResult<PutItem> {
 
 /// A delete, alone or in a transaction.
 pub(super) fn delete(fields: Fields<'_>, alone: bool) -> DynamoResult<DeleteItem> {
-    let legacy: &[&str] = if alone { &["Expected", "ConditionalOperator"] } else { &[] };
-    let mut expressions = Expressions::read(fields, &["ConditionExpression"], legacy)?;
+    let mut expressions = Expressions::read(fields, &["ConditionExpression"], old_condition(alone))?;
     let request = DeleteItem {
         table: fields.table()?,
         key: fields.required_item("Key")?,
@@ -101,21 +99,24 @@ pub(super) fn delete(fields: Fields<'_>, alone: bool) -> DynamoResult<DeleteItem
     Ok(request)
 }
 
+/// The old parameters of a condition, which transactions do not know.
+fn old_condition(alone: bool) -> &'static [&'static str] {
+    if alone { &["Expected", "ConditionalOperator"] } else { &[] }
+}
+
 /// An update, alone or in a transaction.
 pub(super) fn update(fields: Fields<'_>, alone: bool) -> DynamoResult<UpdateItem> {
-    let legacy: &[&str] = if alone { &["AttributeUpdates", "Expected", "ConditionalOperator"] } else { &[] };
-    let mut expressions = Expressions::read(fields, &["UpdateExpression", "ConditionExpression"], legacy)?;
-    let mut update = expressions.update()?;
-    if alone && update.is_none() {
-        update = legacy::attribute_updates(fields)?;
-    }
-    if !alone && update.is_none() {
-        return Err(super::body::absent("UpdateExpression"));
-    }
+    let old: &[&str] = if alone { &["AttributeUpdates", "Expected", "ConditionalOperator"] } else { &[] };
+    let mut expressions = Expressions::read(fields, &["UpdateExpression", "ConditionExpression"], old)?;
+    let update = match expressions.update()? {
+        Some(update) => update,
+        None if alone => legacy::attribute_updates(fields)?.unwrap_or_default(),
+        None => return Err(absent("UpdateExpression")),
+    };
     let request = UpdateItem {
         table: fields.table()?,
         key: fields.required_item("Key")?,
-        update: update.unwrap_or_default(),
+        update,
         condition: condition(&mut expressions, fields, alone)?,
         return_values: return_values(fields, alone)?,
         old_on_failure: old_on_failure(fields)?,
@@ -134,10 +135,8 @@ fn condition(
 }
 
 fn return_values(fields: Fields<'_>, alone: bool) -> DynamoResult<ReturnValues> {
-    if !alone {
-        return Ok(ReturnValues::None);
-    }
-    Ok(fields.choice("ReturnValues", &RETURN_VALUES)?.unwrap_or_default())
+    let wanted = if alone { fields.choice("ReturnValues", &RETURN_VALUES)? } else { None };
+    Ok(wanted.unwrap_or_default())
 }
 
 /// Whether a failed condition answers with the item.

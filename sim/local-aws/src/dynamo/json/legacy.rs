@@ -242,8 +242,7 @@ pub(super) fn attribute_updates(fields: Fields<'_>) -> DynamoResult<Option<Updat
     for (name, change) in updates.each() {
         let change = Fields::of(change)?;
         let value = change.attribute("Value")?;
-        let kinds = [("ADD", "ADD"), ("PUT", "PUT"), ("DELETE", "DELETE")];
-        let kind = change.choice("Action", &kinds)?.unwrap_or("PUT");
+        let kind = change.one_of("Action", &["ADD", "PUT", "DELETE"])?.unwrap_or("PUT");
         let path = Path::attribute(name.clone());
         let unfit = |value: &AttributeValue| {
             ApiError::invalid_parameter(format_args!(

@@ -18,102 +18,82 @@ use super::Dynamo;
 use super::capacity::{Consumed, Halves};
 use super::error::{ApiError, CancellationReason, DynamoResult};
 use body::Fields;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+type Operation = fn(&mut Dynamo, i64, Fields<'_>) -> DynamoResult<Value>;
+
+/// Every operation by its name.
+const OPERATIONS: [(&str, Operation); 24] = [
+    ("GetItem", items::get_item),
+    ("PutItem", items::put_item),
+    ("UpdateItem", items::update_item),
+    ("DeleteItem", items::delete_item),
+    ("Query", pages::query),
+    ("Scan", pages::scan),
+    ("BatchGetItem", batches::batch_get),
+    ("BatchWriteItem", batches::batch_write),
+    ("TransactGetItems", transactions::transact_get),
+    ("TransactWriteItems", transactions::transact_write),
+    ("CreateTable", tables::create),
+    ("UpdateTable", tables::update),
+    ("DescribeTable", tables::describe),
+    ("DeleteTable", tables::delete),
+    ("ListTables", tables::list),
+    ("UpdateContinuousBackups", settings::update_continuous_backups),
+    ("DescribeContinuousBackups", settings::describe_continuous_backups),
+    ("UpdateTimeToLive", settings::update_time_to_live),
+    ("DescribeTimeToLive", settings::describe_time_to_live),
+    ("TagResource", settings::tag_resource),
+    ("UntagResource", settings::untag_resource),
+    ("ListTagsOfResource", settings::list_tags),
+    ("DescribeLimits", settings::describe_limits),
+    ("DescribeEndpoints", settings::describe_endpoints),
+];
 
 impl Dynamo {
     /// Answers one call of the JSON protocol; the operation is the last part of `X-Amz-Target`.
     pub fn call(&mut self, now_ms: i64, operation: &str, body: &Value) -> DynamoResult<Value> {
-        let answer: fn(&mut Self, i64, Fields<'_>) -> DynamoResult<Value> = match operation {
-            "GetItem" => items::get_item,
-            "PutItem" => items::put_item,
-            "UpdateItem" => items::update_item,
-            "DeleteItem" => items::delete_item,
-            "Query" => pages::query,
-            "Scan" => pages::scan,
-            "BatchGetItem" => batches::batch_get,
-            "BatchWriteItem" => batches::batch_write,
-            "TransactGetItems" => transactions::transact_get,
-            "TransactWriteItems" => transactions::transact_write,
-            "CreateTable" => tables::create,
-            "UpdateTable" => tables::update,
-            "DescribeTable" => tables::describe,
-            "DeleteTable" => tables::delete,
-            "ListTables" => tables::list,
-            "UpdateContinuousBackups" => settings::update_continuous_backups,
-            "DescribeContinuousBackups" => settings::describe_continuous_backups,
-            "UpdateTimeToLive" => settings::update_time_to_live,
-            "DescribeTimeToLive" => settings::describe_time_to_live,
-            "TagResource" => settings::tag_resource,
-            "UntagResource" => settings::untag_resource,
-            "ListTagsOfResource" => settings::list_tags,
-            "DescribeLimits" => settings::describe_limits,
-            "DescribeEndpoints" => settings::describe_endpoints,
-            _ => return Err(ApiError::new("UnknownOperationException", "")),
-        };
-        answer(self, now_ms, Fields::of(body)?)
+        match OPERATIONS.iter().find(|(name, _)| *name == operation) {
+            Some((_, answer)) => answer(self, now_ms, Fields::of(body)?),
+            None => Err(ApiError::new("UnknownOperationException", "")),
+        }
     }
 
     /// The names of all operations of [`Dynamo::call`].
-    pub const OPERATIONS: [&str; 24] = [
-        "GetItem",
-        "PutItem",
-        "UpdateItem",
-        "DeleteItem",
-        "Query",
-        "Scan",
-        "BatchGetItem",
-        "BatchWriteItem",
-        "TransactGetItems",
-        "TransactWriteItems",
-        "CreateTable",
-        "UpdateTable",
-        "DescribeTable",
-        "DeleteTable",
-        "ListTables",
-        "UpdateContinuousBackups",
-        "DescribeContinuousBackups",
-        "UpdateTimeToLive",
-        "DescribeTimeToLive",
-        "TagResource",
-        "UntagResource",
-        "ListTagsOfResource",
-        "DescribeLimits",
-        "DescribeEndpoints",
-    ];
+    pub fn operations() -> impl Iterator<Item = &'static str> {
+        OPERATIONS.iter().map(|(name, _)| *name)
+    }
 }
 
 impl ApiError {
     /// The body of the error's HTTP response.
     pub fn to_json(&self) -> Value {
-        let mut body = Map::new();
-        body.insert("__type".to_owned(), json!(format!("{}{}", self.namespace(), self.code)));
+        let mut body = json!({ "__type": format!("{}{}", self.namespace(), self.code) });
         // The front of the service and the service itself write the member differently.
         let front = matches!(self.code, "SerializationException" | "AccessDeniedException");
         let name = if front || self.code == "TransactionCanceledException" { "Message" } else { "message" };
         if self.code != "UnknownOperationException" {
-            body.insert(name.to_owned(), json!(self.message));
+            body[name] = json!(self.message);
         }
         if let Some(item) = &self.item {
-            body.insert("Item".to_owned(), show_item(item));
+            body["Item"] = show_item(item);
         }
         if !self.cancellation_reasons.is_empty() {
-            let reasons: Vec<Value> = self.cancellation_reasons.iter().map(show_reason).collect();
-            body.insert("CancellationReasons".to_owned(), Value::Array(reasons));
+            body["CancellationReasons"] = self.cancellation_reasons.iter().map(show_reason).collect();
         }
-        Value::Object(body)
+        body
     }
 }
 
 fn show_reason(reason: &CancellationReason) -> Value {
-    let mut body = Map::new();
-    body.insert("Code".to_owned(), json!(reason.code));
+    let mut body = json!({ "Code": reason.code });
     if let Some(message) = &reason.message {
-        body.insert("Message".to_owned(), json!(message));
+        body["Message"] = json!(message);
     }
     if let Some(item) = &reason.item {
-        body.insert("Item".to_owned(), show_item(item));
+        body["Item"] = show_item(item);
     }
-    Value::Object(body)
+    body
 }
 
 /// The parts of a call's cost in the answer.
@@ -158,13 +138,10 @@ impl ReturnCapacity {
     }
 
     /// Adds the costs at several tables to a reply, where they are to be told.
-    fn tell_all<'c>(
-        self, reply: &mut Value, dynamo: &Dynamo, costs: impl IntoIterator<Item = (&'c str, &'c Consumed)>,
-    ) {
+    fn tell_all(self, reply: &mut Value, dynamo: &Dynamo, costs: &[(String, Consumed)]) {
         if self != Self::None {
-            let shown =
-                costs.into_iter().filter_map(|(table, cost)| self.show(dynamo, table, cost)).collect();
-            reply["ConsumedCapacity"] = Value::Array(shown);
+            let shown = costs.iter().filter_map(|(table, cost)| self.show(dynamo, table, cost));
+            reply["ConsumedCapacity"] = shown.collect();
         }
     }
 }

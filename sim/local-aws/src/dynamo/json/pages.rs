@@ -6,6 +6,7 @@ use super::expressions::Expressions;
 use super::legacy;
 use super::value::show_item;
 use crate::constraint::beyond;
+use crate::dynamo::expr::Condition;
 use crate::dynamo::requests::{Page, Query, Scan, Select};
 use crate::dynamo::{ApiError, Dynamo, DynamoResult};
 use serde_json::{Value, json};
@@ -15,24 +16,14 @@ pub(super) fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Dyn
     let capacity = ReturnCapacity::read(fields)?;
     let names = ["ProjectionExpression", "FilterExpression", "KeyConditionExpression"];
     // The old key conditions may stand beside a new filter, but not beside new key conditions.
-    let old: &[&str] = if fields.has("KeyConditionExpression") {
-        &["AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"]
-    } else {
-        &["AttributesToGet", "QueryFilter", "ConditionalOperator"]
-    };
+    let old = ["AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"];
+    let old = &old[..if fields.has("KeyConditionExpression") { 4 } else { 3 }];
     let mut expressions = Expressions::read(fields, &names, old)?;
     let key = match expressions.key_condition()? {
         Some(key) => key,
-        None => legacy::key_conditions(fields)?.ok_or_else(|| {
-            ApiError::validation(
-                "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
-            )
-        })?,
+        None => legacy::key_conditions(fields)?.ok_or_else(no_key)?,
     };
-    let filter = match expressions.filter()? {
-        None => legacy::filter(fields, "QueryFilter")?,
-        parsed => parsed,
-    };
+    let filter = filter(&mut expressions, fields, "QueryFilter")?;
     let request = Query {
         table: fields.table()?,
         index: fields.string("IndexName")?.map(str::to_owned),
@@ -40,7 +31,7 @@ pub(super) fn query(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Dyn
         filter,
         projection: expressions.projection()?,
         select: select(fields)?,
-        limit: limit(fields)?,
+        limit: fields.count("Limit")?,
         start: start(fields)?,
         backward: fields.boolean("ScanIndexForward")? == Some(false),
         consistent: fields.flag("ConsistentRead")?,
@@ -57,17 +48,14 @@ pub(super) fn scan(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Dyna
     let names = ["ProjectionExpression", "FilterExpression"];
     let old = ["AttributesToGet", "ScanFilter", "ConditionalOperator"];
     let mut expressions = Expressions::read(fields, &names, &old)?;
-    let filter = match expressions.filter()? {
-        None => legacy::filter(fields, "ScanFilter")?,
-        parsed => parsed,
-    };
+    let filter = filter(&mut expressions, fields, "ScanFilter")?;
     let request = Scan {
         table: fields.table()?,
         index: fields.string("IndexName")?.map(str::to_owned),
         filter,
         projection: expressions.projection()?,
         select: select(fields)?,
-        limit: limit(fields)?,
+        limit: fields.count("Limit")?,
         start: start(fields)?,
         segment: segment(fields)?,
         consistent: fields.flag("ConsistentRead")?,
@@ -76,6 +64,13 @@ pub(super) fn scan(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Dyna
     expressions.finish()?;
     let page = dynamo.scan(now_ms, &request)?;
     Ok(show_page(dynamo, &request.table, &page, request.select, capacity))
+}
+
+/// The filter, in its present or its old form.
+fn filter(
+    expressions: &mut Expressions<'_>, fields: Fields<'_>, old: &str,
+) -> DynamoResult<Option<Condition>> {
+    expressions.filter()?.map_or_else(|| legacy::filter(fields, old), |parsed| Ok(Some(parsed)))
 }
 
 fn show_page(dynamo: &Dynamo, table: &str, page: &Page, select: Select, capacity: ReturnCapacity) -> Value {
@@ -92,35 +87,26 @@ fn show_page(dynamo: &Dynamo, table: &str, page: &Page, select: Select, capacity
 
 fn select(fields: Fields<'_>) -> DynamoResult<Select> {
     let names = ["SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES"];
-    let choices = names.map(|name| (name, name));
     let parameter = ["ProjectionExpression", "AttributesToGet"].into_iter().find(|name| fields.has(name));
-    let conflict = |what: &str| match parameter {
+    let without_parameter = |select: Select, what: &str| match parameter {
+        None => Ok(select),
         Some(name) => {
             Err(ApiError::validation(format!("Cannot specify the {name} when choosing to get {what}")))
         }
-        None => Ok(()),
     };
-    match fields.choice("Select", &choices)? {
+    match fields.one_of("Select", &names)? {
         None => Ok(Select::Default),
-        Some("COUNT") => conflict("only the Count").map(|()| Select::Count),
-        Some("ALL_ATTRIBUTES") => conflict("ALL_ATTRIBUTES").map(|()| Select::AllAttributes),
-        Some("ALL_PROJECTED_ATTRIBUTES") => {
-            if !fields.has("IndexName") {
-                return Err(ApiError::validation(
-                    "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
-                ));
-            }
-            conflict("ALL_PROJECTED_ATTRIBUTES").map(|()| Select::Default)
-        }
+        Some("COUNT") => without_parameter(Select::Count, "only the Count"),
+        Some("ALL_ATTRIBUTES") => without_parameter(Select::AllAttributes, "ALL_ATTRIBUTES"),
+        Some("ALL_PROJECTED_ATTRIBUTES") if !fields.has("IndexName") => Err(ApiError::validation(
+            "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName",
+        )),
+        Some("ALL_PROJECTED_ATTRIBUTES") => without_parameter(Select::Default, "ALL_PROJECTED_ATTRIBUTES"),
         Some(_) if parameter.is_none() => Err(ApiError::validation(
             "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES",
         )),
         Some(_) => Ok(Select::Default),
     }
-}
-
-fn limit(fields: Fields<'_>) -> DynamoResult<Option<usize>> {
-    Ok(fields.number("Limit")?.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)))
 }
 
 fn start(fields: Fields<'_>) -> DynamoResult<Option<leasehold_engine::table::Item>> {
@@ -153,4 +139,10 @@ fn segment(fields: Fields<'_>) -> DynamoResult<Option<(u32, u32)>> {
             )),
         },
     }
+}
+
+fn no_key() -> ApiError {
+    ApiError::validation(
+        "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.",
+    )
 }

@@ -1,6 +1,6 @@
 //! Continuous backups, expiry, tags and account-wide questions in JSON.
 
-use super::body::{Fields, absent, string};
+use super::body::{Fields, absent};
 use super::seconds;
 use crate::dynamo::{ApiError, Backups, Dynamo, DynamoResult};
 use serde_json::{Value, json};
@@ -61,12 +61,11 @@ pub(super) fn update_time_to_live(
 pub(super) fn describe_time_to_live(
     dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>,
 ) -> DynamoResult<Value> {
-    Ok(match dynamo.describe_time_to_live(now_ms, &fields.table()?)? {
-        None => json!({ "TimeToLiveDescription": { "TimeToLiveStatus": "DISABLED" } }),
-        Some(name) => {
-            json!({ "TimeToLiveDescription": { "TimeToLiveStatus": "ENABLED", "AttributeName": name } })
-        }
-    })
+    let description = match dynamo.describe_time_to_live(now_ms, &fields.table()?)? {
+        None => json!({ "TimeToLiveStatus": "DISABLED" }),
+        Some(name) => json!({ "TimeToLiveStatus": "ENABLED", "AttributeName": name }),
+    };
+    Ok(json!({ "TimeToLiveDescription": description }))
 }
 
 /// `TagResource`
@@ -80,8 +79,7 @@ pub(super) fn tag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>)
 /// `UntagResource`
 pub(super) fn untag_resource(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
     let arn = resource(fields)?;
-    let keys = fields.list("TagKeys")?.ok_or_else(|| absent("TagKeys"))?;
-    let keys = keys.iter().map(|key| string(key).map(str::to_owned)).collect::<Result<Vec<_>, _>>()?;
+    let keys = fields.strings("TagKeys")?.ok_or_else(|| absent("TagKeys"))?;
     dynamo.untag_resource(now_ms, arn, &keys)?;
     Ok(json!({}))
 }

@@ -19,12 +19,7 @@ pub(super) fn create(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Dy
     let throughput = throughput(fields)?;
     let billing = match (billing_mode(fields)?, throughput) {
         (Some(true), None) => Billing::OnDemand,
-        (Some(true), Some(_)) => {
-            return Err(ApiError::invalid_parameter(
-                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is \
-                 PAY_PER_REQUEST",
-            ));
-        }
+        (Some(true), Some(_)) => return Err(paid_twice()),
         (_, Some(throughput)) => Billing::Provisioned(throughput),
         (_, None) => return Err(no_throughput()),
     };
@@ -38,9 +33,7 @@ pub(super) fn create(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Dy
         }
         for index in list {
             let index = index_spec(Fields::of(index)?, &definitions, local)?;
-            if local {
-                check_local(&index, &schema)?;
-            }
+            check_local(&index, &schema)?;
             indexes.push(index);
         }
     }
@@ -64,12 +57,7 @@ pub(super) fn update(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Dy
     let name = fields.table()?;
     let definitions = definitions(fields)?.unwrap_or_default();
     let billing = match (billing_mode(fields)?, throughput(fields)?) {
-        (Some(true), Some(_)) => {
-            return Err(ApiError::invalid_parameter(
-                "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is \
-                 PAY_PER_REQUEST",
-            ));
-        }
+        (Some(true), Some(_)) => return Err(paid_twice()),
         (Some(true), None) => Some(Billing::OnDemand),
         (Some(false), None) => return Err(no_throughput()),
         (_, throughput) => throughput.map(Billing::Provisioned),
@@ -122,7 +110,7 @@ pub(super) fn delete(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Dy
 
 /// `ListTables`
 pub(super) fn list(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> DynamoResult<Value> {
-    let limit = fields.number("Limit")?.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let limit = fields.count("Limit")?;
     let page = dynamo.list_tables(now_ms, fields.string("ExclusiveStartTableName")?, limit)?;
     let mut body = json!({ "TableNames": page.names });
     if let Some(last) = page.last {
@@ -207,8 +195,7 @@ fn schema(fields: Fields<'_>, definitions: &[KeyAttribute]) -> DynamoResult<KeyS
 fn index_spec(fields: Fields<'_>, definitions: &[KeyAttribute], local: bool) -> DynamoResult<IndexSpec> {
     let projection = fields.required_object("Projection")?;
     let extra = projection.strings("NonKeyAttributes")?;
-    let kinds = [("ALL", "ALL"), ("INCLUDE", "INCLUDE"), ("KEYS_ONLY", "KEYS_ONLY")];
-    let kind = projection.choice("ProjectionType", &kinds)?;
+    let kind = projection.one_of("ProjectionType", &["ALL", "INCLUDE", "KEYS_ONLY"])?;
     let projection = match (kind, extra) {
         (None, _) => return Err(ApiError::invalid_parameter("Unknown ProjectionType: null")),
         (Some("INCLUDE"), names) => {
@@ -233,6 +220,9 @@ fn index_spec(fields: Fields<'_>, definitions: &[KeyAttribute], local: bool) -> 
 
 fn check_local(index: &IndexSpec, table: &KeySchema) -> DynamoResult<()> {
     let name = &index.name;
+    if !index.local {
+        return Ok(());
+    }
     if table.sort.is_none() {
         return Err(ApiError::invalid_parameter(
             "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex",
@@ -261,6 +251,12 @@ fn throughput(fields: Fields<'_>) -> DynamoResult<Option<Throughput>> {
     Ok(Some(Throughput { read: units("ReadCapacityUnits")?, write: units("WriteCapacityUnits")? }))
 }
 
+fn paid_twice() -> ApiError {
+    ApiError::invalid_parameter(
+        "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST",
+    )
+}
+
 fn no_throughput() -> ApiError {
     ApiError::invalid_parameter(
         "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED",
@@ -273,8 +269,7 @@ fn billing_mode(fields: Fields<'_>) -> DynamoResult<Option<bool>> {
 }
 
 fn class(fields: Fields<'_>) -> DynamoResult<Option<String>> {
-    let names = ["STANDARD", "STANDARD_INFREQUENT_ACCESS"].map(|name| (name, name));
-    Ok(fields.choice("TableClass", &names)?.map(str::to_owned))
+    Ok(fields.one_of("TableClass", &["STANDARD", "STANDARD_INFREQUENT_ACCESS"])?.map(str::to_owned))
 }
 
 /// `Tags`, where given.

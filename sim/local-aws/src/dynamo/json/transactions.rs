@@ -30,7 +30,7 @@ pub(super) fn transact_get(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>)
         item.as_deref().map_or_else(|| json!({}), |item| json!({ "Item": show_item(item) }))
     };
     let mut body = json!({ "Responses": reply.items.iter().map(show).collect::<Vec<_>>() });
-    capacity.tell_all(&mut body, dynamo, reply.consumed.iter().map(|(table, cost)| (table.as_str(), cost)));
+    capacity.tell_all(&mut body, dynamo, &reply.consumed);
     Ok(body)
 }
 
@@ -44,7 +44,7 @@ pub(super) fn transact_write(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_
     }
     let reply = dynamo.transact_write(now_ms, &request)?;
     let mut body = json!({});
-    capacity.tell_all(&mut body, dynamo, reply.consumed.iter().map(|(table, cost)| (table.as_str(), cost)));
+    capacity.tell_all(&mut body, dynamo, &reply.consumed);
     Ok(body)
 }
 

@@ -1,6 +1,6 @@
 //! Attribute values in DynamoDB's JSON.
 
-use super::body::{string, wrong_kind};
+use super::body::{list, string, wrong_kind};
 use crate::dynamo::error::{ApiError, DynamoResult};
 use crate::dynamo::value::{MAX_DEPTH, normalize};
 use base64::Engine as _;
@@ -95,16 +95,6 @@ fn parse_at(json: &Value, depth: usize) -> DynamoResult<AttributeValue> {
             "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes",
         )
     })
-}
-
-fn list(content: &Value) -> DynamoResult<&Vec<Value>> {
-    match content {
-        Value::Array(list) => Ok(list),
-        Value::Object(_) => {
-            Err(ApiError::serialization("Start of structure or map found where not expected"))
-        }
-        _ => Err(ApiError::serialization("Unexpected field type")),
-    }
 }
 
 fn binary(content: &Value) -> DynamoResult<Vec<u8>> {
