@@ -61,6 +61,13 @@ impl ApiError {
         Self::validation(unmet(place, constraint))
     }
 
+    /// `ValidationException` about a `BETWEEN` without a value.
+    pub(super) fn bounds_swapped() -> Self {
+        Self::validation(
+            "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound",
+        )
+    }
+
     /// `LimitExceededException`: a limit of the account or of a table.
     pub(super) fn limit(what: impl fmt::Display) -> Self {
         Self::new("LimitExceededException", format!("Subscriber limit exceeded: {what}"))

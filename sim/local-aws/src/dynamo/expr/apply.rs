@@ -122,18 +122,15 @@ fn added(present: &AttributeValue, value: &AttributeValue) -> DynamoResult<Attri
 }
 
 fn without(present: &AttributeValue, value: &AttributeValue) -> DynamoResult<Option<AttributeValue>> {
-    Ok(match (present, value) {
-        (AttributeValue::Ss(set), AttributeValue::Ss(gone)) => {
-            Some(set - gone).filter(|set| !set.is_empty()).map(AttributeValue::Ss)
-        }
-        (AttributeValue::Ns(set), AttributeValue::Ns(gone)) => {
-            Some(set - gone).filter(|set| !set.is_empty()).map(AttributeValue::Ns)
-        }
-        (AttributeValue::Bs(set), AttributeValue::Bs(gone)) => {
-            Some(set - gone).filter(|set| !set.is_empty()).map(AttributeValue::Bs)
-        }
-        _ => return Err(wrong_operand()),
-    })
+    match (present, value) {
+        (AttributeValue::Ss(set), AttributeValue::Ss(gone)) if set.is_subset(gone) => Ok(None),
+        (AttributeValue::Ns(set), AttributeValue::Ns(gone)) if set.is_subset(gone) => Ok(None),
+        (AttributeValue::Bs(set), AttributeValue::Bs(gone)) if set.is_subset(gone) => Ok(None),
+        (AttributeValue::Ss(set), AttributeValue::Ss(gone)) => Ok(Some(AttributeValue::Ss(set - gone))),
+        (AttributeValue::Ns(set), AttributeValue::Ns(gone)) => Ok(Some(AttributeValue::Ns(set - gone))),
+        (AttributeValue::Bs(set), AttributeValue::Bs(gone)) => Ok(Some(AttributeValue::Bs(set - gone))),
+        _ => Err(wrong_operand()),
+    }
 }
 
 fn wrong_operand() -> ApiError {

@@ -2,8 +2,8 @@
 
 use super::super::value::order;
 use super::lexer::Kind;
-use super::parser::{Cursor, wrong_count, wrong_type};
-use super::{Comparator, Condition, Operand, Path};
+use super::parser::{Cursor, is_operator, needs_path, wrong_count, wrong_operand, wrong_type};
+use super::{Comparator, Condition, Operand};
 use leasehold_engine::table::AttributeValue;
 use std::cmp::Ordering;
 
@@ -94,9 +94,7 @@ fn comparison<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
     let left = primary(cursor)?;
     if let Some((symbol, comparator)) = comparator(cursor) {
         cursor.advance();
-        let left = as_operand(cursor, left)?;
-        let right = primary(cursor)?;
-        let right = as_operand(cursor, right)?;
+        let (left, right) = (as_operand(cursor, left)?, operand(cursor)?);
         check_distinct(symbol, &left, &right)?;
         if !matches!(comparator, Comparator::Eq | Comparator::Ne) {
             check_ordered(symbol, &left)?;
@@ -105,14 +103,11 @@ fn comparison<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
         return Ok(Read::condition(Condition::Compare(comparator, left, right)));
     }
     if cursor.accept_keyword("BETWEEN") {
-        let value = as_operand(cursor, left)?;
-        let low = primary(cursor)?;
-        let low = as_operand(cursor, low)?;
+        let (value, low) = (as_operand(cursor, left)?, operand(cursor)?);
         if !cursor.accept_keyword("AND") {
             return Err(cursor.syntax_error());
         }
-        let high = primary(cursor)?;
-        let high = as_operand(cursor, high)?;
+        let high = operand(cursor)?;
         check_bounds(&low, &high)?;
         return Ok(Read::condition(Condition::Between(value, low, high)));
     }
@@ -121,9 +116,9 @@ fn comparison<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
         cursor.expect("(")?;
         let list = operands(cursor)?;
         if list.len() > MAX_IN {
+            let count = list.len();
             return Err(format!(
-                "The IN operator is provided with too many operands; number of operands: {}",
-                list.len()
+                "The IN operator is provided with too many operands; number of operands: {count}"
             ));
         }
         return Ok(Read::condition(Condition::In(value, list)));
@@ -131,22 +126,12 @@ fn comparison<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
     Ok(left)
 }
 
-fn comparator<'a>(cursor: &Cursor<'a>) -> Option<(&'a str, Comparator)> {
+fn comparator(cursor: &Cursor<'_>) -> Option<(&'static str, Comparator)> {
     let token = cursor.peek();
     if token.kind != Kind::Symbol {
         return None;
     }
-    let symbol = cursor.slice(token);
-    let comparator = match symbol {
-        "=" => Comparator::Eq,
-        "<>" => Comparator::Ne,
-        "<" => Comparator::Lt,
-        "<=" => Comparator::Le,
-        ">" => Comparator::Gt,
-        ">=" => Comparator::Ge,
-        _ => return None,
-    };
-    Some((symbol, comparator))
+    Comparator::SYMBOLS.into_iter().find(|(symbol, _)| *symbol == cursor.slice(token))
 }
 
 fn primary<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
@@ -166,16 +151,18 @@ fn primary<'a>(cursor: &mut Cursor<'a>) -> Result<Read<'a>, String> {
     Ok(Read { node, grouped: false })
 }
 
+fn operand(cursor: &mut Cursor<'_>) -> Result<Operand, String> {
+    let read = primary(cursor)?;
+    as_operand(cursor, read)
+}
+
 fn operands(cursor: &mut Cursor<'_>) -> Result<Vec<Operand>, String> {
-    let mut list = Vec::new();
-    loop {
-        let read = cursor.nested(primary)?;
-        list.push(as_operand(cursor, read)?);
-        if !cursor.accept(",") {
-            cursor.expect(")")?;
-            return Ok(list);
-        }
+    let mut list = vec![cursor.nested(operand)?];
+    while cursor.accept(",") {
+        list.push(cursor.nested(operand)?);
     }
+    cursor.expect(")")?;
+    Ok(list)
 }
 
 fn function<'a>(cursor: &mut Cursor<'a>) -> Result<Node<'a>, String> {
@@ -184,54 +171,46 @@ fn function<'a>(cursor: &mut Cursor<'a>) -> Result<Node<'a>, String> {
     let wanted = match name {
         "attribute_exists" | "attribute_not_exists" | "size" => 1,
         "attribute_type" | "begins_with" | "contains" => 2,
-        _ if ["AND", "OR", "NOT", "IN", "BETWEEN"].iter().any(|word| name.eq_ignore_ascii_case(word)) => {
-            return Err(cursor.syntax_error());
-        }
+        _ if is_operator(name) => return Err(cursor.syntax_error()),
         _ => return Err(format!("Invalid function name; function: {name}")),
     };
     cursor.advance();
     cursor.expect("(")?;
-    let mut list = operands(cursor)?;
+    let mut list = operands(cursor)?.into_iter();
     let count = list.len();
-    if count != wanted {
-        return Err(wrong_count(name, count));
-    }
-    let second = if wanted == 2 { list.pop() } else { None };
-    let (Some(first), second) = (list.pop(), second) else {
-        return Err(wrong_count(name, count));
-    };
-    let Some(second) = second else {
-        return match (name, first) {
+    let condition = match (list.next(), list.next()) {
+        (Some(only), None) if wanted == 1 => match (name, only) {
             ("size", operand) => {
-                if let Operand::Value(
-                    value @ (AttributeValue::N(_) | AttributeValue::Bool(_) | AttributeValue::Null),
-                ) = &operand
+                if let Operand::Value(value) = &operand
+                    && matches!(value, AttributeValue::N(_) | AttributeValue::Bool(_) | AttributeValue::Null)
                 {
                     return Err(wrong_type(name, value.type_name()));
                 }
-                Ok(Node::Operand(Operand::Size(Box::new(operand))))
+                return Ok(Node::Operand(Operand::Size(Box::new(operand))));
             }
-            ("attribute_exists", Operand::Path(path)) => Ok(Node::Function(Condition::Exists(path), name)),
-            (_, Operand::Path(path)) => Ok(Node::Function(Condition::NotExists(path), name)),
-            _ => Err(format!("Operator or function requires a document path; operator or function: {name}")),
-        };
-    };
-    check_distinct(name, &first, &second)?;
-    let condition = match name {
-        "attribute_type" => match second {
-            Operand::Value(AttributeValue::S(type_name)) => {
-                if !TYPE_NAMES.contains(&type_name.as_ref()) {
-                    return Err(format!(
-                        "Invalid attribute type name found; type: {type_name}, valid types: {{{}}}",
-                        TYPE_NAMES.join(",")
-                    ));
-                }
-                Condition::HasType(first, type_name.to_string())
-            }
-            Operand::Value(other) => return Err(wrong_type(name, other.type_name())),
-            _ => return Err(wrong_type(name, "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}")),
+            ("attribute_exists", Operand::Path(path)) => Condition::Exists(path),
+            (_, Operand::Path(path)) => Condition::NotExists(path),
+            _ => return Err(needs_path(name)),
         },
-        "begins_with" => {
+        (Some(first), Some(second)) if wanted == 2 && count == 2 => two_operands(name, first, second)?,
+        _ => return Err(wrong_count(name, count)),
+    };
+    Ok(Node::Function(condition, name))
+}
+
+fn two_operands(name: &str, first: Operand, second: Operand) -> Result<Condition, String> {
+    check_distinct(name, &first, &second)?;
+    match (name, second) {
+        ("attribute_type", Operand::Value(AttributeValue::S(kind))) if TYPE_NAMES.contains(&&*kind) => {
+            Ok(Condition::HasType(first, kind.to_string()))
+        }
+        ("attribute_type", Operand::Value(AttributeValue::S(kind))) => Err(format!(
+            "Invalid attribute type name found; type: {kind}, valid types: {{{}}}",
+            TYPE_NAMES.join(",")
+        )),
+        ("attribute_type", Operand::Value(other)) => Err(wrong_type(name, other.type_name())),
+        ("attribute_type", _) => Err(wrong_type(name, "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}")),
+        ("begins_with", second) => {
             for operand in [&first, &second] {
                 match operand {
                     Operand::Value(AttributeValue::S(_) | AttributeValue::B(_)) | Operand::Path(_) => {}
@@ -239,33 +218,27 @@ fn function<'a>(cursor: &mut Cursor<'a>) -> Result<Node<'a>, String> {
                     Operand::Size(_) => return Err(wrong_type(name, "N")),
                 }
             }
-            Condition::BeginsWith(first, second)
+            Ok(Condition::BeginsWith(first, second))
         }
-        _ => Condition::Contains(first, second),
-    };
-    Ok(Node::Function(condition, name))
+        (_, second) => Ok(Condition::Contains(first, second)),
+    }
 }
 
 fn check_distinct(operator: &str, left: &Operand, right: &Operand) -> Result<(), String> {
     match (left, right) {
-        (Operand::Path(left), Operand::Path(right)) if left == right => Err(same_operand(operator, left)),
+        (Operand::Path(left), Operand::Path(right)) if left == right => Err(format!(
+            "The first operand must be distinct from the remaining operands for this operator or function; \
+             operator: {operator}, first operand: {left}"
+        )),
         _ => Ok(()),
     }
 }
 
-fn same_operand(operator: &str, path: &Path) -> String {
-    format!(
-        "The first operand must be distinct from the remaining operands for this operator or function; \
-         operator: {operator}, first operand: {path}"
-    )
-}
-
 fn check_ordered(operator: &str, operand: &Operand) -> Result<(), String> {
     match operand {
-        Operand::Value(value) if order(value, value).is_none() => Err(format!(
-            "Incorrect operand type for operator or function; operator: {operator}, operand type: {}",
-            value.type_name()
-        )),
+        Operand::Value(value) if order(value, value).is_none() => {
+            Err(wrong_operand(operator, value.type_name()))
+        }
         _ => Ok(()),
     }
 }

@@ -4,7 +4,6 @@ use super::super::value::{equal, order};
 use super::{Comparator, Condition, Operand};
 use leasehold_engine::table::{AttributeValue, Item};
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 impl Operand {
     fn resolve<'a>(&'a self, item: &'a Item) -> Option<Cow<'a, AttributeValue>> {
@@ -55,21 +54,12 @@ impl Condition {
                 operand.resolve(item).is_some_and(|value| value.type_name() == name)
             }
             Self::BeginsWith(value, prefix) => {
-                match (value.resolve(item).as_deref(), prefix.resolve(item).as_deref()) {
-                    (Some(AttributeValue::S(text)), Some(AttributeValue::S(prefix))) => {
-                        text.starts_with(&**prefix)
-                    }
-                    (Some(AttributeValue::B(bytes)), Some(AttributeValue::B(prefix))) => {
-                        bytes.starts_with(prefix)
-                    }
-                    _ => false,
-                }
+                let operands = value.resolve(item).zip(prefix.resolve(item));
+                operands.is_some_and(|(value, prefix)| begins_with(&value, &prefix))
             }
             Self::Contains(value, part) => {
-                match (value.resolve(item).as_deref(), part.resolve(item).as_deref()) {
-                    (Some(value), Some(part)) => contains(value, part),
-                    _ => false,
-                }
+                let operands = value.resolve(item).zip(part.resolve(item));
+                operands.is_some_and(|(value, part)| contains(&value, &part))
             }
         }
     }
@@ -83,10 +73,16 @@ fn compare(comparator: Comparator, left: Option<&AttributeValue>, right: Option<
     match comparator {
         Comparator::Eq => equal(left, right),
         Comparator::Ne => !equal(left, right),
-        Comparator::Lt => order(left, right) == Some(Ordering::Less),
-        Comparator::Le => order(left, right).is_some_and(Ordering::is_le),
-        Comparator::Gt => order(left, right) == Some(Ordering::Greater),
-        Comparator::Ge => order(left, right).is_some_and(Ordering::is_ge),
+        _ => order(left, right).is_some_and(|order| comparator.admits(order)),
+    }
+}
+
+/// Whether a string or binary begins with another.
+pub(super) fn begins_with(value: &AttributeValue, prefix: &AttributeValue) -> bool {
+    match (value, prefix) {
+        (AttributeValue::S(text), AttributeValue::S(prefix)) => text.starts_with(&**prefix),
+        (AttributeValue::B(bytes), AttributeValue::B(prefix)) => bytes.starts_with(prefix),
+        _ => false,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::error::{ApiError, DynamoResult};
 use super::super::key::{KeySchema, KeyType};
 use super::super::value::{equal, order};
+use super::eval::begins_with;
 use super::{Comparator, Condition, Operand, Path};
 use leasehold_engine::table::AttributeValue;
 use std::cmp::Ordering;
@@ -22,23 +23,14 @@ impl SortCondition {
     /// Whether a key attribute's value satisfies the condition.
     pub fn holds(&self, value: &AttributeValue) -> bool {
         match self {
-            Self::Compare(comparator, other) => order(value, other).is_some_and(|order| match comparator {
-                Comparator::Eq => order == Ordering::Equal,
-                Comparator::Ne => order != Ordering::Equal,
-                Comparator::Lt => order == Ordering::Less,
-                Comparator::Le => order.is_le(),
-                Comparator::Gt => order == Ordering::Greater,
-                Comparator::Ge => order.is_ge(),
-            }),
+            Self::Compare(comparator, other) => {
+                order(value, other).is_some_and(|order| comparator.admits(order))
+            }
             Self::Between(low, high) => {
                 order(value, low).is_some_and(Ordering::is_ge)
                     && order(value, high).is_some_and(Ordering::is_le)
             }
-            Self::BeginsWith(prefix) => match (value, prefix) {
-                (AttributeValue::S(text), AttributeValue::S(prefix)) => text.starts_with(&**prefix),
-                (AttributeValue::B(bytes), AttributeValue::B(prefix)) => bytes.starts_with(prefix),
-                _ => false,
-            },
+            Self::BeginsWith(prefix) => begins_with(value, prefix),
         }
     }
 
@@ -105,9 +97,8 @@ impl KeyCondition {
             },
         };
         if self.parts.iter().any(|(other, _)| *other == name) {
-            return Err(ApiError::validation(
-                "KeyConditionExpressions must only contain one condition per key",
-            ));
+            let message = "KeyConditionExpressions must only contain one condition per key";
+            return Err(ApiError::validation(message));
         }
         self.parts.push((name, part));
         Ok(())
@@ -148,28 +139,19 @@ fn check_sort(key_type: KeyType, condition: &SortCondition) -> DynamoResult<()> 
         SortCondition::Between(low, high)
             if !equal(low, high) && order(low, high).is_none_or(Ordering::is_gt) =>
         {
-            Err(ApiError::validation(
-                "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound",
-            ))
+            Err(ApiError::bounds_swapped())
         }
         _ => Ok(()),
     }
 }
 
 fn compared(comparator: Comparator, left: Operand, right: Operand) -> DynamoResult<(String, SortCondition)> {
-    let mirrored = match comparator {
-        Comparator::Lt => Comparator::Gt,
-        Comparator::Le => Comparator::Ge,
-        Comparator::Gt => Comparator::Lt,
-        Comparator::Ge => Comparator::Le,
-        same => same,
-    };
     match (left, right) {
         (Operand::Path(path), Operand::Value(value)) => {
             Ok((attribute(path)?, SortCondition::Compare(comparator, value)))
         }
         (Operand::Value(value), Operand::Path(path)) => {
-            Ok((attribute(path)?, SortCondition::Compare(mirrored, value)))
+            Ok((attribute(path)?, SortCondition::Compare(comparator.mirrored(), value)))
         }
         (Operand::Path(_), Operand::Path(_)) => Err(many_names()),
         (Operand::Size(_), _) | (_, Operand::Size(_)) => {

@@ -18,6 +18,7 @@ pub use parser::{
 pub use path::{Path, Projection, Segment};
 
 use leasehold_engine::table::{AttributeName, AttributeValue};
+use std::cmp::Ordering;
 
 /// A value in a condition: at a path of the item, given, or the size of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,41 @@ pub enum Comparator {
     Gt,
     /// `>=`
     Ge,
+}
+
+impl Comparator {
+    /// Every comparator, as expressions write the comparator.
+    const SYMBOLS: [(&'static str, Self); 6] = [
+        ("=", Self::Eq),
+        ("<>", Self::Ne),
+        ("<", Self::Lt),
+        ("<=", Self::Le),
+        (">", Self::Gt),
+        (">=", Self::Ge),
+    ];
+
+    /// Whether two values in this order satisfy the comparator.
+    fn admits(self, order: Ordering) -> bool {
+        match self {
+            Self::Eq => order.is_eq(),
+            Self::Ne => order.is_ne(),
+            Self::Lt => order.is_lt(),
+            Self::Le => order.is_le(),
+            Self::Gt => order.is_gt(),
+            Self::Ge => order.is_ge(),
+        }
+    }
+
+    /// The comparator of the same operands in the other order.
+    fn mirrored(self) -> Self {
+        match self {
+            Self::Lt => Self::Gt,
+            Self::Le => Self::Ge,
+            Self::Gt => Self::Lt,
+            Self::Ge => Self::Le,
+            same => same,
+        }
+    }
 }
 
 /// A condition on an item (an absent item counts as one without attributes).

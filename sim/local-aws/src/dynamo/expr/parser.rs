@@ -60,12 +60,9 @@ fn run<T>(
 }
 
 fn projection(cursor: &mut Cursor<'_>) -> Result<Projection, String> {
-    let mut paths = Vec::new();
-    loop {
+    let mut paths = vec![cursor.path()?];
+    while cursor.accept(",") {
         paths.push(cursor.path()?);
-        if !cursor.accept(",") {
-            break;
-        }
     }
     check_clashes(&paths.iter().collect::<Vec<_>>())?;
     Ok(Projection { paths })
@@ -94,8 +91,7 @@ pub(super) fn check_clashes(paths: &[&Path]) -> Result<(), String> {
 pub struct Binder {
     names: BTreeMap<String, String>,
     values: Item,
-    used_names: BTreeSet<String>,
-    used_values: BTreeSet<String>,
+    used: BTreeSet<String>,
 }
 
 impl Binder {
@@ -136,19 +132,19 @@ impl Binder {
 
     /// Refuses names and values without a use in any expression.
     pub fn finish(&self) -> DynamoResult<()> {
-        let unused = |parameter: &str, names: Vec<&str>| {
-            if names.is_empty() {
-                return Ok(());
+        let names: Vec<&str> = self.names.keys().map(String::as_str).collect();
+        let values: Vec<&str> = self.values.keys().map(AsRef::as_ref).collect();
+        for (parameter, given) in [("ExpressionAttributeNames", names), ("ExpressionAttributeValues", values)]
+        {
+            let unused: Vec<&str> = given.into_iter().filter(|name| !self.used.contains(*name)).collect();
+            if !unused.is_empty() {
+                return Err(ApiError::validation(format!(
+                    "Value provided in {parameter} unused in expressions: keys: {{{}}}",
+                    unused.join(", ")
+                )));
             }
-            Err(ApiError::validation(format!(
-                "Value provided in {parameter} unused in expressions: keys: {{{}}}",
-                names.join(", ")
-            )))
-        };
-        let names = self.names.keys().filter(|name| !self.used_names.contains(*name));
-        unused("ExpressionAttributeNames", names.map(String::as_str).collect())?;
-        let values = self.values.keys().filter(|name| !self.used_values.contains(name.as_ref()));
-        unused("ExpressionAttributeValues", values.map(AsRef::as_ref).collect())
+        }
+        Ok(())
     }
 
     fn name(&mut self, placeholder: &str) -> Result<String, String> {
@@ -158,7 +154,7 @@ impl Binder {
                  attribute name: {placeholder}"
             ));
         };
-        self.used_names.insert(placeholder.to_owned());
+        self.used.insert(placeholder.to_owned());
         Ok(name.clone())
     }
 
@@ -169,7 +165,7 @@ impl Binder {
                  attribute value: {placeholder}"
             ));
         };
-        self.used_values.insert(placeholder.to_owned());
+        self.used.insert(placeholder.to_owned());
         Ok(value.clone())
     }
 }
@@ -214,14 +210,9 @@ impl<'a> Cursor<'a> {
         token
     }
 
-    /// Whether the token ahead is this symbol.
-    pub(super) fn at_symbol(&self, symbol: &str) -> bool {
-        self.peek().kind == Kind::Symbol && self.slice(self.peek()) == symbol
-    }
-
     /// Goes past the token ahead if the token is this symbol.
     pub(super) fn accept(&mut self, symbol: &str) -> bool {
-        let found = self.at_symbol(symbol);
+        let found = self.peek().kind == Kind::Symbol && self.slice(self.peek()) == symbol;
         self.at += usize::from(found);
         found
     }
@@ -325,7 +316,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-fn is_operator(word: &str) -> bool {
+/// Whether a word is an operator, whatever its case.
+pub(super) fn is_operator(word: &str) -> bool {
     ["AND", "OR", "NOT", "IN", "BETWEEN"].iter().any(|operator| word.eq_ignore_ascii_case(operator))
 }
 
@@ -334,6 +326,18 @@ pub(super) fn wrong_count(function: &str, count: usize) -> String {
     format!(
         "Incorrect number of operands for operator or function; \
          operator or function: {function}, number of operands: {count}"
+    )
+}
+
+/// The message about a value in the place of a path.
+pub(super) fn needs_path(function: &str) -> String {
+    format!("Operator or function requires a document path; operator or function: {function}")
+}
+
+/// An operand of a type that the operator does not take.
+pub(super) fn wrong_operand(operator: &str, type_name: &str) -> String {
+    format!(
+        "Incorrect operand type for operator or function; operator: {operator}, operand type: {type_name}"
     )
 }
 

@@ -44,12 +44,9 @@ impl Path {
         }
         for (left, right) in self.rest.iter().zip(&other.rest) {
             match (left, right) {
-                (Segment::Key(left), Segment::Key(right)) if left == right => {}
-                (Segment::Index(left), Segment::Index(right)) if left == right => {}
-                (Segment::Key(_), Segment::Index(_)) | (Segment::Index(_), Segment::Key(_)) => {
-                    return Some(Clash::Conflict);
-                }
-                _ => return None,
+                (left, right) if left == right => {}
+                (Segment::Key(_), Segment::Key(_)) | (Segment::Index(_), Segment::Index(_)) => return None,
+                _ => return Some(Clash::Conflict),
             }
         }
         Some(Clash::Overlap)
@@ -117,17 +114,10 @@ enum Part {
 
 impl Part {
     fn child(&mut self, segment: &Segment) -> &mut Part {
-        match segment {
-            Segment::Key(_) => {
-                if !matches!(self, Self::Map(_)) {
-                    *self = Self::Map(BTreeMap::new());
-                }
-            }
-            Segment::Index(_) => {
-                if !matches!(self, Self::List(_)) {
-                    *self = Self::List(BTreeMap::new());
-                }
-            }
+        match (&*self, segment) {
+            (Self::Map(_), Segment::Key(_)) | (Self::List(_), Segment::Index(_)) => {}
+            (_, Segment::Key(_)) => *self = Self::Map(BTreeMap::new()),
+            (_, Segment::Index(_)) => *self = Self::List(BTreeMap::new()),
         }
         match (self, segment) {
             (Self::Map(map), Segment::Key(name)) => map.entry(name.clone()).or_insert(Self::Empty),

@@ -1,7 +1,7 @@
 //! The grammar of updates: `SET`, `REMOVE`, `ADD` and `DELETE` sections.
 
 use super::lexer::Kind;
-use super::parser::{Cursor, check_clashes, wrong_count, wrong_type};
+use super::parser::{Cursor, check_clashes, needs_path, wrong_count, wrong_operand, wrong_type};
 use super::{Action, SetValue, Update};
 use leasehold_engine::table::AttributeValue;
 
@@ -51,21 +51,11 @@ fn set(cursor: &mut Cursor<'_>) -> Result<Action, String> {
 
 fn set_value(cursor: &mut Cursor<'_>) -> Result<SetValue, String> {
     let left = operand(cursor)?;
-    let sign = if cursor.at_symbol("+") {
-        "+"
-    } else if cursor.at_symbol("-") {
-        "-"
-    } else {
+    let Some(sign) = ["+", "-"].into_iter().find(|sign| cursor.accept(sign)) else {
         return Ok(left);
     };
-    cursor.advance();
     let right = operand(cursor)?;
-    for side in [&left, &right] {
-        match result_type(side) {
-            None | Some("N") => {}
-            Some(other) => return Err(wrong_type(sign, other)),
-        }
-    }
+    check_types(sign, [&left, &right], "N")?;
     let (left, right) = (Box::new(left), Box::new(right));
     Ok(if sign == "+" { SetValue::Plus(left, right) } else { SetValue::Minus(left, right) })
 }
@@ -101,19 +91,20 @@ fn function(cursor: &mut Cursor<'_>) -> Result<SetValue, String> {
     };
     if name == "if_not_exists" {
         let SetValue::Path(path) = first else {
-            return Err(format!(
-                "Operator or function requires a document path; operator or function: {name}"
-            ));
+            return Err(needs_path(name));
         };
         return Ok(SetValue::IfNotExists(path, Box::new(second)));
     }
-    for side in [&first, &second] {
-        match result_type(side) {
-            None | Some("L") => {}
-            Some(other) => return Err(wrong_type(name, other)),
-        }
-    }
+    check_types(name, [&first, &second], "L")?;
     Ok(SetValue::ListAppend(Box::new(first), Box::new(second)))
+}
+
+/// Refuses operands that are certainly of another type.
+fn check_types(function: &str, operands: [&SetValue; 2], wanted: &str) -> Result<(), String> {
+    match operands.into_iter().filter_map(result_type).find(|found| *found != wanted) {
+        Some(other) => Err(wrong_type(function, other)),
+        None => Ok(()),
+    }
 }
 
 /// The type a value certainly has, where that can be told without an item.
@@ -139,9 +130,7 @@ fn set_operand(cursor: &mut Cursor<'_>, operator: &str) -> Result<AttributeValue
         AttributeValue::L(_) => "LIST",
         AttributeValue::M(_) => "MAP",
     };
-    Err(format!(
-        "Incorrect operand type for operator or function; operator: {operator}, operand type: {name}"
-    ))
+    Err(wrong_operand(operator, name))
 }
 
 #[cfg(test)]

@@ -12,12 +12,7 @@ use std::cmp::Ordering;
 /// A legacy comparison operator.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operator {
-    Eq,
-    Ne,
-    Le,
-    Lt,
-    Ge,
-    Gt,
+    Compare(Comparator),
     In,
     Between,
     NotNull,
@@ -31,15 +26,15 @@ const OPERATORS: [(&str, Operator); 13] = [
     ("IN", Operator::In),
     ("NULL", Operator::Null),
     ("BETWEEN", Operator::Between),
-    ("LT", Operator::Lt),
+    ("LT", Operator::Compare(Comparator::Lt)),
     ("NOT_CONTAINS", Operator::NotContains),
-    ("EQ", Operator::Eq),
-    ("GT", Operator::Gt),
+    ("EQ", Operator::Compare(Comparator::Eq)),
+    ("GT", Operator::Compare(Comparator::Gt)),
     ("NOT_NULL", Operator::NotNull),
-    ("NE", Operator::Ne),
-    ("LE", Operator::Le),
+    ("NE", Operator::Compare(Comparator::Ne)),
+    ("LE", Operator::Compare(Comparator::Le)),
     ("BEGINS_WITH", Operator::BeginsWith),
-    ("GE", Operator::Ge),
+    ("GE", Operator::Compare(Comparator::Ge)),
     ("CONTAINS", Operator::Contains),
 ];
 
@@ -51,28 +46,27 @@ impl Operator {
 
 /// `Expected`, with `ConditionalOperator`.
 pub(super) fn expected(fields: Fields<'_>) -> DynamoResult<Option<Condition>> {
-    let mut parts = Vec::new();
-    if let Some(expected) = fields.object("Expected")? {
-        for (name, condition) in expected.each() {
-            parts.push(expectation(name, Fields::of(condition)?)?);
-        }
-    }
-    joined(fields, parts)
+    joined(fields, "Expected", expectation)
 }
 
 /// `QueryFilter` or `ScanFilter`, with `ConditionalOperator`.
 pub(super) fn filter(fields: Fields<'_>, parameter: &str) -> DynamoResult<Option<Condition>> {
-    let mut parts = Vec::new();
-    if let Some(filter) = fields.object(parameter)? {
-        for (name, condition) in filter.each() {
-            let (operator, values) = comparison(Fields::of(condition)?)?;
-            parts.push(condition_of(name, operator, values)?);
-        }
-    }
-    joined(fields, parts)
+    joined(fields, parameter, |name, condition| {
+        let (operator, values) = comparison(condition)?;
+        condition_of(name, operator, values)
+    })
 }
 
-fn joined(fields: Fields<'_>, mut parts: Vec<Condition>) -> DynamoResult<Option<Condition>> {
+/// The conditions of a parameter, by attribute, as one.
+fn joined(
+    fields: Fields<'_>, parameter: &str, read: fn(&str, Fields<'_>) -> DynamoResult<Condition>,
+) -> DynamoResult<Option<Condition>> {
+    let mut parts = Vec::new();
+    if let Some(conditions) = fields.object(parameter)? {
+        for (name, condition) in conditions.each() {
+            parts.push(read(name, Fields::of(condition)?)?);
+        }
+    }
     let or = fields.choice("ConditionalOperator", &[("OR", true), ("AND", false)])?;
     if or.is_some() && parts.is_empty() {
         return Err(ApiError::validation("ConditionalOperator cannot be used without Filter or Expected"));
@@ -151,7 +145,7 @@ fn check(operator: Operator, values: &[AttributeValue]) -> DynamoResult<()> {
     }
     let scalar = order(first, first).is_some();
     let allowed = match operator {
-        Operator::Eq | Operator::Ne | Operator::Null | Operator::NotNull => true,
+        Operator::Compare(Comparator::Eq | Comparator::Ne) | Operator::Null | Operator::NotNull => true,
         Operator::BeginsWith => matches!(first, AttributeValue::S(_) | AttributeValue::B(_)),
         Operator::Contains | Operator::NotContains | Operator::In => {
             scalar || matches!(first, AttributeValue::Bool(_) | AttributeValue::Null)
@@ -168,9 +162,7 @@ fn check(operator: Operator, values: &[AttributeValue]) -> DynamoResult<()> {
     if let (Operator::Between, [low, high]) = (operator, values)
         && order(low, high) == Some(Ordering::Greater)
     {
-        return Err(ApiError::validation(
-            "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound",
-        ));
+        return Err(ApiError::bounds_swapped());
     }
     Ok(())
 }
@@ -186,12 +178,7 @@ fn condition_of(name: &str, operator: Operator, values: Vec<AttributeValue>) -> 
     Ok(match (operator, values.next(), values.next()) {
         (Operator::NotNull, ..) => Condition::Exists(path),
         (Operator::Between, Some(low), Some(high)) => Condition::Between(here, low, high),
-        (Operator::Eq, Some(value), _) => Condition::Compare(Comparator::Eq, here, value),
-        (Operator::Ne, Some(value), _) => Condition::Compare(Comparator::Ne, here, value),
-        (Operator::Le, Some(value), _) => Condition::Compare(Comparator::Le, here, value),
-        (Operator::Lt, Some(value), _) => Condition::Compare(Comparator::Lt, here, value),
-        (Operator::Ge, Some(value), _) => Condition::Compare(Comparator::Ge, here, value),
-        (Operator::Gt, Some(value), _) => Condition::Compare(Comparator::Gt, here, value),
+        (Operator::Compare(comparator), Some(value), _) => Condition::Compare(comparator, here, value),
         (Operator::Contains, Some(value), _) => Condition::Contains(here, value),
         (Operator::NotContains, Some(value), _) => Condition::Not(Box::new(Condition::Contains(here, value))),
         (Operator::BeginsWith, Some(value), _) => Condition::BeginsWith(here, value),
@@ -210,22 +197,15 @@ pub(super) fn key_conditions(fields: Fields<'_>) -> DynamoResult<Option<KeyCondi
         let (operator, values) = comparison(Fields::of(condition)?)?;
         check(operator, &values)?;
         let mut values = values.into_iter();
-        let comparator = match operator {
-            Operator::Eq => Some(Comparator::Eq),
-            Operator::Le => Some(Comparator::Le),
-            Operator::Lt => Some(Comparator::Lt),
-            Operator::Ge => Some(Comparator::Ge),
-            Operator::Gt => Some(Comparator::Gt),
-            _ => None,
-        };
-        let part = match (operator, comparator, values.next(), values.next()) {
-            (_, Some(comparator), Some(value), _) => SortCondition::Compare(comparator, value),
-            (Operator::Between, _, Some(low), Some(high)) => SortCondition::Between(low, high),
-            (Operator::BeginsWith, _, Some(prefix), _) => SortCondition::BeginsWith(prefix),
+        let part = match (operator, values.next(), values.next()) {
+            (Operator::Compare(comparator), Some(value), _) if comparator != Comparator::Ne => {
+                SortCondition::Compare(comparator, value)
+            }
+            (Operator::Between, Some(low), Some(high)) => SortCondition::Between(low, high),
+            (Operator::BeginsWith, Some(prefix), _) => SortCondition::BeginsWith(prefix),
             _ => {
-                return Err(ApiError::validation(
-                    "Attempted conditional constraint is not an indexable operation",
-                ));
+                let message = "Attempted conditional constraint is not an indexable operation";
+                return Err(ApiError::validation(message));
             }
         };
         key.parts.push((name.clone(), part));
@@ -244,36 +224,26 @@ pub(super) fn attribute_updates(fields: Fields<'_>) -> DynamoResult<Option<Updat
         let value = change.attribute("Value")?;
         let kind = change.one_of("Action", &["ADD", "PUT", "DELETE"])?.unwrap_or("PUT");
         let path = Path::attribute(name.clone());
-        let unfit = |value: &AttributeValue| {
-            ApiError::invalid_parameter(format_args!(
-                "{kind} action is not supported for the type {}",
-                value.type_name()
-            ))
+
+        let Some(value) = value else {
+            if kind != "DELETE" {
+                return Err(ApiError::invalid_parameter(
+                    "Only DELETE action is allowed when no attribute value is specified",
+                ));
+            }
+            update.actions.push(Action::Remove(path));
+            continue;
         };
-        update.actions.push(match (kind, value) {
-            ("DELETE", None) => Action::Remove(path),
-            (_, None) => {
+        update.actions.push(match (kind, value.type_name(), value) {
+            ("PUT", _, value) => Action::Set(path, SetValue::Value(value)),
+            ("DELETE", "SS" | "NS" | "BS", value) => Action::Delete(path, value),
+            ("ADD", _, AttributeValue::L(list)) => Action::Append(path, list),
+            ("ADD", "N" | "SS" | "NS" | "BS", value) => Action::Add(path, value),
+            (_, type_name, _) => {
                 return Err(ApiError::invalid_parameter(format_args!(
-                    "Only DELETE action is allowed when no attribute value is specified"
+                    "{kind} action is not supported for the type {type_name}"
                 )));
             }
-            ("PUT", Some(value)) => Action::Set(path, SetValue::Value(value)),
-            (
-                "DELETE",
-                Some(value @ (AttributeValue::Ss(_) | AttributeValue::Ns(_) | AttributeValue::Bs(_))),
-            ) => Action::Delete(path, value),
-            ("DELETE", Some(value)) => return Err(unfit(&value)),
-            (_, Some(AttributeValue::L(list))) => Action::Append(path, list),
-            (
-                _,
-                Some(
-                    value @ (AttributeValue::N(_)
-                    | AttributeValue::Ss(_)
-                    | AttributeValue::Ns(_)
-                    | AttributeValue::Bs(_)),
-                ),
-            ) => Action::Add(path, value),
-            (_, Some(value)) => return Err(unfit(&value)),
         });
     }
     Ok(Some(update))
