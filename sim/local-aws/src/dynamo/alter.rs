@@ -1,7 +1,7 @@
 //! `UpdateTable`: billing, capacity, protection, and one index at a time.
 
 use super::Dynamo;
-use super::catalog::{MAX_GLOBAL_INDEXES, check_billing, check_index};
+use super::catalog::{MAX_GLOBAL_INDEXES, check_billing, check_index, paid_twice, unpaid};
 use super::error::{ApiError, DynamoResult};
 use super::index::{Index, IndexSpec};
 use super::key::KeyAttribute;
@@ -65,26 +65,19 @@ impl Dynamo {
         for change in &request.indexes {
             match change {
                 IndexChange::Create(spec) => {
-                    let new = spec.schema.attributes().filter(|part| {
-                        table.definitions.iter().all(|definition| definition.name != part.name)
-                    });
-                    let new: Vec<KeyAttribute> = new.cloned().collect();
-                    table.definitions.extend(new);
+                    for part in spec.schema.attributes() {
+                        if table.definitions.iter().all(|definition| definition.name != part.name) {
+                            table.definitions.push(part.clone());
+                        }
+                    }
                     // The end is set when back-filling starts.
                     table.indexes.push(Index::build(spec.clone(), Status::Creating, None, &table.store));
                 }
                 IndexChange::Update(name, throughput) => {
-                    if let Some(index) = table.indexes.iter_mut().find(|index| index.spec.name == *name) {
-                        index.spec.throughput = Some(*throughput);
-                        index.status = Status::Updating;
-                        index.until_ms = Some(until);
-                    }
+                    table.change_index(name, Status::Updating, until, Some(*throughput));
                 }
                 IndexChange::Delete(name) => {
-                    if let Some(index) = table.indexes.iter_mut().find(|index| index.spec.name == *name) {
-                        index.status = Status::Deleting;
-                        index.until_ms = Some(now_ms.saturating_add(delete_ms));
-                    }
+                    table.change_index(name, Status::Deleting, now_ms.saturating_add(delete_ms), None);
                 }
             }
         }
@@ -111,6 +104,14 @@ impl Dynamo {
 }
 
 impl Table {
+    fn change_index(&mut self, name: &str, status: Status, until_ms: i64, throughput: Option<Throughput>) {
+        if let Some(index) = self.indexes.iter_mut().find(|index| index.spec.name == name) {
+            index.spec.throughput = throughput.or(index.spec.throughput);
+            index.status = status;
+            index.until_ms = Some(until_ms);
+        }
+    }
+
     fn refuse_same(&self, wanted: Billing) -> DynamoResult<()> {
         let (Billing::Provisioned(now), Billing::Provisioned(wanted)) = (self.billing, wanted) else {
             return Ok(());
@@ -178,10 +179,7 @@ impl Table {
                 IndexChange::Update(name, throughput) => {
                     existing(name)?;
                     if billing == Billing::OnDemand {
-                        return Err(ApiError::invalid_parameter(format_args!(
-                            "ProvisionedThroughput should not be specified for index: {name} when BillingMode is \
-                             PAY_PER_REQUEST"
-                        )));
+                        return Err(paid_twice(name));
                     }
                     check_billing(Billing::Provisioned(*throughput))?;
                 }
@@ -194,22 +192,17 @@ impl Table {
                 }
             }
         }
-        let unpaid = self.indexes.iter().filter(|index| !index.spec.local && index.spec.throughput.is_none());
         let given = |name: &str| {
             changes.iter().any(|change| match change {
                 IndexChange::Update(other, _) | IndexChange::Delete(other) => other == name,
                 IndexChange::Create(_) => false,
             })
         };
-        if let Some(index) =
-            unpaid.filter(|_| billing != Billing::OnDemand).find(|index| !given(&index.spec.name))
-        {
-            return Err(ApiError::invalid_parameter(format_args!(
-                "ProvisionedThroughput must be specified for index: {}",
-                index.spec.name
-            )));
-        }
-        Ok(())
+        let kept = self.indexes.iter().map(|index| &index.spec).filter(|spec| !given(&spec.name));
+        kept.into_iter().try_for_each(|spec| match billing {
+            Billing::Provisioned(_) if !spec.local && spec.throughput.is_none() => Err(unpaid(&spec.name)),
+            _ => Ok(()),
+        })
     }
 }
 

@@ -278,15 +278,21 @@ pub(super) fn check_index(index: &IndexSpec, billing: Billing) -> DynamoResult<(
         ));
     }
     match (index.throughput, billing) {
-        (Some(_), Billing::OnDemand) => Err(ApiError::invalid_parameter(format_args!(
-            "ProvisionedThroughput should not be specified for index: {} when BillingMode is PAY_PER_REQUEST",
-            index.name
-        ))),
-        (None, Billing::Provisioned(_)) if !index.local => Err(ApiError::invalid_parameter(format_args!(
-            "ProvisionedThroughput must be specified for index: {}",
-            index.name
-        ))),
+        (Some(_), Billing::OnDemand) => Err(paid_twice(&index.name)),
+        (None, Billing::Provisioned(_)) if !index.local => Err(unpaid(&index.name)),
         (Some(throughput), Billing::Provisioned(_)) => check_billing(Billing::Provisioned(throughput)),
         _ => Ok(()),
     }
+}
+
+/// The refusal of an index with capacity in an on-demand table.
+pub(super) fn paid_twice(index: &str) -> ApiError {
+    ApiError::invalid_parameter(format_args!(
+        "ProvisionedThroughput should not be specified for index: {index} when BillingMode is PAY_PER_REQUEST"
+    ))
+}
+
+/// The refusal of an index without capacity in a provisioned table.
+pub(super) fn unpaid(index: &str) -> ApiError {
+    ApiError::invalid_parameter(format_args!("ProvisionedThroughput must be specified for index: {index}"))
 }

@@ -37,60 +37,28 @@ impl Decimal {
 
     /// Reads `[+-]digits[.digits][e[+-]digits]`.
     pub fn parse(text: &str) -> Result<Self, DecimalError> {
-        let bytes = text.as_bytes();
-        let (negative, mut rest) = match bytes {
-            [b'-', rest @ ..] => (true, rest),
-            [b'+', rest @ ..] => (false, rest),
-            rest => (false, rest),
+        let (negative, size) = signed(text);
+        let (number, power) = match size.split_once(['e', 'E']) {
+            None => (size, 0),
+            Some((number, power)) => (number, parse_power(power)?),
         };
-        let mut mantissa: u128 = 0;
-        let mut exponent: i64 = 0;
-        let mut kept = 0_u32;
-        // Zeros are held back until a later digit makes them significant.
-        let mut zeros = 0_i64;
-        let mut digits = 0_usize;
-        let mut in_fraction = false;
-        let mut too_precise = false;
-        while let [byte, tail @ ..] = rest {
-            match byte {
-                b'0'..=b'9' => {
-                    digits += 1;
-                    exponent -= i64::from(in_fraction);
-                    if *byte == b'0' {
-                        zeros += 1;
-                    } else {
-                        let run = if mantissa == 0 { 0 } else { zeros };
-                        zeros = 0;
-                        if i64::from(kept) + run + 1 > i64::from(MAX_DIGITS) {
-                            too_precise = true;
-                        } else {
-                            // The run is under 38 here, so the conversion succeeds.
-                            let run = u32::try_from(run).unwrap_or(0);
-                            kept += run + 1;
-                            mantissa = mantissa * 10_u128.pow(run + 1) + u128::from(byte - b'0');
-                        }
-                    }
-                }
-                b'.' if !in_fraction => in_fraction = true,
-                b'e' | b'E' => break,
-                _ => return Err(DecimalError::NotANumber),
-            }
-            rest = tail;
-        }
-        if digits == 0 {
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        let digits = format!("{whole}{fraction}");
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(DecimalError::NotANumber);
         }
-        let written = match rest {
-            [] => 0,
-            [_, power @ ..] => parse_power(power)?,
-        };
-        if too_precise {
-            return Err(DecimalError::TooPrecise);
-        }
-        if mantissa == 0 {
+        let kept = digits.trim_end_matches('0');
+        let significant = kept.trim_start_matches('0');
+        if significant.is_empty() {
             return Ok(Self::ZERO);
         }
-        Self::checked(negative, mantissa, exponent.saturating_add(zeros).saturating_add(written))
+        if significant.len() > MAX_DIGITS as usize {
+            return Err(DecimalError::TooPrecise);
+        }
+        // 38 digits fit.
+        let mantissa = significant.parse().map_err(|_| DecimalError::TooPrecise)?;
+        let exponent = (digits.len() - kept.len()) as i64 - fraction.len() as i64;
+        Self::checked(negative, mantissa, exponent.saturating_add(power))
     }
 
     /// Whether the value is zero.
@@ -106,11 +74,6 @@ impl Decimal {
     /// The power of ten of the first digit.
     pub fn magnitude(self) -> i32 {
         if self.is_zero() { 0 } else { self.exponent + self.digit_count() as i32 - 1 }
-    }
-
-    /// Whether the value is below zero.
-    pub fn is_negative(self) -> bool {
-        self.negative
     }
 
     /// The exact sum; refused when it needs more than 38 digits or leaves the range.
@@ -175,29 +138,29 @@ impl Decimal {
     }
 
     fn compare_size(self, other: Self) -> Ordering {
-        match (self.is_zero(), other.is_zero()) {
-            (true, true) => return Ordering::Equal,
-            (true, false) => return Ordering::Less,
-            (false, true) => return Ordering::Greater,
-            (false, false) => {}
+        if self.is_zero() || other.is_zero() {
+            return self.mantissa.cmp(&other.mantissa);
         }
         let widened = |number: Self| number.mantissa * 10_u128.pow(MAX_DIGITS - number.digit_count());
         self.magnitude().cmp(&other.magnitude()).then_with(|| widened(self).cmp(&widened(other)))
     }
 }
 
-fn parse_power(text: &[u8]) -> Result<i64, DecimalError> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
-    };
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+/// Whether a number has a minus, and the number without its sign.
+fn signed(text: &str) -> (bool, &str) {
+    match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+fn parse_power(text: &str) -> Result<i64, DecimalError> {
+    let (negative, digits) = signed(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(DecimalError::NotANumber);
     }
-    let size = digits.iter().fold(0_i64, |power, digit| {
-        power.saturating_mul(10).saturating_add(i64::from(digit - b'0')).min(1 << 40)
-    });
+    // Any power beyond a trillion is as far out of range as a trillion.
+    let size = digits.parse().unwrap_or(i64::MAX).min(1 << 40);
     Ok(if negative { -size } else { size })
 }
 

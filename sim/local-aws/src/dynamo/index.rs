@@ -7,6 +7,7 @@ use super::store::{Row, Store};
 use super::table::{Status, Table, Throughput};
 use super::value::item_size;
 use leasehold_engine::table::Item;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// The attributes of an item in an index.
@@ -89,12 +90,10 @@ impl Index {
     }
 
     /// The entries, now or at an earlier moment.
-    pub fn entries(
-        &self, store: &Store, as_of: Option<i64>,
-    ) -> std::borrow::Cow<'_, BTreeSet<IndexPosition>> {
+    pub fn entries(&self, store: &Store, as_of: Option<i64>) -> Cow<'_, BTreeSet<IndexPosition>> {
         match as_of {
-            None => std::borrow::Cow::Borrowed(&self.entries),
-            Some(_) => std::borrow::Cow::Owned(entries(&self.spec.schema, store, as_of)),
+            None => Cow::Borrowed(&self.entries),
+            Some(_) => Cow::Owned(entries(&self.spec.schema, store, as_of)),
         }
     }
 
@@ -110,10 +109,8 @@ impl Index {
             (None, Some(_)) => write_cost(size(new)),
             (Some(_), None) => write_cost(size(old)),
             (Some(before), Some(after)) if before == after => {
-                let same = match (old, new) {
-                    (Some(old), Some(new)) => self.same_projection(&old.item, &new.item, table),
-                    _ => false,
-                };
+                let both = old.zip(new);
+                let same = both.is_some_and(|(old, new)| self.same_projection(&old.item, &new.item, table));
                 if same { 0 } else { write_cost(size(old).max(size(new))) }
             }
             (Some(_), Some(_)) => write_cost(size(old)) + write_cost(size(new)),
@@ -133,21 +130,15 @@ impl Index {
     pub fn holds(&self, name: &str, table: &KeySchema) -> bool {
         match &self.spec.projection {
             IndexProjection::All => true,
-            IndexProjection::KeysOnly => self.spec.schema.contains(name) || table.contains(name),
-            IndexProjection::Include(names) => {
-                self.spec.schema.contains(name)
-                    || table.contains(name)
-                    || names.iter().any(|other| other == name)
-            }
+            IndexProjection::Include(names) if names.iter().any(|other| other == name) => true,
+            _ => self.spec.schema.contains(name) || table.contains(name),
         }
     }
 
     /// The indexed part of an item.
     pub fn project(&self, item: &Item, table: &KeySchema) -> Item {
-        item.iter()
-            .filter(|(name, _)| self.holds(name, table))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
+        let held = item.iter().filter(|(name, _)| self.holds(name, table));
+        held.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     fn projected_size(&self, row: &Row, table: &KeySchema) -> usize {
@@ -195,10 +186,8 @@ impl Index {
 }
 
 fn entries(schema: &KeySchema, store: &Store, as_of: Option<i64>) -> BTreeSet<IndexPosition> {
-    store
-        .all(as_of)
-        .filter_map(|(base, row)| {
-            Some(IndexPosition { at: schema.sparse_position(&row.item)?, base: base.clone() })
-        })
-        .collect()
+    let entry = |(base, row): (&Position, &Row)| {
+        Some(IndexPosition { at: schema.sparse_position(&row.item)?, base: base.clone() })
+    };
+    store.all(as_of).filter_map(entry).collect()
 }

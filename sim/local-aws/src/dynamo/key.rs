@@ -4,7 +4,7 @@ use super::decimal::Decimal;
 use super::error::{ApiError, DynamoResult};
 use super::value::parse_number;
 use leasehold_engine::table::{AttributeName, AttributeValue, Item};
-use std::cmp::Ordering;
+
 use std::sync::Arc;
 
 /// The type of a key attribute.
@@ -25,16 +25,6 @@ impl KeyType {
             Self::S => "S",
             Self::N => "N",
             Self::B => "B",
-        }
-    }
-
-    /// Reads DynamoDB's name of the type.
-    pub fn parse(name: &str) -> Option<Self> {
-        match name {
-            "S" => Some(Self::S),
-            "N" => Some(Self::N),
-            "B" => Some(Self::B),
-            _ => None,
         }
     }
 }
@@ -58,7 +48,9 @@ pub struct KeySchema {
 }
 
 /// A key attribute's value, in DynamoDB's sort order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Values of two types never meet in one store, except at the bound; their order only has to be total.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyValue {
     /// A string, ordered by its UTF-8 bytes.
     S(Arc<str>),
@@ -80,20 +72,17 @@ impl KeyValue {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    /// The bytes of a string or binary.
+    fn len(&self) -> Option<usize> {
         match self {
-            Self::S(text) => text.is_empty(),
-            Self::B(bytes) => bytes.is_empty(),
-            Self::N(_) | Self::Last => false,
+            Self::S(text) => Some(text.len()),
+            Self::B(bytes) => Some(bytes.len()),
+            Self::N(_) | Self::Last => None,
         }
     }
 
-    fn len(&self) -> usize {
-        match self {
-            Self::S(text) => text.len(),
-            Self::B(bytes) => bytes.len(),
-            Self::N(_) | Self::Last => 0,
-        }
+    fn is_empty(&self) -> bool {
+        self.len() == Some(0)
     }
 
     fn hash(&self) -> u64 {
@@ -103,35 +92,6 @@ impl KeyValue {
             Self::B(bytes) => scatter(b'B', bytes),
             Self::Last => u64::MAX,
         }
-    }
-}
-
-impl Ord for KeyValue {
-    fn cmp(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::S(left), Self::S(right)) => left.cmp(right),
-            (Self::N(left), Self::N(right)) => left.cmp(right),
-            (Self::B(left), Self::B(right)) => left.cmp(right),
-            // Values of two types never meet in one store, except at the bound; the order only has to be total.
-            (left, right) => left.rank().cmp(&right.rank()),
-        }
-    }
-}
-
-impl KeyValue {
-    fn rank(&self) -> u8 {
-        match self {
-            Self::S(_) => 0,
-            Self::N(_) => 1,
-            Self::B(_) => 2,
-            Self::Last => 3,
-        }
-    }
-}
-
-impl PartialOrd for KeyValue {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }
 
@@ -187,7 +147,7 @@ impl KeySchema {
         if key.len() != 1 + usize::from(self.sort.is_some()) {
             return Err(mismatch());
         }
-        let mut piece = |attribute: &KeyAttribute| -> DynamoResult<KeyValue> {
+        self.position(|attribute| {
             let value = key.get(&attribute.name).ok_or_else(mismatch)?;
             let value = KeyValue::read(value, attribute.key_type).ok_or_else(mismatch)??;
             if value.is_empty() {
@@ -195,15 +155,18 @@ impl KeySchema {
             }
             self.check_size(attribute, &value)?;
             Ok(value)
-        };
-        let partition = piece(&self.partition)?;
-        let sort = self.sort.as_ref().map(&mut piece).transpose()?;
-        Ok(Position::new(partition, sort))
+        })
+    }
+
+    /// The position of an item whose key attributes are read in this way.
+    fn position<E>(&self, read: impl Fn(&KeyAttribute) -> Result<KeyValue, E>) -> Result<Position, E> {
+        let partition = read(&self.partition)?;
+        Ok(Position::new(partition, self.sort.as_ref().map(read).transpose()?))
     }
 
     /// The position of a whole item about to be stored in the table.
     pub fn position_of_item(&self, item: &Item) -> DynamoResult<Position> {
-        let mut piece = |attribute: &KeyAttribute| -> DynamoResult<KeyValue> {
+        self.position(|attribute| {
             let value = item.get(&attribute.name).ok_or_else(|| {
                 ApiError::invalid_parameter(format_args!("Missing the key {} in the item", attribute.name))
             })?;
@@ -223,10 +186,7 @@ impl KeySchema {
             }
             self.check_size(attribute, &key)?;
             Ok(key)
-        };
-        let partition = piece(&self.partition)?;
-        let sort = self.sort.as_ref().map(&mut piece).transpose()?;
-        Ok(Position::new(partition, sort))
+        })
     }
 
     /// The position of an item in a sparse index: `None` where a key attribute is missing (or unfit).
@@ -235,12 +195,7 @@ impl KeySchema {
             let key = KeyValue::read(item.get(&attribute.name)?, attribute.key_type)?.ok()?;
             (!key.is_empty()).then_some(key)
         };
-        let partition = piece(&self.partition)?;
-        let sort = match &self.sort {
-            None => None,
-            Some(attribute) => Some(piece(attribute)?),
-        };
-        Some(Position::new(partition, sort))
+        self.position(|attribute| piece(attribute).ok_or(())).ok()
     }
 
     /// The first position of a partition.
@@ -261,18 +216,12 @@ impl KeySchema {
     }
 
     fn check_size(&self, attribute: &KeyAttribute, value: &KeyValue) -> DynamoResult<()> {
-        if attribute.name == self.partition.name {
-            if value.len() > 2048 {
-                return Err(ApiError::invalid_parameter(
-                    "Size of hashkey has exceeded the maximum size limit of2048 bytes",
-                ));
-            }
-        } else if value.len() > 1024 {
-            return Err(ApiError::invalid_parameter(
-                "Aggregated size of all range keys has exceeded the size limit of 1024 bytes",
-            ));
-        }
-        Ok(())
+        let (most, complaint) = if attribute.name == self.partition.name {
+            (2048, "Size of hashkey has exceeded the maximum size limit of2048 bytes")
+        } else {
+            (1024, "Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+        };
+        if value.len() > Some(most) { Err(ApiError::invalid_parameter(complaint)) } else { Ok(()) }
     }
 }
 

@@ -98,18 +98,11 @@ impl Dynamo {
         let index = table.readable(request.index.as_deref(), request.consistent, request.select)?;
         let schema = table.schema_of(index);
         let (partition, sort) = request.key.resolve(schema)?;
-        if let Some(filter) = &request.filter {
-            let mut used = None;
-            filter.each_path(&mut |path| {
-                if schema.contains(&path.head) {
-                    used.get_or_insert(&path.head);
-                }
-            });
-            if let Some(name) = used {
-                return Err(ApiError::validation(format!(
-                    "Filter Expression can only contain non-primary key attributes: Primary key attribute: {name}"
-                )));
-            }
+        let mut filtered = request.filter.iter().flat_map(Condition::paths).map(|path| &path.head);
+        if let Some(name) = filtered.find(|name| schema.contains(name)) {
+            return Err(ApiError::validation(format!(
+                "Filter Expression can only contain non-primary key attributes: Primary key attribute: {name}"
+            )));
         }
         let lower = schema.partition_start(partition)?;
         let reading = Reading {
@@ -154,26 +147,19 @@ impl Table {
     /// The place of the index to be read, if one is named.
     fn readable(&self, name: Option<&str>, consistent: bool, select: Select) -> DynamoResult<Option<usize>> {
         let Some(name) = name else { return Ok(None) };
-        let Some(at) = self.indexes.iter().position(|index| index.spec.name == name) else {
-            return Err(ApiError::validation(format!("The table does not have the specified index: {name}")));
-        };
+        let absent = || ApiError::validation(format!("The table does not have the specified index: {name}"));
+        let at = self.indexes.iter().position(|index| index.spec.name == name).ok_or_else(absent)?;
         let index = &self.indexes[at];
         if consistent && !index.spec.local {
-            return Err(ApiError::validation(
-                "Consistent reads are not supported on global secondary indexes",
-            ));
+            let message = "Consistent reads are not supported on global secondary indexes";
+            return Err(ApiError::validation(message));
         }
         match index.status {
             Status::Creating => {
-                return Err(ApiError::validation(format!(
-                    "Cannot read from backfilling global secondary index: {name}"
-                )));
+                let message = format!("Cannot read from backfilling global secondary index: {name}");
+                return Err(ApiError::validation(message));
             }
-            Status::Deleting => {
-                return Err(ApiError::validation(format!(
-                    "The table does not have the specified index: {name}"
-                )));
-            }
+            Status::Deleting => return Err(absent()),
             Status::Active | Status::Updating => {}
         }
         if select == Select::AllAttributes

@@ -133,11 +133,6 @@ impl Table {
         self.store.all(None).map(|(_, row)| &row.item)
     }
 
-    /// Every item as it was at a moment (as far as the past is kept), at no cost.
-    pub fn items_as_of(&self, moment_ms: i64) -> impl Iterator<Item = &Arc<Item>> {
-        self.store.all(Some(moment_ms)).map(|(_, row)| &row.item)
-    }
-
     /// The item of a key, at no cost.
     pub fn peek(&self, key: &Item) -> Option<&Arc<Item>> {
         let position = self.schema.position_of_key(key).ok()?;
@@ -228,15 +223,8 @@ impl Table {
 
     /// Refuses conditions on paths into key attributes.
     pub(super) fn check_condition(&self, condition: Option<&Condition>) -> DynamoResult<()> {
-        let mut result = Ok(());
-        if let Some(condition) = condition {
-            condition.each_path(&mut |path| {
-                if result.is_ok() {
-                    result = self.check_path(path);
-                }
-            });
-        }
-        result
+        let mut paths = condition.into_iter().flat_map(Condition::paths);
+        paths.try_for_each(|path| self.check_path(path))
     }
 
     /// Brings the table's states up to date; `false` when the table is gone.

@@ -70,10 +70,7 @@ fn normalize_numbers(numbers: &mut BTreeSet<String>) -> DynamoResult<()> {
 /// Reads a number, or returns DynamoDB's objection.
 pub(super) fn parse_number(text: &str) -> DynamoResult<Decimal> {
     Decimal::parse(text).map_err(|error| match error {
-        DecimalError::NotANumber if text.is_empty() => {
-            ApiError::validation("The parameter cannot be converted to a numeric value")
-        }
-        DecimalError::NotANumber => {
+        DecimalError::NotANumber if !text.is_empty() => {
             ApiError::validation(format!("The parameter cannot be converted to a numeric value: {text}"))
         }
         error => number_error(error),

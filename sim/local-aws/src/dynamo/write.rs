@@ -1,7 +1,7 @@
 //! Put, update, delete: a write is first prepared without any change, then committed.
 
 use super::Dynamo;
-use super::capacity::{Halves, write_cost};
+use super::capacity::{Consumed, Halves, write_cost};
 use super::error::{ApiError, DynamoResult};
 use super::expr::{Condition, Update};
 use super::key::Position;
@@ -67,14 +67,12 @@ impl Table {
     fn prepare_check(&self, check: &ConditionCheck) -> Result<Prepared, Refusal> {
         let position = self.schema.position_of_key(&check.key)?;
         let old = self.meet(&position, Some(&check.condition), check.old_on_failure)?;
-        let cost = write_cost(old.as_ref().map_or(0, |row| row.size));
+        let cost = write_cost(size_of(old.as_ref()));
         Ok(Prepared { position, old, outcome: Outcome::Keep, cost })
     }
 
     fn prepare_put(&self, put: &PutItem) -> Result<Prepared, Refusal> {
-        if !matches!(put.return_values, ReturnValues::None | ReturnValues::AllOld) {
-            return Err(ApiError::validation("ReturnValues can only be ALL_OLD or NONE").into());
-        }
+        check_return_values(put.return_values)?;
         let mut item = put.item.clone();
         normalize_item(&mut item)?;
         let size = item_size(&item);
@@ -84,17 +82,15 @@ impl Table {
         let position = self.schema.position_of_item(&item)?;
         self.indexes.iter().try_for_each(|index| index.check(&item))?;
         let old = self.meet(&position, put.condition.as_ref(), put.old_on_failure)?;
-        let cost = write_cost(size.max(old.as_ref().map_or(0, |row| row.size)));
+        let cost = write_cost(size.max(size_of(old.as_ref())));
         Ok(Prepared { position, old, outcome: Outcome::Put(Row { item: Arc::new(item), size }), cost })
     }
 
     fn prepare_delete(&self, delete: &DeleteItem) -> Result<Prepared, Refusal> {
-        if !matches!(delete.return_values, ReturnValues::None | ReturnValues::AllOld) {
-            return Err(ApiError::validation("ReturnValues can only be ALL_OLD or NONE").into());
-        }
+        check_return_values(delete.return_values)?;
         let position = self.schema.position_of_key(&delete.key)?;
         let old = self.meet(&position, delete.condition.as_ref(), delete.old_on_failure)?;
-        let cost = write_cost(old.as_ref().map_or(0, |row| row.size));
+        let cost = write_cost(size_of(old.as_ref()));
         Ok(Prepared { position, old, outcome: Outcome::Delete, cost })
     }
 
@@ -102,7 +98,7 @@ impl Table {
         let position = self.schema.position_of_key(&request.key)?;
         self.check_update(&request.update)?;
         let old = self.meet(&position, request.condition.as_ref(), request.old_on_failure)?;
-        let old_size = old.as_ref().map_or(0, |row| row.size);
+        let old_size = size_of(old.as_ref());
         if old.is_none() && request.update.only_removes() {
             // Nothing to take from: no item comes into being.
             return Ok(Prepared { position, old, outcome: Outcome::Keep, cost: write_cost(0) });
@@ -152,7 +148,7 @@ impl Table {
             self.check_condition(Some(condition))?;
             if !condition.holds(row.map_or(&NO_ITEM, |row| &row.item)) {
                 let shown = row.filter(|_| old_on_failure).map(|row| row.item.clone());
-                let cost = write_cost(row.map_or(0, |row| row.size));
+                let cost = write_cost(size_of(row));
                 return Err(Refusal::ConditionFailed(ApiError::condition_failed(shown), cost));
             }
         }
@@ -160,7 +156,7 @@ impl Table {
     }
 
     /// Carries out a prepared write. No other call may come between the two.
-    pub(super) fn commit(&mut self, prepared: &Prepared, now_ms: i64) -> super::capacity::Consumed {
+    pub(super) fn commit(&mut self, prepared: &Prepared, now_ms: i64) -> Consumed {
         match &prepared.outcome {
             Outcome::Put(row) => self.store_row(&prepared.position, Some(row.clone()), prepared.cost, now_ms),
             Outcome::Delete if prepared.old.is_some() => {
@@ -168,7 +164,7 @@ impl Table {
             }
             Outcome::Delete | Outcome::Keep => {
                 self.writes.take(prepared.cost);
-                super::capacity::Consumed::table(prepared.cost)
+                Consumed::table(prepared.cost)
             }
         }
     }
@@ -178,21 +174,29 @@ impl Table {
         &mut self, prepared: Result<Prepared, Refusal>, now_ms: i64,
         answer: impl FnOnce(&Prepared) -> Option<Arc<Item>>,
     ) -> DynamoResult<WriteReply> {
-        if matches!(prepared, Err(Refusal::Invalid(_))) {
-            return prepared.map(|_| WriteReply::default()).map_err(Refusal::into_error);
-        }
-        if !self.may_write(now_ms) {
-            return Err(ApiError::throughput_exceeded());
-        }
-        let prepared = prepared.map_err(|refusal| {
-            if let Refusal::ConditionFailed(_, cost) = &refusal {
-                self.writes.take(*cost);
+        let prepared = match prepared {
+            Err(Refusal::Invalid(error)) => return Err(error),
+            _ if !self.may_write(now_ms) => return Err(ApiError::throughput_exceeded()),
+            Err(Refusal::ConditionFailed(error, cost)) => {
+                self.writes.take(cost);
+                return Err(error);
             }
-            refusal.into_error()
-        })?;
+            Ok(prepared) => prepared,
+        };
         let attributes = answer(&prepared);
         Ok(WriteReply { attributes, consumed: self.commit(&prepared, now_ms) })
     }
+}
+
+fn check_return_values(wanted: ReturnValues) -> DynamoResult<()> {
+    match wanted {
+        ReturnValues::None | ReturnValues::AllOld => Ok(()),
+        _ => Err(ApiError::validation("ReturnValues can only be ALL_OLD or NONE")),
+    }
+}
+
+fn size_of(row: Option<&Row>) -> usize {
+    row.map_or(0, |row| row.size)
 }
 
 fn old_item(prepared: &Prepared, wanted: ReturnValues) -> Option<Arc<Item>> {

@@ -151,34 +151,32 @@ impl Condition {
         Self::Or(any)
     }
 
-    /// Calls back with every path the condition names.
-    pub fn each_path<'a>(&'a self, visit: &mut impl FnMut(&'a Path)) {
+    /// Every path the condition names, in the order of the text.
+    pub fn paths(&self) -> Box<dyn Iterator<Item = &Path> + '_> {
         match self {
             Self::Compare(_, left, right) | Self::BeginsWith(left, right) | Self::Contains(left, right) => {
-                left.each_path(visit);
-                right.each_path(visit);
+                Box::new([left, right].into_iter().filter_map(Operand::path))
             }
             Self::Between(value, low, high) => {
-                [value, low, high].into_iter().for_each(|operand| operand.each_path(visit));
+                Box::new([value, low, high].into_iter().filter_map(Operand::path))
             }
             Self::In(value, list) => {
-                value.each_path(visit);
-                list.iter().for_each(|operand| operand.each_path(visit));
+                Box::new(value.path().into_iter().chain(list.iter().filter_map(Operand::path)))
             }
-            Self::And(parts) | Self::Or(parts) => parts.iter().for_each(|part| part.each_path(visit)),
-            Self::Not(inner) => inner.each_path(visit),
-            Self::Exists(path) | Self::NotExists(path) => visit(path),
-            Self::HasType(operand, _) => operand.each_path(visit),
+            Self::And(parts) | Self::Or(parts) => Box::new(parts.iter().flat_map(Self::paths)),
+            Self::Not(inner) => inner.paths(),
+            Self::Exists(path) | Self::NotExists(path) => Box::new(std::iter::once(path)),
+            Self::HasType(operand, _) => Box::new(operand.path().into_iter()),
         }
     }
 }
 
 impl Operand {
-    fn each_path<'a>(&'a self, visit: &mut impl FnMut(&'a Path)) {
+    fn path(&self) -> Option<&Path> {
         match self {
-            Self::Path(path) => visit(path),
-            Self::Value(_) => {}
-            Self::Size(inner) => inner.each_path(visit),
+            Self::Path(path) => Some(path),
+            Self::Value(_) => None,
+            Self::Size(inner) => inner.path(),
         }
     }
 }
