@@ -35,7 +35,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "engine/src/format/deadline/tests.rs", "changes_in_words", CASES),
     allow("function-length", "engine/src/format/kcl/tests/writes.rs", "every_change_in_words", CASES),
     allow("function-length", "sim/cli/src/explain/wording.rs", "notice", TABLE),
-    allow("function-length", "sim/local-aws/src/dynamo/json/fuzz_tests.rs", "member", TABLE),
     allow("function-length", "sim/local-aws/src/dynamo/json/fuzz_tests.rs", "good_bodies", CASES),
     allow("function-length", "sim/src/oracles/delivery.rs", "observe", TABLE),
     allow("function-length", "sim/src/oracles/isolation.rs", "observe", TABLE),

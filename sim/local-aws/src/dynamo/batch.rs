@@ -125,11 +125,11 @@ mod tests {
                 .collect(),
         };
         dynamo.batch_write(NOW, &write(&["a", "b", "c"])).unwrap();
-        refused(dynamo.batch_write(NOW, &write(&["d", "d"])), "ValidationException", "contains duplicates");
+        invalid(dynamo.batch_write(NOW, &write(&["d", "d"])), "contains duplicates");
         assert_eq!(dynamo.table("tab").unwrap().len(), 3, "a refused batch writes nothing");
         let many: Vec<String> = (0..26).map(|n| n.to_string()).collect();
         let many = write(&many.iter().map(String::as_str).collect::<Vec<_>>());
-        refused(dynamo.batch_write(NOW, &many), "ValidationException", "Too many items");
+        invalid(dynamo.batch_write(NOW, &many), "Too many items");
 
         let get = |keys: &[&str]| BatchGet {
             tables: vec![BatchGetTable {
@@ -141,10 +141,10 @@ mod tests {
         let reply = dynamo.batch_get(NOW, &get(&["a", "x", "c"])).unwrap();
         assert_eq!(reply.tables[0].items.len(), 2);
         assert!(reply.tables[0].unprocessed.is_empty());
-        refused(dynamo.batch_get(NOW, &get(&["a", "a"])), "ValidationException", "contains duplicates");
+        invalid(dynamo.batch_get(NOW, &get(&["a", "a"])), "contains duplicates");
         let many: Vec<String> = (0..101).map(|n| n.to_string()).collect();
         let many = get(&many.iter().map(String::as_str).collect::<Vec<_>>());
-        refused(dynamo.batch_get(NOW, &many), "ValidationException", "Too many items");
+        invalid(dynamo.batch_get(NOW, &many), "Too many items");
     }
 
     #[test]

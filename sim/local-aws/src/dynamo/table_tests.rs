@@ -64,11 +64,7 @@ fn a_late_index_is_backfilled_read_and_deleted() {
     put_at(&mut dynamo, 250, item([("p", s("d")), ("owner", s("w"))])).unwrap();
     let table = dynamo.describe_table(300, "tab").unwrap();
     assert_eq!((table.status, table.indexes[0].status), (Status::Active, Status::Creating));
-    refused(
-        owned(&mut dynamo, 349),
-        "ValidationException",
-        "Cannot read from backfilling global secondary index: late",
-    );
+    invalid(owned(&mut dynamo, 349), "Cannot read from backfilling global secondary index: late");
     let other = index("other", false, IndexProjection::All);
     refused(
         dynamo.update_table(349, &change(vec![IndexChange::Create(other)])),
@@ -76,9 +72,9 @@ fn a_late_index_is_backfilled_read_and_deleted() {
         "Only 1 online index",
     );
     assert_eq!(owned(&mut dynamo, 350).unwrap(), 2);
-    refused(dynamo.update_table(350, &create), "ValidationException", "already exists: late");
+    invalid(dynamo.update_table(350, &create), "already exists: late");
     dynamo.update_table(400, &change(vec![IndexChange::Delete("late".into())])).unwrap();
-    refused(owned(&mut dynamo, 400), "ValidationException", "does not have the specified index");
+    invalid(owned(&mut dynamo, 400), "does not have the specified index");
     let table = dynamo.describe_table(500, "tab").unwrap();
     assert!(table.indexes.is_empty());
     assert_eq!(table.definitions.len(), 1);
@@ -103,14 +99,14 @@ fn protection_billing_and_class_change() {
     let mut dynamo = dynamo();
     let request = CreateTable { deletion_protection: true, ..creation("tab", false, Vec::new()) };
     dynamo.create_table(0, &request).unwrap();
-    refused(dynamo.delete_table(100, "tab"), "ValidationException", "protected against deletion");
+    invalid(dynamo.delete_table(100, "tab"), "protected against deletion");
     let off = UpdateTable { deletion_protection: Some(false), ..change(Vec::new()) };
     assert_eq!(dynamo.update_table(100, &off).unwrap().status, Status::Active);
     let throughput = Throughput { read: 5, write: 5 };
     let provisioned = UpdateTable { billing: Some(Billing::Provisioned(throughput)), ..change(Vec::new()) };
     assert_eq!(dynamo.update_table(110, &provisioned).unwrap().status, Status::Updating);
-    refused(dynamo.update_table(300, &provisioned), "ValidationException", "will not change");
-    refused(dynamo.update_table(300, &change(Vec::new())), "ValidationException", "At least one of");
+    invalid(dynamo.update_table(300, &provisioned), "will not change");
+    invalid(dynamo.update_table(300, &change(Vec::new())), "At least one of");
     dynamo.delete_table(300, "tab").unwrap();
 }
 
@@ -118,7 +114,7 @@ fn protection_billing_and_class_change() {
 fn impossible_tables_are_refused() {
     let mut dynamo = dynamo();
     let mut refuse = |request: CreateTable, part: &str| {
-        refused(dynamo.create_table(0, &request), "ValidationException", part);
+        invalid(dynamo.create_table(0, &request), part);
     };
     refuse(creation("ab", false, Vec::new()), "at least 3 characters");
     refuse(creation("tab/le", false, Vec::new()), "regular expression pattern");
@@ -155,16 +151,8 @@ fn backups_expiry_and_tags_are_kept() {
 
     dynamo.update_time_to_live(200, "tab", "expires", true).unwrap();
     assert_eq!(dynamo.describe_time_to_live(200, "tab").unwrap(), Some("expires"));
-    refused(
-        dynamo.update_time_to_live(200, "tab", "expires", true),
-        "ValidationException",
-        "already enabled",
-    );
-    refused(
-        dynamo.update_time_to_live(200, "tab", "other", false),
-        "ValidationException",
-        "different AttributeName",
-    );
+    invalid(dynamo.update_time_to_live(200, "tab", "expires", true), "already enabled");
+    invalid(dynamo.update_time_to_live(200, "tab", "other", false), "different AttributeName");
     dynamo.update_time_to_live(200, "tab", "expires", false).unwrap();
 
     let arn = dynamo.arn("tab");
@@ -179,7 +167,7 @@ fn backups_expiry_and_tags_are_kept() {
     dynamo.untag_resource(200, &arn, &["x"]).unwrap();
     assert_eq!(*dynamo.list_tags(200, &arn).unwrap(), [("team".to_owned(), "b".to_owned())].into());
     refused(dynamo.list_tags(200, &dynamo.clone().arn("none")), "ResourceNotFoundException", "none");
-    refused(dynamo.list_tags(200, "nonsense"), "ValidationException", "Invalid TableArn");
+    invalid(dynamo.list_tags(200, "nonsense"), "Invalid TableArn");
     assert_eq!(table_of_arn(&arn), Some("tab"));
 }
 
@@ -193,5 +181,5 @@ fn names_are_listed_in_pages() {
     assert_eq!((page.names, page.last.as_deref()), (vec!["aaa".to_owned(), "bbb".to_owned()], Some("bbb")));
     let page = dynamo.list_tables(0, Some("bbb"), Some(2)).unwrap();
     assert_eq!((page.names, page.last), (vec!["ccc".to_owned()], None));
-    refused(dynamo.list_tables(0, None, Some(101)), "ValidationException", "less than or equal to 100");
+    invalid(dynamo.list_tables(0, None, Some(101)), "less than or equal to 100");
 }

@@ -86,10 +86,15 @@ pub(super) fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> Dyn
     dynamo.call(NOW, operation, &body)
 }
 
+/// Asserts that a result is a `ValidationException` with this text in its message.
+pub(super) fn invalid<T: std::fmt::Debug>(result: DynamoResult<T>, part: &str) -> ApiError {
+    refused(result, "ValidationException", part)
+}
+
 /// Asserts that a result is an error with this code and a message with this text.
 pub(super) fn refused<T: std::fmt::Debug>(result: DynamoResult<T>, code: &str, part: &str) -> ApiError {
-    let error = result.expect_err("should have been refused");
+    let error = result.expect_err(part);
     assert_eq!(error.code, code, "{error}");
-    assert!(error.message.contains(part), "{error}");
+    assert!(error.message.contains(part), "{part}: {error}");
     error
 }

@@ -268,14 +268,10 @@ mod tests {
     fn one_item_cannot_be_touched_twice_nor_more_than_a_hundred() {
         let mut dynamo = simple();
         let twice = request(vec![put_action("a"), check("a", Condition::exists("p"))]);
-        refused(dynamo.transact_write(NOW, &twice), "ValidationException", "multiple operations on one item");
+        invalid(dynamo.transact_write(NOW, &twice), "multiple operations on one item");
         let many = request((0..101).map(|n| put_action(&n.to_string())).collect());
-        refused(dynamo.transact_write(NOW, &many), "ValidationException", "less than or equal to 100");
-        refused(
-            dynamo.transact_write(NOW, &request(Vec::new())),
-            "ValidationException",
-            "greater than or equal to 1",
-        );
+        invalid(dynamo.transact_write(NOW, &many), "less than or equal to 100");
+        invalid(dynamo.transact_write(NOW, &request(Vec::new())), "greater than or equal to 1");
     }
 
     #[test]
@@ -307,6 +303,6 @@ mod tests {
         assert_eq!(reply.items.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
         assert_eq!(reply.consumed[0].1, Consumed::table(8));
         let twice = TransactGet { gets: vec![get("a"), get("a")] };
-        refused(dynamo.transact_get(NOW, &twice), "ValidationException", "multiple operations");
+        invalid(dynamo.transact_get(NOW, &twice), "multiple operations");
     }
 }

@@ -69,6 +69,11 @@ impl Server {
         Server { address, now, aws, stop: Some(stop), task }
     }
 
+    /// The answer to a request without a body.
+    async fn head(&self, method: &str, headers: &str) -> Reply {
+        self.raw(format!("{method} / HTTP/1.1\r\nconnection: close\r\n{headers}\r\n").as_bytes()).await
+    }
+
     /// Sends raw bytes on a new connection, and reads to its end.
     async fn raw(&self, request: &[u8]) -> Reply {
         let mut socket = TcpStream::connect(self.address).await.unwrap();
@@ -83,8 +88,13 @@ impl Server {
     }
 
     async fn post(&self, content_type: &str, target: &str, body: &[u8]) -> Reply {
+        self.post_with("", content_type, target, body).await
+    }
+
+    /// A request with further headers, each with its end of line.
+    async fn post_with(&self, headers: &str, content_type: &str, target: &str, body: &[u8]) -> Reply {
         let mut request = format!(
-            "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: {content_type}\r\n\
+            "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: {content_type}\r\n{headers}\
              x-amz-target: {target}\r\ncontent-length: {}\r\n\r\n",
             body.len()
         )
@@ -314,12 +324,7 @@ async fn signed(server: &Server, region: Option<&str>, target: &str, body: Value
         )
     });
     let body = body.to_string();
-    let request = format!(
-        "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/x-amz-json-1.1\r\n{signature}\
-         x-amz-target: {target}\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    let reply = server.raw(request.as_bytes()).await;
+    let reply = server.post_with(&signature, "application/x-amz-json-1.1", target, body.as_bytes()).await;
     assert_eq!(reply.status, 200, "{}", String::from_utf8_lossy(&reply.body));
     match reply.body.is_empty() {
         true => Value::Null,
@@ -385,13 +390,10 @@ async fn one_region_may_be_all_there_is() {
 #[tokio::test]
 async fn it_says_that_it_is_there() {
     let server = Server::start().await;
-    let health = server.raw(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
-    assert_eq!(
-        (health.status, &health.body[..]),
-        (200, &b"leasehold local: Kinesis and DynamoDB are ready\n"[..])
-    );
-    let other = server.raw(b"DELETE / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
-    assert_eq!(other.status, 405);
+    let health = server.head("GET", "host: localhost\r\n").await;
+    let ready = b"leasehold local: Kinesis and DynamoDB are ready\n";
+    assert_eq!((health.status, &health.body[..]), (200, &ready[..]));
+    assert_eq!(server.head("DELETE", "host: localhost\r\n").await.status, 405);
     server.stop().await;
 }
 

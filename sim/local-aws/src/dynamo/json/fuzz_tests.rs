@@ -12,33 +12,15 @@ fn simple_with_lease() -> Dynamo {
 
 /// JSON that often has the members of real requests, in all manner of wrong places.
 fn any_json() -> impl Strategy<Value = Value> {
-    let words = [
-        "tab",
-        "p",
-        "S",
-        "N",
-        "SS",
-        "1",
-        ":v",
-        "#n",
-        "p = :v",
-        "SET x = :v",
-        "HASH",
-        "EQ",
-        "ALL_OLD",
-        "COUNT",
-        "",
-        "é",
-        "by-owner",
-        "arn:aws:dynamodb:us-east-1:000000000000:table/tab",
-        "PAY_PER_REQUEST",
-    ];
+    let words = "tab p S N SS 1 :v #n HASH EQ ALL_OLD COUNT é by-owner \
+        arn:aws:dynamodb:us-east-1:000000000000:table/tab PAY_PER_REQUEST";
+    let words = words.split(' ').chain(["p = :v", "SET x = :v", ""]).collect::<Vec<_>>();
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        prop::sample::select(words.to_vec()).prop_map(Value::from),
+        prop::sample::select(words).prop_map(Value::from),
         Just(json!({ "p": {"S": "shard-1"} })),
         Just(json!({"N": "1"})),
     ];
@@ -52,82 +34,18 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 fn member() -> impl Strategy<Value = String> {
-    let members = [
-        "TableName",
-        "Key",
-        "Item",
-        "Expected",
-        "AttributeUpdates",
-        "UpdateExpression",
-        "ConditionExpression",
-        "ExpressionAttributeValues",
-        "ExpressionAttributeNames",
-        "ProjectionExpression",
-        "FilterExpression",
-        "KeyConditionExpression",
-        "KeyConditions",
-        "QueryFilter",
-        "ScanFilter",
-        "AttributesToGet",
-        "Limit",
-        "Select",
-        "ExclusiveStartKey",
-        "Segment",
-        "TotalSegments",
-        "IndexName",
-        "RequestItems",
-        "TransactItems",
-        "Keys",
-        "Get",
-        "Put",
-        "Update",
-        "Delete",
-        "ConditionCheck",
-        "PutRequest",
-        "DeleteRequest",
-        "AttributeDefinitions",
-        "AttributeName",
-        "AttributeType",
-        "KeySchema",
-        "KeyType",
-        "GlobalSecondaryIndexes",
-        "Projection",
-        "ProjectionType",
-        "NonKeyAttributes",
-        "GlobalSecondaryIndexUpdates",
-        "Create",
-        "ProvisionedThroughput",
-        "ReadCapacityUnits",
-        "WriteCapacityUnits",
-        "Tags",
-        "TagKeys",
-        "ResourceArn",
-        "Value",
-        "Exists",
-        "Action",
-        "ComparisonOperator",
-        "AttributeValueList",
-        "ConditionalOperator",
-        "ReturnValues",
-        "ReturnConsumedCapacity",
-        "PointInTimeRecoverySpecification",
-        "TimeToLiveSpecification",
-        "Enabled",
-        "p",
-        "tab",
-        "S",
-        "N",
-        "M",
-        "L",
-        ":v",
-        "#n",
-        "BillingMode",
-        "StreamSpecification",
-        "ClientRequestToken",
-        "RecoveryPeriodInDays",
-        "PointInTimeRecoveryEnabled",
-    ];
-    prop::sample::select(members.to_vec()).prop_map(str::to_owned)
+    let members = "TableName Key Item Expected AttributeUpdates UpdateExpression ConditionExpression \
+        ExpressionAttributeValues ExpressionAttributeNames ProjectionExpression FilterExpression \
+        KeyConditionExpression KeyConditions QueryFilter ScanFilter AttributesToGet Limit Select \
+        ExclusiveStartKey Segment TotalSegments IndexName RequestItems TransactItems Keys Get Put Update \
+        Delete ConditionCheck PutRequest DeleteRequest AttributeDefinitions AttributeName AttributeType \
+        KeySchema KeyType GlobalSecondaryIndexes Projection ProjectionType NonKeyAttributes \
+        GlobalSecondaryIndexUpdates Create ProvisionedThroughput ReadCapacityUnits WriteCapacityUnits Tags \
+        TagKeys ResourceArn Value Exists Action ComparisonOperator AttributeValueList ConditionalOperator \
+        ReturnValues ReturnConsumedCapacity PointInTimeRecoverySpecification TimeToLiveSpecification \
+        Enabled p tab S N M L :v #n BillingMode StreamSpecification ClientRequestToken \
+        RecoveryPeriodInDays PointInTimeRecoveryEnabled";
+    prop::sample::select(members.split(' ').collect::<Vec<_>>()).prop_map(str::to_owned)
 }
 
 /// Successful bodies, one or more for each operation, full of members.

@@ -70,21 +70,15 @@ async fn requests_for_another_host_are_refused_before_anything_else() {
     let options = LocalOptions { allow_hosts: vec!["leasehold".to_owned()], ..LocalOptions::default() };
     let server = Server::start_with(options, Limits::default()).await;
     for method in ["GET", "POST", "OPTIONS"] {
-        let request = format!("{method} / HTTP/1.1\r\nhost: evil.example:80\r\nconnection: close\r\n\r\n");
-        let reply = server.raw(request.as_bytes()).await;
+        let reply = server.head(method, "host: evil.example:80\r\n").await;
         assert_eq!(reply.status, 421, "{method}");
         let told = reply.json();
         assert_eq!(told["__type"], "MisdirectedRequestException");
         let message = told["message"].as_str().unwrap_or_default();
         assert!(message.contains("start it with --allow-host evil.example."), "{message}");
     }
-    let named = server.raw(b"GET / HTTP/1.1\r\nhost: leasehold:4567\r\nconnection: close\r\n\r\n").await;
-    assert_eq!(named.status, 200);
-    let page = server
-        .raw(
-            b"GET / HTTP/1.1\r\nhost: localhost\r\norigin: https://evil.example\r\nconnection: close\r\n\r\n",
-        )
-        .await;
+    assert_eq!(server.head("GET", "host: leasehold:4567\r\n").await.status, 200);
+    let page = server.head("GET", "host: localhost\r\norigin: https://evil.example\r\n").await;
     assert_eq!((page.status, page.header("x-amzn-errortype")), (403, Some("ForbiddenOriginException")));
     server.stop().await;
 }

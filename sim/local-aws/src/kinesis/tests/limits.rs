@@ -3,10 +3,7 @@ use super::*;
 const MIB: usize = 1 << 20;
 
 fn limited() -> Kinesis {
-    let config = KinesisConfig { limits: true, ..KinesisConfig::instant() };
-    let mut kinesis = Kinesis::new(config);
-    kinesis.create_stream(T0, &CreateStream::provisioned("s", 1)).unwrap();
-    kinesis
+    with_settings(KinesisConfig { limits: true, ..KinesisConfig::instant() }, 1)
 }
 
 #[test]
@@ -66,8 +63,7 @@ fn requests_have_rates() {
 
 #[test]
 fn an_account_has_so_many_shards() {
-    let mut kinesis = Kinesis::new(KinesisConfig { shard_limit: 4, ..KinesisConfig::instant() });
-    kinesis.create_stream(T0, &CreateStream::provisioned("s", 3)).unwrap();
+    let mut kinesis = with_settings(KinesisConfig { shard_limit: 4, ..KinesisConfig::instant() }, 3);
     let more = kinesis.create_stream(T0, &CreateStream::provisioned("t", 2));
     assert_eq!(code(more), "LimitExceededException");
     kinesis.split_shard(T0, "s", ShardIndex(0), 9).unwrap();

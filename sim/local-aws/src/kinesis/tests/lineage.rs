@@ -30,8 +30,7 @@ fn a_split_ends_the_parent_and_its_children_go_on() {
 #[test]
 fn the_end_may_come_with_the_last_records() {
     let config = KinesisConfig { end_of_shard: EndOfShard::WithLastRecords, ..KinesisConfig::instant() };
-    let mut kinesis = Kinesis::new(config);
-    kinesis.create_stream(T0, &CreateStream::provisioned("s", 1)).unwrap();
+    let mut kinesis = with_settings(config, 1);
     put(&mut kinesis, T0, 0);
     put(&mut kinesis, T0, 0);
     kinesis.split_shard(T0, "s", ShardIndex(0), HALF).unwrap();
@@ -82,8 +81,7 @@ fn a_shard_beyond_splitting_or_merging_is_refused() {
 
 #[test]
 fn a_change_takes_its_time_and_takes_effect_at_its_own_moment() {
-    let mut kinesis = Kinesis::new(KinesisConfig { limits: false, ..KinesisConfig::default() });
-    kinesis.create_stream(T0, &CreateStream::provisioned("s", 1)).unwrap();
+    let mut kinesis = with_settings(KinesisConfig { limits: false, ..KinesisConfig::default() }, 1);
     let status = |kinesis: &mut Kinesis, now| kinesis.describe_stream_summary(now, "s").unwrap().status;
     assert_eq!(status(&mut kinesis, T0 + 499), StreamStatus::Creating);
     assert_eq!(code(kinesis.put_record(T0 + 499, "s", at_hash(0), None)), "ResourceNotFoundException");
@@ -107,10 +105,6 @@ fn a_change_takes_its_time_and_takes_effect_at_its_own_moment() {
     assert_eq!(code(taken), "ResourceInUseException");
     assert_eq!(code(kinesis.describe_stream_summary(T0 + 10_500, "s")), "ResourceNotFoundException");
     assert!(kinesis.create_stream(T0 + 10_500, &CreateStream::provisioned("s", 1)).is_ok());
-}
-
-fn of_s() -> ListShards<'static> {
-    ListShards { stream: Some(StreamRef::Name("s")), ..ListShards::default() }
 }
 
 #[test]
@@ -145,8 +139,7 @@ fn scaling_has_its_bounds() {
     ] {
         assert_eq!(code(kinesis.update_shard_count(T0, "s", target)), expected, "{target}");
     }
-    let mut kinesis = Kinesis::new(KinesisConfig::default());
-    kinesis.create_stream(T0, &CreateStream::provisioned("s", 4)).unwrap();
+    let mut kinesis = with_settings(KinesisConfig::default(), 4);
     for i in 0..10 {
         kinesis.update_shard_count(T0 + HOUR * (i + 1), "s", if i % 2 == 0 { 5 } else { 4 }).unwrap();
     }

@@ -1,8 +1,7 @@
 use super::*;
 
 fn list(kinesis: &mut Kinesis, now_ms: i64, filter: ShardFilter) -> Vec<u32> {
-    let stream = Some(StreamRef::Name("s"));
-    let request = ListShards { stream, filter: Some(filter), ..ListShards::default() };
+    let request = ListShards { filter: Some(filter), ..of_s() };
     indices(&kinesis.list_shards(now_ms, &request).unwrap().shards)
 }
 
@@ -58,14 +57,11 @@ fn pages_go_on_by_token_alone_under_every_filter() {
     ] {
         let whole = list(&mut kinesis, now, filter);
         for max in 1..=5 {
-            let stream = Some(StreamRef::Name("s"));
-            let first =
-                ListShards { stream, filter: Some(filter), max_results: Some(max), ..ListShards::default() };
+            let first = ListShards { filter: Some(filter), max_results: Some(max), ..of_s() };
             let mut page = kinesis.list_shards(now, &first).unwrap();
             let mut seen = indices(&page.shards);
             while let Some(token) = page.next_token {
-                let next =
-                    ListShards { next_token: Some(&token), max_results: Some(max), ..ListShards::default() };
+                let next = ListShards { max_results: Some(max), ..after(&token) };
                 page = kinesis.list_shards(now, &next).unwrap();
                 assert!(!page.shards.is_empty() && page.shards.len() <= max as usize);
                 seen.extend(indices(&page.shards));
@@ -78,12 +74,11 @@ fn pages_go_on_by_token_alone_under_every_filter() {
 #[test]
 fn a_page_holds_a_thousand_shards_at_most() {
     let (mut kinesis, _) = with_stream(2500);
-    let stream = Some(StreamRef::Name("s"));
-    let first = ListShards { stream, max_results: Some(10_000), ..ListShards::default() };
+    let first = ListShards { max_results: Some(10_000), ..of_s() };
     let page = kinesis.list_shards(T0, &first).unwrap();
     assert_eq!(page.shards.len(), 1000);
     let token = page.next_token.unwrap();
-    let next = ListShards { next_token: Some(&token), ..ListShards::default() };
+    let next = after(&token);
     assert_eq!(kinesis.list_shards(T0, &next).unwrap().shards[0].shard, ShardIndex(1000));
 }
 
@@ -91,12 +86,11 @@ fn a_page_holds_a_thousand_shards_at_most() {
 fn a_token_stands_alone_and_for_five_minutes() {
     let mut kinesis = family();
     let now = T0 + 21 * HOUR;
-    let stream = Some(StreamRef::Name("s"));
-    let first = ListShards { stream, max_results: Some(1), ..ListShards::default() };
+    let first = ListShards { max_results: Some(1), ..of_s() };
     let token = kinesis.list_shards(now, &first).unwrap().next_token.unwrap();
-    let next = ListShards { next_token: Some(&token), ..ListShards::default() };
+    let next = after(&token);
     for wrong in [
-        ListShards { stream, ..next },
+        ListShards { stream: of_s().stream, ..next },
         ListShards { exclusive_start: Some(ShardIndex(0)), ..next },
         ListShards { created_ms: Some(T0), ..next },
         ListShards { filter: Some(ShardFilter::AtLatest), ..next },
@@ -118,13 +112,12 @@ fn a_token_stands_alone_and_for_five_minutes() {
 #[test]
 fn a_listing_in_pages_has_no_hole_when_shards_split_meanwhile() {
     let (mut kinesis, _) = with_stream(3);
-    let stream = Some(StreamRef::Name("s"));
     let filter = Some(ShardFilter::AtLatest);
-    let first = ListShards { stream, filter, max_results: Some(2), ..ListShards::default() };
+    let first = ListShards { filter, max_results: Some(2), ..of_s() };
     let page = kinesis.list_shards(T0, &first).unwrap();
     kinesis.split_shard(T0, "s", ShardIndex(2), u128::MAX - 5).unwrap();
     let token = page.next_token.unwrap();
-    let next = ListShards { next_token: Some(&token), ..ListShards::default() };
+    let next = after(&token);
     let rest = kinesis.list_shards(T0, &next).unwrap();
     assert_eq!((indices(&page.shards), indices(&rest.shards)), (vec![0, 1], vec![3, 4]));
 }
@@ -132,13 +125,11 @@ fn a_listing_in_pages_has_no_hole_when_shards_split_meanwhile() {
 #[test]
 fn the_creation_time_tells_streams_of_one_name_apart() {
     let (mut kinesis, _) = with_stream(1);
-    let stream = Some(StreamRef::Name("s"));
-    let right = ListShards { stream, created_ms: Some(T0), ..ListShards::default() };
+    let right = ListShards { created_ms: Some(T0), ..of_s() };
     let wrong = ListShards { created_ms: Some(T0 - 5000), ..right };
     assert!(kinesis.list_shards(T0, &right).is_ok());
     assert_eq!(code(kinesis.list_shards(T0, &wrong)), "ResourceNotFoundException");
-    let future =
-        ListShards { stream, filter: Some(ShardFilter::AtTimestamp(T0 + 1)), ..ListShards::default() };
+    let future = ListShards { filter: Some(ShardFilter::AtTimestamp(T0 + 1)), ..of_s() };
     assert_eq!(code(kinesis.list_shards(T0, &future)), "InvalidArgumentException");
 }
 

@@ -28,6 +28,23 @@ fn with_stream(shards: u32) -> (Kinesis, StreamId) {
     (kinesis, id)
 }
 
+/// A stream `s` in a service of these settings, in creation for as long as they say.
+fn with_settings(config: KinesisConfig, shards: u32) -> Kinesis {
+    let mut kinesis = Kinesis::new(config);
+    kinesis.create_stream(T0, &CreateStream::provisioned("s", shards)).unwrap();
+    kinesis
+}
+
+/// The question for the shards of `s`.
+fn of_s() -> ListShards<'static> {
+    ListShards { stream: Some(StreamRef::Name("s")), ..ListShards::default() }
+}
+
+/// The question for the page after a token.
+fn after(token: &str) -> ListShards<'_> {
+    ListShards { next_token: Some(token), ..ListShards::default() }
+}
+
 fn record(key: &str, data: &[u8]) -> NewRecord {
     NewRecord { data: Bytes::copy_from_slice(data), partition_key: key.into(), explicit_hash_key: None }
 }

@@ -31,8 +31,7 @@ struct World {
 impl World {
     fn new(delay: i64) -> Self {
         let config = KinesisConfig { update_ms: delay, ..KinesisConfig::instant() };
-        let mut kinesis = Kinesis::new(config);
-        kinesis.create_stream(T0, &CreateStream::provisioned("s", 2)).unwrap();
+        let kinesis = with_settings(config, 2);
         World { kinesis, now: T0, written: Vec::new() }
     }
 
@@ -130,126 +129,43 @@ impl World {
     }
 }
 
-const OPERATIONS: &[&str] = &[
-    "PutRecord",
-    "PutRecords",
-    "GetShardIterator",
-    "GetRecords",
-    "SubscribeToShard",
-    "ListShards",
-    "SplitShard",
-    "MergeShards",
-    "UpdateShardCount",
-    "CreateStream",
-    "DeleteStream",
-    "DescribeStream",
-    "DescribeStreamSummary",
-    "DescribeLimits",
-    "ListStreams",
-    "IncreaseStreamRetentionPeriod",
-    "DecreaseStreamRetentionPeriod",
-    "UpdateStreamMode",
-    "UpdateMaxRecordSize",
-    "AddTagsToStream",
-    "RemoveTagsFromStream",
-    "ListTagsForStream",
-    "TagResource",
-    "UntagResource",
-    "ListTagsForResource",
-    "RegisterStreamConsumer",
-    "DescribeStreamConsumer",
-    "DeregisterStreamConsumer",
-    "ListStreamConsumers",
-    "EnableEnhancedMonitoring",
-    "DisableEnhancedMonitoring",
-    "StartStreamEncryption",
-    "StopStreamEncryption",
-    "DescribeAccountSettings",
-    "Unknown",
-];
+/// The name of an operation, known or not.
+fn operation() -> impl Strategy<Value = &'static str> {
+    let known = super::super::json::OPERATIONS.map(|(name, _)| name);
+    prop::sample::select([&known[..], &["Unknown"]].concat())
+}
 
-const MEMBERS: &[&str] = &[
-    "StreamName",
-    "StreamARN",
-    "ShardCount",
-    "ShardId",
-    "ShardIteratorType",
-    "StartingSequenceNumber",
-    "Timestamp",
-    "ShardIterator",
-    "Limit",
-    "NextToken",
-    "MaxResults",
-    "ExclusiveStartShardId",
-    "ShardFilter",
-    "Data",
-    "PartitionKey",
-    "ExplicitHashKey",
-    "SequenceNumberForOrdering",
-    "Records",
-    "ShardToSplit",
-    "NewStartingHashKey",
-    "ShardToMerge",
-    "AdjacentShardToMerge",
-    "TargetShardCount",
-    "ScalingType",
-    "RetentionPeriodHours",
-    "Tags",
-    "TagKeys",
-    "ResourceARN",
-    "ConsumerName",
-    "ConsumerARN",
-    "StreamModeDetails",
-    "MaxRecordSizeInKiB",
-    "ShardLevelMetrics",
-    "EncryptionType",
-    "KeyId",
-    "DryRun",
-    "StreamCreationTimestamp",
-    "EnforceConsumerDeletion",
-];
+/// The name of a member of some request.
+fn member() -> impl Strategy<Value = &'static str> {
+    let members = "StreamName StreamARN ShardCount ShardId ShardIteratorType StartingSequenceNumber Timestamp \
+        ShardIterator Limit NextToken MaxResults ExclusiveStartShardId ShardFilter Data PartitionKey \
+        ExplicitHashKey SequenceNumberForOrdering Records ShardToSplit NewStartingHashKey ShardToMerge \
+        AdjacentShardToMerge TargetShardCount ScalingType RetentionPeriodHours Tags TagKeys ResourceARN \
+        ConsumerName ConsumerARN StreamModeDetails MaxRecordSizeInKiB ShardLevelMetrics EncryptionType \
+        KeyId DryRun StreamCreationTimestamp EnforceConsumerDeletion";
+    prop::sample::select(members.split(' ').collect::<Vec<_>>())
+}
 
 /// Values: often right, sometimes nearly right, and sometimes absurd.
 fn value() -> impl Strategy<Value = Value> {
-    let texts = prop_oneof![
-        Just("s"),
-        Just("shardId-000000000000"),
-        Just("shardId-000000000001"),
-        Just("TRIM_HORIZON"),
-        Just("AT_TIMESTAMP"),
-        Just("AT_SEQUENCE_NUMBER"),
-        Just("AT_LATEST"),
-        Just("UNIFORM_SCALING"),
-        Just("KMS"),
-        Just("ON_DEMAND"),
-        Just("PROVISIONED"),
-        Just("ALL"),
-        Just("aGk="),
-        Just(""),
-        Just("0"),
-        Just("arn:aws:kinesis:us-east-1:000000000000:stream/s"),
-        Just("arn:aws:kinesis:us-east-1:000000000000:stream/s/consumer/c:1770000000"),
-        Just("340282366920938463463374607431768211455"),
-        Just("170141183460469231731687303715884105728"),
-    ];
+    let texts = "s shardId-000000000000 shardId-000000000001 TRIM_HORIZON AT_TIMESTAMP AT_SEQUENCE_NUMBER AT_LATEST \
+        UNIFORM_SCALING KMS ON_DEMAND PROVISIONED ALL aGk= 0 \
+        arn:aws:kinesis:us-east-1:000000000000:stream/s \
+        arn:aws:kinesis:us-east-1:000000000000:stream/s/consumer/c:1770000000 \
+        340282366920938463463374607431768211455 170141183460469231731687303715884105728";
+    let texts = texts.split(' ').chain([""]).collect::<Vec<_>>();
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         (-2i64..50).prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        texts.prop_map(Value::from),
+        prop::sample::select(texts).prop_map(Value::from),
         "[0-9]{1,60}".prop_map(Value::from),
         ".{0,20}".prop_map(Value::from),
     ];
     leaf.prop_recursive(2, 12, 4, |inner| {
-        let nested = prop_oneof![
-            Just("Type"),
-            Just("StreamMode"),
-            Just("Data"),
-            Just("PartitionKey"),
-            Just("Timestamp")
-        ];
+        let nested = prop::sample::select(vec!["Type", "StreamMode", "Data", "PartitionKey", "Timestamp"]);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
             prop::collection::btree_map(nested.prop_map(String::from), inner, 0..4)
@@ -315,14 +231,13 @@ proptest! {
     #[test]
     fn no_request_panics(
         requests in prop::collection::vec(
-            (prop::sample::select(OPERATIONS), prop::collection::btree_map(prop::sample::select(MEMBERS), value(), 0..6),
+            (operation(), prop::collection::btree_map(member(), value(), 0..6),
              any::<bool>(), prop_oneof![4 => 0i64..100_000, 1 => any::<i64>()]),
             1..25,
         ),
         limits: bool,
     ) {
-        let mut kinesis = Kinesis::new(KinesisConfig { limits, shard_limit: 200, ..KinesisConfig::default() });
-        kinesis.create_stream(T0, &CreateStream::provisioned("s", 2)).unwrap();
+        let mut kinesis = with_settings(KinesisConfig { limits, shard_limit: 200, ..KinesisConfig::default() }, 2);
         kinesis.advance(T0 + 1000);
         for (operation, members, named, offset) in requests {
             let mut body: serde_json::Map<String, Value> =
@@ -338,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn no_body_panics(operation in prop::sample::select(OPERATIONS), body in value(), now: i64) {
+    fn no_body_panics(operation in operation(), body in value(), now: i64) {
         let (mut kinesis, _) = with_stream(1);
         let _ = kinesis.call(now, operation, body);
     }

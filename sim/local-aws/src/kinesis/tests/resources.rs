@@ -4,8 +4,7 @@ const ARN: &str = "arn:aws:kinesis:us-east-1:000000000000:stream/s";
 
 #[test]
 fn consumers_come_and_go() {
-    let mut kinesis = Kinesis::new(KinesisConfig::default());
-    kinesis.create_stream(T0, &CreateStream::provisioned("s", 1)).unwrap();
+    let mut kinesis = with_settings(KinesisConfig::default(), 1);
     let now = T0 + 1000;
     let consumer = kinesis.register_consumer(now, ARN, "c", BTreeMap::new()).unwrap();
     assert_eq!(consumer.arn, format!("{ARN}/consumer/c:{}", now / 1000));
