@@ -69,7 +69,7 @@ proptest! {
             let mut found = Vec::new();
             for segment in 0..segments {
                 let segment = Some((segment, segments));
-                let first = Scan { table: "tab".into(), index: index.clone(), limit, segment, ..Scan::default() };
+                let first = Scan { index: index.clone(), limit, segment, ..scan() };
                 found.extend(names(&scan_all(&mut dynamo, first).0));
             }
             prop_assert_eq!(found.len(), expected.len());
@@ -93,14 +93,8 @@ proptest! {
         }
         let (partition, sort) = if indexed { ("owner", "rank") } else { ("p", "s") };
         let condition = SortCondition::Compare(Comparator::Ge, n(bound));
-        let request = Query {
-            table: "tab".into(),
-            index: indexed.then(|| "ranked".to_owned()),
-            key: KeyCondition::partition(partition, s("a")).and(sort, condition),
-            limit,
-            backward,
-            ..Query::default()
-        };
+                let key = KeyCondition::partition(partition, s("a")).and(sort, condition);
+        let request = Query { limit, backward, ..query(indexed.then_some("ranked"), key) };
         let mut expected: Vec<i64> = ranks.into_iter().filter(|rank| *rank >= bound).collect();
         if backward {
             expected.reverse();
@@ -116,20 +110,17 @@ fn a_scan_is_in_no_key_order_but_always_in_the_same() {
         put(&mut dynamo, item([("p", s(&format!("k{number:03}")))]));
     }
     let mut clone = dynamo.clone();
-    let (items, pages) = scan_all(&mut dynamo, Scan { table: "tab".into(), ..Scan::default() });
+    let (items, pages) = scan_all(&mut dynamo, scan());
     assert_eq!(pages, 1);
     assert!(!names(&items).is_sorted());
-    assert_eq!(
-        scan_all(&mut clone, Scan { table: "tab".into(), limit: Some(7), ..Scan::default() }).0,
-        items
-    );
+    assert_eq!(scan_all(&mut clone, Scan { limit: Some(7), ..scan() }).0, items);
 }
 
 #[test]
 fn a_limit_reached_at_the_very_end_still_gives_a_key() {
     let mut dynamo = simple();
     put(&mut dynamo, item([("p", s("a"))]));
-    let mut request = Scan { table: "tab".into(), limit: Some(1), ..Scan::default() };
+    let mut request = Scan { limit: Some(1), ..scan() };
     let page = dynamo.scan(NOW, &request).unwrap();
     assert_eq!(page.last_key, Some(item([("p", s("a"))])));
     request.start = page.last_key;
@@ -144,11 +135,10 @@ fn filters_come_after_limits_and_are_paid_for() {
         put(&mut dynamo, item([("p", s(&format!("k{number}"))), ("x", n(number))]));
     }
     let request = Scan {
-        table: "tab".into(),
         filter: Some(Condition::compare("x", Comparator::Lt, n(3))),
         limit: Some(5),
         consistent: true,
-        ..Scan::default()
+        ..scan()
     };
     let page = dynamo.scan(NOW, &request).unwrap();
     assert_eq!(page.scanned, 5);
@@ -165,16 +155,16 @@ fn an_eventual_read_may_show_the_past_and_a_consistent_never() {
     let mut dynamo = with_table(config(), false, vec![index("by-owner", false, IndexProjection::All)]);
     let write = |dynamo: &mut Dynamo, at: i64, owner: &str| {
         let item = item([("p", s("a")), ("owner", s(owner))]);
-        dynamo.put_item(at, &PutItem { table: "tab".into(), item, ..PutItem::default() }).unwrap();
+        dynamo.put_item(at, &put_of(item)).unwrap();
     };
     write(&mut dynamo, NOW, "one");
     write(&mut dynamo, NOW + 10, "two");
     dynamo.operator_delete(NOW + 20, "tab", &item([("p", s("a"))])).unwrap();
     let mut owner = |as_of: Option<i64>, consistent: bool| {
         let key = item([("p", s("a"))]);
-        let get = GetItem { table: "tab".into(), key, consistent, as_of, projection: None };
+        let get = GetItem { consistent, as_of, ..get_of(key) };
         let got = dynamo.get_item(NOW + 30, &get).unwrap().item;
-        let scan = Scan { table: "tab".into(), consistent, as_of, ..Scan::default() };
+        let scan = Scan { consistent, as_of, ..scan() };
         let scanned = dynamo.scan(NOW + 30, &scan).unwrap().items.pop();
         assert_eq!(got, scanned);
         got.map(|item| item["owner"].as_s().unwrap().to_owned())
@@ -184,13 +174,8 @@ fn an_eventual_read_may_show_the_past_and_a_consistent_never() {
     assert_eq!(owner(Some(NOW + 10), false).as_deref(), Some("two"));
     assert_eq!(owner(Some(NOW + 20), false), None);
     assert_eq!(owner(Some(NOW + 9), true), None);
-    let stale = Query {
-        table: "tab".into(),
-        index: Some("by-owner".into()),
-        key: KeyCondition::partition("owner", s("one")),
-        as_of: Some(NOW + 5),
-        ..Query::default()
-    };
+    let one = query(Some("by-owner"), KeyCondition::partition("owner", s("one")));
+    let stale = Query { as_of: Some(NOW + 5), ..one };
     assert_eq!(dynamo.query(NOW + 30, &stale).unwrap().count, 1);
     assert_eq!(dynamo.query(NOW + 30, &Query { as_of: None, ..stale }).unwrap().count, 0);
 }
@@ -204,7 +189,7 @@ fn an_index_holds_what_it_projects() {
     put(&mut dynamo, item([("p", s("b")), ("x", n(1))]));
     let mut query = |index: &str, change: fn(&mut Query)| {
         let key = KeyCondition::partition("owner", s("w"));
-        let mut request = Query { table: "tab".into(), index: Some(index.into()), key, ..Query::default() };
+        let mut request = super::testing::query(Some(index), key);
         change(&mut request);
         dynamo.query(NOW, &request)
     };
@@ -226,27 +211,20 @@ fn an_index_holds_what_it_projects() {
 fn wrong_starting_keys_are_refused() {
     let mut dynamo = with_table(config(), true, vec![index("ranked", true, IndexProjection::All)]);
     put(&mut dynamo, item([("p", s("a")), ("s", n(1)), ("owner", s("w")), ("rank", n(1))]));
-    let scan =
-        |start: Item, segment| Scan { table: "tab".into(), start: Some(start), segment, ..Scan::default() };
-    let result = dynamo.scan(NOW, &scan(item([("p", s("a"))]), None));
+    let from = |start: Item, segment| Scan { start: Some(start), segment, ..scan() };
+    let result = dynamo.scan(NOW, &from(item([("p", s("a"))]), None));
     invalid(result, "The provided starting key is invalid: The provided key element");
     let key = item([("p", s("a")), ("s", n(1))]);
     let outcomes: Vec<bool> =
-        (0..4).map(|part| dynamo.scan(NOW, &scan(key.clone(), Some((part, 4)))).is_ok()).collect();
+        (0..4).map(|part| dynamo.scan(NOW, &from(key.clone(), Some((part, 4)))).is_ok()).collect();
     assert_eq!(outcomes.iter().filter(|fits| **fits).count(), 1);
-    let query = Query {
-        table: "tab".into(),
-        key: KeyCondition::partition("p", s("a")),
-        start: Some(item([("p", s("b")), ("s", n(1))])),
-        ..Query::default()
-    };
+    let start = Some(item([("p", s("b")), ("s", n(1))]));
+    let query = Query { start, ..query(None, KeyCondition::partition("p", s("a"))) };
     invalid(dynamo.query(NOW, &query), "outside query boundaries");
-    let request = Scan { index: Some("ranked".into()), ..scan(key, None) };
+    let request = Scan { index: Some("ranked".into()), ..from(key, None) };
     invalid(dynamo.scan(NOW, &request), "The provided starting key is invalid");
-    invalid(
-        dynamo.scan(NOW, &Scan { table: "tab".into(), segment: Some((4, 4)), ..Scan::default() }),
-        "Segment: 4 is not less than TotalSegments: 4",
-    );
+    let beyond = Scan { segment: Some((4, 4)), ..scan() };
+    invalid(dynamo.scan(NOW, &beyond), "Segment: 4 is not less than TotalSegments: 4");
 }
 
 #[test]
@@ -255,7 +233,7 @@ fn reads_are_projected_and_charged_by_size() {
     put(&mut dynamo, item([("p", s("a")), ("x", s(&"y".repeat(5000))), ("z", AttributeValue::Null)]));
     let key = item([("p", s("a"))]);
     let projection = Some(Projection::of_attributes(["z", "none"]));
-    let mut get = GetItem { table: "tab".into(), key, projection, ..GetItem::default() };
+    let mut get = GetItem { projection, ..get_of(key) };
     let reply = dynamo.get_item(NOW, &get).unwrap();
     assert_eq!(*reply.item.unwrap(), item([("z", AttributeValue::Null)]));
     assert_eq!(reply.consumed, Consumed::table(2));

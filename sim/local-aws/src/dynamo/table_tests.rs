@@ -10,12 +10,12 @@ fn dynamo() -> Dynamo {
 }
 
 fn put_at(dynamo: &mut Dynamo, now: i64, item: Item) -> DynamoResult<WriteReply> {
-    dynamo.put_item(now, &PutItem { table: "tab".into(), item, ..PutItem::default() })
+    dynamo.put_item(now, &put_of(item))
 }
 
 fn owned(dynamo: &mut Dynamo, now: i64) -> DynamoResult<usize> {
     let key = KeyCondition::partition("owner", s("w"));
-    let query = Query { table: "tab".into(), index: Some("late".into()), key, ..Query::default() };
+    let query = query(Some("late"), key);
     dynamo.query(now, &query).map(|page| page.count)
 }
 

@@ -1,5 +1,6 @@
 //! Helpers for the tests of this folder.
 
+use super::expr::KeyCondition;
 use super::*;
 use leasehold_engine::table::AttributeValue;
 use serde_json::{Value, json};
@@ -70,9 +71,29 @@ pub(super) fn simple() -> Dynamo {
     with_table(DynamoConfig::default(), false, Vec::new())
 }
 
+/// A put into `tab`.
+pub(super) fn put_of(item: Item) -> PutItem {
+    PutItem { table: "tab".into(), item, ..PutItem::default() }
+}
+
 /// Puts an item into `tab`.
 pub(super) fn put(dynamo: &mut Dynamo, item: Item) {
-    dynamo.put_item(NOW, &PutItem { table: "tab".into(), item, ..PutItem::default() }).unwrap();
+    dynamo.put_item(NOW, &put_of(item)).unwrap();
+}
+
+/// A read of an item of `tab`.
+pub(super) fn get_of(key: Item) -> GetItem {
+    GetItem { table: "tab".into(), key, ..GetItem::default() }
+}
+
+/// A scan of `tab`.
+pub(super) fn scan() -> Scan {
+    Scan { table: "tab".into(), ..Scan::default() }
+}
+
+/// A query of `tab`, or of one of its indexes.
+pub(super) fn query(index: Option<&str>, key: KeyCondition) -> Query {
+    Query { table: "tab".into(), index: index.map(str::to_owned), key, ..Query::default() }
 }
 
 /// Calls `tab`, filling in the table's name.

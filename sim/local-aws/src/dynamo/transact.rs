@@ -60,9 +60,7 @@ impl Dynamo {
             let table = self.usable(action.table(), now_ms)?;
             let position = table.position(action)?;
             if !seen.insert((action.table(), position)) {
-                return Err(ApiError::validation(
-                    "Transaction request cannot include multiple operations on one item",
-                ));
+                return Err(touched_twice());
             }
             let outcome = table.prepare(action);
             let open = table.may_write(now_ms);
@@ -123,9 +121,7 @@ impl Dynamo {
             table.check_projection(get.projection.as_ref())?;
             let position = table.schema.position_of_key(&get.key)?;
             if !seen.insert((get.table.as_str(), position)) {
-                return Err(ApiError::validation(
-                    "Transaction request cannot include multiple operations on one item",
-                ));
+                return Err(touched_twice());
             }
         }
         let mut reply = TransactGetReply::default();
@@ -162,6 +158,10 @@ impl Table {
             | TransactAction::Delete(DeleteItem { key, .. }) => self.schema.position_of_key(key),
         }
     }
+}
+
+fn touched_twice() -> ApiError {
+    ApiError::validation("Transaction request cannot include multiple operations on one item")
 }
 
 /// The reason of an action without capacity.
@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn put_action(name: &str) -> TransactAction {
-        TransactAction::Put(PutItem { table: "tab".into(), item: key(name), ..PutItem::default() })
+        TransactAction::Put(put_of(key(name)))
     }
 
     fn check(name: &str, condition: Condition) -> TransactAction {
@@ -298,7 +298,7 @@ mod tests {
     fn reads_of_one_moment_come_in_order_with_gaps() {
         let mut dynamo = simple();
         put(&mut dynamo, key("b"));
-        let get = |name: &str| GetItem { table: "tab".into(), key: key(name), ..GetItem::default() };
+        let get = |name: &str| get_of(key(name));
         let reply = dynamo.transact_get(NOW, &TransactGet { gets: vec![get("a"), get("b")] }).unwrap();
         assert_eq!(reply.items.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true]);
         assert_eq!(reply.consumed[0].1, Consumed::table(8));

@@ -57,18 +57,23 @@ impl Refusal {
 impl Table {
     pub(super) fn prepare(&self, action: &TransactAction) -> Result<Prepared, Refusal> {
         match action {
-            TransactAction::Check(check) => self.prepare_check(check),
+            TransactAction::Check(ConditionCheck { key, condition, old_on_failure, .. }) => {
+                self.prepare_keyed(key, Some(condition), *old_on_failure, Outcome::Keep)
+            }
             TransactAction::Put(put) => self.prepare_put(put),
             TransactAction::Update(update) => self.prepare_update(update),
             TransactAction::Delete(delete) => self.prepare_delete(delete),
         }
     }
 
-    fn prepare_check(&self, check: &ConditionCheck) -> Result<Prepared, Refusal> {
-        let position = self.schema.position_of_key(&check.key)?;
-        let old = self.meet(&position, Some(&check.condition), check.old_on_failure)?;
+    /// A check or a delete: neither brings an item.
+    fn prepare_keyed(
+        &self, key: &Item, condition: Option<&Condition>, old_on_failure: bool, outcome: Outcome,
+    ) -> Result<Prepared, Refusal> {
+        let position = self.schema.position_of_key(key)?;
+        let old = self.meet(&position, condition, old_on_failure)?;
         let cost = write_cost(size_of(old.as_ref()));
-        Ok(Prepared { position, old, outcome: Outcome::Keep, cost })
+        Ok(Prepared { position, old, outcome, cost })
     }
 
     fn prepare_put(&self, put: &PutItem) -> Result<Prepared, Refusal> {
@@ -88,10 +93,8 @@ impl Table {
 
     fn prepare_delete(&self, delete: &DeleteItem) -> Result<Prepared, Refusal> {
         check_return_values(delete.return_values)?;
-        let position = self.schema.position_of_key(&delete.key)?;
-        let old = self.meet(&position, delete.condition.as_ref(), delete.old_on_failure)?;
-        let cost = write_cost(size_of(old.as_ref()));
-        Ok(Prepared { position, old, outcome: Outcome::Delete, cost })
+        let condition = delete.condition.as_ref();
+        self.prepare_keyed(&delete.key, condition, delete.old_on_failure, Outcome::Delete)
     }
 
     fn prepare_update(&self, request: &UpdateItem) -> Result<Prepared, Refusal> {

@@ -15,10 +15,8 @@ fn puts_replace_and_answer_with_what_was_there() {
     let mut dynamo = simple();
     put(&mut dynamo, item([("p", s("a")), ("x", n(1))]));
     let request = PutItem {
-        table: "tab".into(),
-        item: item([("p", s("a")), ("y", AttributeValue::n("2.50"))]),
         return_values: ReturnValues::AllOld,
-        ..PutItem::default()
+        ..put_of(item([("p", s("a")), ("y", AttributeValue::n("2.50"))]))
     };
     let reply = dynamo.put_item(NOW, &request).unwrap();
     assert_eq!(*reply.attributes.unwrap(), item([("p", s("a")), ("x", n(1))]));
@@ -83,7 +81,7 @@ fn an_unstorable_item_is_refused() {
     let indexes = vec![index("by-owner", false, IndexProjection::All)];
     let mut dynamo = with_table(DynamoConfig::default(), false, indexes);
     let mut try_put = |item: Item, part: &str| {
-        let request = PutItem { table: "tab".into(), item, ..PutItem::default() };
+        let request = put_of(item);
         invalid(dynamo.put_item(NOW, &request), part);
     };
     try_put(item([("x", n(1))]), "Missing the key p in the item");
@@ -127,7 +125,7 @@ fn provisioned_capacity_is_enforced_where_asked_for() {
     let throughput = Throughput { read: 1, write: 2 };
     let billing = Billing::Provisioned(throughput);
     dynamo.create_table(0, &CreateTable { billing, ..creation("tab", false, Vec::new()) }).unwrap();
-    let request = PutItem { table: "tab".into(), item: item([("p", s("a"))]), ..PutItem::default() };
+    let request = put_of(item([("p", s("a"))]));
     let mut passed = |at: i64| (0..10).filter(|_| dynamo.put_item(at, &request).is_ok()).count();
     assert_eq!(passed(NOW), 2);
     assert_eq!(passed(NOW + 1_000), 2);

@@ -74,9 +74,7 @@ impl Kinesis {
         let create_ms = self.config().create_ms;
         let stream = self.found(now_ms, StreamRef::Arn(stream_arn))?;
         stream.settle_consumers(now_ms);
-        if !stream.is_ready() {
-            return Err(stream.not_active());
-        }
+        stream.require_ready()?;
         if stream.consumers.contains_key(name) {
             return Err(ApiError::in_use(format!(
                 "Consumer {name} under stream {} already exists for account {}.",

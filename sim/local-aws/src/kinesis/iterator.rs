@@ -44,15 +44,10 @@ impl Kinesis {
         &mut self, now_ms: i64, stream: impl Into<StreamRef<'a>>, shard: ShardIndex, start: IteratorStart,
     ) -> ApiResult<ShardIterator> {
         let limits = self.config().limits;
-        let id = self.find(now_ms, stream.into())?;
-        if self.stream_by_id(id)?.status() == super::StreamStatus::Creating {
-            return Err(self.stream_by_id(id)?.no_such_shard(shard));
-        }
-        let stream = self.stream_mut(id)?;
+        let stream = self.found(now_ms, stream.into())?;
+        let id = stream.id;
         stream.age_shard(now_ms, shard);
-        let Some(found) = stream.shard(shard).filter(|shard| !shard.is_expired()) else {
-            return Err(stream.no_such_shard(shard));
-        };
+        let found = stream.readable(shard)?;
         let position = stream.position(now_ms, found, start)?;
         let admitted = |shard: &mut Shard| shard.iterators.take(now_ms, ITERATORS_PER_SECOND);
         if limits && !stream.shard_mut(shard).is_none_or(admitted) {

@@ -75,9 +75,7 @@ impl Kinesis {
             None => self.start(now_ms, request)?,
         };
         let stream = self.stream_mut(cursor.stream)?;
-        if !stream.is_ready() {
-            return Err(stream.not_active());
-        }
+        stream.require_ready()?;
         stream.age_all(now_ms);
         let horizon_ms = stream.created_ms.max(stream.cutoff_ms(now_ms));
         let mut shards = Vec::new();

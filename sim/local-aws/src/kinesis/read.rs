@@ -82,8 +82,9 @@ impl Kinesis {
         }
         let (limits, end_of_shard) = (self.config().limits, self.config().end_of_shard);
         let id = self.find(now_ms, StreamRef::Id(iterator.stream))?;
-        if self.stream_by_id(id)?.status() == StreamStatus::Creating {
-            return Err(self.stream_by_id(id)?.no_such_shard(iterator.shard));
+        let stream = self.stream_by_id(id)?;
+        if stream.status() == StreamStatus::Creating {
+            return Err(stream.no_such_shard(iterator.shard));
         }
         if limits || self.needs_aging(now_ms, iterator) {
             let stream = self.stream_mut(id)?;
@@ -97,9 +98,7 @@ impl Kinesis {
             }
         }
         let stream = self.stream_by_id(id)?;
-        let Some(shard) = stream.shard(iterator.shard).filter(|shard| !shard.is_expired()) else {
-            return Err(stream.no_such_shard(iterator.shard));
-        };
+        let shard = stream.readable(iterator.shard)?;
         let (page, bytes) = stream.page(now_ms, shard, iterator, limit, end_of_shard);
         if limits && let Some(shard) = self.stream_mut(id)?.shard_mut(iterator.shard) {
             shard.reads.charge_read(bytes as u64, READ_BYTES_PER_SECOND);

@@ -287,7 +287,12 @@ impl Stream {
         }
     }
 
-    pub(crate) fn not_active(&self) -> ApiError {
+    /// Refuses a stream that is being created or deleted.
+    pub(crate) fn require_ready(&self) -> ApiResult<()> {
+        if self.is_ready() { Ok(()) } else { Err(self.not_active()) }
+    }
+
+    fn not_active(&self) -> ApiError {
         let status = self.status().as_str();
         ApiError::in_use(format!("Stream {} not ACTIVE, instead in state {status}", self.title()))
     }
@@ -309,6 +314,12 @@ impl Stream {
 
     pub(crate) fn not_found(&self) -> ApiError {
         stream_not_found(&self.config, &self.name)
+    }
+
+    /// A shard that clients can read.
+    pub(crate) fn readable(&self, index: ShardIndex) -> ApiResult<&Shard> {
+        let known = self.shard(index).filter(|shard| !shard.is_expired());
+        known.filter(|_| self.status() != StreamStatus::Creating).ok_or_else(|| self.no_such_shard(index))
     }
 
     pub(crate) fn no_such_shard(&self, shard: impl std::fmt::Display) -> ApiError {

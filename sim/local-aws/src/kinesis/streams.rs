@@ -141,9 +141,7 @@ impl Kinesis {
         let delete_ms = self.config().delete_ms;
         let id = self.find(now_ms, stream.into())?;
         let stream = self.stream_mut(id)?;
-        if !stream.is_ready() {
-            return Err(stream.not_active());
-        }
+        stream.require_ready()?;
         stream.settle_consumers(now_ms);
         if !stream.consumers.is_empty() && !enforce_consumer_deletion {
             return Err(ApiError::in_use(format!(

@@ -58,52 +58,37 @@ fn a_failed_condition_carries_the_item_if_asked() {
 #[test]
 fn legacy_operators_and_their_or_are_understood() {
     let mut dynamo = leased();
-    let expected = |condition: Value, operator: Option<&str>| {
+    let mut put = |operator: Option<&str>, condition: Value| {
         let mut body = json!({ "Item": lease(), "Expected": condition });
         if let Some(operator) = operator {
             body["ConditionalOperator"] = json!(operator);
         }
-        body
+        call(&mut dynamo, "PutItem", body)
     };
     let op = |operator: &str, values: Value| json!({ "ComparisonOperator": operator, "AttributeValueList": values });
-    for (condition, operator) in [
-        (json!({ "leaseCounter": op("GT", json!([{"N": "4"}])) }), None),
-        (json!({ "leaseCounter": op("BETWEEN", json!([{"N": "4"}, {"N": "6"}])) }), None),
-        (json!({ "leaseOwner": op("IN", json!([{"S": "w2"}, {"S": "w1"}])) }), None),
-        (
-            json!({ "leaseOwner": op("BEGINS_WITH", json!([{"S": "w"}])), "x": { "ComparisonOperator": "NULL" } }),
-            None,
-        ),
-        (
-            json!({ "leaseOwner": op("NOT_CONTAINS", json!([{"S": "z"}])), "p": { "ComparisonOperator": "NOT_NULL" } }),
-            None,
-        ),
-        (
-            json!({ "leaseOwner": op("NE", json!([{"S": "w1"}])), "p": { "ComparisonOperator": "NOT_NULL" } }),
-            Some("OR"),
-        ),
+    let unary = |operator: &str| json!({ "ComparisonOperator": operator });
+    for (operator, condition) in [
+        (None, json!({ "leaseCounter": op("GT", json!([{"N": "4"}])) })),
+        (None, json!({ "leaseCounter": op("BETWEEN", json!([{"N": "4"}, {"N": "6"}])) })),
+        (None, json!({ "leaseOwner": op("IN", json!([{"S": "w2"}, {"S": "w1"}])) })),
+        (None, json!({ "leaseOwner": op("BEGINS_WITH", json!([{"S": "w"}])), "x": unary("NULL") })),
+        (None, json!({ "leaseOwner": op("NOT_CONTAINS", json!([{"S": "z"}])), "p": unary("NOT_NULL") })),
+        (Some("OR"), json!({ "leaseOwner": op("NE", json!([{"S": "w1"}])), "p": unary("NOT_NULL") })),
     ] {
-        let body = expected(condition, operator);
-        call(&mut dynamo, "PutItem", body.clone()).unwrap_or_else(|error| panic!("{body}: {error}"));
+        put(operator, condition.clone()).unwrap_or_else(|error| panic!("{condition}: {error}"));
     }
-    for (condition, operator, part) in [
-        (json!({ "a": { "Exists": true } }), None, "Value must be provided when Exists is true"),
-        (
-            json!({ "a": { "Exists": false, "Value": {"N": "1"} } }),
-            None,
-            "Value cannot be used when Exists is false",
-        ),
-        (json!({ "a": { "Exists": false, "ComparisonOperator": "NULL" } }), None, "cannot be used together"),
-        (json!({ "a": op("EQ", json!([])) }), None, "Invalid number of argument(s) for the EQ"),
-        (json!({ "a": op("BETWEEN", json!([{"N": "2"}, {"N": "1"}])) }), None, "lower bound is greater"),
-        (json!({ "a": op("IN", json!([{"N": "2"}, {"S": "1"}])) }), None, "must be of same type"),
-        (json!({ "a": op("LT", json!([{"BOOL": true}])) }), None, "not valid for BOOL"),
-        (json!({ "a": op("XX", json!([{"N": "2"}])) }), None, "enum value set"),
-        (json!({ "a": { "Exists": false } }), Some("OR"), "two or more elements"),
-        (json!({}), Some("AND"), "cannot be used without Filter or Expected"),
-    ] {
-        invalid(call(&mut dynamo, "PutItem", expected(condition, operator)), part);
-    }
+    let mut refuse = |part: &str, condition: Value| invalid(put(None, condition), part);
+    refuse("Value must be provided when Exists is true", json!({ "a": { "Exists": true } }));
+    let with_value = json!({ "a": { "Exists": false, "Value": {"N": "1"} } });
+    refuse("Value cannot be used when Exists is false", with_value);
+    refuse("cannot be used together", json!({ "a": { "Exists": false, "ComparisonOperator": "NULL" } }));
+    refuse("Invalid number of argument(s) for the EQ", json!({ "a": op("EQ", json!([])) }));
+    refuse("lower bound is greater", json!({ "a": op("BETWEEN", json!([{"N": "2"}, {"N": "1"}])) }));
+    refuse("must be of same type", json!({ "a": op("IN", json!([{"N": "2"}, {"S": "1"}])) }));
+    refuse("not valid for BOOL", json!({ "a": op("LT", json!([{"BOOL": true}])) }));
+    refuse("enum value set", json!({ "a": op("XX", json!([{"N": "2"}])) }));
+    invalid(put(Some("OR"), json!({ "a": { "Exists": false } })), "two or more elements");
+    invalid(put(Some("AND"), json!({})), "cannot be used without Filter or Expected");
 }
 
 #[test]
@@ -113,20 +98,20 @@ fn legacy_updates_put_by_default_and_take_from_sets() {
         let body = json!({ "Key": { "p": {"S": "shard-1"} }, "AttributeUpdates": updates, "ReturnValues": "UPDATED_NEW" });
         call(&mut dynamo, "UpdateItem", body)
     };
-    let reply = update(
-        json!({ "set": { "Value": {"SS": ["a", "b"]} }, "leaseCounter": { "Action": "ADD", "Value": {"N": "2"} } }),
-    );
-    assert_eq!(
-        reply.unwrap()["Attributes"],
-        json!({ "set": {"SS": ["a", "b"]}, "leaseCounter": {"N": "7"} })
-    );
-    let reply = update(json!({ "set": { "Action": "DELETE", "Value": {"SS": ["a"]} } })).unwrap();
-    assert_eq!(reply["Attributes"], json!({ "set": {"SS": ["b"]} }));
-    let reply = update(
-        json!({ "set": { "Action": "DELETE" }, "l": { "Action": "ADD", "Value": {"L": [{"N": "1"}]} } }),
-    )
-    .unwrap();
-    assert_eq!(reply["Attributes"], json!({ "l": {"L": [{"N": "1"}]} }));
+    let add = |value: Value| json!({ "Action": "ADD", "Value": value });
+    for (updates, expected) in [
+        (
+            json!({ "set": { "Value": {"SS": ["a", "b"]} }, "leaseCounter": add(json!({"N": "2"})) }),
+            json!({ "set": {"SS": ["a", "b"]}, "leaseCounter": {"N": "7"} }),
+        ),
+        (json!({ "set": { "Action": "DELETE", "Value": {"SS": ["a"]} } }), json!({ "set": {"SS": ["b"]} })),
+        (
+            json!({ "set": { "Action": "DELETE" }, "l": add(json!({"L": [{"N": "1"}]})) }),
+            json!({ "l": {"L": [{"N": "1"}]} }),
+        ),
+    ] {
+        assert_eq!(update(updates.clone()).unwrap()["Attributes"], expected, "{updates}");
+    }
     invalid(update(json!({ "x": { "Action": "PUT" } })), "Only DELETE action is allowed");
     invalid(
         update(json!({ "x": { "Action": "ADD", "Value": {"S": "a"} } })),
@@ -139,51 +124,29 @@ fn legacy_updates_put_by_default_and_take_from_sets() {
 fn forms_are_not_mixed_and_nothing_is_given_in_vain() {
     let mut dynamo = leased();
     let key = json!({ "p": {"S": "shard-1"} });
+    let conditional = |values: Value| json!({ "Item": lease(), "ConditionExpression": "a = :a", "ExpressionAttributeValues": values });
+    let both = "Non-expression parameters: {Expected} Expression parameters: {UpdateExpression}";
+    let mixed = json!({ "Key": key, "UpdateExpression": "REMOVE x", "Expected": {} });
+    let valued = json!({ "Key": key, "ExpressionAttributeValues": {":a": {"N": "1"}} });
+    let named =
+        json!({ "Key": key, "ProjectionExpression": "#a, #b", "ExpressionAttributeNames": {"#a": "x"} });
+    let only_names = json!({ "Key": key, "ExpressionAttributeNames": {"#a": "a"} });
+    let twice = json!({ "Key": key, "AttributesToGet": ["a", "a"] });
+    let returning = |values: &str| json!({ "Item": lease(), "ReturnValues": values });
+    let unused = conditional(json!({ ":a": {"N": "1"}, ":b": {"N": "1"} }));
     for (operation, body, part) in [
-        (
-            "UpdateItem",
-            json!({ "Key": key, "UpdateExpression": "REMOVE x", "Expected": {} }),
-            "Non-expression parameters: {Expected} Expression parameters: {UpdateExpression}",
-        ),
-        (
-            "GetItem",
-            json!({ "Key": key, "ExpressionAttributeNames": {"#a": "a"} }),
-            "can only be specified when using expressions",
-        ),
-        (
-            "UpdateItem",
-            json!({ "Key": key, "ExpressionAttributeValues": {":a": {"N": "1"}} }),
-            "UpdateExpression and ConditionExpression are null",
-        ),
-        (
-            "PutItem",
-            json!({ "Item": lease(), "ConditionExpression": "a = :a", "ExpressionAttributeValues": {":a": {"N": "1"}, ":b": {"N": "1"}} }),
-            "unused in expressions: keys: {:b}",
-        ),
-        (
-            "GetItem",
-            json!({ "Key": key, "ProjectionExpression": "#a, #b", "ExpressionAttributeNames": {"#a": "x"} }),
-            "attribute name: #b",
-        ),
-        (
-            "PutItem",
-            json!({ "Item": lease(), "ConditionExpression": "a = :a", "ExpressionAttributeValues": {":a": {}} }),
-            "invalid value: Supplied AttributeValue is empty",
-        ),
-        (
-            "GetItem",
-            json!({ "Key": key, "AttributesToGet": ["a", "a"] }),
-            "Duplicate value in attribute name: a",
-        ),
+        ("UpdateItem", mixed, both),
+        ("GetItem", only_names, "can only be specified when using expressions"),
+        ("UpdateItem", valued, "UpdateExpression and ConditionExpression are null"),
+        ("PutItem", unused, "unused in expressions: keys: {:b}"),
+        ("GetItem", named, "attribute name: #b"),
+        ("PutItem", conditional(json!({ ":a": {} })), "invalid value: Supplied AttributeValue is empty"),
+        ("GetItem", twice, "Duplicate value in attribute name: a"),
         ("GetItem", json!({}), "Value null at 'key' failed to satisfy constraint"),
+        ("PutItem", returning("ALL_NEW"), "ReturnValues can only be ALL_OLD or NONE"),
         (
             "PutItem",
-            json!({ "Item": lease(), "ReturnValues": "ALL_NEW" }),
-            "ReturnValues can only be ALL_OLD or NONE",
-        ),
-        (
-            "PutItem",
-            json!({ "Item": lease(), "ReturnValues": "x" }),
+            returning("x"),
             "at 'returnValues' failed to satisfy constraint: Member must satisfy enum",
         ),
         ("Query", json!({}), "Either the KeyConditions or KeyConditionExpression"),

@@ -128,7 +128,8 @@ impl Kinesis {
         }
         let number = text.parse::<SequenceNumber>().map_err(|_| {
             ApiError::argument(format!(
-                                "StartingSequenceNumber {text} used in GetShardIterator on shard {shard} in stream {} is invalid.",
+                "StartingSequenceNumber {text} used in GetShardIterator on shard {shard} in stream {} is \
+                 invalid.",
                 self.title(stream)
             ))
         })?;

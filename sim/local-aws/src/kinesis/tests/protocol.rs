@@ -7,13 +7,10 @@ fn call(kinesis: &mut Kinesis, operation: &str, body: Value) -> ApiResult<Value>
 #[test]
 fn a_stream_is_written_split_and_read_to_its_end() {
     let mut kinesis = instant();
-    assert_eq!(
-        call(&mut kinesis, "CreateStream", json!({"StreamName": "s", "ShardCount": 1})),
-        Ok(Value::Null)
-    );
-    let put =
-        call(&mut kinesis, "PutRecord", json!({"StreamName": "s", "PartitionKey": "k", "Data": "aGk="}))
-            .unwrap();
+    let create = json!({"StreamName": "s", "ShardCount": 1});
+    assert_eq!(call(&mut kinesis, "CreateStream", create), Ok(Value::Null));
+    let put = json!({"StreamName": "s", "PartitionKey": "k", "Data": "aGk="});
+    let put = call(&mut kinesis, "PutRecord", put).unwrap();
     assert_eq!(put["ShardId"], "shardId-000000000000");
     let half = (1u128 << 127).to_string();
     let split =
@@ -83,17 +80,11 @@ fn violations_are_named_as_the_service_names_them() {
          not be null; Value 'OLDEST' at 'shardIteratorType' failed to satisfy constraint: Member must satisfy enum value \
          set: [AFTER_SEQUENCE_NUMBER, LATEST, AT_TIMESTAMP, AT_SEQUENCE_NUMBER, TRIM_HORIZON]"
     );
-    assert!(
-        message("ListShards", json!({"StreamName": "s", "ShardFilter": {}}))
-            .contains("Value null at 'shardFilter.type'")
-    );
-    assert!(
-        message(
-            "PutRecords",
-            json!({"StreamName": "s", "Records": [{"Data": "", "PartitionKey": "k"}, {"Data": ""}]})
-        )
-        .contains("Value null at 'records.2.member.partitionKey'")
-    );
+    let list = message("ListShards", json!({"StreamName": "s", "ShardFilter": {}}));
+    assert!(list.contains("Value null at 'shardFilter.type'"));
+    let records = json!([{"Data": "", "PartitionKey": "k"}, {"Data": ""}]);
+    let put = message("PutRecords", json!({"StreamName": "s", "Records": records}));
+    assert!(put.contains("Value null at 'records.2.member.partitionKey'"));
 }
 
 #[test]
@@ -113,11 +104,8 @@ fn wrong_types_are_serialization_errors() {
         ("DeleteStream", json!({"StreamName": "s", "EnforceConsumerDeletion": "yes"})),
         ("AddTagsToStream", json!({"StreamName": "s", "Tags": ["a"]})),
     ] {
-        assert_eq!(
-            code(call(&mut kinesis, operation, body.clone())),
-            "SerializationException",
-            "{operation} {body}"
-        );
+        let result = call(&mut kinesis, operation, body.clone());
+        assert_eq!(code(result), "SerializationException", "{operation} {body}");
     }
 }
 
