@@ -159,17 +159,13 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::super::key::{KeyAttribute, KeySchema, KeyType};
+    use super::super::testing::schema;
     use super::*;
     use leasehold_engine::table::AttributeValue;
 
-    fn schema() -> KeySchema {
-        KeySchema { partition: KeyAttribute { name: "p".into(), key_type: KeyType::S }, sort: None }
-    }
-
     fn row(key: &str, n: i64) -> (Position, Row) {
         let item: Item = [("p".into(), AttributeValue::s(key)), ("n".into(), AttributeValue::n(n))].into();
-        (schema().position_of_item(&item).unwrap(), Row { item: Arc::new(item), size: 10 })
+        (schema(false).position_of_item(&item).unwrap(), Row { item: Arc::new(item), size: 10 })
     }
 
     fn seen(store: &Store, as_of: Option<i64>, backward: bool) -> Vec<String> {

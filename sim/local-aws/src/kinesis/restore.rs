@@ -5,7 +5,7 @@ use super::error::{ApiError, ApiResult};
 use super::ids::{ShardIndex, StreamId};
 use super::log::StoredRecord;
 use super::shard::HashRange;
-use super::stream::{Phase, Stream};
+use super::stream::{Stream, StreamStatus};
 use super::streams::CreateStream;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Kinesis {
             }
         }
         let mut stream = self.new_stream(created_ms, &CreateStream::provisioned(name, 1), 1);
-        stream.phase = Phase::Active;
+        stream.status = StreamStatus::Active;
         stream.shards.clear();
         stream.open.clear();
         for (index, past) in shards.iter().enumerate() {

@@ -55,15 +55,6 @@ impl StreamMode {
     }
 }
 
-/// The stream's status, and the end of a change.
-#[derive(Clone, Debug)]
-pub(crate) enum Phase {
-    Creating { until_ms: i64 },
-    Active,
-    Updating { until_ms: i64, work: Reshard },
-    Deleting { until_ms: i64 },
-}
-
 /// A stream with all its shards.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -71,7 +62,11 @@ pub struct Stream {
     pub(crate) id: StreamId,
     pub(crate) name: Arc<str>,
     pub(crate) created_ms: i64,
-    pub(crate) phase: Phase,
+    pub(crate) status: StreamStatus,
+    /// The end of a status other than ACTIVE.
+    until_ms: i64,
+    /// The work at the end of UPDATING.
+    work: Reshard,
     pub(crate) mode: StreamMode,
     pub(crate) retention_hours: u32,
     /// All records before this moment were forgotten early.
@@ -95,7 +90,9 @@ impl Stream {
         config: Arc<KinesisConfig>, now_ms: i64, id: StreamId, request: &CreateStream, shards: u32,
     ) -> Self {
         let mut stream = Stream {
-            phase: Phase::Creating { until_ms: now_ms.saturating_add(config.create_ms) },
+            status: StreamStatus::Creating,
+            until_ms: now_ms.saturating_add(config.create_ms),
+            work: Reshard::Nothing,
             config,
             id,
             name: request.name.clone(),
@@ -150,12 +147,7 @@ impl Stream {
 
     /// Its state, as of the last request or [`advance`](super::Kinesis::advance).
     pub fn status(&self) -> StreamStatus {
-        match self.phase {
-            Phase::Creating { .. } => StreamStatus::Creating,
-            Phase::Active => StreamStatus::Active,
-            Phase::Updating { .. } => StreamStatus::Updating,
-            Phase::Deleting { .. } => StreamStatus::Deleting,
-        }
+        self.status
     }
 
     /// Its capacity mode.
@@ -189,42 +181,39 @@ impl Stream {
 
     /// When the next change under way completes.
     pub(crate) fn next_change_ms(&self) -> Option<i64> {
-        match self.phase {
-            Phase::Active => None,
-            Phase::Creating { until_ms }
-            | Phase::Updating { until_ms, .. }
-            | Phase::Deleting { until_ms } => Some(until_ms),
-        }
+        (self.status != StreamStatus::Active).then_some(self.until_ms)
     }
 
     /// Whether the deletion is complete.
     pub(crate) fn is_gone(&self, now_ms: i64) -> bool {
-        matches!(self.phase, Phase::Deleting { until_ms } if until_ms <= now_ms)
+        self.status == StreamStatus::Deleting && self.until_ms <= now_ms
     }
 
     /// Completes due changes, each at its own time: the time of a look does not matter.
     pub(crate) fn settle(&mut self, now_ms: i64) {
         while let Some(due_ms) = self.next_change_ms().filter(|&due| due <= now_ms) {
-            match std::mem::replace(&mut self.phase, Phase::Active) {
-                Phase::Updating { work, .. } => {
-                    if let Some(work) = self.reshard(due_ms, work) {
-                        // A round never takes no time, or a plan of many rounds would end within one.
-                        let until_ms = due_ms.saturating_add(self.config.update_ms.max(1));
-                        self.phase = Phase::Updating { until_ms, work };
-                    }
-                }
-                deleting @ Phase::Deleting { .. } => {
-                    self.phase = deleting;
-                    return;
-                }
-                Phase::Creating { .. } | Phase::Active => {}
+            if self.status == StreamStatus::Deleting {
+                return;
+            }
+            self.status = StreamStatus::Active;
+            let work = std::mem::replace(&mut self.work, Reshard::Nothing);
+            if let Some(work) = self.reshard(due_ms, work) {
+                // A round never takes no time, or a plan of many rounds would end within one.
+                self.enter(StreamStatus::Updating, due_ms.saturating_add(self.config.update_ms.max(1)));
+                self.work = work;
             }
         }
     }
 
     pub(crate) fn begin(&mut self, now_ms: i64, work: Reshard) {
-        self.phase = Phase::Updating { until_ms: now_ms.saturating_add(self.config.update_ms), work };
+        self.enter(StreamStatus::Updating, now_ms.saturating_add(self.config.update_ms));
+        self.work = work;
         self.settle(now_ms);
+    }
+
+    /// A status other than ACTIVE, until a moment.
+    pub(crate) fn enter(&mut self, status: StreamStatus, until_ms: i64) {
+        (self.status, self.until_ms) = (status, until_ms);
     }
 
     /// Records with an earlier arrival are gone.
@@ -277,14 +266,11 @@ impl Stream {
     }
 
     pub(crate) fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Active | Phase::Updating { .. })
+        matches!(self.status, StreamStatus::Active | StreamStatus::Updating)
     }
 
     pub(crate) fn require_active(&self) -> ApiResult<()> {
-        match self.phase {
-            Phase::Active => Ok(()),
-            _ => Err(self.not_active()),
-        }
+        if self.status == StreamStatus::Active { Ok(()) } else { Err(self.not_active()) }
     }
 
     /// Refuses a stream that is being created or deleted.

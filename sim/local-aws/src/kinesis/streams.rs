@@ -3,7 +3,7 @@
 use super::error::{ApiError, ApiResult};
 use super::ids::{StreamId, StreamRef, is_name};
 use super::reshard::Reshard;
-use super::stream::{Phase, Stream, StreamMode, StreamStatus};
+use super::stream::{Stream, StreamMode, StreamStatus};
 use super::{Kinesis, Op};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,7 +149,7 @@ impl Kinesis {
                 stream.title()
             )));
         }
-        stream.phase = Phase::Deleting { until_ms: now_ms.saturating_add(delete_ms) };
+        stream.enter(StreamStatus::Deleting, now_ms.saturating_add(delete_ms));
         self.settle(now_ms, id);
         Ok(())
     }

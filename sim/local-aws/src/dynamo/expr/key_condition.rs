@@ -189,17 +189,10 @@ fn not_first(operator: &str) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::key::KeyAttribute;
     use super::super::{Binder, parse_key_condition};
     use super::*;
+    use crate::dynamo::testing::schema;
     use std::collections::BTreeMap;
-
-    fn schema() -> KeySchema {
-        KeySchema {
-            partition: KeyAttribute { name: "p".into(), key_type: KeyType::S },
-            sort: Some(KeyAttribute { name: "s".into(), key_type: KeyType::N }),
-        }
-    }
 
     fn resolve(text: &str) -> DynamoResult<Option<SortCondition>> {
         let values = [
@@ -209,7 +202,7 @@ mod tests {
         ];
         let mut binder = Binder::unchecked(BTreeMap::new(), values.into());
         let condition = parse_key_condition(text, &mut binder)?;
-        condition.resolve(&schema()).map(|(_, sort)| sort.cloned())
+        condition.resolve(&schema(true)).map(|(_, sort)| sort.cloned())
     }
 
     #[test]

@@ -133,22 +133,18 @@ impl Condition {
 
     /// This and the other.
     pub fn and(self, other: Self) -> Self {
-        let mut all = match self {
-            Self::And(all) => all,
-            single => vec![single],
-        };
-        all.push(other);
-        Self::And(all)
+        match self {
+            Self::And(all) => Self::And(all.into_iter().chain([other]).collect()),
+            single => Self::And(vec![single, other]),
+        }
     }
 
     /// This or the other.
     pub fn or(self, other: Self) -> Self {
-        let mut any = match self {
-            Self::Or(any) => any,
-            single => vec![single],
-        };
-        any.push(other);
-        Self::Or(any)
+        match self {
+            Self::Or(any) => Self::Or(any.into_iter().chain([other]).collect()),
+            single => Self::Or(vec![single, other]),
+        }
     }
 
     /// Every path the condition names, in the order of the text.

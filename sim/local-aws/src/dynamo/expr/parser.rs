@@ -148,25 +148,23 @@ impl Binder {
     }
 
     fn name(&mut self, placeholder: &str) -> Result<String, String> {
-        let Some(name) = self.names.get(placeholder) else {
-            return Err(format!(
+        self.used.insert(placeholder.to_owned());
+        self.names.get(placeholder).cloned().ok_or_else(|| {
+            format!(
                 "An expression attribute name used in the document path is not defined; \
                  attribute name: {placeholder}"
-            ));
-        };
-        self.used.insert(placeholder.to_owned());
-        Ok(name.clone())
+            )
+        })
     }
 
     fn value(&mut self, placeholder: &str) -> Result<AttributeValue, String> {
-        let Some(value) = self.values.get(placeholder) else {
-            return Err(format!(
+        self.used.insert(placeholder.to_owned());
+        self.values.get(placeholder).cloned().ok_or_else(|| {
+            format!(
                 "An expression attribute value used in expression is not defined; \
                  attribute value: {placeholder}"
-            ));
-        };
-        self.used.insert(placeholder.to_owned());
-        Ok(value.clone())
+            )
+        })
     }
 }
 
