@@ -104,8 +104,8 @@ fn wrong_types_are_serialization_errors() {
         ("DeleteStream", json!({"StreamName": "s", "EnforceConsumerDeletion": "yes"})),
         ("AddTagsToStream", json!({"StreamName": "s", "Tags": ["a"]})),
     ] {
-        let result = call(&mut kinesis, operation, body.clone());
-        assert_eq!(code(result), "SerializationException", "{operation} {body}");
+        let result = call(&mut kinesis, operation, body.clone()).map_err(|error| error.code);
+        assert_eq!(result, Err("SerializationException"), "{operation} {body}");
     }
 }
 
