@@ -95,11 +95,9 @@ pub(super) fn run(args: &DeterminismArgs) -> Result<Verdict, Failure> {
                 told[0], told[1]
             )));
         }
-        if args.json {
-            exit::print_json(&json!({ "worlds": worlds, "difference": null }))?;
-        } else {
-            exit::print(&format!("no difference: {worlds} worlds went the same way in both processes"))?;
-        }
+        exit::show(args.json, &json!({ "worlds": worlds, "difference": null }), || {
+            format!("no difference: {worlds} worlds went the same way in both processes")
+        })?;
         return Ok(Verdict::Fine);
     };
     let (seed, stretch) = place(first, second);
@@ -109,17 +107,13 @@ pub(super) fn run(args: &DeterminismArgs) -> Result<Verdict, Failure> {
     let (one, two) = both(&own, &other, &asked)?;
     let inputs = one.lines().zip(two.lines()).find(|(one, two)| one != two);
     let (one, two) = inputs.unwrap_or(("nothing that differs", "nothing that differs"));
-    if args.json {
-        exit::print_json(&json!({
-            "worlds": worlds,
-            "difference": { "seed": seed, "first": one, "second": two },
-        }))?;
-    } else {
-        exit::print(&format!(
+    let difference = json!({ "seed": seed, "first": one, "second": two });
+    exit::show(args.json, &json!({ "worlds": worlds, "difference": difference }), || {
+        format!(
             "DIFFERENCE in the world of seed {seed}: up to here both went the same way, with this input or its answer they \
              part (digest, then the input)\n  first process:  {one}\n  second process: {two}"
-        ))?;
-    }
+        )
+    })?;
     Ok(Verdict::Found)
 }
 

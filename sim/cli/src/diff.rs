@@ -33,15 +33,8 @@ const BEFORE: usize = 5;
 pub(super) fn run(args: &DiffArgs) -> Result<Verdict, Failure> {
     let (a, b) = (Steps::open(&args.a)?, Steps::open(&args.b)?);
     let comparison = compare(a, b)?;
-    if args.json {
-        exit::print_json(&as_json(&comparison))?;
-    } else {
-        exit::print(&describe(&comparison, args))?;
-    }
-    Ok(match comparison.difference {
-        None => Verdict::Fine,
-        Some(_) => Verdict::Found,
-    })
+    exit::show(args.json, &as_json(&comparison), || describe(&comparison, args))?;
+    Ok(Verdict::of(comparison.difference.is_some()))
 }
 
 /// One recorded input.

@@ -97,12 +97,8 @@ pub(super) fn run(args: &ExhaustArgs) -> Result<Verdict, Failure> {
     );
     let report = exhaust(&scope, jobs.map_or(1, NonZeroUsize::get), &|states| bar.set_position(states));
     bar.finish_and_clear();
-    if args.json {
-        exit::print_json(&report)?;
-    } else {
-        exit::print(&describe(&report))?;
-    }
-    Ok(if report.violations.is_empty() { Verdict::Fine } else { Verdict::Found })
+    exit::show(args.json, &report, || describe(&report))?;
+    Ok(Verdict::of(!report.violations.is_empty()))
 }
 
 fn describe(report: &Report) -> String {

@@ -5,6 +5,7 @@ use leasehold_engine::shown::Shown;
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
+use std::ops::Deref;
 use std::process::ExitCode;
 
 /// The result of a command run to its end.
@@ -14,6 +15,13 @@ pub(super) enum Verdict {
     Fine,
     /// The command found the violation, difference or finding of its search; the results name it.
     Found,
+}
+
+impl Verdict {
+    /// The verdict of a search that found something or not.
+    pub(super) fn of(found: bool) -> Self {
+        if found { Self::Found } else { Self::Fine }
+    }
 }
 
 /// The reason why a command did not run to its end, in one sentence.
@@ -68,6 +76,16 @@ pub(super) fn print_styled(text: &str) -> Result<(), Failure> {
             Err(Failure::under_way(format!("stdout cannot be written: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Writes results to stdout: as one JSON object, or described in lines.
+pub(super) fn show<T: Deref<Target = str>>(
+    json: bool, results: &impl Serialize, describe: impl FnOnce() -> T,
+) -> Result<(), Failure> {
+    match json {
+        true => print_json(results),
+        false => print(&describe()),
     }
 }
 

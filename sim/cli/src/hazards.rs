@@ -7,14 +7,10 @@ use leasehold_sim::hazards::{HAZARDS, Shown, table};
 pub(super) fn run(as_json: bool) -> Result<Verdict, Failure> {
     let shown: Result<Vec<Shown>, String> = HAZARDS.iter().map(|hazard| hazard.show()).collect();
     let shown = shown.map_err(Failure::under_way)?;
-    if as_json {
-        exit::print_json(&shown)?;
-    } else {
-        exit::print(&table(&shown))?;
-    }
+    exit::show(as_json, &shown, || table(&shown))?;
     let wrong: Vec<_> = shown.iter().filter(|shown| shown.wrong.is_some()).collect();
     for hazard in &wrong {
         eprintln!("{}: {}", hazard.id, hazard.wrong.as_deref().unwrap_or_default());
     }
-    Ok(if wrong.is_empty() { Verdict::Fine } else { Verdict::Found })
+    Ok(Verdict::of(!wrong.is_empty()))
 }

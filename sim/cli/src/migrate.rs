@@ -116,13 +116,9 @@ pub(super) async fn run(args: MigrateArgs) -> Result<Verdict, Failure> {
     .await
     .map_err(|stopped| Failure::under_way(stopped.to_string()))?;
     bar.finish_and_clear();
-    if args.json {
-        exit::print_json(&report)?;
-    } else {
-        exit::print(&told(&report, args.apply))?;
-    }
+    exit::show(args.json, &report, || told(&report, args.apply))?;
     let whole = !report.refused && report.conflicts.is_empty() && report.unreadable.is_empty();
-    Ok(if whole { Verdict::Fine } else { Verdict::Found })
+    Ok(Verdict::of(!whole))
 }
 
 /// The shards of a stream, each with its parents.

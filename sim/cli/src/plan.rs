@@ -228,12 +228,8 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
         survey.find("old-reports", None, detail.to_owned());
     }
     survey.share(&rows, &asked, args.assign)?;
-    if args.json {
-        exit::print_json(&survey)?;
-    } else {
-        exit::print(&describe(&survey))?;
-    }
-    Ok(if survey.hopeless { Verdict::Found } else { Verdict::Fine })
+    exit::show(args.json, &survey, || describe(&survey))?;
+    Ok(Verdict::of(survey.hopeless))
 }
 
 impl Survey {

@@ -63,17 +63,12 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
         }
         page::write_page(out, &timeline.finish(page::title_of(&args.file)))?;
     }
-    if args.json {
-        exit::print_json(&as_json(report))?;
-    } else {
+    exit::show(args.json, &as_json(report), || {
         let mut text = shown.finish();
         text.add(&describe(&replayed));
-        exit::print(&text)?;
-    }
-    Ok(match report.divergence {
-        None => Verdict::Fine,
-        Some(_) => Verdict::Found,
-    })
+        text
+    })?;
+    Ok(Verdict::of(report.divergence.is_some()))
 }
 
 /// The result of a replay, and the trace's kind and completeness.

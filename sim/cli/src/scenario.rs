@@ -79,11 +79,7 @@ pub(super) fn run(path: &Path, ours: bool, as_json: bool) -> Result<Verdict, Fai
         let _ = write!(text, "\n\n{verdict}; {} inputs, digest {:016x}", found.inputs, found.digest);
         exit::print(&text)?;
     }
-    Ok(if found.violations.iter().all(|violation| violation.of_others) && judged.is_ok() {
-        Verdict::Fine
-    } else {
-        Verdict::Found
-    })
+    Ok(Verdict::of(judged.is_err() || found.violations.iter().any(|violation| !violation.of_others)))
 }
 
 /// A shrunk and written failure.

@@ -31,7 +31,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<Verdict, Failure> {
         timeline.shards.len(),
         timeline.marks.len()
     ))?;
-    Ok(if timeline.violations.is_empty() { Verdict::Fine } else { Verdict::Found })
+    Ok(Verdict::of(!timeline.violations.is_empty()))
 }
 
 /// The timeline of a file, whatever kind of file it is. A trace without an end is shown as far as it goes.

@@ -14,9 +14,7 @@ use leasehold_engine::Engine;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::format::{Format, LeaseFormat as _};
 use leasehold_engine::input::Input;
-use leasehold_sim::run::{
-    Cancel, Options, SeedViolation, Summary, WorldReport, plan_of, run_seed, run_seeds,
-};
+use leasehold_sim::run::{Cancel, Options, Summary, WorldReport, plan_of, run_seed, run_seeds};
 use leasehold_sim::start::Start;
 use leasehold_sim::what_if::{Given, Unusable};
 use leasehold_sim::world::Ending;
@@ -161,28 +159,16 @@ fn given(args: &SimArgs) -> Result<Option<Given>, Failure> {
 }
 
 fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
+    let plain = worlds(args, given);
     let options = Options {
         log: !args.json,
         trace: args.trace.is_some(),
         record: args.html.is_some() || args.mermaid.is_some(),
-        formats: args.format.0.clone(),
-        mixed: args.mixed,
-        given,
-        ..Options::default()
+        ..plain.clone()
     };
     if args.json {
         // The same object as of many worlds.
-        let summary = run_seeds(
-            seed..seed.saturating_add(1),
-            1,
-            &Options {
-                formats: options.formats.clone(),
-                mixed: options.mixed,
-                given: options.given.clone(),
-                ..Options::default()
-            },
-            &|_| {},
-        );
+        let summary = run_seeds(seed..seed.saturating_add(1), 1, &plain, &|_| {});
         if options.trace || options.record {
             let report = run_seed(seed, &options);
             if let Some(path) = &args.trace {
@@ -191,7 +177,7 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
             page::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
         }
         exit::print_json(&summary)?;
-        return Ok(verdict(&summary.violations));
+        return Ok(Verdict::of(!summary.violations.is_empty()));
     }
     let report = run_seed(seed, &options);
     if let Some(path) = &args.trace {
@@ -201,7 +187,12 @@ fn one(seed: u64, args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failu
     }
     exit::print(&describe_world(&report, options.given.as_ref()))?;
     page::write_world(&report, args.html.as_deref(), args.mermaid.as_deref())?;
-    Ok(if report.found.violations.is_empty() { Verdict::Fine } else { Verdict::Found })
+    Ok(Verdict::of(!report.found.violations.is_empty()))
+}
+
+/// The worlds to run, without a log or a record.
+fn worlds(args: &SimArgs, given: Option<Given>) -> Options {
+    Options { formats: args.format.0.clone(), mixed: args.mixed, given, ..Options::default() }
 }
 
 fn describe_world(report: &WorldReport, given: Option<&Given>) -> String {
@@ -247,13 +238,7 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
             .unwrap_or_else(|_| ProgressStyle::default_bar()),
     );
     let cancel = Cancel::when(crate::signal::flag()?);
-    let options = Options {
-        formats: args.format.0.clone(),
-        mixed: args.mixed,
-        given,
-        cancel: cancel.clone(),
-        ..Options::default()
-    };
+    let options = Options { cancel: cancel.clone(), ..worlds(args, given) };
     let jobs = jobs.map_or(1, NonZeroUsize::get);
     let summary = run_seeds(args.seeds.clone(), jobs, &options, &|done| bar.set_position(done));
     bar.finish_and_clear();
@@ -272,9 +257,7 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
             "the shrinking of the first failure was interrupted: its case may be missing, or larger than need be"
         );
     }
-    if args.json {
-        exit::print_json(&WithShrunk { summary: &summary, shrunk: kept.as_ref() })?;
-    } else {
+    exit::show(args.json, &WithShrunk { summary: &summary, shrunk: kept.as_ref() }, || {
         let mut text = describe_summary(&summary);
         if args.table {
             let _ = write!(text, "\n\n{}", summary.looking.together.table());
@@ -282,15 +265,15 @@ fn many(args: &SimArgs, given: Option<Given>) -> Result<Verdict, Failure> {
         if let Some(kept) = &kept {
             let _ = write!(text, "\n{kept}");
         }
-        exit::print(&text)?;
-    }
+        text
+    })?;
     if args.gate
         && let Err(sentence) = summary.looking.check(summary.seeds, summary.excused)
     {
         eprintln!("not looking: {sentence}");
         return Ok(Verdict::Found);
     }
-    Ok(verdict(&summary.violations))
+    Ok(Verdict::of(!summary.violations.is_empty()))
 }
 
 /// A summary as JSON, with the first failure after shrinking.
@@ -300,10 +283,6 @@ struct WithShrunk<'a> {
     summary: &'a Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
     shrunk: Option<&'a scenario::Kept>,
-}
-
-fn verdict(violations: &[SeedViolation]) -> Verdict {
-    if violations.is_empty() { Verdict::Fine } else { Verdict::Found }
 }
 
 /// The most violations shown to people.

@@ -169,13 +169,9 @@ struct Told<'a> {
 /// Shows a plan, or carries the plan out and shows the results.
 async fn carry_out(table: &Table, plan: &Plan, apply: bool, json: bool) -> Result<Verdict, Failure> {
     let done = if apply { table.admin.apply(plan).await.map_err(under_way)? } else { Vec::new() };
-    if json {
-        exit::print_json(&Told { plan, applied: apply, done: &done })?;
-    } else {
-        exit::print(&told(plan, apply, &done))?;
-    }
+    exit::show(json, &Told { plan, applied: apply, done: &done }, || told(plan, apply, &done))?;
     let whole = plan.left.is_empty() && done.iter().all(|done| done.how == Stepped::Written);
-    Ok(if whole { Verdict::Fine } else { Verdict::Found })
+    Ok(Verdict::of(!whole))
 }
 
 /// A plan in sentences, with its results.

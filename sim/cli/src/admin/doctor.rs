@@ -81,19 +81,16 @@ pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
         done = table.admin.apply(&plan).await.map_err(under_way)?;
         left = examine(&table, &args, &streams, &report).await?.0.len();
     }
-    if args.table.json {
-        exit::print_json(&Told {
-            findings: &findings,
-            unnamed: &unnamed,
-            repair: args.repair.then_some(&plan),
-            applied: args.apply,
-            done: &done,
-            left,
-        })?;
-    } else {
-        exit::print(&told(&findings, &unnamed, &plan, &args, &done, left))?;
-    }
-    Ok(if left == 0 { Verdict::Fine } else { Verdict::Found })
+    let results = Told {
+        findings: &findings,
+        unnamed: &unnamed,
+        repair: args.repair.then_some(&plan),
+        applied: args.apply,
+        done: &done,
+        left,
+    };
+    exit::show(args.table.json, &results, || told(&results, &plan))?;
+    Ok(Verdict::of(left > 0))
 }
 
 /// The given streams, and their shards.
@@ -190,9 +187,8 @@ async fn items(table: &Table) -> Result<Vec<Item>, Failure> {
     Ok(items)
 }
 
-fn told(
-    findings: &[Ailment], unnamed: &[Unnamed], plan: &Plan, args: &DoctorArgs, done: &[Done], left: usize,
-) -> Text {
+fn told(results: &Told<'_>, plan: &Plan) -> Text {
+    let Told { findings, unnamed, repair, applied, done, left } = *results;
     let mut text = Text::default();
     for Unnamed { stream, count } in unnamed {
         put_line!(
@@ -218,10 +214,10 @@ fn told(
         1 => put!(text, "1 finding"),
         more => put!(text, "{more} findings"),
     }
-    if args.repair && !findings.is_empty() {
+    if repair.is_some() && !findings.is_empty() {
         put_line!(text, "");
-        text.add(&change::told(plan, args.apply, done));
-        if args.apply {
+        text.add(&change::told(plan, applied, done));
+        if applied {
             put!(text, ", {left} findings left");
         }
     } else if !plan.steps.is_empty() {

@@ -23,11 +23,7 @@ pub(super) struct StatusArgs {
 pub(super) async fn run(args: StatusArgs) -> Result<Verdict, Failure> {
     let table = args.table.open().await?;
     let (_, report) = table.watched().await?;
-    if args.table.json {
-        exit::print_json(&report)?;
-    } else {
-        exit::print(&told(&report))?;
-    }
+    exit::show(args.table.json, &report, || told(&report))?;
     Ok(Verdict::Fine)
 }
 

@@ -13,7 +13,6 @@ use leasehold_engine::testkit::Holding;
 use leasehold_engine::time::{Mono, Span};
 use leasehold_sim::run::{Options, run_seed};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::hint::black_box;
 use std::ops::Range;
 use std::time::Instant;
@@ -67,15 +66,10 @@ pub(super) fn run(args: &BenchArgs) -> Result<Verdict, Failure> {
     if all || args.sim {
         figures.insert("sim_inputs_per_second_and_core".into(), sim_inputs_per_second().round());
     }
-    if args.json {
-        exit::print_json(&figures)?;
-    } else {
-        let mut text = String::new();
-        for (name, figure) in &figures {
-            let _ = writeln!(text, "{name:<42}{figure:>14}");
-        }
-        exit::print(text.trim_end())?;
-    }
+    exit::show(args.json, &figures, || {
+        let lines = figures.iter().map(|(name, figure)| format!("{name:<42}{figure:>14}"));
+        lines.collect::<Vec<_>>().join("\n")
+    })?;
     Ok(Verdict::Fine)
 }
 
