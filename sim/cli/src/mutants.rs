@@ -3,6 +3,7 @@
 use crate::copy::{hand_over, prepare};
 use crate::exit::{self, Failure, Verdict};
 use crate::scenario;
+use crate::text::counted;
 use clap::Args;
 use leasehold_sim::deliberate::{Bug, HAS_BUGS};
 use leasehold_sim::hunt::{Begin, Hunt, hunt};
@@ -111,7 +112,7 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
     } else {
         exit::print(&table(&hunts, &rare))?;
     }
-    Ok(if hunts.iter().all(|hunt| hunt.killed) { Verdict::Fine } else { Verdict::Found })
+    Ok(Verdict::of(hunts.iter().any(|hunt| !hunt.killed)))
 }
 
 fn only_prepare() -> Result<Verdict, Failure> {
@@ -129,10 +130,6 @@ fn only_prepare() -> Result<Verdict, Failure> {
         prepared.program().display()
     ))?;
     Ok(Verdict::Fine)
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The Markdown table of `sim/docs/deliberate-bugs.md`. Rows of rare bugs say that no hunt took place.

@@ -1,33 +1,7 @@
 //! What workers tell, in the engine's words and with short names.
 
-use leasehold_engine::ids::WorkerId;
 use leasehold_engine::notice::Notice;
-
-/// The common beginning of shard ids.
-const SHARD: &str = "shardId-";
-
-/// A shard's id without its leading zeros.
-pub(super) fn short(shard: &str) -> String {
-    match shard.strip_prefix(SHARD) {
-        Some(number) if number.bytes().all(|b| b.is_ascii_digit()) && !number.is_empty() => {
-            let digits = number.trim_start_matches('0');
-            format!("shard-{}", if digits.is_empty() { "0" } else { digits })
-        }
-        _ => shard.to_owned(),
-    }
-}
-
-/// A worker's name without the suffix of its life.
-fn name(worker: &WorkerId) -> &str {
-    match worker.as_str().rsplit_once(':') {
-        Some((name, life))
-            if (8..=16).contains(&life.len()) && life.bytes().all(|b| b.is_ascii_hexdigit()) =>
-        {
-            name
-        }
-        _ => worker.as_str(),
-    }
-}
+use leasehold_sim::timeline::words::{shorten, worker};
 
 /// Whether a notice is a turn of the story rather than the daily round.
 #[cfg(feature = "aws")]
@@ -55,19 +29,9 @@ pub(super) fn is_a_turn(notice: &Notice) -> bool {
 
 /// A notice as a sentence without its subject, the worker, and with names that can be told apart at a glance.
 pub(super) fn tell(notice: &Notice) -> String {
-    let sentence = notice.to_string();
-    let mut told = String::with_capacity(sentence.len());
-    let mut rest = sentence.as_str();
-    while let Some(at) = rest.find(SHARD) {
-        let digits = rest[at + SHARD.len()..].bytes();
-        let end = at + SHARD.len() + digits.take_while(u8::is_ascii_digit).count();
-        told.push_str(&rest[..at]);
-        told.push_str(&short(&rest[at..end]));
-        rest = &rest[end..];
-    }
-    told.push_str(rest);
+    let told = shorten(&notice.to_string());
     match notice.other_worker() {
-        Some(worker) => told.replacen(worker.as_str(), name(worker), 1),
+        Some(other) => told.replacen(other.as_str(), worker(other.as_str()), 1),
         None => told,
     }
 }
@@ -76,14 +40,6 @@ pub(super) fn tell(notice: &Notice) -> String {
 mod tests {
     use super::*;
     use leasehold_engine::notice::{LossReason, TakeReason};
-
-    #[test]
-    fn shard_ids_are_shortened_only_if_they_look_like_it() {
-        assert_eq!(short("shardId-000000000000"), "shard-0");
-        assert_eq!(short("shardId-000000000120"), "shard-120");
-        assert_eq!(short("shardId-"), "shardId-");
-        assert_eq!(short("orders:1"), "orders:1");
-    }
 
     #[test]
     fn a_theft_says_why() {

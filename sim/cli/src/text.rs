@@ -56,6 +56,11 @@ macro_rules! put {
 
 pub(super) use {put, put_line};
 
+/// A number of things, of which one has no `s` at its end.
+pub(super) fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Shows control characters other than line breaks as escapes.
 pub(super) fn lines(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());

@@ -1,5 +1,6 @@
 //! Batches on their way to stdout, and the unwritten rest of each at the worker's end.
 
+use crate::text::counted;
 use leasehold::{Batch, Notice, Record};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -108,15 +109,13 @@ pub(super) struct Unwritten {
 /// A sentence.
 impl fmt::Display for Unwritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let s = |n: usize| if n == 1 { "" } else { "s" };
-        let (records, shards) = (self.records, self.shards);
-        let (were, them) = if records == 1 { ("was", "it") } else { ("were", "them") };
+        let (were, them) = if self.records == 1 { ("was", "it") } else { ("were", "them") };
+        let (records, shards) =
+            (counted(self.records as u64, "record"), counted(self.shards as u64, "shard"));
         write!(
             f,
-            "stdout took no more lines until the worker had to end: {records} record{} of {shards} shard{} {were} not written \
-             and so not acknowledged; the next worker of the application reads {them} again",
-            s(records),
-            s(shards),
+            "stdout took no more lines until the worker had to end: {records} of {shards} {were} not written \
+             and so not acknowledged; the next worker of the application reads {them} again"
         )
     }
 }

@@ -2,10 +2,12 @@
 
 use super::ledger::Totals;
 use crate::story;
+use crate::text::counted;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::notice::Notice;
 use leasehold_engine::shown::Shown;
+use leasehold_sim::timeline::words::shorten;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -129,7 +131,7 @@ impl Board {
         let sentence = format!(
             "{} is KILLED while it processes {}; the other workers are not told",
             member.name,
-            plural(member.shards.len(), "shard")
+            counted(member.shards.len() as u64, "shard")
         );
         member.shards.clear();
         state.line(&sentence);
@@ -201,17 +203,13 @@ impl Board {
     }
 }
 
-fn plural(count: usize, thing: &str) -> String {
-    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
-}
-
 impl WorkerState {
     fn describe(&self) -> String {
         if !self.alive {
             return format!("{}  ✗ killed    {:>7} records", self.name, self.records);
         }
         let shards: Vec<String> =
-            self.shards.iter().map(|lease| story::short(lease.as_str()).replacen("shard-", "", 1)).collect();
+            self.shards.iter().map(|lease| shorten(lease.as_str()).replacen("shard-", "", 1)).collect();
         format!(
             "{}  ● {:>2} shards {:>7} records {:>6.0}/s   [{}]",
             self.name,

@@ -30,10 +30,8 @@ pub(super) struct Ledger(Mutex<Books>);
 #[derive(Debug)]
 struct Books {
     keys: Vec<Key>,
-    put: u64,
-    processed: u64,
-    duplicates: u64,
-    out_of_order: u64,
+    /// Without the missing records, which are counted from the keys.
+    totals: Totals,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -60,13 +58,7 @@ pub(super) struct Totals {
 impl Ledger {
     /// Empty books for so many partition keys.
     pub(super) fn new(keys: usize) -> Self {
-        Self(Mutex::new(Books {
-            keys: vec![Key::default(); keys],
-            put: 0,
-            processed: 0,
-            duplicates: 0,
-            out_of_order: 0,
-        }))
+        Self(Mutex::new(Books { keys: vec![Key::default(); keys], totals: Totals::default() }))
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
@@ -78,7 +70,7 @@ impl Ledger {
         let mut books = self.books();
         if let Some(key) = books.keys.get_mut(key) {
             key.put += 1;
-            books.put += 1;
+            books.totals.put += 1;
         }
     }
 
@@ -98,10 +90,10 @@ impl Ledger {
             key.done.resize(n + 1, false);
         }
         if std::mem::replace(&mut key.done[n], true) {
-            books.duplicates += 1;
+            books.totals.duplicates += 1;
         } else {
-            books.processed += 1;
-            books.out_of_order += u64::from(later);
+            books.totals.processed += 1;
+            books.totals.out_of_order += u64::from(later);
         }
         true
     }
@@ -113,13 +105,7 @@ impl Ledger {
             let done = key.done.iter().take(put).filter(|done| **done).count();
             (put - done) as u64
         });
-        Totals {
-            put: books.put,
-            processed: books.processed,
-            duplicates: books.duplicates,
-            missing: missing.sum(),
-            out_of_order: books.out_of_order,
-        }
+        Totals { missing: missing.sum(), ..books.totals }
     }
 }
 
@@ -135,43 +121,25 @@ mod tests {
         ledger
     }
 
-    fn process(ledger: &Ledger, numbers: &[u32]) {
-        for &n in numbers {
-            assert!(ledger.processed(Entry { key: 1, n }));
+    #[test]
+    fn loss_repeats_and_disorder_are_told_apart() {
+        let totals = |processed, missing, duplicates, out_of_order| Totals {
+            put: 3,
+            processed,
+            duplicates,
+            missing,
+            out_of_order,
+        };
+        for (case, numbers, expected) in [
+            ("in order", &[0, 1, 2][..], totals(3, 0, 0, 0)),
+            ("a record never came, though a later one came", &[0, 2], totals(2, 1, 0, 0)),
+            ("a first time after a later record", &[0, 2, 1], totals(3, 0, 0, 1)),
+            ("records are read again, which is no disorder", &[0, 1, 0, 1, 2], totals(3, 0, 2, 0)),
+        ] {
+            let ledger = ledger(3);
+            assert!(numbers.iter().all(|n| ledger.processed(Entry { key: 1, n: *n })), "{case}");
+            assert_eq!(ledger.totals(), expected, "{case}");
         }
-    }
-
-    #[test]
-    fn records_in_order_balance() {
-        let ledger = ledger(3);
-        process(&ledger, &[0, 1, 2]);
-        let totals = ledger.totals();
-        assert_eq!((totals.put, totals.processed, totals.missing), (3, 3, 0));
-        assert_eq!((totals.duplicates, totals.out_of_order), (0, 0));
-    }
-
-    #[test]
-    fn a_record_that_never_came_is_missing_though_a_later_one_came() {
-        let ledger = ledger(3);
-        process(&ledger, &[0, 2]);
-        let totals = ledger.totals();
-        assert_eq!((totals.missing, totals.out_of_order), (1, 0));
-    }
-
-    #[test]
-    fn a_first_time_after_a_later_record_is_disorder() {
-        let ledger = ledger(3);
-        process(&ledger, &[0, 2, 1]);
-        let totals = ledger.totals();
-        assert_eq!((totals.missing, totals.out_of_order, totals.duplicates), (0, 1, 0));
-    }
-
-    #[test]
-    fn records_read_again_are_duplicates_and_not_disorder() {
-        let ledger = ledger(3);
-        process(&ledger, &[0, 1, 0, 1, 2]);
-        let totals = ledger.totals();
-        assert_eq!((totals.processed, totals.duplicates, totals.out_of_order), (3, 2, 0));
     }
 
     #[test]

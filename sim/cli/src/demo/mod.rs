@@ -9,13 +9,14 @@ mod summary;
 
 use crate::clients::Clients;
 use crate::exit::{self, Failure, Verdict};
-use crate::{signal, story};
+use crate::signal;
 use board::{Board, Telling};
 use clap::Args;
 use fleet::Fleet;
 use leasehold::runtime::{Runtime as _, TokioRuntime};
 use leasehold_engine::internals::draw_below;
 use leasehold_local_aws::http::{LocalOptions, Loopback};
+use leasehold_sim::timeline::words::shorten;
 use ledger::Ledger;
 use operator::Operator;
 use producer::{KEYS, Producer};
@@ -25,6 +26,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use summary::Summary;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 const STREAM: &str = "demo-stream";
@@ -146,23 +148,24 @@ pub(super) async fn run(args: DemoArgs) -> Result<Verdict, Failure> {
     let result = demo.play(&args, clients).await;
     board.close();
     let interrupted = result?;
-    let mut summary = Summary {
-        records_put: 0,
-        records_processed: 0,
-        duplicates: 0,
-        lost: 0,
-        out_of_order: 0,
+    let totals = ledger.totals();
+    let seconds = (began.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0;
+    let summary = Summary {
+        records_put: totals.put,
+        records_processed: totals.processed,
+        duplicates: totals.duplicates,
+        lost: if interrupted { 0 } else { totals.missing },
+        out_of_order: totals.out_of_order,
         reshards: demo.operator.reshards,
         workers_killed: demo.killed,
         workers_started: demo.fleet.members.len() as u64,
         handoffs: board.handoffs(),
-        seconds: (began.elapsed().as_secs_f64() * 1_000.0).round() / 1_000.0,
-        records_per_second: 0.0,
+        seconds,
+        records_per_second: if seconds > 0.0 { totals.processed as f64 / seconds } else { 0.0 },
         interrupted,
         seed,
         traces: demo.fleet.members.iter().map(|member| member.trace.clone()).collect(),
     };
-    summary.count(&ledger.totals());
     let _ = aws.stop().await;
     if args.json {
         exit::print_json(&summary)?;
@@ -170,7 +173,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<Verdict, Failure> {
         let colour = telling == Telling::Live && std::env::var_os("NO_COLOR").is_none();
         exit::print_styled(&summary.describe(colour))?;
     }
-    Ok(if summary.is_well() { Verdict::Fine } else { Verdict::Found })
+    Ok(Verdict::of(!summary.is_well()))
 }
 
 struct Demo {
@@ -181,13 +184,6 @@ struct Demo {
     board: Arc<Board>,
     ledger: Arc<Ledger>,
     killed: u64,
-}
-
-/// The end of a wait for the next scene.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waited {
-    Over,
-    Interrupted,
 }
 
 impl Demo {
@@ -211,9 +207,8 @@ impl Demo {
         let producer = tokio::spawn(producer.run());
         for (at, scene) in SCRIPT {
             let until = began + self.whole * at / 100;
-            if self.wait(&mut interrupt, until, || false).await? == Waited::Interrupted {
-                producer.abort();
-                return self.interrupted().await;
+            if self.wait(&mut interrupt, until, || false).await? {
+                return self.interrupted(&producer).await;
             }
             self.act(scene).await?;
         }
@@ -221,9 +216,8 @@ impl Demo {
         let end = began + self.whole + PATIENCE;
         let ledger = self.ledger.clone();
         let all_is_in = || producer.is_finished() && ledger.totals().missing == 0;
-        if self.wait(&mut interrupt, end, all_is_in).await? == Waited::Interrupted {
-            producer.abort();
-            return self.interrupted().await;
+        if self.wait(&mut interrupt, end, all_is_in).await? {
+            return self.interrupted(&producer).await;
         }
         producer.abort();
         let totals = self.ledger.totals();
@@ -236,21 +230,22 @@ impl Demo {
         Ok(false)
     }
 
-    async fn interrupted(&mut self) -> Result<bool, Failure> {
+    async fn interrupted(&mut self, producer: &JoinHandle<()>) -> Result<bool, Failure> {
+        producer.abort();
         self.board.say("interrupted: all workers shut down");
         self.fleet.shut_down().await?;
         Ok(true)
     }
 
-    /// Waits until a time, or until `done`.
+    /// Waits until a time, or until `done`. True if interrupted.
     async fn wait(
         &mut self, interrupt: &mut Pin<&mut impl Future<Output = ()>>, until: Instant,
         done: impl Fn() -> bool,
-    ) -> Result<Waited, Failure> {
+    ) -> Result<bool, Failure> {
         let mut ticks = tokio::time::interval(REFRESH);
         while Instant::now() < until && !done() {
             tokio::select! {
-                () = interrupt.as_mut() => return Ok(Waited::Interrupted),
+                () = interrupt.as_mut() => return Ok(true),
                 _ = ticks.tick() => {}
                 () = tokio::time::sleep_until(until) => {}
             }
@@ -259,18 +254,18 @@ impl Demo {
                 return Err(failure);
             }
         }
-        Ok(Waited::Over)
+        Ok(false)
     }
 
     async fn act(&mut self, scene: Scene) -> Result<(), Failure> {
         match scene {
             Scene::Split => {
                 let shard = self.operator.split().await?;
-                self.board.say(&format!("{} was SPLIT", story::short(&shard)));
+                self.board.say(&format!("{} was SPLIT", shorten(&shard)));
             }
             Scene::Merge => {
                 let (left, right) = self.operator.merge().await?;
-                self.board.say(&format!("{} and {} were MERGED", story::short(&left), story::short(&right)));
+                self.board.say(&format!("{} and {} were MERGED", shorten(&left), shorten(&right)));
             }
             Scene::Kill => {
                 let members = self.fleet.members.len() as u64;

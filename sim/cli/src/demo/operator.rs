@@ -2,7 +2,9 @@
 
 use crate::clients::{Clients, in_full};
 use crate::exit::Failure;
-use leasehold::aws::kinesis::types::{Shard, StreamStatus};
+use leasehold::admin::{Admin, Shard};
+use leasehold::aws::kinesis::types::StreamStatus;
+use leasehold::format::Format;
 use leasehold_engine::internals::draw_below;
 use std::time::Duration;
 
@@ -55,23 +57,15 @@ impl Operator {
     }
 
     /// The open shards, in the order of the hash space.
-    async fn open_shards(&self) -> Result<Vec<OpenShard>, Failure> {
-        let mut open = Vec::new();
-        let mut token = None;
-        loop {
-            let request = self.clients.kinesis.list_shards();
-            let request = match token.take() {
-                Some(token) => request.next_token(token),
-                None => request.stream_name(&self.stream),
-            };
-            let page = request.send().await.map_err(|error| self.failed("list the shards of", &error))?;
-            open.extend(page.shards().iter().filter_map(OpenShard::of));
-            match page.next_token() {
-                Some(next) => token = Some(next.to_owned()),
-                None => break,
-            }
-        }
-        open.sort_by_key(|shard| shard.start);
+    async fn open_shards(&self) -> Result<Vec<Shard>, Failure> {
+        let Clients { kinesis, dynamodb } = &self.clients;
+        let shards = match Admin::new(dynamodb, super::APPLICATION, Format::Kcl) {
+            Ok(admin) => admin.shards(kinesis, self.stream.as_str()).await,
+            Err(error) => Err(error),
+        };
+        let mut open = shards.map_err(|error| self.failed("list the shards of", &error))?;
+        open.retain(Shard::is_open);
+        open.sort_by_key(|shard| shard.range);
         Ok(open)
     }
 
@@ -79,24 +73,24 @@ impl Operator {
     pub(super) async fn split(&mut self) -> Result<String, Failure> {
         let open = self.open_shards().await?;
         // Draws one of the widest shards.
-        let widest = open.iter().map(OpenShard::width).max().unwrap_or_default();
-        let widest: Vec<&OpenShard> = open.iter().filter(|shard| shard.width() == widest).collect();
+        let widest = open.iter().map(width).max().unwrap_or_default();
+        let widest: Vec<&Shard> = open.iter().filter(|shard| width(shard) == widest).collect();
         let at = draw_below(self.seed, "split", "", self.reshards, widest.len() as u64) as usize;
         let Some(shard) = widest.get(at) else {
             return Err(Failure::under_way("the stream has no open shard"));
         };
-        let middle = shard.start + shard.width() / 2 + 1;
+        let middle = shard.range.start.0 + width(shard) / 2 + 1;
         let request = self.clients.kinesis.split_shard();
         request
             .stream_name(&self.stream)
-            .shard_to_split(&shard.id)
+            .shard_to_split(shard.id.as_str())
             .new_starting_hash_key(middle.to_string())
             .send()
             .await
             .map_err(|error| self.failed("split a shard of", &error))?;
         self.until_active().await?;
         self.reshards += 1;
-        Ok(shard.id.clone())
+        Ok(shard.id.to_string())
     }
 
     /// Merges two adjacent shards.
@@ -110,38 +104,17 @@ impl Operator {
         let request = self.clients.kinesis.merge_shards();
         request
             .stream_name(&self.stream)
-            .shard_to_merge(&left.id)
-            .adjacent_shard_to_merge(&right.id)
+            .shard_to_merge(left.id.as_str())
+            .adjacent_shard_to_merge(right.id.as_str())
             .send()
             .await
             .map_err(|error| self.failed("merge shards of", &error))?;
         self.until_active().await?;
         self.reshards += 1;
-        Ok((left.id.clone(), right.id.clone()))
+        Ok((left.id.to_string(), right.id.to_string()))
     }
 }
 
-#[derive(Debug)]
-struct OpenShard {
-    id: String,
-    start: u128,
-    end: u128,
-}
-
-impl OpenShard {
-    /// None for a closed shard.
-    fn of(shard: &Shard) -> Option<Self> {
-        let open =
-            shard.sequence_number_range().is_some_and(|range| range.ending_sequence_number().is_none());
-        let range = shard.hash_key_range().filter(|_| open)?;
-        Some(Self {
-            id: shard.shard_id().to_owned(),
-            start: range.starting_hash_key().parse().ok()?,
-            end: range.ending_hash_key().parse().ok()?,
-        })
-    }
-
-    fn width(&self) -> u128 {
-        self.end - self.start
-    }
+fn width(shard: &Shard) -> u128 {
+    shard.range.end.0 - shard.range.start.0
 }

@@ -1,6 +1,6 @@
 //! What the demo found.
 
-use super::ledger::Totals;
+use indicatif::HumanCount;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -26,16 +26,6 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn count(&mut self, totals: &Totals) {
-        self.records_put = totals.put;
-        self.records_processed = totals.processed;
-        self.duplicates = totals.duplicates;
-        self.out_of_order = totals.out_of_order;
-        self.lost = if self.interrupted { 0 } else { totals.missing };
-        self.records_per_second =
-            if self.seconds > 0.0 { totals.processed as f64 / self.seconds } else { 0.0 };
-    }
-
     /// Whether the demo lost no record and kept the order.
     pub(super) fn is_well(&self) -> bool {
         self.lost == 0 && self.out_of_order == 0
@@ -101,25 +91,5 @@ impl Summary {
 
 /// 12345 as 12,345.
 fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::thousands;
-
-    #[test]
-    fn long_numbers_are_grouped() {
-        for (n, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(thousands(n), text);
-        }
-    }
+    HumanCount(n).to_string()
 }

@@ -3,6 +3,7 @@
 //! KCL's multi-stream mode keys a row `account:stream:epoch:shard`, and says `account:stream:epoch` in `streamName` as well.
 
 use super::Finding;
+use crate::text::counted;
 use leasehold_engine::format::{Kcl, LeaseFormat as _};
 use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::stream_id::{StreamId, split_key};
@@ -50,9 +51,7 @@ impl Count {
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { leases, unfinished } = self;
-        let s = if *leases == 1 { "" } else { "s" };
-        write!(f, "{leases} lease{s} ({unfinished} unfinished)")
+        write!(f, "{} ({} unfinished)", counted(self.leases as u64, "lease"), self.unfinished)
     }
 }
 
