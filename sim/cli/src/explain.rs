@@ -8,7 +8,7 @@ use crate::text::{Text, put_line};
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::{LeaseKey, OpId, WorkerId};
 use leasehold_engine::input::{Body, Call, Input, Outcome, Reply};
-use leasehold_engine::notice::{Choice, Notice};
+use leasehold_engine::notice::Notice;
 use leasehold_engine::output::{Command, ConsumerOp, Effect, Output, StreamOp, TableOp};
 use leasehold_engine::row::{Change, RowRead};
 use leasehold_engine::time::Mono;
@@ -25,7 +25,8 @@ pub(super) struct Explanation {
     now: (u64, Mono),
     requests: BTreeMap<OpId, Request>,
     row: Option<Seen>,
-    routine: Routine,
+    /// Routine successes since the last line.
+    routine: BTreeMap<Kind, u32>,
     held: bool,
 }
 
@@ -37,7 +38,8 @@ struct Request {
     routine: Option<Kind>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Routine, in the order of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Renewal,
     Checkpoint,
@@ -52,15 +54,6 @@ struct Seen {
     ended: bool,
     counter: u64,
     since: Mono,
-}
-
-/// Routine successes since the last line.
-#[derive(Debug, Default)]
-struct Routine {
-    renewals: u32,
-    checkpoints: u32,
-    reads: u32,
-    hand_overs: u32,
 }
 
 impl Explanation {
@@ -120,18 +113,16 @@ impl Explanation {
     }
 
     fn tell_routine(&mut self) {
-        let routine = std::mem::take(&mut self.routine);
-        let counts = [
-            (routine.renewals, "renewal", "renewals"),
-            (routine.checkpoints, "checkpoint", "checkpoints"),
-            (routine.reads, "read of the stream", "reads of the stream"),
-            (routine.hand_overs, "batch handed over", "batches handed over"),
-        ];
-        let said: Vec<String> = counts
-            .into_iter()
-            .filter(|(count, ..)| *count > 0)
-            .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
-            .collect();
+        let said = std::mem::take(&mut self.routine).into_iter().map(|(kind, count)| {
+            let (one, many) = match kind {
+                Kind::Renewal => ("renewal", "renewals"),
+                Kind::Checkpoint => ("checkpoint", "checkpoints"),
+                Kind::Read => ("read of the stream", "reads of the stream"),
+                Kind::HandOver => ("batch handed over", "batches handed over"),
+            };
+            format!("{count} {}", if count == 1 { one } else { many })
+        });
+        let said: Vec<String> = said.collect();
         if !said.is_empty() {
             put_line!(self.text, "{:>23}Meanwhile, without trouble: {}.", "", said.join(", "));
         }
@@ -179,10 +170,7 @@ impl Explanation {
         match (outcome, request.routine) {
             (Outcome::Applied(reply), kind) => {
                 match kind {
-                    Some(Kind::Renewal) => self.routine.renewals += 1,
-                    Some(Kind::Checkpoint) => self.routine.checkpoints += 1,
-                    Some(Kind::Read) => self.routine.reads += 1,
-                    Some(Kind::HandOver) => self.routine.hand_overs += 1,
+                    Some(kind) => *self.routine.entry(kind).or_default() += 1,
                     None => self.say(&format!("Request {op} to {what} was carried out, after {after}.")),
                 }
                 if let Reply::Row(Some(row)) = reply {
@@ -248,7 +236,11 @@ impl Explanation {
 
     fn told(&mut self, notice: &Notice) {
         if let Notice::Chose(choice) = notice {
-            return self.chose(choice);
+            let is_me = |lease: &LeaseKey| self.is_meant(lease.as_str());
+            if let Some(sentence) = wording::choice(choice, &self.name(), is_me) {
+                self.say(&sentence);
+            }
+            return;
         }
         if !notice.lease().is_some_and(|lease| self.is_meant(lease.as_str())) {
             return;
@@ -263,13 +255,6 @@ impl Explanation {
         let sentence = wording::notice(notice, &self.name(), self.config.as_ref());
         self.say(&sentence);
     }
-
-    fn chose(&mut self, choice: &Choice) {
-        let is_me = |lease: &LeaseKey| self.is_meant(lease.as_str());
-        if let Some(sentence) = wording::choice(choice, &self.name(), is_me) {
-            self.say(&sentence);
-        }
-    }
 }
 
 /// Whether `name` is the lease or shard asked for.
@@ -281,6 +266,7 @@ fn is_called(name: &str, asked: &str) -> bool {
 mod tests {
     use super::*;
     use leasehold_engine::Engine;
+    use leasehold_engine::notice::Choice;
     use leasehold_sim::run::{Options, run_seed};
 
     #[test]

@@ -1,7 +1,7 @@
 //! Decisions about a shard as sentences.
 
 use leasehold_engine::config::Config;
-use leasehold_engine::ids::LeaseKey;
+use leasehold_engine::ids::{LeaseKey, WorkerId};
 use leasehold_engine::notice::{Choice, LossReason, Notice, TakeReason};
 use leasehold_engine::output::EndReason;
 use leasehold_engine::position::Checkpoint;
@@ -9,6 +9,11 @@ use leasehold_engine::row::{Change, LeaseRow, Renaming};
 use leasehold_engine::time::Span;
 use leasehold_sim::timeline::words::{self, shorten};
 use std::fmt::Write as _;
+
+/// A worker's name without the number of its life.
+fn short(worker: &WorkerId) -> &str {
+    words::worker(worker.as_str())
+}
 
 /// The grounds of a choice of leases, if the shard was a candidate.
 pub(super) fn choice(choice: &Choice, name: &str, is_me: impl Fn(&LeaseKey) -> bool) -> Option<String> {
@@ -36,7 +41,7 @@ pub(super) fn choice(choice: &Choice, name: &str, is_me: impl Fn(&LeaseKey) -> b
             " Nothing is free, so it takes {} of the {} leases of {}, who has the most",
             choice.taken,
             choice.candidates,
-            words::worker(victim.as_str())
+            short(victim)
         ),
         None => write!(text, " Of {} free leases, it takes {} now", choice.candidates, choice.taken),
     };
@@ -64,7 +69,7 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                 TakeReason::Unowned => "it had no owner, so no other worker can still count on it".to_owned(),
                 TakeReason::Expired { owner, idle } => format!(
                     "the row of {} had not changed for {idle}, and a lease lasts {lasts}",
-                    words::worker(owner.as_str())
+                    short(owner)
                 ),
                 TakeReason::Stolen { owner, theirs, ours, target } => {
                     let settles = config.is_some_and(|config| config.steal_cooldown());
@@ -74,29 +79,29 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
                         }
                         false => "; that one lives, and may go on for a moment".to_owned(),
                     };
-                    let owner = words::worker(owner.as_str());
+                    let owner = short(owner);
                     format!("{owner} had {theirs}, this worker {ours}, and {target} is a fair share{wait}")
                 }
                 TakeReason::Ours => "its row names this worker already".to_owned(),
                 TakeReason::Given => "its owner handed it over, as it was asked to".to_owned(),
                 TakeReason::LeftLying { owner, idle } => format!(
                     "it was handed over to {}, which asked for it and did not take it for {idle}",
-                    words::worker(owner.as_str())
+                    short(owner)
                 ),
                 TakeReason::FormerLife { owner } => format!(
                     "{} was a former process of this worker, and `unique_names` says that it has ended",
-                    words::worker(owner.as_str())
+                    short(owner)
                 ),
                 _ => "for a reason that has no words here".to_owned(),
             };
             format!("It took {name} (token {}): {why}.", token.0)
         }
         Notice::MissedTake { owner, .. } => match owner {
-            Some(owner) => format!("Did not get {name}: its row names {}.", words::worker(owner.as_str())),
+            Some(owner) => format!("Did not get {name}: its row names {}.", short(owner)),
             None => format!("Did not get {name}, which it tried to take."),
         },
         Notice::Claimed { owner, .. } => {
-            format!("It asked {} for {name}, which has more than its share.", words::worker(owner.as_str()))
+            format!("It asked {} for {name}, which has more than its share.", short(owner))
         }
         Notice::Yields { .. } => format!("It is another member's turn to have {name}: it will be given up."),
         Notice::Adopted { counter, .. } => format!(
@@ -174,20 +179,14 @@ pub(super) fn notice(notice: &Notice, name: &str, config: Option<&Config>) -> St
 pub(super) fn condition(change: &Change) -> String {
     match change {
         Change::Claim { counter, from, .. } => {
-            let from = words::worker(from.as_str());
-            format!(" if the row still names {from} with counter {counter}")
+            format!(" if the row still names {} with counter {counter}", short(from))
         }
-        Change::Take { counter, from, .. } => {
-            let from = from.as_ref().map_or("no worker", |from| words::worker(from.as_str()));
-            format!(" if the row still names {from} with counter {counter}")
-        }
-        Change::Assign { counter, from, .. } => {
-            let from = from.as_ref().map_or("no worker", |from| words::worker(from.as_str()));
+        Change::Take { counter, from, .. } | Change::Assign { counter, from, .. } => {
+            let from = from.as_ref().map_or("no worker", short);
             format!(" if the row still names {from} with counter {counter}")
         }
         Change::Offer { from, .. } => {
-            let from = words::worker(from.as_str());
-            format!(" if the row still names {from} and is not being handed over")
+            format!(" if the row still names {} and is not being handed over", short(from))
         }
         Change::Renew { guard, .. }
         | Change::Checkpoint { guard, .. }
@@ -225,11 +224,8 @@ pub(super) fn outlook(row: &LeaseRow, held: bool, config: Option<&Config>) -> St
 }
 
 fn counts(choice: &Choice) -> String {
-    let mut said: Vec<String> = choice
-        .counts
-        .iter()
-        .map(|(worker, count)| format!("{}: {count}", words::worker(worker.as_str())))
-        .collect();
+    let mut said: Vec<String> =
+        choice.counts.iter().map(|(worker, count)| format!("{}: {count}", short(worker))).collect();
     let more = (choice.workers as usize).saturating_sub(said.len());
     if more > 0 {
         said.push(format!("{more} more workers"));
@@ -240,7 +236,7 @@ fn counts(choice: &Choice) -> String {
 fn lost(why: &LossReason) -> String {
     match why {
         LossReason::Taken { by: Some(by), row } => {
-            format!("its row names {} with counter {}", words::worker(by.as_str()), row.counter)
+            format!("its row names {} with counter {}", short(by), row.counter)
         }
         LossReason::Taken { by: None, row } => {
             format!("its row names no owner any more, with counter {}", row.counter)
