@@ -3,17 +3,15 @@
 use super::fleet::Fleet;
 use super::rounds::course;
 use super::survey::{Asked, survey};
-use super::{Assignment, Survey};
 use crate::input::Heartbeat;
 use leasehold_engine::config::{Config, InitialPosition};
 use leasehold_engine::fleet::FleetRow;
-use leasehold_engine::format::{Format, Kcl, LeaseFormat as _};
+use leasehold_engine::format::{Kcl, LeaseFormat as _};
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Body, Boot, Input, Outcome};
-use leasehold_engine::internals::sync;
 use leasehold_engine::notice::{FleetRules, Notice};
 use leasehold_engine::output::{Command, Effect, TableOp};
-use leasehold_engine::policy::{Finished, Policies};
+use leasehold_engine::policy::Policies;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, HandsOver, LeaseRow, RowRead};
 use leasehold_engine::shard::Shard;
@@ -26,11 +24,13 @@ use std::collections::BTreeMap;
 /// In seconds.
 const NOW: i64 = 1_000_000;
 
+/// A move of a lease: the way, the owner before, the next owner.
+type Move = (&'static str, Option<String>, String);
+
 /// A table and a stream for one engine. The engine's writes to assign or create leases are kept, and not carried out.
 struct World {
     services: Services,
-    /// The moves of leases: the way, the owner before, the next owner.
-    moves: Vec<(&'static str, Option<String>, String)>,
+    moves: Vec<Move>,
     created: Vec<(LeaseKey, Checkpoint)>,
     rules: Option<(FleetRules, Option<String>)>,
     /// The workers that report and renew whenever the table is scanned, and the time.
@@ -43,27 +43,21 @@ impl Carry for World {
             self.renew();
         }
         if let Effect::Table(TableOp::Write(change)) = &command.effect {
-            match change {
-                Change::Take { from, to, .. } => {
-                    let how = if from.is_some() { "steal" } else { "take" };
-                    self.moves.push((how, from.as_ref().map(ToString::to_string), to.to_string()));
-                    return None;
+            let (how, from, to) = match change {
+                Change::Take { from: None, to, .. } => ("take", None, to),
+                Change::Take { from, to, .. } => ("steal", from.as_ref(), to),
+                Change::Claim { from, by, .. } => ("ask", Some(from), by),
+                Change::Assign { from, to, .. } => ("assign", from.as_ref(), to),
+                Change::Offer { from, to, .. } => ("move", Some(from), to),
+                change => {
+                    if let Change::Create(row) = change {
+                        self.created.push((row.key.clone(), row.checkpoint));
+                    }
+                    return Some(self.services.perform(&command));
                 }
-                Change::Claim { from, by, .. } => {
-                    self.moves.push(("ask", Some(from.to_string()), by.to_string()));
-                    return None;
-                }
-                Change::Assign { from, to, .. } => {
-                    self.moves.push(("assign", from.as_ref().map(ToString::to_string), to.to_string()));
-                    return None;
-                }
-                Change::Offer { from, to, .. } => {
-                    self.moves.push(("move", Some(from.to_string()), to.to_string()));
-                    return None;
-                }
-                Change::Create(row) => self.created.push((row.key.clone(), row.checkpoint)),
-                _ => {}
-            }
+            };
+            self.moves.push((how, from.map(ToString::to_string), to.to_string()));
+            return None;
         }
         Some(self.services.perform(&command))
     }
@@ -101,7 +95,11 @@ impl World {
             worker: "a".into(),
             incarnation: 1,
             seed: 7,
-            config: config.with_table("app").with_stream("orders"),
+            // One look at a table does not show a hand-over without an end.
+            config: config
+                .with_table("app")
+                .with_stream("orders")
+                .with_hand_over_timeout(Span::from_secs(86_400)),
         };
         let mut driven = Driven::default();
         let input = Input { at: Mono(1_000_000), wall: Wall(NOW * 1_000), body: Body::Boot(Box::new(boot)) };
@@ -119,20 +117,14 @@ fn rows_of(table: &LeaseTable) -> Vec<RowRead> {
     leases.chain(table.fleet.values().map(|item| Kcl.decode(item))).collect()
 }
 
-/// The rounds for a table with every reporting worker alive, and for a worker `a:1` without a lease.
-fn rounds_of(rows: &[RowRead], load: bool) -> Vec<Vec<Assignment>> {
+/// The first round for a table with every reporting worker alive, and for a worker `a:1` without a lease.
+fn said_of(rows: &[RowRead]) -> Vec<Move> {
     let mut heartbeats = vec![Heartbeat { worker: "a:1".into(), at: Wall(NOW * 1_000) }];
     heartbeats.extend(super::fleet::in_table(rows, Wall(NOW * 1_000)).into_iter().flatten());
     let fleet = Fleet::read(rows, &heartbeats, Wall(NOW * 1_000));
     let leases: Vec<&LeaseRow> = rows.iter().filter_map(RowRead::lease).collect();
-    course(&leases, &fleet, Policies::default(), load).rounds
-}
-
-fn in_order(
-    mut moves: Vec<(&'static str, Option<String>, String)>,
-) -> Vec<(&'static str, Option<String>, String)> {
-    moves.sort();
-    moves
+    let first = course(&leases, &fleet, Policies::default(), true).rounds.into_iter().next();
+    first.into_iter().flatten().map(|step| (step.how, step.from, step.to)).collect()
 }
 
 /// A worker's report.
@@ -216,22 +208,16 @@ proptest! {
     fn a_worker_does_what_is_said_of_it(holdings in holdings()) {
         let mut world = World::new(table_of(&holdings));
         world.renew();
-        let rounds = rounds_of(&rows_of(&world.services.table), true);
-        let expected: Vec<_> = rounds
-            .first()
-            .into_iter()
-            .flatten()
-            .filter(|step| step.to == "a:1")
-            .map(|step| (step.how, step.from.clone(), step.to.clone()))
-            .collect();
-        // One look at a table does not show a hand-over without an end.
-        let config = Config::default().with_hand_over_timeout(Span::from_secs(86_400));
-        world.drive(config, 60, |world| !world.moves.is_empty());
+        let mut expected = said_of(&rows_of(&world.services.table));
+        expected.retain(|(_, _, to)| to == "a:1");
+        world.drive(Config::default(), 60, |world| !world.moves.is_empty());
         if let [first @ ("ask", ..)] = &world.moves[..] {
             // A worker that has just started requests one lease first.
             prop_assert!(expected.contains(first), "{first:?} of {expected:?}");
         } else {
-            prop_assert_eq!(in_order(world.moves), in_order(expected));
+            world.moves.sort();
+            expected.sort();
+            prop_assert_eq!(world.moves, expected);
         }
     }
 
@@ -246,24 +232,15 @@ proptest! {
         // The worker reports before it leads.
         let mut rows = rows_of(&world.services.table);
         rows.push(Kcl.decode(&report("a:1", NOW).1));
-        let rounds = rounds_of(&rows, true);
-        let placed = |how: &str| matches!(how, "assign" | "take");
-        let expected: Vec<_> = rounds
-            .first()
-            .into_iter()
-            .flatten()
-            .filter(|step| placed(step.how))
-            .map(|step| (step.from.clone(), step.to.clone()))
-            .collect();
-        // One look at a table does not show a hand-over without an end.
-        let config = Config::default().with_hand_over_timeout(Span::from_secs(86_400));
-        world.drive(config, 4_000, |world| !world.moves.is_empty());
-        let moves = world.moves.iter().filter(|(how, ..)| placed(how));
-        let mut placed: Vec<_> = moves.map(|(_, from, to)| (from.clone(), to.clone())).collect();
-        let mut expected = expected;
-        placed.sort();
-        expected.sort();
-        prop_assert_eq!(placed, expected);
+        let placed = |moves: Vec<Move>| {
+            let placed = moves.into_iter().filter(|(how, ..)| matches!(*how, "assign" | "take"));
+            let mut placed: Vec<_> = placed.map(|(_, from, to)| (from, to)).collect();
+            placed.sort();
+            placed
+        };
+        let expected = placed(said_of(&rows));
+        world.drive(Config::default(), 4_000, |world| !world.moves.is_empty());
+        prop_assert_eq!(placed(world.moves), expected);
     }
 
     /// The rules of assignment.
@@ -293,89 +270,22 @@ proptest! {
     fn a_worker_fills_an_empty_table_as_it_is_said(stream in streams(), latest: bool) {
         let from = if latest { InitialPosition::Latest } else { InitialPosition::TrimHorizon };
         let shards: Vec<Shard> = stream.shards.values().cloned().collect();
-        let said = survey(&shards, &[], &asked(from, Policies::default().finished));
+        let asked = Asked {
+            stream: None,
+            identity: None,
+            from,
+            policies: Policies::default(),
+            heartbeats: &[],
+            now: Wall(0),
+        };
+        let said = survey(&shards, &[], &asked).create.into_iter().map(|creation| creation.row);
+        let said: Vec<_> = said.map(|row| (row.key, row.checkpoint)).collect();
         let mut services = Services::with_shards(0);
         (services.table.rows, services.stream) = (Some(BTreeMap::new()), stream);
         let mut world = World::new(services);
         world.drive(Config::default().with_initial_position(from), 60, |world| !world.created.is_empty());
-        prop_assert_eq!(world.created, created(&said));
+        prop_assert_eq!(world.created, said);
     }
-
-    /// For any table and listing, the planned leases are those of the engine's shard sync, and no open shard begins at
-    /// LATEST while an ancestor is unfinished.
-    #[test]
-    fn shard_sync_creates_what_is_said(
-        stream in streams(),
-        trimmed in 0usize..4,
-        held in prop::collection::vec((0u8..3, 0u8..5), 40),
-        from in prop::sample::select(vec![InitialPosition::TrimHorizon, InitialPosition::Latest, InitialPosition::AtTimestamp(Wall(1))]),
-        finished in prop::sample::select(vec![Finished::WhenRead, Finished::WhenForgotten, Finished::Never]),
-    ) {
-        let all: Vec<Shard> = stream.shards.values().cloned().collect();
-        let listed: Vec<Shard> = all.iter().enumerate().filter(|(n, shard)| *n >= trimmed || shard.is_open()).map(|(_, shard)| shard.clone()).collect();
-        let rows: Vec<RowRead> = all.iter().zip(held).filter_map(|(shard, (there, kind))| row(shard, there, kind)).collect();
-        let is_lease = |row: &&RowRead| row.lease().is_some();
-        let empty = !rows.iter().any(|row| is_lease(&row));
-        // Then the list's sequence numbers show the open shards; a worker asks the service.
-        prop_assume!(!(empty && from == InitialPosition::AtTimestamp(Wall(1))));
-        let known: BTreeMap<LeaseKey, Checkpoint> = rows
-            .iter()
-            .map(|row| (row.key().clone(), row.lease().map_or(Checkpoint::TrimHorizon, |lease| lease.checkpoint)))
-            .collect();
-        let occupied = rows.iter().filter(|row| !is_lease(row)).map(|row| row.key().clone()).collect();
-        let said = survey(&listed, &rows, &asked(from, finished));
-        let Ok(plan) = sync::missing(&known, &occupied, &listed, from, empty, finished) else {
-            prop_assert!(said.create.is_empty());
-            return Ok(());
-        };
-        let planned: Vec<_> = plan.create.into_iter().map(|planned| (planned.row.key, planned.row.checkpoint)).collect();
-        prop_assert_eq!(created(&said), planned);
-        if empty {
-            return Ok(());
-        }
-        let parents: BTreeMap<LeaseKey, Vec<LeaseKey>> = listed
-            .iter()
-            .map(|shard| (shard.id.to_lease(), shard.parents().map(|parent| parent.to_lease()).collect()))
-            .collect();
-        let open = |key: &LeaseKey| listed.iter().any(|shard| shard.id.to_lease() == *key && shard.is_open());
-        for (key, _) in created(&said).iter().filter(|(key, at)| *at == Checkpoint::Latest && open(key)) {
-            let mut above = parents.get(key).cloned().unwrap_or_default();
-            while let Some(parent) = above.pop() {
-                let held = known.get(&parent);
-                prop_assert!(held.is_none_or(|held| held.is_end()), "{key} begins at LATEST below {parent}");
-                above.extend(parents.get(&parent).into_iter().flatten().cloned());
-            }
-        }
-    }
-}
-
-fn asked(from: InitialPosition, finished: Finished) -> Asked<'static> {
-    let format = match finished {
-        Finished::WhenForgotten => Format::VmwareGoKcl,
-        Finished::Never => Format::Kinsumer,
-        _ => Format::Kcl,
-    };
-    Asked { stream: None, identity: None, from, policies: format.policies(), heartbeats: &[], now: Wall(0) }
-}
-
-fn created(survey: &Survey) -> Vec<(LeaseKey, Checkpoint)> {
-    let rows = survey.create.iter().map(|creation| &creation.row);
-    rows.map(|row| (row.key.clone(), row.checkpoint)).collect()
-}
-
-/// The row of a shard, if any.
-fn row(shard: &Shard, there: u8, kind: u8) -> Option<RowRead> {
-    let key = shard.id.to_lease();
-    let checkpoint = match (there, kind) {
-        (0, _) => return None,
-        (_, 0) => Checkpoint::ShardEnd,
-        (_, 1) => Checkpoint::TrimHorizon,
-        (_, 2 | 3) => Checkpoint::Latest,
-        _ => {
-            return Some(RowRead::Unreadable { key, detail: "no counter".into() });
-        }
-    };
-    Some(RowRead::Lease(LeaseRow::new(key, checkpoint)))
 }
 
 #[test]
