@@ -14,14 +14,6 @@ fn json_of(output: &Output) -> Value {
         .unwrap_or_else(|error| panic!("{error} in {:?}; stderr: {}", stdout(output), stderr(output)))
 }
 
-/// A directory for this test alone.
-fn directory(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).expect("a directory for the test");
-    path
-}
-
 /// The results of one short demo, and the folder of its traces. All tests share them.
 fn demo() -> &'static (Value, PathBuf) {
     static DEMO: OnceLock<(Value, PathBuf)> = OnceLock::new();
@@ -309,12 +301,10 @@ fn a_trace_is_shown_and_does_not_differ_from_itself() {
 #[cfg(unix)]
 fn local_answers_and_ends_on_interrupt() {
     let mut local = Local::start();
-    let (status, body) = local.call("Kinesis_20131202.ListStreams", &json!({}));
-    assert_eq!(status, "HTTP/1.1 200 OK");
-    assert_eq!(body["StreamNames"], json!([]));
-    let (status, body) = local.call("DynamoDB_20120810.ListTables", &json!({}));
-    assert_eq!(status, "HTTP/1.1 200 OK");
-    assert_eq!(body["TableNames"], json!([]));
+    let streams = local.ask("Kinesis_20131202.ListStreams", &json!({}));
+    assert_eq!(streams["StreamNames"], json!([]));
+    let tables = local.ask("DynamoDB_20120810.ListTables", &json!({}));
+    assert_eq!(tables["TableNames"], json!([]));
     assert_eq!(interrupt(&mut local.process), Some(0));
     let mut said = String::new();
     let stderr = local.process.0.stderr.as_mut().expect("its stderr");
@@ -335,16 +325,11 @@ fn table(name: &str) -> Value {
 #[test]
 fn a_script_that_never_waits_works_with_local() {
     let local = Local::start();
-    let call = |target: &str, body: Value| {
-        let (status, answer) = local.call(target, &body);
-        assert_eq!(status, "HTTP/1.1 200 OK", "{target}: {answer}");
-        answer
-    };
+    let call = |target: &str, body: Value| local.ask(target, &body);
     for n in 0..20 {
         let stream = format!("s{n}");
-        call("Kinesis_20131202.CreateStream", json!({ "StreamName": stream, "ShardCount": 1 }));
-        let record = json!({ "StreamName": stream, "PartitionKey": "k", "Data": "MA==" });
-        call("Kinesis_20131202.PutRecord", record);
+        local.create_stream(&stream, 1);
+        local.put_record(&stream, "k", "MA==");
         call("Kinesis_20131202.DescribeStream", json!({ "StreamName": stream }));
         call("Kinesis_20131202.DescribeLimits", json!({}));
     }
@@ -394,8 +379,7 @@ fn strict_local_is_as_slow_and_as_narrow_as_aws() {
 #[test]
 fn local_has_the_account_and_region_it_is_told() {
     let local = Local::start_with(&["--account", "123456789012", "--region", "eu-north-1"]);
-    let stream = json!({ "StreamName": "s", "ShardCount": 1 });
-    local.call("Kinesis_20131202.CreateStream", &stream);
+    local.create_stream("s", 1);
     let (_, shown) = local.call("Kinesis_20131202.DescribeStreamSummary", &json!({ "StreamName": "s" }));
     assert_eq!(
         shown["StreamDescriptionSummary"]["StreamARN"],
@@ -413,7 +397,7 @@ fn local_has_the_account_and_region_it_is_told() {
 #[test]
 fn a_stream_that_does_not_exist_is_told_in_a_sentence() {
     let local = Local::start();
-    let url = format!("http://{}", local.address);
+    let url = local.url();
     let output = run(&["consume", "--stream", "nothing", "--application", "billing", "--endpoint-url", &url]);
     assert_eq!(output.status.code(), Some(2));
     let text = stderr(&output);

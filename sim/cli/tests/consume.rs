@@ -18,18 +18,12 @@ use std::time::{Duration, Instant};
 #[test]
 fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     let local = Local::start();
-    local.call("Kinesis_20131202.CreateStream", &json!({ "StreamName": "orders", "ShardCount": 1 }));
-    let put = |numbers: std::ops::Range<u32>| {
-        for n in numbers {
-            // Data is the digit `n` in base64: with `--text`, the output is `n` itself.
-            let data = ["MA==", "MQ==", "Mg==", "Mw==", "NA==", "NQ=="][n as usize];
-            let record = json!({ "StreamName": "orders", "PartitionKey": "k", "Data": data });
-            let (status, _) = local.call("Kinesis_20131202.PutRecord", &record);
-            assert_eq!(status, "HTTP/1.1 200 OK");
-        }
-    };
-    put(0..5);
-    let url = format!("http://{}", local.address);
+    local.create_stream("orders", 1);
+    // The digits 0 to 5 in base64: with `--text`, the output is the digit itself.
+    let digits = ["MA==", "MQ==", "Mg==", "Mw==", "NA==", "NQ=="];
+    let put = |digits: &[&str]| digits.iter().for_each(|digit| local.put_record("orders", "k", digit));
+    put(&digits[..5]);
+    let url = local.url();
     let base = ["consume", "--stream", "orders", "--application", "billing", "--endpoint-url", &url];
     let with = |more: &[&str]| {
         let args: Vec<&str> = base.iter().copied().chain(more.iter().copied()).collect();
@@ -64,7 +58,7 @@ fn consume_prints_a_line_per_record_and_goes_on_where_it_ended() {
     };
     assert_eq!(next()["data"], "3");
     assert_eq!(next()["data"], "4");
-    put(5..6);
+    put(&digits[5..]);
     assert_eq!(next()["data"], "5");
     assert_eq!(interrupt(&mut child), Some(0));
 }
@@ -104,10 +98,7 @@ impl Orders {
         let logs = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&logs).expect("a directory for the test");
         let local = Local::start();
-        local.call(
-            "Kinesis_20131202.CreateStream",
-            &json!({ "StreamName": "orders", "ShardCount": Self::SHARDS }),
-        );
+        local.create_stream("orders", Self::SHARDS);
         // 2,700 bytes: a line has less than what a pipe takes at once.
         let data = "QUFB".repeat(900);
         let quarter = u128::MAX / Self::SHARDS as u128;
@@ -117,16 +108,14 @@ impl Orders {
                 json!({ "PartitionKey": format!("k{n}"), "ExplicitHashKey": hash.to_string(), "Data": data })
             })
             .collect();
-        let (status, body) =
-            local.call("Kinesis_20131202.PutRecords", &json!({ "StreamName": "orders", "Records": records }));
-        assert_eq!((status.as_str(), &body["FailedRecordCount"]), ("HTTP/1.1 200 OK", &json!(0)));
+        let records = json!({ "StreamName": "orders", "Records": records });
+        assert_eq!(local.ask("Kinesis_20131202.PutRecords", &records)["FailedRecordCount"], 0);
         Self { local, logs }
     }
 
     fn command(&self, application: &str) -> Command {
-        let url = format!("http://{}", self.local.address);
         let mut command = leasehold(&["consume", "--stream", "orders", "--application", application]);
-        command.args(["--endpoint-url", &url]);
+        command.args(["--endpoint-url", &self.local.url()]);
         command
     }
 
@@ -172,8 +161,7 @@ impl Orders {
             "UpdateExpression": expression,
             "ExpressionAttributeValues": values,
         });
-        let (status, reply) = self.local.call("DynamoDB_20120810.UpdateItem", &body);
-        assert_eq!(status, "HTTP/1.1 200 OK", "{reply}");
+        self.local.ask("DynamoDB_20120810.UpdateItem", &body);
     }
 }
 

@@ -4,7 +4,7 @@
 mod command;
 
 use command::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Options from a file, the environment and flags; an unusable option stops the start.
 #[test]
@@ -53,39 +53,18 @@ fn options_come_from_flags_variables_and_a_file() {
 #[test]
 fn consume_ends_when_it_has_caught_up() {
     let local = Local::start();
-    let kinesis = |target: &str, body: &Value| {
-        let (status, _) = local.call(&format!("Kinesis_20131202.{target}"), body);
-        assert_eq!(status, "HTTP/1.1 200 OK", "{target}");
-    };
-    let put = || {
-        for n in 0..20 {
-            let key = format!("key-{n}");
-            let record = json!({ "StreamName": "orders", "PartitionKey": key, "Data": "MA==" });
-            kinesis("PutRecord", &record);
-        }
-    };
-    kinesis("CreateStream", &json!({ "StreamName": "orders", "ShardCount": 2 }));
+    let put = || (0..20).for_each(|n| local.put_record("orders", &format!("key-{n}"), "MA=="));
+    local.create_stream("orders", 2);
     put();
     let split =
         json!({ "StreamName": "orders", "ShardToSplit": "shardId-000000000000", "NewStartingHashKey": "7" });
-    kinesis("SplitShard", &split);
+    local.ask("Kinesis_20131202.SplitShard", &split);
     put();
-    let url = format!("http://{}", local.address);
     let consume = || {
-        let output = run(&[
-            "consume",
-            "--stream",
-            "orders",
-            "--application",
-            "billing",
-            "--endpoint-url",
-            &url,
-            "--until-caught-up",
-            "--scan-interval",
-            "500 ms",
-            "--bootstrap-delay",
-            "0 s",
-        ]);
+        let mut command = leasehold(&["consume", "--stream", "orders", "--application", "billing"]);
+        command.args(["--endpoint-url", &local.url(), "--until-caught-up"]);
+        command.args(["--scan-interval", "500 ms", "--bootstrap-delay", "0 s"]);
+        let output = command.output().expect("the command starts");
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         stdout(&output).lines().count()
     };
@@ -99,18 +78,14 @@ fn consume_ends_when_it_has_caught_up() {
 #[test]
 fn a_trace_goes_into_files_of_a_folder_that_replay_reads_as_one() {
     let local = Local::start();
-    local.call("Kinesis_20131202.CreateStream", &json!({ "StreamName": "orders", "ShardCount": 2 }));
-    for n in 0..3 {
-        let record = json!({ "StreamName": "orders", "PartitionKey": n.to_string(), "Data": "MA==" });
-        local.call("Kinesis_20131202.PutRecord", &record);
-    }
-    let url = format!("http://{}", local.address);
+    local.create_stream("orders", 2);
+    (0..3).for_each(|n| local.put_record("orders", &n.to_string(), "MA=="));
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("trace-dir");
     let _ = std::fs::remove_dir_all(&folder);
     let path = folder.to_str().expect("a path of text");
     let consume = |more: &[&str]| {
         let mut command = leasehold(&["consume", "--stream", "orders", "--application", "billing"]);
-        command.args(["--endpoint-url", &url, "--trace-dir", path]).args(more);
+        command.args(["--endpoint-url", &local.url(), "--trace-dir", path]).args(more);
         command.output().expect("the command starts")
     };
     let refused = consume(&["--trace-limit", "100KiB"]);

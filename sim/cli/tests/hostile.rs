@@ -7,7 +7,6 @@ mod command;
 use command::*;
 use serde_json::{Value, json};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,26 +14,16 @@ use std::time::{Duration, Instant};
 const HOSTILE: &str = "a\nERROR forged\u{1b}[2J\u{9b}2J\u{202e}\u{2028}\r";
 const SHARD: &str = "shardId-000000000000";
 
-fn directory(name: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).expect("a directory for the test");
-    path
-}
-
 /// An application with a stream of one shard, and rows of an attacker.
 struct Hostile {
     local: Local,
-    url: String,
 }
 
 impl Hostile {
     fn new() -> Self {
         let local = Local::start();
-        let url = format!("http://{}", local.address);
-        let hostile = Self { local, url };
-        hostile.ask("Kinesis_20131202.CreateStream", &json!({ "StreamName": "orders", "ShardCount": 1 }));
-        hostile.ask(
+        local.create_stream("orders", 1);
+        local.ask(
             "DynamoDB_20120810.CreateTable",
             &json!({
                 "TableName": "billing",
@@ -59,20 +48,14 @@ impl Hostile {
         let several = lease(&format!("1:{HOSTILE}:1700000000:{SHARD}"), HOSTILE, "TRIM_HORIZON");
         let taken = lease(SHARD, HOSTILE, "TRIM_HORIZON");
         for item in [lease(HOSTILE, HOSTILE, "LATEST"), unreadable, handed, foreign, several, taken] {
-            hostile.ask("DynamoDB_20120810.PutItem", &json!({ "TableName": "billing", "Item": item }));
+            local.ask("DynamoDB_20120810.PutItem", &json!({ "TableName": "billing", "Item": item }));
         }
-        hostile
-    }
-
-    fn ask(&self, target: &str, body: &Value) -> Value {
-        let (status, answer) = self.local.call(target, body);
-        assert_eq!(status, "HTTP/1.1 200 OK", "{answer}");
-        answer
+        Self { local }
     }
 
     fn run(&self, args: &[&str]) -> Output {
         let mut command = leasehold(args);
-        command.args(["--endpoint-url", &self.url]);
+        command.args(["--endpoint-url", &self.local.url()]);
         command.output().expect("the command starts")
     }
 }
@@ -134,10 +117,10 @@ fn plan_shows_what_its_files_say_as_escapes() {
     let hostile = Hostile::new();
     let folder = directory("hostile-plan");
     let (shards, leases) = (folder.join("shards.json"), folder.join("leases.json"));
-    let listed = hostile.ask("Kinesis_20131202.ListShards", &json!({ "StreamName": "orders" }));
+    let listed = hostile.local.ask("Kinesis_20131202.ListShards", &json!({ "StreamName": "orders" }));
     let mut named = listed.clone();
     named["Shards"][0]["ShardId"] = json!(HOSTILE);
-    let rows = hostile.ask("DynamoDB_20120810.Scan", &json!({ "TableName": "billing" }));
+    let rows = hostile.local.ask("DynamoDB_20120810.Scan", &json!({ "TableName": "billing" }));
     std::fs::write(&leases, rows.to_string()).expect("a file");
     for list in [listed, named] {
         std::fs::write(&shards, list.to_string()).expect("a file");
@@ -156,7 +139,14 @@ fn plan_shows_what_its_files_say_as_escapes() {
 fn consume(hostile: &Hostile, trace: &str) -> Output {
     let mut command =
         leasehold(&["-vv", "consume", "--stream", "orders", "--application", "billing", "--text"]);
-    command.args(["--endpoint-url", &hostile.url, "--lease-duration", "2 s", "--renew-interval", "400 ms"]);
+    command.args([
+        "--endpoint-url",
+        &hostile.local.url(),
+        "--lease-duration",
+        "2 s",
+        "--renew-interval",
+        "400 ms",
+    ]);
     command.args([
         "--table-timeout",
         "800 ms",
@@ -174,8 +164,7 @@ fn consume(hostile: &Hostile, trace: &str) -> Output {
 #[test]
 fn consume_and_its_trace_show_what_a_table_says_as_escapes() {
     let hostile = Hostile::new();
-    let record = json!({ "StreamName": "orders", "PartitionKey": HOSTILE, "Data": "YQobWzJKwps=" });
-    hostile.ask("Kinesis_20131202.PutRecord", &record);
+    hostile.local.put_record("orders", HOSTILE, "YQobWzJKwps=");
     let folder = directory("hostile-consume");
     let trace = folder.join("trace.jsonl");
     let trace = trace.to_str().expect("text");
@@ -259,8 +248,7 @@ fn local_serves_beside_idle_hundreds_and_refuses_other_hosts() {
         (0..500).map(|_| TcpStream::connect(&local.address).expect("a connection")).collect();
     let began = Instant::now();
     for _ in 0..5 {
-        let (status, _) = local.call("Kinesis_20131202.ListStreams", &json!({}));
-        assert_eq!(status, "HTTP/1.1 200 OK");
+        local.ask("Kinesis_20131202.ListStreams", &json!({}));
     }
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     drop(silent);

@@ -2,23 +2,19 @@
 
 mod plan_output;
 
-use plan_output::{file, findings, json_of, written};
+use plan_output::{file, findings, json_of, plan, written};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn plan(more: &[&str]) -> Output {
-    let (shards, leases) = (file("shards.json"), file("leases.json"));
-    Command::new(env!("CARGO_BIN_EXE_leasehold"))
-        .args(["plan", "--shards", &shards, "--leases", &leases, "--json"])
-        .args(more)
-        .output()
-        .expect("the command starts")
+/// The plan for the files of `tests/plan`.
+fn plan_of_files(more: &[&str]) -> Output {
+    plan(file("shards.json"), file("leases.json"), &[&["--json"], more].concat())
 }
 
 #[test]
 fn a_table_is_compared_with_its_stream() {
-    let plan = json_of(&plan(&["--now", "2025-10-09T08:54:00Z"]));
+    let plan = json_of(&plan_of_files(&["--now", "2025-10-09T08:54:00Z"]));
     let kinds: Vec<&str> = plan["findings"]
         .as_array()
         .expect("a list")
@@ -79,16 +75,7 @@ fn an_empty_table_is_filled_with_what_was_open_at_a_time() {
     ]});
     let shards = written("timed-shards.json", &listing.to_string());
     let empty = written("empty.json", r#"{"Items": []}"#);
-    let run = |from: &str, more: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_leasehold"))
-            .args(["plan", "--from", from, "--shards"])
-            .arg(&shards)
-            .arg("--leases")
-            .arg(&empty)
-            .args(more)
-            .output()
-            .expect("the command starts")
-    };
+    let run = |from: &str, more: &[&str]| plan(&shards, &empty, &[&["--from", from], more].concat());
     let numbers = |of: &Value| {
         let all = of.as_array().expect("a list").iter();
         let key = |entry: &Value| entry["lease_key"].as_str().map(|key| key[18..].to_owned());
@@ -143,19 +130,19 @@ fn decimal(high: u128, low: u128) -> String {
 fn the_dead_are_told_by_their_heartbeats() {
     let leases = file("leases.json");
     // w1 reported at 08:53:20, w2 a day before.
-    let soon = json_of(&plan(&["--workers", &leases, "--now", "2025-10-09T08:54:00Z"]));
+    let soon = json_of(&plan_of_files(&["--workers", &leases, "--now", "2025-10-09T08:54:00Z"]));
     let stale = findings(&soon, "stale-worker");
     assert_eq!(stale.len(), 1, "{stale:?}");
     assert!(stale[0]["detail"].as_str().is_some_and(|detail| detail.starts_with("w2 reported last")));
     assert_eq!(soon["assign"][0]["to"], "w1");
     // By this machine's clock, all reports are old.
-    let late = json_of(&plan(&["--workers", &leases]));
+    let late = json_of(&plan_of_files(&["--workers", &leases]));
     assert_eq!(findings(&late, "stale-worker").len(), 2);
     assert_eq!(late["assign"], json!([]));
     // The table alone tells the same, unless all reports in it are old: then the file may be, too.
-    let alone = json_of(&plan(&["--now", "2025-10-09T08:54:00Z"]));
+    let alone = json_of(&plan_of_files(&["--now", "2025-10-09T08:54:00Z"]));
     assert_eq!(alone["assign"], soon["assign"]);
-    let old = json_of(&plan(&[]));
+    let old = json_of(&plan_of_files(&[]));
     assert_eq!(findings(&old, "stale-worker").len(), 0);
     assert_eq!(findings(&old, "old-reports").len(), 1);
     assert_eq!(old["rests"], true);
@@ -172,11 +159,7 @@ fn rows_of_another_stream_are_told() {
              "leaseCounter": {"N": "1"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}}]}"#,
     );
     let shards = file("shards.json");
-    let run = |stream: &str| {
-        let leases = path.to_str().expect("a path of text");
-        let args = ["plan", "--shards", &shards, "--leases", leases, "--json", "--stream", stream];
-        json_of(&Command::new(env!("CARGO_BIN_EXE_leasehold")).args(args).output().expect("it starts"))
-    };
+    let run = |stream: &str| json_of(&plan(&shards, &path, &["--json", "--stream", stream]));
     assert_eq!(findings(&run("orders"), "other-stream").len(), 2);
     assert_eq!(findings(&run("bills"), "other-stream").len(), 0);
 }
@@ -206,11 +189,7 @@ fn rows_without_what_guards_them_are_told() {
         ),
     ] {
         let leases = written(&format!("{format}-incomplete.json"), rows);
-        let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
-            .args(["plan", "--json", "--format", format, "--shards", &shards, "--leases"])
-            .arg(leases)
-            .output();
-        let plan = json_of(&output.expect("it starts"));
+        let plan = json_of(&plan(&shards, leases, &["--json", "--format", format]));
         let incomplete = findings(&plan, "incomplete-row");
         assert_eq!(incomplete.len(), 1, "{plan}");
         assert_eq!(incomplete[0]["lease_key"], "shardId-000000000095", "{plan}");
@@ -229,11 +208,7 @@ fn tables_of_other_formats_are_compared_too() {
     let shards = file("shards.json");
     let run = |format: &str, rows: &str| {
         let leases = written(&format!("{format}.json"), rows);
-        let output = Command::new(env!("CARGO_BIN_EXE_leasehold"))
-            .args(["plan", "--json", "--format", format, "--shards", &shards, "--leases"])
-            .arg(leases)
-            .output();
-        json_of(&output.expect("it starts"))
+        json_of(&plan(&shards, leases, &["--json", "--format", format]))
     };
     let created = |plan: &Value| {
         let all = plan["create"].as_array().expect("a list").iter();
@@ -300,7 +275,7 @@ fn an_unusable_argument_is_refused_with_a_sentence() {
     ];
     for (args, expected) in cases {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let output = plan(&args);
+        let output = plan_of_files(&args);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains(expected), "{args:?}: {said}");

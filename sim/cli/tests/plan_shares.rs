@@ -2,18 +2,17 @@
 
 mod plan_output;
 
-use plan_output::{file, findings, json_of, written};
+use plan_output::{file, findings, json_of, lease, plan, written};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
 
 /// A fleet of KCL 3.x with a leader: two workers report, and one of them owns all leases.
 fn led_table() -> PathBuf {
-    let lease = |shard: u32, owner: &str, throughput: &str| {
-        json!({
-            "leaseKey": {"S": format!("shardId-{shard:012}")}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseOwner": {"S": owner},
-            "leaseCounter": {"N": "9"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}, "throughputKBps": {"N": throughput}
-        })
+    let lease = |shard: u32, throughput: &str| {
+        let mut row = lease(&format!("shardId-{shard:012}"), "w1");
+        row["throughputKBps"] = json!({"N": throughput});
+        row
     };
     let report = |worker: &str| {
         json!({
@@ -22,7 +21,7 @@ fn led_table() -> PathBuf {
         })
     };
     let table = json!({"Items": [
-        lease(91, "w1", "8.0"), lease(95, "w1", "1.0"), lease(97, "w1", "1.0"), lease(98, "w1", "1.0"),
+        lease(91, "8.0"), lease(95, "1.0"), lease(97, "1.0"), lease(98, "1.0"),
         report("w1"), report("w2"),
         {"leaseKey": {"S": "Leader"}, "entityType": {"S": "LEADER"}, "ownerName": {"S": "w2"}, "leaseDuration": {"S": "120000"},
          "recordVersionNumber": {"S": "v"}},
@@ -34,14 +33,7 @@ fn led_table() -> PathBuf {
 #[test]
 fn a_leader_assigns_by_load_and_by_count_if_that_is_asked_for() {
     let (shards, table) = (file("shards.json"), led_table());
-    let at = |now: &str, more: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_leasehold"))
-            .args(["plan", "--now", now, "--shards", &shards, "--leases"])
-            .arg(&table)
-            .args(more)
-            .output()
-            .expect("the command starts")
-    };
+    let at = |now: &str, more: &[&str]| plan(&shards, &table, &[&["--now", now], more].concat());
     let run = |more: &[&str]| at("2025-10-09T08:53:30Z", more);
     let a_minute_later = "2025-10-09T08:55:00Z";
     let moved = |plan: &Value| {
@@ -77,28 +69,13 @@ fn a_leader_assigns_by_load_and_by_count_if_that_is_asked_for() {
 
 #[test]
 fn leases_are_followed_until_nothing_moves() {
-    let rows: Vec<Value> = (90..96)
-        .map(|shard| {
-            json!({
-                "leaseKey": {"S": format!("shardId-{shard:012}")}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseOwner": {"S": "w1"},
-                "leaseCounter": {"N": "9"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}
-            })
-        })
-        .collect();
+    let rows: Vec<Value> = (90..96).map(|shard| lease(&format!("shardId-{shard:012}"), "w1")).collect();
     let leases = written("uneven.json", &json!({"Items": rows}).to_string());
     let beat = r#"{"Items": [{"wid": {"S": "w2"}, "lut": {"N": "1760000000"}}]}"#;
     let workers = written("beats.json", beat);
     let shards = file("shards.json");
-    let run = |more: &[&str]| {
-        Command::new(env!("CARGO_BIN_EXE_leasehold"))
-            .args(["plan", "--now", "2025-10-09T08:53:30Z", "--shards", &shards, "--leases"])
-            .arg(&leases)
-            .arg("--workers")
-            .arg(&workers)
-            .args(more)
-            .output()
-            .expect("the command starts")
-    };
+    let at = ["--now", "2025-10-09T08:53:30Z", "--workers", workers.to_str().expect("a path of text")];
+    let run = |more: &[&str]| plan(&shards, &leases, &[&at, more].concat());
     // Rows of KCL offer no hand-overs: a worker steals one lease in each round.
     let plan = json_of(&run(&["--json"]));
     assert_eq!(plan["assign"][0]["how"], "steal");
@@ -117,10 +94,7 @@ fn leases_are_followed_until_nothing_moves() {
 /// The plan for a table with these owners, and old owners.
 fn plan_of(name: &str, owners: &[(&str, Option<&str>)]) -> Value {
     let rows = (90..).zip(owners).map(|(shard, (owner, old))| {
-        let mut row = json!({
-            "leaseKey": {"S": format!("shardId-{shard:012}")}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseOwner": {"S": owner},
-            "leaseCounter": {"N": "9"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}
-        });
+        let mut row = lease(&format!("shardId-{shard:012}"), owner);
         if let Some(old) = old {
             row["checkpointOwner"] = json!({"S": old});
         }
@@ -128,12 +102,7 @@ fn plan_of(name: &str, owners: &[(&str, Option<&str>)]) -> Value {
     });
     let rows: Vec<Value> = rows.collect();
     let leases = written(name, &json!({"Items": rows}).to_string());
-    let shards = file("shards.json");
-    let plan = Command::new(env!("CARGO_BIN_EXE_leasehold"))
-        .args(["plan", "--json", "--shards", &shards, "--leases"])
-        .arg(&leases)
-        .output();
-    json_of(&plan.expect("the command starts"))
+    json_of(&plan(file("shards.json"), leases, &["--json"]))
 }
 
 #[test]
@@ -160,20 +129,10 @@ fn leases_of_many_streams_are_told_in_a_line_for_each_stream() {
     let rows: Vec<Value> = ["bills:1700000000", "orders:1800000000"]
         .iter()
         .flat_map(|stream| (0..3).map(move |shard| format!("123456789012:{stream}:shardId-{shard:012}")))
-        .map(|key| {
-            json!({
-                "leaseKey": {"S": key}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseCounter": {"N": "1"},
-                "ownerSwitchesSinceCheckpoint": {"N": "0"}
-            })
-        })
+        .map(|key| lease(&key, "w1"))
         .collect();
     let leases = written("many-streams.json", &json!({"Items": rows}).to_string());
-    let (shards, leases) = (file("shards.json"), leases.to_str().expect("a path of text").to_owned());
-    let run = |more: &[&str]| {
-        let args = ["plan", "--json", "--shards", &shards, "--leases", &leases];
-        let output = Command::new(env!("CARGO_BIN_EXE_leasehold")).args(args).args(more).output();
-        json_of(&output.expect("it starts"))
-    };
+    let run = |more: &[&str]| json_of(&plan(file("shards.json"), &leases, &[&["--json"], more].concat()));
     let all = run(&[]);
     assert_eq!(findings(&all, "orphan").len(), 0, "{all}");
     assert_eq!(findings(&all, "multi-stream").len(), 2, "{all}");
@@ -198,15 +157,11 @@ fn several_streams_are_planned_together() {
          "HashKeyRange": {"StartingHashKey": "170141183460469231731687303715884105728", "EndingHashKey": "340282366920938463463374607431768211455"},
          "SequenceNumberRange": {"StartingSequenceNumber": "100"}}]});
     let shards = written("of-one-stream.json", &shards.to_string());
-    let lease = |stream: &str, shard: u32, owner: &str| {
-        json!({
-            "leaseKey": {"S": format!("{stream}:shardId-{shard:012}")}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseOwner": {"S": owner},
-            "leaseCounter": {"N": "9"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}
-        })
-    };
+    let [zero, one] = ["shardId-000000000000", "shardId-000000000001"];
+    let lease = |stream: &str, shard: &str| lease(&format!("{stream}:{shard}"), "w1");
     let table = json!({"Items": [
-        lease("1:orders:2", 0, "w1"), lease("1:orders:2", 1, "w1"), lease("1:returns:3", 0, "w1"),
-        lease("1:bills:4", 0, "w1"), {"leaseKey": {"S": "other"}, "entityType": {"S": "X"}}
+        lease("1:orders:2", zero), lease("1:orders:2", one), lease("1:returns:3", zero), lease("1:bills:4", zero),
+        {"leaseKey": {"S": "other"}, "entityType": {"S": "X"}}
     ]});
     let leases = written("of-several-streams.json", &table.to_string());
     let run = |streams: &[&str]| {

@@ -5,7 +5,7 @@
 mod command;
 
 use command::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -20,9 +20,8 @@ struct Consumer {
 
 impl Consumer {
     fn start(local: &Local) -> Self {
-        let url = format!("http://{}", local.address);
         let mut child = leasehold(&["consume", "--stream", "orders", "--application", "billing"])
-            .args(["--endpoint-url", &url, "--text", "--lease-duration", "3 s"])
+            .args(["--endpoint-url", &local.url(), "--text", "--lease-duration", "3 s"])
             .args(["--renew-interval", "1 s", "--table-timeout", "1 s"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -57,13 +56,8 @@ impl Consumer {
 #[test]
 fn a_stopped_worker_hands_nothing_over_under_its_old_token() {
     let local = Local::start();
-    let stream = json!({ "StreamName": "orders", "ShardCount": 1 });
-    local.call("Kinesis_20131202.CreateStream", &stream);
-    let put = |data: &str| {
-        let record = json!({ "StreamName": "orders", "PartitionKey": "k", "Data": data });
-        let (status, _) = local.call("Kinesis_20131202.PutRecord", &record);
-        assert_eq!(status, "HTTP/1.1 200 OK");
-    };
+    local.create_stream("orders", 1);
+    let put = |data: &str| local.put_record("orders", "k", data);
     // "0", "1", "2" and "3" in base64.
     let [before, meanwhile, later, last] = ["MA==", "MQ==", "Mg==", "Mw=="];
     let sleeper = Consumer::start(&local);

@@ -2,9 +2,10 @@
 #![allow(clippy::disallowed_methods, reason = "processes are waited for by the clock")]
 #![allow(dead_code, reason = "each program of tests uses a part of it")]
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,14 @@ pub(crate) fn stdout(output: &Output) -> String {
 
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A directory for this test alone.
+pub(crate) fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).expect("a directory for the test");
+    path
 }
 
 /// A process ended with its test.
@@ -73,6 +82,27 @@ impl Local {
             .unwrap_or_else(|| panic!("found {line:?}"))
             .to_owned();
         Self { process: Running(child), address }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The answer to one request, which succeeds.
+    pub(crate) fn ask(&self, target: &str, body: &Value) -> Value {
+        let (status, answer) = self.call(target, body);
+        assert_eq!(status, "HTTP/1.1 200 OK", "{target}: {answer}");
+        answer
+    }
+
+    pub(crate) fn create_stream(&self, stream: &str, shards: usize) {
+        self.ask("Kinesis_20131202.CreateStream", &json!({ "StreamName": stream, "ShardCount": shards }));
+    }
+
+    /// Puts a record with data in base64.
+    pub(crate) fn put_record(&self, stream: &str, key: &str, data: &str) {
+        let record = json!({ "StreamName": stream, "PartitionKey": key, "Data": data });
+        self.ask("Kinesis_20131202.PutRecord", &record);
     }
 
     /// One request in AWS's JSON protocol.

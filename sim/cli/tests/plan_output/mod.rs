@@ -1,8 +1,25 @@
 //! The input files of tests of `leasehold plan`, and the command's output.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
+
+/// The plan for these files, by the command with further arguments.
+pub(crate) fn plan(shards: impl AsRef<OsStr>, leases: impl AsRef<OsStr>, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+    command.args(["plan", "--shards"]).arg(shards).arg("--leases").arg(leases);
+    command.args(more).output().expect("the command starts")
+}
+
+/// A row of KCL: an unfinished lease with an owner.
+#[allow(dead_code, reason = "each program of tests uses a part of it")]
+pub(crate) fn lease(key: &str, owner: &str) -> Value {
+    json!({
+        "leaseKey": {"S": key}, "checkpoint": {"S": "TRIM_HORIZON"}, "leaseOwner": {"S": owner},
+        "leaseCounter": {"N": "9"}, "ownerSwitchesSinceCheckpoint": {"N": "0"}
+    })
+}
 
 /// A file of `tests/plan`.
 pub(crate) fn file(name: &str) -> String {
