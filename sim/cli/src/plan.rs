@@ -13,7 +13,7 @@ mod whose;
 
 use crate::exit::{self, Failure, Verdict};
 use crate::input;
-use crate::position::{parse_moment, parse_position};
+use crate::position::{parse_moment, parse_position, this_moment};
 use crate::text::{Text, put, put_line};
 use clap::{Args, ValueEnum};
 use fleet::{Fleet, Rule};
@@ -24,7 +24,6 @@ use leasehold_engine::time::Wall;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 use streams::{ShardsFile, parse_shards};
 use survey::Asked;
 
@@ -252,7 +251,9 @@ impl Survey {
         // The end of a hand-over begun before the plan evens nothing out.
         let evens = |step: &Assignment| step.is_move() && step.how != "hand-over";
         let moves = |round: &Vec<Assignment>| round.iter().any(evens);
-        let (most, least) = (course.most(), course.least());
+        let counts = course.counts.iter();
+        let most = counts.clone().max_by_key(|(_, count)| *count);
+        let least = counts.min_by_key(|(_, count)| *count);
         if rule.leader.is_none()
             && course.rounds.iter().any(moves)
             && let (Some(most), Some(least)) = (most, least)
@@ -270,11 +271,6 @@ impl Survey {
         (self.rests, self.rule) = (course.rests, Some(rule));
         Ok(())
     }
-}
-
-fn this_moment() -> Wall {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn describe(survey: &Survey) -> Text {

@@ -5,14 +5,14 @@ use super::table::{Table, TableArgs, under_way};
 use super::to::parse_to;
 use crate::exit::{self, Failure, Verdict};
 use crate::names;
+use crate::position::this_moment;
 use crate::text::{Text, put, put_line};
 use clap::{ArgGroup, Args};
 use leasehold::admin::{self, Done, Plan, Stepped, To, Which};
-use leasehold::{Config, LeaseKey, StreamId, Wall};
+use leasehold::{Config, LeaseKey, StreamId};
 use leasehold_engine::shown::Shown;
 use serde::Serialize;
 use std::io::{self, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Take leases from their owners, to let other workers take them.
 ///
@@ -151,11 +151,6 @@ fn meant(args: &RewindArgs, stream: Option<&StreamId>) -> Which {
         _ => shard.clone(),
     });
     shards(&keys.collect::<Vec<_>>())
-}
-
-fn this_moment() -> Wall {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// The JSON output.

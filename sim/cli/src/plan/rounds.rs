@@ -36,24 +36,15 @@ pub(super) struct Course {
     pub counts: Vec<(WorkerId, usize)>,
 }
 
-impl Course {
-    /// The worker with the most leases before the first round.
-    pub(super) fn most(&self) -> Option<&(WorkerId, usize)> {
-        self.counts.iter().max_by_key(|(_, count)| *count)
-    }
-
-    /// The worker with the fewest.
-    pub(super) fn least(&self) -> Option<&(WorkerId, usize)> {
-        self.counts.iter().min_by_key(|(_, count)| *count)
-    }
-}
-
 /// The rows of unfinished leases, in the order of their keys, and what is known of the workers.
 struct Table<'a> {
     rows: Vec<LeaseRow>,
     fleet: &'a Fleet,
     policies: Policies,
     workers: BTreeSet<WorkerId>,
+    /// The round under way, and its moves.
+    round: u64,
+    steps: Vec<Assignment>,
 }
 
 /// The course of assignment from these leases. `load`: a leader assigns by load.
@@ -66,11 +57,13 @@ pub(super) fn course(leases: &[&LeaseRow], fleet: &Fleet, policies: Policies, lo
     let looks = (table.rows.len() * table.workers.len()).max(1);
     let most = (MAX_LOOKS / looks).clamp(MIN_ROUNDS, MAX_ROUNDS);
     for round in 1..=most as u64 {
-        let mut steps = match fleet.rules() {
-            Rules::Led => table.led_round(round, load),
-            Rules::Own | Rules::Reporting => table.own_round(round),
-        };
-        let promised = table.hand_over(round, &mut steps);
+        table.round = round;
+        match fleet.rules() {
+            Rules::Led => table.led_round(load),
+            Rules::Own | Rules::Reporting => table.own_round(),
+        }
+        let promised = table.hand_over();
+        let steps = std::mem::take(&mut table.steps);
         if steps.is_empty() && !promised {
             course.rests = true;
             break;
@@ -86,12 +79,6 @@ pub(super) fn course(leases: &[&LeaseRow], fleet: &Fleet, policies: Policies, lo
     course
 }
 
-/// A draw of a worker, made like the engine's draw, with another seed.
-fn drawn_by(worker: &WorkerId, purpose: &str, row: &LeaseRow, round: u64) -> u64 {
-    let seed = draw(0, "plan", worker.as_str(), 0);
-    draw(seed, purpose, row.key.as_str(), round)
-}
-
 impl<'a> Table<'a> {
     fn new(leases: &[&LeaseRow], fleet: &'a Fleet, policies: Policies) -> Self {
         let unfinished = leases.iter().filter(|lease| !lease.checkpoint.is_end());
@@ -100,7 +87,7 @@ impl<'a> Table<'a> {
         let owners = rows.iter().filter_map(LeaseRow::actual_owner);
         let mut workers: BTreeSet<WorkerId> = owners.filter(|owner| !fleet.is_dead(owner)).cloned().collect();
         workers.extend(fleet.reporting().cloned());
-        Self { rows, fleet, policies, workers }
+        Self { rows, fleet, policies, workers, round: 0, steps: Vec::new() }
     }
 
     fn counts(&self) -> Vec<(WorkerId, usize)> {
@@ -146,25 +133,27 @@ impl<'a> Table<'a> {
     }
 
     /// Each worker takes its share.
-    fn own_round(&mut self, round: u64) -> Vec<Assignment> {
-        let mut steps = Vec::new();
+    fn own_round(&mut self) {
         for me in self.workers.clone() {
             let counting = self.counting(&me);
             let balance = self.look(&counting);
             match self_assignment::next(&counting, &balance) {
                 None => {}
-                Some((Way::Take, need)) => self.take(&counting, &balance, need, round, &mut steps),
-                Some((Way::Request, need)) => self.ask(&counting, &balance, need, round, &mut steps),
-                Some((Way::Steal, need)) => self.steal(&counting, &balance, need, round, &mut steps),
+                Some((Way::Take, need)) => self.take(&counting, &balance, need),
+                Some((Way::Request, need)) => self.ask(&counting, &balance, need),
+                Some((Way::Steal, need)) => self.steal(&counting, &balance, need),
             }
         }
-        steps
     }
 
-    fn order(
-        &self, me: &WorkerId, purpose: &str, some: impl Iterator<Item = LeaseIx>, round: u64,
-    ) -> Vec<LeaseIx> {
-        drawn(some.map(|ix| (drawn_by(me, purpose, &self.rows[ix.index()], round), ix)))
+    /// A draw of a worker, made like the engine's draw, with another seed.
+    fn draw(&self, worker: &WorkerId, purpose: &str, ix: LeaseIx) -> u64 {
+        let seed = draw(0, "plan", worker.as_str(), 0);
+        draw(seed, purpose, self.rows[ix.index()].key.as_str(), self.round)
+    }
+
+    fn order(&self, me: &WorkerId, purpose: &str, some: impl Iterator<Item = LeaseIx>) -> Vec<LeaseIx> {
+        drawn(some.map(|ix| (self.draw(me, purpose, ix), ix)))
     }
 
     /// The leases with `holds` true.
@@ -173,49 +162,36 @@ impl<'a> Table<'a> {
         rows.filter(move |(_, row)| holds(row)).map(|(index, _)| number(index))
     }
 
-    fn take(
-        &mut self, counting: &Counting<'_>, balance: &Balance, need: u32, round: u64,
-        steps: &mut Vec<Assignment>,
-    ) {
-        let available = balance.available().iter().copied();
-        let order = self.order(counting.me, "take", available, round);
+    fn take(&mut self, counting: &Counting<'_>, balance: &Balance, need: u32) {
+        let order = self.order(counting.me, "take", balance.available().iter().copied());
         let row_of = |ix: LeaseIx| self.rows.get(ix.index());
         let taking = self_assignment::take(counting, balance, need, order, false, row_of);
         for (ix, more) in taking.order.into_iter().take(taking.now as usize).zip(0..) {
-            let row = &self.rows[ix.index()];
             let reason = format!(
                 "{}, and {} has only {} of a fair share of {}",
-                self.why_left(row),
+                self.why_left(ix),
                 counting.me,
                 balance.of(counting.me) + more,
                 balance.target()
             );
-            steps.push(step(row, "take", counting.me, reason));
-            self.give(ix, counting.me);
+            self.step(ix, "take", counting.me, reason);
         }
     }
 
-    fn ask(
-        &mut self, counting: &Counting<'_>, balance: &Balance, need: u32, round: u64,
-        steps: &mut Vec<Assignment>,
-    ) {
+    fn ask(&mut self, counting: &Counting<'_>, balance: &Balance, need: u32) {
         self_assignment::request(counting, balance, need, u32::MAX, |owner, most| {
-            let order = self.order(counting.me, "ask", self.which(|row| may_be_requested(row, owner)), round);
+            let order = self.order(counting.me, "ask", self.which(|row| may_be_requested(row, owner)));
             let most = most.min(order.len() as u32);
+            let reason = uneven(balance, owner, balance.of(owner), counting.me, balance.of(counting.me));
             for ix in order.into_iter().take(most as usize) {
-                let reason = uneven(balance, owner, balance.of(owner), counting.me, balance.of(counting.me));
                 let reason = format!("{reason}; its owner is asked for it and hands it over");
-                steps.push(step(&self.rows[ix.index()], "ask", counting.me, reason));
-                self.promise(ix, counting.me);
+                self.step(ix, "ask", counting.me, reason);
             }
             most
         });
     }
 
-    fn steal(
-        &mut self, counting: &Counting<'_>, balance: &Balance, need: u32, round: u64,
-        steps: &mut Vec<Assignment>,
-    ) {
+    fn steal(&mut self, counting: &Counting<'_>, balance: &Balance, need: u32) {
         let claims = self.policies.steal == Steal::Claim;
         let promised = |row: &LeaseRow| row.handing_over.is_some() && row.owner.as_ref() == Some(counting.me);
         let claimed = if claims { self.which(promised).count() as u32 } else { 0 };
@@ -224,27 +200,21 @@ impl<'a> Table<'a> {
             return;
         };
         let theirs = self.which(|row| is_plainly_of(row, stealing.victim));
-        let order = self.order(counting.me, "steal", theirs, round);
+        let order = self.order(counting.me, "steal", theirs);
+        let reason = uneven(balance, stealing.victim, stealing.theirs, counting.me, stealing.ours);
+        let (how, act) = match claims {
+            true => ("ask", "its owner is asked for it and gives it up"),
+            false => ("steal", "some owner does not say that it hands leases over, so it is stolen"),
+        };
         for ix in order.into_iter().take(stealing.spare as usize) {
-            let reason = uneven(balance, stealing.victim, stealing.theirs, counting.me, stealing.ours);
-            let row = &self.rows[ix.index()];
-            if claims {
-                let reason = format!("{reason}; its owner is asked for it and gives it up");
-                steps.push(step(row, "ask", counting.me, reason));
-                self.promise(ix, counting.me);
-            } else {
-                let reason =
-                    format!("{reason}; some owner does not say that it hands leases over, so it is stolen");
-                steps.push(step(row, "steal", counting.me, reason));
-                self.give(ix, counting.me);
-            }
+            self.step(ix, how, counting.me, format!("{reason}; {act}"));
         }
     }
 
     /// The leader assigns unrenewed leases, and moves leases away from overloaded workers.
-    fn led_round(&mut self, round: u64, load: bool) -> Vec<Assignment> {
+    fn led_round(&mut self, load: bool) {
         let Some((leader, _)) = self.fleet.leader() else {
-            return Vec::new();
+            return;
         };
         let candidates: Vec<Candidate> = candidates(self.fleet.live(), leader, None);
         let portion = |row: &LeaseRow| {
@@ -252,32 +222,26 @@ impl<'a> Table<'a> {
             leader_assignment::portion(Some(row), available, &candidates, is_plainly_of)
         };
         let portions: Vec<Portion> = self.rows.iter().map(portion).collect();
-        let draw = |lease: usize| drawn_by(leader, "share out", &self.rows[lease], round);
+        let draw = |lease: usize| self.draw(leader, "share out", number(lease));
         let moves = match load {
             true => by_load(&candidates, &portions, &LoadOptions::default(), true, draw),
             false => by_count(&candidates, &portions, true),
         };
         let measure = if load { "load" } else { "leases" };
-        let mut steps = Vec::new();
         for one in moves {
-            let (row, to) = (&self.rows[one.lease], &candidates[one.to].id);
-            let ix = number(one.lease);
+            let (ix, to) = (number(one.lease), &candidates[one.to].id);
             if portions[one.lease].available {
-                let who = self.why_left(row);
-                let reason = format!("{who}, and {to} has the least {measure}");
-                steps.push(step(row, "assign", to, reason));
-                self.give(ix, to);
+                let reason = format!("{}, and {to} has the least {measure}", self.why_left(ix));
+                self.step(ix, "assign", to, reason);
             } else {
                 let reason = format!("its owner has more {measure} than {to}, and hands it over");
-                steps.push(step(row, "move", to, reason));
-                self.promise(ix, to);
+                self.step(ix, "move", to, reason);
             }
         }
-        steps
     }
 
-    fn why_left(&self, row: &LeaseRow) -> String {
-        match row.actual_owner() {
+    fn why_left(&self, ix: LeaseIx) -> String {
+        match self.rows[ix.index()].actual_owner() {
             Some(nobody) if nobody.as_str().is_empty() => "an owner without a name has it".to_owned(),
             Some(dead) => format!("{dead} has it and does not report any more"),
             None => "no worker has it".to_owned(),
@@ -303,14 +267,26 @@ impl<'a> Table<'a> {
         row.hands_over = hands_over;
     }
 
-    fn promise(&mut self, ix: LeaseIx, to: &WorkerId) {
+    /// A move of this round: the next owner has the lease at once, or is promised the lease.
+    fn step(&mut self, ix: LeaseIx, how: &'static str, to: &WorkerId, reason: String) {
         let row = &mut self.rows[ix.index()];
-        row.handing_over = row.owner.replace(to.clone());
+        let step = Assignment {
+            lease_key: row.key.as_str().to_owned(),
+            from: row.actual_owner().map(ToString::to_string),
+            to: to.to_string(),
+            how,
+            reason,
+        };
+        match how {
+            "ask" | "move" => row.handing_over = row.owner.replace(to.clone()),
+            _ => self.give(ix, to),
+        }
+        self.steps.push(step);
     }
 
     /// Owners hand requested leases over. In the first round, the request may come from before the plan. Returns
     /// whether any lease was handed over.
-    fn hand_over(&mut self, round: u64, steps: &mut Vec<Assignment>) -> bool {
+    fn hand_over(&mut self) -> bool {
         let mut any = false;
         for at in 0..self.rows.len() {
             let row = &self.rows[at];
@@ -321,11 +297,12 @@ impl<'a> Table<'a> {
                 continue;
             }
             any = true;
-            if round == 1 && !steps.iter().any(|step| step.lease_key == row.key.as_str()) {
+            if self.round == 1 && !self.steps.iter().any(|step| step.lease_key == row.key.as_str()) {
                 let reason = format!("{from} was asked for it before, and hands it over");
-                steps.push(step(row, "hand-over", &to, reason));
+                self.step(number(at), "hand-over", &to, reason);
+            } else {
+                self.give(number(at), &to);
             }
-            self.give(number(at), &to);
         }
         any
     }
@@ -334,16 +311,6 @@ impl<'a> Table<'a> {
 fn uneven(balance: &Balance, owner: &WorkerId, theirs: u32, me: &WorkerId, ours: u32) -> String {
     let target = balance.target();
     format!("{owner} has {theirs} leases and {me} {ours}, {target} would be fair")
-}
-
-fn step(row: &LeaseRow, how: &'static str, to: &WorkerId, reason: String) -> Assignment {
-    Assignment {
-        lease_key: row.key.as_str().to_owned(),
-        from: row.actual_owner().map(ToString::to_string),
-        to: to.to_string(),
-        how,
-        reason,
-    }
 }
 
 #[cfg(test)]
