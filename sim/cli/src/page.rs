@@ -1,21 +1,21 @@
 //! Writes pages and diagrams of worlds and traces to files.
 
 use crate::exit::Failure;
-use leasehold::internals::Divergence;
+use leasehold::internals::ReplayReport;
 use leasehold_sim::run::WorldReport;
 use leasehold_sim::timeline::picture::Timeline;
+use leasehold_sim::timeline::trace::TraceTimeline;
 use leasehold_sim::timeline::{html, mermaid, world};
 use std::path::Path;
 
-/// The title of a file's page.
-pub(super) fn title_of(file: &Path) -> String {
+/// The timeline of a replayed trace, with the name of its file as the title.
+pub(super) fn of_trace(mut timeline: TraceTimeline, report: &ReplayReport, file: &Path) -> Timeline {
+    if let Some(divergence) = &report.divergence {
+        let input = divergence.input;
+        timeline.diverged(format!("from input {input} on, the engine answers otherwise than recorded"));
+    }
     let name = file.file_name().unwrap_or(file.as_os_str());
-    name.to_string_lossy().into_owned()
-}
-
-/// The page's sentence about a trace with another answer of the engine.
-pub(super) fn describe_divergence(divergence: &Divergence) -> String {
-    format!("from input {} on, the engine answers otherwise than recorded", divergence.input)
+    timeline.finish(name.to_string_lossy().into_owned())
 }
 
 /// Writes a timeline as a page.

@@ -57,11 +57,8 @@ pub(super) fn run(args: &ReplayArgs) -> Result<Verdict, Failure> {
         }
     })?;
     let report = &replayed.report;
-    if let (Some(mut timeline), Some(out)) = (timeline, &args.html) {
-        if let Some(divergence) = &report.divergence {
-            timeline.diverged(page::describe_divergence(divergence));
-        }
-        page::write_page(out, &timeline.finish(page::title_of(&args.file)))?;
+    if let (Some(timeline), Some(out)) = (timeline, &args.html) {
+        page::write_page(out, &page::of_trace(timeline, report, &args.file))?;
     }
     exit::show(args.json, &as_json(report), || {
         let mut text = shown.finish();
@@ -87,7 +84,11 @@ pub(super) fn replay_file(
 ) -> Result<Replayed, Failure> {
     let name = path.display();
     let refused = |error: leasehold::internals::TraceError| Failure::unusable(format!("{name}: {error}"));
-    let kind = kind_of(path)?.map_err(refused)?;
+    let kind = match TraceReader::new(trace_file::open(path)?).next().transpose().map_err(refused)? {
+        Some(TraceRecord::Header { kind, .. }) => kind,
+        // The reader takes nothing but a header for a first line.
+        _ => TraceKind::Full,
+    };
     let lines = Lines::of(trace_file::open(path)?, partial);
     let seen = lines.seen();
     let report = replay_on(&mut Engine::new(), TraceReader::new(lines), each).map_err(refused)?;
@@ -105,15 +106,6 @@ pub(super) fn replay_file(
 
 fn is_cut_off(report: &ReplayReport) -> bool {
     !report.complete && report.gap.is_none() && report.divergence.is_none() && report.limit.is_none()
-}
-
-fn kind_of(path: &Path) -> Result<Result<TraceKind, leasehold::internals::TraceError>, Failure> {
-    Ok(match TraceReader::new(trace_file::open(path)?).next() {
-        Some(Ok(TraceRecord::Header { kind, .. })) => Ok(kind),
-        Some(Err(error)) => Err(error),
-        // The reader takes nothing but a header for a first line.
-        _ => Ok(TraceKind::Full),
-    })
 }
 
 fn as_json(report: &ReplayReport) -> Value {

@@ -1,12 +1,11 @@
 //! `leasehold show`: a trace as a page to look at.
 
 use crate::exit::{self, Failure, Verdict};
-use crate::page::{describe_divergence, title_of, write_page};
+use crate::page::{of_trace, write_page};
 use crate::replay::replay_file;
 use clap::Args;
-use leasehold_sim::timeline::picture::Timeline;
 use leasehold_sim::timeline::trace::TraceTimeline;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Show a trace as a timeline: the worker's leases and progress, and every event around the worker.
 ///
@@ -22,7 +21,10 @@ pub(super) struct ShowArgs {
 }
 
 pub(super) fn run(args: &ShowArgs) -> Result<Verdict, Failure> {
-    let timeline = timeline_of(&args.file)?;
+    let mut timeline = TraceTimeline::default();
+    // A trace without an end is shown as far as it goes.
+    let replayed = replay_file(&args.file, true, |_, input, outputs| timeline.add(input, outputs))?;
+    let timeline = of_trace(timeline, &replayed.report, &args.file);
     write_page(&args.html, &timeline)?;
     exit::print(&format!(
         "wrote {}: {} workers, {} shards, {} events",
@@ -32,14 +34,4 @@ pub(super) fn run(args: &ShowArgs) -> Result<Verdict, Failure> {
         timeline.marks.len()
     ))?;
     Ok(Verdict::of(!timeline.violations.is_empty()))
-}
-
-/// The timeline of a file, whatever kind of file it is. A trace without an end is shown as far as it goes.
-fn timeline_of(file: &Path) -> Result<Timeline, Failure> {
-    let mut timeline = TraceTimeline::default();
-    let replayed = replay_file(file, true, |_, input, outputs| timeline.add(input, outputs))?;
-    if let Some(divergence) = &replayed.report.divergence {
-        timeline.diverged(describe_divergence(divergence));
-    }
-    Ok(timeline.finish(title_of(file)))
 }
