@@ -5,8 +5,11 @@ use crate::plan::survey::{Asked, survey};
 use leasehold::admin::report;
 use leasehold::format::{Format, LeaseFormat};
 use leasehold::{Checkpoint, InitialPosition, Position, Span, Wall};
+use leasehold_engine::position::SequenceNumber;
 use leasehold_engine::row::RowRead;
 use leasehold_engine::shard::{HashKey, HashRange};
+use leasehold_local_aws::kinesis::{self, SequenceParts};
+use leasehold_sim::timeline::words::shorten;
 
 fn key(n: u64) -> LeaseKey {
     format!("shardId-{n:012}").into()
@@ -38,13 +41,6 @@ fn row(n: u64, checkpoint: Checkpoint) -> LeaseRow {
 
 fn at(number: u64) -> Checkpoint {
     Checkpoint::At(Position::of(number.into()))
-}
-
-/// The findings about these rows. Only the row of `alive` changes.
-fn judged(
-    rows: &[RowRead], alive: Option<u64>, lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
-) -> Vec<Ailment> {
-    judged_of(None, rows, alive.map(key), lacks)
 }
 
 /// The findings about these rows, as rows of one of several streams.
@@ -82,104 +78,105 @@ fn leases(rows: &[LeaseRow]) -> Vec<RowRead> {
     rows.iter().cloned().map(RowRead::Lease).collect()
 }
 
-fn kinds(ailments: &[Ailment]) -> Vec<(&str, Option<&str>, Option<String>)> {
+/// The findings about these rows beside the ended lease of shard 0. Only the row of `alive` changes.
+fn judged(
+    rows: &[LeaseRow], alive: Option<u64>, lacks: &BTreeMap<LeaseKey, Vec<&'static str>>,
+) -> Vec<Ailment> {
+    let rows = leases(&[&[row(0, Checkpoint::ShardEnd)], rows].concat());
+    judged_of(None, &rows, alive.map(key), lacks)
+}
+
+/// Each finding with its lease and its repair.
+fn told(ailments: &[Ailment]) -> Vec<String> {
     let each = ailments.iter().map(|found| {
-        let repair = found.repairs.first().map(ToString::to_string);
-        (found.kind, found.lease.as_ref().map(LeaseKey::as_str), repair)
+        let lease = found.lease.as_ref().map_or(String::new(), |key| format!(" {key}"));
+        let repair = found.repairs.first().map_or(String::new(), |step| format!(": {step}"));
+        shorten(&format!("{}{lease}{repair}", found.kind))
     });
     each.collect()
 }
 
-#[test]
-fn a_sound_table_has_nothing() {
-    let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, at(200))]);
-    assert_eq!(judged(&rows, None, &BTreeMap::new()), []);
+/// A checkpoint in another shard.
+fn elsewhere() -> Checkpoint {
+    let parts =
+        SequenceParts { created_secs: 1_700_000_000, position: 7, time_secs: 1_700_000_000, shard: 5 };
+    let number = kinesis::SequenceNumber::new(parts).to_words();
+    Checkpoint::At(Position::of(SequenceNumber::from_words(number)))
 }
 
 #[test]
-fn a_missing_child_is_created_unless_a_fleet_lives_that_does_it() {
+fn each_fault_is_told_with_its_safe_repair() {
+    let (one, two) = (row(1, at(100)), row(2, at(200)));
+    let owned = LeaseRow { owner: Some("w".into()), ..one.clone() };
+    let handed = LeaseRow { handing_over: Some("old".into()), ..owned.clone() };
+    let whole = LeaseRow { range: Some(HashRange::ALL), ..one.clone() };
+    let old = row(9, Checkpoint::ShardEnd);
+    let parent = LeaseRow { children: vec![key(0).to_shard()], ..old.clone() };
+    let unread = LeaseRow { checkpoint: at(3), ..parent.clone() };
+    let ended = row(2, Checkpoint::ShardEnd);
+    let spoiled = LeaseRow { owner: Some("w".into()), ..row(2, at(1)) };
+    let strange = format!("other-shard shard-1: rewind shard-1 from {} to TRIM_HORIZON", elsewhere());
+    let gone = "ended-without-children shard-0";
+    let with = |last: &LeaseRow| vec![one.clone(), two.clone(), last.clone()];
+    for (case, rows, alive, expected) in [
+        ("none", vec![one.clone(), two.clone()], None, &[][..]),
+        (
+            "no lease of a child",
+            vec![owned.clone()],
+            None,
+            &[gone, "hole", "missing-lease shard-2: create shard-2 at TRIM_HORIZON"],
+        ),
+        ("the fleet creates it", vec![owned], Some(1), &[gone, "hole", "missing-lease shard-2"]),
+        (
+            "a stuck hand-over",
+            vec![handed.clone(), two.clone()],
+            None,
+            &["stuck-handoff shard-1: release shard-1"],
+        ),
+        ("a hand-over under way", vec![handed, two.clone()], Some(1), &[]),
+        ("a forgotten shard", with(&old), None, &["orphan shard-9"]),
+        ("its children have leases", with(&parent), None, &["orphan shard-9: remove shard-9"]),
+        ("it is not finished", with(&unread), None, &["orphan shard-9"]),
+        (
+            "an end in an open shard",
+            vec![one.clone(), ended],
+            None,
+            &["hole", "ended-but-open shard-2: rewind shard-2 from SHARD_END to TRIM_HORIZON"],
+        ),
+        (
+            "no place in its shard",
+            vec![one.clone(), spoiled.clone()],
+            None,
+            &["spoiled-row shard-2: rewind shard-2 from 1 to TRIM_HORIZON"],
+        ),
+        ("its owner lives", vec![one, spoiled], Some(2), &["spoiled-row shard-2"]),
+        ("a place in another shard", vec![row(1, elsewhere()), two.clone()], None, &[&strange]),
+        ("wrong hash keys", vec![whole, two], None, &["wrong-range shard-1"]),
+    ] {
+        assert_eq!(told(&judged(&rows, alive, &BTreeMap::new())), expected, "{case}");
+    }
+}
+
+#[test]
+fn a_finding_names_the_fact_and_the_remedy() {
+    let found = |row: LeaseRow| judged(&[row, self::row(2, at(200))], None, &BTreeMap::new()).remove(0);
+    let strange = found(row(1, elsewhere()));
+    assert!(strange.found.contains("a shard shardId-000000000005"), "{}", strange.found);
+    assert!(strange.advice.contains("admin rewind --shard"), "{}", strange.advice);
+    let whole = found(LeaseRow { range: Some(HashRange::ALL), ..row(1, at(200)) });
+    assert!(whole.found.starts_with("its row names the hash keys 0 to "), "{}", whole.found);
     let owned = LeaseRow { owner: Some("w".into()), ..row(1, at(100)) };
-    let rows = leases(&[row(0, Checkpoint::ShardEnd), owned]);
-    let dead = judged(&rows, None, &BTreeMap::new());
-    let (one, two) = ("shardId-000000000000", "shardId-000000000002");
-    let create = Some(format!("create {two} at TRIM_HORIZON"));
-    assert_eq!(
-        kinds(&dead),
-        [
-            ("ended-without-children", Some(one), None),
-            ("hole", None, None),
-            ("missing-lease", Some(two), create)
-        ]
-    );
-    let alive = judged(&rows, Some(1), &BTreeMap::new());
-    assert_eq!(kinds(&alive)[2], ("missing-lease", Some(two), None));
-    assert!(alive[2].advice.starts_with("wait"), "{}", alive[2].advice);
-}
-
-#[test]
-fn a_hand_over_is_stuck_only_if_its_row_stands_still() {
-    let handed = LeaseRow { owner: Some("next".into()), handing_over: Some("old".into()), ..row(1, at(100)) };
-    let rows = leases(&[row(0, Checkpoint::ShardEnd), handed, row(2, at(200))]);
-    let found = judged(&rows, None, &BTreeMap::new());
-    let one = "shardId-000000000001";
-    assert_eq!(kinds(&found), [("stuck-handoff", Some(one), Some(format!("release {one}")))]);
-    assert_eq!(judged(&rows, Some(1), &BTreeMap::new()), []);
+    let missing = judged(&[owned], Some(1), &BTreeMap::new());
+    assert!(missing[2].advice.starts_with("wait"), "{}", missing[2].advice);
 }
 
 #[test]
 fn a_row_without_its_guard_is_mended_unless_its_owner_does_it() {
     let owned = LeaseRow { owner: Some("w".into()), ..row(1, at(100)) };
-    let rows = leases(&[row(0, Checkpoint::ShardEnd), owned, row(2, at(200))]);
+    let rows = [owned, row(2, at(200))];
     let lacks = BTreeMap::from([(key(1), vec!["leaseCounter"])]);
-    let found = judged(&rows, None, &lacks);
-    let one = "shardId-000000000001";
-    assert_eq!(kinds(&found), [("incomplete-row", Some(one), Some(format!("release {one}")))]);
-    assert_eq!(kinds(&judged(&rows, Some(1), &lacks)), [("incomplete-row", Some(one), None)]);
-}
-
-#[test]
-fn a_forgotten_shards_finished_lease_goes_after_its_children() {
-    let mut old = row(9, Checkpoint::ShardEnd);
-    let sound = [row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, at(200))];
-    let with = |old: &LeaseRow| leases(&[&sound[..], std::slice::from_ref(old)].concat());
-    let nine = "shardId-000000000009";
-    let unknown = judged(&with(&old), None, &BTreeMap::new());
-    assert_eq!(kinds(&unknown), [("orphan", Some(nine), None)]);
-    old.children = vec![key(0).to_shard()];
-    let known = judged(&with(&old), None, &BTreeMap::new());
-    assert_eq!(kinds(&known), [("orphan", Some(nine), Some(format!("remove {nine}")))]);
-    old.checkpoint = at(3);
-    let unfinished = judged(&with(&old), None, &BTreeMap::new());
-    assert_eq!(kinds(&unfinished), [("orphan", Some(nine), None)]);
-}
-
-/// The rewind skips no record; some records come again.
-#[test]
-fn a_row_at_no_place_in_its_shard_can_go_to_the_oldest_record() {
-    let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, Checkpoint::ShardEnd)]);
-    let found = judged(&rows, None, &BTreeMap::new());
-    let two = "shardId-000000000002";
-    assert!(
-        kinds(&found).contains(&(
-            "ended-but-open",
-            Some(two),
-            Some(format!("rewind {two} from SHARD_END to TRIM_HORIZON"))
-        )),
-        "{found:?}"
-    );
-    let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), row(2, at(1))]);
-    let found = judged(&rows, None, &BTreeMap::new());
-    assert!(
-        kinds(&found).iter().any(|(kind, lease, repair)| *kind == "spoiled-row"
-            && *lease == Some(two)
-            && repair.as_ref().is_some_and(|repair| repair.ends_with("to TRIM_HORIZON"))),
-        "{found:?}"
-    );
-    let owned = LeaseRow { owner: Some("w".into()), ..row(2, at(1)) };
-    let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, at(100)), owned]);
-    let alive = judged(&rows, Some(2), &BTreeMap::new());
-    assert!(alive.iter().any(|found| found.kind == "spoiled-row"), "{alive:?}");
-    assert!(alive.iter().all(|found| found.kind != "spoiled-row" || found.repairs.is_empty()));
+    assert_eq!(told(&judged(&rows, None, &lacks)), ["incomplete-row shard-1: release shard-1"]);
+    assert_eq!(told(&judged(&rows, Some(1), &lacks)), ["incomplete-row shard-1"]);
 }
 
 #[test]
@@ -187,7 +184,7 @@ fn a_fault_for_a_person_is_not_repaired() {
     let unreadable = RowRead::Unreadable { key: key(2), detail: "expected a number, found \"x\"".into() };
     let mut rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, Checkpoint::ShardEnd)]);
     rows.push(unreadable);
-    let found = judged(&rows, None, &BTreeMap::new());
+    let found = judged_of(None, &rows, None, &BTreeMap::new());
     let said: Vec<_> = found.iter().map(|found| found.kind).collect();
     assert!(said.contains(&"unreadable-row"), "{said:?}");
     let repaired = found.iter().filter(|found| !found.repairs.is_empty());
@@ -210,55 +207,16 @@ fn a_stream_of_several_is_judged_by_its_own_leases() {
 
     let rows = [old, one.clone()];
     let dead = judged(&rows, None);
-    let two = "1:orders:2:shardId-000000000002";
-    let zero = Some("1:orders:2:shardId-000000000000");
-    assert_eq!(
-        kinds(&dead),
-        [
-            ("ended-without-children", zero, None),
-            ("hole", None, None),
-            ("missing-lease", Some(two), Some(format!("create {two} at TRIM_HORIZON")))
-        ]
-    );
+    let missing = "missing-lease 1:orders:2:shard-2";
+    let create = format!("{missing}: create 1:orders:2:shard-2 at TRIM_HORIZON");
+    assert_eq!(told(&dead), ["ended-without-children 1:orders:2:shard-0", "hole", &create]);
     assert!(dead.iter().all(|found| found.stream.as_ref() == Some(&id)), "{dead:?}");
-    assert_eq!(kinds(&judged(&rows, Some(one.key)))[2], ("missing-lease", Some(two), None));
+    assert_eq!(told(&judged(&rows, Some(one.key)))[2], missing);
 
-    let none = judged(&[], None);
-    assert_eq!(kinds(&none), [("empty-stream", None, None)]);
+    assert_eq!(told(&judged(&[], None)), ["empty-stream"]);
 }
 
 #[test]
 fn an_empty_table_is_left_to_a_worker() {
-    let found = judged(&[], None, &BTreeMap::new());
-    assert_eq!(kinds(&found), [("empty-table", None, None)]);
-}
-
-#[test]
-fn another_shards_checkpoint_names_that_shard_and_the_remedy() {
-    use leasehold_engine::position::SequenceNumber;
-    use leasehold_local_aws::kinesis::{self, SequenceParts};
-    let parts = |position| SequenceParts {
-        created_secs: 1_700_000_000,
-        position,
-        time_secs: 1_700_000_000,
-        shard: 5,
-    };
-    let number =
-        |position| SequenceNumber::from_words(kinesis::SequenceNumber::new(parts(position)).to_words());
-    let (wrong, one) = (Checkpoint::At(Position::of(number(7))), "shardId-000000000001");
-    let rows = leases(&[row(0, Checkpoint::ShardEnd), row(1, wrong), row(2, at(200))]);
-    let found = judged(&rows, None, &BTreeMap::new());
-    let repair = format!("rewind {one} from {wrong} to TRIM_HORIZON");
-    assert_eq!(kinds(&found), [("other-shard", Some(one), Some(repair))]);
-    assert!(found[0].found.contains("a shard shardId-000000000005"), "{}", found[0].found);
-    assert!(found[0].advice.contains("admin rewind --shard"), "{}", found[0].advice);
-}
-
-#[test]
-fn wrong_hash_keys_are_told_with_those_of_the_shard() {
-    let whole = LeaseRow { range: Some(leasehold_engine::shard::HashRange::ALL), ..row(1, at(200)) };
-    let rows = leases(&[row(0, Checkpoint::ShardEnd), whole, row(2, at(200))]);
-    let found = judged(&rows, None, &BTreeMap::new());
-    assert_eq!(kinds(&found), [("wrong-range", Some("shardId-000000000001"), None)]);
-    assert!(found[0].found.starts_with("its row names the hash keys 0 to "), "{}", found[0].found);
+    assert_eq!(told(&judged_of(None, &[], None, &BTreeMap::new())), ["empty-table"]);
 }
