@@ -64,6 +64,11 @@ fn entries(path: &Path, list: &str, mark: &str) -> Result<Vec<Value>, Failure> {
     Ok(found)
 }
 
+/// The failure of an entry, which has this place in its list.
+fn refused(path: &Path, what: &str, n: usize, detail: &str) -> Failure {
+    Failure::unusable(format!("{}: {what} {} of the list: {detail}", path.display(), n + 1))
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ShardText {
@@ -92,9 +97,7 @@ struct SequenceText {
 pub(super) fn shards(path: &Path) -> Result<Vec<Shard>, Failure> {
     let entries = entries(path, "Shards", "ShardId")?;
     let shard = |(n, entry): (usize, Value)| {
-        let refused = |detail: String| {
-            Failure::unusable(format!("{}: shard {} of the list: {detail}", path.display(), n + 1))
-        };
+        let refused = |detail: String| refused(path, "shard", n, &detail);
         let text: ShardText = serde_json::from_value(entry).map_err(|error| refused(error.to_string()))?;
         let key = |key: &str| {
             key.parse::<HashKey>()
@@ -122,9 +125,7 @@ pub(super) fn shards(path: &Path) -> Result<Vec<Shard>, Failure> {
 pub(super) fn items(path: &Path, key_name: &str) -> Result<Vec<Item>, Failure> {
     let entries = entries(path, "Items", key_name)?;
     let item = |(n, entry): (usize, Value)| {
-        let refused = |detail: String| {
-            Failure::unusable(format!("{}: item {} of the list: {detail}", path.display(), n + 1))
-        };
+        let refused = |detail: String| refused(path, "item", n, &detail);
         let item = parse_item(&entry).map_err(|error| refused(error.message.into_owned()))?;
         if item.get(key_name).and_then(AttributeValue::as_s).is_none() {
             let names: Vec<&str> = item.keys().take(5).map(AsRef::as_ref).collect();
@@ -156,9 +157,7 @@ pub(super) fn heartbeats(path: &Path) -> Result<Vec<Heartbeat>, Failure> {
     let entries = entries(path, "Items", LAST_UPDATE)?;
     let mut found = Vec::new();
     for (n, entry) in entries.iter().enumerate() {
-        let refused = |detail: String| {
-            Failure::unusable(format!("{}: item {} of the list: {detail}", path.display(), n + 1))
-        };
+        let refused = |detail: String| refused(path, "item", n, &detail);
         let item = parse_item(entry).map_err(|error| refused(error.message.into_owned()))?;
         let kind = item.get("entityType").and_then(AttributeValue::as_s);
         let is_metrics = kind.map_or_else(|| item.contains_key(LAST_UPDATE), |kind| kind == METRICS);

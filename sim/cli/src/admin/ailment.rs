@@ -64,24 +64,20 @@ impl Patient<'_> {
     /// A step to read the shard from its oldest record. None for a changing row: its owner reads the shard, and writes
     /// a checkpoint.
     fn read_anew(&self, key: &LeaseKey) -> Option<Step> {
-        let seen = self.lease(key).filter(|_| !self.moves(key))?;
-        Some(Step {
-            lease: key.clone(),
-            deed: Deed::Rewind(Checkpoint::TrimHorizon),
-            seen: Some(seen.clone()),
-            follows: vec!["records that were processed before come again, and none is skipped".to_owned()],
-        })
+        let row = self.lease(key).filter(|_| !self.moves(key))?;
+        let follows = "records that were processed before come again, and none is skipped";
+        Some(step(row, Deed::Rewind(Checkpoint::TrimHorizon), follows))
     }
 
     /// A step to free the lease, with its checkpoint and with all guarding attributes.
     fn freed(&self, key: &LeaseKey, why: &str) -> Option<Step> {
-        Some(Step {
-            lease: key.clone(),
-            deed: Deed::Release,
-            seen: Some(self.lease(key)?.clone()),
-            follows: vec![why.to_owned()],
-        })
+        Some(step(self.lease(key)?, Deed::Release, why))
     }
+}
+
+/// A change of a row, and what follows from the change.
+fn step(row: &LeaseRow, deed: Deed, follows: &str) -> Step {
+    Step { lease: row.key.clone(), deed, seen: Some(row.clone()), follows: vec![follows.to_owned()] }
 }
 
 /// All findings, in the order of discovery.
@@ -313,12 +309,7 @@ fn removal(key: &LeaseKey, patient: &Patient<'_>) -> Option<Step> {
         && patient.finished != Finished::Never
         && children.peek().is_some()
         && children.all(|child| patient.lease(&child).is_some());
-    needless.then(|| Step {
-        lease: key.clone(),
-        deed: Deed::Remove,
-        seen: Some(row.clone()),
-        follows: vec!["its children have leases of their own, and go on".to_owned()],
-    })
+    needless.then(|| step(row, Deed::Remove, "its children have leases of their own, and go on"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `leasehold admin release` and `leasehold admin rewind`: a plan, shown or carried out.
 
 use super::naming::{self, Described};
-use super::table::{Table, TableArgs, under_way};
+use super::table::{Table, TableArgs};
 use super::to::parse_to;
 use crate::exit::{self, Failure, Verdict};
 use crate::names;
@@ -118,7 +118,7 @@ pub(super) async fn rewind(args: RewindArgs) -> Result<Verdict, Failure> {
     let (admin, kinesis) = (&table.admin, &table.clients.kinesis);
     let several = table.are_several(std::slice::from_ref(&args.stream)).await?;
     let stream = table.stream(&args.stream, several).await?;
-    let listed = admin.shards(kinesis, &stream).await.map_err(under_way)?;
+    let listed = admin.shards(kinesis, &stream).await?;
     let (mut view, report) = table.watched().await?;
     view.keep_stream(stream.id());
     match naming::described(&table, &stream).await {
@@ -134,8 +134,7 @@ pub(super) async fn rewind(args: RewindArgs) -> Result<Verdict, Failure> {
         }
     }
     let which = meant(&args, stream.id());
-    let place = admin.place(kinesis, &stream, &listed, &view, &which, args.to);
-    let place = place.await.map_err(under_way)?;
+    let place = admin.place(kinesis, &stream, &listed, &view, &which, args.to).await?;
     let plan = admin::rewind(&view, &listed, &which, &place, &report.alive());
     carry_out(&table, &plan, args.apply, args.table.json).await
 }
@@ -163,7 +162,7 @@ struct Told<'a> {
 
 /// Shows a plan, or carries the plan out and shows the results.
 async fn carry_out(table: &Table, plan: &Plan, apply: bool, json: bool) -> Result<Verdict, Failure> {
-    let done = if apply { table.admin.apply(plan).await.map_err(under_way)? } else { Vec::new() };
+    let done = if apply { table.admin.apply(plan).await? } else { Vec::new() };
     exit::show(json, &Told { plan, applied: apply, done: &done }, || told(plan, apply, &done))?;
     let whole = plan.left.is_empty() && done.iter().all(|done| done.how == Stepped::Written);
     Ok(Verdict::of(!whole))

@@ -3,7 +3,7 @@
 use super::ailment::{self, Ailment, Patient};
 use super::change;
 use super::naming::{self, Described};
-use super::table::{Table, TableArgs, under_way};
+use super::table::{Table, TableArgs};
 use crate::clients::in_full;
 use crate::exit::{self, Failure, Verdict};
 use crate::names;
@@ -78,7 +78,7 @@ pub(super) async fn run(args: DoctorArgs) -> Result<Verdict, Failure> {
     let mut done = Vec::new();
     let mut left = findings.len();
     if args.apply && !plan.steps.is_empty() {
-        done = table.admin.apply(&plan).await.map_err(under_way)?;
+        done = table.admin.apply(&plan).await?;
         left = examine(&table, &args, &streams, &report).await?.0.len();
     }
     let results = Told {
@@ -111,10 +111,7 @@ async fn listed(table: &Table, given: &[String]) -> Result<Vec<Listed>, Failure>
 
 /// The shards of a stream, by two equal lists. Repairs follow from the list, and one list may be partial.
 async fn shards(table: &Table, stream: &NamedStream) -> Result<Vec<Shard>, Failure> {
-    let list = || async {
-        let shards = table.admin.shards(&table.clients.kinesis, stream).await;
-        shards.map_err(under_way)
-    };
+    let list = || table.admin.shards(&table.clients.kinesis, stream);
     let first = list().await?;
     tokio::time::sleep(naming::APART).await;
     let second = list().await?;

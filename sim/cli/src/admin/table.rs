@@ -54,7 +54,7 @@ impl TableArgs {
         let application = self.application()?;
         names::table("--application or --table", &application)?;
         let clients = Clients::from_environment(self.endpoint_url.as_deref(), self.region.clone()).await?;
-        let admin = Admin::new(&clients.dynamodb, &application, self.format).map_err(under_way)?;
+        let admin = Admin::new(&clients.dynamodb, &application, self.format)?;
         let lasts = if self.format.membership().is_some() { 300 } else { 10 };
         Ok(Table {
             clients,
@@ -93,7 +93,7 @@ impl TableArgs {
 impl Table {
     /// Whether the streams that are given are of an application of several. A name alone is where the table holds leases of several.
     pub(super) async fn are_several(&self, given: &[String]) -> Result<bool, Failure> {
-        let view = self.admin.view().await.map_err(under_way)?;
+        let view = self.admin.view().await?;
         are_several(given, &view, self.format).map_err(|expected| {
             Failure::unusable(format!("expected --stream to be {expected}, found {}", given.join(" and ")))
         })
@@ -109,8 +109,7 @@ impl Table {
 
     /// The rows after the watch, and the report of the watch.
     pub(super) async fn watched(&self) -> Result<(View, TableReport), Failure> {
-        let watched = self.admin.watch(self.watch, self.lease_duration).await;
-        watched.map_err(under_way)
+        Ok(self.admin.watch(self.watch, self.lease_duration).await?)
     }
 }
 
@@ -131,8 +130,10 @@ fn are_several(given: &[String], view: &View, format: Format) -> Result<bool, St
     Ok(several || (!named.is_empty() && !named.contains(&None)))
 }
 
-pub(super) fn under_way(error: AdminError) -> Failure {
-    Failure::under_way(error.to_string())
+impl From<AdminError> for Failure {
+    fn from(error: AdminError) -> Self {
+        Failure::under_way(error.to_string())
+    }
 }
 
 #[cfg(test)]

@@ -334,9 +334,8 @@ fn goal(
     lost: &Arc<Lost>,
 ) -> Result<Goal, Failure> {
     let table = settings.config.table();
-    let admin = Admin::new(&clients.dynamodb, table, settings.format);
     Ok(Goal {
-        admin: admin.map_err(|error| Failure::under_way(error.to_string()))?,
+        admin: Admin::new(&clients.dynamodb, table, settings.format)?,
         kinesis: clients.kinesis.clone(),
         streams: match several {
             None => vec![settings.config.stream().into()],
