@@ -94,20 +94,8 @@ fn admin_shows_what_a_table_says_as_escapes() {
         let told = stdout(&output) + &stderr(&output);
         assert!(told.contains("ERROR forged"), "{command:?}: {told}");
     }
-    let migrate = [
-        "migrate",
-        "--from",
-        "kcl",
-        "--from-table",
-        "billing",
-        "--to",
-        "kcl",
-        "--to-table",
-        "other",
-        "--watch",
-        "0",
-    ];
-    let output = hostile.run(&migrate);
+    let mut migrate = words("migrate --from kcl --from-table billing --to kcl --to-table other --watch 0");
+    let output = migrate.args(["--endpoint-url", &hostile.local.url()]).output().expect("the command starts");
     assert_plain_output("migrate", &output);
     assert!(stdout(&output).contains("ERROR forged"), "{}", stdout(&output));
 }
@@ -137,26 +125,10 @@ fn plan_shows_what_its_files_say_as_escapes() {
 
 /// Runs a worker until it has a record, and writes the worker's trace.
 fn consume(hostile: &Hostile, trace: &str) -> Output {
-    let mut command =
-        leasehold(&["-vv", "consume", "--stream", "orders", "--application", "billing", "--text"]);
-    command.args([
-        "--endpoint-url",
-        &hostile.local.url(),
-        "--lease-duration",
-        "2 s",
-        "--renew-interval",
-        "400 ms",
-    ]);
-    command.args([
-        "--table-timeout",
-        "800 ms",
-        "--scan-interval",
-        "500 ms",
-        "--max-records",
-        "1",
-        "--trace",
-        trace,
-    ]);
+    let mut command = words("-vv consume --stream orders --application billing --text --max-records 1");
+    command.args(["--endpoint-url", &hostile.local.url(), "--trace", trace]);
+    command.args(["--lease-duration", "2 s", "--renew-interval", "400 ms"]);
+    command.args(["--table-timeout", "800 ms", "--scan-interval", "500 ms"]);
     command.output().expect("the command starts")
 }
 

@@ -2,6 +2,7 @@
 
 mod plan_output;
 
+use leasehold_local_aws::kinesis::{SequenceNumber, SequenceParts};
 use plan_output::{file, findings, json_of, plan, written};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -39,13 +40,11 @@ fn a_table_is_compared_with_its_stream() {
 /// 91 at 08:20:00, 95 and 97 below 90 at 08:40:00.
 #[test]
 fn an_empty_table_is_filled_with_what_was_open_at_a_time() {
-    let number = |created: u128, shard: u128| {
-        // 2, the second of creation, four bits of the shard, a position of 0; the second again, the shard, 2.
-        let high = (2 << 56) | (created << 20) | ((shard & 15) << 16);
-        let low = (created << 36) | (shard << 4) | 2;
-        decimal(high, low)
+    let number = |created: u64, shard: u32| {
+        let parts = SequenceParts { created_secs: created, position: 0, time_secs: created, shard };
+        SequenceNumber::new(parts).to_string()
     };
-    let shard = |id: u128, parent: Option<u128>, created: u128, closed: bool, range: [&str; 2]| {
+    let shard = |id: u32, parent: Option<u32>, created: u64, closed: bool, range: [&str; 2]| {
         let mut shard = json!({
             "ShardId": format!("shardId-{id:012}"),
             "HashKeyRange": {"StartingHashKey": range[0], "EndingHashKey": range[1]},
@@ -109,21 +108,6 @@ fn an_empty_table_is_filled_with_what_was_open_at_a_time() {
             "1 findings, 2 leases to create, 2 to create later, 0 to assign, 0 to move",
         ]
     );
-}
-
-/// `high * 2^128 + low` in digits.
-fn decimal(high: u128, low: u128) -> String {
-    let mut words = [high, low >> 64, low & u128::from(u64::MAX)];
-    let mut digits = Vec::new();
-    while words.iter().any(|word| *word > 0) {
-        let mut rest = 0;
-        for word in &mut words {
-            let wide = (rest << 64) | *word;
-            (*word, rest) = (wide / 10, wide % 10);
-        }
-        digits.push(char::from(b'0' + rest as u8));
-    }
-    digits.iter().rev().collect()
 }
 
 #[test]

@@ -25,6 +25,11 @@ pub(crate) fn leasehold(args: &[&str]) -> Command {
     command
 }
 
+/// The command with the words of a line as its arguments.
+pub(crate) fn words(line: &str) -> Command {
+    leasehold(&line.split(' ').collect::<Vec<_>>())
+}
+
 pub(crate) fn run(args: &[&str]) -> Output {
     leasehold(args).output().expect("the command starts")
 }
