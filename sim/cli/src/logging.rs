@@ -51,36 +51,14 @@ fn field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
-    use tracing_subscriber::fmt::MakeWriter;
-
-    /// What was logged.
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no panic").write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl MakeWriter<'_> for Log {
-        type Writer = Self;
-
-        fn make_writer(&self) -> Self {
-            self.clone()
-        }
-    }
+    use std::io::Read as _;
+    use std::sync::Mutex;
 
     #[test]
     fn an_event_is_one_line_whatever_is_in_it() {
-        let log = Log::default();
+        let (mut log, writer) = io::pipe().expect("a pipe");
         let lines = tracing_subscriber::fmt::layer()
-            .with_writer(log.clone())
+            .with_writer(Mutex::new(writer))
             .with_ansi(false)
             .without_time()
             .fmt_fields(debug_fn(field).delimited(" "));
@@ -90,7 +68,8 @@ mod tests {
             let _entered = span.enter();
             tracing::info!(target: "leasehold", kind = hostile, owner = %hostile, n = 7, "message {hostile}");
         });
-        let text = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("UTF-8");
+        let mut text = String::new();
+        log.read_to_string(&mut text).expect("UTF-8");
         let escaped = "a\\nERROR forged\\u{1b}[2J\\u{9b}\\u{202e}";
         assert_eq!(text.matches(escaped).count(), 4, "{text:?}");
         assert!(text.contains("n=7"), "{text}");

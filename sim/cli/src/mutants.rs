@@ -9,8 +9,8 @@ use leasehold_sim::deliberate::{Bug, HAS_BUGS};
 use leasehold_sim::hunt::{Begin, Hunt, hunt};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 
 /// Put deliberate bugs into the sources, and see whether the oracles catch them, one at a time.
 ///
@@ -73,28 +73,17 @@ pub(super) fn run(args: &MutantsArgs) -> Result<Verdict, Failure> {
         false => Begin::Known,
     };
     let next = AtomicUsize::new(0);
-    let (send, receive) = mpsc::channel();
-    let mut hunts: Vec<Option<Hunt>> = vec![None; bugs.len()];
+    let hunts: Vec<(Bug, OnceLock<Hunt>)> = bugs.into_iter().map(|bug| (bug, OnceLock::new())).collect();
     std::thread::scope(|scope| {
         for _ in 0..jobs.map_or(1, NonZeroUsize::get) {
-            let (send, next, bugs) = (send.clone(), &next, &bugs);
-            scope.spawn(move || {
-                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let hunt = hunt(*bug, begin, args.seeds, !args.no_shrink);
-                    if send.send((*bug, hunt)).is_err() {
-                        return;
-                    }
+            scope.spawn(|| {
+                while let Some((bug, hunted)) = hunts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    hunted.get_or_init(|| hunt(*bug, begin, args.seeds, !args.no_shrink));
                 }
             });
         }
-        drop(send);
-        for (tried, hunt) in receive {
-            if let Some(at) = bugs.iter().position(|bug| *bug == tried) {
-                hunts[at] = Some(hunt);
-            }
-        }
     });
-    let hunts: Vec<Hunt> = hunts.into_iter().flatten().collect();
+    let hunts: Vec<Hunt> = hunts.into_iter().filter_map(|(_, hunted)| hunted.into_inner()).collect();
     if let Some(folder) = &args.keep {
         for hunt in &hunts {
             if let Some(case) = &hunt.case {
