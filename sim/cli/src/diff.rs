@@ -5,7 +5,7 @@ use crate::replay::describe_input;
 use crate::text::{Text, put, put_line};
 use crate::trace_file;
 use clap::Args;
-use leasehold::internals::{OutputDigest, TraceReader, TraceRecord, TraceText};
+use leasehold::internals::{OutputDigest, TraceReader, TraceRecord};
 use leasehold_engine::input::Input;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -31,8 +31,7 @@ pub(super) struct DiffArgs {
 const BEFORE: usize = 5;
 
 pub(super) fn run(args: &DiffArgs) -> Result<Verdict, Failure> {
-    let (a, b) = (Steps::open(&args.a)?, Steps::open(&args.b)?);
-    let comparison = compare(a, b)?;
+    let comparison = compare(steps(&args.a)?, steps(&args.b)?)?;
     exit::show(args.json, &as_json(&comparison), || describe(&comparison, args))?;
     Ok(Verdict::of(comparison.difference.is_some()))
 }
@@ -64,32 +63,13 @@ struct Comparison {
 }
 
 /// The inputs of a trace file.
-struct Steps {
-    path: PathBuf,
-    reader: TraceReader<TraceText>,
-}
-
-impl Steps {
-    fn open(path: &Path) -> Result<Self, Failure> {
-        Ok(Self { path: path.to_owned(), reader: TraceReader::new(trace_file::open(path)?) })
-    }
-}
-
-impl Iterator for Steps {
-    type Item = Result<Step, Failure>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.reader.next()? {
-                Ok(TraceRecord::Input { n, input, out }) => return Some(Ok(Step { n, input, out })),
-                Ok(_) => {}
-                Err(error) => {
-                    let name = self.path.display();
-                    return Some(Err(Failure::unusable(format!("{name}: {error}"))));
-                }
-            }
-        }
-    }
+fn steps(path: &Path) -> Result<impl Iterator<Item = Result<Step, Failure>>, Failure> {
+    let name = path.display();
+    Ok(TraceReader::new(trace_file::open(path)?).filter_map(move |record| match record {
+        Ok(TraceRecord::Input { n, input, out }) => Some(Ok(Step { n, input, out })),
+        Ok(_) => None,
+        Err(error) => Some(Err(Failure::unusable(format!("{name}: {error}")))),
+    }))
 }
 
 fn compare(

@@ -89,19 +89,18 @@ pub(super) fn replay_file(
         // The reader takes nothing but a header for a first line.
         _ => TraceKind::Full,
     };
-    let lines = Lines::of(trace_file::open(path)?, partial);
-    let seen = lines.seen();
-    let report = replay_on(&mut Engine::new(), TraceReader::new(lines), each).map_err(refused)?;
+    let mut lines = Lines::of(trace_file::open(path)?, partial);
+    let report = replay_on(&mut Engine::new(), TraceReader::new(&mut lines), each).map_err(refused)?;
     // A file cut at a line break shows no other sign of the cut.
     if is_cut_off(&report) && kind == TraceKind::Full && !partial {
         return Err(Failure::unusable(format!(
             "{name}: line {} of the trace: expected a further record or the end record, found the end of the file \
              after input {}; the trace was cut off here, or its process was killed (--partial replays what there is)",
-            seen.lines() + 1,
+            lines.lines + 1,
             report.inputs.saturating_sub(1),
         )));
     }
-    Ok(Replayed { report, left_out: seen.left_out(), lines: seen.lines() })
+    Ok(Replayed { report, left_out: lines.left_out, lines: lines.lines })
 }
 
 fn is_cut_off(report: &ReplayReport) -> bool {

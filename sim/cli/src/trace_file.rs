@@ -2,10 +2,8 @@
 
 use crate::exit::Failure;
 use leasehold::internals::{LONGEST_LINE, TraceText};
-use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
-use std::rc::Rc;
 
 /// Opens a trace.
 pub(super) fn open(path: &Path) -> Result<TraceText, Failure> {
@@ -26,35 +24,15 @@ pub(super) struct Lines<R> {
     /// How much of `line` was read already.
     at: usize,
     whole_only: bool,
-    seen: Seen,
-}
-
-/// Counters of the text read until now.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
-    lines: Rc<Cell<u64>>,
-    left_out: Rc<Cell<usize>>,
-}
-
-impl Seen {
     /// The number of lines read.
-    pub(super) fn lines(&self) -> u64 {
-        self.lines.get()
-    }
-
-    /// How many bytes a last line had that was left out.
-    pub(super) fn left_out(&self) -> usize {
-        self.left_out.get()
-    }
+    pub(super) lines: u64,
+    /// The number of bytes of a last line that was left out.
+    pub(super) left_out: usize,
 }
 
 impl<R: BufRead> Lines<R> {
     pub(super) fn of(text: R, whole_only: bool) -> Self {
-        Self { text, line: Vec::new(), at: 0, whole_only, seen: Seen::default() }
-    }
-
-    pub(super) fn seen(&self) -> Seen {
-        self.seen.clone()
+        Self { text, line: Vec::new(), at: 0, whole_only, lines: 0, left_out: 0 }
     }
 }
 
@@ -76,10 +54,10 @@ impl<R: BufRead> BufRead for Lines<R> {
             if most.read_until(b'\n', &mut self.line)? > 0 {
                 let whole = self.line.last() == Some(&b'\n') || self.line.len() as u64 == LONGEST_LINE;
                 if self.whole_only && !whole {
-                    self.seen.left_out.set(self.line.len());
+                    self.left_out = self.line.len();
                     self.line.clear();
                 } else {
-                    self.seen.lines.set(self.seen.lines.get() + 1);
+                    self.lines += 1;
                 }
             }
         }
@@ -95,13 +73,14 @@ impl<R: BufRead> BufRead for Lines<R> {
 mod tests {
     use super::*;
     use leasehold::internals::TraceReader;
+    use std::cell::Cell;
+    use std::rc::Rc;
 
     fn read(text: &str, whole_only: bool) -> (String, u64, usize) {
         let mut lines = Lines::of(text.as_bytes(), whole_only);
-        let seen = lines.seen();
         let mut found = String::new();
         lines.read_to_string(&mut found).expect("a text");
-        (found, seen.lines(), seen.left_out())
+        (found, lines.lines, lines.left_out)
     }
 
     /// An endless line, with a count of the bytes read.

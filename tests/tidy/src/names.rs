@@ -41,7 +41,7 @@ pub(crate) const NAMES: &[(&str, &[(&str, usize)])] = &[
     (
         "sim/cli",
         &[
-            ("Consumer", 2), ("Fleet", 2), ("Life", 2), ("Lines", 2), ("Seen", 2), ("Table", 2),
+            ("Consumer", 2), ("Fleet", 2), ("Life", 2), ("Lines", 2), ("Table", 2),
             ("Told", 3),
         ],
     ),

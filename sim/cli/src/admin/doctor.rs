@@ -10,7 +10,7 @@ use crate::names;
 use crate::plan::parts::{Parts, Unnamed};
 use crate::plan::survey::{Asked, survey};
 use crate::position::parse_position;
-use crate::text::{Text, put, put_line};
+use crate::text::{Text, counted, put, put_line};
 use clap::Args;
 use leasehold::admin::{Done, NamedStream, Plan, Shard, TableReport};
 use leasehold::format::LeaseFormat;
@@ -208,8 +208,7 @@ fn told(results: &Told<'_>, plan: &Plan) -> Text {
     }
     match findings.len() {
         0 => put!(text, "nothing is wrong with the table"),
-        1 => put!(text, "1 finding"),
-        more => put!(text, "{more} findings"),
+        some => put!(text, "{}", counted(some as u64, "finding")),
     }
     if repair.is_some() && !findings.is_empty() {
         put_line!(text, "");

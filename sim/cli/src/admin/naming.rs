@@ -2,6 +2,7 @@
 
 use super::ailment::{Ailment, Patient};
 use super::table::Table;
+use crate::text::counted;
 use leasehold::admin::{Misnamed, NamedStream, Naming, Shard, StreamIdentity, View, misnamed};
 use leasehold::{LeaseKey, StreamId};
 use std::time::Duration;
@@ -92,10 +93,7 @@ pub(super) fn judge(patient: &Patient<'_>, described: &Described) -> Vec<Ailment
 
 /// What was found.
 fn told(found: &Misnamed, now: &StreamIdentity, id: Option<&StreamId>) -> String {
-    let count = match found.leases.len() {
-        1 => "1 row".to_owned(),
-        more => format!("{more} rows"),
-    };
+    let count = counted(found.leases.len() as u64, "row");
     let first = found.leases.first().map_or("none", LeaseKey::as_str);
     let key = id.map_or_else(String::new, |id| format!(", and its key stream {id}"));
     format!("{count} ({first} first) of stream {}, where the stream is {now}{key}", found.named)
