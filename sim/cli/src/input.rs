@@ -1,11 +1,10 @@
 //! Reads output of the AWS command line as shards and rows.
 
 use crate::exit::Failure;
+use leasehold_engine::fleet::FleetWorker;
 use leasehold_engine::format::{Kcl, LeaseFormat as _};
-use leasehold_engine::ids::WorkerId;
 use leasehold_engine::shard::{HashKey, HashRange, Shard};
 use leasehold_engine::table::{AttributeValue, Item};
-use leasehold_engine::time::Wall;
 use leasehold_local_aws::dynamo::json::parse_item;
 use serde::Deserialize;
 use serde_json::Value;
@@ -140,11 +139,9 @@ pub(super) fn items(path: &Path, key_name: &str) -> Result<Vec<Item>, Failure> {
     entries.into_iter().enumerate().map(item).collect()
 }
 
-/// The time of a worker's last report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Heartbeat {
-    pub worker: WorkerId,
-    pub at: Wall,
+/// A worker's report without content, at a time in whole seconds since 1970.
+pub(super) fn heartbeat(worker: &str, at: i64) -> FleetWorker {
+    FleetWorker { id: worker.into(), at, ours: false, one_table: false, metrics: Vec::new() }
 }
 
 /// The attribute of KCL 3's worker metrics with the time of the last report, in whole seconds.
@@ -153,7 +150,7 @@ const LAST_UPDATE: &str = "lut";
 const METRICS: &str = "WORKER_METRIC_STATS";
 
 /// The worker metrics of a file: of KCL 3's metrics table, or of a lease table with rows of other kinds.
-pub(super) fn heartbeats(path: &Path) -> Result<Vec<Heartbeat>, Failure> {
+pub(super) fn heartbeats(path: &Path) -> Result<Vec<FleetWorker>, Failure> {
     let entries = entries(path, "Items", LAST_UPDATE)?;
     let mut found = Vec::new();
     for (n, entry) in entries.iter().enumerate() {
@@ -171,13 +168,13 @@ pub(super) fn heartbeats(path: &Path) -> Result<Vec<Heartbeat>, Failure> {
         let seconds = item
             .get(LAST_UPDATE)
             .and_then(AttributeValue::as_n)
-            .and_then(|seconds| i64::from(seconds.parse::<u32>().ok()?).checked_mul(1_000))
+            .and_then(|seconds| seconds.parse::<u32>().ok())
             .ok_or_else(|| {
                 refused(format!(
                     "expected the time of the last report of {worker} as the number {LAST_UPDATE}, in seconds since 1970"
                 ))
             })?;
-        found.push(Heartbeat { worker: worker.into(), at: Wall(seconds) });
+        found.push(heartbeat(worker, seconds.into()));
     }
     if found.is_empty() && !entries.is_empty() {
         return Err(Failure::unusable(format!(

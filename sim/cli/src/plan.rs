@@ -216,7 +216,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<Verdict, Failure> {
         now,
     };
     let (mut survey, rows) = match (several, &*args.shards) {
-        (false, [file]) => streams::survey_one(file, rows, &asked)?,
+        (false, [file]) => (survey::survey(&input::shards(&file.path)?, &rows, &asked), rows),
         (_, files) => streams::survey_several(files, rows, &asked)?,
     };
     survey.stale(&asked, &rows);

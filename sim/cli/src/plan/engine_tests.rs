@@ -3,7 +3,7 @@
 use super::fleet::Fleet;
 use super::rounds::course;
 use super::survey::{Asked, survey};
-use crate::input::Heartbeat;
+use crate::input::heartbeat;
 use leasehold_engine::config::{Config, InitialPosition};
 use leasehold_engine::fleet::FleetRow;
 use leasehold_engine::format::{Kcl, LeaseFormat as _};
@@ -119,7 +119,7 @@ fn rows_of(table: &LeaseTable) -> Vec<RowRead> {
 
 /// The first round for a table with every reporting worker alive, and for a worker `a:1` without a lease.
 fn said_of(rows: &[RowRead]) -> Vec<Move> {
-    let mut heartbeats = vec![Heartbeat { worker: "a:1".into(), at: Wall(NOW * 1_000) }];
+    let mut heartbeats = vec![heartbeat("a:1", NOW)];
     heartbeats.extend(super::fleet::in_table(rows, Wall(NOW * 1_000)).into_iter().flatten());
     let fleet = Fleet::read(rows, &heartbeats, Wall(NOW * 1_000));
     let leases: Vec<&LeaseRow> = rows.iter().filter_map(RowRead::lease).collect();

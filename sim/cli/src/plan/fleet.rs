@@ -1,6 +1,5 @@
 //! The live workers and the rule of assignment, as told by the rows of a fleet of KCL 3.x.
 
-use crate::input::Heartbeat;
 use leasehold_engine::fleet::{FleetLeader, FleetRow, FleetVersion, FleetWorker};
 use leasehold_engine::ids::WorkerId;
 use leasehold_engine::internals::leader_assignment::{Rules, is_fresh, rules};
@@ -33,36 +32,21 @@ pub(super) struct Fleet {
     now: Wall,
 }
 
-/// A report with a time and no other content.
-fn report(heartbeat: &Heartbeat) -> FleetWorker {
-    FleetWorker {
-        id: heartbeat.worker.clone(),
-        at: heartbeat.at.0.div_euclid(1_000),
-        ours: false,
-        one_table: false,
-        metrics: Vec::new(),
-    }
-}
-
 /// The last report of each worker. A worker may report into two tables.
-pub(super) fn last_reports(heartbeats: &[Heartbeat]) -> BTreeMap<WorkerId, FleetWorker> {
+pub(super) fn last_reports(heartbeats: &[FleetWorker]) -> BTreeMap<WorkerId, FleetWorker> {
     let mut reports: BTreeMap<WorkerId, FleetWorker> = BTreeMap::new();
-    for report in heartbeats.iter().map(report) {
+    for report in heartbeats {
         let last = reports.entry(report.id.clone()).or_insert_with(|| report.clone());
         last.at = last.at.max(report.at);
     }
     reports
 }
 
-/// The reports in a lease table, as heartbeats. Absent: reports exist, but all are old; the file may be old, too.
-pub(super) fn in_table(rows: &[RowRead], now: Wall) -> Option<Vec<Heartbeat>> {
-    let reports: Vec<&FleetWorker> = rows.iter().filter_map(says).filter_map(worker).collect();
+/// The reports in a lease table. Absent: reports exist, but all are old; the file may be old, too.
+pub(super) fn in_table(rows: &[RowRead], now: Wall) -> Option<Vec<FleetWorker>> {
+    let reports: Vec<FleetWorker> = rows.iter().filter_map(says).filter_map(worker).cloned().collect();
     let current = reports.is_empty() || reports.iter().any(|report| is_fresh(report, now));
-    let heartbeat = |report: &FleetWorker| Heartbeat {
-        worker: report.id.clone(),
-        at: Wall(report.at.saturating_mul(1_000)),
-    };
-    current.then(|| reports.into_iter().map(heartbeat).collect())
+    current.then_some(reports)
 }
 
 fn says(row: &RowRead) -> Option<&FleetRow> {
@@ -81,7 +65,7 @@ fn worker(row: &FleetRow) -> Option<&FleetWorker> {
 
 impl Fleet {
     /// The fleet of these rows and heartbeats at a time.
-    pub(super) fn read(rows: &[RowRead], heartbeats: &[Heartbeat], now: Wall) -> Self {
+    pub(super) fn read(rows: &[RowRead], heartbeats: &[FleetWorker], now: Wall) -> Self {
         let mut fleet = Self { reports: last_reports(heartbeats), now, ..Self::default() };
         for row in rows.iter().filter_map(says) {
             match row {

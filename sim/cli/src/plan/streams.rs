@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub(super) struct ShardsFile {
     /// In a plan of several streams: the stream's name or identifier.
     stream: Option<String>,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 /// `FILE` or `STREAM=FILE`.
@@ -44,14 +44,6 @@ pub(super) fn are_several(files: &[ShardsFile]) -> Result<bool, Failure> {
         ));
     }
     Ok(several)
-}
-
-/// The plan for one stream, and the rows to share out.
-pub(super) fn survey_one(
-    file: &ShardsFile, rows: Vec<RowRead>, asked: &Asked<'_>,
-) -> Result<(Survey, Vec<RowRead>), Failure> {
-    let survey = survey::survey(&input::shards(&file.path)?, &rows, asked);
-    Ok((survey, rows))
 }
 
 /// The plan for several streams, each compared with its shards, and the rows to share out: leases of the listed

@@ -5,8 +5,8 @@ use super::other;
 use super::start::{OpenAt, open_at};
 use super::whose;
 use super::{Creation, Finding, Survey, Wait};
-use crate::input::Heartbeat;
 use leasehold_engine::config::InitialPosition;
+use leasehold_engine::fleet::FleetWorker;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::internals::leader_assignment::is_fresh;
 use leasehold_engine::internals::sync;
@@ -31,7 +31,7 @@ pub(crate) struct Asked<'a> {
     /// The policies of the table's format.
     pub policies: Policies,
     /// The last reports of workers.
-    pub heartbeats: &'a [Heartbeat],
+    pub heartbeats: &'a [FleetWorker],
     pub now: Wall,
 }
 

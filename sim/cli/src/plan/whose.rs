@@ -22,7 +22,7 @@ pub(super) fn of_another(shard: &Shard, number: SequenceNumber, listed: &[Shard]
     let whose = match listed.iter().find(gave) {
         Some(other) => format!("a number of {}, another shard of this stream", other.id),
         None if number < shard.starting => return None,
-        None => format!("a number of a shard {}, which the stream does not list", kinesis_id(parts.shard)),
+        None => format!("a number of a shard shardId-{:012}, which the stream does not list", parts.shard),
     };
     Some(format!(
         "its checkpoint {number} is {whose}: a program or a person wrote it into the wrong row, and the service refuses to read the \
@@ -75,10 +75,6 @@ fn index(shard: &Shard) -> Option<u32> {
     let digits = id.strip_prefix("shardId-")?;
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| digits.parse().ok()).flatten()
-}
-
-fn kinesis_id(index: u32) -> String {
-    format!("shardId-{index:012}")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::input::Heartbeat;
+use crate::input::heartbeat;
 use leasehold_engine::fleet::{FleetLeader, FleetMetric, FleetRow, FleetVersion, FleetWorker};
 use leasehold_engine::format::{Format, LeaseFormat as _};
 use leasehold_engine::position::Checkpoint;
@@ -28,8 +28,7 @@ fn foreign(key: &str, says: FleetRow) -> RowRead {
 }
 
 fn worker(id: &str, at: i64) -> RowRead {
-    let worker = FleetWorker { id: id.into(), at, ours: false, one_table: false, metrics: Vec::new() };
-    foreign(id, FleetRow::Worker(worker))
+    foreign(id, FleetRow::Worker(heartbeat(id, at)))
 }
 
 fn leader(id: &str) -> RowRead {
@@ -42,8 +41,7 @@ fn version(version: FleetVersion) -> RowRead {
 }
 
 fn fleet(rows: &[RowRead], heartbeats: &[(&str, i64)]) -> Fleet {
-    let heartbeat = |(worker, at): &(&str, i64)| Heartbeat { worker: (*worker).into(), at: Wall(at * 1_000) };
-    let mut all: Vec<Heartbeat> = heartbeats.iter().map(heartbeat).collect();
+    let mut all: Vec<_> = heartbeats.iter().map(|(worker, at)| heartbeat(worker, *at)).collect();
     all.extend(super::super::fleet::in_table(rows, Wall(NOW * 1_000)).into_iter().flatten());
     Fleet::read(rows, &all, Wall(NOW * 1_000))
 }
@@ -162,8 +160,7 @@ fn a_leader_of_measuring_workers_is_followed_to_its_first_moves() {
     });
     let measured = |id: &str, percent: i64| {
         let cpu = FleetMetric { name: "C".into(), recent: vec![percent * 1_000_000], limit: 100_000_000 };
-        let worker =
-            FleetWorker { id: id.into(), at: NOW, ours: false, one_table: false, metrics: vec![cpu] };
+        let worker = FleetWorker { metrics: vec![cpu], ..heartbeat(id, NOW) };
         foreign(id, FleetRow::Worker(worker))
     };
     for (busy, idle, rounds, rests) in [(80, 20, 1, false), (50, 50, 0, true)] {

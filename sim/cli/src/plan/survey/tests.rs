@@ -1,4 +1,5 @@
 use super::*;
+use crate::input::heartbeat;
 use leasehold_engine::position::{self, Position};
 use leasehold_engine::shard::HashKey;
 use leasehold_local_aws::kinesis::{SequenceNumber, SequenceParts};
@@ -188,10 +189,9 @@ fn a_worker_that_reports_no_more_is_told() {
         lease("c", Some("alive"), Checkpoint::TrimHorizon),
         lease("d", Some("silent"), Checkpoint::TrimHorizon),
     ];
-    let beat = |worker: &str, at| Heartbeat { worker: worker.into(), at: Wall(at) };
     // The second report of a worker may stand in another table.
-    let heartbeats =
-        [beat("dead", 0), beat("dead", 40_000), beat("alive", 0), beat("alive", 99_000), beat("new", 90_000)];
+    let reports = [("dead", 0), ("dead", 40), ("alive", 0), ("alive", 99), ("new", 90)];
+    let heartbeats = reports.map(|(worker, at)| heartbeat(worker, at));
     let at = |now| {
         let asked = Asked { heartbeats: &heartbeats, now: Wall(now), ..asked(InitialPosition::TrimHorizon) };
         let mut survey = survey(&family(), &rows, &asked);
