@@ -79,29 +79,24 @@ impl LocalArgs {
     }
 }
 
+/// The text, if the text is what is expected.
+fn checked(text: &str, fits: bool, expected: &str) -> Result<String, String> {
+    if fits { Ok(text.to_owned()) } else { Err(format!("expected {expected}")) }
+}
+
 fn parse_region(text: &str) -> Result<String, String> {
-    if is_region(text) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected the name of a region, such as eu-west-1".into())
-    }
+    checked(text, is_region(text), "the name of a region, such as eu-west-1")
 }
 
 fn parse_host(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    if text == "*" || (!text.is_empty() && text.len() <= 253 && text.chars().all(fits)) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected the name of a host without a port, such as host.docker.internal, or *".into())
-    }
+    let fits = text == "*" || (!text.is_empty() && text.len() <= 253 && text.chars().all(fits));
+    checked(text, fits, "the name of a host without a port, such as host.docker.internal, or *")
 }
 
 fn parse_account(text: &str) -> Result<String, String> {
-    if text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected the number of an account: twelve digits, such as 123456789012".into())
-    }
+    let fits = text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit());
+    checked(text, fits, "the number of an account: twelve digits, such as 123456789012")
 }
 
 /// A warning for an address open to other machines.

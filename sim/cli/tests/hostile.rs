@@ -7,7 +7,7 @@ mod command;
 use command::*;
 use serde_json::{Value, json};
 use std::net::TcpStream;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 /// Begins a line, clears a terminal in two ways, and turns the direction of writing.
@@ -209,13 +209,7 @@ fn local_serves_beside_idle_hundreds_and_refuses_other_hosts() {
     let mut child = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_leasehold");
     child.args(["-c", &format!("ulimit -n 256; exec '{program}' local --port 0 --allow-host leasehold")]);
-    let mut child = child.stdout(Stdio::piped()).spawn().expect("the command starts");
-    let out = child.stdout.take().expect("its stdout");
-    let process = Running(child);
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("a line");
-    let address = line.trim().trim_start_matches("listening on http://").to_owned();
-    let local = Local { process, address };
+    let local = Local::of(child);
     let silent: Vec<_> =
         (0..500).map(|_| TcpStream::connect(&local.address).expect("a connection")).collect();
     let began = Instant::now();

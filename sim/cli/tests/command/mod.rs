@@ -72,12 +72,14 @@ impl Local {
     }
 
     pub(crate) fn start_with(more: &[&str]) -> Self {
-        let mut child = leasehold(&["local", "--port", "0"])
-            .args(more)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the command starts");
+        let mut command = leasehold(&["local", "--port", "0"]);
+        command.args(more).stderr(Stdio::piped());
+        Self::of(command)
+    }
+
+    /// The server that this command starts.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the command starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("its stdout");
         BufReader::new(out).read_line(&mut line).expect("a line");
