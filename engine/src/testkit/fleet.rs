@@ -116,7 +116,7 @@ impl Fleet {
         }
         fleet.reports.0 = workers;
         let table = &mut fleet.world.services.table;
-        table.fleet.insert(VERSION_KEY.into(), version());
+        table.fleet.extend([version("CLIENT_VERSION_3X")]);
         while !fleet.world.services.table.fleet.contains_key(LEADER_KEY) {
             fleet.come_to_last_page();
             fleet.end_scan();
@@ -131,7 +131,7 @@ impl Fleet {
         *at += 1;
         let live = (1..*workers).map(Self::worker).filter(|id| !self.silent.contains(id));
         let table = &mut self.world.services.table.fleet;
-        table.extend(live.map(|id| (LeaseKey::from(id.as_str()), report(&id, 1_000 + *at))));
+        table.extend(live.map(|id| report(id.as_str(), 1_000 + *at)));
     }
 
     /// The name of the worker with this number, as in rows; the engine's own number is 0.
@@ -241,22 +241,24 @@ fn give(row: &mut LeaseRow, owner: &WorkerId) {
 }
 
 /// The row with the version whose rules a fleet of KCL 3.x follows.
-fn version() -> Item {
+pub fn version(version: &str) -> (LeaseKey, Item) {
     let text = |name: &'static str, value: &str| (name.into(), AttributeValue::s(value));
-    Item::from([
+    let item = Item::from([
         text("leaseKey", VERSION_KEY),
         text("entityType", "CLIENT_VERSION_MIGRATION"),
-        text("cv", "CLIENT_VERSION_3X"),
-    ])
+        text("cv", version),
+    ]);
+    (VERSION_KEY.into(), item)
 }
 
-/// A report of a worker of KCL 3.x without measurements of its host.
-fn report(id: &WorkerId, at: i64) -> Item {
-    Item::from([
-        ("leaseKey".into(), AttributeValue::s(id.as_str())),
+/// A report of a worker of KCL 3.x without measurements of its host, at a time in seconds since 1970.
+pub fn report(id: &str, at: i64) -> (LeaseKey, Item) {
+    let item = Item::from([
+        ("leaseKey".into(), AttributeValue::s(id)),
         ("entityType".into(), AttributeValue::s("WORKER_METRIC_STATS")),
         ("lut".into(), AttributeValue::n(at)),
-    ])
+    ]);
+    (id.into(), item)
 }
 
 #[cfg(test)]

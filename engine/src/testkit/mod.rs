@@ -9,7 +9,7 @@
 //! | `table` | [`LeaseTable`]: carries out every [`TableOp`](crate::output::TableOp) but those of members |
 //! | `stream` | [`Stream`]: shards with numbers as records; [`Reading`]: what one worker fetched and processed |
 //! | `services` | [`Services`]: a table and a stream for one engine, of which every command succeeds |
-//! | `fleet` | [`Fleet`]: an engine that is one worker of a large fleet, for benchmarks |
+//! | `fleet` | [`Fleet`]: an engine that is one worker of a large fleet, for benchmarks; the fleet's rows |
 //! | `holding` | [`Holding`]: an engine that holds many leases and renews them, for benchmarks |
 //!
 //! ```
@@ -44,7 +44,7 @@ mod stream;
 mod table;
 
 pub use drive::{Carry, Driven, Kept};
-pub use fleet::Fleet;
+pub use fleet::{Fleet, report, version};
 pub use holding::Holding;
 pub use plain::Plain;
 pub use services::Services;

@@ -8,6 +8,7 @@ use leasehold::{Checkpoint, InitialPosition, Position, Span, Wall};
 use leasehold_engine::position::SequenceNumber;
 use leasehold_engine::row::RowRead;
 use leasehold_engine::shard::{HashKey, HashRange};
+use leasehold_engine::testkit::shard;
 use leasehold_local_aws::kinesis::{self, SequenceParts};
 use leasehold_sim::timeline::words::shorten;
 
@@ -19,13 +20,10 @@ fn key(n: u64) -> LeaseKey {
 fn shards() -> Vec<Shard> {
     let half = u128::MAX / 2;
     let ranges = [(0, u128::MAX), (0, half), (half + 1, u128::MAX)];
-    let each = ranges.into_iter().enumerate().map(|(n, (start, end))| Shard {
-        id: key(n as u64).to_shard(),
-        parent: (n > 0).then(|| key(0).to_shard()),
-        adjacent_parent: None,
-        range: HashRange { start: HashKey(start), end: HashKey(end) },
-        starting: if n > 0 { 100.into() } else { 10.into() },
-        ending: (n == 0).then(|| 99.into()),
+    let each = (0..).zip(ranges).map(|(n, (start, end))| {
+        let (parent, range) = (key(0).to_shard(), HashRange { start: HashKey(start), end: HashKey(end) });
+        let (first, last) = if n > 0 { (100, None) } else { (10, Some(99)) };
+        shard(key(n).to_shard(), (n > 0).then_some(parent), range, first, last)
     });
     each.collect()
 }

@@ -3,9 +3,10 @@
 use super::*;
 use leasehold::admin::report;
 use leasehold::format::{Format, LeaseFormat};
-use leasehold::{Checkpoint, LeaseRow, Position, Span, Wall};
+use leasehold::{Checkpoint, LeaseRow, Position, ShardId, Span, Wall};
 use leasehold_engine::row::RowRead;
 use leasehold_engine::shard::HashRange;
+use leasehold_engine::testkit::shard;
 use std::collections::BTreeMap;
 
 const ARN: &str = "arn:aws:kinesis:eu-central-1:123456789012:stream/orders";
@@ -15,14 +16,7 @@ fn of(arn: &str, seconds: i64) -> StreamIdentity {
 }
 
 fn shards() -> Vec<Shard> {
-    vec![Shard {
-        id: "shardId-000000000000".into(),
-        parent: None,
-        adjacent_parent: None,
-        range: HashRange::ALL,
-        starting: 100.into(),
-        ending: None,
-    }]
+    vec![shard("shardId-000000000000", None::<ShardId>, HashRange::ALL, 100, None)]
 }
 
 fn view(number: u64, owner: Option<&str>, named: Option<StreamIdentity>) -> View {

@@ -196,8 +196,9 @@ fn uncovered(view: &View, status: &Status, others: &mut Others) -> Vec<Hindrance
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::{Checkpoint, LeaseRow};
-    use leasehold_engine::shard::{HashKey, HashRange};
+    use leasehold::{Checkpoint, LeaseRow, ShardId};
+    use leasehold_engine::shard::HashRange;
+    use leasehold_engine::testkit::shard;
 
     fn view(rows: &[(&str, Option<&str>, u64, Checkpoint)]) -> View {
         let mut view = View::default();
@@ -244,15 +245,7 @@ mod tests {
     fn a_row_that_cannot_be_read_is_named_once() {
         let mut view = view(&[("b", Some("me"), 1, Checkpoint::ShardEnd)]);
         view.unreadable.insert("a".into(), "expected a number".to_owned());
-        let (id, sequence) = ("a".into(), "1".parse().expect("a number"));
-        let shard = Shard {
-            id,
-            parent: None,
-            adjacent_parent: None,
-            range: HashRange { start: HashKey(0), end: HashKey(1) },
-            starting: sequence,
-            ending: None,
-        };
+        let shard = shard("a", None::<ShardId>, HashRange::ALL, 1, None);
         let mut told = uncovered(&view, &Status::default(), &mut Others::new());
         told.extend(unleased(&[shard], &view));
         let row = "the row of a cannot be read: expected a number; correct it in the table";

@@ -15,8 +15,8 @@ use leasehold_engine::policy::Policies;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::{Change, HandsOver, LeaseRow, RowRead};
 use leasehold_engine::shard::Shard;
-use leasehold_engine::table::{AttributeValue, Item};
-use leasehold_engine::testkit::{Carry, Driven, LeaseTable, Services, Stream};
+use leasehold_engine::table::AttributeValue;
+use leasehold_engine::testkit::{Carry, Driven, LeaseTable, Services, Stream, report, version};
 use leasehold_engine::time::{Mono, Span, Wall};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -125,29 +125,6 @@ fn said_of(rows: &[RowRead]) -> Vec<Move> {
     let leases: Vec<&LeaseRow> = rows.iter().filter_map(RowRead::lease).collect();
     let first = course(&leases, &fleet, Policies::default(), true).rounds.into_iter().next();
     first.into_iter().flatten().map(|step| (step.how, step.from, step.to)).collect()
-}
-
-/// A worker's report.
-fn report(id: &str, at: i64) -> (LeaseKey, Item) {
-    let text = |name: &'static str, value: &str| (name.into(), AttributeValue::s(value));
-    let item = Item::from([
-        text("leaseKey", id),
-        text("entityType", "WORKER_METRIC_STATS"),
-        ("lut".into(), AttributeValue::n(at)),
-        ("sts".into(), AttributeValue::M(BTreeMap::new())),
-        ("opr".into(), AttributeValue::M(BTreeMap::new())),
-    ]);
-    (LeaseKey::from(id), item)
-}
-
-fn version(version: &str) -> (LeaseKey, Item) {
-    let text = |name: &'static str, value: &str| (name.into(), AttributeValue::s(value));
-    let item = Item::from([
-        text("leaseKey", "Migration3.0"),
-        text("entityType", "CLIENT_VERSION_MIGRATION"),
-        text("cv", version),
-    ]);
-    (LeaseKey::from("Migration3.0"), item)
 }
 
 /// A stream after some splits and merges.

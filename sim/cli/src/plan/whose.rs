@@ -81,6 +81,7 @@ fn index(shard: &Shard) -> Option<u32> {
 mod tests {
     use super::*;
     use leasehold_engine::shard::HashRange;
+    use leasehold_engine::testkit;
 
     fn number(created_secs: u64, shard: u32, position: u64) -> SequenceNumber {
         let parts = SequenceParts { created_secs, position, time_secs: created_secs + position, shard };
@@ -88,14 +89,8 @@ mod tests {
     }
 
     fn shard(id: &str, created_secs: u64, index: u32) -> Shard {
-        Shard {
-            id: id.into(),
-            parent: None,
-            adjacent_parent: None,
-            range: HashRange::ALL,
-            starting: number(created_secs, index, 0),
-            ending: None,
-        }
+        let shard = testkit::shard(id, None::<ShardId>, HashRange::ALL, 0, None);
+        Shard { starting: number(created_secs, index, 0), ..shard }
     }
 
     #[test]

@@ -2,20 +2,15 @@ use super::*;
 use crate::input::heartbeat;
 use leasehold_engine::position::{self, Position};
 use leasehold_engine::shard::HashKey;
+use leasehold_engine::testkit;
 use leasehold_local_aws::kinesis::{SequenceNumber, SequenceParts};
 use proptest::prelude::*;
 
 const HALF: u128 = 1 << 127;
 
-fn shard(id: &str, parent: Option<&str>, open: bool, range: (u128, u128)) -> Shard {
-    Shard {
-        id: id.into(),
-        parent: parent.map(Into::into),
-        adjacent_parent: None,
-        range: HashRange { start: HashKey(range.0), end: HashKey(range.1) },
-        starting: 10.into(),
-        ending: (!open).then(|| 20.into()),
-    }
+fn shard(id: &str, parent: Option<&str>, open: bool, (start, end): (u128, u128)) -> Shard {
+    let range = HashRange { start: HashKey(start), end: HashKey(end) };
+    testkit::shard(id, parent, range, 10, (!open).then_some(20))
 }
 
 fn family() -> Vec<Shard> {
