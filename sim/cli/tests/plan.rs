@@ -13,6 +13,12 @@ fn plan_of_files(more: &[&str]) -> Output {
     plan(file("shards.json"), file("leases.json"), &[&["--json"], more].concat())
 }
 
+/// The numbers of the shards of a list.
+fn numbers(list: &Value) -> String {
+    let keys = list.as_array().expect("a list").iter().map(|entry| entry["lease_key"].as_str());
+    keys.flatten().map(|key| key[18..].to_owned()).collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_table_is_compared_with_its_stream() {
     let plan = json_of(&plan_of_files(&["--now", "2025-10-09T08:54:00Z"]));
@@ -75,11 +81,6 @@ fn an_empty_table_is_filled_with_what_was_open_at_a_time() {
     let shards = written("timed-shards.json", &listing.to_string());
     let empty = written("empty.json", r#"{"Items": []}"#);
     let run = |from: &str, more: &[&str]| plan(&shards, &empty, &[&["--from", from], more].concat());
-    let numbers = |of: &Value| {
-        let all = of.as_array().expect("a list").iter();
-        let key = |entry: &Value| entry["lease_key"].as_str().map(|key| key[18..].to_owned());
-        all.filter_map(key).collect::<Vec<_>>().join(" ")
-    };
     for (from, created, later) in [
         ("trim-horizon", "80", "90 91 97 95"),
         ("2025-10-09T07:00:00Z", "80", "90 91 97 95"),
@@ -194,12 +195,6 @@ fn tables_of_other_formats_are_compared_too() {
         let leases = written(&format!("{format}.json"), rows);
         json_of(&plan(&shards, leases, &["--json", "--format", format]))
     };
-    let created = |plan: &Value| {
-        let all = plan["create"].as_array().expect("a list").iter();
-        all.map(|lease| lease["lease_key"].to_string())
-            .map(|key| key.trim_matches('"').trim_start_matches("shardId-0000000000").to_owned())
-            .collect::<Vec<_>>()
-    };
     let go = run(
         "vmware-go-kcl",
         r#"{"Items": [
@@ -209,13 +204,13 @@ fn tables_of_other_formats_are_compared_too() {
             {"ShardID": {"S": "shardId-000000000095"}, "ParentShardId": {"S": "shardId-000000000090"},
              "LeaseTimeout": {"S": "soon"}}]}"#,
     );
-    assert_eq!(created(&go), ["97"]);
+    assert_eq!(numbers(&go["create"]), "97");
     assert_eq!(findings(&go, "unreadable-row").len(), 1, "{go}");
     let rb = run(
         "kcl-rb",
         r#"{"Items": [{"shard_id": {"S": "shardId-000000000091"}, "checkpoint": {"S": "SHARD_END"}}]}"#,
     );
-    assert_eq!(created(&rb), ["90", "95", "97"]);
+    assert_eq!(numbers(&rb["create"]), "90 95 97");
     // By rank: the rows do not tell the next owners.
     let kinsumer = run(
         "kinsumer",
@@ -223,43 +218,33 @@ fn tables_of_other_formats_are_compared_too() {
             "OwnerID": {"S": "7"}, "OwnerName": {"S": "anna"}},
             {"Shard": {"S": "shardId-000000000091"}, "SequenceNumber": {"S": ""}, "LastUpdate": {"N": "1"}}]}"#,
     );
-    assert_eq!(created(&kinsumer), ["95", "97"]);
+    assert_eq!(numbers(&kinsumer["create"]), "95 97");
     assert_eq!(kinsumer["assign"], json!([]));
 }
 
 #[test]
 fn an_unusable_argument_is_refused_with_a_sentence() {
-    let no_time = written(
-        "no-time.json",
-        r#"{"Items": [{"wid": {"S": "w1"}, "entityType": {"S": "WORKER_METRIC_STATS"}}]}"#,
-    );
-    let no_name = written("no-name.json", r#"{"Items": [{"lut": {"N": "1760000000"}}]}"#);
-    let other = written("other.json", r#"{"Items": [{"leaseKey": {"S": "a"}}]}"#);
-    let text = |path: &PathBuf| path.to_str().expect("a path of text").to_owned();
-    let cases = [
-        (vec!["--now".into(), "today".into()], "expected a time such as"),
+    let text = |path: PathBuf| path.to_str().expect("a path of text").to_owned();
+    let rows = r#"{"Items": [{"wid": {"S": "w1"}, "entityType": {"S": "WORKER_METRIC_STATS"}}]}"#;
+    let no_time = text(written("no-time.json", rows));
+    let no_name = text(written("no-name.json", r#"{"Items": [{"lut": {"N": "1760000000"}}]}"#));
+    let other = text(written("other.json", r#"{"Items": [{"leaseKey": {"S": "a"}}]}"#));
+    for (args, expected) in [
+        (&["--now", "today"][..], "expected a time such as"),
+        (&["--format", "klc"], "expected kcl or vmware-go-kcl or kcl-rb or kinsumer, found \"klc\""),
         (
-            vec!["--format".into(), "klc".into()],
-            "expected kcl or vmware-go-kcl or kcl-rb or kinsumer, found \"klc\"",
-        ),
-        (
-            vec!["--format".into(), "kinsumer".into(), "--stream".into(), "orders".into()],
+            &["--format", "kinsumer", "--stream", "orders"],
             "expected --workers and --stream with --format kcl only",
         ),
-        (
-            vec!["--format".into(), "vmware-go-kcl".into()],
-            "expected a row with the string ShardID as its key",
-        ),
-        (vec!["--stream".into(), "two words".into()], "expected the name of a stream"),
-        (vec!["--workers".into(), "nowhere.json".into()], "expected a readable text file"),
-        (vec!["--workers".into(), text(&no_time)], "expected the time of the last report of w1"),
-        (vec!["--workers".into(), text(&no_name)], "expected a worker's name"),
-        (vec!["--workers".into(), text(&other)], "expected worker metrics"),
-        (vec!["--workers".into(), file("shards.json")], "expected an object with a list \"Items\""),
-    ];
-    for (args, expected) in cases {
-        let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let output = plan_of_files(&args);
+        (&["--format", "vmware-go-kcl"], "expected a row with the string ShardID as its key"),
+        (&["--stream", "two words"], "expected the name of a stream"),
+        (&["--workers", "nowhere.json"], "expected a readable text file"),
+        (&["--workers", &no_time], "expected the time of the last report of w1"),
+        (&["--workers", &no_name], "expected a worker's name"),
+        (&["--workers", &other], "expected worker metrics"),
+        (&["--workers", &file("shards.json")], "expected an object with a list \"Items\""),
+    ] {
+        let output = plan_of_files(args);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains(expected), "{args:?}: {said}");
