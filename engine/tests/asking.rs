@@ -1,7 +1,7 @@
 //! Scenes of hand-overs among workers that hand leases over on request: how soon shares are even, how long a shard
 //! stands still, and that no record is repeated.
 
-use crate::rig::{Rig, Trick, asking};
+use crate::rig::*;
 use leasehold_engine::input::{Body, Call, Cause, Outcome};
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
@@ -10,12 +10,7 @@ use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 
 fn fleet(shards: u32, workers: u32) -> Rig {
-    let mut rig = Rig::new(shards, 0);
-    rig.configure(|_| asking());
-    for _ in 0..workers {
-        rig.join();
-    }
-    rig
+    Rig::of(shards, workers, |_| asking())
 }
 
 /// How many leases each worker holds.
@@ -42,27 +37,17 @@ fn even(rig: &Rig, among: std::ops::Range<usize>) -> bool {
     all == rig.stream.shards.len() && most.zip(least).is_some_and(|(most, least)| most - least <= 1)
 }
 
-fn count(rig: &Rig, of: impl Fn(&Notice) -> bool) -> usize {
-    let notices = rig.workers.iter().flat_map(|worker| &worker.notices);
-    notices.filter(|(_, notice)| of(notice)).count()
-}
-
 fn stolen(notice: &Notice) -> bool {
     matches!(notice, Notice::Took { why: TakeReason::Stolen { .. }, .. })
 }
 
 /// The longest time without an open handler for a shard that was handed over, from this moment on.
 fn longest_standstill(rig: &Rig, from: Mono) -> Span {
-    let mut events: Vec<(Mono, String, bool)> = Vec::new();
-    for worker in &rig.workers {
-        for (at, op) in &worker.calls {
-            match op {
-                ConsumerOp::Open { lease, .. } => events.push((*at, lease.to_string(), true)),
-                ConsumerOp::Close { lease, .. } => events.push((*at, lease.to_string(), false)),
-                _ => {}
-            }
-        }
-    }
+    let calls = rig.workers.iter().flat_map(|worker| &worker.calls);
+    let mut events: Vec<(Mono, String, bool)> = calls
+        .filter(|(_, op)| matches!(op, ConsumerOp::Open { .. } | ConsumerOp::Close { .. }))
+        .map(|(at, op)| (*at, op.lease().to_string(), matches!(op, ConsumerOp::Open { .. })))
+        .collect();
     events.sort();
     let (mut closed, mut longest) = (BTreeMap::new(), Span::ZERO);
     for (at, lease, opens) in events {
@@ -76,8 +61,7 @@ fn longest_standstill(rig: &Rig, from: Mono) -> Span {
 }
 
 fn aborts(rig: &Rig) -> usize {
-    let calls = rig.workers.iter().flat_map(|worker| &worker.calls);
-    calls.filter(|(_, op)| matches!(op, ConsumerOp::Abort { .. })).count()
+    (0..rig.workers.len()).map(|worker| rig[worker].sent(ABORT)).sum()
 }
 
 #[test]
@@ -91,29 +75,25 @@ fn a_lone_worker_has_all_shards_of_a_new_table_at_once() {
 fn workers_that_start_together_are_even_within_moments() {
     let mut rig = fleet(200, 5);
     until(&mut rig, Span::from_secs(5), |rig| even(rig, 0..5));
-    assert_eq!(count(&rig, stolen), 0);
+    assert_eq!(rig.all_told(stolen), 0);
 }
 
 #[test]
 fn a_joining_worker_gets_its_share_and_nothing_is_repeated() {
     let mut rig = fleet(8, 1);
     rig.secs(10);
-    for shard in 0..8 {
-        rig.put(shard, 20);
-    }
+    rig.put_all(0..8, 20);
     rig.secs(2);
     let joined = rig.now;
     rig.join();
     for _ in 0..40 {
-        for shard in 0..8 {
-            rig.put(shard, 3);
-        }
+        rig.put_all(0..8, 3);
         rig.run(Span::from_millis(250));
     }
     rig.secs(3);
     assert_eq!(held(&rig), [4, 4]);
     rig.assert_all_processed();
-    assert_eq!((rig.duplicates(), aborts(&rig), count(&rig, stolen)), (0, 0, 0));
+    assert_eq!((rig.duplicates(), aborts(&rig), rig.all_told(stolen)), (0, 0, 0));
     let standstill = longest_standstill(&rig, joined);
     assert!(standstill <= Span::from_millis(500), "{standstill}");
 }
@@ -122,18 +102,14 @@ fn a_joining_worker_gets_its_share_and_nothing_is_repeated() {
 fn five_workers_that_join_one_are_even_soon_with_bounded_moves() {
     let mut rig = fleet(200, 1);
     rig.secs(5);
-    for shard in 0..200 {
-        rig.put(shard, 5);
-    }
-    let before = count(&rig, |notice| matches!(notice, Notice::Took { .. }));
-    for _ in 0..5 {
-        rig.join();
-    }
+    rig.put_all(0..200, 5);
+    let before = rig.all_told(TOOK);
+    rig.join_all(5);
     until(&mut rig, Span::from_secs(20), |rig| even(rig, 0..6));
-    let moves = count(&rig, |notice| matches!(notice, Notice::Took { .. })) - before;
+    let moves = rig.all_told(TOOK) - before;
     assert!(moves <= 3 * 200, "{moves}");
     rig.secs(60);
-    let after = count(&rig, |notice| matches!(notice, Notice::Took { .. })) - before;
+    let after = rig.all_told(TOOK) - before;
     assert_eq!(moves, after, "nothing moves where shares are even");
     rig.assert_all_processed();
     assert_eq!((rig.duplicates(), aborts(&rig)), (0, 0));
@@ -155,7 +131,7 @@ fn a_dead_worker_is_noticed_a_lease_after_its_last_write() {
     let mut rig = fleet(12, 3);
     until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..3));
     rig.secs(7);
-    rig.workers[0].alive = false;
+    rig[0].die();
     let failover = rig.config.lease_duration();
     let took = until(&mut rig, failover + Span::from_secs(3), |rig| even(rig, 1..3));
     assert!(took + rig.config.renew_interval() > failover, "{took}");
@@ -166,22 +142,15 @@ fn given_in_vain(stops: bool) -> (Rig, Mono) {
     let mut rig = fleet(4, 1);
     rig.secs(10);
     let asker = rig.join();
-    let is_asked = |rig: &Rig| {
-        let rows = rig.table.rows.as_ref().unwrap();
-        rows.values().any(|row| row.handing_over.is_some())
-    };
-    while !is_asked(&rig) {
+    while !rig.rows().values().any(|row| row.handing_over.is_some()) {
         rig.run(Span::from_millis(10));
     }
     match stops {
         true => rig.call(asker, Call::Shutdown),
-        false => rig.workers[asker].alive = false,
+        false => rig[asker].alive = false,
     }
-    let given = |rig: &Rig| {
-        let rows = rig.table.rows.as_ref().unwrap().values();
-        rows.filter(|row| row.hands_over == HandsOver::Later).count()
-    };
-    until(&mut rig, Span::from_secs(5), |rig| given(rig) > 0);
+    let given = |rig: &Rig| rig.rows().values().any(|row| row.hands_over == HandsOver::Later);
+    until(&mut rig, Span::from_secs(5), given);
     let at = rig.now;
     (rig, at)
 }
@@ -193,8 +162,9 @@ fn a_lease_given_to_a_worker_that_died_is_taken_back() {
         let (mut rig, given) = given_in_vain(stops);
         until(&mut rig, Span::from_secs(2), |rig| held(rig)[0] == 4);
         assert!(rig.now.since(given) <= Span::from_millis(2_000), "{stops}");
-        let lying =
-            count(&rig, |notice| matches!(notice, Notice::Took { why: TakeReason::LeftLying { .. }, .. }));
+        let lying = rig.all_told(|notice: &Notice| {
+            matches!(notice, Notice::Took { why: TakeReason::LeftLying { .. }, .. })
+        });
         assert!(lying > 0, "{stops}");
         assert_eq!(rig.duplicates(), 0);
     }
@@ -204,12 +174,8 @@ fn a_lease_given_to_a_worker_that_died_is_taken_back() {
 fn asked_of_a_slow_one() -> Rig {
     let mut rig = fleet(2, 1);
     rig.secs(10);
-    rig.workers[0].trap = Some(Box::new(|effect| {
-        matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })).then_some(Trick::Hang)
-    }));
-    for shard in 0..2 {
-        rig.put(shard, 3);
-    }
+    rig[0].trap(hangs(DELIVER));
+    rig.put_all(0..2, 3);
     rig.secs(2);
     rig.join();
     rig.secs(25);
@@ -225,12 +191,10 @@ fn a_late_hand_over_is_made_without_its_handler() {
     let mut rig = asked_of_a_slow_one();
     until(&mut rig, Span::from_secs(10), |rig| aborts(rig) == 1);
     let stopped = rig.now;
-    rig.workers[0].trap = None;
-    let hung = std::mem::take(&mut rig.workers[0].hung);
-    let asked = rig.workers[1].sent.iter().find_map(|(_, effect)| match effect {
-        Effect::Table(TableOp::Write(change @ Change::Claim { .. })) => Some(change.key().clone()),
-        _ => None,
-    });
+    rig[0].trap = None;
+    let hung = std::mem::take(&mut rig[0].hung);
+    let asked =
+        rig[1].changes().find(|(_, change)| change.verb() == "claim").map(|(_, change)| change.key().clone());
     for command in hung {
         let outcome = match &command.effect {
             Effect::Consumer(op) if asked.as_ref() == Some(op.lease()) => Outcome::Unknown(Cause::Cancelled),
@@ -242,12 +206,8 @@ fn a_late_hand_over_is_made_without_its_handler() {
     // It was asked half a minute ago: by now, the next owner looks once in a quick scan interval.
     let looks = Span::from_secs(2);
     until(&mut rig, looks, |rig| held(rig) == [1, 1]);
-    let opened = rig.workers[1]
-        .calls
-        .iter()
-        .any(|(at, op)| matches!(op, ConsumerOp::Open { .. }) && at.since(stopped) <= looks);
-    assert!(opened);
-    assert_eq!(count(&rig, stolen), 0);
+    assert!(rig[1].commands(OPEN).any(|(at, _)| at.since(stopped) <= looks));
+    assert_eq!(rig.all_told(stolen), 0);
     rig.secs(30);
     rig.assert_all_processed();
 }
@@ -257,9 +217,8 @@ fn a_late_hand_over_is_made_without_its_handler() {
 fn a_late_hand_over_ends_in_a_steal() {
     let mut rig = asked_of_a_slow_one();
     until(&mut rig, Span::from_secs(16), |rig| held(rig)[1] == 1);
-    assert_eq!((aborts(&rig), count(&rig, stolen)), (1, 1));
-    rig.workers[0].trap = None;
-    rig.release(0);
+    assert_eq!((aborts(&rig), rig.all_told(stolen)), (1, 1));
+    rig.free(0);
     rig.secs(30);
     rig.assert_all_processed();
 }
@@ -270,26 +229,21 @@ fn a_late_hand_over_ends_in_a_steal() {
 fn beside_another_program_leases_are_stolen_one_at_a_time() {
     let mut rig = fleet(9, 1);
     rig.secs(5);
-    let rows = rig.table.rows.as_mut().unwrap();
-    for row in rows.values_mut().take(8) {
+    for row in rig.rows_mut().values_mut().take(8) {
         (row.owner, row.counter) = (Some("java".into()), row.counter + 1);
         row.hands_over = HandsOver::No;
     }
-    let scans = |rig: &Rig| {
-        let sent = rig.workers[0].sent.iter();
-        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Scan { .. }))).count()
-    };
     rig.secs(5);
-    let before = scans(&rig);
+    let before = rig[0].sent(SCAN);
     for _ in 0..120 {
-        for row in rig.table.rows.as_mut().unwrap().values_mut() {
+        for row in rig.rows_mut().values_mut() {
             row.counter += u64::from(row.owner == Some("java".into()));
         }
         rig.secs(1);
     }
-    assert!(count(&rig, stolen) >= 3, "{:?}", held(&rig));
-    assert_eq!(count(&rig, |notice| matches!(notice, Notice::Claimed { .. })), 0);
-    assert!(scans(&rig) - before <= 13, "{}", scans(&rig) - before);
+    assert!(rig.all_told(stolen) >= 3, "{:?}", held(&rig));
+    assert_eq!(rig.all_told(CLAIMED), 0);
+    assert!(rig[0].sent(SCAN) - before <= 13, "{}", rig[0].sent(SCAN) - before);
 }
 
 /// Scans that fail make quick scans more seldom, for as many scans as the pause was doubled, however long the outage was.
@@ -297,30 +251,23 @@ fn beside_another_program_leases_are_stolen_one_at_a_time() {
 fn scans_are_quick_again_soon_after_an_outage() {
     let mut rig = fleet(4, 1);
     rig.secs(10);
-    let scans = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { .. }));
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        scans(effect).then_some(Trick::Instead(Outcome::NotSent(Cause::Throttled)))
-    }));
+    rig[0].trap(meets(SCAN, Trick::THROTTLED));
     rig.secs(600);
-    rig.workers[0].trap = None;
+    rig[0].trap = None;
     rig.secs(60);
-    let before = rig.workers[0].sent.iter().filter(|(_, effect)| scans(effect)).count();
+    let before = rig[0].sent(SCAN);
     rig.secs(10);
-    let after = rig.workers[0].sent.iter().filter(|(_, effect)| scans(effect)).count();
-    assert!(after - before >= 10, "{} scans in 10 s", after - before);
+    let scans = rig[0].sent(SCAN) - before;
+    assert!(scans >= 10, "{scans} scans in 10 s");
 }
 
 #[test]
 fn a_claim_whose_answer_is_lost_is_made_all_the_same() {
     let mut rig = fleet(4, 1);
     rig.secs(10);
-    let mut once = true;
-    rig.join_trapped(Some(Box::new(move |effect| {
-        let claims = matches!(effect, Effect::Table(TableOp::Write(Change::Claim { .. })));
-        (claims && std::mem::take(&mut once)).then_some(Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)))
-    })));
+    rig.join_trapped(first(1, CLAIM, Trick::ANSWER_LOST));
     until(&mut rig, Span::from_secs(5), |rig| held(rig) == [2, 2]);
-    assert_eq!((rig.duplicates(), count(&rig, stolen)), (0, 0));
+    assert_eq!((rig.duplicates(), rig.all_told(stolen)), (0, 0));
 }
 
 /// A worker never holds more leases than allowed, however many it is given.
@@ -347,7 +294,7 @@ fn dies_and_comes_back(survivors: u32, after: Option<u64>, most: u32) -> Span {
     rig.secs(30);
     assert!(even(&rig, 0..rig.workers.len()), "{:?}", held(&rig));
     let died = rig.now;
-    rig.workers[0].alive = false;
+    rig[0].die();
     if let Some(after) = after {
         rig.secs(after);
         rig.join();
@@ -382,7 +329,7 @@ fn who_takes_what_a_dead_worker_had_keeps_to_its_limit() {
 
 /// How many leases moved from one live worker to another worker.
 fn moves(rig: &Rig) -> usize {
-    count(rig, |notice| notice.to_string().contains("handed over as asked"))
+    rig.all_told(|notice: &Notice| notice.to_string().contains("handed over as asked"))
 }
 
 #[test]
@@ -391,9 +338,7 @@ fn of_workers_starting_at_once_each_asks_for_its_share() {
     until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..3));
     rig.secs(10);
     let before = moves(&rig);
-    for _ in 0..3 {
-        rig.join();
-    }
+    rig.join_all(3);
     let took = until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..6));
     let moved = moves(&rig) - before;
     assert!((30..=33).contains(&moved), "{moved} moves, where 30 are needed, in {took}");
@@ -407,7 +352,7 @@ fn a_worker_that_crashes_again_and_again_takes_few_leases_down() {
     for _ in 0..12 {
         let last = rig.workers.len() - 1;
         lost.push(held(&rig)[last]);
-        rig.workers[last].alive = false;
+        rig[last].die();
         rig.join();
         rig.secs(5);
     }
@@ -427,21 +372,17 @@ fn a_worker_that_crashes_again_and_again_takes_few_leases_down() {
 fn a_dead_worker_is_asked_for_nothing() {
     let mut rig = fleet(8, 2);
     rig.secs(30);
-    rig.workers[0].alive = false;
-    let dead = rig.workers[0].engine().worker().cloned();
+    rig[0].die();
+    let dead = rig[0].me();
     rig.secs(4);
     let joined = rig.join();
     rig.secs(20);
-    let asked = |from: &dyn Fn(&Change) -> bool| {
-        let sent = rig.workers[joined].sent.iter();
-        sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(change)) if from(change)))
-            .count()
-    };
-    assert_eq!(
-        asked(&|change| matches!(change, Change::Claim { from, .. } if Some(from) == dead.as_ref())),
-        0
-    );
-    assert!(asked(&|change| matches!(change, Change::Claim { .. })) > 0);
+    let asked = rig[joined].changes().filter_map(|(_, change)| match change {
+        Change::Claim { from, .. } => Some(from),
+        _ => None,
+    });
+    let asked: Vec<_> = asked.collect();
+    assert!(!asked.is_empty() && !asked.contains(&&dead), "{asked:?}");
     assert!(even(&rig, 1..3), "{:?}", held(&rig));
 }
 
@@ -452,12 +393,9 @@ fn an_owner_is_asked_although_scans_take_long() {
     rig.configure(|config| config.with_scan_page_limit(1));
     until(&mut rig, Span::from_secs(10), |rig| even(rig, 0..2));
     let before_last = Rig::id(6).to_lease();
-    let joined = rig.join_trapped(Some(Box::new(move |effect| match effect {
-        Effect::Table(TableOp::Scan { after, .. }) if after.as_ref() == Some(&before_last) => {
-            Some(Trick::Hang)
-        }
-        _ => None,
-    })));
+    let joined = rig.join_trapped(hangs(move |effect: &Effect| {
+        matches!(effect, Effect::Table(TableOp::Scan { after, .. }) if after.as_ref() == Some(&before_last))
+    }));
     let long = rig.config.lease_duration().per(2) + Span::from_secs(1);
     for _ in 0..20 {
         rig.run(long);

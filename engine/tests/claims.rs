@@ -1,20 +1,19 @@
 //! A worker's knowledge of its claims, in scenes: where a worker gets a live owner's lease by a request to the owner.
 
-use crate::rig::{Rig, Trick};
+use crate::rig::*;
 use leasehold_engine::format::Format;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::input::{Body, Outcome, Reply, ScanPage};
-use leasehold_engine::output::{Command, Effect, TableOp};
+use leasehold_engine::output::Command;
 use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::{Change, LeaseRow, RowRead};
+use leasehold_engine::row::{LeaseRow, RowRead};
 use leasehold_engine::time::{Mono, Span};
 
 /// A table of `leases` leases, all owned by another program.
 fn theirs(leases: u32) -> Rig {
     let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), leases, 0);
     for n in 0..leases {
-        let row = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::TrimHorizon);
-        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.insert(LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::TrimHorizon));
     }
     give_back(&mut rig, |_| true);
     rig
@@ -22,27 +21,16 @@ fn theirs(leases: u32) -> Rig {
 
 /// The other program writes the rows chosen by `whether` back, as the program knows them.
 fn give_back(rig: &mut Rig, whether: impl Fn(&LeaseKey) -> bool) {
-    let rows = rig.table.rows.as_mut().unwrap().values_mut();
+    let rows = rig.rows_mut().values_mut();
     for row in rows.filter(|row| whether(&row.key)) {
         (row.owner, row.handing_over) = (Some("theirs".into()), None);
         row.counter += 1;
     }
 }
 
-fn claimed(effect: &Effect) -> Option<&LeaseKey> {
-    match effect {
-        Effect::Table(TableOp::Write(change @ Change::Claim { .. })) => Some(change.key()),
-        _ => None,
-    }
-}
-
-fn is_scan(effect: &Effect) -> bool {
-    matches!(effect, Effect::Table(TableOp::Scan { .. }))
-}
-
 fn claims(rig: &Rig) -> Vec<(Mono, LeaseKey)> {
-    let sent = rig.workers[0].sent.iter();
-    sent.filter_map(|(at, effect)| Some((*at, claimed(effect)?.clone()))).collect()
+    let claims = rig[0].changes().filter(|(_, change)| change.verb() == "claim");
+    claims.map(|(at, change)| (at, change.key().clone())).collect()
 }
 
 /// A scan requested before the write of a claim does not show the claim; the worker claims no more leases than it
@@ -54,24 +42,21 @@ fn a_scan_that_is_older_than_a_claim_takes_nothing_from_it() {
         config.with_scan_interval(Span::from_secs(2)).with_stream_lag(Span::from_secs(2)).with_max_steals(10)
     });
     let mut asked = false;
-    rig.join_trapped(Some(Box::new(move |effect| {
-        asked |= claimed(effect).is_some();
-        (claimed(effect).is_some() || (asked && is_scan(effect))).then_some(Trick::Hang)
-    })));
-    while rig.workers[0].hung.is_empty() {
+    rig.join_trapped(move |effect| {
+        asked |= CLAIM.is(effect);
+        (CLAIM.is(effect) || (asked && SCAN.is(effect))).then_some(Trick::Hang)
+    });
+    while rig[0].hung.is_empty() {
         rig.run(Span::from_millis(100));
-        if rig.workers[0].hung.is_empty() {
+        if rig[0].hung.is_empty() {
             give_back(&mut rig, |_| true);
         }
     }
-    while !rig.workers[0].hung.iter().any(|command| is_scan(&command.effect)) {
-        rig.run(Span::from_millis(100));
-    }
+    rig.until_hung(0, Span::from_millis(100), SCAN);
     let (scans, asked): (Vec<Command>, Vec<Command>) =
-        std::mem::take(&mut rig.workers[0].hung).into_iter().partition(|command| is_scan(&command.effect));
+        std::mem::take(&mut rig[0].hung).into_iter().partition(|command| SCAN.is(&command.effect));
     assert_eq!((scans.len(), asked.len()), (1, 3));
-    let before: Vec<RowRead> =
-        rig.table.rows.as_ref().unwrap().values().cloned().map(RowRead::Lease).collect();
+    let before: Vec<RowRead> = rig.rows().values().cloned().map(RowRead::Lease).collect();
     let answer = |rig: &mut Rig, command: &Command, outcome| {
         let op = command.op;
         rig.tell(0, Body::Done { op, outcome });
@@ -101,17 +86,14 @@ fn a_claim_that_lasted_makes_no_later_one_wait() {
     }
     // One lease is handed over, and the other leases are not.
     let (_, given) = claims(&rig)[0].clone();
-    let row = |rig: &mut Rig| rig.table.rows.as_mut().unwrap().get_mut(&given).cloned().unwrap();
-    let mut row = row(&mut rig);
+    let row = rig.rows_mut().get_mut(&given).unwrap();
     row.handing_over = None;
     row.counter += 1;
-    rig.table.rows.as_mut().unwrap().insert(given.clone(), row);
     for _ in 0..1_000 {
         give_back(&mut rig, |key| *key != given);
         rig.secs(1);
     }
-    let me = rig.workers[0].engine().worker().cloned();
-    assert_eq!(rig.table.rows.as_ref().unwrap()[&given].owner, me);
+    assert_eq!(rig.rows()[&given].owner, Some(rig[0].me()));
     assert_eq!(claims(&rig).iter().filter(|(_, key)| *key == given).count(), 1);
     let since = rig.now;
     for _ in 0..200 {

@@ -1,6 +1,6 @@
 //! People's edits of rows by hand, in scenes: unreadable rows, and rows without their guards.
 
-use crate::rig::Rig;
+use crate::rig::*;
 use leasehold_engine::format::Format;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::notice::{Fatal, Notice, Stall};
@@ -20,7 +20,7 @@ fn breaks(rig: &mut Rig, shard: u32) -> LeaseKey {
 /// last sentence.
 fn reports(rig: &Rig, wanted: &LeaseKey) -> (Vec<u64>, String) {
     let notices = || {
-        rig.workers[0].notices.iter().filter_map(|(at, notice)| match notice {
+        rig[0].notices.iter().filter_map(|(at, notice)| match notice {
             Notice::Unreadable { key, lasting, .. } if key == wanted => Some((*at, *lasting, notice)),
             _ => None,
         })
@@ -36,10 +36,9 @@ fn reports(rig: &Rig, wanted: &LeaseKey) -> (Vec<u64>, String) {
 
 #[test]
 fn a_row_that_cannot_be_read_is_told_for_as_long_as_it_is_so() {
-    let mut rig = Rig::new(2, 0);
-    rig.join();
+    let mut rig = Rig::new(2, 1);
     rig.secs(60);
-    rig.workers[0].alive = false;
+    rig[0].die();
     let key = breaks(&mut rig, 0);
     rig.workers.clear();
     rig.join();
@@ -78,28 +77,19 @@ fn a_child_says_that_the_row_of_its_parent_cannot_be_read() {
     rig.split(0);
     rig.secs(3);
     // The shard's end is written and its children wait for their turn; then a person breaks the row.
-    rig.workers[0].alive = false;
+    rig[0].die();
     breaks(&mut rig, 0);
     rig.workers.clear();
     rig.join();
     rig.secs(200);
     let parent = vec![Rig::id(0)];
-    let stalls: Vec<&Stall> = rig.workers[0]
-        .notices
-        .iter()
-        .filter_map(|(_, notice)| match notice {
-            Notice::Stalled { why, .. } => Some(why),
-            _ => None,
-        })
-        .collect();
+    let stalls = rig[0].news(|notice| match notice {
+        Notice::Stalled { why, .. } => Some(why),
+        _ => None,
+    });
     assert!(!stalls.is_empty());
     assert!(stalls.iter().all(|why| **why == Stall::UnreadableParents(parent.clone())), "{stalls:?}");
     assert!(stalls[0].to_string().contains("correct that row in the table"));
-}
-
-fn told(rig: &Rig, wanted: fn(&Notice) -> bool) -> usize {
-    let all = rig.workers.iter().flat_map(|worker| &worker.notices);
-    all.filter(|(_, notice)| wanted(notice)).count()
 }
 
 /// Its owner lives, or is long dead.
@@ -112,41 +102,35 @@ fn a_lease_with_a_removed_guard_is_read_on_in_every_format() {
         rig.secs(120);
         let owner = rig.owner(0).unwrap_or_else(|| panic!("{format}: nobody has the lease"));
         if dies {
-            rig.workers[owner].alive = false;
+            rig[owner].die();
         }
-        let key = Rig::id(0).to_lease();
-        let counter = &mut rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap().counter;
-        let before = std::mem::take(counter);
+        let before = std::mem::take(&mut rig.row_mut(0).counter);
         rig.put(0, 10);
         rig.run(rig.config.lease_duration().times(6) + Span::from_secs(60));
         rig.assert_all_processed();
         let row = rig.row(0);
         assert!(row.counter > before, "{format}, dies: {dies}");
-        let mended = told(&rig, |notice| matches!(notice, Notice::Mending { .. }));
-        let lost = told(&rig, |notice| matches!(notice, Notice::Lost { .. }));
-        assert_eq!((mended, lost), (usize::from(!dies), 0), "{format}, dies: {dies}");
-        assert!(rig.owner(0).is_some_and(|owner| rig.workers[owner].alive), "{format}, dies: {dies}");
+        let told = (rig.all_told(MENDING), rig.all_told(LOST));
+        assert_eq!(told, (usize::from(!dies), 0), "{format}, dies: {dies}");
+        assert!(rig.owner(0).is_some_and(|owner| rig[owner].alive), "{format}, dies: {dies}");
     }
 }
 
 /// The fleet is started anew beside a row that is put at no place in its shard, and shards get records.
 fn begins_anew_beside(spoiled: Checkpoint) -> Rig {
     let mut rig = Rig::new(4, 2);
-    (0..4).for_each(|shard| rig.put(shard, 5));
+    rig.put_all(0..4, 5);
     rig.secs(60);
-    rig.workers.iter_mut().for_each(|worker| worker.alive = false);
+    (0..2).for_each(|worker| rig[worker].die());
     put_at(&mut rig, spoiled);
-    (0..4).for_each(|shard| rig.put(shard, 5));
-    rig.join();
-    rig.join();
+    rig.put_all(0..4, 5);
+    rig.join_all(2);
     rig
 }
 
 /// A person puts the row of the first shard at a checkpoint, and removes its owner.
 fn put_at(rig: &mut Rig, checkpoint: Checkpoint) {
-    let key = Rig::id(0).to_lease();
-    let rows = rig.table.rows.as_mut().expect("the table is there");
-    let row = rows.get_mut(&key).expect("its row is there");
+    let row = rig.row_mut(0);
     (row.checkpoint, row.owner) = (checkpoint, None);
     row.counter += 1;
 }
@@ -157,7 +141,7 @@ fn one_row_at_no_place_is_told_and_the_rest_is_read() {
         let mut rig = begins_anew_beside(spoiled);
         rig.secs(300);
         let fatal = |notice: &Notice| matches!(notice, Notice::Fatal(Fatal::OtherStream { .. }));
-        assert_eq!(told(&rig, fatal), 0, "{spoiled:?}");
+        assert_eq!(rig.all_told(fatal), 0, "{spoiled:?}");
         assert_eq!((rig.row(0).checkpoint, rig.owner(0)), (spoiled, None));
         for shard in 1..4 {
             assert!(rig.owner(shard).is_some(), "{spoiled:?}: {shard}");
@@ -178,19 +162,15 @@ fn one_row_at_no_place_is_told_and_the_rest_is_read() {
 #[test]
 fn a_parent_that_only_a_row_names_is_not_waited_for() {
     for parent in [0, 1] {
-        let mut rig = Rig::new(3, 0);
-        rig.join();
+        let mut rig = Rig::new(3, 1);
         rig.secs(60);
-        rig.workers[0].alive = false;
-        let key = Rig::id(0).to_lease();
-        let row = rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap();
-        row.parents = vec![Rig::id(parent)];
-        (0..3).for_each(|shard| rig.put(shard, 5));
+        rig[0].die();
+        rig.row_mut(0).parents = vec![Rig::id(parent)];
+        rig.put_all(0..3, 5);
         let next = rig.join();
         rig.secs(200);
         rig.assert_all_processed();
-        let notices = rig.workers[next].notices.iter();
         let names = |notice: &Notice| matches!(notice, Notice::NotParents { parents, .. } if *parents == [Rig::id(parent)]);
-        assert_eq!(notices.filter(|(_, notice)| names(notice)).count(), 1, "{parent}");
+        assert_eq!(rig[next].told(names), 1, "{parent}");
     }
 }

@@ -1,14 +1,12 @@
 //! The options of members of a fleet of KCL 3.x, in scenes.
 
-use crate::kcl3::{JAVA, change, fleet, java_lives, me, report_of, reports, version};
-use crate::rig::Rig;
+use crate::kcl3::{JAVA, java_lives, of_3x, report_of};
+use crate::rig::*;
 use leasehold_engine::config::{AssignBy, FleetConfig};
 use leasehold_engine::time::Span;
 
 fn joined(shards: u32, options: FleetConfig) -> Rig {
-    let mut rig = fleet(shards, 0);
-    version(&mut rig, "CLIENT_VERSION_3X");
-    reports(&mut rig);
+    let mut rig = of_3x(shards);
     rig.configure(|config| config.with_fleet(options));
     rig.join();
     rig
@@ -20,16 +18,13 @@ fn a_leader_shares_out_by_load_or_by_number() {
     for (assign_by, moved) in [(AssignBy::Load, 1), (AssignBy::Number, 0)] {
         let mut rig = joined(4, FleetConfig::default().with_assign_by(assign_by));
         java_lives(&mut rig, 50);
-        let ours = me(&rig, 0);
+        let ours = rig[0].me();
         for n in 0..4 {
-            change(&mut rig, n, |row| {
-                let java = n < 2;
-                if java != (row.owner == Some(JAVA.into())) {
-                    row.owner = Some(if java { JAVA.into() } else { ours.clone() });
-                    row.counter += 1;
-                }
-                row.throughput = Some(if n == 0 { 90_000_000 } else { 1_000_000 });
-            });
+            let owner = if n < 2 { JAVA.into() } else { ours.clone() };
+            if rig.row(n).owner.as_ref() != Some(&owner) {
+                rig.give(n, owner);
+            }
+            rig.row_mut(n).throughput = Some(if n == 0 { 90_000_000 } else { 1_000_000 });
         }
         java_lives(&mut rig, 60);
         let moving = (0..4).filter(|n| rig.row(*n).handing_over == Some(JAVA.into()));

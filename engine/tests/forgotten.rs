@@ -1,53 +1,48 @@
 //! Scenes of shards forgotten by the stream, or missing only from a list; simulation found these scenes in worlds too
 //! large to keep.
 
-use crate::rig::{Rig, Trick, refused};
+use crate::rig::*;
 use leasehold_engine::format::Format;
 use leasehold_engine::ids::ShardId;
-use leasehold_engine::input::{Fetched, Outcome, Reply, ShardPage, Why};
+use leasehold_engine::input::{Fetched, Reply, Why};
 use leasehold_engine::notice::Notice;
-use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::LeaseRow;
 use leasehold_engine::shard::{ChildShard, HashKey, HashRange, Shard};
 use leasehold_engine::testkit;
-use leasehold_engine::time::Mono;
 
 /// Found by simulation: the stream forgot the other parent of a merged shard, and this parent still came to life
 /// through the lease of its own parent.
 #[test]
 fn a_forgotten_parent_is_waited_for_while_a_lease_may_bring_it() {
     let mut rig = Rig::new(1, 0);
-    let (older, ours, merged) = (Rig::id(4), Rig::id(19), Rig::id(21));
-    let HashRange { start, end } = HashRange::ALL;
-    let middle = HashKey(end.0 / 2);
-    let below = HashRange { start, end: middle };
-    let above = HashRange { start: HashKey(middle.0 + 1), end };
+    let (older, ours, merged) = (4, 19, 21);
     // Of 4, 19 and 20 nothing is left in the stream.
     rig.stream.shards.clear();
-    let parents = [ours.clone(), Rig::id(20)];
-    let shard = testkit::shard(merged.clone(), parents, HashRange::ALL, 1, None);
-    rig.stream.shards.insert(merged.clone(), shard);
-    for (shard, range) in [(&older, below), (&ours, above)] {
-        let mut row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
-        row.range = Some(range);
-        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
+    let parents = [Rig::id(ours), Rig::id(20)];
+    let shard = testkit::shard(Rig::id(merged), parents, HashRange::ALL, 1, None);
+    rig.stream.shards.insert(shard.id.clone(), shard);
+    for (shard, range) in [older, ours].into_iter().zip(halves()) {
+        rig.add_bare(shard);
+        rig.row_mut(shard).range = Some(range);
     }
-    fn row<'a>(rig: &'a mut Rig, shard: &ShardId) -> Option<&'a mut LeaseRow> {
-        rig.table.rows.as_mut()?.get_mut(shard.as_str())
-    }
-    row(&mut rig, &older).unwrap().owner = Some("theirs".into());
+    rig.row_mut(older).owner = Some("theirs".into());
     rig.join();
     for _ in 0..600 {
         rig.secs(1);
-        row(&mut rig, &older).unwrap().counter += 1;
+        rig.row_mut(older).counter += 1;
     }
-    assert!(row(&mut rig, &merged).is_none());
-    let row_of_older = row(&mut rig, &older).unwrap();
-    (row_of_older.owner, row_of_older.checkpoint) = (None, Checkpoint::ShardEnd);
+    assert!(!rig.has_row(merged));
+    let row = rig.row_mut(older);
+    (row.owner, row.checkpoint) = (None, Checkpoint::ShardEnd);
     rig.secs(300);
-    assert!(row(&mut rig, &merged).is_some());
-    assert!(row(&mut rig, &ours).unwrap().checkpoint.is_end());
+    assert!(rig.has_row(merged) && rig.row(ours).checkpoint.is_end());
+}
+
+/// Both halves of the hash space.
+fn halves() -> [HashRange; 2] {
+    let HashRange { start, end } = HashRange::ALL;
+    let middle = HashKey(end.0 / 2);
+    [HashRange { start, end: middle }, HashRange { start: HashKey(middle.0 + 1), end }]
 }
 
 /// Found by simulation: two leases of forgotten shards waited for each other, as each might bring the other's missing
@@ -58,26 +53,18 @@ fn a_forgotten_parent_is_not_waited_for_by_known_children() {
     let HashRange { start, end } = HashRange::ALL;
     let rest = HashKey(end.0 / 3);
     // Of 18, 19 and 20 nothing is left in the stream: 19 and 20 were merged into 21, and that with 18 into 22.
-    let (low, high, merged, all) = (Rig::id(18), Rig::id(19), Rig::id(21), Rig::id(22));
-    let parents = [high.clone(), Rig::id(20)];
-    let closed = testkit::shard(merged.clone(), parents, HashRange { start: rest, end }, 1, Some(2));
-    let parents = [low.clone(), merged.clone()];
-    let open = testkit::shard(all.clone(), parents, HashRange { start, end }, 3, None);
-    rig.stream.shards = [(merged.clone(), closed), (all.clone(), open)].into();
-    for shard in [&merged, &all] {
-        rig.stream.records.insert(shard.clone(), Vec::new());
-    }
+    let id = Rig::id;
+    let closed = testkit::shard(id(21), [id(19), id(20)], HashRange { start: rest, end }, 1, Some(2));
+    let open = testkit::shard(id(22), [id(18), id(21)], HashRange { start, end }, 3, None);
+    rig.stream.shards.clear();
+    [closed, open].into_iter().for_each(|shard| rig.stream.insert(shard));
     // Their rows do not name their hash keys.
-    let table = rig.table.rows.as_mut().unwrap();
-    for shard in [&low, &high] {
-        let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
-        table.insert(row.key.clone(), row);
-    }
+    [18, 19].into_iter().for_each(|n| rig.add_bare(n));
     rig.join();
     rig.secs(600);
-    for shard in [&low, &high, &merged] {
+    for shard in [18, 19, 21].map(id) {
         // A finished one may have been removed.
-        let left = rig.table.rows.as_ref().unwrap().get(shard.as_str());
+        let left = rig.rows().get(shard.as_str());
         assert!(left.is_none_or(|row| row.checkpoint.is_end()), "{shard}: {left:?}");
     }
     assert!(rig.has_row(22));
@@ -90,36 +77,17 @@ fn a_single_list_does_not_show_that_a_parent_is_forgotten() {
     let mut rig = Rig::with_format(Format::VmwareGoKcl.codec(), 1, 0);
     rig.put(0, 20);
     let (left, right) = rig.split(0);
-    let children = [left, right].map(Rig::id);
-    for child in &children {
-        rig.put(if *child == children[0] { left } else { right }, 5);
+    for child in [left, right] {
+        rig.put(child, 5);
         // The worker that created the lease stopped before it reached the parent.
-        let row = LeaseRow::new(child.to_lease(), Checkpoint::TrimHorizon);
-        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.add_bare(child);
     }
-    let lagging: Vec<Shard> = children.iter().map(|child| rig.stream.shards[child].clone()).collect();
-    let mut once = true;
-    let first_list_lags = move |effect: &Effect| {
-        let lists = matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
-        (lists && std::mem::take(&mut once)).then(|| {
-            Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
-                shards: lagging.clone(),
-                more: false,
-            })))
-        })
-    };
-    rig.join_trapped(Some(Box::new(first_list_lags)));
+    let lagging = [left, right].map(|child| rig.stream.shards[&Rig::id(child)].clone());
+    rig.join_trapped(first(1, LIST, Trick::listed(lagging)));
     rig.secs(400);
     rig.assert_all_processed();
-    let opened: Vec<&str> = rig.workers[0]
-        .calls
-        .iter()
-        .filter_map(|(_, call)| match call {
-            ConsumerOp::Open { lease, .. } => Some(lease.as_str()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(opened.first(), Some(&Rig::id(0).as_str()), "{opened:?}");
+    let (_, open) = rig[0].commands(OPEN).next().expect("a shard is opened");
+    assert!(OPEN.of(0).is(open), "{open:?}");
 }
 
 /// Found by simulation: the answer at the end of a shard named no children, and the list that was asked for lagged and
@@ -136,39 +104,23 @@ fn a_list_that_shows_one_of_two_children_is_not_the_last_word() {
         lagging.retain(|shard| shard.id != Rig::id(b) && (!older || shard.id == Rig::id(1)));
         if forgotten {
             let gone = rig.stream.shards.remove(&Rig::id(b)).unwrap();
-            let id = Rig::id(9);
-            let below = Shard { id: id.clone(), parent: Some(gone.id), ..gone };
-            rig.stream.shards.insert(id.clone(), below);
-            rig.stream.records.insert(id, Vec::new());
+            rig.stream.insert(Shard { id: Rig::id(9), parent: Some(gone.id), ..gone });
         }
-        let mut lists = 0;
-        rig.workers[0].trap = Some(Box::new(move |effect| match effect {
-            Effect::Stream(StreamOp::GetRecords { shard, .. }) if *shard == Rig::id(0) => {
-                let last = nothing_but_the_end(Vec::new());
-                Some(Trick::Instead(Outcome::Applied(Reply::Records(last))))
-            }
-            Effect::Stream(StreamOp::ListShards { .. }) if lists == 0 => {
-                lists += 1;
-                Some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
-                    shards: lagging.clone(),
-                    more: false,
-                }))))
-            }
-            _ => None,
-        }));
+        let mut lists = first(1, LIST, Trick::listed(lagging));
+        let mut reads = meets(RECORDS.of(0), Trick::reply(Reply::Records(nothing_but_the_end(Vec::new()))));
+        rig[0].trap(move |effect| reads(effect).or_else(|| lists(effect)));
         rig.secs(15);
         let ended = rig.row(0).checkpoint.is_end();
         assert!(!ended || (!forgotten && rig.has_row(b)), "one list is believed");
         // What several lists lack is forgotten.
         rig.secs(100);
-        let ended = |(_, notice): &(Mono, Notice)| match notice {
+        let children = rig[0].news(|notice| match notice {
             Notice::Ended { lease, children } if *lease == Rig::id(0).to_lease() => Some(children.clone()),
             _ => None,
-        };
-        let children = rig.workers[0].notices.iter().find_map(ended).expect("it ends");
+        });
         let expected = if forgotten { vec![a] } else { vec![a, b] };
         let ids: Vec<ShardId> = expected.into_iter().map(Rig::id).collect();
-        assert_eq!(children, ids);
+        assert_eq!(children[0], ids);
     }
 }
 
@@ -184,16 +136,7 @@ fn a_single_list_does_not_show_a_finished_shard_forgotten() {
     assert!(rig.row(0).checkpoint.is_end());
     let mut lagging: Vec<Shard> = rig.stream.shards.values().cloned().collect();
     lagging.retain(|shard| shard.id != Rig::id(0));
-    let mut once = true;
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        let lists = matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
-        (lists && std::mem::take(&mut once)).then(|| {
-            Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
-                shards: lagging.clone(),
-                more: false,
-            })))
-        })
-    }));
+    rig[0].trap(first(1, LIST, Trick::listed(lagging)));
     for _ in 0..3_000 {
         rig.secs(1);
         assert!(rig.has_row(0), "its shard is still listed");
@@ -206,46 +149,27 @@ fn a_single_list_does_not_show_a_finished_shard_forgotten() {
 #[test]
 fn forgotten_leases_do_not_wait_for_each_other_for_ever() {
     let mut rig = Rig::new(1, 0);
-    let HashRange { start, end } = HashRange::ALL;
-    let middle = HashKey(end.0 / 2);
-    let upper = HashKey(middle.0 + 1);
-    let halves =
-        [(10, 11, 25, HashRange { start, end: middle }), (20, 21, 26, HashRange { start: upper, end })];
     let open = rig.stream.shards.remove(&Rig::id(0)).unwrap();
-    let id = Rig::id(30);
-    rig.stream.shards.insert(id.clone(), Shard { id: id.clone(), ..open });
-    rig.stream.records.insert(id, Vec::new());
-    let table = rig.table.rows.as_mut().unwrap();
-    for shard in [Rig::id(10), Rig::id(20), Rig::id(30)] {
-        let row = LeaseRow::new(shard.to_lease(), Checkpoint::TrimHorizon);
-        table.insert(row.key.clone(), row);
-    }
+    rig.stream.insert(Shard { id: Rig::id(30), ..open });
+    [10, 20, 30].into_iter().for_each(|n| rig.add_bare(n));
+    let [low, high] = halves();
     // The stream has forgotten all shards but the open shard; the reads of the forgotten shards still bring their ends,
     // and the shard of their merge.
-    let worker = rig.join_trapped(Some(Box::new(move |effect| {
-        let (StreamOp::GetRecords { shard, .. } | StreamOp::GetIterator { shard, .. }) = (match effect {
-            Effect::Stream(op) => op,
-            _ => return None,
-        }) else {
-            return None;
-        };
-        let merged = halves.iter().find(|(own, ..)| Rig::id(*own) == *shard);
-        let (own, other, child, range) = merged.copied()?;
+    let worker = rig.join_trapped(move |effect| {
+        let merges = [(10, 11, 25, low), (20, 21, 26, high)];
+        let of = |n| either(ITERATOR.of(n), RECORDS.of(n)).is(effect);
+        let (own, other, child, range) = merges.into_iter().find(|(own, ..)| of(*own))?;
         let child = ChildShard { id: Rig::id(child), parents: vec![Rig::id(own), Rig::id(other)], range };
-        let last = nothing_but_the_end(vec![child]);
-        let reply = match effect {
-            Effect::Stream(StreamOp::GetIterator { .. }) => Reply::Iterator,
-            _ => Reply::Records(last),
-        };
-        Some(Trick::Instead(Outcome::Applied(reply)))
-    })));
+        Some(Trick::reply(match ITERATOR.is(effect) {
+            true => Reply::Iterator,
+            false => Reply::Records(nothing_but_the_end(vec![child])),
+        }))
+    });
     rig.secs(100);
     assert!(!rig.row(10).checkpoint.is_end() && !rig.row(20).checkpoint.is_end());
     rig.secs(1_500);
-    let notices = rig.workers[worker].notices.iter();
-    let ended = notices.filter(|(_, notice)| matches!(notice, Notice::Ended { .. }));
     // The forgotten shards, and the shard of their merge.
-    assert_eq!(ended.count(), 4);
+    assert_eq!(rig[worker].told(ENDED), 4);
 }
 
 /// The answer to a read at the end of a shard.
@@ -257,53 +181,36 @@ fn nothing_but_the_end(children: Vec<ChildShard>) -> Fetched {
 /// does not show the shard.
 #[test]
 fn no_records_are_lost_to_a_replica_that_is_behind() {
-    for (shows, list) in [
-        (
-            "before the split",
-            (|shard: &Shard, parent: &ShardId, _: &ShardId| shard.id == *parent) as fn(&_, &_, &_) -> bool,
-        ),
-        ("the sibling alone", |shard, _, child| shard.id != *child),
-        ("only what is open, without the child", |shard, _, child| shard.is_open() && shard.id != *child),
-        ("nothing", |_, _, _| false),
-    ] {
+    type Shows = fn(&Shard, u32) -> bool;
+    let cases: [(&str, Shows); 4] = [
+        ("before the split", |shard, _| shard.id == Rig::id(0)),
+        ("the sibling alone", |shard, child| shard.id != Rig::id(child)),
+        ("only what is open, without the child", |shard, child| {
+            shard.is_open() && shard.id != Rig::id(child)
+        }),
+        ("nothing", |_, _| false),
+    ];
+    for (shows, is_shown) in cases {
         let mut rig = Rig::new(1, 1);
         rig.put(0, 10);
         rig.secs(20);
-        let parent = rig.stream.shards[&Rig::id(0)].clone();
+        let open = rig.stream.shards[&Rig::id(0)].clone();
         let (child, _) = rig.split(0);
         rig.put(child, 20);
-        let (behind, child_id) = (rig.stream.shards.clone(), Rig::id(child));
-        let seen: Vec<Shard> = behind
-            .values()
-            .filter(|shard| list(shard, &parent.id, &child_id))
-            .map(|shard| {
-                if shard.id == parent.id && shows == "before the split" {
-                    parent.clone()
-                } else {
-                    shard.clone()
-                }
-            })
-            .collect();
+        let seen = rig.stream.shards.values().filter(|shard| is_shown(shard, child)).cloned();
+        let seen = seen.map(|shard| if shows == "before the split" { open.clone() } else { shard });
+        let seen = Trick::listed(seen);
         // Most of a scan interval, from the first read of the child.
         let mut reads_left = 3;
-        rig.workers[0].trap = Some(Box::new(move |effect| match effect {
-            Effect::Stream(StreamOp::GetIterator { shard, .. } | StreamOp::GetRecords { shard, .. })
-                if *shard == child_id && reads_left > 0 =>
-            {
+        rig[0].trap(move |effect| {
+            if reads_left > 0 && either(ITERATOR.of(child), RECORDS.of(child)).is(effect) {
                 reads_left -= 1;
-                Some(Trick::Instead(refused(Why::NotFound, None)))
+                return Some(Trick::refused(Why::NotFound));
             }
-            Effect::Stream(StreamOp::ListShards { .. }) if (0..3).contains(&reads_left) => {
-                Some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
-                    shards: seen.clone(),
-                    more: false,
-                }))))
-            }
-            _ => None,
-        }));
+            ((0..3).contains(&reads_left) && LIST.is(effect)).then(|| seen.clone())
+        });
         rig.secs(100);
-        let trimmed = |(_, notice): &(Mono, Notice)| matches!(notice, Notice::Trimmed { .. });
-        assert!(!rig.workers[0].notices.iter().any(trimmed), "{shows}");
+        assert_eq!(rig[0].told(TRIMMED), 0, "{shows}");
         rig.assert_all_processed();
     }
 }

@@ -1,18 +1,16 @@
 //! Scenes of a worker in a fleet of KCL 3.0 to 3.4, whose workers know each other from two tables beside the lease table, and on the way of
 //! such a fleet into the lease table. The rows of the other workers are written by the scene.
 
-use crate::kcl3::{self, text};
-use crate::rig::{Rig, Trick, refused};
-use leasehold_engine::fleet::{FleetTable, FleetTablesNews, FleetWrite};
+use crate::kcl3::{self, JAVA, renews, text};
+use crate::rig::*;
+use leasehold_engine::fleet::{FleetTable, FleetTablesNews};
 use leasehold_engine::ids::{LeaseKey, WorkerId};
-use leasehold_engine::input::{Call, Cause, Outcome, Why};
+use leasehold_engine::input::{Call, Why};
 use leasehold_engine::notice::Notice;
 use leasehold_engine::output::{Effect, TableOp};
 use leasehold_engine::row::HandsOver;
 use leasehold_engine::table::{AttributeValue, Item};
 use std::collections::BTreeMap;
-
-pub const JAVA: &str = "java";
 
 /// A place for rows: the lease table, or a table beside it.
 pub type Place = Option<FleetTable>;
@@ -61,9 +59,7 @@ pub fn make_tables(rig: &mut Rig) {
 pub fn led(shards: u32, workers: u32) -> Rig {
     let mut rig = leases(shards);
     make_tables(&mut rig);
-    for _ in 0..workers {
-        rig.join();
-    }
+    rig.join_all(workers);
     rig
 }
 
@@ -116,26 +112,14 @@ pub fn java_lives(rig: &mut Rig, java: Java, secs: u64) {
         {
             lock.insert("recordVersionNumber".into(), now);
         }
-        for row in rig.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
-            if row.actual_owner() == Some(&WorkerId::from(JAVA)) {
-                row.counter += 1;
-            }
-        }
+        renews(rig, JAVA);
         rig.secs(1);
     }
 }
 
-fn me(rig: &Rig, worker: usize) -> WorkerId {
-    rig.workers[worker].engine().worker().unwrap().clone()
-}
-
-pub fn held(rig: &Rig, worker: usize) -> usize {
-    rig.workers[worker].engine().held().count()
-}
-
 /// Where worker 0 reports: in the lease table, and beside it.
 pub fn report_of(rig: &mut Rig) -> [bool; 2] {
-    let me = me(rig, 0);
+    let me = rig[0].me();
     [HERE, WORKERS].map(|place| rows(rig, place).contains_key(me.as_str()))
 }
 
@@ -145,25 +129,20 @@ fn owner_of_lock(rig: &mut Rig, place: Place) -> Option<String> {
 }
 
 pub fn assign(rig: &mut Rig, n: u32, owner: &WorkerId) {
-    let key = Rig::id(n).to_lease();
-    let row = rig.table.rows.as_mut().unwrap().get_mut(&key).unwrap();
-    (row.owner, row.counter) = (Some(owner.clone()), row.counter + 1);
-    row.hands_over = HandsOver::No;
+    rig.give(n, owner.clone());
+    rig.row_mut(n).hands_over = HandsOver::No;
 }
 
 pub fn news(rig: &Rig, worker: usize) -> Vec<FleetTablesNews> {
-    let notices = rig.workers[worker].notices.iter();
-    let news = notices.filter_map(|(_, notice)| match notice {
+    rig[worker].news(|notice| match notice {
         Notice::FleetTables(news) => Some(news.clone()),
         _ => None,
-    });
-    news.collect()
+    })
 }
 
-pub fn looks(rig: &Rig, worker: usize) -> usize {
-    let sent = rig.workers[worker].sent.iter();
-    let looks = |effect: &Effect| matches!(effect, Effect::Table(TableOp::FleetTable(..)));
-    sent.filter(|(_, effect)| looks(effect)).count()
+/// Whether it concerns a table beside the lease table.
+pub fn looks(effect: &Effect) -> bool {
+    matches!(effect, Effect::Table(TableOp::FleetTable(..)))
 }
 
 #[test]
@@ -171,22 +150,22 @@ fn a_member_reports_where_others_do_and_takes_its_assignments() {
     let mut rig = led(3, 1);
     java_lives(&mut rig, OF_34, 30);
     assert_eq!(report_of(&mut rig), [false, true]);
-    assert_eq!(held(&rig, 0), 0, "free leases are the leader's to assign");
+    assert_eq!(rig[0].held(), 0, "free leases are the leader's to assign");
     assert!(rig.table.fleet.is_empty(), "{:?}", rig.table.fleet);
-    let me = me(&rig, 0);
+    let me = rig[0].me();
     let report = rows(&mut rig, WORKERS)[me.as_str()].clone();
     assert_eq!(report["wid"], text(me.as_str()));
     let at: u64 = report["lut"].as_n().unwrap().parse().unwrap();
     assign(&mut rig, 0, &me);
     java_lives(&mut rig, OF_34, 1);
-    assert_eq!(held(&rig, 0), 1);
+    assert_eq!(rig[0].held(), 1);
     java_lives(&mut rig, OF_34, 40);
     let again: u64 = rows(&mut rig, WORKERS)[me.as_str()]["lut"].as_n().unwrap().parse().unwrap();
     assert!(again >= at + 30, "{at} {again}");
     assert_eq!(news(&rig, 0), [FleetTablesNews::Found]);
     rig.call(0, Call::Shutdown);
     java_lives(&mut rig, OF_34, 3);
-    assert!(rig.workers[0].engine().is_stopped());
+    assert!(rig[0].is_stopped());
     assert_eq!(report_of(&mut rig), [false, false]);
 }
 
@@ -198,13 +177,13 @@ fn ours_leads_when_the_lock_stands_still_and_gives_it_up() {
     java_lives(&mut rig, OF_34, 119);
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), Some("dead".into()));
     java_lives(&mut rig, OF_34, 15);
-    let me = me(&rig, 0).to_string();
+    let me = rig[0].me().to_string();
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), Some(me));
     assert_eq!(owner_of_lock(&mut rig, HERE), None);
     let version = rows(&mut rig, COORDINATOR)["Leader"]["recordVersionNumber"].clone();
     java_lives(&mut rig, OF_34, 40);
-    assert_eq!(held(&rig, 0), 4);
-    let javas = (0..8).filter(|n| rig.row(*n).owner == Some(JAVA.into())).count();
+    assert_eq!(rig[0].held(), 4);
+    let javas = rig.named(JAVA, 8);
     assert_eq!(javas, 4, "the leader shares out evenly");
     let beaten = rows(&mut rig, COORDINATOR)["Leader"]["recordVersionNumber"].clone();
     assert_ne!(beaten, version, "it is renewed");
@@ -217,9 +196,7 @@ fn ours_leads_when_the_lock_stands_still_and_gives_it_up() {
 #[test]
 fn a_member_follows_the_fleet_into_the_lease_table() {
     let mut rig = led(2, 0);
-    for n in 0..2 {
-        assign(&mut rig, n, &JAVA.into());
-    }
+    (0..2).for_each(|n| assign(&mut rig, n, &JAVA.into()));
     rig.join();
     for state in [None, Some("INIT")] {
         if let Some(state) = state {
@@ -241,7 +218,7 @@ fn a_member_follows_the_fleet_into_the_lease_table() {
     migrates(&mut rig, "PENDING");
     java_lives(&mut rig, here, 60);
     assert_eq!(report_of(&mut rig), [true, false]);
-    assert_eq!(held(&rig, 0), 0, "a leader assigns as before");
+    assert_eq!(rig[0].held(), 0, "a leader assigns as before");
     migrates(&mut rig, "COMPLETE");
     rows(&mut rig, COORDINATOR).remove("Leader");
     lock(&mut rig, HERE, JAVA, "v9");
@@ -251,14 +228,14 @@ fn a_member_follows_the_fleet_into_the_lease_table() {
     assert_eq!(report_of(&mut rig), [true, false]);
     assert_eq!(owner_of_lock(&mut rig, HERE), Some(JAVA.into()));
     assert_eq!(news(&rig, 0), [FleetTablesNews::Found, FleetTablesNews::OneTable]);
-    let before = looks(&rig, 0);
+    let before = rig[0].sent(looks);
     java_lives(&mut rig, done, 120);
-    assert_eq!(looks(&rig, 0), before, "the tables beside are read no more");
+    assert_eq!(rig[0].sent(looks), before, "the tables beside are read no more");
     // A worker that starts now sees at once that the tables are unused.
     let second = rig.join();
     java_lives(&mut rig, done, 5);
-    assert_eq!((looks(&rig, second), news(&rig, second)), (2, vec![]));
-    let second = me(&rig, second);
+    assert_eq!((rig[second].sent(looks), news(&rig, second)), (2, vec![]));
+    let second = rig[second].me();
     assert!(rows(&mut rig, HERE).contains_key(second.as_str()));
 }
 
@@ -267,7 +244,7 @@ fn led_by_ours() -> Rig {
     let mut rig = led(2, 1);
     rows(&mut rig, COORDINATOR).remove("Leader");
     java_lives(&mut rig, OF_34, 70);
-    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), Some(me(&rig, 0).to_string()));
+    assert_eq!(owner_of_lock(&mut rig, COORDINATOR), Some(rig[0].me().to_string()));
     rig
 }
 
@@ -285,31 +262,24 @@ fn ours_leaves_the_lead_to_workers_that_know_the_way() {
 #[test]
 fn a_leader_gives_nothing_to_a_worker_that_has_left() {
     for after in 0..20 {
-        let mut rig = leases(8);
-        make_tables(&mut rig);
+        let mut rig = led(8, 0);
         rows(&mut rig, COORDINATOR).remove("Leader");
         rig.join();
         java_lives(&mut rig, OF_34, 60);
         let leader = owner_of_lock(&mut rig, COORDINATOR);
-        assert_eq!(leader, Some(me(&rig, 0).to_string()));
+        assert_eq!(leader, Some(rig[0].me().to_string()));
         let other = rig.join();
         java_lives(&mut rig, OF_34, 100 + after);
-        let left = me(&rig, other);
-        assert!(owned(&rig, &left) > 0, "it has its share");
+        let left = rig[other].me();
+        assert!(rig.named(left.as_str(), 8) > 0, "it has its share");
         rig.call(other, Call::Shutdown);
         java_lives(&mut rig, OF_34, 2);
-        assert!(rig.workers[other].engine().is_stopped(), "after {after} s");
+        assert!(rig[other].is_stopped(), "after {after} s");
         for _ in 0..30 {
-            assert_eq!(owned(&rig, &left), 0, "after {after} s");
+            assert_eq!(rig.named(left.as_str(), 8), 0, "after {after} s");
             java_lives(&mut rig, OF_34, 1);
         }
     }
-}
-
-/// How many of eight leases name this worker.
-fn owned(rig: &Rig, worker: &WorkerId) -> usize {
-    let names = |n: &u32| rig.row(*n).owner.as_ref() == Some(worker);
-    (0..8).filter(names).count()
 }
 
 /// A lock held by our worker does not outlive the move.
@@ -324,7 +294,7 @@ fn a_lock_beside_is_given_up_when_the_fleet_has_moved() {
     java_lives(&mut rig, moved, 15);
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
     java_lives(&mut rig, moved, 60);
-    assert_eq!(owner_of_lock(&mut rig, HERE), Some(me(&rig, 0).to_string()));
+    assert_eq!(owner_of_lock(&mut rig, HERE), Some(rig[0].me().to_string()));
     assert_eq!(report_of(&mut rig), [true, false]);
 }
 
@@ -349,7 +319,7 @@ fn an_unknown_state_makes_a_harmless_member_that_says_so_once() {
     rows(&mut rig, COORDINATOR).remove("Leader");
     rig.join();
     java_lives(&mut rig, OF_34, 49);
-    assert_eq!(held(&rig, 0), 0);
+    assert_eq!(rig[0].held(), 0);
     java_lives(&mut rig, OF_34, 150);
     assert_eq!(owner_of_lock(&mut rig, COORDINATOR), None);
     assert_eq!(report_of(&mut rig), [false, true]);
@@ -363,12 +333,10 @@ fn a_report_is_left_where_it_is_until_the_next_one_is_written() {
     let mut rig = led(2, 1);
     java_lives(&mut rig, OF_35, 20);
     migrates(&mut rig, "DEPLOYED");
-    let report = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Report { .. })));
-    rig.workers[0].trap =
-        Some(Box::new(move |effect| report(effect).then(|| Trick::Instead(refused(Why::Denied, None)))));
+    rig[0].trap(meets(REPORT, Trick::refused(Why::Denied)));
     java_lives(&mut rig, OF_35, 60);
     assert_eq!(report_of(&mut rig), [false, true]);
-    rig.workers[0].trap = None;
+    rig[0].trap = None;
     java_lives(&mut rig, OF_35, 20);
     assert_eq!(report_of(&mut rig), [true, false]);
 }
@@ -377,25 +345,18 @@ fn a_report_is_left_where_it_is_until_the_next_one_is_written() {
 #[test]
 fn a_member_steals_nothing_while_tables_beside_are_unreadable() {
     let mut rig = led(8, 1);
-    for n in 0..8 {
-        assign(&mut rig, n, &JAVA.into());
-    }
+    (0..8).for_each(|n| assign(&mut rig, n, &JAVA.into()));
     java_lives(&mut rig, OF_34, 20);
-    let looks = |effect: &Effect| matches!(effect, Effect::Table(TableOp::FleetTable(..)));
-    let fails =
-        move |effect: &Effect| looks(effect).then_some(Trick::Instead(Outcome::NotSent(Cause::Throttled)));
-    rig.workers[0].trap = Some(Box::new(fails));
+    rig[0].trap(meets(looks, Trick::THROTTLED));
     java_lives(&mut rig, OF_34, 600);
-    assert_eq!(held(&rig, 0), 0);
+    assert_eq!(rig[0].held(), 0);
     // Nor when it knew of no live worker of KCL before.
     let mut rig = led(8, 1);
     rig.secs(100);
-    assert_eq!(held(&rig, 0), 8);
-    rig.workers[0].trap = Some(Box::new(fails));
+    assert_eq!(rig[0].held(), 8);
+    rig[0].trap(meets(looks, Trick::THROTTLED));
     rig.secs(60);
-    for n in 0..8 {
-        assign(&mut rig, n, &JAVA.into());
-    }
+    (0..8).for_each(|n| assign(&mut rig, n, &JAVA.into()));
     java_lives(&mut rig, OF_34, 600);
-    assert_eq!(held(&rig, 0), 0);
+    assert_eq!(rig[0].held(), 0);
 }

@@ -1,11 +1,9 @@
 //! What the first of the members does for all, in scenes: where leases are assigned by rank.
 
 use crate::rig::side::{beside, fleet, share, stamp};
-use crate::rig::{Rig, Trick};
+use crate::rig::*;
 use leasehold_engine::ids::WorkerId;
-use leasehold_engine::input::{Cause, Outcome};
 use leasehold_engine::members::*;
-use leasehold_engine::output::*;
 use leasehold_engine::time::{Mono, Span};
 
 /// The lead goes to the member that is first by name, in both directions.
@@ -13,18 +11,16 @@ use leasehold_engine::time::{Mono, Span};
 fn the_lead_goes_to_a_first_name_and_from_a_silent_one() {
     let mut rig = fleet(2, 1);
     rig.secs(10);
-    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[0].engine().worker());
+    assert_eq!(rig.side.leads(), Some(rig[0].me()));
     beside(&mut rig, "0-client", 10);
-    assert_eq!(rig.side.leader().unwrap().id, None, "stepped down");
-    let me = Member { id: "0-client".into(), at: stamp(&rig) };
-    let seen = rig.side.leader();
-    rig.side.write(MembersChange::Lead { me, seen });
+    assert_eq!(rig.side.leads(), None, "stepped down");
+    client_leads(&mut rig);
     // The client leaves its row and never leads again: it counts as the leader for five intervals of four seconds.
     rig.side.write(MembersChange::Leave("0-client".into()));
     rig.secs(10);
-    assert_eq!(rig.side.leader().unwrap().id, Some("0-client".into()));
+    assert_eq!(rig.side.leads(), Some("0-client".into()));
     rig.secs(20);
-    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[0].engine().worker());
+    assert_eq!(rig.side.leads(), Some(rig[0].me()));
 }
 
 /// A leader that stood still finds a list shared out meanwhile by another leader, and does not write its older list.
@@ -32,15 +28,10 @@ fn the_lead_goes_to_a_first_name_and_from_a_silent_one() {
 fn an_old_list_of_shards_is_not_shared_out() {
     let mut rig = fleet(1, 1);
     rig.secs(20);
-    let shares = |effect: &Effect| {
-        matches!(effect, Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Share { .. }))))
-    };
-    rig.workers[0].trap = Some(Box::new(move |effect| shares(effect).then_some(Trick::Hang)));
+    rig[0].trap(hangs(SHARE));
     let (a, b) = rig.split(0);
     rig.put(0, 5);
-    while rig.workers[0].hung.is_empty() {
-        rig.secs(1);
-    }
+    rig.until_hung(0, Span::from_secs(1), SHARE);
     let seen = rig.side.shared().map(|shared| shared.at);
     let newer = Shared { shards: [a, b].map(Rig::id).to_vec(), at: stamp(&rig) + 1 };
     rig.side.write(MembersChange::Share { shared: newer.clone(), seen });
@@ -94,15 +85,15 @@ fn only_rows_of_the_long_dead_are_removed() {
     rig.side.register("yesterday", now - day);
     rig.join();
     rig.secs(60);
-    let me = rig.workers[0].engine().worker().unwrap().clone();
+    let me = rig[0].me();
     assert_eq!(rig.side.members(), [me, WorkerId::from("yesterday")]);
 }
 
-fn is_share(effect: &Effect) -> bool {
-    let Effect::Table(TableOp::Members(MembersOp::Write(change))) = effect else {
-        return false;
-    };
-    matches!(change, MembersChange::Share { .. })
+/// A client of another program leads, after any other leader.
+fn client_leads(rig: &mut Rig) {
+    let me = Member { id: "0-client".into(), at: stamp(rig) };
+    let seen = rig.side.leader();
+    rig.side.write(MembersChange::Lead { me, seen });
 }
 
 /// A silent leader counts for a while; until then no member does its part, though its name is no longer first.
@@ -110,17 +101,15 @@ fn is_share(effect: &Effect) -> bool {
 fn nobody_shares_out_while_another_leads() {
     let mut rig = fleet(1, 1);
     rig.secs(20);
-    let me = Member { id: "0-client".into(), at: stamp(&rig) };
     rig.side.register("0-client", stamp(&rig));
-    let seen = rig.side.leader();
-    rig.side.write(MembersChange::Lead { me, seen });
+    client_leads(&mut rig);
     rig.side.write(MembersChange::Leave("0-client".into()));
     rig.secs(5);
-    rig.workers[0].sent.clear();
+    rig[0].sent.clear();
     rig.split(0);
     rig.secs(10);
-    assert!(!rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect)));
-    assert_eq!(rig.side.leader().unwrap().id, Some("0-client".into()));
+    assert_eq!(rig[0].sent(SHARE), 0);
+    assert_eq!(rig.side.leads(), Some("0-client".into()));
     rig.secs(60);
     assert_eq!(rig.side.shards(), [1, 2].map(Rig::id));
 }
@@ -131,19 +120,13 @@ fn nobody_shares_out_while_another_leads() {
 fn a_leader_that_could_not_say_so_shares_nothing_out() {
     let mut rig = fleet(1, 1);
     rig.secs(20);
-    let leads = |effect: &Effect| {
-        let Effect::Table(TableOp::Members(MembersOp::Write(change))) = effect else {
-            return false;
-        };
-        matches!(change, MembersChange::Lead { .. })
-    };
-    rig.workers[0].trap = Some(Box::new(move |effect| leads(effect).then_some(Trick::Hang)));
+    rig[0].trap(hangs(LEAD));
     rig.secs(10);
-    assert_eq!(rig.workers[0].hung.len(), 1);
+    assert_eq!(rig[0].hung.len(), 1);
     rig.split(0);
-    rig.workers[0].sent.clear();
+    rig[0].sent.clear();
     rig.secs(60);
-    assert!(!rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect)));
+    assert_eq!(rig[0].sent(SHARE), 0);
 }
 
 /// While no list is shared out, only the first member by name may share one out.
@@ -152,11 +135,7 @@ fn the_first_list_is_shared_out_by_the_first_member() {
     let mut rig = fleet(4, 2);
     rig.secs(30);
     assert_eq!(rig.side.shards().len(), 4);
-    let shares = |worker: usize| {
-        let sent = rig.workers[worker].sent.iter();
-        sent.filter(|(_, effect)| is_share(effect)).count()
-    };
-    assert_eq!((shares(0), shares(1)), (1, 0));
+    assert_eq!((rig[0].sent(SHARE), rig[1].sent(SHARE)), (1, 0));
 }
 
 /// A list of shards that arrives meanwhile stops no running work.
@@ -169,16 +148,10 @@ fn the_dead_are_removed_one_after_the_other() {
     for n in 0..5 {
         rig.side.register(&format!("dead-{n}"), week);
     }
-    let removes = |effect: &Effect| {
-        matches!(effect, Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Reap(_)))))
-    };
-    rig.join_trapped(Some(Box::new(move |effect| removes(effect).then_some(Trick::Hang))));
-    while rig.workers[0].hung.is_empty() {
-        rig.run(Span::from_millis(100));
-    }
+    rig.join_trapped(hangs(REAP));
+    rig.until_hung(0, Span::from_millis(100), REAP);
     rig.run(Span::from_millis(1_500));
-    rig.workers[0].trap = None;
-    rig.release(0);
+    rig.free(0);
     assert_eq!(rig.side.members().len(), 1);
 }
 
@@ -188,28 +161,19 @@ fn a_worker_that_reads_of_another_leader_assigns_nothing() {
     for replaced in [false, true] {
         let mut rig = fleet(1, 1);
         rig.secs(20);
-        rig.workers[0].trap = Some(Box::new(|effect| {
-            matches!(effect, Effect::Stream(StreamOp::ListShards { .. })).then_some(Trick::Hang)
-        }));
-        while rig.workers[0].hung.is_empty() {
-            rig.run(Span::from_millis(100));
-        }
+        rig[0].trap(hangs(LIST));
+        rig.until_hung(0, Span::from_millis(100), LIST);
         rig.split(0);
         if replaced {
-            let me = Member { id: "0-client".into(), at: stamp(&rig) };
-            let seen = rig.side.leader();
-            rig.side.write(MembersChange::Lead { me, seen });
+            client_leads(&mut rig);
         }
-        rig.workers[0].sent.clear();
-        let reads =
-            |effect: &Effect| matches!(effect, Effect::Table(TableOp::Members(MembersOp::ReadLeader)));
-        while !rig.workers[0].sent.iter().any(|(_, effect)| reads(effect)) {
+        rig[0].sent.clear();
+        while rig[0].sent(READ_LEADER) == 0 {
             rig.run(Span::from_millis(100));
         }
-        rig.workers[0].trap = None;
-        rig.release(0);
+        rig.free(0);
         rig.run(Span::from_millis(100));
-        let shared = rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect));
+        let shared = rig[0].sent(SHARE) > 0;
         assert_eq!(shared, !replaced);
     }
 }
@@ -222,32 +186,22 @@ fn a_list_that_comes_late_is_shared_out_while_the_lead_is_sure() {
         // The listing that confirms the first listing is over.
         rig.secs(30);
         let (interval, check) = (rig.config.members().lead_interval(), rig.config.members().check_interval());
-        let lists = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
-        let leads = |effect: &Effect| {
-            let Effect::Table(TableOp::Members(MembersOp::Write(change))) = effect else {
-                return false;
-            };
-            matches!(change, MembersChange::Lead { .. })
-        };
-        let mut led = false;
-        rig.workers[0].trap = Some(Box::new(move |effect| {
-            led |= lists(effect);
-            let throttled = Trick::Instead(Outcome::NotSent(Cause::Throttled));
-            match lists(effect) {
+        let mut listed = false;
+        rig[0].trap(move |effect| {
+            listed |= LIST.is(effect);
+            match LIST.is(effect) {
                 true => Some(Trick::Hang),
-                false => (led && leads(effect)).then_some(throttled),
+                false => (listed && LEAD.is(effect)).then_some(Trick::THROTTLED),
             }
-        }));
-        while rig.workers[0].hung.is_empty() {
-            rig.run(Span::from_millis(100));
-        }
+        });
+        rig.until_hung(0, Span::from_millis(100), LIST);
         rig.split(0);
-        rig.workers[0].sent.clear();
+        rig[0].sent.clear();
         let around = if sure { check.per(2) } else { check.per(2).times(3) };
         rig.run(interval + around);
         rig.release(0);
         rig.secs(2);
-        let shared = rig.workers[0].sent.iter().any(|(_, effect)| is_share(effect));
+        let shared = rig[0].sent(SHARE) > 0;
         assert_eq!(shared, sure);
     }
 }

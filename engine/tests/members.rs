@@ -1,34 +1,22 @@
 //! Scenes of a fleet whose leases are assigned by rank; alone, and beside members of another program.
 
 use crate::rig::side::{beside, fleet, share, stamp};
-use crate::rig::{Rig, Trick};
-use leasehold_engine::ids::{LeaseKey, ShardId};
+use crate::rig::*;
+use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::*;
 use leasehold_engine::members::*;
 use leasehold_engine::notice::{Notice, TakeReason};
 use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
-use leasehold_engine::row::{Change, LeaseRow};
-use leasehold_engine::time::{Mono, Span};
-
-fn owners(rig: &Rig, shards: u32) -> Vec<Option<usize>> {
-    (0..shards).map(|shard| rig.owner(shard)).collect()
-}
-
-fn row(rig: &mut Rig, shard: u32) -> &mut LeaseRow {
-    let table = rig.table.rows.as_mut().unwrap();
-    table.get_mut(Rig::id(shard).as_str()).unwrap()
-}
+use leasehold_engine::time::Span;
 
 #[test]
 fn three_members_have_the_shards_that_are_theirs_by_rank() {
     let mut rig = fleet(7, 3);
-    for shard in 0..7 {
-        rig.put(shard, 20);
-    }
+    rig.put_all(0..7, 20);
     rig.secs(60);
     let expected: Vec<_> = (0..7).map(|shard| Some(shard % 3)).collect();
-    assert_eq!(owners(&rig, 7), expected);
+    assert_eq!(rig.owners(7), expected);
     rig.assert_all_processed();
     let shards: Vec<ShardId> = (0..7).map(Rig::id).collect();
     assert_eq!(rig.side.shards(), shards);
@@ -39,22 +27,20 @@ fn three_members_have_the_shards_that_are_theirs_by_rank() {
 fn the_tables_beside_the_lease_table_are_created() {
     let mut rig = fleet(1, 1);
     rig.secs(5);
-    assert_eq!(rig.side.members(), [rig.workers[0].engine().worker().unwrap().clone()]);
+    assert_eq!(rig.side.members(), [rig[0].me()]);
 }
 
 #[test]
 fn a_joining_worker_gets_its_turns_and_no_record_comes_twice() {
     let mut rig = fleet(4, 1);
     rig.secs(30);
-    assert_eq!(owners(&rig, 4), [Some(0); 4]);
+    assert_eq!(rig.owners(4), [Some(0); 4]);
     rig.join();
     for _ in 0..6 {
-        for shard in 0..4 {
-            rig.put(shard, 10);
-        }
+        rig.put_all(0..4, 10);
         rig.secs(10);
     }
-    assert_eq!(owners(&rig, 4), [Some(0), Some(1), Some(0), Some(1)]);
+    assert_eq!(rig.owners(4), [Some(0), Some(1), Some(0), Some(1)]);
     rig.assert_all_processed();
     assert_eq!(rig.duplicates(), 0);
 }
@@ -63,46 +49,41 @@ fn a_joining_worker_gets_its_turns_and_no_record_comes_twice() {
 fn a_leaving_worker_is_not_counted_and_leads_no_more() {
     let mut rig = fleet(4, 2);
     rig.secs(40);
-    let leader = rig.side.leader().unwrap().id;
-    assert_eq!(leader.as_ref(), rig.workers[0].engine().worker());
+    let leader = rig.side.leads();
+    assert_eq!(leader, Some(rig[0].me()));
     rig.call(0, Call::Shutdown);
-    assert!(rig.workers[0].engine().is_stopped());
-    assert_eq!(rig.side.leader().unwrap().id, None);
-    assert_eq!(rig.side.members(), [rig.workers[1].engine().worker().unwrap().clone()]);
+    assert!(rig[0].is_stopped());
+    assert_eq!(rig.side.leads(), None);
+    assert_eq!(rig.side.members(), [rig[1].me()]);
     // A check, and a scan.
     rig.secs(30);
-    assert_eq!(owners(&rig, 4), [Some(1); 4]);
-    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[1].engine().worker());
+    assert_eq!(rig.owners(4), [Some(1); 4]);
+    assert_eq!(rig.side.leads(), Some(rig[1].me()));
 }
 
 #[test]
 fn the_turns_of_the_dead_are_taken_after_a_long_silence() {
     let mut rig = fleet(4, 2);
     rig.secs(40);
-    rig.workers[0].alive = false;
+    rig[0].die();
     let died = rig.now;
-    for shard in 0..4 {
-        rig.put(shard, 10);
-    }
+    rig.put_all(0..4, 10);
     rig.secs(60);
-    assert_eq!(owners(&rig, 4), [Some(1); 4]);
+    assert_eq!(rig.owners(4), [Some(1); 4]);
     rig.assert_all_processed();
-    let took = |(at, notice): &&(Mono, Notice)| *at > died && matches!(notice, Notice::Took { .. });
-    let first = rig.workers[1].notices.iter().find(took).unwrap().0;
+    let first = rig[1].told_at(TOOK).into_iter().find(|at| *at > died).unwrap();
     assert!(first.since(died) >= rig.config.hold(), "{}", first.since(died));
     // The dead member led, and its successor leads after five intervals.
-    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[1].engine().worker());
+    assert_eq!(rig.side.leads(), Some(rig[1].me()));
 }
 
 #[test]
 fn a_split_is_read_through_in_order_and_shared_out_anew() {
     let mut rig = fleet(2, 2);
-    rig.put(0, 50);
-    rig.put(1, 50);
+    rig.put_all(0..2, 50);
     rig.secs(40);
     let (a, b) = rig.split(0);
-    rig.put(a, 20);
-    rig.put(b, 20);
+    rig.put_all([a, b], 20);
     let merged = rig.merge(b, 1);
     rig.put(merged, 30);
     rig.secs(120);
@@ -125,16 +106,16 @@ fn the_turns_of_other_programs_are_left_alone() {
     share(&mut rig, 0..4);
     rig.join();
     beside(&mut rig, "0-client", 60);
-    assert_eq!(owners(&rig, 4)[1], Some(0));
-    assert_eq!(owners(&rig, 4)[3], Some(0));
+    assert_eq!(rig.owners(4)[1], Some(0));
+    assert_eq!(rig.owners(4)[3], Some(0));
     for shard in [0, 2] {
         assert_eq!(rig.row(shard).owner, None);
     }
     assert_eq!(rig.side.leader(), None, "it is not ours to lead");
     // The client ends without a word: its leases are ours after five checks, and so is the lead.
     rig.secs(40);
-    assert_eq!(owners(&rig, 4), [Some(0); 4]);
-    assert_eq!(rig.side.leader().unwrap().id.as_ref(), rig.workers[0].engine().worker());
+    assert_eq!(rig.owners(4), [Some(0); 4]);
+    assert_eq!(rig.side.leads(), Some(rig[0].me()));
 }
 
 /// The lease of a live owner is not taken, however silent the owner; the owner releases the lease when it sees whose
@@ -144,10 +125,9 @@ fn a_silent_owner_that_lives_has_time_to_give_up() {
     let mut rig = fleet(2, 0);
     rig.side_tables();
     for shard in 0..2 {
-        let mut row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::TrimHorizon);
-        row.owner = Some("0-client".into());
-        row.counter = stamp(&rig);
-        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.add_bare(shard);
+        rig.name([shard], "0-client");
+        rig.row_mut(shard).counter = stamp(&rig);
     }
     share(&mut rig, 0..2);
     // The client was alone, and the fleet was at rest for long.
@@ -155,22 +135,16 @@ fn a_silent_owner_that_lives_has_time_to_give_up() {
     rig.join();
     let joined = rig.now;
     beside(&mut rig, "0-client", 30);
-    let takes: Vec<_> = took(&rig, 0);
+    let takes = rig[0].notices.iter().filter_map(|(at, notice)| match notice {
+        Notice::Took { lease, why, .. } => Some((*at, lease, why)),
+        _ => None,
+    });
+    let takes: Vec<_> = takes.collect();
     let [(at, key, TakeReason::Expired { .. })] = &takes[..] else {
         panic!("{takes:?}");
     };
-    assert_eq!(*key, Rig::id(1).to_lease(), "the other is not our turn");
+    assert_eq!(**key, Rig::id(1).to_lease(), "the other is not our turn");
     assert!(at.since(joined) >= rig.config.lease_duration(), "observed, not told by its time");
-}
-
-fn took(rig: &Rig, worker: usize) -> Vec<(Mono, LeaseKey, TakeReason)> {
-    let notices = rig.workers[worker].notices.iter();
-    notices
-        .filter_map(|(at, notice)| match notice {
-            Notice::Took { lease, why, .. } => Some((*at, lease.clone(), why.clone())),
-            _ => None,
-        })
-        .collect()
 }
 
 /// Two takes of a free lease: the later take relied on a read from before the earlier taker's whole tenure.
@@ -178,22 +152,19 @@ fn took(rig: &Rig, worker: usize) -> Vec<(Mono, LeaseKey, TakeReason)> {
 fn a_take_that_was_late_undoes_nothing() {
     let mut rig = fleet(1, 1);
     rig.put(0, 20);
-    let takes = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::Take { .. })));
-    rig.workers[0].trap = Some(Box::new(move |effect| takes(effect).then_some(Trick::Hang)));
+    rig[0].trap(hangs(TAKE));
     rig.secs(10);
-    assert_eq!(rig.workers[0].hung.len(), 1);
+    assert_eq!(rig[0].hung.len(), 1);
     // Another worker took the lease, read the shard, and released the lease.
     let later = stamp(&rig) + 1;
     let sequence = 7.into();
-    let row = row(&mut rig, 0);
-    row.counter = later;
-    row.checkpoint = Checkpoint::At(Position::of(sequence));
-    rig.workers[0].trap = None;
-    rig.release(0);
+    let row = rig.row_mut(0);
+    (row.counter, row.checkpoint) = (later, Checkpoint::At(Position::of(sequence)));
+    rig.free(0);
     assert_eq!(rig.row(0).checkpoint, Checkpoint::At(Position::of(sequence)));
     rig.secs(60);
     assert_eq!(rig.owner(0), Some(0));
-    let first = rig.workers[0].reading.processed[&Rig::id(0)][0];
+    let first = rig[0].reading.processed[&Rig::id(0)][0];
     assert_eq!(first, 8, "read on from where the other was");
 }
 
@@ -218,35 +189,15 @@ fn nobody_is_robbed_by_a_wrong_clock() {
         rig.wall_ahead = vec![0, ahead];
         rig.join();
         for _ in 0..6 {
-            for shard in 0..4 {
-                rig.put(shard, 10);
-            }
+            rig.put_all(0..4, 10);
             rig.secs(10);
         }
-        assert_eq!(owners(&rig, 4), [Some(0), Some(1), Some(0), Some(1)], "{ahead}");
+        assert_eq!(rig.owners(4), [Some(0), Some(1), Some(0), Some(1)], "{ahead}");
         assert_eq!(rig.duplicates(), 0);
-        for worker in 0..2 {
-            let lost = |(_, notice): &(Mono, Notice)| matches!(notice, Notice::Lost { .. });
-            assert!(!rig.workers[worker].notices.iter().any(lost));
-        }
+        assert_eq!(rig.all_told(LOST), 0);
         // Nor are the rows of the living removed.
         assert_eq!(rig.side.members().len(), 2);
     }
-}
-
-/// A member missing from its own listing knows that no other member counts it.
-#[test]
-fn a_list_without_ourselves_is_not_acted_on() {
-    let mut rig = fleet(4, 1);
-    rig.secs(30);
-    rig.workers[0].trap = Some(Box::new(|effect| {
-        let others =
-            MembersPage { members: vec![Member { id: "0-client".into(), at: u64::MAX }], next: None };
-        matches!(effect, Effect::Table(TableOp::Members(MembersOp::List { .. })))
-            .then(|| Trick::Instead(Outcome::Applied(Reply::Members(others))))
-    }));
-    rig.secs(30);
-    assert_eq!(owners(&rig, 4), [Some(0); 4]);
 }
 
 /// While the tables of members are out of reach, every member goes on with its leases.
@@ -255,36 +206,31 @@ fn leases_outlive_the_tables_of_members() {
     let mut rig = fleet(4, 2);
     rig.secs(40);
     for worker in 0..2 {
-        rig.workers[worker].trap = Some(Box::new(|effect| {
-            matches!(effect, Effect::Table(TableOp::Members(_)))
-                .then(|| Trick::Instead(Outcome::NotSent(Cause::Throttled)))
-        }));
+        rig[worker].trap(meets(
+            |effect: &Effect| matches!(effect, Effect::Table(TableOp::Members(_))),
+            Trick::THROTTLED,
+        ));
     }
-    let before = owners(&rig, 4);
+    let before = rig.owners(4);
     rig.secs(60);
-    assert_eq!(owners(&rig, 4), before);
-    for worker in 0..2 {
-        rig.workers[worker].trap = None;
-    }
+    assert_eq!(rig.owners(4), before);
+    (0..2).for_each(|worker| rig[worker].trap = None);
     rig.secs(30);
-    assert_eq!(owners(&rig, 4), before);
+    assert_eq!(rig.owners(4), before);
 }
 
 #[test]
 fn a_late_write_of_our_name_is_given_up_if_not_our_turn() {
     let mut rig = fleet(2, 2);
     rig.secs(40);
-    assert_eq!(owners(&rig, 2), [Some(0), Some(1)]);
+    assert_eq!(rig.owners(2), [Some(0), Some(1)]);
     rig.call(0, Call::Shutdown);
     rig.secs(3);
-    let late = rig.workers[1].engine().worker().cloned();
+    let late = rig[1].me();
     rig.join();
-    let row = row(&mut rig, 1);
-    row.owner = late;
-    row.counter += 1;
+    rig.give(1, late);
     rig.secs(60);
-    let owners = owners(&rig, 2);
-    assert_eq!(owners, [Some(1), Some(2)]);
+    assert_eq!(rig.owners(2), [Some(1), Some(2)]);
 }
 
 /// A failed registration waits behind all other work, but not for ever: a member missing from the list registers first
@@ -293,15 +239,8 @@ fn a_late_write_of_our_name_is_given_up_if_not_our_turn() {
 fn a_registration_that_failed_is_made_up_for() {
     let mut rig = fleet(2, 0);
     rig.join();
-    let mut left = 3;
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        let registers =
-            matches!(effect, Effect::Table(TableOp::Members(MembersOp::Write(MembersChange::Register(_)))));
-        let hit = registers && left > 0;
-        left -= i32::from(hit);
-        hit.then_some(Trick::Instead(Outcome::Unknown(Cause::Timeout)))
-    }));
-    let me = rig.workers[0].engine().worker().unwrap().clone();
+    rig[0].trap(first(3, REGISTER, Trick::UNKNOWN));
+    let me = rig[0].me();
     rig.side.write(MembersChange::Leave(me.clone()));
     rig.secs(20);
     assert_eq!(rig.side.members(), [me]);
@@ -314,27 +253,18 @@ fn a_child_that_a_lagging_list_lacks_waits_for_its_parent() {
     rig.configure(|config| config.with_scan_interval(Span::from_secs(2)).with_stream_lag(Span::from_secs(2)));
     rig.join();
     rig.secs(20);
-    let other = row(&mut rig, 0);
-    other.owner = Some("0-client".into());
-    other.counter += 1;
+    rig.give(0, "0-client");
     beside(&mut rig, "0-client", 4);
     let before: Vec<_> = rig.stream.shards.values().cloned().collect();
     let (a, b) = rig.split(0);
     for child in [a, b] {
         rig.put(child, 5);
-        let row = LeaseRow::new(Rig::id(child).to_lease(), Checkpoint::TrimHorizon);
-        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
+        rig.add_bare(child);
     }
     // As far behind as a list may be.
-    let mut lists = 1;
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        let hit = matches!(effect, Effect::Stream(StreamOp::ListShards { .. })) && lists > 0;
-        lists -= i32::from(hit);
-        let shards = before.clone();
-        hit.then_some(Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage { shards, more: false }))))
-    }));
+    rig[0].trap(first(1, LIST, Trick::listed(before)));
     beside(&mut rig, "0-client", 4);
     for child in [a, b] {
-        assert_eq!(rig.workers[0].reading.processed.get(&Rig::id(child)), None, "its parent is unfinished");
+        assert_eq!(rig[0].reading.processed.get(&Rig::id(child)), None, "its parent is unfinished");
     }
 }

@@ -2,14 +2,11 @@
 //! worker, `zoe`, is a worker of KCL 3 started in a fleet of KCL 2. The scene writes its rows; its name is the second
 //! of two in the order of leaders.
 
-use crate::kcl3::{change, fleet, held, me, put, text};
+use crate::kcl3::{fleet, put, renews, reports, text};
 use crate::kcl34::{self, COORDINATOR, WORKERS};
-use crate::rig::{Rig, Trick};
-use leasehold_engine::fleet::FleetWrite;
-use leasehold_engine::ids::{LeaseKey, WorkerId};
-use leasehold_engine::input::{Cause, Outcome};
+use crate::rig::*;
+use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::notice::{MigrationNews, Notice};
-use leasehold_engine::output::{Effect, TableOp};
 use leasehold_engine::table::AttributeValue;
 use leasehold_engine::time::Span;
 
@@ -29,35 +26,13 @@ fn begin(rig: &mut Rig, by: &str) {
     put(rig, "Migration3.0", &attributes);
 }
 
-fn reports(rig: &mut Rig, who: &str) {
-    let empty = || AttributeValue::M(std::collections::BTreeMap::new());
-    let attributes = [
-        ("entityType", text("WORKER_METRIC_STATS")),
-        ("lut", AttributeValue::n(rig.now.0 / 1_000_000)),
-        ("sts", empty()),
-        ("opr", empty()),
-    ];
-    put(rig, who, &attributes);
-}
-
-fn renews(rig: &mut Rig, who: &str) {
-    let owner = Some(WorkerId::from(who));
-    for row in rig.table.rows.iter_mut().flat_map(|rows| rows.values_mut()) {
-        row.counter += u64::from(row.actual_owner() == owner.as_ref());
-    }
-}
-
-/// Lets time pass while the workers of `report` report, and the workers of `renew` renew their leases.
-fn pass(rig: &mut Rig, secs: u64, report: &[&str], renew: &[&str]) {
+/// Lets time pass while zoe reports, and renews its leases.
+fn zoe_lives(rig: &mut Rig, secs: u64) {
     for _ in 0..secs {
-        report.iter().for_each(|who| reports(rig, who));
-        renew.iter().for_each(|who| renews(rig, who));
+        reports(rig, ZOE);
+        renews(rig, ZOE);
         rig.secs(1);
     }
-}
-
-fn zoe_lives(rig: &mut Rig, secs: u64) {
-    pass(rig, secs, &[ZOE], &[ZOE]);
 }
 
 fn version(rig: &Rig) -> &str {
@@ -69,34 +44,32 @@ fn has_migrated(rig: &Rig) -> bool {
 }
 
 fn news(rig: &Rig, worker: usize) -> Vec<&MigrationNews> {
-    let notices = rig.workers[worker].notices.iter();
-    let news = notices.filter_map(|(_, notice)| match notice {
+    rig[worker].news(|notice| match notice {
         Notice::Migration(news) => Some(news),
         _ => None,
-    });
-    news.collect()
+    })
 }
 
 /// How often the end was written, and the index looked for.
 fn sent(rig: &Rig, worker: usize) -> (usize, usize) {
-    let sent = rig.workers[worker].sent.iter();
-    let ends = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Migrate { .. })));
-    let looks = |effect: &Effect| matches!(effect, Effect::Table(TableOp::OwnerIndex));
-    (
-        sent.clone().filter(|(_, effect)| ends(effect)).count(),
-        sent.filter(|(_, effect)| looks(effect)).count(),
-    )
+    (rig[worker].sent(MIGRATE), rig[worker].sent(OWNER_INDEX))
+}
+
+/// The migration has begun, in a table with an index of owners.
+fn begun(shards: u32) -> Rig {
+    let mut rig = fleet(shards, 0);
+    begin(&mut rig, ZOE);
+    rig.table.owner_index = true;
+    rig
 }
 
 /// Zoe began the migration and has one of two leases; ours has the other, and leads.
 fn migrating() -> Rig {
-    let mut rig = fleet(2, 0);
-    begin(&mut rig, ZOE);
-    rig.table.owner_index = true;
-    change(&mut rig, 0, |row| row.owner = Some(ZOE.into()));
+    let mut rig = begun(2);
+    rig.name([0], ZOE);
     rig.join();
     zoe_lives(&mut rig, 3);
-    assert_eq!(held(&rig, 0), 1);
+    assert_eq!(rig[0].held(), 1);
     rig
 }
 
@@ -109,7 +82,7 @@ fn a_leader_ends_the_migration_after_ten_minutes_of_reports() {
     zoe_lives(&mut rig, MIGRATED - 590);
     assert!(has_migrated(&rig));
     let row = &rig.table.fleet["Migration3.0"];
-    assert_eq!(row["mb"], text(me(&rig, 0).as_str()));
+    assert_eq!(row["mb"], text(rig[0].me().as_str()));
     let AttributeValue::L(history) = &row["h"] else { panic!("{row:?}") };
     let AttributeValue::M(before) = &history[0] else { panic!("{row:?}") };
     assert!(["cv", "mb", "mts"].into_iter().all(|name| before[name] == begun[name]));
@@ -122,30 +95,13 @@ fn a_leader_ends_the_migration_after_ten_minutes_of_reports() {
     assert!(ends == 1 && looks <= 12, "{ends} {looks}: a look a minute");
 }
 
-#[test]
-fn a_live_owner_without_a_report_holds_the_migration_up() {
-    let mut rig = migrating();
-    for silent in [70, 400] {
-        // It reports again meanwhile, and all of the time begins anew.
-        pass(&mut rig, silent, &[], &[ZOE]);
-        zoe_lives(&mut rig, 500);
-    }
-    assert!(!has_migrated(&rig));
-    zoe_lives(&mut rig, MIGRATED - 500);
-    assert!(has_migrated(&rig));
-    let silent = MigrationNews::OwnerSilent { owner: ZOE.into(), others: 0 };
-    assert!(news(&rig, 0).contains(&&silent));
-}
-
 /// KCL waits for as long as the table has such leases.
 #[test]
 fn leases_that_nobody_can_be_processing_hold_nothing_up() {
-    let mut rig = fleet(4, 0);
-    begin(&mut rig, ZOE);
-    rig.table.owner_index = true;
+    let mut rig = begun(4);
     rig.configure(|config| config.with_max_leases(1));
-    change(&mut rig, 0, |row| row.owner = Some(ZOE.into()));
-    change(&mut rig, 1, |row| row.owner = Some("a-dead-worker".into()));
+    rig.name([0], ZOE);
+    rig.name([1], "a-dead-worker");
     rig.join();
     // The shuffle of three puts the last name first, and that of two the first. Our worker leads when the dead worker
     // no longer counts.
@@ -156,111 +112,31 @@ fn leases_that_nobody_can_be_processing_hold_nothing_up() {
 }
 
 #[test]
-fn the_migration_waits_for_the_index_of_owners() {
-    let mut rig = migrating();
-    rig.table.owner_index = false;
-    zoe_lives(&mut rig, 1_000);
-    assert!(!has_migrated(&rig));
-    assert_eq!(*news(&rig, 0).last().unwrap(), &MigrationNews::NoIndex);
-    rig.table.owner_index = true;
-    zoe_lives(&mut rig, 590);
-    assert!(!has_migrated(&rig));
-    zoe_lives(&mut rig, MIGRATED);
-    assert!(has_migrated(&rig));
-}
-
-#[test]
-fn a_worker_that_does_not_lead_leaves_the_migration_alone() {
-    let mut rig = fleet(2, 0);
-    begin(&mut rig, "anna");
-    rig.table.owner_index = true;
-    change(&mut rig, 0, |row| row.owner = Some("anna".into()));
-    rig.join();
-    pass(&mut rig, 2 * MIGRATED, &["anna"], &["anna"]);
-    assert_eq!((held(&rig, 0), sent(&rig, 0)), (1, (0, 0)));
-    assert!(!has_migrated(&rig) && news(&rig, 0).is_empty());
-}
-
-#[test]
 fn of_two_workers_of_ours_one_looks() {
-    let mut rig = fleet(4, 0);
-    begin(&mut rig, ZOE);
-    rig.table.owner_index = true;
-    rig.join();
-    rig.join();
+    let mut rig = begun(4);
+    rig.join_all(2);
     rig.secs(MIGRATED + 60);
     assert!(has_migrated(&rig), "all that have leases report");
     assert_eq!((sent(&rig, 0).0, sent(&rig, 1)), (1, (0, 0)));
-}
-
-#[test]
-fn after_a_rollback_a_new_beginning_waits_for_all_of_the_time() {
-    let mut rig = migrating();
-    zoe_lives(&mut rig, 580);
-    // No scan shows the rollback.
-    begin(&mut rig, "KclMigrationTool-rollforward");
-    zoe_lives(&mut rig, 590);
-    assert!(!has_migrated(&rig));
-    zoe_lives(&mut rig, MIGRATED - 580);
-    assert!(has_migrated(&rig));
-    assert_eq!(sent(&rig, 0).0, 1);
 }
 
 /// The operator goes back after the last scan: the write must not hold.
 #[test]
 fn the_end_is_not_written_over_a_rollback() {
     let mut rig = migrating();
-    rig.workers[0].trap = Some(Box::new(|effect| {
-        matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Migrate { .. }))).then_some(Trick::Hang)
-    }));
-    while rig.workers[0].hung.is_empty() {
+    rig[0].trap(hangs(MIGRATE));
+    while rig[0].hung(MIGRATE) == 0 {
         zoe_lives(&mut rig, 1);
     }
-    rig.workers[0].trap = None;
     rig.table.fleet.get_mut("Migration3.0").unwrap().insert("cv".into(), text("CLIENT_VERSION_2X"));
-    rig.release(0);
+    rig.free(0);
     zoe_lives(&mut rig, 120);
     assert_eq!((version(&rig), sent(&rig, 0).0), ("CLIENT_VERSION_2X", 1));
 }
 
 #[test]
-fn an_unwritten_end_is_repeated_and_an_unknown_one_recognised() {
-    for applied in [false, true] {
-        let mut rig = migrating();
-        let mut failures = 2;
-        rig.workers[0].trap = Some(Box::new(move |effect| {
-            let ends = matches!(effect, Effect::Table(TableOp::Fleet(FleetWrite::Migrate { .. })));
-            failures -= u32::from(ends && failures > 0);
-            (ends && failures > 0).then_some(match applied {
-                true => Trick::AppliedBut(Outcome::Unknown(Cause::Timeout)),
-                false => Trick::Instead(Outcome::NotSent(Cause::Throttled)),
-            })
-        }));
-        zoe_lives(&mut rig, MIGRATED + 60);
-        assert!(has_migrated(&rig), "{applied}");
-        assert_eq!(sent(&rig, 0).0, if applied { 1 } else { 2 });
-    }
-}
-
-#[test]
-fn an_index_missing_once_does_not_begin_the_wait_anew() {
-    let mut rig = migrating();
-    zoe_lives(&mut rig, 300);
-    let mut failed = false;
-    rig.workers[0].trap = Some(Box::new(move |effect| {
-        let looks = matches!(effect, Effect::Table(TableOp::OwnerIndex)) && !failed;
-        failed |= looks;
-        looks.then_some(Trick::Instead(Outcome::NotSent(Cause::Throttled)))
-    }));
-    zoe_lives(&mut rig, MIGRATED - 300);
-    assert!(has_migrated(&rig));
-}
-
-#[test]
 fn the_wait_is_an_option() {
-    let mut rig = fleet(2, 0);
-    begin(&mut rig, ZOE);
-    rig.table.owner_index = true;
+    let mut rig = begun(2);
     rig.configure(|config| {
         let fleet = config.fleet().clone();
         config.with_fleet(fleet.with_migration_wait(Span::from_secs(5)))
@@ -281,7 +157,7 @@ fn nobody_of_ours_leads_before_all_can_have_noticed_the_end() {
     zoe_lives(&mut rig, 89);
     assert!(!rig.table.fleet.contains_key("Leader"));
     zoe_lives(&mut rig, 22);
-    assert_eq!(rig.table.fleet["Leader"]["ownerName"], text(me(&rig, 0).as_str()));
+    assert_eq!(rig.table.fleet["Leader"]["ownerName"], text(rig[0].me().as_str()));
 }
 
 /// Workers of KCL 3.0 to 3.4 look for the state in a table beside the lease table.
@@ -293,7 +169,7 @@ fn the_end_of_a_migration_is_written_where_the_state_is() {
         [("cv", text("CLIENT_VERSION_UPGRADE_FROM_2X")), ("mb", text(ZOE)), ("mts", AttributeValue::n(1))];
     kcl34::put(&mut rig, COORDINATOR, "Migration3.0", &begun);
     rig.table.owner_index = true;
-    change(&mut rig, 0, |row| row.owner = Some(ZOE.into()));
+    rig.name([0], ZOE);
     rig.join();
     for _ in 0..MIGRATED {
         kcl34::reports(&mut rig, ZOE, WORKERS, false);
@@ -302,6 +178,6 @@ fn the_end_of_a_migration_is_written_where_the_state_is() {
     }
     let row = kcl34::rows(&mut rig, COORDINATOR)[&LeaseKey::from("Migration3.0")].clone();
     assert_eq!(row["cv"], text("CLIENT_VERSION_3X_WITH_ROLLBACK"));
-    assert_eq!(row["mb"], text(me(&rig, 0).as_str()));
+    assert_eq!(row["mb"], text(rig[0].me().as_str()));
     assert!(!rig.table.fleet.contains_key("Migration3.0"), "there it is not looked for");
 }

@@ -1,8 +1,7 @@
 //! Children of finished shards, still without a lease: how soon they are begun.
 
-use crate::rig::Rig;
+use crate::rig::*;
 use leasehold_engine::format::{Format, LeaseFormat};
-use leasehold_engine::output::{ConsumerOp, Effect, StreamOp};
 use leasehold_engine::policy::Lineage;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
@@ -19,17 +18,14 @@ const MERGED: Span = Span::from_secs(7);
 
 /// When some worker opened the shard first.
 fn opened(rig: &Rig, shard: u32) -> Mono {
-    let key = Rig::id(shard).to_lease();
-    let calls = rig.workers.iter().flat_map(|worker| worker.calls.iter());
-    let opens = calls.filter(|(_, op)| matches!(op, ConsumerOp::Open { lease, .. } if *lease == key));
-    let first = opens.map(|(at, _)| *at).min();
-    first.unwrap_or_else(|| panic!("expected {key} to be opened"))
+    let first = (0..rig.workers.len()).filter_map(|worker| rig[worker].opened(shard)).min();
+    first.unwrap_or_else(|| panic!("expected shard {shard} to be opened"))
 }
 
 /// Another library writes its row.
 fn writes(rig: &mut Rig, shard: u32, checkpoint: Checkpoint, owner: Option<&str>) {
     let key = Rig::id(shard).to_lease();
-    let rows = rig.table.rows.get_or_insert_default();
+    let rows = rig.rows_mut();
     let row = rows.entry(key.clone()).or_insert_with(|| LeaseRow::new(key, checkpoint));
     row.counter += 1;
     row.checkpoint = checkpoint;
@@ -37,18 +33,14 @@ fn writes(rig: &mut Rig, shard: u32, checkpoint: Checkpoint, owner: Option<&str>
 }
 
 fn listings(rig: &Rig) -> usize {
-    let sent = rig.workers.iter().flat_map(|worker| worker.sent.iter());
-    let lists = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
-    sent.filter(|(_, effect)| lists(effect)).count()
+    (0..rig.workers.len()).map(|worker| rig[worker].sent(LIST)).sum()
 }
 
 /// A table of two shards; another library ended the first shard and left. The shard was split, and no child has a row.
 fn left_by_another(format: &'static dyn LeaseFormat, owner: Option<&str>) -> (Rig, [u32; 2]) {
     let mut rig = Rig::with_format(format, 2, 0);
     let (low, high) = rig.split(0);
-    for shard in [1, low, high] {
-        rig.put(shard, 20);
-    }
+    rig.put_all([1, low, high], 20);
     writes(&mut rig, 0, Checkpoint::ShardEnd, owner);
     writes(&mut rig, 1, Checkpoint::TrimHorizon, None);
     (rig, [low, high])
@@ -81,9 +73,7 @@ fn several_workers_that_start_create_each_child_once() {
     for format in Format::ALL.map(Format::codec) {
         let (mut rig, children) = left_by_another(format, None);
         let start = rig.now;
-        for _ in 0..4 {
-            rig.join();
-        }
+        rig.join_all(4);
         rig.secs(19);
         let listed = listings(&rig);
         // Members also list the shards that all share.

@@ -1,6 +1,6 @@
 //! Scenes of the initial position on a table that holds leases already.
 
-use crate::rig::Rig;
+use crate::rig::*;
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::notice::Notice;
 use leasehold_engine::position::{Checkpoint, Position};
@@ -12,11 +12,9 @@ const NOON: InitialPosition = InitialPosition::AtTimestamp(Wall(1_738_324_800_00
 /// A table filled long ago by other workers, with these checkpoints, and a worker configured to begin at `initial`.
 fn on_a_table_of(checkpoints: &[Checkpoint], initial: InitialPosition) -> Rig {
     let mut rig = Rig::new(checkpoints.len() as u32, 0);
-    for (n, checkpoint) in checkpoints.iter().enumerate() {
-        let id = Rig::id(n as u32);
-        let mut row = LeaseRow::new(id.to_lease(), *checkpoint);
-        row.range = Some(rig.stream.shards[&id].range);
-        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
+    for (n, checkpoint) in (0..).zip(checkpoints) {
+        let row = LeaseRow { checkpoint: *checkpoint, ..rig.new_row(n) };
+        rig.insert(row);
     }
     rig.configure(|config| config.with_initial_position(initial));
     rig.join();
@@ -26,11 +24,7 @@ fn on_a_table_of(checkpoints: &[Checkpoint], initial: InitialPosition) -> Rig {
 
 /// The worker's notices of leases that do not begin at the configured position.
 fn continued(rig: &Rig, worker: usize) -> Vec<String> {
-    let notices = rig.workers[worker].notices.iter();
-    notices
-        .filter(|(_, notice)| matches!(notice, Notice::Continued { .. }))
-        .map(|(_, notice)| notice.to_string())
-        .collect()
+    rig[worker].news(|notice| matches!(notice, Notice::Continued { .. }).then(|| notice.to_string()))
 }
 
 fn at(n: u64) -> Checkpoint {
@@ -69,15 +63,9 @@ fn the_default_and_leases_at_the_initial_position_are_not_told() {
 
 #[test]
 fn a_fleet_that_fills_the_table_is_not_told_of_its_leases() {
-    let mut rig = Rig::new(3, 0);
-    rig.configure(|config| config.with_initial_position(NOON));
-    for _ in 0..2 {
-        rig.join();
-    }
+    let mut rig = Rig::of(3, 2, |config| config.with_initial_position(NOON));
     rig.secs(30);
-    for n in 0..3 {
-        rig.put(n, 5);
-    }
+    rig.put_all(0..3, 5);
     rig.secs(60);
     for worker in 0..2 {
         assert_eq!(continued(&rig, worker), [] as [String; 0], "worker {worker}");
@@ -92,15 +80,13 @@ fn a_fleet_that_fills_the_table_is_not_told_of_its_leases() {
 
 #[test]
 fn a_table_of_another_stream_is_not_gone_on_with() {
-    let mut rig = Rig::new(2, 0);
-    rig.configure(|config| config.with_initial_position(NOON));
-    let mut row = LeaseRow::new(Rig::id(0).to_lease(), at(7));
+    let mut rig = Rig::of(2, 0, |config| config.with_initial_position(NOON));
+    let mut row = LeaseRow { checkpoint: at(7), ..rig.new_row(0) };
     // The hash keys of this stream's other shard.
     row.range = Some(rig.stream.shards[&Rig::id(1)].range);
-    rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
+    rig.insert(row);
     rig.join();
     rig.secs(120);
-    let notices = &rig.workers[0].notices;
-    assert!(notices.iter().any(|(_, notice)| matches!(notice, Notice::Fatal(_))), "{notices:?}");
+    assert_eq!(rig[0].told(FATAL), 1, "{:?}", rig[0].notices);
     assert_eq!(continued(&rig, 0), [] as [String; 0]);
 }

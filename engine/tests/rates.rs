@@ -1,50 +1,38 @@
 //! Scenes of limits: how often, and how many at a time.
 
-use crate::rig::{Rig, Trick, asking};
-use leasehold_engine::input::{Cause, Outcome, Refusal, Why};
+use crate::rig::*;
+use leasehold_engine::input::{Outcome, Refusal, Why};
 use leasehold_engine::notice::{Fatal, Notice};
 use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::{Change, LeaseRow};
-use leasehold_engine::shard::HashRange;
-use leasehold_engine::time::{Mono, Span, Wall};
+use leasehold_engine::row::LeaseRow;
+use leasehold_engine::time::{Span, Wall};
 use std::collections::BTreeSet;
-
-fn sent(rig: &Rig, worker: usize, what: impl Fn(&Effect) -> bool) -> usize {
-    let sent = rig.workers[worker].sent.iter();
-    sent.filter(|(_, effect)| what(effect)).count()
-}
 
 /// Found by simulation: a worker without any read while its stream was gone went on with a new stream of the same name.
 #[test]
 fn a_stream_made_anew_is_noticed_though_no_read_tells_of_it() {
     let mut rig = Rig::new(2, 1);
     rig.secs(20);
-    let reads = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::GetRecords { .. }));
-    rig.workers[0].trap = Some(Box::new(move |effect| reads(effect).then_some(Trick::Hang)));
+    rig[0].trap(hangs(RECORDS));
     rig.secs(2);
     rig.stream.created = Some(Wall(99));
     rig.secs(120);
-    let notices = &rig.workers[0].notices;
-    let gone = notices.iter().any(|(_, notice)| matches!(notice, Notice::Fatal(Fatal::StreamGone { .. })));
-    assert!(gone, "{notices:?}");
+    let gone = |notice: &Notice| matches!(notice, Notice::Fatal(Fatal::StreamGone { .. }));
+    assert_eq!(rig[0].told(gone), 1, "{:?}", rig[0].notices);
 }
 
 #[test]
 fn a_failed_look_is_repeated_soon_however_often_one_failed() {
     let mut rig = Rig::new(1, 1);
     let mut looks = 0;
-    rig.workers[0].trap = Some(Box::new(move |effect| match effect {
-        Effect::Stream(StreamOp::Describe) => {
-            looks += 1;
-            let fails = looks < 8 || looks == 9;
-            fails.then_some(Trick::Instead(Outcome::NotSent(Cause::Throttled)))
-        }
-        _ => None,
-    }));
+    rig[0].trap(move |effect| {
+        looks += u32::from(DESCRIBE_STREAM.is(effect));
+        let fails = looks < 8 || looks == 9;
+        (DESCRIBE_STREAM.is(effect) && fails).then_some(Trick::THROTTLED)
+    });
     rig.secs(240);
-    let looks = |(_, effect): &&(Mono, Effect)| matches!(effect, Effect::Stream(StreamOp::Describe));
-    let at: Vec<Mono> = (rig.workers[0].sent.iter().filter(looks)).map(|(at, _)| *at).collect();
+    let at = rig[0].sent_at(DESCRIBE_STREAM);
     // The first was before the worker began to scan. Seven failed, the next did not, one failed.
     assert!(at.len() >= 11, "{at:?}");
     assert!(at[10].since(at[9]) <= rig.config.retry_min().times(2), "{at:?}");
@@ -55,8 +43,7 @@ fn a_fleet_looks_at_its_stream_about_once_a_minute() {
     for workers in [1, 4] {
         let mut rig = Rig::new(4, workers);
         rig.secs(1_800);
-        let looks = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::Describe));
-        let looks: usize = (0..workers as usize).map(|w| sent(&rig, w, looks)).sum();
+        let looks: usize = (0..workers as usize).map(|worker| rig[worker].sent(DESCRIBE_STREAM)).sum();
         assert!((20..=31 + workers as usize).contains(&looks), "{looks}");
     }
 }
@@ -67,26 +54,18 @@ fn a_steal_during_a_scan_counts_when_the_scan_ends() {
     let mut rig = Rig::new(8, 2);
     rig.secs(60);
     let mut scans = 0;
-    let worker = rig.join_trapped(Some(Box::new(move |effect| match effect {
-        Effect::Stream(StreamOp::ListShards { .. }) => Some(Trick::Hang),
-        Effect::Table(TableOp::Scan { .. }) => {
-            scans += 1;
-            (scans > 1).then_some(Trick::Hang)
-        }
-        _ => None,
-    })));
+    let worker = rig.join_trapped(move |effect| {
+        scans += u32::from(SCAN.is(effect));
+        (LIST.is(effect) || (SCAN.is(effect) && scans > 1)).then_some(Trick::Hang)
+    });
     // The first scan asks for a listing, which is answered while the second is under way.
-    while rig.workers[worker].hung.len() < 2 {
+    while rig[worker].hung.len() < 2 {
         rig.secs(1);
     }
     rig.release(worker);
     // The owner has renewed it since; following it is no second steal.
-    let stolen: BTreeSet<_> = (rig.workers[worker].sent.iter())
-        .filter_map(|(_, effect)| match effect {
-            Effect::Table(TableOp::Write(Change::Take { key, .. })) => Some(key),
-            _ => None,
-        })
-        .collect();
+    let takes = rig[worker].changes().filter(|(_, change)| change.verb() == "take");
+    let stolen: BTreeSet<_> = takes.map(|(_, change)| change.key()).collect();
     assert_eq!(stolen.len(), rig.config.max_steals() as usize);
 }
 
@@ -96,26 +75,18 @@ fn a_steal_during_a_scan_counts_when_the_scan_ends() {
 fn a_hole_is_not_looked_into_after_every_hurried_scan() {
     let mut rig = Rig::new(2, 1);
     rig.secs(60);
-    let lost = Rig::id(1).to_lease();
-    rig.workers[0].alive = false;
-    rig.table.rows.as_mut().unwrap().remove(&lost);
-    let worker = rig.join_trapped(Some(Box::new(move |effect| match effect {
-        Effect::Table(TableOp::Write(Change::Create(row))) if row.key == lost => {
-            Some(Trick::Instead(Outcome::NotSent(Cause::Throttled)))
-        }
-        _ => None,
-    })));
+    rig[0].die();
+    rig.rows_mut().remove(&Rig::id(1).to_lease());
+    let worker = rig.join_trapped(meets(CREATE.of(1), Trick::THROTTLED));
     rig.secs(100);
-    let scans = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Scan { .. }));
-    let lists = |effect: &Effect| matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
-    let before = (sent(&rig, worker, scans), sent(&rig, worker, lists));
+    let before = (rig[worker].sent(SCAN), rig[worker].sent(LIST));
     let mut shard = 0;
     for _ in 0..25 {
         shard = rig.split(shard).0;
         rig.secs(4);
     }
-    let scanned = sent(&rig, worker, scans) - before.0;
-    let listed = sent(&rig, worker, lists) - before.1;
+    let scanned = rig[worker].sent(SCAN) - before.0;
+    let listed = rig[worker].sent(LIST) - before.1;
     assert!(scanned > 20, "{scanned}");
     assert!((4..=11).contains(&listed), "{listed} listings in five scan intervals");
 }
@@ -124,31 +95,23 @@ fn a_hole_is_not_looked_into_after_every_hurried_scan() {
 #[test]
 fn finished_leases_are_removed_until_the_next_scan_ends() {
     let mut rig = Rig::new(1, 0);
-    let last = Rig::id(0);
-    let mut rows = vec![LeaseRow::new(last.to_lease(), Checkpoint::Latest)];
+    let last = LeaseRow { checkpoint: Checkpoint::Latest, ..rig.new_row(0) };
+    rig.insert(last);
     for n in 1..=30 {
-        let mut row = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::ShardEnd);
-        row.children = vec![last.clone()];
-        rows.push(row);
+        let ended = LeaseRow::new(Rig::id(n).to_lease(), Checkpoint::ShardEnd);
+        rig.insert(LeaseRow { children: vec![Rig::id(0)], ..ended });
     }
-    rows[0].range = Some(HashRange::ALL);
-    let table = rig.table.rows.as_mut().unwrap();
-    table.extend(rows.into_iter().map(|row| (row.key.clone(), row)));
     rig.configure(|config| {
         config.with_cleanup_delay(Span::from_secs(64)).with_max_creates(1).with_scan_page_limit(1)
     });
-    rig.join_trapped(Some(Box::new(|effect| {
-        let slow =
-            matches!(effect, Effect::Table(TableOp::Scan { .. } | TableOp::Write(Change::Delete { .. })));
-        slow.then_some(Trick::Hang)
-    })));
+    rig.join_trapped(hangs(either(SCAN, DELETE)));
     // A page every four seconds, and a removal: the first scan shows the finished shards, the second scan confirms
     // them.
     for _ in 0..3 * 31 {
         rig.secs(4);
         rig.release(0);
     }
-    let left = rig.table.rows.as_ref().unwrap().len();
+    let left = rig.rows().len();
     assert!(left < 8, "{left} rows are left");
 }
 
@@ -158,32 +121,24 @@ fn an_hour_of_a_fleet_costs_what_the_guide_says() {
     const SHARDS: u32 = 8;
     const WORKERS: u32 = 2;
     for busy in [false, true] {
-        let mut rig = Rig::new(SHARDS, 0);
-        rig.configure(|_| asking());
-        for _ in 0..WORKERS {
-            rig.join();
-        }
+        let mut rig = Rig::of(SHARDS, WORKERS, |_| asking());
         rig.secs(60);
-        let before: Vec<usize> = rig.workers.iter().map(|worker| worker.sent.len()).collect();
+        (0..WORKERS as usize).for_each(|worker| rig[worker].forget());
         for _ in 0..3_600 {
             if busy {
-                (0..SHARDS).for_each(|shard| rig.put(shard, 1));
+                rig.put_all(0..SHARDS, 1);
             }
             rig.secs(1);
         }
-        for (worker, before) in before.into_iter().enumerate() {
-            let count = |what: fn(&Effect) -> bool| {
-                let sent = rig.workers[worker].sent[before..].iter();
-                sent.filter(|(_, effect)| what(effect)).count() as u32
-            };
-            let n = SHARDS / WORKERS;
-            let writes = count(|effect| matches!(effect, Effect::Table(TableOp::Write(_))));
+        for worker in 0..WORKERS as usize {
+            let n = (SHARDS / WORKERS) as usize;
+            let writes = rig[worker].sent(is_write);
             assert!((1_050 * n..=1_092 * n).contains(&writes), "{writes} writes of {n} leases, busy: {busy}");
-            let reads = count(|effect| matches!(effect, Effect::Stream(StreamOp::GetRecords { .. })));
+            let reads = rig[worker].sent(RECORDS);
             assert!((3_600 * n - n..=14_400 * n).contains(&reads), "{reads} reads, busy: {busy}");
-            let scans = count(|effect| matches!(effect, Effect::Table(TableOp::Scan { .. })));
+            let scans = rig[worker].sent(SCAN);
             assert!((180..=7_200).contains(&scans), "{scans} scans, busy: {busy}");
-            let looks = count(|effect| matches!(effect, Effect::Stream(StreamOp::Describe)));
+            let looks = rig[worker].sent(DESCRIBE_STREAM);
             assert!((20..=40).contains(&looks), "{looks} looks at the stream, busy: {busy}");
         }
     }
@@ -192,34 +147,24 @@ fn an_hour_of_a_fleet_costs_what_the_guide_says() {
 /// Writes of the first lease are refused for `secs` seconds, though its row meets their conditions. Gives the number of
 /// writes and reads of this lease sent by each worker in this time.
 fn refuse(rig: &mut Rig, secs: u64, shows: bool) -> Vec<usize> {
-    let key = Rig::id(0).to_lease();
-    let row = rig.table.read(&key);
-    for worker in &mut rig.workers {
-        let (key, row) = (key.clone(), row.clone().filter(|_| shows));
-        worker.trap = Some(Box::new(move |effect| match effect {
-            Effect::Table(TableOp::Write(change)) if *change.key() == key => {
-                let current = row.clone().map(Box::new);
-                let detail = "The conditional request failed".to_owned();
-                let why = Why::ConditionFailed;
-                Some(Trick::Instead(Outcome::Refused(Refusal { why, current, detail })))
-            }
-            _ => None,
-        }));
+    let id = Rig::id(0);
+    let current = rig.table.read(&id.to_lease()).filter(|_| shows).map(Box::new);
+    let detail = "The conditional request failed".to_owned();
+    let refusal = Outcome::Refused(Refusal { why: Why::ConditionFailed, current, detail });
+    let of_lease = |effect: &Effect| effect.described().1 == Some(Rig::id(0).as_str());
+    for worker in 0..rig.workers.len() {
+        let writes = move |effect: &Effect| is_write(effect) && of_lease(effect);
+        rig[worker].trap(meets(writes, Trick::Instead(refusal.clone())));
     }
     let since = rig.now;
     rig.secs(secs);
-    let mut counts = Vec::new();
-    for worker in &mut rig.workers {
-        worker.trap = None;
-        let of_lease = |effect: &Effect| match effect {
-            Effect::Table(TableOp::Write(change)) => *change.key() == key,
-            Effect::Table(TableOp::Read { key: read }) => *read == key,
-            _ => false,
-        };
-        let sent = worker.sent.iter().filter(|(at, effect)| *at >= since && of_lease(effect));
-        counts.push(sent.count());
-    }
-    counts
+    let of_table = |effect: &Effect| is_write(effect) || READ.is(effect);
+    rig.workers.iter_mut().for_each(|worker| worker.trap = None);
+    let counted = |worker| {
+        let sent = rig[worker].sent_at(|effect: &Effect| of_table(effect) && of_lease(effect));
+        sent.into_iter().filter(|at| *at >= since).count()
+    };
+    (0..rig.workers.len()).map(counted).collect()
 }
 
 #[test]
@@ -231,18 +176,16 @@ fn writes_refused_without_a_reason_are_repeated_more_seldom() {
         rig.secs(30);
         let sent = refuse(&mut rig, 60, shows);
         assert!((8..60).contains(&sent[0]), "an owner: {sent:?}, the row is shown: {shows}");
-        rig.put(0, 5);
-        rig.put(1, 5);
+        rig.put_all(0..2, 5);
         rig.secs(60);
         rig.assert_all_processed();
 
         // A worker that finds the lease free.
         let mut rig = Rig::new(2, 1);
         rig.secs(30);
-        rig.workers[0].alive = false;
+        rig[0].die();
         rig.workers.clear();
-        let row = rig.table.rows.as_mut().and_then(|rows| rows.get_mut(&Rig::id(0).to_lease()));
-        row.expect("a row").owner = None;
+        rig.row_mut(0).owner = None;
         rig.join();
         let sent = refuse(&mut rig, 60, shows);
         assert!((8..100).contains(&sent[0]), "a taker: {sent:?}, the row is shown: {shows}");
@@ -255,9 +198,7 @@ fn writes_refused_without_a_reason_are_repeated_more_seldom() {
 
 #[test]
 fn a_claim_refused_without_a_reason_is_repeated_more_seldom() {
-    let mut rig = Rig::new(2, 0);
-    rig.config = asking();
-    rig.join();
+    let mut rig = Rig::of(2, 1, |_| asking());
     rig.secs(30);
     rig.join();
     let sent = refuse(&mut rig, 60, false);

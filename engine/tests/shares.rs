@@ -1,9 +1,8 @@
 //! Scenes of the share: how many leases a worker takes, from which owner, and when it looks again.
 
-use crate::rig::{Rig, config};
+use crate::rig::*;
 use leasehold_engine::input::Call;
 use leasehold_engine::notice::{Choice, Notice, TakeReason};
-use leasehold_engine::output::*;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::time::{Mono, Span};
@@ -15,21 +14,17 @@ type Owners<'a> = &'a [(&'a str, u32)];
 fn table_of(owners: Owners) -> Rig {
     let mut rig = Rig::new(owners.iter().map(|(_, leases)| leases).sum(), 0);
     let names = owners.iter().flat_map(|(name, leases)| std::iter::repeat_n(*name, *leases as usize));
-    let rows = names.enumerate().map(|(n, name)| {
-        let shard = &rig.stream.shards[&Rig::id(n as u32)];
-        let mut row = LeaseRow::new(shard.id.to_lease(), Checkpoint::TrimHorizon);
-        row.owner = Some(name).filter(|name| !name.is_empty()).map(Into::into);
-        row.range = Some(shard.range);
-        (row.key.clone(), row)
-    });
-    rig.table.rows = Some(rows.collect());
+    for (n, name) in (0..).zip(names) {
+        let owner = Some(name).filter(|name| !name.is_empty()).map(Into::into);
+        rig.insert(LeaseRow { owner, ..rig.new_row(n) });
+    }
     rig
 }
 
 /// For `secs` seconds, each worker in `alive` renews its leases every second.
 fn beside(rig: &mut Rig, alive: &[&str], secs: u64) {
     for _ in 0..secs {
-        for row in rig.table.rows.as_mut().unwrap().values_mut() {
+        for row in rig.rows_mut().values_mut() {
             let owner = row.owner.as_ref().map(|owner| owner.as_str());
             if owner.is_some_and(|owner| alive.contains(&owner)) {
                 row.counter += 1;
@@ -40,7 +35,7 @@ fn beside(rig: &mut Rig, alive: &[&str], secs: u64) {
 }
 
 fn choices(rig: &Rig) -> Vec<(Mono, &Choice)> {
-    let notices = rig.workers[0].notices.iter();
+    let notices = rig[0].notices.iter();
     notices
         .filter_map(|(at, notice)| match notice {
             Notice::Chose(choice) => Some((*at, &**choice)),
@@ -53,7 +48,7 @@ fn choices(rig: &Rig) -> Vec<(Mono, &Choice)> {
 fn first_steal(owners: Owners, max_steals: u32) -> Option<(String, u32)> {
     let mut rig = table_of(owners);
     rig.configure(|config| config.with_max_steals(max_steals));
-    let before = rig.table.rows.clone().unwrap();
+    let before = rig.rows().clone();
     rig.join();
     let alive: Vec<&str> = owners.iter().map(|(name, _)| *name).collect();
     beside(&mut rig, &alive, 25);
@@ -100,7 +95,7 @@ fn a_choice_of_a_large_fleet_tells_of_ourselves_too() {
         let (_, choice) = choices(&rig)[0];
         assert_eq!(choice.workers as usize, others + 1);
         let mut counts: Vec<(&str, u32)> = owners[..others.min(Choice::MOST - 1)].to_vec();
-        let me = rig.workers[0].engine().worker().unwrap();
+        let me = rig[0].me();
         counts.push((me.as_str(), 0));
         let told: Vec<(&str, u32)> = choice.counts.iter().map(|(worker, n)| (worker.as_str(), *n)).collect();
         assert_eq!(told, counts);
@@ -110,22 +105,13 @@ fn a_choice_of_a_large_fleet_tells_of_ourselves_too() {
 #[test]
 fn an_ended_lease_is_not_stolen() {
     let mut rig = table_of(&[("a", 4)]);
-    let table = rig.table.rows.clone().unwrap();
-    for (parent, mut row) in (0..2).zip(table.into_values()) {
+    for parent in 0..2 {
         let (one, other) = rig.split(parent);
-        let rows = rig.table.rows.as_mut().unwrap();
         for child in [one, other] {
-            let shard = &rig.stream.shards[&Rig::id(child)];
-            let child = LeaseRow {
-                key: shard.id.to_lease(),
-                parents: shard.parent.clone().into_iter().collect(),
-                range: Some(shard.range),
-                ..row.clone()
-            };
-            rows.insert(child.key.clone(), child);
+            rig.insert(rig.new_row(child));
+            rig.name([child], "a");
         }
-        row.checkpoint = Checkpoint::ShardEnd;
-        rows.insert(row.key.clone(), row);
+        rig.row_mut(parent).checkpoint = Checkpoint::ShardEnd;
     }
     rig.configure(|config| config.with_max_steals(10));
     rig.join();
@@ -157,7 +143,7 @@ fn takes(rig: &Rig) -> Vec<(u32, Span)> {
 
 /// Leaves each free lease in the state after a release by its owner.
 fn given_up(rig: &mut Rig) {
-    for row in rig.table.rows.as_mut().unwrap().values_mut().filter(|row| row.owner.is_none()) {
+    for row in rig.rows_mut().values_mut().filter(|row| row.owner.is_none()) {
         row.counter = 7;
     }
 }
@@ -179,9 +165,8 @@ fn a_lone_worker_takes_half_of_the_free_leases_then_the_rest() {
         assert_eq!(takes(&rig), [(20, Span::ZERO), (20, meeting)]);
         // Afterwards, scans are as far apart as ever.
         let last = choices(&rig)[1].0;
-        let scans = rig.workers[0].sent.iter().filter_map(|(at, effect)| {
-            (*at > last && matches!(effect, Effect::Table(TableOp::Scan { .. }))).then_some(*at)
-        });
+        let scans =
+            rig[0].sent.iter().filter_map(|(at, effect)| (*at > last && SCAN.is(effect)).then_some(*at));
         let scans: Vec<Mono> = scans.collect();
         let pauses = scans.windows(2).map(|two| two[1].since(two[0]));
         assert!(scans[0].since(last) > rig.config.scan_interval().per(2));
@@ -195,8 +180,7 @@ fn a_dead_workers_leases_are_taken_whatever_stands_beside() {
     let mut rig = table_of(&[("dead", 40)]);
     rig.join();
     rig.secs(15);
-    let rows = rig.table.rows.as_mut().unwrap();
-    let new = rows.values_mut().find(|row| row.owner == Some("dead".into()));
+    let new = rig.rows_mut().values_mut().find(|row| row.owner == Some("dead".into()));
     new.unwrap().owner = None;
     rig.secs(40);
     let taken: Vec<u32> = takes(&rig).iter().map(|(taken, _)| *taken).collect();
@@ -208,7 +192,7 @@ fn a_dead_workers_leases_are_taken_whatever_stands_beside() {
 fn a_workers_released_leases_are_taken_at_once() {
     let mut rig = Rig::new(20, 2);
     rig.secs(200);
-    let counts = |rig: &Rig| [0, 1].map(|worker| (0..20).filter(|n| rig.owner(*n) == Some(worker)).count());
+    let counts = |rig: &Rig| [0, 1].map(|worker| rig.owned(worker, 20));
     assert_eq!(counts(&rig), [10, 10]);
     rig.call(1, Call::Shutdown);
     let at = rig.now;
@@ -233,7 +217,7 @@ fn nothing_is_left_to_others_by_a_worker_of_long_standing() {
     rig.join();
     beside(&mut rig, &["a"], 60);
     let before = takes(&rig).len();
-    for row in rig.table.rows.as_mut().unwrap().values_mut() {
+    for row in rig.rows_mut().values_mut() {
         if row.owner == Some("a".into()) {
             (row.owner, row.counter) = (None, row.counter + 1);
         }
@@ -254,18 +238,12 @@ fn workers_that_start_together_share_what_nobody_had() {
             rig.secs(gap);
         }
         rig.secs(300);
-        let mut counts = [0, 1, 2].map(|worker| (0..40).filter(|n| rig.owner(*n) == Some(worker)).count());
+        let mut counts = [0, 1, 2].map(|worker| rig.owned(worker, 40));
         counts.sort_unstable();
         assert_eq!(counts, [13, 13, 14]);
-        let notices = rig.workers.iter().flat_map(|worker| &worker.notices);
-        let steals = notices.filter(|(_, notice)| {
-            let Notice::Took { why, .. } = notice else {
-                return false;
-            };
-            matches!(why, TakeReason::Stolen { .. })
-        });
+        let stolen = |notice: &Notice| matches!(notice, Notice::Took { why: TakeReason::Stolen { .. }, .. });
+        let steals = rig.all_told(stolen);
         // The first worker took 20, and has 13 or 14 in the end.
-        let steals = steals.count();
         assert!(steals <= 7, "{steals} steals, {gap} s apart");
     }
 }
@@ -277,6 +255,6 @@ fn no_more_are_had_than_one_may_have() {
         rig.configure(|config| config.with_max_leases(3));
         rig.join();
         rig.secs(120);
-        assert_eq!((0..8).filter(|n| rig.owner(*n) == Some(0)).count(), 3, "{owners:?}");
+        assert_eq!(rig.owned(0, 8), 3, "{owners:?}");
     }
 }

@@ -1,10 +1,8 @@
 //! A worker's notices of leases that do not move, and of tables of a different stream: in scenes.
 
-use crate::rig::{Rig, Trick};
-use leasehold_engine::ids::ShardId;
+use crate::rig::*;
 use leasehold_engine::input::*;
 use leasehold_engine::notice::{Fatal, Notice, Stall};
-use leasehold_engine::output::*;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::LeaseRow;
 use leasehold_engine::shard::{HashKey, HashRange};
@@ -13,35 +11,24 @@ use leasehold_engine::time::Span;
 
 /// The first worker's notices of leases that do not move, in whole seconds.
 fn stalls(rig: &Rig) -> Vec<(u64, Stall)> {
-    let notices = rig.workers[0].notices.iter();
-    notices
-        .filter_map(|(_, notice)| match notice {
-            Notice::Stalled { idle, why, .. } => Some((idle.0 / 1_000_000, why.clone())),
-            _ => None,
-        })
-        .collect()
-}
-
-fn moves(rig: &Rig) -> usize {
-    let notices = rig.workers[0].notices.iter();
-    notices.filter(|(_, notice)| matches!(notice, Notice::Moving { .. })).count()
+    rig[0].news(|notice| match notice {
+        Notice::Stalled { idle, why, .. } => Some((idle.0 / 1_000_000, why.clone())),
+        _ => None,
+    })
 }
 
 #[test]
 fn a_hanging_handler_is_reported_whenever_the_time_has_doubled() {
     let mut rig = Rig::new(1, 1);
     rig.secs(30);
-    rig.workers[0].trap = Some(Box::new(|effect| {
-        matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })).then_some(Trick::Hang)
-    }));
+    rig[0].trap(hangs(DELIVER));
     rig.put(0, 10);
     rig.secs(300);
     let handler = Stall::Handler { attempt: 1 };
     assert_eq!(stalls(&rig), [(60, handler.clone()), (120, handler.clone()), (240, handler)]);
-    rig.workers[0].trap = None;
-    rig.release(0);
+    rig.free(0);
     rig.secs(100);
-    assert_eq!((stalls(&rig).len(), moves(&rig)), (3, 1));
+    assert_eq!((stalls(&rig).len(), rig[0].told(MOVING)), (3, 1));
     rig.assert_all_processed();
 }
 
@@ -55,65 +42,30 @@ fn a_shard_at_its_tip_has_not_stalled() {
 
 #[test]
 fn nothing_is_reported_where_nobody_wants_to_know() {
-    let mut rig = Rig::new(1, 0);
-    rig.configure(|config| config.with_stall_after(Span::ZERO));
-    rig.join();
-    rig.workers[0].trap = Some(Box::new(|effect| {
-        matches!(effect, Effect::Consumer(ConsumerOp::Open { .. })).then_some(Trick::Hang)
-    }));
+    let mut rig = Rig::of(1, 1, |config| config.with_stall_after(Span::ZERO));
+    rig[0].trap(hangs(OPEN));
     rig.secs(1_000);
     assert_eq!(stalls(&rig), []);
 }
 
 #[test]
 fn every_reason_is_named() {
-    let failed = || Trick::Instead(crate::rig::refused(Why::HandlerFailed, None));
-    type Trap = Box<dyn FnMut(&Effect) -> Option<Trick>>;
-    let cases: Vec<(&str, Trap)> = vec![
-        (
-            "Opening",
-            Box::new(|effect| {
-                matches!(effect, Effect::Consumer(ConsumerOp::Open { .. })).then_some(Trick::Hang)
-            }),
-        ),
-        (
-            "OpenFails",
-            Box::new(move |effect| matches!(effect, Effect::Consumer(ConsumerOp::Open { .. })).then(failed)),
-        ),
-        (
-            "HandlerFails",
-            Box::new(move |effect| {
-                matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })).then(failed)
-            }),
-        ),
-        (
-            "ReadsFail",
-            Box::new(|effect| {
-                matches!(effect, Effect::Stream(StreamOp::GetRecords { .. }))
-                    .then(|| Trick::Instead(Outcome::NotSent(Cause::Throttled)))
-            }),
-        ),
-        (
-            "ReadsEmpty",
-            Box::new(|effect| {
-                let nothing = testkit::no_records(5_000);
-                matches!(effect, Effect::Stream(StreamOp::GetRecords { .. }))
-                    .then(|| Trick::Instead(Outcome::Applied(Reply::Records(nothing))))
-            }),
-        ),
-        (
-            "Fenced",
-            Box::new(|effect| {
-                matches!(effect, Effect::Table(TableOp::Write(change)) if change.verb() == "renew" || change.verb() == "checkpoint")
-                    .then(|| Trick::Instead(Outcome::NotSent(Cause::Network)))
-            }),
-        ),
+    let failed = Trick::refused(Why::HandlerFailed);
+    let nothing = Trick::reply(Reply::Records(testkit::no_records(5_000)));
+    let cut_off = Trick::Instead(Outcome::NotSent(Cause::Network));
+    let cases: [(&str, Trap); 6] = [
+        ("Opening", Box::new(hangs(OPEN))),
+        ("OpenFails", Box::new(meets(OPEN, failed.clone()))),
+        ("HandlerFails", Box::new(meets(DELIVER, failed))),
+        ("ReadsFail", Box::new(meets(RECORDS, Trick::THROTTLED))),
+        ("ReadsEmpty", Box::new(meets(RECORDS, nothing))),
+        ("Fenced", Box::new(meets(either(RENEW, CHECKPOINT), cut_off))),
     ];
     for (name, trap) in cases {
         let mut rig = Rig::new(1, 0);
         rig.put(0, 10);
         rig.join();
-        rig.workers[0].trap = Some(trap);
+        rig[0].trap = Some(trap);
         rig.secs(50);
         rig.put(0, 10);
         rig.secs(80);
@@ -127,19 +79,10 @@ fn every_reason_is_named() {
 fn a_child_says_which_parent_it_waits_for() {
     let mut rig = Rig::new(1, 1);
     rig.secs(30);
-    rig.workers[0].trap = Some(Box::new(|effect| {
-        let parent = ShardId::from("shardId-000000000000").to_lease();
-        matches!(effect, Effect::Consumer(ConsumerOp::Deliver { lease, .. }) if *lease == parent)
-            .then_some(Trick::Hang)
-    }));
+    rig[0].trap(hangs(DELIVER.of(0)));
     rig.put(0, 10);
     let (left, _) = rig.split(0);
-    let child = LeaseRow {
-        parents: vec![Rig::id(0)],
-        range: Some(rig.stream.shards[&Rig::id(left)].range),
-        ..LeaseRow::new(Rig::id(left).to_lease(), Checkpoint::TrimHorizon)
-    };
-    rig.table.rows.as_mut().unwrap().insert(child.key.clone(), child);
+    rig.insert(rig.new_row(left));
     rig.secs(150);
     let found = stalls(&rig);
     assert!(found.iter().any(|(_, why)| *why == Stall::Parents(vec![Rig::id(0)])), "{found:?}");
@@ -148,29 +91,18 @@ fn a_child_says_which_parent_it_waits_for() {
 /// A fleet of one worker; the worker finds a table with this row.
 fn begins_with(row: LeaseRow) -> Rig {
     let mut rig = Rig::new(2, 0);
-    for shard in 0..2 {
-        let range = rig.stream.shards[&Rig::id(shard)].range;
-        let row = LeaseRow {
-            range: Some(range),
-            ..LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::TrimHorizon)
-        };
-        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
-    }
-    rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
+    (0..2).for_each(|shard| rig.insert(rig.new_row(shard)));
+    rig.insert(row);
     rig.join();
     rig
 }
 
 fn refusal(rig: &Rig) -> Option<String> {
-    rig.workers[0].notices.iter().find_map(|(_, notice)| match notice {
+    let refusals = rig[0].news(|notice| match notice {
         Notice::Fatal(fatal @ Fatal::OtherStream { .. }) => Some(fatal.to_string()),
         _ => None,
-    })
-}
-
-fn writes(rig: &Rig) -> usize {
-    let sent = rig.workers[0].sent.iter();
-    sent.filter(|(_, effect)| matches!(effect, Effect::Table(TableOp::Write(_)))).count()
+    });
+    refusals.into_iter().next()
 }
 
 #[test]
@@ -188,7 +120,7 @@ fn a_table_of_another_stream_is_refused_and_left_alone() {
         rig.secs(120);
         let refusal = refusal(&rig).unwrap_or_default();
         assert!(refusal.contains("filled from another stream"), "{other:?}: {refusal:?}");
-        assert_eq!(writes(&rig), 0, "{other:?}");
+        assert_eq!(rig[0].sent(is_write), 0, "{other:?}");
     }
 }
 
@@ -200,16 +132,10 @@ fn an_end_of_an_open_shard_stops_no_worker_of_a_new_table() {
     rig.put(0, 10);
     rig.secs(120);
     assert_eq!(refusal(&rig), None);
-    let told = rig.workers[0]
-        .notices
-        .iter()
-        .filter(|(_, notice)| matches!(notice, Notice::Spoiled { lease, .. } if *lease == ended.key));
-    assert!(told.count() > 0, "the row is named");
-    assert_eq!(
-        rig.workers[0].reading.processed.get(&Rig::id(0)).map(Vec::len),
-        Some(10),
-        "the other shard is read"
-    );
+    let named = |notice: &Notice| matches!(notice, Notice::Spoiled { lease, .. } if *lease == ended.key);
+    assert!(rig[0].told(named) > 0, "the row is named");
+    let read = rig[0].reading.processed.get(&Rig::id(0)).map(Vec::len);
+    assert_eq!(read, Some(10), "the other shard is read");
 }
 
 #[test]
@@ -222,16 +148,7 @@ fn a_listing_behind_an_end_is_not_taken_for_another_stream() {
     let mut stale = rig.stream.shards[&Rig::id(0)].clone();
     stale.ending = None;
     rig.join();
-    let mut once = true;
-    rig.workers[1].trap = Some(Box::new(move |effect| {
-        let lists = matches!(effect, Effect::Stream(StreamOp::ListShards { .. }));
-        (lists && std::mem::take(&mut once)).then(|| {
-            Trick::Instead(Outcome::Applied(Reply::Shards(ShardPage {
-                shards: vec![stale.clone()],
-                more: false,
-            })))
-        })
-    }));
+    rig[1].trap(first(1, LIST, Trick::listed([stale])));
     rig.secs(200);
     assert_eq!((rig.owner(1).is_some(), rig.owner(2).is_some()), (true, true));
     assert_ne!(rig.owner(1), rig.owner(2), "the second worker took its share");

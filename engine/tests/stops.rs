@@ -1,33 +1,22 @@
 //! A worker's summary at the end of a stop: released leases, leases left behind, and handlers cut off.
 
-use crate::rig::{Rig, Trap, Trick, refused};
+use crate::rig::*;
 use leasehold_engine::input::{Body, Call, Cause, Outcome, Why};
 use leasehold_engine::notice::{Left, Notice, StopSummary};
-use leasehold_engine::output::{ConsumerOp, Effect, TableOp};
-use leasehold_engine::row::Change;
 use leasehold_engine::time::Span;
-
-fn releases(effect: &Effect) -> bool {
-    matches!(effect, Effect::Table(TableOp::Write(Change::Release { .. })))
-}
-
-fn always(is: impl Fn(&Effect) -> bool + 'static, trick: impl Fn() -> Trick + 'static) -> Option<Trap> {
-    Some(Box::new(move |effect| is(effect).then(&trick)))
-}
 
 /// A worker with three leases.
 fn holder() -> Rig {
     let mut rig = Rig::new(3, 1);
     rig.secs(60);
-    assert!((0..3).all(|n| rig.owner(n) == Some(0)));
+    assert_eq!(rig.owners(3), [Some(0); 3]);
     rig
 }
 
 /// The same, and the handler hangs with the first batch of the first shard.
 fn hanging() -> Rig {
     let mut rig = holder();
-    rig.workers[0].trap =
-        always(|effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })), || Trick::Hang);
+    rig[0].trap(hangs(DELIVER));
     rig.put(0, 5);
     rig.secs(10);
     rig
@@ -42,9 +31,8 @@ fn stopped(rig: &mut Rig) -> StopSummary {
 
 /// The summary of the first, stopped worker.
 fn summary(rig: &Rig) -> StopSummary {
-    let worker = &rig.workers[0];
-    assert!(worker.engine().is_stopped());
-    match &worker.notices.last().expect("a notice").1 {
+    assert!(rig[0].is_stopped());
+    match &rig[0].notices.last().expect("a notice").1 {
         Notice::Stopped(summary) => (**summary).clone(),
         other => panic!("{other:?}"),
     }
@@ -63,33 +51,27 @@ fn a_stop_that_gives_everything_up_says_so() {
 fn leases_whose_release_fails_are_left_with_their_cause() {
     for (trick, cause) in [
         (
-            Outcome::NotSent(Cause::Network),
+            Trick::Instead(Outcome::NotSent(Cause::Network)),
             (|left| matches!(left, Left::Failed { times: 1.. })) as fn(&Left) -> bool,
         ),
-        (Outcome::Unknown(Cause::Timeout), |left| *left == Left::Unanswered),
+        (Trick::UNKNOWN, |left| *left == Left::Unanswered),
     ] {
         let mut rig = holder();
-        rig.workers[0].trap = always(releases, move || Trick::Instead(trick.clone()));
+        rig[0].trap(meets(RELEASE, trick));
         rig.call(0, Call::Shutdown);
         let summary = stopped(&mut rig);
         assert_eq!((summary.released, summary.left, summary.aborted), (0, 3, 0));
         assert_eq!(summary.named.len(), 3);
         assert!(summary.named.iter().all(|(_, why)| cause(why)), "{summary:?}");
         assert_eq!(summary.lease_duration, rig.config.lease_duration());
-        assert!((0..3).all(|n| rig.owner(n) == Some(0)));
+        assert_eq!(rig.owners(3), [Some(0); 3]);
     }
 }
 
 #[test]
 fn released_leases_and_left_ones_are_counted_apart() {
     let mut rig = holder();
-    rig.workers[0].trap = always(
-        |effect| {
-            matches!(effect, Effect::Table(TableOp::Write(Change::Release { key, .. }))
-                if *key == Rig::id(1).to_lease())
-        },
-        || Trick::Hang,
-    );
+    rig[0].trap(hangs(RELEASE.of(1)));
     rig.call(0, Call::Shutdown);
     let summary = stopped(&mut rig);
     assert_eq!((summary.released, summary.left), (2, 1));
@@ -100,13 +82,11 @@ fn released_leases_and_left_ones_are_counted_apart() {
 fn a_handler_cut_off_is_counted_although_its_lease_is_released() {
     let mut rig = hanging();
     rig.call(0, Call::Shutdown);
-    let aborts =
-        |rig: &Rig| (rig.workers[0].calls.iter()).any(|(_, call)| matches!(call, ConsumerOp::Abort { .. }));
-    while !aborts(&rig) {
-        assert!(!rig.workers[0].engine().is_stopped(), "no handler was aborted");
+    while rig[0].sent(ABORT) == 0 {
+        assert!(!rig[0].is_stopped(), "no handler was aborted");
         rig.secs(1);
     }
-    let hung = rig.workers[0].hung.remove(0).op;
+    let hung = rig[0].hung.remove(0).op;
     let outcome = Outcome::Unknown(Cause::Cancelled);
     rig.tell(0, Body::Done { op: hung, outcome });
     let summary = stopped(&mut rig);
@@ -119,18 +99,12 @@ fn a_handler_cut_off_is_counted_although_its_lease_is_released() {
 #[test]
 fn a_stop_with_its_own_time_ends_then_whatever_the_option() {
     let within = Span::from_secs(20);
-    let mut rig = holder();
+    let mut rig = hanging();
     assert!(rig.config.shutdown_timeout() > within);
-    rig.workers[0].trap =
-        always(|effect| matches!(effect, Effect::Consumer(ConsumerOp::Deliver { .. })), || Trick::Hang);
-    rig.put(0, 5);
-    rig.secs(10);
     rig.call(0, Call::ShutdownWithin(within));
     let at_last = rig.config.table_timeout().times(2) + Span::from_millis(100);
     rig.run(Span(within.0 - at_last.0));
-    let aborts = rig.workers[0].calls.iter();
-    let aborts = aborts.filter(|(_, call)| matches!(call, ConsumerOp::Abort { .. }));
-    assert_eq!(aborts.count(), 0, "the handler has its time");
+    assert_eq!(rig[0].sent(ABORT), 0, "the handler has its time");
     rig.call(0, Call::ShutdownWithin(Span::from_secs(3_600)));
     rig.call(0, Call::Shutdown);
     rig.run(at_last + Span::from_millis(100));
@@ -154,7 +128,7 @@ fn a_stop_under_way_ends_sooner_if_it_is_asked_to() {
     let mut rig = hanging();
     rig.call(0, Call::Shutdown);
     rig.secs(5);
-    assert!(!rig.workers[0].engine().is_stopped(), "the handler has its time");
+    assert!(!rig[0].is_stopped(), "the handler has its time");
     rig.call(0, Call::ShutdownWithin(Span::ZERO));
     // A longer time takes nothing back.
     rig.call(0, Call::ShutdownWithin(Span::from_secs(60)));
@@ -168,21 +142,17 @@ fn a_stop_under_way_ends_sooner_if_it_is_asked_to() {
 fn a_handler_failing_in_a_stop_is_not_said_to_be_called_again() {
     let mut rig = hanging();
     rig.call(0, Call::Shutdown);
-    let hung = rig.workers[0].hung.remove(0).op;
+    let hung = rig[0].hung.remove(0).op;
     let outcome = refused(Why::HandlerFailed, None);
     rig.tell(0, Body::Done { op: hung, outcome });
-    let failed: Vec<String> = (rig.workers[0].notices.iter())
-        .filter(|(_, notice)| matches!(notice, Notice::HandlerFailed { .. }))
-        .map(|(_, notice)| notice.to_string())
-        .collect();
-    assert_eq!(
-        failed,
-        [format!(
-            "handler failed for {} (attempt 1): the handler returned an error; not retrying: the lease is given up, and its next \
-             owner gets the records",
-            Rig::id(0)
-        )]
+    let failed =
+        rig[0].news(|notice| matches!(notice, Notice::HandlerFailed { .. }).then(|| notice.to_string()));
+    let expected = format!(
+        "handler failed for {} (attempt 1): the handler returned an error; not retrying: the lease is given up, and its next \
+         owner gets the records",
+        Rig::id(0)
     );
+    assert_eq!(failed, [expected]);
     assert!(stopped(&mut rig).is_clean());
 }
 
@@ -193,13 +163,8 @@ fn a_worker_without_a_lease_is_not_said_to_lead_anybody() {
     rig.secs(60);
     let second = rig.join();
     rig.secs(10);
-    let ranks = |worker: usize| -> Vec<String> {
-        let notices = rig.workers[worker].notices.iter();
-        notices
-            .filter(|(_, notice)| matches!(notice, Notice::Rank { .. }))
-            .map(|(_, notice)| notice.to_string())
-            .collect()
-    };
+    let ranks =
+        |worker| rig[worker].news(|notice| matches!(notice, Notice::Rank { .. }).then(|| notice.to_string()));
     let empty = "has no rank in the order of leaders, which is empty: no worker owns a lease";
     assert_eq!(ranks(0), [empty, "has rank 1 of 1 in the order of leaders"]);
     let first_only = "has no rank in the order of leaders, because it owns no lease: 1 worker is in it";
@@ -210,22 +175,15 @@ fn a_worker_without_a_lease_is_not_said_to_lead_anybody() {
 #[test]
 fn an_end_that_is_known_late_names_the_children_all_the_same() {
     let mut rig = holder();
-    let ends = |effect: &Effect| matches!(effect, Effect::Table(TableOp::Write(Change::End { .. })));
-    let closes = |effect: &Effect| matches!(effect, Effect::Consumer(ConsumerOp::Close { .. }));
-    rig.workers[0].trap = always(move |effect| ends(effect) || closes(effect), || Trick::Hang);
+    rig[0].trap(hangs(either(END, CLOSE)));
     rig.split(0);
-    while !rig.workers[0].hung.iter().any(|command| ends(&command.effect)) {
-        rig.secs(1);
-    }
+    rig.until_hung(0, Span::from_secs(1), END);
     rig.call(0, Call::Shutdown);
-    while !rig.workers[0].hung.iter().any(|command| closes(&command.effect)) {
-        rig.run(Span::from_millis(100));
-    }
-    rig.workers[0].trap = None;
-    rig.release(0);
-    let ended = rig.workers[0].notices.iter().find_map(|(_, notice)| match notice {
+    rig.until_hung(0, Span::from_millis(100), CLOSE);
+    rig.free(0);
+    let ended = rig[0].news(|notice| match notice {
         Notice::Ended { children, .. } => Some(children.clone()),
         _ => None,
     });
-    assert_eq!(ended, Some(vec![Rig::id(3), Rig::id(4)]));
+    assert_eq!(ended, [[3, 4].map(Rig::id)]);
 }

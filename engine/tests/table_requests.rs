@@ -1,42 +1,26 @@
 //! How many requests about leases are under way at the lease table at the same time.
 
-use crate::rig::{Rig, Trick};
+use crate::rig::*;
 use leasehold_engine::input::Call;
 use leasehold_engine::output::*;
-use leasehold_engine::row::Change;
 use std::collections::BTreeSet;
 
-fn is_take(effect: &Effect) -> bool {
-    matches!(effect, Effect::Table(TableOp::Write(Change::Take { .. })))
-}
-
 fn is_of_owner(effect: &Effect) -> bool {
-    let Effect::Table(TableOp::Write(change)) = effect else {
-        return false;
-    };
-    matches!(change, Change::Renew { .. } | Change::Checkpoint { .. } | Change::Release { .. })
+    [RENEW, CHECKPOINT, RELEASE].iter().any(|act| act.is(effect))
 }
 
 /// A rig whose workers may have `most` requests under way.
 fn rig(shards: u32, most: u32) -> Rig {
-    let mut rig = Rig::new(shards, 0);
-    rig.configure(|config| config.with_max_table_requests(most));
-    for shard in 0..shards {
-        rig.put(shard, 30);
-    }
+    let mut rig = Rig::of(shards, 0, |config| config.with_max_table_requests(most));
+    rig.put_all(0..shards, 30);
     rig
 }
 
 /// The leases with a request under way, each once.
 fn under_way(rig: &Rig) -> BTreeSet<String> {
-    let hung = &rig.workers[0].hung;
-    let keys: BTreeSet<String> = hung
-        .iter()
-        .filter_map(|command| match &command.effect {
-            Effect::Table(TableOp::Write(change)) => Some(change.key().as_str().to_owned()),
-            _ => None,
-        })
-        .collect();
+    let hung = &rig[0].hung;
+    let keys: BTreeSet<String> =
+        hung.iter().filter_map(|command| command.effect.described().1.map(str::to_owned)).collect();
     assert_eq!(keys.len(), hung.len(), "a lease has one request at a time");
     keys
 }
@@ -44,9 +28,9 @@ fn under_way(rig: &Rig) -> BTreeSet<String> {
 #[test]
 fn leases_are_taken_some_at_a_time_and_each_has_its_turn() {
     let mut rig = rig(20, 8);
-    rig.join_trapped(Some(Box::new(|effect| is_take(effect).then_some(Trick::Hang))));
+    rig.join_trapped(hangs(TAKE));
     rig.secs(30);
-    let inputs = rig.workers[0].turns();
+    let inputs = rig[0].turns();
     let mut taken = BTreeSet::new();
     for round in 0..5 {
         let takes = under_way(&rig);
@@ -57,7 +41,7 @@ fn leases_are_taken_some_at_a_time_and_each_has_its_turn() {
     }
     assert_eq!(taken.len(), 20);
     rig.secs(5);
-    let more = rig.workers[0].turns() - inputs;
+    let more = rig[0].turns() - inputs;
     assert!(more < 1_000, "a lease that waits is not looked at all the time: {more}");
     rig.secs(20);
     rig.assert_all_processed();
@@ -70,9 +54,9 @@ fn owners_that_wait_for_their_turn_renew_in_the_end() {
     rig.secs(60);
     let counters = |rig: &Rig| -> Vec<u64> { (0..20).map(|n| rig.row(n).counter).collect() };
     let before = counters(&rig);
-    rig.workers[0].trap = Some(Box::new(|effect| is_of_owner(effect).then_some(Trick::Hang)));
+    rig[0].trap(hangs(is_of_owner));
     rig.run(rig.config.renew_interval());
-    let inputs = rig.workers[0].turns();
+    let inputs = rig[0].turns();
     let mut renewed = BTreeSet::new();
     for round in 0..5 {
         let renewals = under_way(&rig);
@@ -81,7 +65,7 @@ fn owners_that_wait_for_their_turn_renew_in_the_end() {
         rig.release(0);
     }
     assert_eq!(renewed.len(), 20, "who came first, renews first");
-    let more = rig.workers[0].turns() - inputs;
+    let more = rig[0].turns() - inputs;
     assert!(more < 100, "a lease that waits is not looked at all the time: {more}");
     let all = before.iter().zip(counters(&rig));
     assert!(all.clone().all(|(before, now)| *before < now), "{all:?}");
@@ -92,13 +76,13 @@ fn a_stop_releases_all_leases_some_at_a_time() {
     let mut rig = rig(20, 4);
     rig.join();
     rig.secs(60);
-    rig.workers[0].trap = Some(Box::new(|effect| is_of_owner(effect).then_some(Trick::Hang)));
+    rig[0].trap(hangs(is_of_owner));
     rig.call(0, Call::Shutdown);
     for round in 0..5 {
         assert_eq!(under_way(&rig).len(), 4, "in round {round}");
-        assert!(!rig.workers[0].engine().is_stopped());
+        assert!(!rig[0].is_stopped());
         rig.release(0);
     }
-    assert!(rig.workers[0].engine().is_stopped());
+    assert!(rig[0].is_stopped());
     assert!((0..20).all(|n| rig.row(n).owner.is_none()));
 }

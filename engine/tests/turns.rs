@@ -1,12 +1,9 @@
 //! The turns of leases, in scenes: leases taken at once, leases taken after a while, and shards asked for.
 
-use crate::rig::Rig;
 use crate::rig::side::{beside, fleet, share, stamp};
+use crate::rig::*;
 use leasehold_engine::members::*;
-use leasehold_engine::notice::{ListReason, Notice};
-use leasehold_engine::output::*;
-use leasehold_engine::position::Checkpoint;
-use leasehold_engine::row::LeaseRow;
+use leasehold_engine::notice::Notice;
 use leasehold_engine::time::Mono;
 
 /// A fleet of one worker of ours and a client of another program. The client has the first name, and takes no lease.
@@ -14,10 +11,7 @@ use leasehold_engine::time::Mono;
 fn second_of_two(shards: u32, shared: std::ops::Range<u32>) -> Rig {
     let mut rig = fleet(shards, 0);
     rig.side_tables();
-    for shard in 0..shards {
-        let row = LeaseRow::new(Rig::id(shard).to_lease(), Checkpoint::TrimHorizon);
-        rig.table.rows.as_mut().unwrap().insert(row.key.clone(), row);
-    }
+    (0..shards).for_each(|shard| rig.add_bare(shard));
     let now = stamp(&rig);
     rig.side.register("0-client", now);
     share(&mut rig, shared);
@@ -27,22 +21,16 @@ fn second_of_two(shards: u32, shared: std::ops::Range<u32>) -> Rig {
 
 /// When each lease was taken first.
 fn first_takes(rig: &Rig, shards: u32) -> Vec<Option<Mono>> {
-    let took = |shard: u32| {
-        let key = Rig::id(shard).to_lease();
-        let taken = |(at, notice): &(Mono, Notice)| match notice {
-            Notice::Took { lease, .. } if *lease == key => Some(*at),
-            _ => None,
-        };
-        rig.workers[0].notices.iter().find_map(taken)
+    let took = |n: u32| {
+        let of_shard =
+            |notice: &Notice| matches!(notice, Notice::Took { lease, .. } if *lease == Rig::id(n).to_lease());
+        rig[0].told_at(of_shard).first().copied()
     };
     (0..shards).map(took).collect()
 }
 
 fn listings(rig: &Rig, since: Mono) -> usize {
-    let lists = |(at, effect): &&(Mono, Effect)| {
-        *at >= since && matches!(effect, Effect::Stream(StreamOp::ListShards { .. }))
-    };
-    rig.workers[0].sent.iter().filter(lists).count()
+    rig[0].sent_at(LIST).into_iter().filter(|at| *at >= since).count()
 }
 
 /// Shards not shared out go round among the members, and may go to any member after a long idle time.
@@ -106,25 +94,6 @@ fn a_shard_of_ours_without_a_lease_is_asked_for() {
     assert!(rig.has_row(a), "the second of three is ours");
 }
 
-/// A missing take by the other member is no reason to ask.
-#[test]
-fn a_shard_of_anothers_without_a_lease_is_not_asked_for() {
-    let mut rig = second_of_two(2, 0..2);
-    beside(&mut rig, "0-client", 40);
-    let gone = rig.table.rows.as_mut().unwrap().remove(&Rig::id(0).to_lease());
-    assert!(gone.is_some());
-    let since = rig.now;
-    let repairs = |rig: &Rig| {
-        use ListReason::{SharedList, SharedShardWithoutLease};
-        let asked = |(at, notice): &&(Mono, Notice)| {
-            *at >= since && matches!(notice, Notice::Listing { why: SharedList | SharedShardWithoutLease })
-        };
-        rig.workers[0].notices.iter().filter(asked).count()
-    };
-    beside(&mut rig, "0-client", 60);
-    assert_eq!(repairs(&rig), 0);
-}
-
 /// No shard lacks a lease: a member that does not lead makes only its occasional listings.
 #[test]
 fn a_member_at_rest_lists_rarely() {
@@ -144,12 +113,11 @@ fn the_order_of_members_is_told() {
     beside(&mut rig, "0-client", 20);
     rig.join();
     beside(&mut rig, "0-client", 20);
-    let told = |rig: &Rig, worker: usize| -> Vec<(Option<u32>, u32)> {
-        let rank = |(_, notice): &(Mono, Notice)| match notice {
+    let told = |rig: &Rig, worker| {
+        rig[worker].news(|notice| match notice {
             Notice::Rank { rank, workers } => Some((*rank, *workers)),
             _ => None,
-        };
-        rig.workers[worker].notices.iter().filter_map(rank).collect()
+        })
     };
     assert_eq!(told(&rig, 0).last(), Some(&(Some(1), 3)));
     assert_eq!(told(&rig, 1).last(), Some(&(Some(2), 3)));

@@ -54,6 +54,11 @@ impl Stream {
         self.sequence += 1;
         let parents = parent.into_iter().chain(adjacent).map(shard_id);
         let shard = shard(shard_id(n), parents, range, self.sequence, None);
+        self.insert(shard);
+    }
+
+    /// Lists one more shard, which has no records.
+    pub fn insert(&mut self, shard: Shard) {
         self.records.insert(shard.id.clone(), Vec::new());
         self.shards.insert(shard.id.clone(), shard);
     }

@@ -3,9 +3,14 @@
 //! The engine's `testkit` carries the commands out; a rig adds traps, which let a command fail, and a clock for all workers. The
 //! simulator does the same with items, delays and faults.
 
+mod acts;
+mod ask;
 pub mod side;
+mod tricks;
 
+pub use acts::*;
 pub use leasehold_engine::testkit::refused;
+pub use tricks::*;
 
 use leasehold_engine::Engine;
 use leasehold_engine::config::{Config, MembersConfig};
@@ -21,19 +26,9 @@ use leasehold_engine::stream_id::{StreamId, split_key};
 use leasehold_engine::testkit::{Carry, Driven, Keeping, LeaseTable, Plain, Reading, Stream, shard_id};
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
 
-/// What a worker's next matching command meets.
-pub type Trap = Box<dyn FnMut(&Effect) -> Option<Trick>>;
-
-pub enum Trick {
-    /// Executed, and answered with this instead.
-    AppliedBut(Outcome),
-    /// Not executed, and answered with this.
-    Instead(Outcome),
-    /// Not answered until released.
-    Hang,
-}
-
+#[derive(Default)]
 pub struct Worker {
     driven: Driven,
     pub reading: Reading,
@@ -70,6 +65,21 @@ pub struct Rig {
     pub streams: BTreeMap<StreamId, Stream>,
     /// By how much the wall clocks of workers are ahead, in ms.
     pub wall_ahead: Vec<i64>,
+}
+
+/// A worker by its number.
+impl Index<usize> for Rig {
+    type Output = Worker;
+
+    fn index(&self, worker: usize) -> &Worker {
+        &self.workers[worker]
+    }
+}
+
+impl IndexMut<usize> for Rig {
+    fn index_mut(&mut self, worker: usize) -> &mut Worker {
+        &mut self.workers[worker]
+    }
 }
 
 /// Plain rows, or, with a format, rows changed as items of the format.
@@ -110,12 +120,27 @@ struct Turn<'a> {
 
 impl Carry for Turn<'_> {
     fn carry(&mut self, command: Command) -> Option<Outcome> {
-        self.rig.execute(self.worker, command)
+        let Turn { rig, worker } = self;
+        let (now, worker) = (rig.now, *worker);
+        rig[worker].sent.push((now, command.effect.clone()));
+        let trick = rig[worker].trap.as_mut().and_then(|trap| trap(&command.effect));
+        match trick {
+            None => Some(rig.perform(worker, &command)),
+            Some(Trick::Instead(outcome)) => Some(outcome),
+            Some(Trick::AppliedBut(outcome)) => {
+                rig.perform(worker, &command);
+                Some(outcome)
+            }
+            Some(Trick::Hang) => {
+                rig[worker].hung.push(command);
+                None
+            }
+        }
     }
 
     fn told(&mut self, notice: Notice) {
         let now = self.rig.now;
-        self.rig.workers[self.worker].notices.push((now, notice));
+        self.rig[self.worker].notices.push((now, notice));
     }
 }
 
@@ -142,9 +167,7 @@ impl Rig {
         let check = rig.config.lease_duration().per(5);
         let members = MembersConfig::default().with_check_interval(check).with_lead_interval(check.times(2));
         rig.configure(|config| config.with_members(members));
-        for _ in 0..workers {
-            rig.join();
-        }
+        rig.join_all(workers);
         rig
     }
 
@@ -155,9 +178,14 @@ impl Rig {
 
     /// A stream of `shards` shards, an existing empty table, and `workers` workers.
     pub fn new(shards: u32, workers: u32) -> Rig {
+        Rig::of(shards, workers, |config| config)
+    }
+
+    /// The same, with changed options.
+    pub fn of(shards: u32, workers: u32, change: impl FnOnce(Config) -> Config) -> Rig {
         let mut rig = Rig {
             now: Mono(1_000_000),
-            config: config(),
+            config: change(config()),
             workers: Vec::new(),
             table: LeaseTable::empty(Spelled(None)),
             side: side::SideTables::default(),
@@ -165,9 +193,7 @@ impl Rig {
             streams: BTreeMap::new(),
             wall_ahead: Vec::new(),
         };
-        for _ in 0..workers {
-            rig.join();
-        }
+        rig.join_all(workers);
         rig
     }
 
@@ -180,23 +206,24 @@ impl Rig {
     }
 
     pub fn join(&mut self) -> usize {
-        self.join_trapped(None)
+        self.join_with(None)
     }
 
-    /// The same, with a trap from its first command on.
-    pub fn join_trapped(&mut self, trap: Option<Trap>) -> usize {
+    /// So many workers join at once.
+    pub fn join_all(&mut self, workers: u32) {
+        for _ in 0..workers {
+            self.join();
+        }
+    }
+
+    /// A worker joins, with a trap from its first command on.
+    pub fn join_trapped(&mut self, trap: impl FnMut(&Effect) -> Option<Trick> + 'static) -> usize {
+        self.join_with(Some(Box::new(trap)))
+    }
+
+    fn join_with(&mut self, trap: Option<Trap>) -> usize {
         let number = self.workers.len();
-        self.workers.push(Worker {
-            driven: Driven::default(),
-            reading: Reading::default(),
-            of: BTreeMap::new(),
-            alive: true,
-            trap,
-            hung: Vec::new(),
-            notices: Vec::new(),
-            calls: Vec::new(),
-            sent: Vec::new(),
-        });
+        self.workers.push(Worker { alive: true, trap, ..Worker::default() });
         let boot = Boot {
             worker: format!("w{number}"),
             incarnation: number as u64 + 1,
@@ -229,60 +256,28 @@ impl Rig {
         }
     }
 
-    fn execute(&mut self, worker: usize, command: Command) -> Option<Outcome> {
-        let now = self.now;
-        self.workers[worker].sent.push((now, command.effect.clone()));
-        let trick = self.workers[worker].trap.as_mut().and_then(|trap| trap(&command.effect));
-        match trick {
-            None => Some(self.perform(worker, &command)),
-            Some(Trick::Instead(outcome)) => Some(outcome),
-            Some(Trick::AppliedBut(outcome)) => {
-                self.perform(worker, &command);
-                Some(outcome)
-            }
-            Some(Trick::Hang) => {
-                self.workers[worker].hung.push(command);
-                None
-            }
-        }
-    }
-
     /// Executes a command now, and leaves the answer to the caller.
     pub fn perform(&mut self, worker: usize, command: &Command) -> Outcome {
+        let worker = &mut self.workers[worker];
         match &command.effect {
-            Effect::Table(op) => self.table_op(op),
-            Effect::Stream(op) => {
-                let reading = &mut self.workers[worker].reading;
-                self.stream.execute(reading, command.op, op)
-            }
-            Effect::StreamOf(id, op) => {
-                let reading = self.workers[worker].of.entry(id.clone()).or_default();
-                match self.streams.get(id) {
-                    Some(stream) => stream.execute(reading, command.op, op),
-                    None => refused(Why::NotFound, None),
-                }
-            }
-            Effect::Consumer(op) => self.consumer_op(worker, op),
-        }
-    }
-
-    fn table_op(&mut self, op: &TableOp) -> Outcome {
-        match op {
-            TableOp::Members(op) => {
+            Effect::Table(TableOp::Members(op)) => {
                 let format = self.table.keeping.0.expect("a format with members");
                 self.side.execute(format, op)
             }
-            op => self.table.execute(op),
-        }
-    }
-
-    fn consumer_op(&mut self, worker: usize, op: &ConsumerOp) -> Outcome {
-        let worker = &mut self.workers[worker];
-        worker.calls.push((self.now, op.clone()));
-        let id = split_key(op.lease().as_str()).map(|(id, _)| id);
-        match id.and_then(|id| Some((self.streams.get(id)?, worker.of.get_mut(id)?))) {
-            Some((stream, reading)) => reading.execute(stream, op),
-            None => worker.reading.execute(&self.stream, op),
+            Effect::Table(op) => self.table.execute(op),
+            Effect::Stream(op) => self.stream.execute(&mut worker.reading, command.op, op),
+            Effect::StreamOf(id, op) => match self.streams.get(id) {
+                Some(stream) => stream.execute(worker.of.entry(id.clone()).or_default(), command.op, op),
+                None => refused(Why::NotFound, None),
+            },
+            Effect::Consumer(op) => {
+                worker.calls.push((self.now, op.clone()));
+                let id = split_key(op.lease().as_str()).map(|(id, _)| id);
+                match id.and_then(|id| Some((self.streams.get(id)?, worker.of.get_mut(id)?))) {
+                    Some((stream, reading)) => reading.execute(stream, op),
+                    None => worker.reading.execute(&self.stream, op),
+                }
+            }
         }
     }
 
@@ -298,6 +293,11 @@ impl Rig {
     pub fn put(&mut self, n: u32, count: u64) {
         self.stream.now = self.wall();
         self.stream.put(n, count).expect("a shard");
+    }
+
+    /// Each of these shards gets so many records.
+    pub fn put_all(&mut self, shards: impl IntoIterator<Item = u32>, count: u64) {
+        shards.into_iter().for_each(|n| self.put(n, count));
     }
 
     pub fn split(&mut self, n: u32) -> (u32, u32) {
@@ -332,19 +332,6 @@ impl Rig {
 
     pub fn secs(&mut self, secs: u64) {
         self.run(Span::from_secs(secs));
-    }
-
-    pub fn row(&self, n: u32) -> &LeaseRow {
-        &self.table.rows.as_ref().unwrap()[&Self::id(n).to_lease()]
-    }
-
-    pub fn has_row(&self, n: u32) -> bool {
-        self.table.rows.as_ref().unwrap().contains_key(&Self::id(n).to_lease())
-    }
-
-    pub fn owner(&self, n: u32) -> Option<usize> {
-        let owner = self.row(n).owner.as_ref()?;
-        self.workers.iter().position(|worker| worker.engine().worker() == Some(owner))
     }
 
     /// Every record was processed, by anybody.

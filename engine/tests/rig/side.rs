@@ -83,6 +83,11 @@ impl SideTables {
         }
     }
 
+    /// The member that leads, as the row says.
+    pub fn leads(&mut self) -> Option<WorkerId> {
+        self.leader().expect("a row of the leader").id
+    }
+
     /// The ids of all rows.
     pub fn members(&mut self) -> Vec<WorkerId> {
         let (mut ids, mut after) = (Vec::new(), None);
