@@ -219,9 +219,8 @@ proptest! {
             return Ok(());
         }
         let step = &plan.steps[0];
-        let mut item = None;
         let renewed = LeaseRow { counter: seen.counter + u64::from(moved), ..seen.clone() };
-        kind.encode(&Change::Create(Box::new(renewed))).carry_out(&mut item).unwrap();
+        let mut item = Some(testkit::item_of(&kind, &renewed));
         let now = read(kind, item.as_ref()).unwrap();
         let change = step.change(Some(&now), kind.policies().life, NOW).unwrap();
         kind.encode(&change).carry_out(&mut item).unwrap();

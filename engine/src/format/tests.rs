@@ -6,6 +6,7 @@ use crate::row::{Guard, LeaseRow, Renaming};
 use crate::shard::HashRange;
 use crate::stream_identity::StreamIdentity;
 use crate::table::AttributeValue;
+use crate::testkit::{item_of, take_of};
 use crate::time::Wall;
 use proptest::prelude::*;
 
@@ -65,17 +66,10 @@ fn only_a_creation_makes_a_row() {
             checkpoint,
             to: Checkpoint::TrimHorizon,
         }));
-        for checkpoint in [Checkpoint::TrimHorizon, Checkpoint::Latest, Checkpoint::ShardEnd] {
-            changes.extend([None, Some("w1")].map(|from| Change::Take {
-                key: key(),
-                counter,
-                next: counter + 5,
-                from: from.map(Into::into),
-                checkpoint,
-                to: "w2".into(),
-                began: None,
-                named: None,
-                stream: None,
+        for checkpoint in checkpoints {
+            changes.extend([None, Some("w1")].map(|from| {
+                let owner = from.map(Into::into);
+                take_of(&LeaseRow { counter, owner, ..LeaseRow::new(key(), checkpoint) }, counter + 5, "w2")
             }));
         }
         for change in changes {
@@ -92,12 +86,10 @@ fn only_a_creation_makes_a_row() {
 
 /// The complete item of a row, less the attributes that guard a write.
 fn unguarded(format: Format, row: &LeaseRow, guards: &[&str], told: &str) -> Option<Item> {
-    let mut item = None;
-    let create = format.encode(&Change::Create(Box::new(row.clone())));
-    create.carry_out(&mut item).unwrap();
-    assert_eq!(format.lacks(item.as_ref().unwrap()), Vec::<&str>::new(), "{told}");
-    item.as_mut().unwrap().retain(|name, _| !guards.contains(&&**name));
-    item
+    let mut item = item_of(&format, row);
+    assert_eq!(format.lacks(&item), Vec::<&str>::new(), "{told}");
+    item.retain(|name, _| !guards.contains(&&**name));
+    Some(item)
 }
 
 /// A person's edit may remove the guard of a row. A missing guard is read as zero. The next worker that takes the lease
@@ -133,19 +125,7 @@ fn a_row_without_its_guard_is_taken_once_and_complete_again() {
             row.counter = 0;
             assert_eq!(format.decode(item.as_ref().unwrap()), RowRead::Lease(row.clone()), "{told}");
 
-            let take = |to: &str| {
-                format.encode(&Change::Take {
-                    key: row.key.clone(),
-                    counter: 0,
-                    next: 5,
-                    from: row.owner.clone(),
-                    checkpoint,
-                    to: to.into(),
-                    began: None,
-                    named: None,
-                    stream: None,
-                })
-            };
+            let take = |to: &str| format.encode(&take_of(&row, 5, to));
             take("w2").carry_out(&mut item).unwrap();
             assert!(take("w3").carry_out(&mut item).is_err(), "{told}: taken twice");
             let taken = item.unwrap();
@@ -195,10 +175,7 @@ fn a_row_with_null_or_nothing_can_be_taken_and_renewed() {
         let mut row = LeaseRow::new("shardId-000000000000".into(), Checkpoint::At(Position::of(5.into())));
         (row.owner, row.counter) = (Some("w1".into()), 7_000_000_007);
         (row.range, row.parents) = (Some(HashRange::ALL), vec!["shardId-000000000009".into()]);
-        let mut whole = None;
-        let create = format.encode(&Change::Create(Box::new(row)));
-        create.carry_out(&mut whole).unwrap();
-        let whole = whole.unwrap();
+        let whole = item_of(&format, &row);
         let names = whole.keys().filter(|name| **name != format.key_name());
         // Attributes present at times.
         let others = ["checkpointOwner", "ClaimRequest", "Finished", "childShardIds", "LeaseholdSubSequence"];
@@ -285,8 +262,7 @@ proptest! {
         }
         row.counter = counter;
         row.began = Some(Wall(5));
-        let mut item = None;
-        format.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut item).unwrap();
+        let mut item = Some(item_of(&format, &row));
         let RowRead::Lease(row) = format.decode(item.as_ref().unwrap()) else { panic!("{item:?}") };
         let reset = |row: &LeaseRow| format.encode(&Change::Reset {
             key: row.key.clone(),

@@ -51,12 +51,40 @@ pub use services::Services;
 pub use stream::{Reading, Stream, no_records, shard, shard_id};
 pub use table::{Items, Keeping, LeaseTable};
 
+use crate::format::LeaseFormat;
 use crate::input::{Outcome, Refusal, Why};
-use crate::row::{LeaseRow, RowRead};
+use crate::row::{Change, LeaseRow, RowRead};
+use crate::table::Item;
 
 /// A refusal without a text. `current` is the row as it is, for a write whose condition failed.
 pub fn refused(why: Why, current: Option<LeaseRow>) -> Outcome {
     refused_by(why, current.map(RowRead::Lease))
+}
+
+/// The take of a lease by a worker that knows this row, and nothing of its stream. The take leaves the number `next`.
+pub fn take_of(row: &LeaseRow, next: u64, to: &str) -> Change {
+    Change::Take {
+        key: row.key.clone(),
+        counter: row.counter,
+        next,
+        from: row.owner.clone(),
+        checkpoint: row.checkpoint,
+        to: to.into(),
+        began: None,
+        named: None,
+        stream: None,
+    }
+}
+
+/// The item of a row as the format creates it.
+///
+/// # Panics
+/// If the format refuses to create an item where none is.
+pub fn item_of(format: &impl LeaseFormat, row: &LeaseRow) -> Item {
+    let mut item = None;
+    let created = format.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut item);
+    assert_eq!(created, Ok(()), "{row:?}");
+    item.expect("an item, as it was created")
 }
 
 fn refused_by(why: Why, current: Option<RowRead>) -> Outcome {

@@ -60,36 +60,32 @@ impl<K: Keeping> LeaseTable<K> {
 
     /// Carries out an operation. Operations on members are refused with `NotFound`: no tables lie beside this table.
     pub fn execute(&mut self, op: &TableOp) -> Outcome {
-        match op {
-            TableOp::Describe => Outcome::Applied(Reply::Table(match self.rows {
-                Some(_) => TableState::Usable,
-                None => TableState::Missing,
-            })),
-            TableOp::Create if self.rows.is_some() => refused_by(Why::InUse, None),
-            TableOp::Create => {
-                self.rows = Some(BTreeMap::new());
-                Outcome::Applied(Reply::Done)
+        let Some(rows) = &self.rows else {
+            return match op {
+                TableOp::Describe => Outcome::Applied(Reply::Table(TableState::Missing)),
+                TableOp::Create => {
+                    self.rows = Some(BTreeMap::new());
+                    Outcome::Applied(Reply::Done)
+                }
+                TableOp::FleetTable(table, op) => self.beside(*table, op),
+                _ => refused_by(Why::NotFound, None),
+            };
+        };
+        Outcome::Applied(match op {
+            TableOp::Describe => Reply::Table(TableState::Usable),
+            TableOp::Create => return refused_by(Why::InUse, None),
+            TableOp::Scan { after, limit } => Reply::Page(self.page(rows, after.as_ref(), *limit)),
+            TableOp::Read { key } => Reply::Row(self.read(key).map(Box::new)),
+            TableOp::Write(change) => return self.write(change),
+            TableOp::Members(_) => return refused_by(Why::NotFound, None),
+            TableOp::Fleet(write) => return write_row(&mut self.fleet, write.key(), Kcl.encode_fleet(write)),
+            TableOp::OwnerIndex => Reply::OwnerIndex(self.owner_index),
+            TableOp::FleetTable(table, op) => return self.beside(*table, op),
+            TableOp::Owned { .. } if !self.owner_index => return refused_by(Why::Invalid, None),
+            TableOp::Owned { owner, after } => {
+                Reply::Owned(OwnedPage { keys: self.owned(owner, after.as_ref()), next: None })
             }
-            TableOp::Scan { after, limit } => match &self.rows {
-                None => refused_by(Why::NotFound, None),
-                Some(rows) => Outcome::Applied(Reply::Page(self.page(rows, after.as_ref(), *limit))),
-            },
-            TableOp::Read { .. } if self.rows.is_none() => refused_by(Why::NotFound, None),
-            TableOp::Read { key } => Outcome::Applied(Reply::Row(self.read(key).map(Box::new))),
-            TableOp::Write(change) => self.write(change),
-            TableOp::Members(_) => refused_by(Why::NotFound, None),
-            TableOp::Fleet(_) if self.rows.is_none() => refused_by(Why::NotFound, None),
-            TableOp::Fleet(write) => write_row(&mut self.fleet, write.key(), Kcl.encode_fleet(write)),
-            TableOp::OwnerIndex if self.rows.is_none() => refused_by(Why::NotFound, None),
-            TableOp::OwnerIndex => Outcome::Applied(Reply::OwnerIndex(self.owner_index)),
-            TableOp::FleetTable(table, op) => self.beside(*table, op),
-            TableOp::Owned { .. } if self.rows.is_none() => refused_by(Why::NotFound, None),
-            TableOp::Owned { .. } if !self.owner_index => refused_by(Why::Invalid, None),
-            TableOp::Owned { owner, after } => Outcome::Applied(Reply::Owned(OwnedPage {
-                keys: self.owned(owner, after.as_ref()),
-                next: None,
-            })),
-        }
+        })
     }
 
     /// Carries out an operation on a table in which workers of KCL 3.0 to 3.4 know each other.
@@ -225,7 +221,7 @@ mod tests {
     use crate::row::{Guard, HandsOver, Renaming};
     use crate::shard::HashRange;
     use crate::stream_identity::StreamIdentity;
-    use crate::testkit::shard_id;
+    use crate::testkit::{item_of, shard_id, take_of};
     use crate::time::Wall;
 
     fn scan(after: Option<&str>, limit: Option<u32>) -> TableOp {
@@ -251,17 +247,8 @@ mod tests {
     }
 
     fn take(key: &str, counter: u64) -> TableOp {
-        TableOp::Write(Change::Take {
-            key: key.into(),
-            counter,
-            next: counter + 1,
-            from: None,
-            checkpoint: Checkpoint::TrimHorizon,
-            to: "w".into(),
-            began: None,
-            named: None,
-            stream: None,
-        })
+        let row = LeaseRow { counter, ..LeaseRow::new(key.into(), Checkpoint::TrimHorizon) };
+        TableOp::Write(take_of(&row, counter + 1, "w"))
     }
 
     #[test]
@@ -310,6 +297,8 @@ mod tests {
     fn changes(next: Option<&str>) -> [Change; 12] {
         let (key, checkpoint) = (LeaseKey::from("k"), Checkpoint::TrimHorizon);
         let guard = Guard { counter: 3, next: 4, holder: "w".into(), next_owner: next.map(Into::into) };
+        let (counter, owner) = (3, next.map(Into::into));
+        let taken = LeaseRow { counter, owner, ..LeaseRow::new(key.clone(), checkpoint) };
         [
             Change::Create(Box::new(LeaseRow::new(key.clone(), checkpoint))),
             Change::Renew { key: key.clone(), guard: guard.clone(), began: None },
@@ -317,17 +306,7 @@ mod tests {
             Change::HandOver { key: key.clone(), guard: guard.clone() },
             Change::End { key: key.clone(), guard: guard.clone(), children: vec!["c".into()], last: None },
             Change::Checkpoint { key: key.clone(), guard, position: Position::of(9.into()) },
-            Change::Take {
-                key: key.clone(),
-                counter: 3,
-                next: 4,
-                from: next.map(Into::into),
-                checkpoint,
-                to: "t".into(),
-                began: None,
-                named: None,
-                stream: None,
-            },
+            take_of(&taken, 4, "t"),
             Change::Claim { key: key.clone(), counter: 3, from: "w".into(), checkpoint, by: "c".into() },
             Change::SetRange { key: key.clone(), was: None, range: HashRange::ALL },
             Change::Reset {
@@ -373,9 +352,7 @@ mod tests {
     /// Makes a change of a plain row and of its item, and compares both. Gives whether the guard held.
     #[track_caller]
     fn agree(row: &LeaseRow, change: &Change) -> bool {
-        let (mut plain, mut item) = (Some(row.clone()), None);
-        let put = Change::Create(Box::new(row.clone()));
-        assert_eq!(Items(Kcl).change(&mut item, &put), Ok(()));
+        let (mut plain, mut item) = (Some(row.clone()), Some(item_of(&Kcl, row)));
         let done = Plain.change(&mut plain, change);
         assert_eq!(Items(Kcl).change(&mut item, change), done, "{change:?} of {row:?}");
         let item = item.map(|item| Items(Kcl).read(&item));

@@ -9,6 +9,7 @@ use crate::row::{Guard, HandsOver, LeaseRow};
 use crate::shard::{HashKey, HashRange};
 use crate::stream_identity::StreamIdentity;
 use crate::table::{holds, render};
+use crate::testkit::{item_of, take_of};
 use crate::time::Wall;
 use proptest::prelude::*;
 
@@ -83,18 +84,7 @@ fn rows_of_ruby() {
     // Both rows can be taken as read, and cannot be taken after a change.
     for mut before in [leased, poison].map(Some) {
         let row = before.as_ref().map(read).unwrap();
-        let take = Change::Take {
-            key: key(),
-            counter: row.counter,
-            next: NOON + 5,
-            from: row.owner,
-            checkpoint: row.checkpoint,
-            to: "me".into(),
-            began: None,
-            named: None,
-            stream: None,
-        };
-        let write = Format::KclRb.encode(&take);
+        let write = Format::KclRb.encode(&take_of(&row, NOON + 5, "me"));
         write.carry_out(&mut before).unwrap();
         assert_eq!(read(before.as_ref().unwrap()).counter, NOON + 5);
         assert!(write.carry_out(&mut before).is_err());
@@ -144,16 +134,9 @@ fn changes_in_words() {
         "IF LeaseTimeout = {noon} AND AssignedTo = w1 AND (attribute_not_exists(ClaimRequest) OR ClaimRequest =  OR ClaimRequest = ?)"
     );
     let claimed = format!("IF LeaseTimeout = {noon} AND AssignedTo = w1 AND ClaimRequest = w2");
-    let take = |from: Option<&str>, checkpoint| Change::Take {
-        key: key(),
-        counter: if from.is_some() { NOON } else { 0 },
-        next: LATER,
-        from: from.map(WorkerId::from),
-        checkpoint,
-        to: "w2".into(),
-        began: None,
-        named: None,
-        stream: None,
+    let take = |from: Option<&str>, checkpoint| {
+        let (counter, owner) = (if from.is_some() { NOON } else { 0 }, from.map(WorkerId::from));
+        take_of(&LeaseRow { counter, owner, ..LeaseRow::new(key(), checkpoint) }, LATER, "w2")
     };
     for (change, expected) in [
         (
@@ -274,16 +257,13 @@ prop_compose! {
 proptest! {
     #[test]
     fn a_created_row_reads_as_itself(row in rows(), format in formats()) {
-        let mut table = None;
-        format.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
-        prop_assert_eq!(format.decode(&table.unwrap()), RowRead::Lease(row));
+        prop_assert_eq!(format.decode(&item_of(&format, &row)), RowRead::Lease(row));
     }
 
     /// A take of the row as read succeeds, and a take of any changed row fails.
     #[test]
     fn a_take_is_of_the_row_as_read(before in rows(), now in rows(), ours in streams(), format in formats()) {
-        let mut table = None;
-        format.encode(&Change::Create(Box::new(now.clone()))).carry_out(&mut table).unwrap();
+        let mut table = Some(item_of(&format, &now));
         let take = Change::Take {
             key: key(),
             counter: before.counter,
@@ -315,9 +295,7 @@ proptest! {
     /// The format's workers write whole items. An attribute of ours dropped by a worker is missed, not misread.
     #[test]
     fn a_dropped_outcome_is_missed(row in rows()) {
-        let mut table = None;
-        Format::VmwareGoKcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
-        let mut item = table.unwrap();
+        let mut item = item_of(&Format::VmwareGoKcl, &row);
         item.retain(|name, _| !name.starts_with("Leasehold"));
         let checkpoint = match row.checkpoint {
             Checkpoint::At(position) => Checkpoint::At(Position::of(position.sequence)),

@@ -9,6 +9,7 @@ use crate::position::{Checkpoint, Position};
 use crate::row::LeaseRow;
 use crate::stream_identity::StreamIdentity;
 use crate::table::render;
+use crate::testkit::item_of;
 use crate::time::Wall;
 use proptest::prelude::*;
 
@@ -48,10 +49,7 @@ proptest! {
             counter,
             ..LeaseRow::new(key(), checkpoint)
         };
-        let mut table = None;
-        let create = Kinsumer.encode(&Change::Create(Box::new(row.clone())));
-        create.carry_out(&mut table).unwrap();
-        prop_assert_eq!(Kinsumer.decode(&table.unwrap()), RowRead::Lease(row));
+        prop_assert_eq!(Kinsumer.decode(&item_of(&Kinsumer, &row)), RowRead::Lease(row));
     }
 
     #[test]

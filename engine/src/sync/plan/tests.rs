@@ -16,8 +16,12 @@ const ALL_POSITIONS: [InitialPosition; 3] = [TRIM, LATEST, AT];
 
 type Leases = BTreeMap<LeaseKey, Checkpoint>;
 
-fn shard(id: &str, parents: &[&str], open: bool) -> Shard {
-    crate::testkit::shard(id, parents.iter().copied(), HashRange::ALL, 1, (!open).then_some(2))
+fn open(id: &str, parents: &[&str]) -> Shard {
+    crate::testkit::shard(id, parents.iter().copied(), HashRange::ALL, 1, None)
+}
+
+fn closed(id: &str, parents: &[&str]) -> Shard {
+    Shard { ending: Some(2.into()), ..open(id, parents) }
 }
 
 fn leases(ids: &[(&str, Checkpoint)]) -> Leases {
@@ -51,17 +55,17 @@ fn one(id: &str, checkpoint: Checkpoint) -> Vec<(String, Checkpoint)> {
 #[test]
 fn the_reference_example() {
     let shards = [
-        shard("00", &[], false),
-        shard("01", &[], false),
-        shard("02", &[], false),
-        shard("03", &[], false),
-        shard("04", &[], true),
-        shard("05", &[], false),
-        shard("06", &["00", "01"], false),
-        shard("07", &["02", "03"], false),
-        shard("08", &["06", "07"], true),
-        shard("09", &["05"], true),
-        shard("10", &["05"], true),
+        closed("00", &[]),
+        closed("01", &[]),
+        closed("02", &[]),
+        closed("03", &[]),
+        open("04", &[]),
+        closed("05", &[]),
+        closed("06", &["00", "01"]),
+        closed("07", &["02", "03"]),
+        open("08", &["06", "07"]),
+        open("09", &["05"]),
+        open("10", &["05"]),
     ];
     let leased = leases(&[("04", middle()), ("05", middle()), ("07", middle())]);
     let oldest = |start| vec![("00".to_string(), start), ("01".to_string(), start)];
@@ -73,7 +77,7 @@ fn the_reference_example() {
 #[test]
 fn an_empty_table_gets_every_shard_of_the_filtered_listing() {
     let half = 1u128 << 127;
-    let mut shards = [shard("a", &["old"], false), shard("b", &["older", "old"], true)];
+    let mut shards = [closed("a", &["old"]), open("b", &["older", "old"])];
     shards[0].range.end = HashKey(half - 1);
     shards[1].range.start = HashKey(half);
     shards[0].starting = 9.into();
@@ -92,12 +96,7 @@ fn an_empty_table_gets_every_shard_of_the_filtered_listing() {
 #[test]
 fn a_listing_of_two_moments_gives_the_leases_of_the_first() {
     let half = 1u128 << 127;
-    let mut shards = [
-        shard("a", &["gone"], false),
-        shard("b", &["a"], false),
-        shard("c", &["a"], true),
-        shard("d", &["b"], true),
-    ];
+    let mut shards = [closed("a", &["gone"]), closed("b", &["a"]), open("c", &["a"]), open("d", &["b"])];
     for low in [1, 3] {
         shards[low].range.end = HashKey(half - 1);
     }
@@ -116,13 +115,8 @@ fn a_listing_of_two_moments_gives_the_leases_of_the_first() {
 
 #[test]
 fn a_reason_claims_nothing_of_ancestors_that_have_a_lease() {
-    let shards = [
-        shard("a", &[], false),
-        shard("b", &["a"], false),
-        shard("c", &["b"], true),
-        shard("d", &["b"], false),
-        shard("e", &["d"], true),
-    ];
+    let shards =
+        [closed("a", &[]), closed("b", &["a"]), open("c", &["b"]), closed("d", &["b"]), open("e", &["d"])];
     let reasons = |held: &[(&str, Checkpoint)], initial| -> Vec<String> {
         let plan = plan(&leases(held), &shards, initial, false).unwrap();
         plan.create.into_iter().map(|lease| lease.reason).collect()
@@ -146,13 +140,7 @@ fn a_reason_claims_nothing_of_ancestors_that_have_a_lease() {
 #[test]
 fn a_reason_says_how_the_other_parent_of_a_merge_stands() {
     let merge = |parents: &[&str]| {
-        [
-            shard("o", &[], false),
-            shard("p", &[], false),
-            shard("q", &["o"], false),
-            shard("m", parents, true),
-            shard("n", &["q"], true),
-        ]
+        [closed("o", &[]), closed("p", &[]), closed("q", &["o"]), open("m", parents), open("n", &["q"])]
     };
     let of_p = |held: &[(&str, Checkpoint)], parents: &[&str]| {
         let plan = plan(&leases(held), &merge(parents), LATEST, false).unwrap();
@@ -168,12 +156,7 @@ fn a_reason_says_how_the_other_parent_of_a_merge_stands() {
 
 #[test]
 fn a_hole_below_an_ended_lease_is_filled_from_its_oldest_record() {
-    let shards = [
-        shard("a", &[], false),
-        shard("b", &["a"], false),
-        shard("c", &["b"], true),
-        shard("d", &["b"], true),
-    ];
+    let shards = [closed("a", &[]), closed("b", &["a"]), open("c", &["b"]), open("d", &["b"])];
     for initial in ALL_POSITIONS {
         let plan = plan(&leases(&[("a", Checkpoint::ShardEnd)]), &shards, initial, false).unwrap();
         assert_eq!(created(&plan), one("b", Checkpoint::TrimHorizon));
@@ -190,12 +173,7 @@ fn a_hole_below_an_ended_lease_is_filled_from_its_oldest_record() {
 
 #[test]
 fn a_lost_row_below_makes_no_shard_be_read_again() {
-    let shards = [
-        shard("a", &[], false),
-        shard("b", &["a"], false),
-        shard("c", &["b"], true),
-        shard("d", &["b"], true),
-    ];
+    let shards = [closed("a", &[]), closed("b", &["a"]), open("c", &["b"]), open("d", &["b"])];
     for initial in ALL_POSITIONS {
         let plan = plan(&leases(&[("d", middle())]), &shards, initial, false).unwrap();
         assert_eq!(created(&plan), one("c", Checkpoint::TrimHorizon));
@@ -209,12 +187,7 @@ fn a_lost_row_below_makes_no_shard_be_read_again() {
 /// Found by simulation: one worker created leases at LATEST, and another worker took the missing leases for holes.
 #[test]
 fn leases_where_the_application_began_show_no_holes_beside_them() {
-    let shards = [
-        shard("a", &[], false),
-        shard("b", &["a"], false),
-        shard("c", &["a"], true),
-        shard("d", &["b"], true),
-    ];
+    let shards = [closed("a", &[]), closed("b", &["a"]), open("c", &["a"]), open("d", &["b"])];
     let plan = |checkpoint, initial| planned_for(&leases(&[("c", checkpoint)]), &shards, initial);
     assert_eq!(plan(Checkpoint::Latest, LATEST), one("d", Checkpoint::Latest));
     assert_eq!(plan(Checkpoint::AtTimestamp, AT), one("b", Checkpoint::AtTimestamp));
@@ -228,12 +201,7 @@ fn leases_where_the_application_began_show_no_holes_beside_them() {
 /// One worker listed the shards before two splits, the other worker after the splits, and one write was lost.
 #[test]
 fn an_open_shard_beside_latest_waits_for_an_unfinished_ancestor() {
-    let shards = [
-        shard("a", &[], false),
-        shard("b", &["a"], false),
-        shard("c", &["b"], true),
-        shard("d", &["b"], true),
-    ];
+    let shards = [closed("a", &[]), closed("b", &["a"]), open("c", &["b"]), open("d", &["b"])];
     let plan = |above| {
         let leased = leases(&[("a", above), ("c", Checkpoint::Latest)]);
         plan(&leased, &shards, LATEST, false).unwrap()
@@ -247,7 +215,7 @@ fn an_open_shard_beside_latest_waits_for_an_unfinished_ancestor() {
 
 #[test]
 fn a_merge_waits_for_both_of_its_parents() {
-    let shards = [shard("a", &[], false), shard("b", &[], false), shard("c", &["a", "b"], true)];
+    let shards = [closed("a", &[]), closed("b", &[]), open("c", &["a", "b"])];
     let half = leases(&[("a", Checkpoint::ShardEnd), ("b", middle())]);
     let ended = leases(&[("a", Checkpoint::ShardEnd), ("b", Checkpoint::ShardEnd)]);
     let missing = leases(&[("a", Checkpoint::ShardEnd)]);
@@ -266,12 +234,7 @@ fn a_merge_waits_for_both_of_its_parents() {
 /// No stream merges a shard that was also split; a listing may say so.
 #[test]
 fn nothing_waits_for_what_is_never_read() {
-    let shards = [
-        shard("a", &[], false),
-        shard("b", &[], false),
-        shard("c", &["a", "b"], true),
-        shard("d", &["b"], true),
-    ];
+    let shards = [closed("a", &[]), closed("b", &[]), open("c", &["a", "b"]), open("d", &["b"])];
     let leased = leases(&[("a", Checkpoint::ShardEnd), ("d", Checkpoint::Latest)]);
     for initial in ALL_POSITIONS {
         let plan = plan(&leased, &shards, initial, false).unwrap();
@@ -282,7 +245,7 @@ fn nothing_waits_for_what_is_never_read() {
 
 #[test]
 fn a_trimmed_parent_counts_while_it_has_a_lease() {
-    let shards = [shard("b", &["a"], true)];
+    let shards = [open("b", &["a"])];
     for initial in ALL_POSITIONS {
         let ended = plan(&leases(&[("a", Checkpoint::ShardEnd)]), &shards, initial, false).unwrap();
         assert_eq!(created(&ended), one("b", Checkpoint::TrimHorizon));
@@ -307,7 +270,7 @@ fn a_trimmed_parent_counts_while_it_has_a_lease() {
 
 #[test]
 fn a_shard_of_one_key_gets_its_lease() {
-    let mut single = shard("a", &[], true);
+    let mut single = open("a", &[]);
     single.range.end = HashKey(0);
     let plan = plan(&leases(&[("z", middle())]), &[single.clone()], LATEST, false).unwrap();
     assert_eq!(plan.create[0].row.range, Some(single.range));
@@ -315,7 +278,7 @@ fn a_shard_of_one_key_gets_its_lease() {
 
 #[test]
 fn an_ended_lease_of_an_open_shard_is_reported() {
-    let plan = plan(&leases(&[("a", Checkpoint::ShardEnd)]), &[shard("a", &[], true)], TRIM, false).unwrap();
+    let plan = plan(&leases(&[("a", Checkpoint::ShardEnd)]), &[open("a", &[])], TRIM, false).unwrap();
     assert_eq!(plan.findings, [Finding::EndedButOpen { shard: "a".into() }]);
 }
 
@@ -323,7 +286,7 @@ fn an_ended_lease_of_an_open_shard_is_reported() {
 /// unforgotten shard.
 #[test]
 fn an_unread_shard_waits_for_a_forgotten_parent_that_may_come() {
-    let listing = [shard("13", &[], false), shard("33", &["13", "29"], true)];
+    let listing = [closed("13", &[]), open("33", &["13", "29"])];
     let found = |rows: &[(&str, Checkpoint)], unreadable: &[&str]| {
         let unreadable = unreadable.iter().map(|id| (*id).into()).collect();
         let plan = unread(&leases(rows), &unreadable, &listing, TRIM, &[]);
@@ -341,12 +304,8 @@ fn an_unread_shard_waits_for_a_forgotten_parent_that_may_come() {
 /// The same where KCL's own algorithm decides: 35 is not started beside what it comes from.
 #[test]
 fn a_shard_waits_for_a_forgotten_parent_that_may_come() {
-    let listing = [
-        shard("33", &["13", "32"], false),
-        shard("35", &["32"], false),
-        shard("36", &["35"], true),
-        shard("37", &["33"], true),
-    ];
+    let listing =
+        [closed("33", &["13", "32"]), closed("35", &["32"]), open("36", &["35"]), open("37", &["33"])];
     let found = |rows: &[(&str, Checkpoint)], unreadable: &[&str], initial| {
         let unreadable = unreadable.iter().map(|id| (*id).into()).collect();
         created(&super::plan(&leases(rows), &unreadable, &listing, initial, false).unwrap())
@@ -386,8 +345,8 @@ fn a_very_deep_lineage_needs_no_stack() {
     let shards: Vec<Shard> = (0..depth)
         .map(|n| {
             let parents: Vec<String> = (n > 0).then(|| id(n - 1)).into_iter().collect();
-            let mut shard =
-                shard(&id(n), &parents.iter().map(String::as_str).collect::<Vec<_>>(), n + 1 == depth);
+            let make = if n + 1 == depth { open } else { closed };
+            let mut shard = make(&id(n), &parents.iter().map(String::as_str).collect::<Vec<_>>());
             shard.starting = (n + 1).into();
             shard
         })

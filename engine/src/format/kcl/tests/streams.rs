@@ -6,6 +6,7 @@ use crate::ids::{ShardId, WorkerId};
 use crate::position::{Checkpoint, Position};
 use crate::row::{Guard, LeaseRow, Renaming};
 use crate::stream_identity::StreamIdentity;
+use crate::testkit::item_of;
 use crate::time::Wall;
 use proptest::prelude::*;
 
@@ -25,10 +26,7 @@ fn a_new_row_names_its_stream_and_relatives_by_ids_alone() {
     let mut row = LeaseRow::new(named("shardId-000000000004").into(), Checkpoint::TrimHorizon);
     row.parents =
         ["shardId-000000000002", "shardId-000000000003"].map(|id| ShardId::from(named(id))).to_vec();
-    let write = Kcl.encode(&Change::Create(Box::new(row.clone())));
-    let mut item = None;
-    write.carry_out(&mut item).unwrap();
-    let item = item.unwrap();
+    let item = item_of(&Kcl, &row);
     let text = |name: &str| item.get(name).and_then(AttributeValue::as_s);
     assert_eq!(text("leaseKey"), Some(named("shardId-000000000004").as_str()));
     assert_eq!(text("streamName"), Some(STREAM));
@@ -63,10 +61,7 @@ fn progress_names_the_stream_and_children_as_kcl_does() {
 #[test]
 fn a_row_that_lacks_its_names_is_read_by_its_key() {
     let row = LeaseRow::new(named("shardId-000000000004").into(), Checkpoint::Latest);
-    let mut item = None;
-    let write = Kcl.encode(&Change::Create(Box::new(row.clone())));
-    write.carry_out(&mut item).unwrap();
-    let mut item = item.unwrap();
+    let mut item = item_of(&Kcl, &row);
     item.remove("streamName");
     item.remove("shardId");
     assert_eq!(Kcl.decode(&item), RowRead::Lease(row));

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::row::{Change, Guard};
+use crate::testkit::{item_of, take_of};
 
 /// A value of each type but strings, numbers and sets of strings.
 fn odd() -> [Value; 7] {
@@ -89,9 +90,7 @@ fn a_new_row_names_no_worker_without_a_name() {
     for attribute in ["leaseOwner", "checkpointOwner"] {
         let nameless =
             json!({attribute: {"S": ""}, "leaseholdOwner": {"S": ""}, "leaseholdNextOwner": {"S": ""}});
-        let mut created = None;
-        Kcl.encode(&Change::Create(Box::new(lease(with(nameless))))).carry_out(&mut created).unwrap();
-        let created = created.unwrap();
+        let created = item_of(&Kcl, &lease(with(nameless)));
         let empty = created.iter().filter(|(_, value)| value.as_s() == Some(""));
         assert_eq!(empty.count(), 0, "{created:?}");
         assert!(matches!(Kcl.decode(&created), RowRead::Lease(row) if row.hands_over.is_no()));
@@ -103,17 +102,8 @@ fn a_new_row_names_no_worker_without_a_name() {
 fn a_lease_whose_owner_is_null_is_taken_once() {
     let before = item(with(json!({"leaseOwner": {"NULL": true}, "checkpointOwner": {"NULL": true}})));
     let take = |to: &str| {
-        Kcl.encode(&Change::Take {
-            key: "shardId-000000000001".into(),
-            counter: 42,
-            next: 43,
-            from: None,
-            checkpoint: steady_row().checkpoint,
-            to: to.into(),
-            began: None,
-            named: None,
-            stream: None,
-        })
+        let (counter, owner) = (42, None);
+        Kcl.encode(&take_of(&LeaseRow { counter, owner, ..steady_row() }, 43, to))
     };
     let mut table = Some(before.clone());
     take("w2").carry_out(&mut table).unwrap();

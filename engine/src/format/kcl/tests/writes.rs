@@ -6,6 +6,7 @@ use crate::ids::{ShardId, WorkerId};
 use crate::position::SequenceNumber;
 use crate::row::{Guard, HandsOver};
 use crate::table::{WriteError, render};
+use crate::testkit::{item_of, take_of};
 use crate::time::Wall;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -77,16 +78,9 @@ fn every_change_in_words() {
     let forget =
         "leaseholdBegan, pendingCheckpoint, pendingCheckpointSubSequenceNumber, pendingCheckpointState";
     let position = Position { sequence: 77.into(), sub: 3 };
-    let take_at = |counter: u64, from: Option<&str>| Change::Take {
-        key: key(),
-        counter,
-        next: counter + 1,
-        from: from.map(WorkerId::from),
-        checkpoint: Checkpoint::Latest,
-        to: "w2".into(),
-        began: None,
-        named: None,
-        stream: None,
+    let take_at = |counter: u64, from: Option<&str>| {
+        let owner = from.map(WorkerId::from);
+        take_of(&LeaseRow { counter, owner, ..LeaseRow::new(key(), Checkpoint::Latest) }, counter + 1, "w2")
     };
     let take = |from| take_at(42, from);
     for (change, expected) in [
@@ -344,15 +338,12 @@ proptest! {
 
     #[test]
     fn a_created_row_reads_as_itself(row in rows()) {
-        let mut table = None;
-        Kcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
-        prop_assert_eq!(Kcl.decode(&table.unwrap()), RowRead::Lease(row));
+        prop_assert_eq!(Kcl.decode(&item_of(&Kcl, &row)), RowRead::Lease(row));
     }
 
     #[test]
     fn changes_change_what_they_should_and_nothing_else(row in rows(), change in changes()) {
-        let mut table = None;
-        Kcl.encode(&Change::Create(Box::new(row.clone()))).carry_out(&mut table).unwrap();
+        let mut table = Some(item_of(&Kcl, &row));
         let foreign = [
             ("throughputKBps", AttributeValue::N("1.0E-6".into())),
             ("somethingNew", AttributeValue::M([("x".to_string(), AttributeValue::Null)].into())),

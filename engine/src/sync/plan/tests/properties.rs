@@ -86,16 +86,16 @@ impl<'a> Reference<'a> {
 /// A stream's history: some first shards, then splits (an odd choice) and merges of neighbours (an even one).
 fn grow(first: usize, choices: &[u16]) -> Vec<Shard> {
     let id = |n: usize| format!("shardId-{n:012}");
-    let mut shards: Vec<Shard> = (0..first).map(|n| shard(&id(n), &[], true)).collect();
+    let mut shards: Vec<Shard> = (0..first).map(|n| open(&id(n), &[])).collect();
     // The open shards, in the order of their (unspecified) hash ranges.
-    let mut open: Vec<usize> = (0..first).collect();
+    let mut leaves: Vec<usize> = (0..first).collect();
     for (time, choice) in choices.iter().enumerate() {
         let starting = SequenceNumber::from(10 + time as u64);
-        let at = usize::from(choice / 2) % open.len();
-        let parents: Vec<usize> = if choice % 2 == 0 && at + 1 < open.len() {
-            open.drain(at..at + 2).collect()
+        let at = usize::from(choice / 2) % leaves.len();
+        let parents: Vec<usize> = if choice % 2 == 0 && at + 1 < leaves.len() {
+            leaves.drain(at..at + 2).collect()
         } else {
-            vec![open.remove(at)]
+            vec![leaves.remove(at)]
         };
         for parent in &parents {
             shards[*parent].ending = Some(starting);
@@ -104,10 +104,10 @@ fn grow(first: usize, choices: &[u16]) -> Vec<Shard> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         for _ in 0..if parents.len() == 1 { 2 } else { 1 } {
             let n = shards.len();
-            let mut child = shard(&id(n), &names, true);
+            let mut child = open(&id(n), &names);
             child.starting = starting;
             shards.push(child);
-            open.insert(at, n);
+            leaves.insert(at, n);
         }
     }
     shards

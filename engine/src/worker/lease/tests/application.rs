@@ -2,7 +2,7 @@
 
 use super::{Owner, records};
 use crate::format::Format;
-use crate::input::{Outcome, Reply, Why};
+use crate::input::Why;
 use crate::output::{ConsumerOp, Effect, EndReason};
 use crate::time::Span;
 use crate::worker::testing::{config, done, refused, row, running, seconds, table};
@@ -20,7 +20,7 @@ fn opening(limit: Span) -> Owner {
 fn processing(limit: Span) -> Owner {
     let mut owner = opening(limit);
     owner.answer_app(done());
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner.answer_stream(records(1, 5));
     owner.forget();
     owner
@@ -37,16 +37,6 @@ impl Owner {
         let told = told.collect();
         self.unanswered.retain(|(_, effect)| late(effect).is_none());
         told
-    }
-
-    /// `span` seconds pass, and every write is acknowledged.
-    fn pass(&mut self, span: u64) {
-        for _ in 0..span {
-            self.later(seconds(1));
-            if self.write().is_some() {
-                self.answer_table(done());
-            }
-        }
     }
 }
 

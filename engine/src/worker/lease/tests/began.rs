@@ -3,7 +3,7 @@
 use super::Owner;
 use crate::config::{Config, InitialPosition};
 use crate::format::Format;
-use crate::input::{Outcome, Reply, Why};
+use crate::input::Why;
 use crate::notice::TakeReason;
 use crate::output::{ConsumerOp, Effect, IteratorFrom, StreamOp, TableOp};
 use crate::position::Checkpoint;
@@ -119,7 +119,7 @@ fn an_earlier_moment_is_written_before_its_use_and_a_release() {
     owner.later(seconds(1));
     assert_eq!(asked(&owner), at(3_000));
     assert_eq!(owner.leases.row("a").unwrap().began, Some(Wall(now.0 - 3_000)));
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner.later(seconds(1));
     assert!(matches!(owner.stream(), Some(StreamOp::GetRecords { .. })));
 }

@@ -16,7 +16,7 @@ const PROCESSED: Outcome = Outcome::Applied(Reply::Processed);
 fn opened() -> Owner {
     let mut owner = Owner::of(row("a"));
     owner.answer_app(Outcome::Applied(Reply::ConfirmsEnd));
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner
 }
 
@@ -78,7 +78,7 @@ fn after_a_failure_the_end_is_told_again_after_a_pause() {
     owner.answer_app(refused(Why::HandlerFailed));
     assert_eq!(owner.told(), ["handler-failed"]);
     assert!(owner.app().is_none() && !ends(&owner));
-    let why = owner.held().why_stalled(owner.cx.now(), &owner.leases);
+    let why = owner.why_stalled();
     assert_eq!(why, Stall::EndUnconfirmed { failures: 1 });
     let held = owner.held();
     let wakes = held.stage_wake_at(&owner.cx);
@@ -97,12 +97,9 @@ fn a_batch_again_after_the_permission_asks_for_another_one() {
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
     owner.answer_app(done());
     assert_eq!(owner.app(), None, "it acknowledges later");
-    let (ix, token) = (owner.ix, owner.token());
-    let given_back = Said::GivenBack(batch, "no".into());
-    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, given_back);
-    owner.listen();
+    owner.say(Said::GivenBack(batch, "no".into()));
     owner.later(seconds(1));
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner.later(seconds(5));
     reads_to_the_end(&mut owner);
     owner.answer_app(PROCESSED);
@@ -127,14 +124,12 @@ fn a_stop_before_permission_leaves_the_end_to_the_next_owner() {
 #[test]
 fn a_paused_shard_is_told_its_end_when_it_goes_on() {
     let (mut owner, _) = at_the_last_batch();
-    let ix = owner.ix;
-    owner.room.on_pause_wanted(&mut owner.cx, &mut owner.leases, ix, true);
+    owner.pause(true);
     owner.answer_app(PROCESSED);
     assert_eq!(owner.app(), None);
     let held = owner.held();
     let wakes = held.stage_wake_at(&owner.cx);
     assert!(wakes > owner.cx.now() + Span(1), "nothing is due: {wakes:?}");
-    owner.room.on_pause_wanted(&mut owner.cx, &mut owner.leases, ix, false);
-    owner.listen();
+    owner.pause(false);
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
 }

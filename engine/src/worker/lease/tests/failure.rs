@@ -7,8 +7,9 @@ use crate::input::{Fetched, Outcome, Reply, Why};
 use crate::notice::{Notice, Stall};
 use crate::output::{ConsumerOp, IteratorFrom, StreamOp};
 use crate::position::Position;
+use crate::testkit::no_records;
 use crate::worker::lease::Said;
-use crate::worker::testing::{at, config, done, refused, row, running, seconds, table, throttled};
+use crate::worker::testing::{at, config, done, refused, row, running, table};
 
 fn policy(attempts: u32, action: FailureAction) -> Config {
     config(Format::Kcl).with_failure_attempts(attempts).with_failure_action(action)
@@ -20,7 +21,7 @@ fn processing(attempts: u32, action: FailureAction) -> Owner {
     let leases = table(&cx);
     let mut owner = Owner::within(cx, leases, row("a"));
     owner.answer_app(done());
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner.answer_stream(records(1, 5));
     owner.forget();
     owner
@@ -47,18 +48,9 @@ fn through(record: u64) -> Outcome {
     Outcome::Applied(Reply::ProcessedThrough(at(record)))
 }
 
-fn pass(owner: &mut Owner, span: u64) {
-    for _ in 0..span {
-        owner.later(seconds(1));
-        if owner.write().is_some() {
-            owner.answer_table(done());
-        }
-    }
-}
-
 fn fails(owner: &mut Owner, why: Why) {
     owner.answer_app(refused(why));
-    pass(owner, 6);
+    owner.pass(6);
 }
 
 /// Record 2 of five has failed twice alone.
@@ -77,11 +69,6 @@ fn poisoned(action: FailureAction) -> Owner {
     owner
 }
 
-fn resume(owner: &mut Owner) {
-    owner.room.on_pause_wanted(&mut owner.cx, &mut owner.leases, owner.ix, false);
-    owner.listen();
-}
-
 #[test]
 fn without_a_limit_a_batch_is_handed_over_whole_for_ever() {
     let mut owner = processing(0, FailureAction::SetAside);
@@ -98,16 +85,9 @@ fn records_that_are_not_in_order_are_handed_over_whole_for_ever() {
     let mut owner = Owner::within(cx, leases, row("a"));
     owner.answer_app(done());
     let not_in_order = || {
-        Outcome::Applied(Reply::Records(Fetched {
-            count: 2,
-            bytes: 2,
-            first: Some(at(4)),
-            last: Some(at(3)),
-            behind_ms: 1_000,
-            end: None,
-            range_unproven: false,
-            unordered: true,
-        }))
+        let (first, last) = (Some(at(4)), Some(at(3)));
+        let answer = Fetched { count: 2, bytes: 2, first, last, unordered: true, ..no_records(1_000) };
+        Outcome::Applied(Reply::Records(answer))
     };
     let mut answers = 0;
     while owner.app().is_none() {
@@ -117,7 +97,7 @@ fn records_that_are_not_in_order_are_handed_over_whole_for_ever() {
                 owner.answer_stream(not_in_order());
                 answers += 1;
             }
-            None => pass(&mut owner, 1),
+            None => owner.pass(1),
         }
     }
     assert!(answers > 2, "several answers say the same: {answers}");
@@ -158,14 +138,11 @@ fn a_record_that_cannot_be_set_aside_is_not_skipped() {
             .any(|notice| matches!(notice, Notice::SetAsideFailed { attempt: of, .. } if *of == attempt));
         assert!(told, "{:?}", owner.notices);
         assert_eq!(owner.app(), None, "a pause comes first");
-        pass(&mut owner, 6);
+        owner.pass(6);
         assert_eq!(set_aside(&owner), Some((at(2), 2)));
     }
     assert_eq!(owner.said().processed, Some(at(1)));
-    assert!(matches!(
-        owner.held().why_stalled(owner.cx.now(), &owner.leases),
-        Stall::SettingAside { failures: 9, .. }
-    ));
+    assert!(matches!(owner.why_stalled(), Stall::SettingAside { failures: 9, .. }));
     // An answer of another command is no success.
     owner.answer_app(through(3));
     assert_eq!(owner.said().processed, Some(at(1)));
@@ -179,16 +156,13 @@ fn a_stopped_shard_keeps_its_lease_and_waits_to_be_resumed() {
         _ => None,
     });
     assert_eq!(stopped, Some((at(2), 2)));
-    pass(&mut owner, 120);
+    owner.pass(120);
     assert_eq!(owner.app(), None);
     assert!(owner.holds() && owner.believes());
     assert_eq!(owner.said().checkpoint, crate::position::Checkpoint::At(at(1)));
-    assert!(matches!(
-        owner.held().why_stalled(owner.cx.now(), &owner.leases),
-        Stall::Stopped { attempts: 2, .. }
-    ));
+    assert!(matches!(owner.why_stalled(), Stall::Stopped { attempts: 2, .. }));
     owner.forget();
-    resume(&mut owner);
+    owner.pause(false);
     assert_eq!(owner.told(), ["pause-ended"]);
     assert_eq!(given(&owner), Some((false, 1, Some(at(1)))));
     fails(&mut owner, Why::HandlerFailed);
@@ -199,10 +173,7 @@ fn a_stopped_shard_keeps_its_lease_and_waits_to_be_resumed() {
 fn progress_begins_the_count_anew() {
     let mut owner = processing(2, FailureAction::Stop);
     fails(&mut owner, Why::HandlerFailed);
-    let (ix, token) = (owner.ix, owner.token());
-    let said = Said::ProcessedThrough(at(1));
-    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
-    owner.listen();
+    owner.say(Said::ProcessedThrough(at(1)));
     fails(&mut owner, Why::HandlerFailed);
     assert_eq!(given(&owner), Some((false, 2, Some(at(1)))));
 }
@@ -211,10 +182,7 @@ fn progress_begins_the_count_anew() {
 fn a_failure_after_a_processed_record_is_not_of_this_record() {
     let mut owner = processing(1, FailureAction::SetAside);
     fails(&mut owner, Why::HandlerFailed);
-    let (ix, token) = (owner.ix, owner.token());
-    let said = Said::ProcessedThrough(at(1));
-    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
-    owner.listen();
+    owner.say(Said::ProcessedThrough(at(1)));
     fails(&mut owner, Why::RecordFailed(at(1)));
     assert_eq!(set_aside(&owner), None);
     assert_eq!(given(&owner).map(|(_, _, after)| after), Some(Some(at(1))));
@@ -228,10 +196,7 @@ fn a_give_back_is_a_failed_attempt_and_keeping_is_no_progress() {
             panic!("expected a whole batch at time {time}, found {:?}", owner.app())
         };
         owner.answer_app(Outcome::Applied(Reply::Kept));
-        let (ix, token) = (owner.ix, owner.token());
-        let said = Said::GivenBack(batch, "no".into());
-        owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
-        owner.listen();
+        owner.say(Said::GivenBack(batch, "no".into()));
         read_again(&mut owner);
     }
     assert_eq!(given(&owner), Some((true, 1, None)));
@@ -239,18 +204,11 @@ fn a_give_back_is_a_failed_attempt_and_keeping_is_no_progress() {
 
 /// Records 1 to 5 are read once more.
 fn read_again(owner: &mut Owner) {
-    pass(owner, 1);
-    if let Some(StreamOp::GetRecords { .. }) = owner.stream() {
-        owner.answer_stream(throttled());
-        pass(owner, 1);
-    }
-    let Some(StreamOp::GetIterator { from, .. }) = owner.stream() else {
-        panic!("expected an iterator, found {:?}", owner.stream())
-    };
-    assert!(matches!(from, IteratorFrom::At(_)));
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.pass(1);
+    assert!(matches!(owner.reads_again_from(), IteratorFrom::At(_)));
+    owner.iterates();
     owner.answer_stream(records(1, 5));
-    pass(owner, 6);
+    owner.pass(6);
 }
 
 #[test]
@@ -270,7 +228,7 @@ fn one_record_is_not_kept() {
     assert_eq!(given(&owner), Some((true, 1, None)));
     owner.answer_app(Outcome::Applied(Reply::Kept));
     assert_eq!(owner.said().processed, None);
-    pass(&mut owner, 6);
+    owner.pass(6);
     assert_eq!(given(&owner), Some((true, 2, None)));
 }
 
@@ -278,10 +236,7 @@ fn one_record_is_not_kept() {
 fn a_record_processed_before_its_answer_is_followed_at_once() {
     let mut owner = processing(1, FailureAction::Stop);
     fails(&mut owner, Why::HandlerFailed);
-    let (ix, token) = (owner.ix, owner.token());
-    let said = Said::ProcessedThrough(at(1));
-    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
-    owner.listen();
+    owner.say(Said::ProcessedThrough(at(1)));
     owner.answer_app(through(1));
     assert_eq!(given(&owner), Some((true, 1, Some(at(1)))));
 }

@@ -5,13 +5,11 @@ use crate::config::ReaderConfig;
 use crate::format::Format;
 use crate::ids::OpId;
 use crate::input::{Outcome, Reply, Why};
-use crate::output::{ConsumerOp, EndReason, FlushReason, IteratorFrom, StreamOp};
+use crate::output::{ConsumerOp, EndReason, FlushReason, IteratorFrom};
 use crate::position::Checkpoint;
 use crate::worker::lease::Said;
 use crate::worker::lease_table::LeaseTable;
-use crate::worker::testing::{
-    at, config, done, owned, refused, refused_by, row, running, seconds, table, throttled,
-};
+use crate::worker::testing::{at, config, done, owned, refused, refused_by, row, running, seconds, table};
 
 /// The batch that the handler is given.
 fn given(owner: &Owner) -> Option<OpId> {
@@ -32,12 +30,6 @@ fn kept() -> Outcome {
     Outcome::Applied(Reply::Kept)
 }
 
-fn say(owner: &mut Owner, said: Said) {
-    let (ix, token) = (owner.ix, owner.token());
-    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, said);
-    owner.listen();
-}
-
 /// The handler keeps records 1 to 5, 6 to 7 and 8 to 9: the batches.
 fn keeping() -> (Owner, [OpId; 3]) {
     let mut owner = Owner::processing();
@@ -52,37 +44,27 @@ fn keeping() -> (Owner, [OpId; 3]) {
     (owner, batches)
 }
 
-/// Seconds pass, and the row of the lease is written as it should be.
-fn pass(owner: &mut Owner, span: u64) {
-    for _ in 0..span {
-        owner.later(seconds(1));
-        if owner.write().is_some() {
-            owner.answer_table(done());
-        }
-    }
-}
-
 #[test]
 fn the_watermark_follows_the_batches_acknowledged_without_a_gap() {
     let (mut owner, [first, second, third]) = keeping();
     assert_eq!(owner.said().processed, None);
-    say(&mut owner, Said::Acknowledged(second));
+    owner.say(Said::Acknowledged(second));
     assert_eq!(owner.said().processed, None, "the first batch is a gap");
-    say(&mut owner, Said::ProcessedThrough(at(3)));
+    owner.say(Said::ProcessedThrough(at(3)));
     assert_eq!(owner.said().processed, Some(at(3)));
-    say(&mut owner, Said::Acknowledged(first));
+    owner.say(Said::Acknowledged(first));
     assert_eq!(owner.said().processed, Some(at(7)));
-    say(&mut owner, Said::Acknowledged(third));
+    owner.say(Said::Acknowledged(third));
     assert_eq!(owner.said().processed, Some(at(9)));
 }
 
 #[test]
 fn a_position_in_a_kept_batch_says_nothing_of_earlier_batches() {
     let (mut owner, [first, _, third]) = keeping();
-    say(&mut owner, Said::ProcessedThrough(at(8)));
+    owner.say(Said::ProcessedThrough(at(8)));
     assert_eq!(owner.said().processed, None);
-    say(&mut owner, Said::Acknowledged(third));
-    say(&mut owner, Said::Acknowledged(first));
+    owner.say(Said::Acknowledged(third));
+    owner.say(Said::Acknowledged(first));
     assert_eq!(owner.said().processed, Some(at(5)));
 }
 
@@ -90,7 +72,7 @@ fn a_position_in_a_kept_batch_says_nothing_of_earlier_batches() {
 fn an_acknowledgement_before_the_answer_of_its_hand_over_counts() {
     let mut owner = Owner::processing();
     let batch = given(&owner).expect("given");
-    say(&mut owner, Said::Acknowledged(batch));
+    owner.say(Said::Acknowledged(batch));
     owner.answer_app(kept());
     assert_eq!(owner.said().processed, Some(at(5)));
 }
@@ -100,15 +82,15 @@ fn words_under_another_token_or_of_an_unknown_batch_are_ignored() {
     let (mut owner, [first, ..]) = keeping();
     let (ix, stale) = (owner.ix, crate::ids::FencingToken(owner.token().0 + 1));
     owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, stale, Said::Acknowledged(first));
-    say(&mut owner, Said::Acknowledged(OpId { life: 9, n: 9 }));
+    owner.say(Said::Acknowledged(OpId { life: 9, n: 9 }));
     assert_eq!(owner.said().processed, None);
 }
 
 #[test]
 fn a_position_after_the_give_back_of_a_batch_before_is_ignored() {
     let (mut owner, [first, ..]) = keeping();
-    say(&mut owner, Said::GivenBack(first, "the sink is full".into()));
-    say(&mut owner, Said::ProcessedThrough(at(9)));
+    owner.say(Said::GivenBack(first, "the sink is full".into()));
+    owner.say(Said::ProcessedThrough(at(9)));
     assert_eq!(owner.said().processed, None, "the first batch comes again");
 }
 
@@ -116,26 +98,19 @@ fn a_position_after_the_give_back_of_a_batch_before_is_ignored() {
 fn a_kept_batch_given_back_comes_again_with_all_after_it() {
     let (mut owner, [first, second, third]) = keeping();
     owner.forget();
-    say(&mut owner, Said::Acknowledged(first));
-    say(&mut owner, Said::Acknowledged(third));
-    say(&mut owner, Said::GivenBack(second, "the sink is full".into()));
+    owner.say(Said::Acknowledged(first));
+    owner.say(Said::Acknowledged(third));
+    owner.say(Said::GivenBack(second, "the sink is full".into()));
     assert_eq!(owner.told(), ["handler-failed"]);
     assert_eq!(owner.said().processed, Some(at(5)));
     owner.later(seconds(1));
-    if let Some(StreamOp::GetRecords { .. }) = owner.stream() {
-        owner.answer_stream(throttled());
-        owner.later(seconds(1));
-    }
-    let Some(StreamOp::GetIterator { from, .. }) = owner.stream() else {
-        panic!("expected an iterator, found {:?}", owner.stream())
-    };
-    assert_eq!(from, IteratorFrom::At(at(5)));
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    assert_eq!(owner.reads_again_from(), IteratorFrom::At(at(5)));
+    owner.iterates();
     owner.answer_stream(records(5, 9));
     owner.later(seconds(5));
     assert!(given(&owner).is_some_and(|again| again != second && again != third));
     // The old batches are not acknowledged any more by anything.
-    say(&mut owner, Said::Acknowledged(second));
+    owner.say(Said::Acknowledged(second));
     assert_eq!(owner.said().processed, Some(at(5)));
 }
 
@@ -146,7 +121,7 @@ fn at_its_limit_a_handler_is_to_flush_and_is_given_nothing() {
     let leases: LeaseTable = table(&cx);
     let mut owner = Owner::within(cx, leases, row("a"));
     owner.answer_app(done());
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner.answer_stream(records(1, 5));
     let batch = given(&owner).expect("given");
     owner.later(seconds(1));
@@ -155,7 +130,7 @@ fn at_its_limit_a_handler_is_to_flush_and_is_given_nothing() {
     assert_eq!(flushes(&owner), Some(FlushReason::Full));
     owner.answer_app(done());
     assert_eq!(owner.app(), None, "it is told once");
-    say(&mut owner, Said::Acknowledged(batch));
+    owner.say(Said::Acknowledged(batch));
     assert!(given(&owner).is_some());
 }
 
@@ -165,12 +140,12 @@ fn the_end_of_a_shard_waits_until_all_kept_is_acknowledged() {
     owner.later(seconds(1));
     reads_the_end(&mut owner, &halves());
     assert_eq!(flushes(&owner), Some(FlushReason::ShardEnd));
-    say(&mut owner, Said::Acknowledged(batches[0]));
+    owner.say(Said::Acknowledged(batches[0]));
     owner.answer_app(done());
     assert_eq!(owner.app(), None);
     assert_eq!(owner.held().processing().children(), []);
-    say(&mut owner, Said::Acknowledged(batches[2]));
-    say(&mut owner, Said::Acknowledged(batches[1]));
+    owner.say(Said::Acknowledged(batches[2]));
+    owner.say(Said::Acknowledged(batches[1]));
     assert_eq!(owner.held().processing().children(), ["b".into(), "c".into()], "the shard ends");
 }
 
@@ -195,7 +170,7 @@ fn a_stop_waits_for_durable_acknowledgements_before_the_close() {
     assert_eq!(flushes(&owner), Some(leaving));
     owner.answer_app(done());
     for batch in batches {
-        say(&mut owner, Said::Acknowledged(batch));
+        owner.say(Said::Acknowledged(batch));
     }
     assert_eq!(owner.app(), None, "not before the checkpoint is durable");
     // The first acknowledgement was written at once, later acknowledgements after that.
@@ -209,11 +184,11 @@ fn a_stop_waits_for_durable_acknowledgements_before_the_close() {
 #[test]
 fn a_batch_not_acknowledged_in_time_is_given_up_and_told() {
     let (mut owner, batches) = keeping();
-    say(&mut owner, Said::Acknowledged(batches[0]));
-    pass(&mut owner, 6);
+    owner.say(Said::Acknowledged(batches[0]));
+    owner.pass(6);
     owner.forget();
     owner.stop();
-    pass(&mut owner, 21);
+    owner.pass(21);
     assert!(owner.is_aborted(), "a flush that takes too long is stopped");
     owner.answer_app(Outcome::Unknown(crate::input::Cause::Cancelled));
     assert!(owner.told().contains(&"unacknowledged"));
@@ -248,7 +223,7 @@ fn a_batch_given_back_before_the_answer_comes_again() {
     let mut owner = Owner::processing();
     let batch = given(&owner).expect("given");
     owner.forget();
-    say(&mut owner, Said::GivenBack(batch, "dropped".into()));
+    owner.say(Said::GivenBack(batch, "dropped".into()));
     owner.answer_app(kept());
     assert_eq!(owner.told(), ["handler-failed"]);
     owner.later(owner.cx.config().handler_backoff.times(2));
@@ -259,6 +234,6 @@ fn a_batch_given_back_before_the_answer_comes_again() {
 fn batches_acknowledged_during_a_call_may_be_checkpointed() {
     let mut owner = Owner::processing();
     let batch = given(&owner).expect("given");
-    say(&mut owner, Said::Acknowledged(batch));
+    owner.say(Said::Acknowledged(batch));
     assert_eq!(owner.said().processed, Some(at(5)));
 }

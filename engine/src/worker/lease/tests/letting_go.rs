@@ -22,24 +22,13 @@ impl Owner {
         self.cx.standstill_mut().runs(now);
         self.step();
     }
-
-    fn says_processed(&mut self, record: u64) {
-        let (ix, token, said) = (self.ix, self.token(), Said::ProcessedThrough(at(record)));
-        self.room.on_said(&mut self.cx, &mut self.leases, ix, token, said);
-        self.listen();
-    }
 }
 
 /// A minute ago, the handler reported three of five records as processed.
 fn processing() -> Owner {
     let mut owner = Owner::processing();
-    owner.says_processed(3);
-    for _ in 0..20 {
-        owner.later(seconds(3));
-        if owner.write().is_some() {
-            owner.answer_table(done());
-        }
-    }
+    owner.say(Said::ProcessedThrough(at(3)));
+    owner.keeps_for(seconds(60), seconds(3));
     owner.forget();
     owner
 }
@@ -48,7 +37,7 @@ fn processing() -> Owner {
 fn progress_is_saved_and_the_lease_given_up_beside_a_handler() {
     let mut owner = Owner::processing();
     owner.later(seconds(40));
-    owner.says_processed(3);
+    owner.say(Said::ProcessedThrough(at(3)));
     owner.later(owner.cx.config().give_up_after);
     if owner.write().is_some() {
         owner.answer_table(throttled());

@@ -1,7 +1,7 @@
 //! The evidence of a listing about a shard not found.
 
 use super::{Owner, end, reads_the_end, records, renewed};
-use crate::input::{Outcome, Reply, Why};
+use crate::input::Why;
 use crate::notice::Stall;
 use crate::output::{ConsumerOp, StreamOp};
 use crate::shard::Shard;
@@ -69,7 +69,7 @@ fn lists_of_one_moment_count_once() {
     for expected in [1, 1, 2, 2] {
         listed(&mut owner, &[shard("b", &["a"])]);
         assert_eq!(created(&mut owner), 0);
-        let why = owner.held().why_stalled(owner.cx.now(), &owner.leases);
+        let why = owner.why_stalled();
         let against = None;
         let listings = expected;
         assert_eq!(why, Stall::Unproven { listings, against });
@@ -91,7 +91,7 @@ fn no_list_that_shows_a_parent_says_that_the_shard_is_forgotten() {
     for _ in 0..20 {
         listed(&mut owner, std::slice::from_ref(&parent));
         assert_eq!((owner.told(), created(&mut owner)), (vec![], 0));
-        let why = owner.held().why_stalled(owner.cx.now(), &owner.leases);
+        let why = owner.why_stalled();
         let older = Some("s0".into());
         assert_eq!(why, Stall::Unproven { listings: 0, against: older });
         not_found_again(&mut owner);
@@ -178,7 +178,7 @@ fn an_end_denied_by_a_listing_is_read_on_after_the_last_record() {
     assert!(owner.told().contains(&"trouble"), "a warning says why");
     owner.later(owner.cx.config().reader.min_interval);
     assert!(matches!(owner.stream(), Some(StreamOp::GetIterator { .. })));
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner.later(owner.cx.config().reader.idle_interval);
     assert!(matches!(owner.stream(), Some(StreamOp::GetRecords { .. })));
     assert_eq!(created(&mut owner), 0);
@@ -189,7 +189,7 @@ fn confirms_the_end(owner: &mut Owner) {
     assert!(!owner.held().is_missing(), "the end is asked for once more");
     let pause = owner.cx.config().reader.min_interval;
     owner.later(pause);
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner.later(pause);
     owner.answer_stream(end(&[]));
     owner.forget();
@@ -205,7 +205,7 @@ fn records_written_after_a_claimed_end_are_read_before_the_end() {
     assert_eq!(created(&mut owner), 0);
     let pause = owner.cx.config().reader.min_interval;
     owner.later(pause);
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner.later(pause);
     owner.answer_stream(records(5, 6));
     assert!(matches!(owner.app(), Some(ConsumerOp::Deliver { .. })));
@@ -217,11 +217,11 @@ fn an_end_claimed_and_denied_often_is_paced_and_told() {
     for times in 1..=4 {
         ends_falsely(&mut owner);
         listed(&mut owner, &[shard("a", &[])]);
-        let why = owner.held().why_stalled(owner.cx.now(), &owner.leases);
+        let why = owner.why_stalled();
         assert_eq!(why, Stall::EndDenied { times });
         owner.later(owner.cx.config().retry_max);
         renewed(&mut owner);
-        owner.answer_stream(Outcome::Applied(Reply::Iterator));
+        owner.iterates();
         owner.later(owner.cx.config().reader.min_interval);
         renewed(&mut owner);
     }

@@ -16,20 +16,21 @@ mod shard_end;
 mod stall;
 mod waiting;
 
-use super::HeldLeases;
 use super::held::HeldLease;
+use super::{HeldLeases, Said};
 use crate::held::Held;
 use crate::ids::{FencingToken, LeaseIx, OpId};
 use crate::input::{Fetched, Outcome, Reply};
-use crate::notice::Notice;
-use crate::output::{ConsumerOp, Effect, EndReason, StreamOp, TableOp};
+use crate::notice::{Notice, Stall};
+use crate::output::{ConsumerOp, Effect, EndReason, IteratorFrom, StreamOp, TableOp};
 use crate::row::{Change, LeaseRow};
 use crate::shard::{ChildShard, HashRange};
+use crate::testkit::no_records;
 use crate::time::Span;
 use crate::worker::context::{Context, Request, Waiter};
 use crate::worker::lease_table::LeaseTable;
 use crate::worker::phase::{Phase, Stopping};
-use crate::worker::testing::{at, context, done, hold_in, row, table};
+use crate::worker::testing::{at, context, done, hold_in, row, seconds, table, throttled};
 
 /// A worker with one lease, and the worker's commands.
 struct Owner {
@@ -63,7 +64,7 @@ impl Owner {
     fn reading(row: LeaseRow) -> Self {
         let mut owner = Self::of(row);
         owner.answer_app(done());
-        owner.answer_stream(Outcome::Applied(Reply::Iterator));
+        owner.iterates();
         owner.forget();
         owner
     }
@@ -211,6 +212,66 @@ impl Owner {
         self.leases.row("a").expect("it has a row").clone()
     }
 
+    /// The application says this of the lease.
+    fn say(&mut self, said: Said) {
+        let (ix, token) = (self.ix, self.token());
+        self.room.on_said(&mut self.cx, &mut self.leases, ix, token, said);
+        self.listen();
+    }
+
+    /// The application pauses the shard, or ends the pause.
+    fn pause(&mut self, paused: bool) {
+        self.room.on_pause_wanted(&mut self.cx, &mut self.leases, self.ix, paused);
+        self.listen();
+    }
+
+    /// `span` passes in steps, and every write is acknowledged. Returns the number of writes.
+    fn keeps_for(&mut self, span: Span, step: Span) -> usize {
+        let until = self.cx.now() + span;
+        let mut writes = 0;
+        while self.cx.now() < until {
+            self.later(until.since(self.cx.now()).min(step));
+            if self.write().is_some() {
+                self.answer_table(done());
+                writes += 1;
+            }
+        }
+        writes
+    }
+
+    /// The same, in steps of a renewal interval.
+    fn keeps(&mut self, span: Span) -> usize {
+        self.keeps_for(span, self.cx.config().renew_interval)
+    }
+
+    /// So many seconds pass, one by one, and every write is acknowledged.
+    fn pass(&mut self, secs: u64) {
+        self.keeps_for(seconds(secs), seconds(1));
+    }
+
+    /// An iterator is asked for, and comes.
+    #[track_caller]
+    fn iterates(&mut self) {
+        self.answer_stream(Outcome::Applied(Reply::Iterator));
+    }
+
+    /// A batch that is not in memory any more is read again from this place on.
+    #[track_caller]
+    fn reads_again_from(&mut self) -> IteratorFrom {
+        if let Some(StreamOp::GetRecords { .. }) = self.stream() {
+            self.answer_stream(throttled());
+            self.later(seconds(1));
+        }
+        match self.stream() {
+            Some(StreamOp::GetIterator { from, .. }) => from,
+            other => panic!("expected an iterator to be asked for, found {other:?}"),
+        }
+    }
+
+    fn why_stalled(&self) -> Stall {
+        self.held().why_stalled(self.cx.now(), &self.leases)
+    }
+
     /// The worker is told to stop within its configured time.
     fn stop(&mut self) {
         let deadline = self.cx.now() + self.cx.config().shutdown_timeout;
@@ -231,25 +292,13 @@ fn records(first: u64, last: u64) -> Outcome {
         bytes: 100,
         first: Some(at(first)),
         last: Some(at(last)),
-        behind_ms: 1_000,
-        end: None,
-        range_unproven: false,
-        unordered: false,
+        ..no_records(1_000)
     }))
 }
 
 /// The end of the shard, without records.
 fn end(children: &[ChildShard]) -> Outcome {
-    Outcome::Applied(Reply::Records(Fetched {
-        count: 0,
-        bytes: 0,
-        first: None,
-        last: None,
-        behind_ms: 0,
-        end: Some(children.to_vec()),
-        range_unproven: false,
-        unordered: false,
-    }))
+    Outcome::Applied(Reply::Records(Fetched { end: Some(children.to_vec()), ..no_records(0) }))
 }
 
 /// The lease is renewed, if that is due.
@@ -278,7 +327,7 @@ fn reads_the_end(owner: &mut Owner, children: &[ChildShard]) {
         true => waits_out_the_lag(owner),
         false => owner.later(pause),
     }
-    owner.answer_stream(Outcome::Applied(Reply::Iterator));
+    owner.iterates();
     owner.later(pause);
     owner.answer_stream(end(children));
 }

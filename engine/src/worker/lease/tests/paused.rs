@@ -9,32 +9,12 @@ use crate::time::Span;
 use crate::worker::testing::{at, done, hold_in, owned, refused, refused_by, row, seconds, unknown};
 
 impl Owner {
-    fn pause(&mut self, paused: bool) {
-        self.room.on_pause_wanted(&mut self.cx, &mut self.leases, self.ix, paused);
-        self.listen();
-    }
-
     fn waits_for(&self) -> Option<Stall> {
         self.room.waits_for(&self.cx, &self.leases, self.ix)
     }
 
     fn is_paused(&self) -> bool {
         self.said().paused
-    }
-
-    /// `span` passes, and every write is acknowledged. Returns the number of writes.
-    fn keeps(&mut self, span: Span) -> usize {
-        let until = self.cx.now() + span;
-        let mut writes = 0;
-        while self.cx.now() < until {
-            let step = until.since(self.cx.now()).min(self.cx.config().renew_interval);
-            self.later(step);
-            if self.write().is_some() {
-                self.answer_table(done());
-                writes += 1;
-            }
-        }
-        writes
     }
 }
 
@@ -138,7 +118,7 @@ fn a_shard_paused_before_its_opening_opens_and_is_given_nothing() {
     let mut owner = Owner::of(row("a"));
     owner.pause(true);
     owner.answer_app(done());
-    owner.answer_stream(crate::input::Outcome::Applied(crate::input::Reply::Iterator));
+    owner.iterates();
     owner.answer_stream(records(1, 5));
     assert_eq!((owner.app(), owner.waits_for()), (None, Some(Stall::Paused)));
 }

@@ -34,8 +34,7 @@ fn a_batch_is_handed_over_once_and_the_next_one_afterwards() {
 #[test]
 fn after_a_pause_the_rest_of_a_failed_batch_comes_again() {
     let mut owner = Owner::processing();
-    let (ix, token) = (owner.ix, owner.token());
-    owner.room.on_said(&mut owner.cx, &mut owner.leases, ix, token, Said::ProcessedThrough(at(3)));
+    owner.say(Said::ProcessedThrough(at(3)));
     owner.answer_app(refused(Why::HandlerFailed));
     assert_eq!(owner.told(), ["handler-failed"]);
     assert_eq!(delivery(&owner), None);
@@ -48,14 +47,7 @@ fn a_batch_that_is_not_in_memory_any_more_is_read_again() {
     let mut owner = Owner::processing();
     owner.answer_app(refused(Why::Gone));
     owner.later(seconds(1));
-    if let Some(StreamOp::GetRecords { .. }) = owner.stream() {
-        owner.answer_stream(throttled());
-        owner.later(seconds(1));
-    }
-    let Some(StreamOp::GetIterator { from, .. }) = owner.stream() else {
-        panic!("expected an iterator, found {:?}", owner.stream())
-    };
-    assert_eq!(from, IteratorFrom::At(at(1)));
+    assert_eq!(owner.reads_again_from(), IteratorFrom::At(at(1)));
 }
 
 #[test]

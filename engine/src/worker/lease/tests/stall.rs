@@ -5,18 +5,6 @@ use crate::notice::{Notice, Stall};
 use crate::time::Span;
 use crate::worker::testing::{done, row};
 
-/// `span` passes, and every write is acknowledged.
-fn pass(owner: &mut Owner, span: Span) {
-    let until = owner.cx.now() + span;
-    while owner.cx.now() < until {
-        let step = until.since(owner.cx.now()).min(owner.cx.config().renew_interval);
-        owner.later(step);
-        if owner.write().is_some() {
-            owner.answer_table(done());
-        }
-    }
-}
-
 fn stalls(owner: &mut Owner) -> Vec<(Span, Stall)> {
     let notices = std::mem::take(&mut owner.notices);
     let stall = |notice| match notice {
@@ -30,12 +18,12 @@ fn stalls(owner: &mut Owner) -> Vec<(Span, Stall)> {
 fn a_stalled_handler_is_told_and_again_after_twice_the_time() {
     let mut owner = Owner::processing();
     let after = owner.cx.config().stall_after;
-    pass(&mut owner, Span(after.0 - 1));
+    owner.keeps(Span(after.0 - 1));
     assert_eq!(stalls(&mut owner), []);
-    pass(&mut owner, Span(1));
+    owner.keeps(Span(1));
     let handler = || Stall::Handler { attempt: 1 };
     assert_eq!(stalls(&mut owner), [(after, handler())]);
-    pass(&mut owner, after);
+    owner.keeps(after);
     assert_eq!(stalls(&mut owner), [(after.times(2), handler())]);
     owner.answer_app(done());
     let moving = [Notice::Moving { lease: "a".into(), after: after.times(2) }];
@@ -46,7 +34,7 @@ fn a_stalled_handler_is_told_and_again_after_twice_the_time() {
 fn an_application_that_does_not_open_a_shard_is_named() {
     let mut owner = Owner::of(row("a"));
     let after = owner.cx.config().stall_after;
-    pass(&mut owner, after);
+    owner.keeps(after);
     assert_eq!(stalls(&mut owner), [(after, Stall::Opening)]);
 }
 
@@ -55,9 +43,9 @@ fn a_shard_that_moves_is_never_told() {
     let mut owner = Owner::processing();
     let after = owner.cx.config().stall_after;
     for batch in 1..10 {
-        pass(&mut owner, after.per(2));
+        owner.keeps(after.per(2));
         owner.answer_app(done());
-        pass(&mut owner, after.per(4));
+        owner.keeps(after.per(4));
         owner.answer_stream(records(10 * batch, 10 * batch + 5));
     }
     assert_eq!(stalls(&mut owner), []);

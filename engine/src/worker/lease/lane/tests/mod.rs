@@ -10,6 +10,7 @@ use crate::policy::{AtEnd, Policies};
 use crate::position::Checkpoint;
 use crate::row::{Change, LeaseRow, RowRead};
 use crate::table::Item;
+use crate::testkit::{item_of, take_of};
 use crate::time::{Mono, Span};
 use crate::worker::context::Context;
 use crate::worker::lease::lane::{Answer, Began, From, Lane, Wish, WriteKind};
@@ -148,9 +149,7 @@ impl Duel {
         let mut leases = table(&cx);
         let row = owned(KEY, cx.me().as_str(), 5);
         let ix = shows(&cx, &mut leases, row.clone());
-        let mut item = None;
-        let create = kind.encode(&Change::Create(Box::new(row)));
-        create.carry_out(&mut item).expect("there was none");
+        let item = Some(item_of(&kind, &row));
         let (lane, proof) = (lane(&cx), (cx.now(), cx.now()));
         let late = Vec::new();
         Self { kind, cx, leases, ix, lane, item, late, proof }
@@ -183,17 +182,7 @@ impl Duel {
             return;
         }
         let row = self.row();
-        let take = Change::Take {
-            key: row.key.clone(),
-            counter: row.counter,
-            next: row.counter + 1,
-            from: row.owner.clone(),
-            checkpoint: row.checkpoint,
-            to: "other".into(),
-            began: None,
-            named: None,
-            stream: None,
-        };
+        let take = take_of(&row, row.counter + 1, "other");
         let taken = self.kind.encode(&take).carry_out(&mut self.item);
         assert!(taken.is_ok(), "it was read just now");
     }
