@@ -105,10 +105,8 @@ fn without_throughput_everyone_gets_a_share() {
     }
     // Where hosts are measured, too.
     let candidates = [busy("a", 70, 100), busy("b", 20, 100), plain("c")];
-    let mut leases = vec![free(None); 6];
-    let moves = load_moves(&candidates, &leases, true, 0);
-    apply(&mut leases, &moves);
-    assert_eq!(counts(3, &leases), [2, 2, 2]);
+    let leases = vec![free(None); 6];
+    assert_eq!(counts_after(3, leases.clone(), &load_moves(&candidates, &leases, true, 0)), [2, 2, 2]);
 }
 
 #[test]
@@ -120,10 +118,8 @@ fn idle_leases_and_idle_hosts_are_shared_out_too() {
     assert_eq!(counts(4, &leases), [1, 10, 10, 10]);
     // The averages of metrics are 0.
     let idle = [busy("a", 0, 100), busy("b", 0, 100), busy("c", 0, 100)];
-    let mut leases = vec![free(ONE); 6];
-    let moves = load_moves(&idle, &leases, true, 0);
-    apply(&mut leases, &moves);
-    assert_eq!(counts(3, &leases), [2, 2, 2]);
+    let leases = vec![free(ONE); 6];
+    assert_eq!(counts_after(3, leases.clone(), &load_moves(&idle, &leases, true, 0)), [2, 2, 2]);
 }
 
 #[test]

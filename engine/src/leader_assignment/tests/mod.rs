@@ -69,6 +69,12 @@ fn counts(workers: usize, leases: &[Portion]) -> Vec<usize> {
     counts
 }
 
+/// How many leases each worker processes after these moves.
+fn counts_after(workers: usize, mut leases: Vec<Portion>, moves: &[Move]) -> Vec<usize> {
+    apply(&mut leases, moves);
+    counts(workers, &leases)
+}
+
 fn load_moves(candidates: &[Candidate], leases: &[Portion], balance: bool, seed: u64) -> Vec<Move> {
     by_load(candidates, leases, &LoadOptions::default(), balance, |lease| {
         draw(seed, "move", "", lease as u64)
@@ -339,14 +345,11 @@ fn a_large_fleet_shares_evenly() {
     let leases: Vec<Portion> = (0..100_000).map(|_| free(ONE)).collect();
     let busy: Vec<Portion> = (0..100_000).map(|n| held(n % 10, ONE)).collect();
     for moves in both(&candidates, &leases, true, 0) {
-        let mut after = leases.clone();
-        apply(&mut after, &moves);
-        assert!(counts(1_000, &after).iter().all(|count| *count == 100));
+        assert!(counts_after(1_000, leases.clone(), &moves).iter().all(|count| *count == 100));
     }
     let moved = load_moves(&candidates, &busy, true, 0).len();
     // Less than 60 % of the leases that each of ten workers has above 100.
     assert_eq!(moved, 10 * (9_900 * 60 / 100 - 1));
-    let mut after = busy.clone();
-    apply(&mut after, &by_count(&candidates, &busy, true));
-    assert!(counts(1_000, &after).iter().all(|count| *count == 100));
+    let moves = by_count(&candidates, &busy, true);
+    assert!(counts_after(1_000, busy, &moves).iter().all(|count| *count == 100));
 }

@@ -45,15 +45,10 @@ fn limits_are_kept() {
     let mut candidates = workers(3);
     candidates[0].most = Some(1);
     candidates[1].most = Some(0);
-    let mut leases = vec![free(None); 6];
-    let moves = by_count(&candidates, &leases, true);
-    apply(&mut leases, &moves);
-    assert_eq!(counts(3, &leases), [1, 0, 5]);
+    let leases = vec![free(None); 6];
+    assert_eq!(counts_after(3, leases.clone(), &by_count(&candidates, &leases, true)), [1, 0, 5]);
     candidates[2].most = Some(3);
-    let mut leases = vec![free(None); 6];
-    let moves = by_count(&candidates, &leases, true);
-    apply(&mut leases, &moves);
-    assert_eq!(counts(3, &leases), [1, 0, 3]);
+    assert_eq!(counts_after(3, leases.clone(), &by_count(&candidates, &leases, true)), [1, 0, 3]);
 }
 
 proptest! {

@@ -70,6 +70,15 @@ fn leases_of(workers: usize) -> impl Strategy<Value = Vec<Portion>> {
     })
 }
 
+/// So many workers alone have leases.
+fn among(n: usize, leases: &mut [Portion]) {
+    for lease in leases {
+        if let Owner::Candidate(owner) = &mut lease.owner {
+            *owner %= n;
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn leases_of_constant_throughput_come_to_rest(
@@ -81,11 +90,7 @@ proptest! {
         allow_overshoot: bool,
         seed: u64,
     ) {
-        for lease in &mut leases {
-            if let Owner::Candidate(owner) = &mut lease.owner {
-                *owner %= n;
-            }
-        }
+        among(n, &mut leases);
         let mut candidates = workers(n);
         for (candidate, most) in candidates.iter_mut().zip(limits) {
             candidate.most = most;
@@ -102,15 +107,10 @@ proptest! {
     /// average.
     #[test]
     fn who_gives_keeps_enough(
-        n in 2..7usize, leases in leases_of(6), allow_overshoot: bool, seed: u64,
+        n in 2..7usize, mut leases in leases_of(6), allow_overshoot: bool, seed: u64,
     ) {
-        let mut leases = leases;
-        for lease in &mut leases {
-            if let Owner::Candidate(owner) = &mut lease.owner {
-                *owner %= n;
-            }
-            lease.available = false;
-        }
+        among(n, &mut leases);
+        leases.iter_mut().for_each(|lease| lease.available = false);
         let options = LoadOptions { allow_overshoot, ..LoadOptions::default() };
         let moves = by_load(&workers(n), &leases, &options, true, |lease| draw(seed, "move", "", lease as u64));
         let before = carried(n, &leases);

@@ -23,12 +23,23 @@ fn beginning() -> (Context, StreamWatch) {
     (starting(config(Format::Kcl)), StreamWatch::new(ONLY))
 }
 
+/// A look at the stream gets this answer.
+fn looks(cx: &mut Context, watch: &mut StreamWatch, answer: Outcome) {
+    watch.step(cx);
+    let op = cx.did().op();
+    watch.on_state(cx, op, answer);
+}
+
+/// The stream is doubted, and the look at it gets this answer.
+fn doubts(cx: &mut Context, watch: &mut StreamWatch, answer: Outcome) {
+    watch.doubt(cx);
+    looks(cx, watch, answer);
+}
+
 /// A worker that has found its stream.
 fn watching() -> (Context, StreamWatch) {
     let (mut cx, mut watch) = beginning();
-    watch.step(&mut cx);
-    let op = cx.did().op();
-    watch.on_state(&mut cx, op, stream(CREATED));
+    looks(&mut cx, &mut watch, stream(CREATED));
     cx.did();
     (cx, watch)
 }
@@ -74,16 +85,12 @@ fn one_denied_stream_of_several_is_asked_for_again() {
 
 /// A starting worker gets this answer at its first and second look. Returns its requests after the second.
 fn twice(cx: &mut Context, watch: &mut StreamWatch, answer: impl Fn() -> Outcome) -> Vec<Request> {
-    watch.step(cx);
-    let op = cx.did().op();
-    watch.on_state(cx, op, answer());
+    looks(cx, watch, answer());
     assert!(cx.did().is_nothing(), "one answer proves nothing, and is not told");
     let pause = watch.wake_at(cx).since(cx.now());
     assert!(pause <= seconds(1), "{pause}");
     cx.later(pause);
-    watch.step(cx);
-    let op = cx.did().op();
-    watch.on_state(cx, op, answer());
+    looks(cx, watch, answer());
     cx.did().requests().to_vec()
 }
 
@@ -161,9 +168,7 @@ fn a_stream_that_was_made_anew_or_is_missing_is_not_ours() {
 /// A look at the stream, when due, gets this answer. Returns the requests.
 fn looked(cx: &mut Context, watch: &mut StreamWatch, answer: Outcome) -> Vec<Request> {
     cx.later(watch.wake_at(cx).since(cx.now()));
-    watch.step(cx);
-    let op = cx.did().op();
-    watch.on_state(cx, op, answer);
+    looks(cx, watch, answer);
     cx.did().requests().to_vec()
 }
 
@@ -174,9 +179,7 @@ fn a_description_or_a_read_takes_back_the_streams_loss() {
         let (mut cx, mut watch) = watching();
         cx.later(seconds(60));
         for _ in 0..5 {
-            watch.doubt(&mut cx);
-            let op = cx.did().op();
-            watch.on_state(&mut cx, op, wrong.clone());
+            doubts(&mut cx, &mut watch, wrong.clone());
             assert!(!cx.may_take(ONLY), "its shards may be those of another stream");
             assert_eq!(looked(&mut cx, &mut watch, wrong.clone()), []);
             let lists = looked(&mut cx, &mut watch, stream(CREATED));
@@ -186,9 +189,7 @@ fn a_description_or_a_read_takes_back_the_streams_loss() {
         }
     }
     let (mut cx, mut watch) = watching();
-    watch.doubt(&mut cx);
-    let op = cx.did().op();
-    watch.on_state(&mut cx, op, refused(Why::NotFound));
+    doubts(&mut cx, &mut watch, refused(Why::NotFound));
     for _ in 0..5 {
         assert_eq!(looked(&mut cx, &mut watch, refused(Why::NotFound)), []);
         watch.answered(cx.now());
@@ -198,9 +199,7 @@ fn a_description_or_a_read_takes_back_the_streams_loss() {
     }
     // A stream of another time can be read, too.
     let (mut cx, mut watch) = watching();
-    watch.doubt(&mut cx);
-    let op = cx.did().op();
-    watch.on_state(&mut cx, op, another());
+    doubts(&mut cx, &mut watch, another());
     watch.answered(cx.now());
     for _ in 0..2 {
         assert_eq!(looked(&mut cx, &mut watch, another()), []);
@@ -215,24 +214,18 @@ fn a_client_without_requests_stops_a_starting_worker_alone() {
     let (mut cx, mut watch) = beginning();
     let unsent = || Outcome::NotSent(Cause::Client);
     for _ in 0..CLIENT_PATIENCE {
-        watch.step(&mut cx);
-        let op = cx.did().op();
-        watch.on_state(&mut cx, op, unsent());
+        looks(&mut cx, &mut watch, unsent());
         assert_eq!(cx.did().told(), ["trouble"]);
         cx.later(seconds(60));
     }
-    watch.step(&mut cx);
-    let op = cx.did().op();
-    watch.on_state(&mut cx, op, unsent());
+    looks(&mut cx, &mut watch, unsent());
     let did = cx.did();
     assert!(matches!(did.requests(), [Request::Stop(Fatal::Client { .. })]), "{:?}", did.requests());
 
     let (mut cx, mut watch) = watching();
     watch.doubt(&mut cx);
     for _ in 0..CLIENT_PATIENCE + 2 {
-        watch.step(&mut cx);
-        let op = cx.did().op();
-        watch.on_state(&mut cx, op, unsent());
+        looks(&mut cx, &mut watch, unsent());
         assert_eq!(cx.did().told(), ["trouble"]);
         cx.later(seconds(60));
     }
@@ -263,9 +256,7 @@ const ANOTHER: Wall = Wall(CREATED.0 - 60_000);
 fn told(created: Wall) -> (Context, StreamWatch) {
     let (mut cx, mut watch) = beginning();
     cx.set_booted();
-    watch.step(&mut cx);
-    let op = cx.did().op();
-    watch.on_state(&mut cx, op, named(created));
+    looks(&mut cx, &mut watch, named(created));
     assert_eq!(cx.did().requests(), [Request::StreamFound(ONLY)]);
     (cx, watch)
 }

@@ -17,7 +17,11 @@ use crate::worker::testing::{config, ended, row, running, seconds, shard, shows,
 
 /// A running worker that has recognised its table.
 fn recognised() -> (Context, LeaseTable, ShardSync) {
-    let mut cx = running(config(Format::Kcl));
+    recognised_from(InitialPosition::TrimHorizon)
+}
+
+fn recognised_from(initial_position: InitialPosition) -> (Context, LeaseTable, ShardSync) {
+    let mut cx = running(Config { initial_position, ..config(Format::Kcl) });
     cx.set_said(StreamIx::ONLY, Some(identity()));
     cx.set_identified(StreamIx::ONLY);
     cx.set_recognised(StreamIx::ONLY);
@@ -72,6 +76,12 @@ fn until_written(
     panic!("no row is written");
 }
 
+#[track_caller]
+fn only_created(changes: &[Change]) -> &LeaseRow {
+    let [Change::Create(row)] = changes else { panic!("expected a row to be created, found {changes:?}") };
+    row
+}
+
 #[test]
 fn the_right_child_gets_its_lease_beside_the_row_of_a_wrong_one() {
     let (mut cx, mut leases, mut sync) = recognised();
@@ -80,9 +90,7 @@ fn the_right_child_gets_its_lease_beside_the_row_of_a_wrong_one() {
     let rows = [ended("p", &["a", "x"]), row_of(&a), row_of(&half("x", &["p"], true))];
     let began = cx.now();
     let (listings, changes) = until_written(&mut cx, &mut leases, &mut sync, (&rows, &[parent, a, b]));
-    let [Change::Create(row)] = &changes[..] else {
-        panic!("expected a row to be created, found {changes:?}")
-    };
+    let row = only_created(&changes);
     assert_eq!((row.key.as_str(), row.checkpoint), ("b", Checkpoint::TrimHorizon));
     assert!(listings >= cx.config().audit_confidence.max(2), "{listings}");
     assert!(cx.now().since(began) >= cx.config().stream_lag);
@@ -192,12 +200,10 @@ fn a_parent_unnamed_by_the_filling_listing_gets_its_lease() {
     assert_eq!(sync.contradicted.look_at().since(began), cx.config().stream_lag);
     cx.later(cx.config().stream_lag);
     let (listings, changes) = until_written(&mut cx, &mut leases, &mut sync, (&rows, &split()));
-    let [Change::Create(row)] = &changes[..] else {
-        panic!("expected a row to be created, found {changes:?}")
-    };
+    let row = only_created(&changes);
     assert_eq!((row.key.as_str(), row.checkpoint), ("p", Checkpoint::TrimHorizon));
     assert_eq!(listings, 2);
-    shows(&cx, &mut leases, (**row).clone());
+    shows(&cx, &mut leases, row.clone());
     cx.later(cx.config().stream_lag);
     assert!(lists(&mut cx, &mut leases, &mut sync, &split()).is_empty());
     assert_eq!(sync.contradicted.look_at(), Mono::NEVER);
@@ -222,16 +228,10 @@ fn a_parent_of_rows_of_others_or_that_name_it_counts_as_read() {
 
 #[test]
 fn a_lease_in_the_place_of_denied_ones_begins_where_they_began() {
-    let mut cx = running(Config { initial_position: InitialPosition::Latest, ..config(Format::Kcl) });
-    cx.set_said(StreamIx::ONLY, Some(identity()));
-    cx.set_identified(StreamIx::ONLY);
-    cx.set_recognised(StreamIx::ONLY);
-    let (mut leases, mut sync) = (crate::worker::testing::table(&cx), ShardSync::new(StreamIx::ONLY));
+    let (mut cx, mut leases, mut sync) = recognised_from(InitialPosition::Latest);
     let denied =
         LeaseRow { checkpoint: Checkpoint::Latest, began: Some(Wall(77)), ..row_of(&shard("x", &[])) };
     let (_, changes) = until_written(&mut cx, &mut leases, &mut sync, (&[denied], &[shard("a", &[])]));
-    let [Change::Create(row)] = &changes[..] else {
-        panic!("expected a row to be created, found {changes:?}")
-    };
+    let row = only_created(&changes);
     assert_eq!((row.checkpoint, row.began), (Checkpoint::Latest, Some(Wall(77))));
 }

@@ -7,8 +7,8 @@ use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::Shard;
 use crate::time::Wall;
-use crate::worker::context::Request;
-use crate::worker::lease_table::Scan;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::{LeaseTable, Scan};
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{
@@ -26,24 +26,27 @@ fn leased() -> Vec<LeaseRow> {
     vec![LeaseRow { range, ..row("a") }]
 }
 
+/// A list of these shards creates what is missing, perhaps.
+fn missing(cx: &mut Context, leases: &LeaseTable, sync: &mut ShardSync, shards: &[Shard]) {
+    let list = listed(cx, sync, shards);
+    sync.create_missing(cx, leases, &list, 0);
+}
+
 #[test]
 fn a_lease_is_created_after_a_scan_interval_if_a_scan_agrees() {
     let (mut cx, mut sync, mut scan) = (context(), ShardSync::new(StreamIx::ONLY), Scan::default());
     let mut leases = table(&cx);
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
-    let list = listed(&mut cx, &mut sync, &shards());
-    sync.create_missing(&mut cx, &leases, &list, 0);
+    missing(&mut cx, &leases, &mut sync, &shards());
     let did = cx.did();
     assert_eq!((did.told(), keys(&did)), (vec!["planned"], vec![]));
 
     cx.later(cx.config().scan_interval);
-    let list = listed(&mut cx, &mut sync, &shards());
-    sync.create_missing(&mut cx, &leases, &list, 0);
+    missing(&mut cx, &leases, &mut sync, &shards());
     assert_eq!(keys(&cx.did()).len(), 0, "no scan has begun since");
 
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
-    let list = listed(&mut cx, &mut sync, &shards());
-    sync.create_missing(&mut cx, &leases, &list, 0);
+    missing(&mut cx, &leases, &mut sync, &shards());
     let rows = created(&cx.did());
     assert_eq!(rows.len(), 1);
     assert_eq!((rows[0].key.as_str(), rows[0].checkpoint), ("b", Checkpoint::TrimHorizon));
@@ -55,8 +58,7 @@ fn a_view_of_long_ago_creates_nothing_and_asks_for_a_scan() {
     let mut leases = table(&cx);
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
     cx.later(seconds(600));
-    let list = listed(&mut cx, &mut sync, &shards());
-    sync.create_missing(&mut cx, &leases, &list, 0);
+    missing(&mut cx, &leases, &mut sync, &shards());
     let did = cx.did();
     assert_eq!(did.requests(), [Request::Rescan(cx.now())]);
 }
@@ -67,15 +69,13 @@ fn a_list_that_contradicts_itself_is_begun_anew() {
     let mut leases = table(&cx);
     shows(&cx, &mut leases, row("parent"));
     let open_parent = [shard("parent", &[]), shard("child", &["parent"])];
-    let list = listed(&mut cx, &mut sync, &open_parent);
-    sync.create_missing(&mut cx, &leases, &list, 0);
+    missing(&mut cx, &leases, &mut sync, &open_parent);
     assert_eq!(cx.did().told(), ["bad-listing"]);
     assert!(sync.is_listing());
     assert!(sync.wake_at() > cx.now());
 
     let sound = [closed(shard("parent", &[])), shard("child", &["parent"])];
-    let list = listed(&mut cx, &mut sync, &sound);
-    sync.create_missing(&mut cx, &leases, &list, 0);
+    missing(&mut cx, &leases, &mut sync, &sound);
     assert_eq!(cx.did().told(), ["planned"]);
     assert!(!sync.is_listing());
 }
@@ -90,8 +90,7 @@ fn a_lease_created_at_latest_begins_when_it_was_first_missing() {
     let mut rows = Vec::new();
     for _ in 0..3 {
         whole_scan(&mut cx, &mut leases, &mut scan, leased());
-        let list = listed(&mut cx, &mut sync, &shards());
-        sync.create_missing(&mut cx, &leases, &list, 0);
+        missing(&mut cx, &leases, &mut sync, &shards());
         rows.extend(created(&cx.did()));
         cx.later(cx.config().scan_interval);
     }

@@ -1,14 +1,25 @@
 //! Listing the shards, page by page.
 
 use super::{lists, page};
+use crate::ids::OpId;
 use crate::input::Why;
 use crate::notice::ListReason;
 use crate::output::{Effect, ShardFilter, StreamOp};
 use crate::time::Span;
-use crate::worker::context::Request;
+use crate::worker::context::{Context, Request};
+use crate::worker::lease_table::LeaseTable;
 use crate::worker::shard_sync::ShardSync;
 use crate::worker::stream_set::StreamIx;
 use crate::worker::testing::{context, refused, seconds, shard, table, throttled};
+
+/// All shards are being listed, by this command.
+fn listing() -> (Context, LeaseTable, ShardSync, OpId) {
+    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
+    let leases = table(&cx);
+    sync.list(&mut cx, ListReason::Hole);
+    let op = cx.did().op();
+    (cx, leases, sync, op)
+}
 
 #[test]
 fn pages_follow_each_other_and_make_one_list() {
@@ -47,10 +58,7 @@ fn shards_are_listed_once_at_a_time() {
 #[test]
 fn an_unanswered_page_is_asked_again_and_a_refused_one_with_all() {
     for (outcome, again_after_first) in [(throttled(), true), (refused(Why::Expired), false)] {
-        let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
-        let leases = table(&cx);
-        sync.list(&mut cx, ListReason::Hole);
-        let first = cx.did().op();
+        let (mut cx, leases, mut sync, first) = listing();
         sync.on_page(&mut cx, &leases, first, page(&[shard("a", &[])], true));
         let second = cx.did().op();
         sync.on_page(&mut cx, &leases, second, outcome);
@@ -72,10 +80,7 @@ fn an_unanswered_page_is_asked_again_and_a_refused_one_with_all() {
 
 #[test]
 fn pages_that_are_too_old_to_stand_together_are_listed_anew() {
-    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
-    let leases = table(&cx);
-    sync.list(&mut cx, ListReason::Hole);
-    let op = cx.did().op();
+    let (mut cx, leases, mut sync, op) = listing();
     sync.on_page(&mut cx, &leases, op, page(&[shard("a", &[])], true));
     let op = cx.did().op();
     cx.later(cx.config().scan_interval);
@@ -88,10 +93,7 @@ fn pages_that_are_too_old_to_stand_together_are_listed_anew() {
 
 #[test]
 fn a_stream_that_is_not_found_ends_the_listing_and_is_doubted() {
-    let (mut cx, mut sync) = (context(), ShardSync::new(StreamIx::ONLY));
-    let leases = table(&cx);
-    sync.list(&mut cx, ListReason::Hole);
-    let op = cx.did().op();
+    let (mut cx, leases, mut sync, op) = listing();
     sync.on_page(&mut cx, &leases, op, refused(Why::NotFound));
     assert_eq!(cx.did().requests(), [Request::DoubtStream(StreamIx::ONLY)]);
     assert!(!sync.is_listing());

@@ -23,6 +23,12 @@ fn beginning() -> (Context, LeaseTable, ShardSync) {
     (cx, leases, ShardSync::new(StreamIx::ONLY))
 }
 
+/// Whether a list of these shards is used.
+fn recognises(cx: &mut Context, leases: &mut LeaseTable, sync: &mut ShardSync, shards: &[Shard]) -> bool {
+    let listed = listed(cx, sync, shards);
+    sync.recognises(cx, leases, &listed)
+}
+
 fn is_of_another_stream(did: &Did) -> bool {
     matches!(did.requests(), [Request::LoseStream(_, Fatal::OtherStream { .. })])
 }
@@ -31,8 +37,7 @@ fn is_of_another_stream(did: &Did) -> bool {
 fn leases_of_listed_shards_are_recognised() {
     let (mut cx, mut leases, mut sync) = beginning();
     shows(&cx, &mut leases, row("a"));
-    let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(sync.recognises(&mut cx, &mut leases, &listed));
+    assert!(recognises(&mut cx, &mut leases, &mut sync, &[shard("a", &[])]));
     assert!(cx.has_recognised(StreamIx::ONLY) && cx.did().is_nothing());
 }
 
@@ -41,8 +46,7 @@ fn another_shards_hash_range_stops_the_worker_at_a_second_look() {
     let (mut cx, mut leases, mut sync) = beginning();
     let range = Some(tenths(0, 5));
     shows(&cx, &mut leases, LeaseRow { range, ..row("a") });
-    let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(!sync.recognises(&mut cx, &mut leases, &first));
+    assert!(!recognises(&mut cx, &mut leases, &mut sync, &[shard("a", &[])]));
     assert!(cx.did().is_nothing(), "one answer may be wrong");
     let pause = sync.wake_at().since(cx.now());
     assert!(pause <= cx.poll_pause(), "{pause}");
@@ -64,11 +68,9 @@ fn a_worker_that_knows_its_stream_ignores_one_strange_list() {
     shows(&cx, &mut leases, row("a"));
     let half = Shard { range: tenths(0, 5), ..shard("a", &[]) };
     for _ in 0..5 {
-        let wrong = listed(&mut cx, &mut sync, std::slice::from_ref(&half));
-        assert!(!sync.recognises(&mut cx, &mut leases, &wrong));
+        assert!(!recognises(&mut cx, &mut leases, &mut sync, std::slice::from_ref(&half)));
         cx.later(cx.config().scan_interval);
-        let right = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-        assert!(sync.recognises(&mut cx, &mut leases, &right));
+        assert!(recognises(&mut cx, &mut leases, &mut sync, &[shard("a", &[])]));
         cx.later(cx.config().scan_interval);
     }
     assert!(cx.did().is_nothing());
@@ -78,16 +80,14 @@ fn a_worker_that_knows_its_stream_ignores_one_strange_list() {
 fn an_early_end_is_doubted_until_a_later_list_agrees() {
     let (mut cx, mut leases, mut sync) = beginning();
     shows(&cx, &mut leases, ended("a", &[]));
-    let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(!sync.recognises(&mut cx, &mut leases, &first));
+    assert!(!recognises(&mut cx, &mut leases, &mut sync, &[shard("a", &[])]));
     assert!(cx.did().is_nothing(), "the list may lag");
 
     cx.later(cx.config().scan_interval);
     let mut lagged = sync.recognition.clone();
     let fresh = listed(&mut cx, &mut sync, &[closed(shard("a", &[]))]);
     assert!(lagged.judge(&mut cx, &mut leases, &fresh));
-    let second = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(!sync.recognises(&mut cx, &mut leases, &second));
+    assert!(!recognises(&mut cx, &mut leases, &mut sync, &[shard("a", &[])]));
     assert!(is_of_another_stream(&cx.did()));
 }
 
@@ -95,11 +95,9 @@ fn an_early_end_is_doubted_until_a_later_list_agrees() {
 fn an_unlisted_shards_lease_delays_recognition_by_a_scan() {
     let (mut cx, mut leases, mut sync) = beginning();
     shows(&cx, &mut leases, row("trimmed"));
-    let first = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(!sync.recognises(&mut cx, &mut leases, &first));
+    assert!(!recognises(&mut cx, &mut leases, &mut sync, &[shard("a", &[])]));
     cx.later(cx.config().scan_interval);
-    let second = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-    assert!(sync.recognises(&mut cx, &mut leases, &second));
+    assert!(recognises(&mut cx, &mut leases, &mut sync, &[shard("a", &[])]));
     assert!(cx.did().is_nothing());
 }
 
@@ -110,8 +108,7 @@ fn leases_that_begin_elsewhere_than_configured_are_told_once() {
     shows(&cx, &mut leases, row("a"));
     sync.on_first_scan(&cx, &leases);
     for told in [1, 0] {
-        let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-        assert!(sync.recognises(&mut cx, &mut leases, &listed));
+        assert!(recognises(&mut cx, &mut leases, &mut sync, &[shard("a", &[])]));
         let did = cx.did();
         let continued = |notice: &&Notice| matches!(notice, Notice::Continued { leases: 1, .. });
         assert_eq!(did.notices().iter().filter(continued).count(), told);
@@ -129,8 +126,7 @@ fn a_row_of_another_time_than_the_configured_begins_elsewhere() {
         let checkpoint = Checkpoint::AtTimestamp;
         shows(&cx, &mut leases, LeaseRow { checkpoint, began, ..row("a") });
         sync.on_first_scan(&cx, &leases);
-        let listed = listed(&mut cx, &mut sync, &[shard("a", &[])]);
-        assert!(sync.recognises(&mut cx, &mut leases, &listed));
+        assert!(recognises(&mut cx, &mut leases, &mut sync, &[shard("a", &[])]));
         let told = cx.did().told().contains(&"continued");
         assert_eq!(told, elsewhere > 0, "{began:?}");
     }
@@ -176,8 +172,7 @@ fn an_impossible_checkpoint_keeps_one_lease_from_being_taken() {
     for row in [placed("a", 150), placed("b", 160), placed("c", 7)] {
         shows(&cx, &mut leases, row);
     }
-    let first = listed(&mut cx, &mut sync, &all);
-    assert!(!sync.recognises(&mut cx, &mut leases, &first), "one answer may be wrong");
+    assert!(!recognises(&mut cx, &mut leases, &mut sync, &all), "one answer may be wrong");
     let pause = sync.wake_at().since(cx.now());
     assert!(pause <= cx.poll_pause(), "{pause}");
     assert!(second_look(&mut cx, &mut leases, &mut sync, &all));
@@ -270,8 +265,7 @@ fn rows_that_go_on_changing_are_looked_at_more_seldom() {
     for row in [placed("a", 150), placed("b", 160), placed("c", 7)] {
         shows(&cx, &mut leases, row);
     }
-    let first = listed(&mut cx, &mut sync, &all);
-    assert!(!sync.recognises(&mut cx, &mut leases, &first));
+    assert!(!recognises(&mut cx, &mut leases, &mut sync, &all));
     assert!(second_look(&mut cx, &mut leases, &mut sync, &all));
     let (mut listings, mut told) = (0, 0);
     for second in 1..=60 {
