@@ -6,16 +6,15 @@ use crate::output::IteratorFrom;
 use crate::position::{Position, SequenceNumber};
 use crate::reader::{Doubtful, Event, Start};
 use crate::shard::ChildShard;
-use crate::time::Span;
 
 /// A sequence number in AWS's layout, of a record of this shard.
 fn number_of(shard: u64, n: u64) -> Position {
     Position::of(SequenceNumber::from_words([2 << 56 | (shard & 0xf) << 16, n, shard << 4 | 2]))
 }
 
-/// Equal answers, each from a new iterator at the same place: the number of refused answers, the time until one is
-/// taken, and the event of the last answer.
-pub(super) fn believed(bench: &mut Bench, answer: &Fetched) -> (u32, Span, Option<Event>) {
+/// Equal answers, each from a new iterator at the same place, until one is taken: after two refused ones at least, and
+/// the lag. Gives the event of the last answer.
+pub(super) fn believed(bench: &mut Bench, answer: &Fetched) -> Option<Event> {
     let (began, front) = (bench.now, bench.reader.front());
     let mut refused = 0;
     let mut event = bench.answer(answer.clone());
@@ -28,7 +27,9 @@ pub(super) fn believed(bench: &mut Bench, answer: &Fetched) -> (u32, Span, Optio
         assert!(bench.limit() <= 10, "a few records are enough to judge");
         event = bench.answer(answer.clone());
     }
-    (refused, bench.now.since(began), event)
+    let waited = bench.now.since(began);
+    assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
+    event
 }
 
 #[test]
@@ -51,13 +52,11 @@ fn records_before_the_place_wait_for_equal_answers_over_the_lag() {
     assert_eq!(bench.process_front().last, pos(14));
 
     let mut bench = ready();
-    let (refused, waited, event) = believed(&mut bench, &records(pos(2), pos(7), 10));
+    let event = believed(&mut bench, &records(pos(2), pos(7), 10));
     let disorder = Event::Disorder { before, first, last, inside };
     assert_eq!(event, Some(disorder));
-    assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
     assert_eq!(bench.process_front().after, None, "what was processed is not told from what was not");
     assert_eq!(bench.reader.watermark(), Some(pos(12)), "never goes back");
-    bench.wait();
     // The disorder is known by now.
     assert!(matches!(bench.answer(records(pos(8), pos(8), 10)), Some(Event::Disorder { .. })));
     assert!(bench.reader.front().is_some());
@@ -75,9 +74,8 @@ fn a_record_to_start_at_is_missing_by_answers_over_the_lag() {
     assert_eq!(bench.process_front().after, Some(at));
 
     let mut bench = Bench::ready(Start::At(at));
-    let (refused, waited, event) = believed(&mut bench, &records(pos(7), pos(9), 10));
+    let event = believed(&mut bench, &records(pos(7), pos(9), 10));
     assert_eq!(event, Some(Event::Trimmed { at, first }));
-    assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
     assert_eq!(bench.process_front().after, None);
 }
 
@@ -87,19 +85,15 @@ fn the_tip_is_not_where_a_checkpoint_is() {
     let (why, answers) = (Doubtful::Gap { at, first: None }, 1);
     let mut bench = Bench::ready(Start::At(at));
     assert_eq!(bench.answer(no_records(5)), None, "on the way");
-    bench.wait();
     assert_eq!(bench.answer(no_records(0)), Some(Event::Doubted { why, answers }));
     bench.asks_for(IteratorFrom::At(at));
     assert_eq!(bench.again(records(pos(3), pos(4), 10)), None);
-    bench.wait();
     bench.process_front();
     assert_eq!(bench.answer(no_records(0)), None, "the tip is after that record");
 
     let mut bench = Bench::ready(Start::At(at));
-    let (refused, waited, event) = believed(&mut bench, &no_records(0));
+    let event = believed(&mut bench, &no_records(0));
     assert_eq!(event, None, "the stream has forgotten that record, and has no other");
-    assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
-    bench.wait();
     assert!(matches!(bench.answer(later(7)), Some(Event::Doubted { .. })));
     assert!(matches!(bench.again(later(7)), Some(Event::Trimmed { .. })));
 }
@@ -108,7 +102,6 @@ fn the_tip_is_not_where_a_checkpoint_is() {
 fn taken_after(answers: impl Iterator<Item = Fetched>) -> Option<usize> {
     let mut bench = Bench::ready(Start::At(pos(3)));
     for (n, answer) in answers.enumerate() {
-        bench.wait();
         if !matches!(bench.answer(answer), Some(Event::Doubted { .. })) {
             return Some(n + 1);
         }
@@ -150,7 +143,7 @@ fn records_are_missing_before_the_first_record_of_two_answers() {
 fn a_gap_before_one_record_proves_no_gap_before_a_later_one() {
     let ready = || {
         let mut bench = Bench::ready(Start::At(pos(3)));
-        let (_, _, event) = believed(&mut bench, &later(7));
+        let event = believed(&mut bench, &later(7));
         assert!(matches!(event, Some(Event::Trimmed { .. })));
         bench.reader.rewind();
         bench
@@ -171,7 +164,6 @@ fn the_end_is_not_where_a_checkpoint_is() {
     assert_eq!(bench.answer(end.clone()), Some(Event::Doubted { why, answers }));
     assert!(!bench.reader.is_end_claimed(), "nothing of the answer is taken");
     assert_eq!(bench.again(records(pos(3), pos(4), 10)), None);
-    bench.wait();
     bench.process_front();
     assert_eq!(bench.answer(end), None, "the end is after that record");
     assert!(bench.reader.is_end_claimed());
@@ -188,11 +180,9 @@ fn a_fitting_answer_ends_a_doubt_and_one_under_way_does_not() {
     let mut bench = Bench::ready(Start::At(at));
     assert_eq!(doubted(bench.answer(wrong.clone())), 1);
     assert_eq!(bench.again(no_records(1)), None);
-    bench.wait();
     assert_eq!(doubted(bench.answer(wrong.clone())), 2);
     assert_eq!(bench.again(records(pos(3), pos(4), 10)), None);
     bench.now += STREAM_LAG;
-    bench.wait();
     assert_eq!(bench.answer(wrong), None, "it fits the place by now");
 }
 
@@ -220,9 +210,8 @@ fn another_shards_numbers_wait_for_equal_answers_over_the_lag() {
         assert!(bench.reader.front().is_some());
     }
     let mut bench = ready();
-    let (refused, waited, event) = believed(&mut bench, &records(theirs, theirs, 1));
+    let event = believed(&mut bench, &records(theirs, theirs, 1));
     assert_eq!(event, None);
-    assert!(refused >= 2 && waited >= STREAM_LAG, "{refused} in {waited}");
     assert!(bench.reader.front().is_some(), "the numbers say nothing here");
 }
 

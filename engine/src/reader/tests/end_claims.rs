@@ -65,11 +65,9 @@ fn an_open_shard_denies_a_weak_claim_before_the_next_one() {
     let first = bench.now;
     assert_eq!(bench.again(no_records(0)), None);
     while bench.now.since(first) < STREAM_LAG {
-        bench.wait();
         assert_eq!(bench.answer(no_records(0)), None);
     }
     assert!(!bench.reader.is_end_claimed());
-    bench.wait();
     assert!(matches!(bench.answer(last_answer(&[])), Some(Event::WeakEnd { .. })));
 }
 
@@ -89,14 +87,12 @@ fn records_take_a_claimed_end_back_and_empty_answers_do_not() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     assert_eq!(bench.answer(last_answer(&children)), None);
     assert_eq!(bench.again(no_records(9)), None, "the service looks for records on the way");
-    bench.wait();
     assert_eq!(bench.answer(last_answer(&children)), Some(Event::EndOfShard));
 
     let mut bench = Bench::ready(Start::TrimHorizon);
     assert_eq!(bench.answer(last_answer(&children)), None);
     assert_eq!(bench.again(records(pos(1), pos(1), 1)), None);
     bench.process_front();
-    bench.wait();
     assert_eq!(bench.answer(last_answer(&children)), None, "a new claim");
     assert_eq!(bench.again(last_answer(&children)), Some(Event::EndOfShard));
 }
@@ -137,16 +133,12 @@ fn each_claim_of_an_end_is_taken_back_by_answers_after_it() {
     bench.answer(last_answer(&[child("a")]));
     for other in ["b", "c"] {
         bench.again(no_records(0));
-        bench.wait();
         bench.answer(no_records(0));
-        bench.wait();
         assert_eq!(bench.answer(last_answer(&[child(other)])), None);
     }
     bench.again(no_records(0));
-    bench.wait();
     bench.answer(no_records(0));
     assert!(bench.reader.is_end_claimed());
-    bench.wait();
     bench.answer(no_records(0));
     assert!(!bench.reader.is_end_claimed());
 }
@@ -163,7 +155,6 @@ fn ends_with(answers: &[&[&str]]) -> Option<Vec<ChildShard>> {
         };
         assert!(matches!(event, None | Some(Event::WeakEnd { .. })), "answer {n} of {answers:?}");
         assert_eq!(bench.reader.finished(), None, "answer {n} of {answers:?}");
-        bench.wait();
     }
     let event = bench.again(claim(last));
     assert_eq!(event.is_some(), bench.reader.finished().is_some());
@@ -210,7 +201,6 @@ fn an_end_is_believed_though_answers_differ_in_children() {
     let mut answers = 1;
     while event.is_none() {
         assert!(bench.now.since(began) < STREAM_LAG, "it is not asked without end");
-        bench.wait();
         let other = ["b", "c"][answers % 2];
         event = bench.again(last_answer(&[child("a"), child(other)]));
         answers += 1;
@@ -224,11 +214,9 @@ fn an_end_is_believed_though_answers_differ_in_children() {
 fn a_rewind_forgets_a_claim_and_its_pause() {
     let mut bench = Bench::ready(Start::TrimHorizon);
     assert_eq!(bench.answer(records(pos(1), pos(1), 1)), None);
-    bench.wait();
     assert!(bench.answer(last_answer(&[])).is_some());
     bench.reader.rewind();
     assert!(bench.wait() < STREAM_LAG);
     bench.again(records(pos(1), pos(1), 1));
-    bench.wait();
     assert!(matches!(bench.answer(last_answer(&[])), Some(Event::WeakEnd { .. })));
 }

@@ -14,6 +14,15 @@ use bench::{Bench, RETRY_MAX, RETRY_MIN, child, last_answer, no_records, op, par
 
 const FRESH: Span = Span::from_secs(240);
 
+/// The pause after a call that failed.
+#[track_caller]
+fn again_in(event: Option<Event>) -> Span {
+    match event {
+        Some(Event::Trouble { again_in, .. }) => again_in,
+        other => panic!("expected trouble, found {other:?}"),
+    }
+}
+
 #[test]
 fn a_checkpoint_decides_where_reading_begins() {
     let time = Wall(5);
@@ -115,9 +124,7 @@ fn a_failed_call_is_repeated_with_its_iterator_after_a_backoff() {
             2 => refused(Why::InUse),
             _ => Outcome::Applied(Reply::Done),
         };
-        let Some(Event::Trouble { again_in, .. }) = bench.fetch(outcome) else {
-            panic!("expected trouble");
-        };
+        let again_in = again_in(bench.fetch(outcome));
         assert!(RETRY_MIN <= again_in && again_in <= RETRY_MAX);
         assert_eq!(bench.wait(), again_in.max(Span::from_millis(250)));
         assert!(matches!(bench.next(), Some(Want::GetRecords { via, .. }) if via == op(1)));
@@ -129,9 +136,7 @@ fn a_failed_call_is_repeated_with_its_iterator_after_a_backoff() {
     assert!(pauses[7] >= RETRY_MAX.per(2));
 
     bench.answer(no_records(1));
-    let Some(Event::Trouble { again_in, .. }) = bench.fetch(Outcome::Unknown(Cause::Network)) else {
-        panic!("expected trouble");
-    };
+    let again_in = again_in(bench.fetch(Outcome::Unknown(Cause::Network)));
     assert!(again_in <= RETRY_MIN.times(2), "a success resets the backoff");
 }
 
@@ -154,10 +159,6 @@ fn a_lost_iterator_is_replaced_after_the_last_fetched_record() {
 #[test]
 fn only_the_first_expiry_in_a_row_is_free() {
     let mut bench = Bench::ready(Start::TrimHorizon);
-    let again_in = |event| match event {
-        Some(Event::Trouble { again_in, .. }) => again_in,
-        other => panic!("expected trouble, found {other:?}"),
-    };
     assert_eq!(again_in(bench.fetch(refused(Why::Expired))), Span::ZERO);
     let mut sum = Span::ZERO;
     for _ in 0..10 {
