@@ -88,7 +88,7 @@ impl Waiting {
                 terms.most(|config| config.reader().idle_interval().max(config.reader().min_interval())),
             ),
             handler_pause: at_most(terms.most(|config| config.handler_backoff())),
-            claim_pause: at_most(terms.most(|config| config.stream_lag())),
+            claim_pause: at_most(terms.most(|config| config.stream_lag() + config.scan_interval())),
             listed: BTreeMap::new(),
             pauses: (0..20).map(pause).collect(),
             terms: terms.clone(),
@@ -270,7 +270,7 @@ impl Waiting {
             let pause_read =
                 self.read_pause.max(self.pause(known.failures)).max(turn) + known.pace_us + SLACK_US;
             let listed = self.listed.get(&life).filter(|_| known.claimed);
-            // No decision follows from a listing that contradicts the table: another listing comes within `stream_lag`.
+            // No decision follows from a listing that contradicts the table: another listing follows.
             let decided = listed.map_or(0, |listed| listed.saturating_add(self.claim_pause));
             let unread = now.saturating_sub(known.readable_since.max(known.claimed_until).max(decided));
             // The listing that decides on a claimed end comes after the shard's last batch.

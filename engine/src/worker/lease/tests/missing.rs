@@ -212,6 +212,25 @@ fn records_written_after_a_claimed_end_are_read_before_the_end() {
 }
 
 #[test]
+fn a_shard_forgotten_before_its_end_is_confirmed_ends_by_lists() {
+    for shown in [&split()[..], &split()[1..]] {
+        let mut owner = Owner::reading(row("a"));
+        ends_falsely(&mut owner);
+        listed(&mut owner, &split());
+        owner.later(owner.cx.config().reader.min_interval);
+        owner.answer_stream(refused(Why::NotFound));
+        for _ in 0..2 {
+            listed(&mut owner, shown);
+            assert_eq!(created(&mut owner), 0);
+            not_found_again(&mut owner);
+        }
+        listed(&mut owner, shown);
+        assert_eq!(created(&mut owner), 2);
+        assert!(!owner.told().contains(&"trimmed"), "no record is lost");
+    }
+}
+
+#[test]
 fn an_end_claimed_and_denied_often_is_paced_and_told() {
     let mut owner = Owner::reading(row("a"));
     for times in 1..=4 {

@@ -65,6 +65,8 @@ pub(super) struct Search {
     denied: DeniedEnd,
     /// A listing, or an answer, has shown the shard closed. All later answers at the end of the shard know all of its records.
     closed: bool,
+    /// Answers proved the end, a listing has shown the shard closed, and one more answer is awaited.
+    confirming: bool,
 }
 
 /// How long until a shard that was not found is asked for again.
@@ -122,6 +124,7 @@ impl Search {
     /// An answer asserts no end, or names the children.
     pub(super) fn end_not_claimed(&mut self) {
         self.denied = DeniedEnd::default();
+        self.confirming = false;
     }
 
     /// Nothing follows from a listing.
@@ -132,12 +135,14 @@ impl Search {
 
     /// The shard was not found at a read. Only lists of the living stream tell the meaning: KCL takes the answer for
     /// the end of the shard, and loses the rest of the shard if that is wrong. The same replica may have given both
-    /// answers. So a shard not read to its end is forgotten by several lists, apart in time, and never by a late list.
+    /// answers. So a shard not read to its end is forgotten by several lists, apart in time, and never by a late list. The
+    /// stream may forget the shard while the end is asked for once more: then lists may show the shard still.
     pub(super) fn resolve_shard(
         &mut self, reader: &mut ShardReader, own: &Ownership, cx: &mut Context, view: View<'_>,
     ) {
         let (now, needed) = (cx.now(), Needed::to_forget(cx));
-        if view.own.is_some() {
+        let confirms = self.confirming && sync::shows_all_children(view.shards, &own.key().to_shard());
+        if view.own.is_some_and(|shard| shard.is_open() || !confirms) {
             self.found();
             return reader.resume(now);
         }
@@ -158,8 +163,12 @@ impl Search {
             "a shard that was not read to its end is not forgotten by one listing"
         );
         self.found();
-        self.childless = true;
+        self.childless = view.own.is_none();
         let (listings, following) = (needed.answers(), children.len());
+        if std::mem::take(&mut self.confirming) {
+            // The answers before proved the end: no record is lost.
+            return reader.end_with(children);
+        }
         let detail = format!(
             "the shard was trimmed before it was read to its end: {listings} listings, apart in time, do not show the shard any \
              more; {following} children follow"
@@ -198,7 +207,7 @@ impl Search {
         }
         self.found();
         if view.own.is_some() && !std::mem::replace(&mut self.closed, true) {
-            self.look_at = now;
+            (self.look_at, self.confirming) = (now, true);
             return reader.confirm_end(now);
         }
         self.childless = view.own.is_none();
