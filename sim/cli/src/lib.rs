@@ -38,6 +38,7 @@ mod names;
 mod page;
 mod plan;
 mod position;
+mod present;
 mod replay;
 mod scenario;
 mod show;

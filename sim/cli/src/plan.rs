@@ -13,7 +13,8 @@ mod whose;
 
 use crate::exit::{self, Failure, Verdict};
 use crate::input;
-use crate::position::{parse_moment, parse_position, this_moment};
+use crate::position::{parse_moment, parse_position};
+use crate::present::this_moment;
 use crate::text::{Text, put, put_line};
 use clap::{Args, ValueEnum};
 use fleet::{Fleet, Rule};

@@ -1,8 +1,7 @@
-//! Where reading starts, as people say it on the command line, and the present time.
+//! Where reading starts, as people say it on the command line.
 
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::time::Wall;
-use std::time::{SystemTime, UNIX_EPOCH};
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
@@ -27,11 +26,6 @@ pub(super) fn parse_moment(text: &str) -> Result<Wall, String> {
         .and_then(|moment| i64::try_from(moment.unix_timestamp_nanos() / 1_000_000).ok())
         .map(Wall)
         .ok_or_else(|| "expected a time such as 2025-01-31T12:00:00Z".to_owned())
-}
-
-pub(super) fn this_moment() -> Wall {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

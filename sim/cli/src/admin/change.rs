@@ -5,7 +5,7 @@ use super::table::{Table, TableArgs};
 use super::to::parse_to;
 use crate::exit::{self, Failure, Verdict};
 use crate::names;
-use crate::position::this_moment;
+use crate::present::this_moment;
 use crate::text::{Text, put, put_line};
 use clap::{ArgGroup, Args};
 use leasehold::admin::{self, Done, Plan, Stepped, To, Which};
