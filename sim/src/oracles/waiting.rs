@@ -63,7 +63,8 @@ pub(super) struct Waiting {
     /// The longest pause between two reads, and the least pause after a failure of a handler, in µs.
     read_pause: u64,
     handler_pause: u64,
-    /// The longest pause between two answers with a claimed end and no children, in µs.
+    /// The longest pause between two answers with a claimed end and no children, and the longest rest until the listing that
+    /// decides, in µs.
     claim_pause: u64,
     /// The last listing of each life: its failure or its last page; the end of time while a page is under way.
     listed: BTreeMap<LifeNo, Time>,

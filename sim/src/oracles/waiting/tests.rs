@@ -156,7 +156,7 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
         let answers = [claim.clone(), (1, answer.clone()), (at, born())];
         judged(answers)
     };
-    assert_eq!((claimed(20_000_000), claimed(22_000_000)), (0, 1));
+    assert_eq!((claimed(40_000_000), claimed(42_000_000)), (0, 1));
     let under_way = (1_000_000, asked(0, Ask::GetRecords, 0, 2, 0, 0));
     assert_eq!(read(vec![under_way, (60_000_000, born())]), 0);
     let closed = Fact::ShardClosed { shard: 0, records: 5, children: vec![] };
