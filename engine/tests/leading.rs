@@ -89,7 +89,7 @@ fn only_rows_of_the_long_dead_are_removed() {
     assert_eq!(rig.side.members(), [me, WorkerId::from("yesterday")]);
 }
 
-/// A client of another program leads, after any other leader.
+/// A client of another program takes the lead from the present leader, if a leader is present.
 fn client_leads(rig: &mut Rig) {
     let me = Member { id: "0-client".into(), at: stamp(rig) };
     let seen = rig.side.leader();

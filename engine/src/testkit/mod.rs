@@ -61,7 +61,8 @@ pub fn refused(why: Why, current: Option<LeaseRow>) -> Outcome {
     refused_by(why, current.map(RowRead::Lease))
 }
 
-/// The take of a lease by a worker that knows this row, and nothing of its stream. The take leaves the number `next`.
+/// The take of a lease by a worker with this view of the row and without knowledge of the stream. The take writes the
+/// counter `next`.
 pub fn take_of(row: &LeaseRow, next: u64, to: &str) -> Change {
     Change::Take {
         key: row.key.clone(),

@@ -107,7 +107,7 @@ impl Rig {
         notices.filter(|(_, notice)| which.is(notice)).count()
     }
 
-    /// A worker's commands meet nothing any more, and those that hang are answered.
+    /// Removes the trap for a worker's commands, and answers the worker's hanging commands.
     pub fn free(&mut self, worker: usize) {
         self[worker].trap = None;
         self.release(worker);
@@ -150,7 +150,7 @@ impl Rig {
         (row.owner, row.counter) = (Some(owner.into()), row.counter + 1);
     }
 
-    /// These rows name this owner from now on, and nothing else in them changes.
+    /// Writes the name of an owner into the rows of some shards. No other attribute of the rows changes.
     pub fn name(&mut self, shards: impl IntoIterator<Item = u32>, owner: impl Into<WorkerId> + Clone) {
         shards.into_iter().for_each(|n| self.row_mut(n).owner = Some(owner.clone().into()));
     }
@@ -164,7 +164,7 @@ impl Rig {
         self.rows_mut().insert(row.key.clone(), row);
     }
 
-    /// The row of a shard that is read from its beginning, as another program leaves it: without hash keys and parents.
+    /// Adds a row of another program: the row lacks hash keys and parents, and the shard is read from the oldest record on.
     pub fn add_bare(&mut self, n: u32) {
         self.insert(LeaseRow::new(Self::id(n).to_lease(), Checkpoint::TrimHorizon));
     }

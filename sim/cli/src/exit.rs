@@ -18,7 +18,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict of a search that found something or not.
+    /// The verdict of a search with or without a find.
     pub(super) fn of(found: bool) -> Self {
         if found { Self::Found } else { Self::Fine }
     }

@@ -63,7 +63,7 @@ fn entries(path: &Path, list: &str, mark: &str) -> Result<Vec<Value>, Failure> {
     Ok(found)
 }
 
-/// The failure of an entry, which has this place in its list.
+/// The failure caused by entry `n` of a list, counted from 0.
 fn refused(path: &Path, what: &str, n: usize, detail: &str) -> Failure {
     Failure::unusable(format!("{}: {what} {} of the list: {detail}", path.display(), n + 1))
 }

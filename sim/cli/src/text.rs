@@ -56,7 +56,7 @@ macro_rules! put {
 
 pub(super) use {put, put_line};
 
-/// A number of things, of which one has no `s` at its end.
+/// A count with a noun: the noun gets an `s`, except after the count 1.
 pub(super) fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }

@@ -91,7 +91,7 @@ pub(super) fn scan() -> Scan {
     Scan { table: "tab".into(), ..Scan::default() }
 }
 
-/// A query of `tab`, or of one of its indexes.
+/// A query of the table `tab`, or of an index of the table.
 pub(super) fn query(index: Option<&str>, key: KeyCondition) -> Query {
     Query { table: "tab".into(), index: index.map(str::to_owned), key, ..Query::default() }
 }
@@ -107,12 +107,12 @@ pub(super) fn call(dynamo: &mut Dynamo, operation: &str, mut body: Value) -> Dyn
     dynamo.call(NOW, operation, &body)
 }
 
-/// Asserts that a result is a `ValidationException` with this text in its message.
+/// Asserts a `ValidationException` whose message contains the text `part`.
 pub(super) fn invalid<T: std::fmt::Debug>(result: DynamoResult<T>, part: &str) -> ApiError {
     refused(result, "ValidationException", part)
 }
 
-/// Asserts that a result is an error with this code and a message with this text.
+/// Asserts an error with the code `code`, whose message contains the text `part`.
 pub(super) fn refused<T: std::fmt::Debug>(result: DynamoResult<T>, code: &str, part: &str) -> ApiError {
     let error = result.expect_err(part);
     assert_eq!(error.code, code, "{error}");

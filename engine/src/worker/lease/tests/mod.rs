@@ -244,7 +244,7 @@ impl Owner {
         self.keeps_for(span, self.cx.config().renew_interval)
     }
 
-    /// So many seconds pass, one by one, and every write is acknowledged.
+    /// The clock runs for `secs` seconds, second by second, and the table applies each write.
     fn pass(&mut self, secs: u64) {
         self.keeps_for(seconds(secs), seconds(1));
     }

@@ -66,7 +66,7 @@ pub(super) fn scan(dynamo: &mut Dynamo, now_ms: i64, fields: Fields<'_>) -> Dyna
     Ok(show_page(dynamo, &request.table, &page, request.select, capacity))
 }
 
-/// The filter, in its present or its old form.
+/// The filter of a request: a `FilterExpression`, or else the older parameter named `old`.
 fn filter(
     expressions: &mut Expressions<'_>, fields: Fields<'_>, old: &str,
 ) -> DynamoResult<Option<Condition>> {
