@@ -156,6 +156,8 @@ pub enum ListReason {
     /// The shards of a stream were listed, and a child of finished shards has no lease: a second listing confirms the
     /// missing lease.
     ChildWithoutLease,
+    /// Leases have been missing for a while, but the rows known at the last listing were too old to create leases.
+    RowsTooOld,
     /// Some rows lack their hash range.
     RangesUnknown,
     /// The table does not say what the parents of some leases are.
@@ -189,6 +191,9 @@ impl fmt::Display for ListReason {
             }
             ListReason::Hole => "part of the hash space has no unfinished lease",
             ListReason::ChildWithoutLease => "a child of finished shards has no lease",
+            ListReason::RowsTooOld => {
+                "leases are missing, and the rows known at the last listing were too old"
+            }
             ListReason::RangesUnknown => "some rows lack their hash range",
             ListReason::ParentsUnknown => "the parents of some leases are not known",
             ListReason::ParentWithoutLease => "a parent has no lease",

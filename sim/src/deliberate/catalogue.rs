@@ -75,6 +75,7 @@ pub(super) const FILES: &[(&str, &str)] = entries! {
     "condition-is-throttled"
     "counter-begins-anew"
     "create-when-fenced"
+    "created-by-old-rows"
     "dead-members-count"
     "denied-is-taken"
     "denied-once"

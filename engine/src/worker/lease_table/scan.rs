@@ -76,10 +76,10 @@ impl Scans {
         self.shown.0 -= usize::from(seen_by == self.number && self.number > 0);
     }
 
-    /// Whether the last whole scan is about as new as usual. The first rows of a scan are as old as the scan itself. If
-    /// the table was out of reach in the midst of the scan, this age may be much more than usual.
-    pub(in crate::worker) fn is_fresh(&self, now: Mono, interval: Span) -> bool {
-        self.complete > 0 && now.since(self.complete_since) <= interval.times(2) + self.usual().times(2)
+    /// Whether the last whole scan began no more than `slack` and two times of a scan before `at`. The first rows of a
+    /// scan are as old as the scan itself.
+    pub(in crate::worker) fn is_as_new_as(&self, at: Mono, slack: Span) -> bool {
+        self.complete > 0 && self.complete_since + slack + self.usual().times(2) >= at
     }
 
     /// How long a whole scan takes.

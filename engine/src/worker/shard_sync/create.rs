@@ -18,6 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Planned {
     leases: BTreeMap<LeaseKey, Since>,
+    /// Leases have been missing for long enough, but the rows known at the last listing were too old: a scan and another
+    /// listing decide.
+    view_was_old: bool,
 }
 
 /// Since when a lease is planned.
@@ -36,7 +39,13 @@ struct Since {
 
 impl Planned {
     pub(super) fn clear(&mut self) {
-        self.leases.clear();
+        *self = Self::default();
+    }
+
+    /// Whether another listing must follow the scan that has just ended, since the last listing found old rows. The
+    /// answer is given once.
+    pub(super) fn takes_old_view(&mut self) -> bool {
+        std::mem::take(&mut self.view_was_old)
     }
 
     /// The due leases for which a listing must follow the whole scan `complete`, or an earlier scan; and since when
@@ -87,11 +96,11 @@ impl ShardSync {
         let expires = now + cx.config().lease_duration.times(2);
         // A single listing may lag, and show a child without its parent. A lease created beside existing leases must
         // have been missing for `stream_lag`; scans with the hole bring further listings. A due lease waits less. And
-        // the view without the lease must be of about now: other workers may have created the lease, or leases above
-        // it.
-        let (lag, interval) = (cx.config().stream_lag, cx.config().scan_interval);
-        let fresh = leases.scans().is_fresh(now, interval);
-        let before = std::mem::take(&mut self.planned.leases);
+        // the view without the lease must be about as new as the listing: other workers may have created the lease,
+        // or leases above the lease. From such leases another plan follows.
+        let lag = cx.config().stream_lag;
+        let fresh = leases.scans().is_as_new_as(listed.first_page_at, cx.poll_pause());
+        let before = std::mem::take(&mut self.planned).leases;
         let stream = self.stream;
         let known = LazyCell::new(|| lease_table::known(leases, stream));
         let mut again_at = Mono::NEVER;
@@ -104,11 +113,11 @@ impl ShardSync {
                 due: possible && orphans::is_due(&known, &listed.shards, &planned.row),
                 ..self.planned_since(cx, leases, before.get(&key), planned.row.checkpoint)
             };
-            let seen = fresh && leases.scans().complete() > since.scan;
+            let seen = leases.scans().complete() > since.scan;
             let possible = possible || left_out.contains(&planned.row.key);
             let patience = if since.due { orphans::patience(cx) } else { lag };
             let old = possible && now.since(since.at) >= patience;
-            if old && seen {
+            if old && seen && fresh {
                 planned.row.began = since.began;
                 create(cx, planned, expires);
                 self.contradicted.wrote_rows(cx);
@@ -117,7 +126,8 @@ impl ShardSync {
             if since.due {
                 again_at = again_at.min(orphans::look_at(cx, since.at, deputy).max(now));
             }
-            if !fresh {
+            if old && !fresh {
+                self.planned.view_was_old = true;
                 again_at = now;
             }
             self.planned.leases.insert(key, since);

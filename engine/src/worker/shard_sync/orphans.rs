@@ -57,8 +57,11 @@ pub(super) fn look_at(cx: &Context, since: Mono, deputy: u32) -> Mono {
 
 impl ShardSync {
     /// A whole scan has ended. If leases due a while ago are still missing, a listing follows, and then their creation.
-    /// `deputy`: how much longer than the leader we wait.
-    pub(in crate::worker) fn look_for_orphans(&self, cx: &mut Context, leases: &LeaseTable, deputy: u32) {
+    /// A listing also follows a scan wanted by the last listing. `deputy`: how much longer than the leader we wait.
+    pub(in crate::worker) fn look_for_orphans(&mut self, cx: &mut Context, leases: &LeaseTable, deputy: u32) {
+        if self.planned.takes_old_view() {
+            return cx.request(Request::ListShards(self.stream, ListReason::RowsTooOld));
+        }
         let due = self.planned.due(leases.scans().complete());
         let missing = due.filter(|(key, _)| leases.row(key.as_str()).is_none());
         let Some(since) = missing.map(|(_, since)| since).min() else {

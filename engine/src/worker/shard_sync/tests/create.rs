@@ -3,6 +3,7 @@
 use super::{created, keys, listed};
 use crate::config::{Config, InitialPosition};
 use crate::format::Format;
+use crate::notice::ListReason;
 use crate::position::Checkpoint;
 use crate::row::LeaseRow;
 use crate::shard::Shard;
@@ -52,15 +53,31 @@ fn a_lease_is_created_after_a_scan_interval_if_a_scan_agrees() {
     assert_eq!((rows[0].key.as_str(), rows[0].checkpoint), ("b", Checkpoint::TrimHorizon));
 }
 
+/// Another worker may have created leases since the scan, and other leases are missing beside these.
 #[test]
-fn a_view_of_long_ago_creates_nothing_and_asks_for_a_scan() {
+fn rows_older_than_the_listing_ask_for_a_scan_and_a_listing() {
     let (mut cx, mut sync, mut scan) = (context(), ShardSync::new(StreamIx::ONLY), Scan::default());
     let mut leases = table(&cx);
     whole_scan(&mut cx, &mut leases, &mut scan, leased());
-    cx.later(seconds(600));
+    missing(&mut cx, &leases, &mut sync, &shards());
+    cx.later(cx.config().stream_lag);
+    whole_scan(&mut cx, &mut leases, &mut scan, leased());
+    cx.later(seconds(3));
+    cx.did();
+
     missing(&mut cx, &leases, &mut sync, &shards());
     let did = cx.did();
-    assert_eq!(did.requests(), [Request::Rescan(cx.now())]);
+    assert_eq!((keys(&did), did.requests()), (vec![], &[Request::Rescan(cx.now())][..]));
+
+    whole_scan(&mut cx, &mut leases, &mut scan, leased());
+    cx.did();
+    sync.look_for_orphans(&mut cx, &leases, 0);
+    let lists = Request::ListShards(StreamIx::ONLY, ListReason::RowsTooOld);
+    assert_eq!(cx.did().requests(), [lists]);
+    missing(&mut cx, &leases, &mut sync, &shards());
+    assert_eq!(keys(&cx.did()), ["b"]);
+    sync.look_for_orphans(&mut cx, &leases, 0);
+    assert_eq!(cx.did().requests(), []);
 }
 
 #[test]
