@@ -9,10 +9,13 @@
 mod batch;
 mod chaos;
 mod clock;
+#[doc(hidden)]
+pub mod harness;
 #[cfg(feature = "local")]
 mod local;
 
 pub use batch::{BatchBuilder, RecordBuilder, TestLease, batch, record};
-pub use chaos::{End, Life, Put, Summary, World, chaos};
+pub use chaos::{Summary, chaos};
+pub use harness::{End, Life, Put, World};
 #[cfg(feature = "local")]
 pub use local::LocalAws;

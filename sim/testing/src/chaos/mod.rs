@@ -1,39 +1,20 @@
 //! Worlds of real workers under faults, one after another on the thread of the test.
 
-mod draws;
-mod fault;
-mod judge;
+mod host;
 mod ports;
 mod process;
-mod quiet;
 mod repeat;
-mod run;
 mod services;
-mod shrink;
-mod slot;
-mod stage;
-mod watched;
-mod which;
-mod world;
 
-pub use world::{End, Life, Put, World};
-
-use fault::{Fault, Secs};
+use crate::harness::{Outcomes, Plan, Quiet, Report, Run, Stage, Which, World, shrink, worlds};
+use host::{Processes, play};
 use leasehold_engine::internals::Digest;
-use quiet::Quiet;
+use process::Clock;
 use repeat::line;
-use run::{Outcomes, run};
-use shrink::shrink;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use which::{Which, worlds};
-use world::Plan;
 
 /// How many runs are made to leave out faults.
 const SHRINKS: u32 = 200;
-/// The number of lines in the story of a failure.
-const STORY: usize = 40;
-
 /// The sum of a test's worlds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -90,30 +71,19 @@ pub fn chaos(seeds: impl IntoIterator<Item = u64>, setup: impl Fn(&mut World)) -
     summary
 }
 
-/// The numbers of the faults of a plan that are left.
-fn numbers(plan: &Plan, which: &Which) -> Vec<usize> {
-    let all = 0..plan.faults.len();
-    match &which.faults {
-        None => all.collect(),
-        Some(some) => all.filter(|number| some.contains(number)).collect(),
-    }
-}
-
 /// Runs one world.
 fn attempt(setup: &impl Fn(&mut World), which: &Which, tell: bool) -> (Plan, Outcomes) {
     let mut world = World::new(which.seed);
     setup(&mut world);
-    assert!(
-        world.start.is_some(),
-        "expected the world to have a handler, found none; call `world.handler(…)`"
-    );
     let plan = world.plan();
-    if let Err(bad) = plan.config.check() {
-        panic!("the options of `World::config` cannot work: {bad}");
-    }
-    let faults: Vec<Fault> = numbers(&plan, which).into_iter().map(|number| plan.faults[number]).collect();
     let _quiet = Quiet::begin();
-    let outcomes = run(&mut world, &plan, &faults, tell);
+    let clock = Clock::default();
+    let now = clock.clone();
+    let stage = Stage::new(move || now.now(), plan.source(), plan.judge(), tell);
+    let host = Processes::new(clock, &plan);
+    let mut run = Run::new(&mut world, &plan, &which.left(&plan.faults), stage, host);
+    play(&mut run);
+    let outcomes = run.conclude();
     (plan, outcomes)
 }
 
@@ -127,7 +97,7 @@ fn report(setup: &impl Fn(&mut World), which: &Which, plan: &Plan, outcomes: &Ou
         let which = Which { seed, faults: Some(faults.to_vec()) };
         attempt(setup, &which, tell).1
     };
-    let all = numbers(plan, which);
+    let all = which.left(&plan.faults);
     let again = with(&all, false);
     if again.digest != outcomes.digest {
         return format!(
@@ -141,25 +111,13 @@ fn report(setup: &impl Fn(&mut World), which: &Which, plan: &Plan, outcomes: &Ou
     };
     let kept = shrink(&all, SHRINKS, |left| same(&with(left, false)));
     let last = with(&kept, true);
-    let failure = last.failure.as_ref().unwrap_or(first);
-    let mut text = format!(
-        "the world of seed {seed} fails at {}: {}: {}\n",
-        Secs(failure.at),
-        failure.property,
-        failure.what
-    );
-    let (count, drawn) = (kept.len(), all.len());
-    let _ = match count {
-        0 => writeln!(text, "it fails without any fault"),
-        _ => writeln!(text, "it needs {count} of its {drawn} faults:"),
+    let report = Report {
+        seed,
+        failure: last.failure.as_ref().unwrap_or(first).clone(),
+        needed: kept.iter().map(|number| (*number, plan.faults[*number].to_string())).collect(),
+        drawn: all.len(),
+        story: last.story,
+        repeat: line(seed, &kept),
     };
-    for number in &kept {
-        let _ = writeln!(text, "  {number}: {}", plan.faults[*number]);
-    }
-    let _ = writeln!(text, "what happened, at the end:");
-    for happened in last.story.iter().skip(last.story.len().saturating_sub(STORY)) {
-        let _ = writeln!(text, "  {happened}");
-    }
-    let _ = write!(text, "to repeat it: {}", line(seed, &kept));
-    text
+    report.to_string()
 }

@@ -6,7 +6,7 @@
 //! the thread was unparked: tokio has moved its paused clock to the next timer, and no task has run yet. When the
 //! process dies, its runtime is dropped, with every task spawned by the process.
 
-use super::fault::Time;
+use crate::harness::Time;
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task};
 use leasehold::{Mono, Wall};
 use std::fmt;
@@ -213,7 +213,7 @@ impl Runtime for Port {
     }
 
     fn wall(&self) -> Wall {
-        Wall(super::services::wall_ms(self.clock.now()))
+        Wall(crate::harness::wall_ms(self.clock.now()))
     }
 
     fn sleep_until(&self, until: Mono) -> Sleep {

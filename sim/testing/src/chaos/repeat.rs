@@ -1,14 +1,14 @@
 //! The line to repeat a failed world: a command for the same package, the same file of tests and the same test.
 
-use super::which::SEED;
+use crate::harness::{SEED, Which};
 use std::env;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The line to repeat a world with only these faults.
 pub(crate) fn line(seed: u64, faults: &[usize]) -> String {
-    let numbers: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    format!("{SEED}={seed}:{} {}", numbers.join(","), Test::of_this_thread().command())
+    let which = Which { seed, faults: Some(faults.to_vec()) };
+    format!("{SEED}={which} {}", Test::of_this_thread().command())
 }
 
 /// The running test. Unknown parts are left out of the command; the command then runs more tests.

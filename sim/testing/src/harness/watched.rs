@@ -1,44 +1,38 @@
 //! A handler of the user's with the judge beside it.
 
-use super::stage::{Scene, Stage};
+use super::stage::Stage;
 use leasehold::{Ack, Batch, EndReason, Flush, Handler, ShardInfo};
 
 /// Tells the judge about a handler's call, and makes the call. No other place knows the calls of a handler.
 #[derive(Debug)]
-pub(crate) struct Watched<H> {
-    pub(crate) inner: H,
-    pub(crate) stage: Stage,
+pub(super) struct Watched<H> {
+    pub(super) inner: H,
+    pub(super) stage: Stage,
     /// The handler's life, counted over all workers.
-    pub(crate) life: usize,
+    pub(super) life: usize,
     /// Its worker.
-    pub(crate) worker: usize,
+    pub(super) worker: usize,
 }
 
 impl<H: Handler> Watched<H> {
     fn opens(&self, info: &ShardInfo) {
-        let (now, token) = (self.stage.now(), info.token.0);
-        self.stage.note(&("open", self.life, &info.shard, token));
-        let found = {
-            let scene = &mut *self.stage.scene();
-            let Scene { services, judge, .. } = scene;
-            judge.opens(services, now, self.life, info)
-        };
-        for (property, what) in found {
-            self.stage.fail(property, format!("worker-{}: {what}", self.worker));
-        }
+        self.stage.note(&("open", self.life, &info.shard, info.token.0));
+        let found = self.stage.judges(|judge, stream| judge.opens(stream, self.life, info));
+        self.stage.finds(self.worker, found);
     }
 
     fn hands_over(&self, batch: &Batch) {
         let first = batch.records().first().map(|record| record.position);
         self.stage.note(&("batch", self.life, &batch.shard().shard, first, batch.len()));
-        let found = {
-            let mut scene = self.stage.scene();
-            *scene.batches.entry(self.worker).or_default() += 1;
-            scene.judge.hands_over(self.life, batch)
-        };
-        for (property, what) in found {
-            self.stage.fail(property, format!("worker-{}: {what}", self.worker));
-        }
+        *self.stage.scene().batches.entry(self.worker).or_default() += 1;
+        let found = self.stage.scene().judge.hands_over(self.life, batch);
+        self.stage.finds(self.worker, found);
+    }
+
+    fn closes(&self, info: &ShardInfo, reason: EndReason) {
+        self.stage.note(&("close", self.life, &info.shard, reason));
+        let found = self.stage.judges(|judge, stream| judge.closes(stream, self.life, info, reason));
+        self.stage.finds(self.worker, found);
     }
 }
 
@@ -60,8 +54,7 @@ impl<H: Handler> Handler for Watched<H> {
     }
 
     async fn close(&self, shard: &ShardInfo, reason: EndReason) {
-        self.stage.note(&("close", self.life, &shard.shard, reason));
-        self.stage.scene().judge.closes(self.life, shard);
+        self.closes(shard, reason);
         self.inner.close(shard, reason).await;
     }
 }

@@ -4,7 +4,7 @@
 ///
 /// Tries halves first, then quarters, and so on down to single faults, until every remaining fault is needed. Makes at
 /// most `most` runs.
-pub(crate) fn shrink(all: &[usize], most: u32, mut fails: impl FnMut(&[usize]) -> bool) -> Vec<usize> {
+pub fn shrink(all: &[usize], most: u32, mut fails: impl FnMut(&[usize]) -> bool) -> Vec<usize> {
     let mut kept = all.to_vec();
     let mut runs = 0;
     let mut size = kept.len().div_ceil(2).max(1);

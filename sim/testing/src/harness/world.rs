@@ -1,13 +1,15 @@
 //! A test's settings for its worlds: the handler, the check at the end, and sizes.
 
 use super::draws::Draws;
-use super::fault::{Fault, HEALED, Time, faults};
-use super::services::{APPLICATION, STREAM};
+use super::fault::{Dice, Fault, Time, faults, weather};
+use super::judge::{Done, Judge};
+use super::source::{APPLICATION, STREAM, Source};
 use super::stage::Stage;
 use super::watched::Watched;
 use bytes::Bytes;
 use leasehold::runtime::BoxFuture;
 use leasehold::{Config, Error, Handler, InitialPosition, ReaderConfig, Report, Span, Worker};
+use leasehold_local_aws::kinesis::{EndOfShard, KinesisConfig};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -39,8 +41,8 @@ pub struct Life {
 /// A world at its end, for the check of [`World::finally`].
 #[derive(Debug)]
 pub struct End {
-    pub(crate) seed: u64,
-    pub(crate) puts: Vec<Put>,
+    pub seed: u64,
+    pub puts: Vec<Put>,
 }
 
 impl End {
@@ -55,16 +57,60 @@ impl End {
     }
 }
 
-type Start = Box<dyn Fn(Life, Worker, Place) -> BoxFuture<'static, Result<Report, Error>>>;
-type Check = Box<dyn FnOnce(&End)>;
+/// The end of a worker.
+pub(super) type Ended = Result<Report, Error>;
+
+/// Starts a worker with a new handler.
+type Start = Box<dyn Fn(Life, Worker, Place) -> BoxFuture<'static, Ended>>;
+pub(super) type Check = Box<dyn FnOnce(&End)>;
 type Payload = Box<dyn Fn(&Put) -> Bytes>;
 type Options = Box<dyn Fn(Config) -> Config>;
 
 /// Where a handler stands.
 #[derive(Debug)]
-pub(crate) struct Place {
-    pub(crate) stage: Stage,
-    pub(crate) life: usize,
+pub struct Place {
+    pub stage: Stage,
+    pub life: usize,
+}
+
+/// What a host asks of its worlds.
+#[derive(Clone, Debug)]
+pub struct Scale {
+    /// When the last fault is over.
+    pub healed: Time,
+    /// How long a world may take to come to rest after its last fault, and then to shut down.
+    pub rest: Time,
+    /// For how long leases keep their owners before the workers shut down; absent: for no time, and the leases left behind
+    /// are not looked at.
+    pub calm: Option<fn(&Config) -> Span>,
+    /// When records and workers come first.
+    pub opens: Time,
+    /// How long leases last.
+    pub lease: RangeInclusive<Time>,
+    /// Requests have faults by chance, too.
+    pub weather: bool,
+    /// The stream; its time of updates is drawn.
+    pub kinesis: KinesisConfig,
+    /// What makes a record done.
+    pub done: Done,
+    /// Two owners may believe in one shard for a while.
+    pub shares: bool,
+}
+
+impl Default for Scale {
+    fn default() -> Self {
+        Self {
+            healed: 20_000,
+            rest: 90_000,
+            calm: None,
+            opens: 0,
+            lease: 3_000..=5_000,
+            weather: false,
+            kinesis: KinesisConfig { end_of_shard: EndOfShard::OwnAnswer, ..KinesisConfig::instant() },
+            done: Done::HandedOver,
+            shares: false,
+        }
+    }
 }
 
 /// A world before its beginning. The closure of [`chaos`](crate::chaos) states the world's needs.
@@ -76,8 +122,9 @@ pub struct World {
     keys: RangeInclusive<u64>,
     options: Option<Options>,
     payload: Option<Payload>,
-    pub(crate) start: Option<Start>,
-    pub(crate) check: Option<Check>,
+    scale: Scale,
+    start: Option<Start>,
+    check: Option<Check>,
 }
 
 impl fmt::Debug for World {
@@ -87,7 +134,8 @@ impl fmt::Debug for World {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64) -> Self {
+    #[doc(hidden)]
+    pub fn new(seed: u64) -> Self {
         Self {
             seed,
             workers: 2..=3,
@@ -96,6 +144,7 @@ impl World {
             keys: 2..=8,
             options: None,
             payload: None,
+            scale: Scale::default(),
             start: None,
             check: None,
         }
@@ -109,15 +158,32 @@ impl World {
     /// The handler under test: `make` is called for every life of every worker. Parts shared by lives, such as a
     /// stand-in for a database, belong to the closure of [`chaos`](crate::chaos): then every world has its own.
     pub fn handler<H: Handler>(&mut self, make: impl Fn(Life) -> H + 'static) -> &mut Self {
+        self.handler_at(move |life, _| make(life))
+    }
+
+    /// Like `handler`; the handler knows its place.
+    #[doc(hidden)]
+    pub fn handler_at<H: Handler>(&mut self, make: impl Fn(Life, &Place) -> H + 'static) -> &mut Self {
         self.start = Some(Box::new(move |life, worker, place| {
-            Box::pin(worker.run(Watched {
-                inner: make(life),
-                stage: place.stage,
-                life: place.life,
-                worker: life.worker,
-            }))
+            let inner = make(life, &place);
+            let Place { stage, life: number } = place;
+            Box::pin(worker.run(Watched { inner, stage, life: number, worker: life.worker }))
         }));
         self
+    }
+
+    #[doc(hidden)]
+    pub fn scale(&mut self, scale: Scale) -> &mut Self {
+        self.scale = scale;
+        self
+    }
+
+    pub(super) fn starts(&self) -> Option<&Start> {
+        self.start.as_ref()
+    }
+
+    pub(super) fn take_check(&mut self) -> Option<Check> {
+        self.check.take()
     }
 
     /// The check at the end, after all faults: every record is acknowledged durably and all workers are shut down. The
@@ -165,30 +231,45 @@ impl World {
     }
 
     /// What the seed decides.
-    pub(crate) fn plan(&self) -> Plan {
+    #[doc(hidden)]
+    pub fn plan(&self) -> Plan {
+        assert!(
+            self.start.is_some(),
+            "expected the world to have a handler, found none; call `world.handler(…)`"
+        );
         let draws = Draws::new(self.seed);
         let size = |what, range: &RangeInclusive<u64>| draws.between(what, 0, *range.start(), *range.end());
-        let lease = draws.between("lease", 0, 3_000, 5_000);
+        let lease = size("lease", &self.scale.lease);
         let workers = size("workers", &self.workers) as usize;
         let config = config(draws, lease);
         let config = match &self.options {
             Some(change) => change(config),
             None => config,
         };
+        if let Err(bad) = config.check() {
+            panic!("the options of `World::config` cannot work: {bad}");
+        }
+        let dice = Dice { draws, workers, lease, healed: self.scale.healed };
+        let mut faults = faults(dice);
+        if self.scale.weather {
+            faults.extend(weather(dice));
+        }
         Plan {
             draws,
+            scale: self.scale.clone(),
             workers,
             shards: size("shards", &self.shards) as u32,
             update: draws.magnitude("update", 0, 1, 1_500),
             puts: self.puts(draws, size("records", &self.records), size("keys", &self.keys)),
             config: config.with_initial_position(InitialPosition::TrimHorizon),
-            faults: faults(draws, workers, lease),
+            faults,
         }
     }
 
     fn puts(&self, draws: Draws, records: u64, keys: u64) -> Vec<(Time, Put)> {
+        let Scale { opens, healed, .. } = self.scale;
         let mut times: Vec<Time> =
-            (0..records).map(|n| draws.between("put", n, 100, HEALED + 1_500)).collect();
+            (0..records).map(|n| draws.between("put", n, opens + 100, healed + 1_500)).collect();
         times.sort_unstable();
         let mut counts = vec![0; keys as usize];
         let put = |(number, at): (u64, Time)| {
@@ -221,15 +302,29 @@ fn within(what: &str, range: RangeInclusive<u64>, most: u64) -> RangeInclusive<u
 
 /// The seed's decisions before a world begins.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) draws: Draws,
-    pub(crate) workers: usize,
-    pub(crate) shards: u32,
+pub struct Plan {
+    pub draws: Draws,
+    pub scale: Scale,
+    pub workers: usize,
+    pub shards: u32,
     /// How long a split or a merge takes.
-    pub(crate) update: Time,
-    pub(crate) puts: Vec<(Time, Put)>,
-    pub(crate) config: Config,
-    pub(crate) faults: Vec<Fault>,
+    pub update: Time,
+    pub puts: Vec<(Time, Put)>,
+    pub config: Config,
+    pub faults: Vec<Fault>,
+}
+
+impl Plan {
+    /// The stream of the world.
+    pub fn source(&self) -> Source {
+        let update_ms = i64::try_from(self.update).unwrap_or(0);
+        Source::new(KinesisConfig { update_ms, ..self.scale.kinesis.clone() }, self.shards)
+    }
+
+    /// The judge of the world.
+    pub fn judge(&self) -> Judge {
+        Judge::new(self.scale.done, self.scale.shares)
+    }
 }
 
 fn config(draws: Draws, lease: Time) -> Config {
@@ -260,12 +355,18 @@ fn config(draws: Draws, lease: Time) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold::{Batch, HandlerFn};
+
+    fn silent(seed: u64) -> World {
+        let mut world = World::new(seed);
+        world.handler(|_| HandlerFn::new(|_: Batch| std::future::ready(Ok::<(), std::io::Error>(()))));
+        world
+    }
 
     #[test]
     fn every_plan_can_work() {
         for seed in 0..500 {
-            let plan = World::new(seed).plan();
-            assert_eq!(plan.config.check(), Ok(()), "seed {seed}");
+            let plan = silent(seed).plan();
             assert!(plan.puts.is_sorted_by_key(|(at, _)| *at));
         }
     }

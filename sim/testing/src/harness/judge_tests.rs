@@ -1,12 +1,8 @@
-use super::super::fault::Time;
-use super::super::services::place;
+use super::super::source::Source;
 use super::*;
 use crate::{RecordBuilder, TestLease, record};
-use leasehold::engine::input::{Outcome, Reply};
-use leasehold::engine::output::TableOp;
-use leasehold::engine::row::Change;
-use leasehold::{LeaseRow, Position, SequenceNumber};
-use leasehold_local_aws::kinesis::{SequenceNumber as Number, SequenceParts};
+use leasehold::{Position, SequenceNumber};
+use leasehold_local_aws::kinesis::{KinesisConfig, SequenceNumber as Number, SequenceParts};
 use std::sync::Arc;
 
 const SHARD: &str = "shardId-000000000000";
@@ -14,7 +10,7 @@ const SHARD: &str = "shardId-000000000000";
 /// A judge, and a stream of one shard with some records.
 struct Court {
     judge: Judge,
-    services: Services,
+    source: Source,
 }
 
 fn position(nth: u64) -> Position {
@@ -33,15 +29,15 @@ fn lease(token: u64, done: Option<u64>) -> TestLease {
 
 impl Court {
     fn with_records(records: u64) -> Self {
-        let mut services = Services::new(1, 0).expect("a stream");
+        let mut source = Source::new(KinesisConfig::instant(), 1);
         for _ in 0..records {
-            services.put(1, &Arc::from("key"), "data".into()).expect("it is put");
+            source.put(1, &Arc::from("key"), "data".into()).expect("it is put");
         }
-        Self { judge: Judge::default(), services }
+        Self { judge: Judge::default(), source }
     }
 
     fn opens(&mut self, life: usize, lease: &TestLease) -> Vec<&'static str> {
-        let found = self.judge.opens(&mut self.services, 2, life, &lease.info());
+        let found = self.judge.opens(self.source.truth(2), life, &lease.info());
         found.into_iter().map(|(property, _)| property).collect()
     }
 
@@ -51,15 +47,23 @@ impl Court {
         found.into_iter().map(|(property, _)| property).collect()
     }
 
-    fn missing(&mut self, now: Time) -> Option<String> {
-        self.judge.missing(&mut self.services, now)
+    fn closes(&mut self, life: usize, lease: &TestLease, reason: EndReason) -> Option<Finding> {
+        self.judge.closes(self.source.truth(2), life, &lease.info(), reason)
     }
 
-    fn row(&mut self, checkpoint: Checkpoint) {
-        self.services.table(&TableOp::Create);
-        let row = LeaseRow::new(SHARD.into(), checkpoint);
-        let done = self.services.table(&TableOp::Write(Change::Create(Box::new(row))));
-        assert_eq!(done, Outcome::Applied(Reply::Done));
+    fn missing(&mut self) -> Option<String> {
+        self.judge.missing(self.source.truth(2))
+    }
+
+    fn row(&mut self, key: &str, change: impl FnOnce(&mut LeaseRow)) -> Vec<String> {
+        let mut row = LeaseRow::new(key.into(), Checkpoint::TrimHorizon);
+        change(&mut row);
+        let row = Some(RowRead::Lease(row));
+        self.judge.wrote(self.source.truth(3), 3, &key.into(), row).1
+    }
+
+    fn covers(&mut self, nth: u64) -> Vec<String> {
+        self.row(SHARD, |row| row.checkpoint = Checkpoint::At(position(nth)))
     }
 }
 
@@ -105,7 +109,7 @@ fn tokens_grow_and_fences_exclude_each_other() {
     assert_eq!(court.opens(0, &lease(6, None)), ["owners"], "a token of the past");
     assert_eq!(court.opens(2, &lease(7, None)), ["owners"], "a token of another life");
     assert!(court.opens(1, &new).is_empty(), "its own");
-    court.judge.closes(1, &new.info());
+    court.closes(1, &new, EndReason::LeaseLost);
     assert_eq!(court.gives(1, &new, &[2]), ["owners"], "after it was closed");
 }
 
@@ -123,7 +127,7 @@ fn a_dead_process_holds_nothing() {
 #[test]
 fn a_child_is_opened_after_its_parent_was_read() {
     let mut court = Court::with_records(2);
-    court.services.split(3, 0, 8).expect("it is split");
+    court.source.split(3, 0).expect("it is split");
     let child = TestLease::of("shardId-000000000001", 1, Checkpoint::TrimHorizon);
     assert_eq!(court.opens(0, &child), ["parents-first"]);
     let parent = lease(1, None);
@@ -135,15 +139,15 @@ fn a_child_is_opened_after_its_parent_was_read() {
 #[test]
 fn a_record_that_is_not_durable_is_missing() {
     let mut court = Court::with_records(2);
-    assert!(court.missing(2).is_some_and(|why| why.starts_with("0 of the 2")));
+    assert!(court.missing().is_some_and(|why| why.starts_with("0 of the 2")));
     let lease = lease(1, None);
     court.opens(0, &lease);
     court.gives(0, &lease, &[1, 2]);
-    court.row(Checkpoint::At(position(1)));
-    assert!(court.missing(2).is_some_and(|why| why.contains("its checkpoint is still")));
+    assert!(court.covers(1).is_empty());
+    assert!(court.missing().is_some_and(|why| why.contains("its checkpoint is still")));
     let mut court = Court::with_records(2);
     court.opens(0, &lease);
     court.gives(0, &lease, &[1, 2]);
-    court.row(Checkpoint::At(position(2)));
-    assert_eq!(court.missing(2), None);
+    assert!(court.covers(2).is_empty());
+    assert_eq!(court.missing(), None);
 }

@@ -5,26 +5,26 @@ use leasehold_engine::internals::draw;
 
 /// The draws of one world.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Draws(u64);
+pub struct Draws(u64);
 
 impl Draws {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// 64 bits.
-    pub(crate) fn bits(self, what: &str, n: u64) -> u64 {
+    pub fn bits(self, what: &str, n: u64) -> u64 {
         draw(self.0, what, "chaos", n)
     }
 
     /// A uniform value of `low..=high`.
-    pub(crate) fn between(self, what: &str, n: u64, low: u64, high: u64) -> u64 {
+    pub fn between(self, what: &str, n: u64, low: u64, high: u64) -> u64 {
         let range = u128::from(high - low) + 1;
         low + ((u128::from(self.bits(what, n)) * range) >> 64) as u64
     }
 
     /// A value of `low..=high`, every power of two as likely as any other. `low` is at least 1.
-    pub(crate) fn magnitude(self, what: &str, n: u64, low: u64, high: u64) -> u64 {
+    pub fn magnitude(self, what: &str, n: u64, low: u64, high: u64) -> u64 {
         let powers = (high / low).ilog2();
         let power = self.between(what, 2 * n, 0, u64::from(powers));
         let from = low << power;
@@ -32,7 +32,7 @@ impl Draws {
     }
 
     /// True in `percent` of a hundred cases.
-    pub(crate) fn percent(self, what: &str, n: u64, percent: u64) -> bool {
+    pub fn percent(self, what: &str, n: u64, percent: u64) -> bool {
         self.between(what, n, 0, 99) < percent
     }
 }

@@ -4,18 +4,18 @@ use super::draws::Draws;
 use std::fmt;
 
 /// Milliseconds since a world began.
-pub(crate) type Time = u64;
+pub type Time = u64;
 
 /// The service of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Service {
+pub enum Service {
     Table,
     Stream,
 }
 
 /// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub enum How {
     /// The request is certainly not executed, and the worker knows.
     NotSent,
     /// The service refuses: too many requests.
@@ -28,15 +28,87 @@ pub(crate) enum How {
     Slow(Time),
     /// The connection breaks at once, and the request is executed after so long.
     Late(Time),
+    /// The request is executed after this time, and answered.
+    SlowThere(Time),
+    /// No answer comes. Executed, or not.
+    Silent(bool),
+    /// No answer comes for this time, and the client gives up. Executed, or not.
+    ReadTimeout(Time, bool),
+    /// The service reports an error of its own. Executed, or not.
+    ServerError(bool),
+}
+
+/// The families of faults of requests.
+pub const FAMILIES: [&str; 10] = [
+    "lost-request",
+    "lost-answer",
+    "silence",
+    "read-timeout",
+    "slow",
+    "throttled",
+    "server-error",
+    "refused",
+    "late",
+    "cut",
+];
+
+/// Times of requests in bad weather.
+const SHORT: Time = 20;
+const LONG: Time = 6_000;
+
+impl How {
+    /// The name of its family.
+    pub fn family(self) -> &'static str {
+        match self {
+            Self::NotSent => "refused",
+            Self::Throttled => "throttled",
+            Self::LostRequest => "lost-request",
+            Self::LostAnswer => "lost-answer",
+            Self::Slow(_) | Self::SlowThere(_) => "slow",
+            Self::Late(_) => "late",
+            Self::Silent(_) => "silence",
+            Self::ReadTimeout(..) => "read-timeout",
+            Self::ServerError(_) => "server-error",
+        }
+    }
+
+    /// A drawn fault of a family. The key names the request.
+    pub(super) fn of_family(family: &str, draws: Draws, key: u64) -> Self {
+        let executed = draws.percent("executed", key, 50);
+        let long = draws.magnitude("long", key, SHORT, LONG);
+        match family {
+            "lost-request" => Self::LostRequest,
+            "lost-answer" => Self::LostAnswer,
+            "silence" => Self::Silent(executed),
+            "read-timeout" => Self::ReadTimeout(long, executed),
+            "slow" if executed => Self::SlowThere(long),
+            "slow" => Self::Slow(long),
+            "throttled" => Self::Throttled,
+            "server-error" => Self::ServerError(executed),
+            "refused" => Self::NotSent,
+            "late" => Self::Late(long),
+            // The connections of a cut-off worker are refused, silent or broken; a request sent before the cut may have
+            // gone through.
+            _ => match draws.between("cut-off", key, 0, 3) {
+                0 => Self::NotSent,
+                1 => Self::Silent(false),
+                2 => Self::LostAnswer,
+                _ => Self::LostRequest,
+            },
+        }
+    }
 }
 
 /// A fault of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// A fault of a worker's request. Requests are counted over all lives of the worker from 0.
     Request { worker: usize, service: Service, nth: u64, how: How },
     /// For a while, every request of one worker or of all workers has the same fault.
     Spell { worker: Option<usize>, service: Service, from: Time, lasts: Time, how: How },
+    /// For a while, a share of the requests of one worker or of all workers is hit by a family of faults: `often` of
+    /// 1,000.
+    Weather { worker: Option<usize>, family: &'static str, often: u64, from: Time, lasts: Time },
     /// The process dies, and is started again after a while.
     Crash { worker: usize, at: Time, back: Time },
     /// The process dies when its nth write of progress has come to the table, before the worker knows.
@@ -57,10 +129,12 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// What kind it is.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Request { .. } => "request",
             Self::Spell { .. } => "spell",
+            Self::Weather { family: "cut", .. } => "cut",
+            Self::Weather { .. } => "weather",
             Self::Crash { .. } => "crash",
             Self::CrashAtCheckpoint { .. } => "crash-at-checkpoint",
             Self::Pause { .. } => "pause",
@@ -73,12 +147,19 @@ impl Fault {
     }
 }
 
-/// When the last fault is over.
-pub(crate) const HEALED: Time = 20_000;
+/// Draws faults. Each draw has the name of its kind and a number.
+#[derive(Clone, Copy)]
+pub(super) struct Dice {
+    pub(super) draws: Draws,
+    pub(super) workers: usize,
+    /// How long a lease lasts.
+    pub(super) lease: Time,
+    /// When the last fault is over.
+    pub(super) healed: Time,
+}
 
-/// The drawn faults of a world with this many workers and this lease duration.
-pub(crate) fn faults(draws: Draws, workers: usize, lease: Time) -> Vec<Fault> {
-    let dice = Dice { draws, workers, lease };
+/// The drawn faults of a world.
+pub(super) fn faults(dice: Dice) -> Vec<Fault> {
     let mut faults = Vec::new();
     faults.extend(dice.each("crash", 2, Dice::crash));
     faults.extend(dice.each("crash-at-checkpoint", 2, Dice::crash_at_checkpoint));
@@ -91,18 +172,24 @@ pub(crate) fn faults(draws: Draws, workers: usize, lease: Time) -> Vec<Fault> {
     faults
 }
 
-/// Draws faults. Each draw has the name of its kind and a number.
-#[derive(Clone, Copy)]
-struct Dice {
-    draws: Draws,
-    workers: usize,
-    lease: Time,
+/// The drawn weather of a world. Every family is absent from some worlds, so that no family hides behind another.
+pub(super) fn weather(dice: Dice) -> Vec<Fault> {
+    let Dice { draws, healed, .. } = dice;
+    let family = |(n, family): (u64, &'static str)| {
+        let often = draws.magnitude("often", n, 2, 60);
+        let weather = Fault::Weather { worker: None, family, often, from: 0, lasts: healed };
+        draws.percent("family", n, 50).then_some(weather)
+    };
+    let families = FAMILIES.into_iter().filter(|family| *family != "cut");
+    let mut weather: Vec<Fault> = (0..).zip(families).filter_map(family).collect();
+    weather.extend(dice.each("cut", 2, Dice::cut));
+    weather
 }
 
 impl Dice {
     /// Up to so many faults.
     fn each(
-        self, kind: &'static str, most: u64, draw: fn(Self, &str, u64) -> Fault,
+        self, kind: &'static str, most: u64, draw: fn(Self, &'static str, u64) -> Fault,
     ) -> impl Iterator<Item = Fault> {
         let count = self.draws.between(kind, 1_000, 0, most);
         (0..count).map(move |n| draw(self, kind, n))
@@ -113,14 +200,14 @@ impl Dice {
     }
 
     fn at(self, kind: &str, n: u64) -> Time {
-        self.draws.between(kind, 4 * n + 1, 1_000, HEALED - 2_000)
+        self.draws.between(kind, 4 * n + 1, 1_000, self.healed - 2_000)
     }
 
     fn lasting(self, kind: &str, n: u64, low: Time, high: Time) -> Time {
         self.draws.magnitude(kind, 4 * n + 2, low, high)
     }
 
-    fn crash(self, kind: &str, n: u64) -> Fault {
+    fn crash(self, kind: &'static str, n: u64) -> Fault {
         Fault::Crash {
             worker: self.worker(kind, n),
             at: self.at(kind, n),
@@ -128,7 +215,7 @@ impl Dice {
         }
     }
 
-    fn crash_at_checkpoint(self, kind: &str, n: u64) -> Fault {
+    fn crash_at_checkpoint(self, kind: &'static str, n: u64) -> Fault {
         Fault::CrashAtCheckpoint {
             worker: self.worker(kind, n),
             nth: self.draws.magnitude("nth-checkpoint", n, 1, 40),
@@ -136,13 +223,13 @@ impl Dice {
         }
     }
 
-    fn pause(self, kind: &str, n: u64) -> Fault {
+    fn pause(self, kind: &'static str, n: u64) -> Fault {
         let at = self.at(kind, n);
         let lasts = self.lasting(kind, n, self.lease / 8, 3 * self.lease);
-        Fault::Pause { worker: self.worker(kind, n), at, lasts: lasts.min(HEALED - at) }
+        Fault::Pause { worker: self.worker(kind, n), at, lasts: lasts.min(self.healed - at) }
     }
 
-    fn in_batch(self, kind: &str, n: u64) -> Fault {
+    fn in_batch(self, kind: &'static str, n: u64) -> Fault {
         let (worker, nth) = (self.worker(kind, n), self.draws.magnitude("nth-batch", n, 1, 40));
         let after = self.draws.magnitude("in-batch-after", n, 1, 60);
         match self.draws.percent("pause-in-batch", n, 65) {
@@ -158,7 +245,7 @@ impl Dice {
         }
     }
 
-    fn shut_down(self, kind: &str, n: u64) -> Fault {
+    fn shut_down(self, kind: &'static str, n: u64) -> Fault {
         Fault::ShutDown {
             worker: self.worker(kind, n),
             at: self.at(kind, n),
@@ -166,7 +253,7 @@ impl Dice {
         }
     }
 
-    fn reshard(self, kind: &str, n: u64) -> Fault {
+    fn reshard(self, kind: &'static str, n: u64) -> Fault {
         let (at, pick) = (self.at(kind, n), self.draws.bits("reshard-pick", n));
         match self.draws.percent("split", n, 60) {
             true => Fault::Split { at, pick },
@@ -174,19 +261,25 @@ impl Dice {
         }
     }
 
-    fn spell(self, kind: &str, n: u64) -> Fault {
+    fn spell(self, kind: &'static str, n: u64) -> Fault {
         let from = self.at(kind, n);
         let of_one = self.draws.percent("spell-of-one", n, 60);
         Fault::Spell {
             worker: of_one.then(|| self.worker(kind, n)),
             service: service(self.draws, "spell-service", n),
             from,
-            lasts: self.lasting(kind, n, 200, 2 * self.lease).min(HEALED - from),
+            lasts: self.lasting(kind, n, 200, 2 * self.lease).min(self.healed - from),
             how: how(self.draws, "spell-how", n, self.lease),
         }
     }
 
-    fn request(self, kind: &str, n: u64) -> Fault {
+    fn cut(self, kind: &'static str, n: u64) -> Fault {
+        let from = self.at(kind, n);
+        let lasts = self.lasting(kind, n, 50, 3 * self.lease).min(self.healed - from);
+        Fault::Weather { worker: Some(self.worker(kind, n)), family: "cut", often: 1_000, from, lasts }
+    }
+
+    fn request(self, kind: &'static str, n: u64) -> Fault {
         Fault::Request {
             worker: self.worker(kind, n),
             service: service(self.draws, "request-service", n),
@@ -216,7 +309,7 @@ fn how(draws: Draws, what: &str, n: u64, lease: Time) -> How {
 }
 
 /// A time in seconds.
-pub(crate) struct Secs(pub(crate) Time);
+pub struct Secs(pub(crate) Time);
 
 impl fmt::Display for Secs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -242,6 +335,14 @@ impl fmt::Display for How {
             Self::LostAnswer => f.write_str("executed, and the answer lost"),
             Self::Slow(long) => write!(f, "answered after {}", Secs(*long)),
             Self::Late(long) => write!(f, "cut off, and executed after {}", Secs(*long)),
+            Self::SlowThere(long) => write!(f, "executed and answered after {}", Secs(*long)),
+            Self::Silent(executed) => write!(f, "never answered{}", Executed(*executed)),
+            Self::ReadTimeout(long, executed) => {
+                write!(f, "given up after {}{}", Secs(*long), Executed(*executed))
+            }
+            Self::ServerError(executed) => {
+                write!(f, "answered with an error of the service{}", Executed(*executed))
+            }
         }
     }
 }
@@ -258,6 +359,15 @@ impl fmt::Display for Fault {
                     Some(worker) => write!(f, "requests of worker-{worker} to the {service} are {how}"),
                     None => write!(f, "all requests to the {service} are {how}"),
                 }
+            }
+            Self::Weather { worker, family, often, from, lasts } => {
+                write!(
+                    f,
+                    "from {} to {}: {family}, {often} of 1,000 requests",
+                    Secs(from),
+                    Secs(from + lasts)
+                )?;
+                worker.map_or(Ok(()), |worker| write!(f, " of worker-{worker}"))
             }
             Self::Crash { worker, at, back } => {
                 write!(f, "at {} worker-{worker} dies{}", Secs(at), Again(back))
@@ -292,6 +402,15 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Whether a request was executed.
+struct Executed(bool);
+
+impl fmt::Display for Executed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0 { ", though executed" } else { "" })
+    }
+}
+
 /// When a worker is started again.
 struct Again(Time);
 
@@ -310,14 +429,18 @@ mod tests {
     fn every_kind_is_drawn_and_all_are_over_in_time() {
         let mut kinds = BTreeMap::new();
         for seed in 0..300 {
-            for fault in faults(Draws::new(seed), 3, 4_000) {
+            let dice = Dice { draws: Draws::new(seed), workers: 3, lease: 4_000, healed: 20_000 };
+            for fault in faults(dice).into_iter().chain(weather(dice)) {
                 *kinds.entry(fault.kind()).or_insert(0) += 1;
-                if let Fault::Pause { at, lasts, .. } | Fault::Spell { from: at, lasts, .. } = fault {
-                    assert!(at + lasts <= HEALED, "{fault}");
+                if let Fault::Pause { at, lasts, .. }
+                | Fault::Spell { from: at, lasts, .. }
+                | Fault::Weather { from: at, lasts, .. } = fault
+                {
+                    assert!(at + lasts <= dice.healed, "{fault}");
                 }
                 assert!(!fault.to_string().is_empty());
             }
         }
-        assert_eq!(kinds.len(), 10, "{kinds:?}");
+        assert_eq!(kinds.len(), 12, "{kinds:?}");
     }
 }

@@ -12,12 +12,12 @@ thread_local! {
 
 /// Keeps panics of this thread from being printed, until a drop.
 #[derive(Debug)]
-pub(crate) struct Quiet {
+pub struct Quiet {
     before: bool,
 }
 
 impl Quiet {
-    pub(crate) fn begin() -> Self {
+    pub fn begin() -> Self {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let loud = panic::take_hook();
@@ -38,7 +38,7 @@ impl Drop for Quiet {
 }
 
 /// A function's result, or the message of its panic.
-pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+pub(super) fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| message(&*panic))
 }
 
