@@ -1,35 +1,61 @@
-//! The application of a world: a handler that takes time, fails now and then, and reports to the ledger.
+//! The application of a world: a handler that takes time, fails now and then, and tells what it has processed.
 
-use crate::stage::Stage;
-use leasehold::runtime::Runtime;
-use leasehold::{Ack, Batch, EndReason, Handler, Record, ShardInfo};
-use leasehold_engine::time::Span;
-use leasehold_local_aws::kinesis::ShardIndex;
-use leasehold_sim::draws::{Draws, Roll};
+use leasehold::{Ack, Batch, Handler, Record, ShardInfo};
+use leasehold_testing::harness::{Draws, End, Life, Place, Stage, Time};
+use madsim::time::sleep;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How many records of each partition key are processed. Shared by all workers of a world.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Books(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl Books {
+    fn keys(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A record is processed, for the first time or again. The data hold the record's key, and its number within the key.
+    fn write(&self, record: &Record) -> Result<(), String> {
+        let text = String::from_utf8_lossy(&record.data);
+        let parts = text.split_once('/').and_then(|(key, nth)| Some((key, nth.parse::<u64>().ok()?)));
+        let (key, nth) = parts.ok_or_else(|| format!("{text:?} was processed, which nobody wrote"))?;
+        let mut keys = self.keys();
+        let written = keys.entry(key.to_owned()).or_default();
+        if nth > *written {
+            return Err(format!("record {nth} of {key} was processed after {written} of its key"));
+        }
+        *written = (*written).max(nth + 1);
+        Ok(())
+    }
+
+    /// At the end, every record is processed.
+    pub(crate) fn check(&self, end: &End) {
+        let put: BTreeMap<String, u64> =
+            end.puts().iter().map(|put| (put.partition_key.to_string(), put.nth + 1)).collect();
+        assert_eq!(*self.keys(), put, "processed of each key, and put");
+    }
+}
 
 /// The handler of one life of a worker.
 #[derive(Debug)]
-pub struct App {
-    /// What it reports to.
-    pub stage: Stage,
-    /// The clock of the handler's waits.
-    pub runtime: Arc<dyn Runtime>,
-    /// The worker's life.
-    pub client: String,
-    /// The world's seed.
-    pub seed: u64,
-    /// How long a batch takes at most.
-    pub work_ms: u64,
-    /// The number of calls.
-    pub calls: AtomicU64,
+pub(crate) struct App {
+    draws: Draws,
+    books: Books,
+    stage: Stage,
+    worker: usize,
+    /// When nothing fails any more.
+    healed: Time,
+    /// The number of calls, from a number that no other life has.
+    calls: AtomicU64,
 }
 
 /// A failure of the application itself.
 #[derive(Debug)]
-pub struct Willed;
+pub(crate) struct Willed;
 
 impl fmt::Display for Willed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,88 +66,63 @@ impl fmt::Display for Willed {
 impl std::error::Error for Willed {}
 
 impl App {
-    fn roll(&self) -> Roll {
-        let n = self.calls.fetch_add(1, Ordering::Relaxed);
-        Draws::new(self.seed).roll(&format!("app {}", self.client), n)
+    pub(crate) fn new(seed: u64, healed: Time, books: Books, life: Life, place: &Place) -> Self {
+        let calls = AtomicU64::new((place.life as u64) << 32);
+        let (draws, stage) = (Draws::new(seed), place.stage.clone());
+        Self { draws, books, stage, worker: life.worker, healed, calls }
     }
 
-    fn may_fail(&self) -> bool {
-        !self.stage.scene().healed
+    fn next(&self) -> u64 {
+        self.calls.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn fails(&self, what: &str, n: u64) -> Result<(), Willed> {
+        let fails = self.stage.now() < self.healed && self.draws.percent(what, n, 3);
+        if fails { Err(Willed) } else { Ok(()) }
     }
 
     fn processed(&self, records: &[Record]) {
-        let mut scene = self.stage.scene();
-        for record in records {
-            let shard = shard_of(record.shard.as_str());
-            scene.ledger.processes(&self.client, shard, record.position, &record.data);
-        }
+        self.stage.processed(self.worker, records);
+        let wrong = records.iter().find_map(|record| self.books.write(record).err());
+        wrong.into_iter().for_each(|what| self.stage.fail("order", what));
     }
-
-    /// Acknowledges a processed batch later. `loses`: drops the batch instead, to let the records come again.
-    fn keep(&self, batch: &Batch, later: Span, loses: bool) {
-        let (receipt, runtime) = (batch.receipt(), self.runtime.clone());
-        self.runtime.spawn(Box::pin(async move {
-            runtime.sleep(later).await;
-            if !loses {
-                receipt.acknowledge();
-            }
-        }));
-    }
-}
-
-fn shard_of(name: &str) -> ShardIndex {
-    ShardIndex::parse(name).unwrap_or(ShardIndex(u32::MAX))
 }
 
 impl Handler for App {
     type Error = Willed;
 
-    async fn open(&self, info: &ShardInfo) -> Result<(), Willed> {
-        let mut roll = self.roll();
-        if self.may_fail() && roll.happens(30) {
-            return Err(Willed);
-        }
-        let mut scene = self.stage.scene();
-        let scene = &mut *scene;
-        let shard = shard_of(info.shard.as_str());
-        scene.ledger.opens(scene.cloud.stream(), &self.client, shard, info.from);
-        Ok(())
+    async fn open(&self, _: &ShardInfo) -> Result<(), Willed> {
+        self.fails("open-fails", self.next())
     }
 
     async fn process(&self, batch: Batch) -> Result<Ack, Willed> {
-        let mut roll = self.roll();
-        let shard = shard_of(batch.shard().shard.as_str());
-        let records = batch.records();
-        let positions: Vec<_> = records.iter().map(|record| record.position).collect();
-        self.stage.scene().ledger.hands_over(&self.client, shard, &positions, batch.fence());
+        let (draws, n, records) = (self.draws, self.next(), batch.records());
         // The first half is done and acknowledged before the rest; a failure may come in between.
-        let (first, rest) = records.split_at(roll.below(records.len() as u64 + 1) as usize);
-        let work = Span::from_millis(roll.magnitude(1, self.work_ms) / 2);
-        self.runtime.sleep(work).await;
+        let (first, rest) = records.split_at(draws.between("first", n, 0, records.len() as u64) as usize);
+        let most = draws.magnitude("work", 0, 1, 800);
+        let work = Duration::from_millis(draws.magnitude("work-of", n, 1, most) / 2);
+        sleep(work).await;
         self.processed(first);
         if let Some(record) = first.last() {
             batch.ack(record);
         }
-        if roll.happens(100) {
+        if draws.percent("checkpoints", n, 10) {
             batch.checkpoint();
         }
-        self.runtime.sleep(work).await;
-        if self.may_fail() && roll.happens(30) {
-            return Err(Willed);
-        }
+        sleep(work).await;
+        self.fails("fails", n)?;
         self.processed(rest);
-        if roll.happens(200) {
-            self.keep(&batch, work, roll.happens(50));
-            return Ok(Ack::Later);
+        if !draws.percent("later", n, 20) {
+            return Ok(Ack::All);
         }
-        Ok(Ack::All)
-    }
-
-    async fn close(&self, info: &ShardInfo, reason: EndReason) {
-        let mut scene = self.stage.scene();
-        let scene = &mut *scene;
-        let shard = shard_of(info.shard.as_str());
-        let ended = reason == EndReason::ShardEnded;
-        scene.ledger.closes(scene.cloud.stream(), &self.client, shard, ended);
+        // A lost receipt lets the records come again.
+        let (receipt, loses) = (batch.receipt(), draws.percent("loses", n, 5));
+        madsim::task::spawn(async move {
+            sleep(work).await;
+            if !loses {
+                receipt.acknowledge();
+            }
+        });
+        Ok(Ack::Later)
     }
 }

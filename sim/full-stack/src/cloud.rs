@@ -1,161 +1,129 @@
-//! The services of one world, and a digest of all requests and answers.
+//! The services of one world, as the SDK reaches them.
 
-use leasehold_engine::internals::Digest;
+use crate::connector::{Carried, Request};
+use leasehold::LeaseKey;
+use leasehold::engine::format::{Kcl, LeaseFormat};
 use leasehold_local_aws::dynamo::{Dynamo, DynamoConfig};
-use leasehold_local_aws::kinesis::{CreateStream, Kinesis, KinesisConfig, Stream};
+use leasehold_testing::harness::{APPLICATION, How, Served, Stage, wall_ms};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
-/// The stream's name.
-pub const STREAM: &str = "orders";
-/// The lease table's name.
-pub const TABLE: &str = "billing";
-/// What the wall clocks show when a world begins, in milliseconds.
-pub const EPOCH_MS: i64 = 1_700_000_000_000;
-
-/// An answer, before its way over the wire.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    /// The HTTP status.
-    pub status: u16,
-    /// The body; null is an empty body.
-    pub body: Value,
-}
-
-impl Answer {
-    /// A refusal of this code.
-    pub fn error(status: u16, code: &str) -> Self {
-        Self { status, body: json!({ "__type": code, "message": "so the simulation wills it" }) }
-    }
-
-    /// As on the wire.
-    pub fn bytes(&self) -> Vec<u8> {
-        match self.body {
-            Value::Null => Vec::new(),
-            ref body => body.to_string().into_bytes(),
-        }
-    }
-}
-
-/// Kinesis and DynamoDB.
+/// DynamoDB. Kinesis stands on the stage.
 #[derive(Debug)]
 pub struct Cloud {
-    /// Kinesis.
-    pub kinesis: Kinesis,
-    /// DynamoDB.
-    pub dynamo: Dynamo,
-    /// How often each operation was executed.
-    pub calls: BTreeMap<String, u64>,
-    digest: Digest,
+    dynamo: Dynamo,
+    /// How many requests were executed.
+    pub calls: u64,
+}
+
+impl Default for Cloud {
+    fn default() -> Self {
+        Self { dynamo: Dynamo::new(DynamoConfig::default()), calls: 0 }
+    }
+}
+
+fn answer(status: u16, body: &Value) -> Carried {
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    Carried::Answer { status, body }
 }
 
 impl Cloud {
-    /// An account with one stream of `shards` shards.
-    pub fn new(shards: u32) -> Self {
-        let mut kinesis = Kinesis::new(KinesisConfig::default());
-        if let Err(error) = kinesis.create_stream(EPOCH_MS, &CreateStream::provisioned(STREAM, shards)) {
-            panic!("the world's stream cannot be created: {error}");
-        }
-        Self {
-            kinesis,
-            dynamo: Dynamo::new(DynamoConfig::default()),
-            calls: BTreeMap::new(),
-            digest: Digest::new(),
-        }
-    }
-
-    /// Executes a request at a time, in microseconds since the world began.
-    pub fn execute(&mut self, now_us: u64, client: &str, target: &str, body: &[u8]) -> Answer {
-        let now_ms = wall_ms(now_us);
-        let operation = target.rsplit('.').next().unwrap_or_default();
-        *self.calls.entry(operation.to_owned()).or_default() += 1;
-        let request: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
-        self.note(&(now_us, client, target));
-        self.note_json(&request);
-        let answer = match target.split('.').next().unwrap_or_default() {
-            "DynamoDB_20120810" => match self.dynamo.call(now_ms, operation, &request) {
-                Ok(body) => Answer { status: 200, body },
-                Err(error) => Answer { status: error.http_status, body: error.to_json() },
-            },
-            "Kinesis_20131202" => match self.kinesis.call(now_ms, operation, request) {
-                Ok(body) => Answer { status: 200, body },
-                Err(error) => Answer { status: error.http_status, body: error.to_json() },
-            },
-            _ => Answer::error(400, "UnknownOperationException"),
-        };
-        self.note(&answer.status);
-        self.note_json(&answer.body);
-        answer
-    }
-
-    /// Ground truth of the stream.
-    pub fn stream(&self) -> &Stream {
-        match self.kinesis.stream(STREAM) {
-            Some(stream) => stream,
-            None => panic!("the world's stream is gone"),
-        }
-    }
-
-    /// Adds a value to the digest.
-    pub fn note(&mut self, what: &impl serde::Serialize) {
-        self.digest.absorb(what);
-    }
-
-    fn note_json(&mut self, value: &Value) {
-        absorb_canonical(&mut self.digest, value);
-    }
-
-    /// The digest until now.
-    pub fn digest(&self) -> u64 {
-        self.digest.value()
-    }
-}
-
-/// The services' clock.
-pub fn wall_ms(now_us: u64) -> i64 {
-    EPOCH_MS + i64::try_from(now_us / 1000).unwrap_or(i64::MAX - EPOCH_MS)
-}
-
-/// The SDK writes maps in the order of hash tables. This order is no part of the request, so members are sorted.
-fn absorb_canonical(digest: &mut Digest, value: &Value) {
-    match value {
-        Value::Object(members) => {
-            let sorted: BTreeMap<&String, &Value> = members.iter().collect();
-            digest.absorb(&("object", sorted.len()));
-            for (name, member) in sorted {
-                digest.absorb(name);
-                absorb_canonical(digest, member);
+    /// Executes a worker's request. The digest takes in the parsed request: the SDK writes maps in the order of hash
+    /// tables.
+    pub fn serve(&mut self, stage: &Stage, worker: usize, request: &Request) -> Served<Carried> {
+        self.calls += 1;
+        let (now_ms, operation) = (wall_ms(stage.now()), request.operation());
+        let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+        stage.note(&(worker, &request.target, &body));
+        let done = match request.target.split('.').next().unwrap_or_default() {
+            "DynamoDB_20120810" => {
+                let done = self.dynamo.call(now_ms, operation, &body);
+                done.map_err(|error| (error.http_status, error.to_json()))
             }
-        }
-        Value::Array(elements) => {
-            digest.absorb(&("array", elements.len()));
-            elements.iter().for_each(|element| absorb_canonical(digest, element));
-        }
-        scalar => digest.absorb(scalar),
+            "Kinesis_20131202" => {
+                let done = stage.scene().source.kinesis.call(now_ms, operation, body.clone());
+                done.map_err(|error| (error.http_status, error.to_json()))
+            }
+            _ => Err((400, error("UnknownOperationException"))),
+        };
+        let (status, told) = done.map_or_else(|refused| refused, |told| (200, told));
+        stage.note(&(status, &told));
+        let row = written(operation, &body).map(|key| {
+            let item = self.dynamo.peek(APPLICATION, &Kcl.key(&key));
+            let row = item.map(|item| Kcl.decode(item));
+            (key, row)
+        });
+        Served { answer: answer(status, &told), row }
+    }
+}
+
+/// The lease written by a request.
+fn written(operation: &str, body: &Value) -> Option<LeaseKey> {
+    let place = match operation {
+        "PutItem" => "Item",
+        "UpdateItem" | "DeleteItem" => "Key",
+        _ => return None,
+    };
+    let key = body.get(place)?.get(Kcl.key_name())?.get("S")?.as_str()?;
+    Some(LeaseKey::from(key))
+}
+
+fn error(code: &str) -> Value {
+    json!({ "__type": code, "message": "so the simulation wills it" })
+}
+
+/// A failed request, in the client's view.
+pub fn failure(request: &Request, how: How) -> Carried {
+    match how {
+        How::NotSent => Carried::Refused,
+        How::Throttled => answer(400, &error(throttle_of(request.operation()))),
+        How::ServerError(503, _) => answer(503, &error("ServiceUnavailable")),
+        How::ServerError(status, _) => answer(status, &error("InternalServerError")),
+        How::ReadTimeout(..) => Carried::ReadTimeout,
+        _ => Carried::Reset,
+    }
+}
+
+fn throttle_of(operation: &str) -> &'static str {
+    match operation {
+        "DescribeTable" | "CreateTable" => "ThrottlingException",
+        "ListShards" | "DescribeStreamSummary" => "LimitExceededException",
+        _ => "ProvisionedThroughputExceededException",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use leasehold_testing::harness::{Stage, World};
+
+    /// The status and the body of an answer to a request to Kinesis, and the digest of both.
+    fn told(target: &str, body: &str) -> (u16, String, u64) {
+        let plan = World::new(1).plan();
+        let stage = Stage::new(|| 1_000, plan.source(), plan.judge(), false);
+        let request = Request {
+            target: target.to_owned(),
+            content_type: String::new(),
+            body: body.as_bytes().to_vec(),
+        };
+        match Cloud::default().serve(&stage, 0, &request).answer {
+            Carried::Answer { status, body } => {
+                (status, String::from_utf8_lossy(&body).into_owned(), stage.digest())
+            }
+            other => panic!("expected an answer, found {other:?}"),
+        }
+    }
 
     #[test]
     fn a_request_is_answered_and_noted_whatever_its_members_order() {
-        let run = |body: &str| {
-            let mut cloud = Cloud::new(2);
-            let answer = cloud.execute(1_000_000, "w", "Kinesis_20131202.ListShards", body.as_bytes());
-            (answer, cloud.digest())
-        };
-        let (answer, digest) = run(r#"{"StreamName":"orders","MaxResults":1}"#);
-        assert_eq!(answer.status, 200);
-        assert_eq!(answer.body["Shards"].as_array().map(Vec::len), Some(1));
-        assert_eq!(run(r#"{"MaxResults":1,"StreamName":"orders"}"#).1, digest);
-        assert_ne!(run(r#"{"MaxResults":2,"StreamName":"orders"}"#).1, digest);
+        let list = |body: &str| told("Kinesis_20131202.ListShards", body);
+        let (status, body, digest) = list(r#"{"StreamName":"chaos-stream","MaxResults":1}"#);
+        assert_eq!((status, body.matches("ShardId").count()), (200, 1), "{body}");
+        assert_eq!(list(r#"{"MaxResults":1,"StreamName":"chaos-stream"}"#).2, digest);
+        assert_ne!(list(r#"{"MaxResults":2,"StreamName":"chaos-stream"}"#).2, digest);
     }
 
     #[test]
     fn an_unknown_service_is_refused() {
-        let answer = Cloud::new(1).execute(0, "w", "Other.Thing", b"not json");
-        assert_eq!(answer.status, 400);
+        assert_eq!(told("Other.Thing", "not json").0, 400);
     }
 }

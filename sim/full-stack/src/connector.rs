@@ -1,4 +1,4 @@
-//! The HTTP client given to the SDK: hands every request to a [`Network`] and turns the result into HTTP.
+//! The HTTP client given to the SDK: sends every request to the world and turns the result into HTTP.
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -7,16 +7,8 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
-use leasehold::runtime::BoxFuture;
-use std::fmt;
+use leasehold_testing::harness::{Outbox, Service};
 use std::io::{self, ErrorKind};
-use std::sync::Arc;
-
-/// The way between a client and the services.
-pub trait Network: fmt::Debug + Send + Sync + 'static {
-    /// Carries one request. The future may be dropped at any time; the request may be executed all the same.
-    fn carry(&self, request: Request) -> BoxFuture<'static, Carried>;
-}
 
 /// A request of the JSON protocols.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +25,11 @@ impl Request {
     /// The operation.
     pub fn operation(&self) -> &str {
         self.target.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// The service.
+    pub fn service(&self) -> Service {
+        if self.target.starts_with("DynamoDB") { Service::Table } else { Service::Stream }
     }
 }
 
@@ -54,16 +51,9 @@ pub enum Carried {
     ReadTimeout,
 }
 
-/// An SDK HTTP client over a network.
+/// An SDK HTTP client whose requests go to the world.
 #[derive(Clone, Debug)]
-pub struct Connector(Arc<dyn Network>);
-
-impl Connector {
-    /// A client of this network.
-    pub fn new(network: Arc<dyn Network>) -> Self {
-        Self(network)
-    }
-}
+pub struct Connector(pub Outbox<Request, Carried>);
 
 impl HttpClient for Connector {
     fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
@@ -80,7 +70,7 @@ impl HttpConnector for Connector {
             body: request.body().bytes().unwrap_or_default().to_vec(),
         };
         let content_type = request.content_type.clone();
-        let carried = self.0.carry(request);
+        let carried = self.0.ask(request);
         HttpConnectorFuture::new(async move { respond(carried.await, content_type) })
     }
 }

@@ -5,18 +5,20 @@
 //! connector to the in-memory services, over a network with losses, delays and refusals. A world is a function of its
 //! seed; `cargo sim-stack --seeds 0..300 --twice` runs many worlds, each in a process of its own.
 //!
+//! The harness is that of `leasehold-testing`, which `chaos` runs on, too: the plan of a world, the fate of every
+//! request, the starts and ends of workers, and the judge. This crate is the harness's host on madsim.
+//!
 //! | room | content |
 //! |---|---|
+//! | [`settings`] | the sizes and options of the worlds |
 //! | [`connector`] | the SDK's HTTP client: requests out, answers and failures in |
-//! | [`cloud`] | the services, and a digest of all requests and answers |
-//! | [`plan`] | the seed's decisions: workers, options, events |
-//! | [`fate`] | the fate of one request |
-//! | [`app`] | the handler |
-//! | [`stage`] | the shared parts of a world |
-//! | [`ledger`] | the conditions at every step |
-//! | [`ending`] | the conditions at the end, and the replay of every worker's trace |
+//! | [`cloud`] | the services, as the SDK reaches them |
 //! | [`verdict`] | the report about a world |
-//! | `runtime`, `network`, `world` | the parts that need madsim, with `--cfg madsim` only |
+//! | `app` | the handler |
+//! | `world` | the host, from the beginning to the verdict, with the replay of every worker's trace |
+//! | `runtime` | the clocks and tasks of a worker |
+//!
+//! The last three need madsim, and are there with `--cfg madsim` only.
 //!
 //! madsim needs `--cfg madsim` for the whole build: madsim puts its own clock and entropy under the standard library. A
 //! build without this flag has no worlds, and the command refuses to run.
@@ -27,21 +29,16 @@
     reason = "madsim stands in place of the clock, the timers, the tasks and the entropy of the process"
 )]
 
-pub mod app;
 pub mod cloud;
 pub mod connector;
-pub mod ending;
-pub mod fate;
-pub mod ledger;
-pub mod plan;
-pub mod stage;
+pub mod settings;
 pub mod verdict;
 
 #[cfg(madsim)]
-mod network;
+mod app;
 #[cfg(madsim)]
 mod runtime;
 #[cfg(madsim)]
 mod world;
 #[cfg(madsim)]
-pub use world::{World, run};
+pub use world::{Ran, run};

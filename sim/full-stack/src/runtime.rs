@@ -1,9 +1,8 @@
 //! The worker's runtime port on madsim.
 
-use crate::cloud::EPOCH_MS;
 use leasehold::runtime::{BoxFuture, Runtime, Sleep, Task};
-use leasehold_engine::time::{Mono, Wall};
-use leasehold_sim::draws::Draws;
+use leasehold::{Mono, Wall};
+use leasehold_testing::harness::{Draws, wall_ms};
 use madsim::time::TimeHandle;
 use std::fmt;
 use std::time::Duration;
@@ -27,14 +26,13 @@ impl fmt::Debug for SimRuntime {
 
 impl SimRuntime {
     /// A machine for one life; its clock's rate is wrong by at most `rate_error_ppm` parts per million.
-    pub(crate) fn new(time: TimeHandle, seed: u64, client: &str, rate_error_ppm: u32) -> Self {
-        let mut roll = Draws::new(seed).roll(&format!("machine {client}"), 0);
+    pub(crate) fn new(time: TimeHandle, draws: Draws, life: u64, rate_error_ppm: u32) -> Self {
         let error = u64::from(rate_error_ppm);
         Self {
             time,
-            origin_us: roll.magnitude(1, 1 << 40),
-            rate_ppm: i128::from(roll.between(0, 2 * error)) - i128::from(error),
-            wall_skew_ms: roll.between(0, 1_000) as i64 - 500,
+            origin_us: draws.magnitude("clock-origin", life, 1, 1 << 40),
+            rate_ppm: i128::from(draws.between("clock-rate", life, 0, 2 * error)) - i128::from(error),
+            wall_skew_ms: draws.between("clock-skew", life, 0, 1_000) as i64 - 500,
         }
     }
 
@@ -55,8 +53,7 @@ impl Runtime for SimRuntime {
     }
 
     fn wall(&self) -> Wall {
-        let ms = i64::try_from(self.elapsed_us() / 1_000).unwrap_or(0);
-        Wall(EPOCH_MS + ms + self.wall_skew_ms)
+        Wall(wall_ms(self.elapsed_us() / 1_000) + self.wall_skew_ms)
     }
 
     fn sleep_until(&self, until: Mono) -> Sleep {

@@ -1,345 +1,248 @@
-//! A world on madsim, from the beginning to the verdict.
+//! The host of a world on madsim: a node for every life of a worker, with the clients of the AWS SDK.
 
-use crate::app::App;
-use crate::cloud::{STREAM, wall_ms};
-use crate::connector::Connector;
-use crate::ending;
-use crate::fate::Fates;
-use crate::network::SimNetwork;
-use crate::plan::{Event, Plan};
+use crate::app::{App, Books};
+use crate::cloud::{Cloud, failure};
+use crate::connector::{Carried, Connector, Request};
 use crate::runtime::{SimRuntime, elapsed_us};
-use crate::stage::{End, Life, Stage};
-use crate::verdict::Verdict;
-use leasehold::Worker;
+use crate::settings;
+use crate::verdict::{Counts, Verdict};
+use aws_types::SdkConfig;
+use leasehold::aws::kinesis::config::{BehaviorVersion, Credentials, Region, SharedCredentialsProvider};
 use leasehold::aws::{dynamodb, kinesis};
-use leasehold::internals::{MemorySink, SdkSleep, SdkTime};
-use leasehold_local_aws::kinesis::{HashRange, ShardIndex};
-use leasehold_sim::draws::Draws;
+use leasehold::internals::{MemorySink, SdkSleep, SdkTime, TraceReader, replay};
+use leasehold::runtime::BoxFuture;
+use leasehold::{CompleteBuilder, Worker};
+use leasehold_testing::harness::{
+    APPLICATION, Draws, Failure, Host, How, Life, Outbox, Plan, Report, Run, STREAM, Served, Service, Stage,
+    Time, Which,
+};
 use madsim::runtime::{Handle, NodeHandle, Runtime};
-use madsim::time::TimeHandle;
+use madsim::time::{TimeHandle, timeout};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a healed world may take to come to rest.
-const REST_MS: u64 = 120_000;
-/// How long the last shutdown may take.
-const SHUTDOWN_MS: u64 = 30_000;
-/// Splits make no more shards than this number.
-const MOST_SHARDS: usize = 8;
-
-/// Runs the world of a seed. To be called once in a process: some of the SDK's state is the process's.
-pub fn run(seed: u64) -> World {
-    // The SDK always draws from here, even with other injected sources.
-    fastrand::seed(seed);
-    let runtime = Runtime::with_seed_and_config(seed, madsim::Config::default());
-    runtime.block_on(live(Plan::new(seed)))
-}
+/// The traces of the lives, by name.
+type Traces = Vec<(String, MemorySink)>;
 
 /// A world after its end.
 #[derive(Clone, Debug)]
-pub struct World {
+pub struct Ran {
     /// The report about the world.
     pub verdict: Verdict,
     /// The trace of every worker's life, by its name.
     pub traces: Vec<(String, String)>,
 }
 
-/// The tools to build a world's parts.
-#[derive(Clone)]
-struct Ground {
-    plan: Arc<Plan>,
-    stage: Stage,
-    time: TimeHandle,
-    server: NodeHandle,
+/// Runs a world. To be called once in a process: some of the SDK's state is the process's. `tell`: a failure is
+/// reported with all that happened.
+pub fn run(which: &Which, tell: bool) -> Ran {
+    // The SDK always draws from here, even with other injected sources.
+    fastrand::seed(which.seed);
+    let runtime = Runtime::with_seed_and_config(which.seed, madsim::Config::default());
+    runtime.block_on(live(which, tell))
 }
 
-async fn live(plan: Plan) -> World {
-    let handle = Handle::current();
-    let ground = Ground {
-        stage: Stage::new(&plan),
-        plan: Arc::new(plan),
-        time: TimeHandle::current(),
-        server: handle.create_node().name("aws").build(),
-    };
-    let stage = &ground.stage;
-    let workers: Vec<NodeHandle> = (0..ground.plan.workers)
-        .map(|worker| {
-            let ground = ground.clone();
-            handle
-                .create_node()
-                .name(format!("worker-{worker}"))
-                .init(move || live_as(ground.clone(), worker))
-                .build()
-        })
-        .collect();
-    let producer = madsim::task::spawn(produce(ground.clone()));
-    for (at_ms, event) in &ground.plan.events {
-        ground.until(*at_ms).await;
-        take_place(&ground, &handle, &workers, *event);
+async fn live(which: &Which, tell: bool) -> Ran {
+    let (time, books) = (TimeHandle::current(), Books::default());
+    let mut world = settings::world(which.seed);
+    let (shared, seed) = (books.clone(), which.seed);
+    let healed = settings::healed(Draws::new(seed));
+    world.handler_at(move |life, place| App::new(seed, healed, shared.clone(), life, place));
+    world.finally(move |end| books.check(end));
+    let plan = world.plan();
+    let clock = time.clone();
+    let stage = Stage::new(move || elapsed_us(&clock) / 1_000, plan.source(), plan.judge(), tell);
+    let nodes = Nodes::new(&plan, time.clone());
+    let left = which.left(&plan.faults);
+    let mut run = Run::new(&mut world, &plan, &left, stage.clone(), nodes);
+    while !run.is_over() {
+        let now = stage.now();
+        run.step(now);
+        for worker in 0..plan.workers {
+            run.settle(now, worker);
+        }
+        let wait = run.next().unwrap_or(now).saturating_mul(1_000).saturating_sub(elapsed_us(&time));
+        let wakes = run.wakes.clone();
+        // Woken early, the loop takes in requests.
+        let _ = timeout(Duration::from_micros(wait), wakes.notified()).await;
     }
-    ground.until(ground.plan.heal_ms).await;
-    heal(&ground, &handle, &workers);
-    // It only returns.
-    let _ = producer.await;
-    come_to_rest(&ground).await;
-    shut_down(&ground).await;
-    let lasted_ms = ground.now_ms();
-    ending::check(&mut stage.scene());
     // Nodes alive at the end would never be freed.
-    for node in workers.iter().chain([&ground.server]) {
-        handle.kill(node.id());
+    (0..plan.workers).for_each(|worker| run.host.kill(worker));
+    let (traces, calls) = (std::mem::take(&mut run.host.traces), run.host.cloud.calls);
+    let lasted = stage.now();
+    let outcomes = run.conclude();
+    time.sleep(Duration::from_millis(10)).await;
+    let (inputs, unlike) = replay_all(&stage, &traces);
+    let failure = outcomes.failure.or_else(|| {
+        let what = unlike.first()?.clone();
+        Some(Failure { property: "replay", what, at: lasted })
+    });
+    let counts = [
+        ("virtual_seconds", lasted / 1_000),
+        ("records", plan.puts.len() as u64),
+        ("repeated", outcomes.repeated),
+        ("lives", outcomes.lives),
+        ("calls", calls),
+        ("inputs_replayed", inputs),
+    ];
+    let mut verdict = verdict(seed, &stage, &counts);
+    verdict.drawn = plan.faults.len();
+    verdict.violations = unlike;
+    if let Some(failure) = failure {
+        verdict.violations.insert(0, format!("{}: {}", failure.property, failure.what));
+        verdict.broken = Some(failure.property.to_owned());
+        let report = Report {
+            seed,
+            failure,
+            needed: left.iter().map(|number| (*number, plan.faults[*number].to_string())).collect(),
+            drawn: plan.faults.len(),
+            story: outcomes.story,
+            repeat: format!("cargo sim-stack --seeds {which}"),
+        };
+        verdict.report = tell.then(|| report.to_string());
     }
-    ground.time.sleep(Duration::from_millis(10)).await;
-    let mut scene = stage.scene();
-    let inputs = ending::replay_all(&mut scene);
-    World {
-        verdict: Verdict::on(ground.plan.seed, &mut scene, lasted_ms, inputs),
-        traces: scene.lives.iter().map(|life| (life.client.clone(), life.trace.text())).collect(),
+    Ran { verdict, traces: traces.into_iter().map(|(client, trace)| (client, trace.text())).collect() }
+}
+
+/// The verdict on a world that holds.
+fn verdict(seed: u64, stage: &Stage, counts: &[(&str, u64)]) -> Verdict {
+    let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
+    let of = |counts: &BTreeMap<&'static str, u64>| -> Counts {
+        counts.iter().map(|(name, count)| owned((name, *count))).collect()
+    };
+    let digest = format!("{:016x}", stage.digest());
+    let scene = stage.scene();
+    Verdict {
+        seed,
+        digest,
+        counts: counts.iter().copied().map(owned).collect(),
+        events: of(&scene.events),
+        faults: of(&scene.requests),
+        ..Verdict::default()
     }
 }
 
-impl Ground {
-    fn now_ms(&self) -> u64 {
-        elapsed_us(&self.time) / 1_000
-    }
+/// The nodes of a world, by worker, and the services behind them.
+struct Nodes {
+    time: TimeHandle,
+    draws: Draws,
+    rate_error_ppm: u32,
+    cloud: Cloud,
+    traces: Traces,
+    alive: Vec<Option<NodeHandle>>,
+}
 
-    async fn until(&self, ms: u64) {
-        let left = ms.saturating_sub(self.now_ms());
-        if left > 0 {
-            self.time.sleep(Duration::from_millis(left)).await;
+impl Nodes {
+    fn new(plan: &Plan, time: TimeHandle) -> Self {
+        Self {
+            time,
+            draws: plan.draws,
+            rate_error_ppm: plan.config.clock_rate_error_ppm(),
+            cloud: Cloud::default(),
+            traces: Vec::new(),
+            alive: vec![None; plan.workers],
         }
     }
 }
 
-/// One life of a worker.
-async fn live_as(ground: Ground, worker: u32) {
-    let Ground { plan, stage, time, server } = ground;
-    let before = stage.scene().lives.iter().filter(|life| life.worker == worker).count();
-    let client = format!("worker-{worker}#{before}");
-    let runtime = SimRuntime::new(time.clone(), plan.seed, &client, plan.config.clock_rate_error_ppm());
-    let runtime: Arc<dyn leasehold::runtime::Runtime> = Arc::new(runtime);
-    let connector = Connector::new(Arc::new(SimNetwork {
-        stage: stage.clone(),
-        server,
-        time,
-        fates: Fates::new(plan.seed, plan.weather),
-        worker,
-        client: client.clone(),
-        sent: Default::default(),
-    }));
-    let kinesis = kinesis::Config::builder()
-        .behavior_version(kinesis::config::BehaviorVersion::latest())
-        .region(kinesis::config::Region::new("us-east-1"))
-        .credentials_provider(kinesis::config::Credentials::new("AK", "SK", None, None, "simulated"))
-        .http_client(connector.clone())
-        .sleep_impl(SdkSleep(runtime.clone()))
-        .time_source(SdkTime(runtime.clone()))
-        .build();
-    let dynamodb = dynamodb::Config::builder()
-        .behavior_version(dynamodb::config::BehaviorVersion::latest())
-        .region(dynamodb::config::Region::new("us-east-1"))
-        .credentials_provider(dynamodb::config::Credentials::new("AK", "SK", None, None, "simulated"))
+impl Host for Nodes {
+    type Request = Request;
+    type Answer = Carried;
+
+    fn begin(
+        &mut self, _: &Stage, life: Life, unique: usize, outbox: Outbox<Request, Carried>,
+    ) -> Result<CompleteBuilder, String> {
+        let Life { worker, nth, .. } = life;
+        let client = format!("worker-{worker}#{nth}");
+        self.alive[worker] = Some(Handle::current().create_node().name(&client).build());
+        let runtime = SimRuntime::new(self.time.clone(), self.draws, unique as u64, self.rate_error_ppm);
+        let runtime: Arc<dyn leasehold::runtime::Runtime> = Arc::new(runtime);
+        let trace = MemorySink::default();
+        self.traces.push((client, trace.clone()));
+        let sdk = sdk(Connector(outbox), &runtime);
+        Ok(Worker::builder()
+            .kinesis(kinesis::Client::new(&sdk))
+            .dynamodb(dynamodb::Client::new(&sdk))
+            .stream(STREAM)
+            .application(APPLICATION)
+            .runtime(runtime)
+            .trace_sink(trace))
+    }
+
+    fn spawn(&mut self, worker: usize, make: impl FnOnce() -> BoxFuture<'static, ()>) {
+        if let Some(node) = &self.alive[worker] {
+            node.spawn(make());
+        }
+    }
+
+    fn kill(&mut self, worker: usize) {
+        if let Some(node) = self.alive[worker].take() {
+            Handle::current().kill(node.id());
+        }
+    }
+
+    fn pause(&mut self, worker: usize) {
+        self.alive[worker].iter().for_each(|node| Handle::current().pause(node.id()));
+    }
+
+    fn resume(&mut self, worker: usize, _: Time) {
+        self.alive[worker].iter().for_each(|node| Handle::current().resume(node.id()));
+    }
+
+    fn service(request: &Request) -> Service {
+        request.service()
+    }
+
+    fn serve(&mut self, stage: &Stage, worker: usize, request: &Request) -> Served<Carried> {
+        self.cloud.serve(stage, worker, request)
+    }
+
+    fn failure(request: &Request, how: How) -> Carried {
+        failure(request, how)
+    }
+}
+
+/// What the clients of a life are made of.
+fn sdk(connector: Connector, runtime: &Arc<dyn leasehold::runtime::Runtime>) -> SdkConfig {
+    let credentials = Credentials::new("AK", "SK", None, None, "simulated");
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
         .http_client(connector)
         .sleep_impl(SdkSleep(runtime.clone()))
         .time_source(SdkTime(runtime.clone()))
-        .build();
-    let trace = MemorySink::default();
-    let options = plan.config.clone();
-    let built = Worker::builder()
-        .kinesis(kinesis::Client::from_conf(kinesis))
-        .dynamodb(dynamodb::Client::from_conf(dynamodb))
-        .stream(options.stream())
-        .application(options.table())
-        .worker_id(format!("worker-{worker}"))
-        .config(|_| options)
-        .runtime(runtime.clone())
-        .trace_sink(trace.clone())
-        .build();
-    let life = match built {
-        Ok(life) => life,
-        Err(error) => {
-            stage.scene().ledger.violations.push(format!("{client}: {error}"));
-            return;
-        }
-    };
-    stage.scene().lives.push(Life {
-        worker,
-        client: client.clone(),
-        trace,
-        control: life.control(),
-        end: None,
-    });
-    let app = App {
-        stage: stage.clone(),
-        runtime,
-        client: client.clone(),
-        seed: plan.seed,
-        work_ms: plan.work_ms,
-        calls: Default::default(),
-    };
-    let result = match life.run(app).await {
-        // Faults may keep a worker from releasing its leases: these leases expire.
-        Ok(_) | Err(leasehold::Error::Unclean(_)) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    };
-    stage.scene().ends(&client, End::Returned(result));
+        .build()
 }
 
-/// Writes records until the end of the producing time.
-async fn produce(ground: Ground) {
-    let draws = Draws::new(ground.plan.seed);
-    let mut n = 0;
-    loop {
-        let mut roll = draws.roll("produce", n);
-        n += 1;
-        ground.time.sleep(Duration::from_millis(roll.magnitude(20, 600))).await;
-        if ground.now_ms() >= ground.plan.last_record_ms {
-            return;
-        }
-        for _ in 0..roll.magnitude(1, 8) {
-            let key = format!("key-{}", roll.below(ground.plan.keys));
-            let now_us = elapsed_us(&ground.time);
-            ground.stage.scene().write(now_us, key);
-        }
-    }
-}
-
-fn take_place(ground: &Ground, handle: &Handle, workers: &[NodeHandle], event: Event) {
-    let node = |worker: u32| workers[worker as usize].id();
-    let mut scene = ground.stage.scene();
-    match event {
-        Event::Kill(worker) => {
-            if let Some(client) = scene.living(worker).map(|life| life.client.clone()) {
-                scene.count("kill");
-                scene.ends(&client, End::Killed);
-                drop(scene);
-                handle.kill(node(worker));
+/// Replays every life's trace through a bare engine; returns the number of replayed inputs, and what is wrong. The
+/// digest of the world takes in the traces.
+fn replay_all(stage: &Stage, traces: &Traces) -> (u64, Vec<String>) {
+    let (mut inputs, mut wrong) = (0, Vec::new());
+    for (client, trace) in traces {
+        let text = trace.text();
+        stage.note(&(client, &text));
+        let report = match replay(TraceReader::new(text.as_bytes())) {
+            Ok(report) => report,
+            Err(error) => {
+                wrong.push(format!("the trace of {client} cannot be read: {error}"));
+                continue;
             }
-        }
-        Event::Start(worker) => {
-            if let Some(client) = scene.living(worker).map(|life| life.client.clone()) {
-                scene.ends(&client, End::Killed);
-            }
-            scene.count("start");
-            drop(scene);
-            handle.restart(node(worker));
-        }
-        Event::Pause(worker) => {
-            scene.count("pause");
-            handle.pause(node(worker));
-        }
-        Event::Resume(worker) => handle.resume(node(worker)),
-        Event::ShutDown(worker) => {
-            if let Some(life) = scene.living(worker) {
-                life.control.shutdown();
-                scene.count("shut-down");
-            }
-        }
-        Event::Cut(worker) => {
-            scene.cut.insert(worker);
-            scene.count("cut");
-        }
-        Event::Mend(worker) => {
-            scene.cut.remove(&worker);
-        }
-        Event::Split(pick) | Event::Merge(pick) => {
-            let split = matches!(event, Event::Split(_));
-            madsim::task::spawn(reshard(ground.clone(), split, pick));
-        }
-    }
-}
-
-/// Splits or merges, if need be after another change has ended.
-async fn reshard(ground: Ground, split: bool, pick: u64) {
-    for _ in 0..20 {
-        {
-            let mut scene = ground.stage.scene();
-            let now_ms = wall_ms(elapsed_us(&ground.time));
-            scene.cloud.kinesis.advance(now_ms);
-            let mut open: Vec<(ShardIndex, HashRange)> = scene
-                .cloud
-                .stream()
-                .shards()
-                .filter(|shard| shard.is_open())
-                .map(|shard| (shard.index(), shard.hash_range()))
-                .collect();
-            open.sort_by_key(|(_, range)| range.start);
-            let kinesis = &mut scene.cloud.kinesis;
-            let changed = if split {
-                open.len() < MOST_SHARDS && {
-                    let (shard, range) = open[(pick % open.len() as u64) as usize];
-                    let middle = range.start + (range.end - range.start) / 2;
-                    kinesis.split_shard(now_ms, STREAM, shard, middle).is_ok()
-                }
-            } else {
-                open.len() > 1 && {
-                    let left = (pick % (open.len() as u64 - 1)) as usize;
-                    let (left, right) = (open[left].0, open[left + 1].0);
-                    kinesis.merge_shards(now_ms, STREAM, left, right).is_ok()
-                }
-            };
-            if changed {
-                scene.count(if split { "split" } else { "merge" });
-                return;
-            }
-        }
-        ground.time.sleep(Duration::from_millis(700)).await;
-    }
-}
-
-/// Ends every fault, and starts dead workers.
-fn heal(ground: &Ground, handle: &Handle, workers: &[NodeHandle]) {
-    let dead: Vec<usize> = {
-        let mut scene = ground.stage.scene();
-        scene.healed = true;
-        (0..workers.len()).filter(|worker| scene.living(*worker as u32).is_none()).collect()
-    };
-    for (worker, node) in workers.iter().enumerate() {
-        handle.resume(node.id());
-        if dead.contains(&worker) {
-            handle.restart(node.id());
-        }
-    }
-}
-
-/// Waits until every record is processed, and until leases have kept their owners for a calm time.
-async fn come_to_rest(ground: &Ground) {
-    let config = &ground.plan.config;
-    let calm = config.lease_duration().times(2) + config.scan_interval().times(3);
-    let deadline_ms = ground.now_ms() + REST_MS;
-    let mut since = (0, ground.now_ms());
-    loop {
-        let (unrest, changes) = {
-            let mut scene = ground.stage.scene();
-            scene.cloud.kinesis.advance(wall_ms(elapsed_us(&ground.time)));
-            (ending::unrest(&scene), scene.ledger.owner_changes)
         };
-        let now_ms = ground.now_ms();
-        if since.0 != changes {
-            since = (changes, now_ms);
+        inputs += report.inputs;
+        if let Some(at) = report.divergence {
+            let (input, expected, found) = (at.input, at.expected, at.found);
+            wrong.push(format!(
+                "the replay of {client} diverges at input {input}: expected {expected}, found {found}"
+            ));
         }
-        let why = match unrest {
-            None if now_ms >= since.1 + calm.0 / 1_000 => return,
-            None => "leases go on changing their owners".to_owned(),
-            Some(why) => why,
-        };
-        if now_ms > deadline_ms {
-            let violations = &mut ground.stage.scene().ledger.violations;
-            violations.push(format!("no rest {REST_MS} ms after all faults ended: {why}"));
-            return;
+        if let Some(gap) = report.gap {
+            wrong.push(format!("the trace of {client} has a gap at input {gap}"));
         }
-        ground.time.sleep(Duration::from_millis(250)).await;
-    }
-}
-
-async fn shut_down(ground: &Ground) {
-    for life in &ground.stage.scene().lives {
-        if life.end.is_none() {
-            life.control.shutdown();
+        if report.inputs == 0 {
+            wrong.push(format!("the trace of {client} is empty"));
         }
     }
-    let deadline_ms = ground.now_ms() + SHUTDOWN_MS;
-    while ground.now_ms() < deadline_ms && ground.stage.scene().lives.iter().any(|life| life.end.is_none()) {
-        ground.time.sleep(Duration::from_millis(250)).await;
-    }
+    (inputs, wrong)
 }

@@ -1,6 +1,6 @@
 //! The host of a world: processes on the thread of the test, a lease table and a stream in memory.
 
-use super::ports::{Answered, Asked, Outbox, Stream, Table};
+use super::ports::{Answered, Asked, Requests, Stream, Table};
 use super::process::{Clock, Process};
 use super::services::Carry;
 use crate::harness::{APPLICATION, Draws, Host, How, Life, Plan, Run, STREAM, Served, Service, Stage, Time};
@@ -38,7 +38,7 @@ impl Host for Processes {
     type Answer = Answered;
 
     fn begin(
-        &mut self, _: &Stage, life: Life, unique: usize, outbox: Outbox,
+        &mut self, _: &Stage, life: Life, unique: usize, outbox: Requests,
     ) -> Result<CompleteBuilder, String> {
         let process =
             Process::new(self.clock.now()).map_err(|error| format!("no runtime can be made: {error}"))?;

@@ -20,10 +20,10 @@ pub(crate) enum Asked {
 }
 
 /// The way of requests to the world.
-pub(crate) type Outbox = harness::Outbox<Asked, Answered>;
+pub(crate) type Requests = harness::Outbox<Asked, Answered>;
 
 /// A worker's table.
-pub(crate) struct Table(pub(crate) Outbox);
+pub(crate) struct Table(pub(crate) Requests);
 
 impl Port<TableOp> for Table {
     fn execute(&self, _: OpId, op: TableOp) -> BoxFuture<'static, Outcome> {
@@ -34,7 +34,7 @@ impl Port<TableOp> for Table {
 
 /// A worker's stream. Records read from the stream go into the worker's store.
 pub(crate) struct Stream {
-    pub(crate) outbox: Outbox,
+    pub(crate) outbox: Requests,
     pub(crate) store: Store,
 }
 

@@ -37,7 +37,7 @@ impl Fate {
             Some(How::Late(long)) => (Some(long), Seen::Failure(there)),
             Some(How::Silent(done)) => (executed(done), Seen::Nothing),
             Some(How::ReadTimeout(long, done)) => (executed(done), Seen::Failure(long)),
-            Some(How::ServerError(done)) => (executed(done), Seen::Failure(there + back)),
+            Some(How::ServerError(_, done)) => (executed(done), Seen::Failure(there + back)),
         };
         Self { lands, seen }
     }

@@ -34,8 +34,8 @@ pub enum How {
     Silent(bool),
     /// No answer comes for this time, and the client gives up. Executed, or not.
     ReadTimeout(Time, bool),
-    /// The service reports an error of its own. Executed, or not.
-    ServerError(bool),
+    /// The service reports an error of its own, with this status. Executed, or not.
+    ServerError(u16, bool),
 }
 
 /// The families of faults of requests.
@@ -68,7 +68,7 @@ impl How {
             Self::Late(_) => "late",
             Self::Silent(_) => "silence",
             Self::ReadTimeout(..) => "read-timeout",
-            Self::ServerError(_) => "server-error",
+            Self::ServerError(..) => "server-error",
         }
     }
 
@@ -84,7 +84,7 @@ impl How {
             "slow" if executed => Self::SlowThere(long),
             "slow" => Self::Slow(long),
             "throttled" => Self::Throttled,
-            "server-error" => Self::ServerError(executed),
+            "server-error" => Self::ServerError(if long.is_multiple_of(3) { 503 } else { 500 }, executed),
             "refused" => Self::NotSent,
             "late" => Self::Late(long),
             // The connections of a cut-off worker are refused, silent or broken; a request sent before the cut may have
@@ -183,6 +183,7 @@ pub(super) fn weather(dice: Dice) -> Vec<Fault> {
     let families = FAMILIES.into_iter().filter(|family| *family != "cut");
     let mut weather: Vec<Fault> = (0..).zip(families).filter_map(family).collect();
     weather.extend(dice.each("cut", 2, Dice::cut));
+    weather.extend(dice.each("reshard-more", 4, Dice::reshard));
     weather
 }
 
@@ -340,8 +341,8 @@ impl fmt::Display for How {
             Self::ReadTimeout(long, executed) => {
                 write!(f, "given up after {}{}", Secs(*long), Executed(*executed))
             }
-            Self::ServerError(executed) => {
-                write!(f, "answered with an error of the service{}", Executed(*executed))
+            Self::ServerError(status, executed) => {
+                write!(f, "answered with the status {status}{}", Executed(*executed))
             }
         }
     }

@@ -165,7 +165,7 @@ impl Judge {
     }
 
     /// Records of a shard are done.
-    pub fn does(&mut self, shard: ShardIndex, places: &[u64]) -> Option<Finding> {
+    pub(super) fn does(&mut self, shard: ShardIndex, places: &[u64]) -> Option<Finding> {
         let mut gap = None;
         for &place in places {
             let done = self.done(shard);

@@ -34,4 +34,4 @@ pub use shrink::shrink;
 pub use source::{APPLICATION, STREAM, Source, index, open, place, wall_ms};
 pub use stage::{Failure, Scene, Stage};
 pub use which::{SEED, Which, range, worlds};
-pub use world::{End, Life, Plan, Put, Scale, World};
+pub use world::{End, Life, Place, Plan, Put, Scale, World};

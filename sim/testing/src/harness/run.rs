@@ -74,6 +74,7 @@ impl<'a, H: Host> Run<'a, H> {
     /// A world before its first event, with only these faults.
     pub fn new(world: &'a mut World, plan: &'a Plan, faults: &[usize], stage: Stage, host: H) -> Self {
         let check = world.take_check();
+        world.starts();
         let mut run = Self {
             host,
             wakes: Arc::default(),
@@ -246,7 +247,7 @@ impl<'a, H: Host> Run<'a, H> {
             .build()
             .map_err(|error| error.to_string())?;
         let control = worker.control();
-        let start = self.world.starts().ok_or("expected a handler, found none; call `world.handler(…)`")?;
+        let start = self.world.starts();
         let place = Place { stage: self.stage.clone(), life: unique };
         let ended = Arc::new(Mutex::default());
         let (result, wakes) = (ended.clone(), self.wakes.clone());

@@ -2,8 +2,8 @@
 
 use super::fault::{Secs, Time};
 use super::judge::{Finding, Judge};
-use super::source::Source;
-use leasehold::{Notice, Severity};
+use super::source::{Source, index, place};
+use leasehold::{Notice, Record, Severity};
 use leasehold_engine::internals::Digest;
 use leasehold_local_aws::kinesis::Stream;
 use serde::Serialize;
@@ -25,10 +25,10 @@ pub struct Failure {
 pub struct Stage(Arc<Inner>);
 
 /// The clock of a world.
-type Clock = Box<dyn Fn() -> Time + Send + Sync>;
+type Now = Box<dyn Fn() -> Time + Send + Sync>;
 
 struct Inner {
-    clock: Clock,
+    clock: Now,
     scene: Mutex<Scene>,
 }
 
@@ -105,6 +105,16 @@ impl Stage {
         *self.scene().events.entry(event).or_default() += 1;
     }
 
+    /// A handler has processed records.
+    pub fn processed(&self, worker: usize, records: &[Record]) {
+        let Some(first) = records.first() else {
+            return;
+        };
+        let places: Vec<u64> = records.iter().filter_map(|record| place(record.position)).collect();
+        let found = self.scene().judge.does(index(&first.shard), &places);
+        self.finds(worker, found);
+    }
+
     /// The judge looks at the world.
     pub(super) fn judges<T>(&self, look: impl FnOnce(&mut Judge, &Stream) -> T) -> T {
         let now = self.now();
@@ -119,7 +129,8 @@ impl Stage {
         }
     }
 
-    pub(super) fn digest(&self) -> u64 {
+    /// The digest until now.
+    pub fn digest(&self) -> u64 {
         self.scene().digest.value()
     }
 

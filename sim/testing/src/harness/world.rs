@@ -69,7 +69,9 @@ type Options = Box<dyn Fn(Config) -> Config>;
 /// Where a handler stands.
 #[derive(Debug)]
 pub struct Place {
+    /// Its world.
     pub stage: Stage,
+    /// Its life, counted over all workers.
     pub life: usize,
 }
 
@@ -178,8 +180,13 @@ impl World {
         self
     }
 
-    pub(super) fn starts(&self) -> Option<&Start> {
-        self.start.as_ref()
+    /// What starts a worker.
+    ///
+    /// # Panics
+    /// Without a handler.
+    pub(super) fn starts(&self) -> &Start {
+        let start = self.start.as_ref();
+        start.expect("expected the world to have a handler, found none; call `world.handler(…)`")
     }
 
     pub(super) fn take_check(&mut self) -> Option<Check> {
@@ -233,10 +240,6 @@ impl World {
     /// What the seed decides.
     #[doc(hidden)]
     pub fn plan(&self) -> Plan {
-        assert!(
-            self.start.is_some(),
-            "expected the world to have a handler, found none; call `world.handler(…)`"
-        );
         let draws = Draws::new(self.seed);
         let size = |what, range: &RangeInclusive<u64>| draws.between(what, 0, *range.start(), *range.end());
         let lease = size("lease", &self.scale.lease);
@@ -355,18 +358,11 @@ fn config(draws: Draws, lease: Time) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use leasehold::{Batch, HandlerFn};
-
-    fn silent(seed: u64) -> World {
-        let mut world = World::new(seed);
-        world.handler(|_| HandlerFn::new(|_: Batch| std::future::ready(Ok::<(), std::io::Error>(()))));
-        world
-    }
 
     #[test]
     fn every_plan_can_work() {
         for seed in 0..500 {
-            let plan = silent(seed).plan();
+            let plan = World::new(seed).plan();
             assert!(plan.puts.is_sorted_by_key(|(at, _)| *at));
         }
     }

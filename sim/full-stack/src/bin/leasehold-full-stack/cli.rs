@@ -1,7 +1,7 @@
 //! The command's options.
 
 use clap::Parser;
-use std::ops::Range;
+use leasehold_testing::harness::{Which, range};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -9,8 +9,8 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cargo sim-stack")]
 pub(crate) struct Args {
-    /// Which worlds: A..B, without B.
-    #[arg(long, value_name = "A..B", default_value = "0..20")]
+    /// Which worlds: A..B, without B; or one world, such as 17, or 17:2,5 with only these faults.
+    #[arg(long, value_name = "WORLDS", default_value = "0..20")]
     pub seeds: Seeds,
     /// How many worlds run at the same time.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=256))]
@@ -25,26 +25,34 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
     /// Run only this world, in this process.
+    #[arg(long, hide = true, value_parser = which)]
+    pub world: Option<Which>,
+    /// Report a failure with all that happened.
     #[arg(long, hide = true)]
-    pub world: Option<u64>,
+    pub tell: bool,
     /// Switch DEBUG logging on, without output.
     #[arg(long, hide = true)]
     pub log: bool,
 }
 
-/// A range of seeds with at least one seed.
+/// The worlds to run; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Seeds(pub Range<u64>);
+pub(crate) struct Seeds(pub Vec<Which>);
+
+fn which(text: &str) -> Result<Which, String> {
+    Which::parse(text).ok_or_else(|| format!("expected numbers as in 0..300, 17 or 17:2,5, found {text:?}"))
+}
 
 impl FromStr for Seeds {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-        match range {
-            Some(range) if !range.is_empty() => Ok(Self(range)),
-            Some(_) => Err(format!("expected at least one seed, found none in {text}")),
-            None => Err(format!("expected two numbers as in 0..300, found {text:?}")),
+        match range(text) {
+            Some(range) if range.is_empty() => {
+                Err(format!("expected at least one seed, found none in {text}"))
+            }
+            Some(range) => Ok(Self(range.map(|seed| Which { seed, faults: None }).collect())),
+            None => which(text).map(|which| Self(vec![which])),
         }
     }
 }
@@ -55,8 +63,13 @@ mod tests {
 
     #[test]
     fn a_range_without_seeds_is_refused() {
-        assert_eq!("3..7".parse(), Ok(Seeds(3..7)));
-        for bad in ["3..3", "7..3", "3", "a..b", "..3", ""] {
+        let worlds = |text: &str| -> Vec<String> {
+            let seeds: Seeds = text.parse().expect("worlds");
+            seeds.0.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(worlds("3..5"), ["3", "4"]);
+        assert_eq!((worlds("3"), worlds("3:1,2")), (vec!["3".to_owned()], vec!["3:1,2".to_owned()]));
+        for bad in ["3..3", "7..3", "a..b", "..3", "3:a", ""] {
             assert!(bad.parse::<Seeds>().is_err(), "{bad}");
         }
     }

@@ -27,8 +27,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     #[cfg(madsim)]
-    if let Some(seed) = args.world {
-        return child::run(seed, &args);
+    if let Some(which) = &args.world {
+        return child::run(which, &args);
     }
     fleet::run(&args)
 }

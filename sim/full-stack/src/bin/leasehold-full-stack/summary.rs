@@ -1,16 +1,15 @@
 //! The reports about one world, and about all worlds.
 
 use crate::fleet::line;
-use leasehold_full_stack::fate::FAMILIES;
-use leasehold_full_stack::verdict::Verdict;
+use leasehold_full_stack::verdict::{Counts, Verdict};
+use leasehold_testing::harness::FAMILIES;
 use serde::Serialize;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// So many worlds must show every family of faults and every kind of event.
 const ALL_SEEN_AFTER: u64 = 100;
-const EVENTS: [&str; 7] = ["split", "merge", "kill", "start", "pause", "cut", "shut-down"];
+const EVENTS: [&str; 6] = ["split", "merged", "crash", "start", "pause", "shutdown"];
 
 /// The outcome of one world.
 #[derive(Debug, Default)]
@@ -27,6 +26,8 @@ pub(crate) struct Outcome {
     pub logged: bool,
     /// Differences of further runs.
     pub differences: Vec<String>,
+    /// The report about a failure, with the faults that it needs.
+    pub report: Option<String>,
 }
 
 impl Outcome {
@@ -56,30 +57,33 @@ impl Outcome {
             let told = json!({
                 "seed": self.seed, "verdict": self.verdict, "failure": self.failure,
                 "repeats": self.repeats, "logged": self.logged, "differences": self.differences,
+                "report": self.report,
             });
             return line(to, &told.to_string());
         }
         let complaints = self.complaints();
         let told = match &self.verdict {
             None => format!("seed {}: did not run", self.seed),
-            Some(verdict) => format!(
-                "seed {}: digest {}, {} s, {} records, {} calls, {} lives ({} killed), {}",
-                self.seed,
-                verdict.digest,
-                verdict.lasted_ms / 1_000,
-                verdict.records,
-                verdict.calls,
-                verdict.lives,
-                verdict.killed,
-                if complaints.is_empty() { "clean" } else { "NOT CLEAN" },
-            ),
+            Some(verdict) => {
+                let state = if complaints.is_empty() { "clean" } else { "NOT CLEAN" };
+                format!("seed {}: digest {}, {}, {state}", self.seed, verdict.digest, listed(&verdict.counts))
+            }
         };
         line(to, &told)?;
-        for complaint in complaints {
-            line(to, &format!("    {complaint}"))?;
+        for told in
+            complaints.iter().map(String::as_str).chain(self.report.iter().flat_map(|text| text.lines()))
+        {
+            line(to, &format!("    {told}"))?;
         }
         Ok(())
     }
+}
+
+/// Counts in words.
+fn listed(counts: &Counts) -> String {
+    let each: Vec<String> =
+        counts.iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    each.join(", ")
 }
 
 /// The report about all worlds.
@@ -91,16 +95,10 @@ pub(crate) struct Summary {
     repeats: u64,
     logged: u64,
     differences: u64,
-    virtual_seconds: u64,
-    records: u64,
-    lost: u64,
-    repeated: u64,
-    lives: u64,
-    killed: u64,
-    calls: u64,
-    inputs_replayed: u64,
-    events: BTreeMap<String, u64>,
-    faults: BTreeMap<String, u64>,
+    #[serde(flatten)]
+    counts: Counts,
+    events: Counts,
+    faults: Counts,
     never_seen: Vec<&'static str>,
     dirty_seeds: Vec<u64>,
 }
@@ -124,15 +122,11 @@ impl Summary {
         self.differences += outcome.differences.len() as u64;
         let Some(verdict) = outcome.verdict else { return };
         self.ran += 1;
-        self.virtual_seconds += verdict.lasted_ms / 1_000;
-        self.records += verdict.records;
-        self.lost += verdict.lost;
-        self.repeated += verdict.repeated;
-        self.lives += verdict.lives;
-        self.killed += verdict.killed;
-        self.calls += verdict.calls;
-        self.inputs_replayed += verdict.inputs;
-        for (all, one) in [(&mut self.events, verdict.events), (&mut self.faults, verdict.faults)] {
+        for (all, one) in [
+            (&mut self.counts, verdict.counts),
+            (&mut self.events, verdict.events),
+            (&mut self.faults, verdict.faults),
+        ] {
             for (name, count) in one {
                 *all.entry(name).or_default() += count;
             }
@@ -159,10 +153,6 @@ impl Summary {
         if json {
             return line(to, &json!({ "summary": self, "good": self.is_good() }).to_string());
         }
-        let counts = |counts: &BTreeMap<String, u64>| {
-            let each: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-            each.join(", ")
-        };
         line(
             to,
             &format!(
@@ -170,23 +160,9 @@ impl Summary {
                 self.ran, self.asked, self.clean, self.repeats, self.logged, self.differences
             ),
         )?;
-        line(
-            to,
-            &format!(
-                "{} s of virtual time, {} records ({} lost, {} processed more than once), {} lives of workers ({} killed), \
-                 {} SDK calls executed, {} engine inputs replayed",
-                self.virtual_seconds,
-                self.records,
-                self.lost,
-                self.repeated,
-                self.lives,
-                self.killed,
-                self.calls,
-                self.inputs_replayed
-            ),
-        )?;
-        line(to, &format!("events: {}", counts(&self.events)))?;
-        line(to, &format!("requests: {}", counts(&self.faults)))?;
+        line(to, &listed(&self.counts))?;
+        line(to, &format!("events: {}", listed(&self.events)))?;
+        line(to, &format!("requests: {}", listed(&self.faults)))?;
         if !self.never_seen.is_empty() {
             line(to, &format!("never seen: {}", self.never_seen.join(", ")))?;
         }
