@@ -1,44 +1,11 @@
 //! The application of a world: a handler that takes time, fails now and then, and tells what it has processed.
 
 use leasehold::{Ack, Batch, Handler, Record, ShardInfo};
-use leasehold_testing::harness::{Draws, End, Life, Place, Stage, Time};
+use leasehold_testing::harness::{Books, Draws, Life, Place, Stage, Time};
 use madsim::time::sleep;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// How many records of each partition key are processed. Shared by all workers of a world.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Books(Arc<Mutex<BTreeMap<String, u64>>>);
-
-impl Books {
-    fn keys(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A record is processed, for the first time or again. The data hold the record's key, and its number within the key.
-    fn write(&self, record: &Record) -> Result<(), String> {
-        let text = String::from_utf8_lossy(&record.data);
-        let parts = text.split_once('/').and_then(|(key, nth)| Some((key, nth.parse::<u64>().ok()?)));
-        let (key, nth) = parts.ok_or_else(|| format!("{text:?} was processed, which nobody wrote"))?;
-        let mut keys = self.keys();
-        let written = keys.entry(key.to_owned()).or_default();
-        if nth > *written {
-            return Err(format!("record {nth} of {key} was processed after {written} of its key"));
-        }
-        *written = (*written).max(nth + 1);
-        Ok(())
-    }
-
-    /// At the end, every record is processed.
-    pub(crate) fn check(&self, end: &End) {
-        let put: BTreeMap<String, u64> =
-            end.puts().iter().map(|put| (put.partition_key.to_string(), put.nth + 1)).collect();
-        assert_eq!(*self.keys(), put, "processed of each key, and put");
-    }
-}
 
 /// The handler of one life of a worker.
 #[derive(Debug)]
@@ -83,7 +50,7 @@ impl App {
 
     fn processed(&self, records: &[Record]) {
         self.stage.processed(self.worker, records);
-        let wrong = records.iter().find_map(|record| self.books.write(record).err());
+        let wrong = records.iter().find_map(|record| self.books.write(&record.data).err());
         wrong.into_iter().for_each(|what| self.stage.fail("order", what));
     }
 }

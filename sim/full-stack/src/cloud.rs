@@ -4,7 +4,7 @@ use crate::connector::{Carried, Request};
 use leasehold::LeaseKey;
 use leasehold::engine::format::{Kcl, LeaseFormat};
 use leasehold_local_aws::dynamo::{Dynamo, DynamoConfig};
-use leasehold_testing::harness::{APPLICATION, How, Served, Stage, wall_ms};
+use leasehold_testing::harness::{APPLICATION, Failing, Served, Stage, wall_ms};
 use serde_json::{Value, json};
 
 /// DynamoDB. Kinesis stands on the stage.
@@ -72,14 +72,14 @@ fn error(code: &str) -> Value {
 }
 
 /// A failed request, in the client's view.
-pub fn failure(request: &Request, how: How) -> Carried {
-    match how {
-        How::NotSent => Carried::Refused,
-        How::Throttled => answer(400, &error(throttle_of(request.operation()))),
-        How::ServerError(503, _) => answer(503, &error("ServiceUnavailable")),
-        How::ServerError(status, _) => answer(status, &error("InternalServerError")),
-        How::ReadTimeout(..) => Carried::ReadTimeout,
-        _ => Carried::Reset,
+pub fn failure(request: &Request, failing: Failing) -> Carried {
+    match failing {
+        Failing::Refused => Carried::Refused,
+        Failing::Throttled => answer(400, &error(throttle_of(request.operation()))),
+        Failing::Status(503) => answer(503, &error("ServiceUnavailable")),
+        Failing::Status(status) => answer(status, &error("InternalServerError")),
+        Failing::ReadTimeout => Carried::ReadTimeout,
+        Failing::Reset => Carried::Reset,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The host of a world on madsim: a node for every life of a worker, with the clients of the AWS SDK.
 
-use crate::app::{App, Books};
+use crate::app::App;
 use crate::cloud::{Cloud, failure};
 use crate::connector::{Carried, Connector, Request};
 use crate::runtime::{SimRuntime, elapsed_us};
@@ -13,8 +13,8 @@ use leasehold::internals::{MemorySink, SdkSleep, SdkTime, TraceReader, replay};
 use leasehold::runtime::BoxFuture;
 use leasehold::{CompleteBuilder, Worker};
 use leasehold_testing::harness::{
-    APPLICATION, Draws, Failure, Host, How, Life, Outbox, Plan, Report, Run, STREAM, Served, Service, Stage,
-    Time, Which,
+    APPLICATION, Books, Draws, Failing, Failure, Host, Life, Outbox, Plan, Report, Run, STREAM, Served,
+    Service, Stage, Time, Which,
 };
 use madsim::runtime::{Handle, NodeHandle, Runtime};
 use madsim::time::{TimeHandle, timeout};
@@ -198,8 +198,8 @@ impl Host for Nodes {
         self.cloud.serve(stage, worker, request)
     }
 
-    fn failure(request: &Request, how: How) -> Carried {
-        failure(request, how)
+    fn failure(request: &Request, failing: Failing) -> Carried {
+        failure(request, failing)
     }
 }
 

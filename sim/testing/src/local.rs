@@ -155,13 +155,7 @@ impl LocalAws {
         let Some(found) = aws.kinesis.stream(stream) else {
             panic!("expected a stream {stream:?}, found none; call create_stream first");
         };
-        let mut open: Vec<_> = found
-            .shards()
-            .filter(|shard| shard.is_open())
-            .map(|shard| (shard.index(), shard.hash_range()))
-            .collect();
-        open.sort_by_key(|(_, range)| range.start);
-        open
+        crate::harness::open(found)
     }
 
     /// Splits a shard in the middle. Gives its children.

@@ -6,8 +6,8 @@
 
 use leasehold::engine::policy::{Policies, Steal};
 use leasehold::{Ack, Batch, EndReason, Fence, Handler, HandlerFn, Record, ShardInfo};
+use leasehold_testing::harness::Books;
 use leasehold_testing::{End, Summary, World, chaos};
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,51 +15,30 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A stand-in for a database, which all workers of a world share.
+/// A stand-in for a database, which all workers of a world share, with the faults of writes.
 #[derive(Clone, Debug, Default)]
-struct Sink(Arc<Mutex<Books>>);
-
-#[derive(Debug, Default)]
-struct Books {
-    /// How many records of each partition key are written, in order.
-    keys: BTreeMap<String, u64>,
-    /// The faults of writes.
-    wrong: Vec<String>,
+struct Sink {
+    books: Books,
+    wrong: Arc<Mutex<Vec<String>>>,
 }
 
 impl Sink {
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.0.lock().expect("no writer panics")
+    fn wrong(&self) -> MutexGuard<'_, Vec<String>> {
+        self.wrong.lock().expect("no writer panics")
     }
 
     /// Writes a record, for the first time or again.
     fn write(&self, record: &Record, fence: Option<&Fence>) {
-        let mut books = self.books();
-        let text = String::from_utf8_lossy(&record.data).into_owned();
-        let (key, nth) = text.split_once('/').expect("a payload of these worlds");
-        let nth: u64 = nth.parse().expect("a payload of these worlds");
         if fence.is_some_and(|fence| !fence.is_valid()) {
-            books.wrong.push(format!("{text} was written after the fence"));
+            let text = String::from_utf8_lossy(&record.data);
+            self.wrong().push(format!("{text} was written after the fence"));
         }
-        let written = books.keys.entry(key.to_owned()).or_default();
-        match nth {
-            next if next == *written => *written += 1,
-            nth if nth < *written => {}
-            _ => {
-                let written = *written;
-                books.wrong.push(format!("{text} was written after {written} of its key"));
-            }
-        }
+        self.wrong().extend(self.books.write(&record.data).err());
     }
 
     fn check(&self, end: &End) {
-        let books = self.books();
-        assert!(books.wrong.is_empty(), "{}", books.wrong[0]);
-        let mut put = BTreeMap::new();
-        for record in end.puts() {
-            put.insert(record.partition_key.to_string(), record.nth + 1);
-        }
-        assert_eq!(books.keys, put, "written of each key, and put");
+        assert!(self.wrong().is_empty(), "{}", self.wrong()[0]);
+        self.books.check(end);
     }
 }
 

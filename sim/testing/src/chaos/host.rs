@@ -3,7 +3,9 @@
 use super::ports::{Answered, Asked, Requests, Stream, Table};
 use super::process::{Clock, Process};
 use super::services::Carry;
-use crate::harness::{APPLICATION, Draws, Host, How, Life, Plan, Run, STREAM, Served, Service, Stage, Time};
+use crate::harness::{
+    APPLICATION, Draws, Failing, Host, Life, Plan, Run, STREAM, Served, Service, Stage, Time,
+};
 use leasehold::engine::format::Kcl;
 use leasehold::engine::input::{Cause, Outcome};
 use leasehold::engine::output::TableOp;
@@ -106,10 +108,10 @@ impl Host for Processes {
         }
     }
 
-    fn failure(_: &Asked, how: How) -> Answered {
-        let outcome = match how {
-            How::NotSent => Outcome::NotSent(Cause::Network),
-            How::Throttled => Outcome::NotSent(Cause::Throttled),
+    fn failure(_: &Asked, failing: Failing) -> Answered {
+        let outcome = match failing {
+            Failing::Refused => Outcome::NotSent(Cause::Network),
+            Failing::Throttled => Outcome::NotSent(Cause::Throttled),
             _ => Outcome::Unknown(Cause::Network),
         };
         (outcome, Carry::Nothing)

@@ -6,6 +6,10 @@ use super::fault::{Fault, How, Service, Time};
 /// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fate {
+    /// The family of the fault; `fair` without a fault.
+    pub(super) family: &'static str,
+    /// The fault, if it is one that a plan can name.
+    pub(super) how: Option<How>,
     /// The time from the request's sending to its execution; absent: never executed.
     pub(super) lands: Option<Time>,
     /// The worker's view.
@@ -18,28 +22,74 @@ pub(super) enum Seen {
     /// The answer, this long after the execution.
     Answer(Time),
     /// A failure, this long after the sending.
-    Failure(Time),
+    Failure(Time, Failing),
     /// Nothing.
     Nothing,
 }
 
+/// The failure of a request, in the worker's view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failing {
+    /// Nobody listens.
+    Refused,
+    /// The service refuses: too many requests.
+    Throttled,
+    /// The connection broke.
+    Reset,
+    /// No byte came for as long as the client waits.
+    ReadTimeout,
+    /// The service reports an error of its own, with this status.
+    Status(u16),
+}
+
+/// Times of requests in bad weather.
+const LONG: [Time; 2] = [20, 6_000];
+
 impl Fate {
     /// The fate of a request with this fault, on a way that takes so long there and back.
-    pub(super) fn new(how: Option<How>, there: Time, back: Time) -> Self {
-        let executed = |executed: bool| executed.then_some(there);
+    fn new(how: Option<How>, [there, back]: [Time; 2]) -> Self {
+        let failure = |after, failing| Seen::Failure(after, failing);
         let (lands, seen) = match how {
             None => (Some(there), Seen::Answer(back)),
             Some(How::Slow(long)) => (Some(there), Seen::Answer(long)),
-            Some(How::SlowThere(long)) => (Some(long), Seen::Answer(back)),
-            Some(How::NotSent) => (None, Seen::Failure(there)),
-            Some(How::Throttled | How::LostRequest) => (None, Seen::Failure(there + back)),
-            Some(How::LostAnswer) => (Some(there), Seen::Failure(there + back)),
-            Some(How::Late(long)) => (Some(long), Seen::Failure(there)),
-            Some(How::Silent(done)) => (executed(done), Seen::Nothing),
-            Some(How::ReadTimeout(long, done)) => (executed(done), Seen::Failure(long)),
-            Some(How::ServerError(_, done)) => (executed(done), Seen::Failure(there + back)),
+            Some(How::NotSent) => (None, failure(there, Failing::Refused)),
+            Some(How::Throttled) => (None, failure(there + back, Failing::Throttled)),
+            Some(How::LostRequest) => (None, failure(there + back, Failing::Reset)),
+            Some(How::LostAnswer) => (Some(there), failure(there + back, Failing::Reset)),
+            Some(How::Late(long)) => (Some(long), failure(there, Failing::Reset)),
         };
-        Self { lands, seen }
+        Self { family: how.map_or("fair", How::family), how, lands, seen }
+    }
+
+    /// A drawn fate of a request that a family of faults hits. The key names the request.
+    fn drawn(family: &'static str, draws: Draws, key: u64, way: [Time; 2]) -> Self {
+        let [there, back] = way;
+        let executed = draws.percent("executed", key, 50);
+        let long = draws.magnitude("long", key, LONG[0], LONG[1]);
+        let status = if long.is_multiple_of(3) { 503 } else { 500 };
+        let landed = executed.then_some(there);
+        let of = |how| Self { family, ..Self::new(Some(how), way) };
+        let (lands, seen) = match family {
+            "lost-request" => return of(How::LostRequest),
+            "lost-answer" => return of(How::LostAnswer),
+            "throttled" => return of(How::Throttled),
+            "refused" => return of(How::NotSent),
+            "late" => return of(How::Late(there + long)),
+            "slow" if executed => (Some(long), Seen::Answer(back)),
+            "slow" => return of(How::Slow(long)),
+            "silence" => (landed, Seen::Nothing),
+            "read-timeout" => (landed, Seen::Failure(long, Failing::ReadTimeout)),
+            "server-error" => (landed, Seen::Failure(there + back, Failing::Status(status))),
+            // The connections of a cut-off worker are refused, silent or broken; a request sent before the cut may have
+            // gone through.
+            _ => match draws.between("cut-off", key, 0, 3) {
+                0 => return of(How::NotSent),
+                1 => (None, Seen::Nothing),
+                2 => return of(How::LostAnswer),
+                _ => return of(How::LostRequest),
+            },
+        };
+        Self { family, how: None, lands, seen }
     }
 }
 
@@ -59,20 +109,21 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    /// The fault of the request under the faults in force, with the name of its family.
-    pub(super) fn fault(self, draws: Draws, faults: &[Fault]) -> Option<(&'static str, How)> {
+    /// The fate of the request under the faults in force, on a way that takes so long there and back.
+    pub(super) fn fate(self, draws: Draws, faults: &[Fault], way: [Time; 2]) -> Fate {
         let single = faults.iter().find_map(|fault| match fault {
             Fault::Request { worker, service, nth, how }
                 if (*worker, *service, *nth) == (self.worker, self.service, self.number) =>
             {
-                Some((how.family(), *how))
+                Some(Fate::new(Some(*how), way))
             }
             _ => None,
         });
-        single.or_else(|| faults.iter().find_map(|fault| self.spell(draws, fault)))
+        let fate = single.or_else(|| faults.iter().find_map(|fault| self.spell(draws, fault, way)));
+        fate.unwrap_or_else(|| Fate::new(None, way))
     }
 
-    fn spell(self, draws: Draws, fault: &Fault) -> Option<(&'static str, How)> {
+    fn spell(self, draws: Draws, fault: &Fault, way: [Time; 2]) -> Option<Fate> {
         let reaches = |worker: Option<usize>, from: Time, lasts: Time| {
             worker.is_none_or(|worker| worker == self.worker) && (from..from + lasts).contains(&self.now)
         };
@@ -80,12 +131,12 @@ impl Asking {
             Fault::Spell { worker, service, from, lasts, how }
                 if service == self.service && reaches(worker, from, lasts) =>
             {
-                Some((how.family(), how))
+                Some(Fate::new(Some(how), way))
             }
             Fault::Weather { worker, family, often, from, lasts }
                 if reaches(worker, from, lasts) && draws.between(family, self.key, 0, 999) < often =>
             {
-                Some((family, How::of_family(family, draws, self.key)))
+                Some(Fate::drawn(family, draws, self.key, way))
             }
             _ => None,
         }
@@ -101,31 +152,25 @@ mod tests {
         Asking { now: 500, worker: 1, service: Service::Table, number, key: number }
     }
 
-    /// The fates of 500 requests in the weather of a family.
-    fn fates(family: &'static str) -> Vec<Fate> {
-        let weather = Fault::Weather { worker: None, family, often: 500, from: 0, lasts: 1_000 };
-        let struck: Vec<_> = (0..1_000).filter_map(|n| asking(n).fault(Draws::new(1), &[weather])).collect();
-        assert!((300..700).contains(&struck.len()), "{family} strikes half of the requests");
-        assert!(struck.iter().all(|(name, _)| *name == family), "{family}");
-        struck.into_iter().map(|(_, how)| Fate::new(Some(how), 3, 5)).collect()
-    }
-
     #[test]
     fn every_family_strikes_and_fair_weather_is_fair() {
         for family in FAMILIES {
-            let fates = fates(family);
-            let executed = fates.iter().filter(|fate| fate.lands.is_some()).count();
-            let answered = fates.iter().any(|fate| matches!(fate.seen, Seen::Answer(_)));
+            let weather = Fault::Weather { worker: None, family, often: 500, from: 0, lasts: 1_000 };
+            let fates = (0..1_000).map(|n| asking(n).fate(Draws::new(1), &[weather], [3, 5]));
+            let (struck, fair): (Vec<Fate>, Vec<Fate>) = fates.partition(|fate| fate.family == family);
+            assert!((300..700).contains(&struck.len()), "{family} strikes half of the requests");
+            assert!(fair.iter().all(|fate| *fate == Fate::new(None, [3, 5])), "{family}");
+            let executed = struck.iter().filter(|fate| fate.lands.is_some()).count();
+            let answered = struck.iter().any(|fate| matches!(fate.seen, Seen::Answer(_)));
             assert_eq!(answered, family == "slow", "{family}");
             match family {
                 "throttled" | "lost-request" | "refused" => assert_eq!(executed, 0, "{family}"),
-                "lost-answer" | "late" | "slow" => assert_eq!(executed, fates.len(), "{family}"),
-                _ => assert!(executed > 0 && executed < fates.len(), "{family}"),
+                "lost-answer" | "late" | "slow" => assert_eq!(executed, struck.len(), "{family}"),
+                _ => assert!(executed > 0 && executed < struck.len(), "{family}"),
             }
         }
-        let fair = Fate { lands: Some(3), seen: Seen::Answer(5) };
-        assert_eq!(Fate::new(None, 3, 5), fair);
-        assert_eq!(asking(0).fault(Draws::new(1), &[]), None);
+        let fair = asking(0).fate(Draws::new(1), &[], [3, 5]);
+        assert_eq!(fair, Fate { family: "fair", how: None, lands: Some(3), seen: Seen::Answer(5) });
     }
 
     #[test]
@@ -142,7 +187,8 @@ mod tests {
             ("its service", spell(Service::Table), true),
             ("another service", spell(Service::Stream), false),
         ] {
-            assert_eq!(asking(7).fault(Draws::new(1), &[fault]).is_some(), struck, "{name}");
+            let fate = asking(7).fate(Draws::new(1), &[fault], [3, 5]);
+            assert_eq!(fate.family != "fair", struck, "{name}");
         }
     }
 }

@@ -28,14 +28,6 @@ pub enum How {
     Slow(Time),
     /// The connection breaks at once, and the request is executed after so long.
     Late(Time),
-    /// The request is executed after this time, and answered.
-    SlowThere(Time),
-    /// No answer comes. Executed, or not.
-    Silent(bool),
-    /// No answer comes for this time, and the client gives up. Executed, or not.
-    ReadTimeout(Time, bool),
-    /// The service reports an error of its own, with this status. Executed, or not.
-    ServerError(u16, bool),
 }
 
 /// The families of faults of requests.
@@ -52,49 +44,16 @@ pub const FAMILIES: [&str; 10] = [
     "cut",
 ];
 
-/// Times of requests in bad weather.
-const SHORT: Time = 20;
-const LONG: Time = 6_000;
-
 impl How {
     /// The name of its family.
-    pub fn family(self) -> &'static str {
+    pub(super) fn family(self) -> &'static str {
         match self {
             Self::NotSent => "refused",
             Self::Throttled => "throttled",
             Self::LostRequest => "lost-request",
             Self::LostAnswer => "lost-answer",
-            Self::Slow(_) | Self::SlowThere(_) => "slow",
+            Self::Slow(_) => "slow",
             Self::Late(_) => "late",
-            Self::Silent(_) => "silence",
-            Self::ReadTimeout(..) => "read-timeout",
-            Self::ServerError(..) => "server-error",
-        }
-    }
-
-    /// A drawn fault of a family. The key names the request.
-    pub(super) fn of_family(family: &str, draws: Draws, key: u64) -> Self {
-        let executed = draws.percent("executed", key, 50);
-        let long = draws.magnitude("long", key, SHORT, LONG);
-        match family {
-            "lost-request" => Self::LostRequest,
-            "lost-answer" => Self::LostAnswer,
-            "silence" => Self::Silent(executed),
-            "read-timeout" => Self::ReadTimeout(long, executed),
-            "slow" if executed => Self::SlowThere(long),
-            "slow" => Self::Slow(long),
-            "throttled" => Self::Throttled,
-            "server-error" => Self::ServerError(if long.is_multiple_of(3) { 503 } else { 500 }, executed),
-            "refused" => Self::NotSent,
-            "late" => Self::Late(long),
-            // The connections of a cut-off worker are refused, silent or broken; a request sent before the cut may have
-            // gone through.
-            _ => match draws.between("cut-off", key, 0, 3) {
-                0 => Self::NotSent,
-                1 => Self::Silent(false),
-                2 => Self::LostAnswer,
-                _ => Self::LostRequest,
-            },
         }
     }
 }
@@ -310,7 +269,7 @@ fn how(draws: Draws, what: &str, n: u64, lease: Time) -> How {
 }
 
 /// A time in seconds.
-pub struct Secs(pub(crate) Time);
+pub(super) struct Secs(pub(super) Time);
 
 impl fmt::Display for Secs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -336,14 +295,6 @@ impl fmt::Display for How {
             Self::LostAnswer => f.write_str("executed, and the answer lost"),
             Self::Slow(long) => write!(f, "answered after {}", Secs(*long)),
             Self::Late(long) => write!(f, "cut off, and executed after {}", Secs(*long)),
-            Self::SlowThere(long) => write!(f, "executed and answered after {}", Secs(*long)),
-            Self::Silent(executed) => write!(f, "never answered{}", Executed(*executed)),
-            Self::ReadTimeout(long, executed) => {
-                write!(f, "given up after {}{}", Secs(*long), Executed(*executed))
-            }
-            Self::ServerError(status, executed) => {
-                write!(f, "answered with the status {status}{}", Executed(*executed))
-            }
         }
     }
 }
@@ -400,15 +351,6 @@ impl fmt::Display for Fault {
             Self::Split { at, .. } => write!(f, "at {} a shard is split", Secs(at)),
             Self::Merge { at, .. } => write!(f, "at {} two shards are merged", Secs(at)),
         }
-    }
-}
-
-/// Whether a request was executed.
-struct Executed(bool);
-
-impl fmt::Display for Executed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0 { ", though executed" } else { "" })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a host does for a world.
 
-use super::fault::{How, Service, Time};
+use super::fate::Failing;
+use super::fault::{Service, Time};
 use super::outbox::Outbox;
 use super::stage::Stage;
 use super::world::Life;
@@ -43,7 +44,7 @@ pub trait Host: Sized {
     fn serve(&mut self, stage: &Stage, worker: usize, request: &Self::Request) -> Served<Self::Answer>;
 
     /// A failed request, in the worker's view.
-    fn failure(request: &Self::Request, how: How) -> Self::Answer;
+    fn failure(request: &Self::Request, failing: Failing) -> Self::Answer;
 }
 
 /// A request that was executed.

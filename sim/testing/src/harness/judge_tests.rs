@@ -62,6 +62,10 @@ impl Court {
         self.judge.wrote(self.source.truth(3), 3, &key.into(), row).1
     }
 
+    fn removes(&mut self) -> Vec<String> {
+        self.judge.wrote(self.source.truth(3), 3, &SHARD.into(), None).1
+    }
+
     fn covers(&mut self, nth: u64) -> Vec<String> {
         self.row(SHARD, |row| row.checkpoint = Checkpoint::At(position(nth)))
     }
@@ -150,4 +154,33 @@ fn a_record_that_is_not_durable_is_missing() {
     court.gives(0, &lease, &[1, 2]);
     assert!(court.covers(2).is_empty());
     assert_eq!(court.missing(), None);
+}
+
+#[test]
+fn a_row_that_goes_back_is_told() {
+    let grown = |row: &mut LeaseRow| (row.checkpoint, row.counter) = (Checkpoint::At(position(1)), 9);
+    let ended = |row: &mut LeaseRow| row.checkpoint = Checkpoint::ShardEnd;
+    for (told, change) in [
+        ("the checkpoint of", (|row| row.counter = 9) as fn(&mut LeaseRow)),
+        ("the counter of", |row| row.checkpoint = Checkpoint::At(position(1))),
+        ("was checkpointed at", |row| (row.checkpoint, row.counter) = (Checkpoint::At(position(2)), 9)),
+        ("was ended when only 1 records", |row| (row.checkpoint, row.counter) = (Checkpoint::ShardEnd, 9)),
+    ] {
+        let (mut court, lease) = (Court::with_records(2), lease(1, None));
+        court.opens(0, &lease);
+        court.gives(0, &lease, &[1]);
+        assert!(court.row(SHARD, grown).is_empty(), "{told}");
+        let wrong = court.row(SHARD, change);
+        assert!(wrong.len() == 1 && wrong[0].contains(told), "{told}: {wrong:?}");
+    }
+    let mut court = Court::with_records(0);
+    court.source.split(3, 0).expect("it is split");
+    let orphan = court.row(SHARD, ended);
+    assert!(orphan.iter().all(|what| what.contains("before its child")) && orphan.len() == 2, "{orphan:?}");
+    assert!(court.removes().is_empty(), "an ended lease may go");
+    assert!(court.row(SHARD, ended)[0].contains("was put back"));
+    let mut court = Court::with_records(1);
+    court.row(SHARD, |_| {});
+    assert!(court.removes()[0].contains("was removed at checkpoint"));
+    assert!(court.row("no-shard", |_| {})[0].contains("which is no shard"));
 }

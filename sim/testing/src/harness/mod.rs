@@ -4,6 +4,7 @@
 //!
 //! Nothing here is stable.
 
+mod books;
 mod draws;
 mod fate;
 mod fault;
@@ -22,8 +23,10 @@ mod watched;
 mod which;
 mod world;
 
+pub use books::Books;
 pub use draws::Draws;
-pub use fault::{FAMILIES, How, Secs, Service, Time};
+pub use fate::Failing;
+pub use fault::{FAMILIES, Service, Time};
 pub use host::{Host, Served};
 pub use judge::Done;
 pub use outbox::Outbox;

@@ -2,7 +2,7 @@
 //! process, or a fault begins or ends. So a run is a function of the plan, of the faults left in the plan, and of the
 //! requests that the host's processes send.
 
-use super::fate::{Asking, Fate, Seen};
+use super::fate::{Asking, Seen};
 use super::fault::{Fault, Time};
 use super::host::{Host, Served};
 use super::outbox::{Outbox, Sent};
@@ -419,24 +419,24 @@ impl<'a, H: Host> Run<'a, H> {
         let number = self.slots[slot].counts(service);
         // Keyed by the life and its own count: a fault of one worker shifts no latency of another.
         let key = (life as u64) << 40 | (service as u64) << 32 | number;
-        let there = draws.between("there", key, 1, 8);
-        let back = draws.between("back", key, 1, 8);
-        let asking = Asking { now, worker: slot, service, number, key };
-        let struck = (now < self.healed()).then(|| asking.fault(draws, &self.faults)).flatten();
-        let (family, how) = struck.map_or(("fair", None), |(family, how)| (family, Some(how)));
-        *self.stage.scene().requests.entry(family).or_default() += 1;
-        if let Some(how) = how {
-            self.stage.tell(|| format!("request {number} of worker-{slot} to the {service} is {how}"));
+        let way = ["there", "back"].map(|way| draws.between(way, key, 1, 8));
+        let faults = if now < self.healed() { self.faults.as_slice() } else { &[] };
+        let fate = Asking { now, worker: slot, service, number, key }.fate(draws, faults, way);
+        *self.stage.scene().requests.entry(fate.family).or_default() += 1;
+        let told = || format!("request {number} of worker-{slot} to the {service}");
+        match fate.how {
+            Some(how) => self.stage.tell(|| format!("{} is {how}", told())),
+            None if fate.family == "fair" => {}
+            None => self.stage.tell(|| format!("{} meets {}", told(), fate.family)),
         }
-        let fate = Fate::new(how, there, back);
-        let answer = match (fate.seen, how) {
-            (Seen::Answer(back), _) => Some((reply, back)),
-            (Seen::Failure(after), Some(how)) => {
-                let failure = Box::new(H::failure(&request, how));
+        let answer = match fate.seen {
+            Seen::Answer(back) => Some((reply, back)),
+            Seen::Failure(after, failing) => {
+                let failure = Box::new(H::failure(&request, failing));
                 self.comes(slot, now + after, Coming::Answer(reply, failure));
                 None
             }
-            _ => None,
+            Seen::Nothing => None,
         };
         if let Some(after) = fate.lands {
             self.at(now + after, Event::Arrive(slot, request, answer));
