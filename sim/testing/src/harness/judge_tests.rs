@@ -6,6 +6,7 @@ use leasehold_local_aws::kinesis::{KinesisConfig, SequenceNumber as Number, Sequ
 use std::sync::Arc;
 
 const SHARD: &str = "shardId-000000000000";
+const CHILDREN: [&str; 2] = ["shardId-000000000001", "shardId-000000000002"];
 
 /// A judge, and a stream of one shard with some records.
 struct Court {
@@ -36,6 +37,14 @@ impl Court {
         Self { judge: Judge::default(), source }
     }
 
+    /// The first records of the shard are handed over.
+    fn with_done(records: u64, done: u64) -> Self {
+        let (mut court, lease) = (Self::with_records(records), lease(1, None));
+        court.opens(0, &lease);
+        court.gives(0, &lease, &(1..=done).collect::<Vec<_>>());
+        court
+    }
+
     fn opens(&mut self, life: usize, lease: &TestLease) -> Vec<&'static str> {
         let found = self.judge.opens(self.source.truth(2), life, &lease.info());
         found.into_iter().map(|(property, _)| property).collect()
@@ -64,6 +73,10 @@ impl Court {
 
     fn removes(&mut self) -> Vec<String> {
         self.judge.wrote(self.source.truth(3), 3, &SHARD.into(), None).1
+    }
+
+    fn ends(&mut self) -> Vec<String> {
+        self.row(SHARD, |row| row.checkpoint = Checkpoint::ShardEnd)
     }
 
     fn covers(&mut self, nth: u64) -> Vec<String> {
@@ -132,7 +145,7 @@ fn a_dead_process_holds_nothing() {
 fn a_child_is_opened_after_its_parent_was_read() {
     let mut court = Court::with_records(2);
     court.source.split(3, 0).expect("it is split");
-    let child = TestLease::of("shardId-000000000001", 1, Checkpoint::TrimHorizon);
+    let child = TestLease::of(CHILDREN[0], 1, Checkpoint::TrimHorizon);
     assert_eq!(court.opens(0, &child), ["parents-first"]);
     let parent = lease(1, None);
     court.opens(0, &parent);
@@ -156,31 +169,127 @@ fn a_record_that_is_not_durable_is_missing() {
     assert_eq!(court.missing(), None);
 }
 
+/// One finding, with these words.
+fn assert_told(found: &[String], words: &str) {
+    assert!(matches!(found, [one] if one.contains(words)), "expected {words:?}, found {found:?}");
+}
+
 #[test]
-fn a_row_that_goes_back_is_told() {
-    let grown = |row: &mut LeaseRow| (row.checkpoint, row.counter) = (Checkpoint::At(position(1)), 9);
-    let ended = |row: &mut LeaseRow| row.checkpoint = Checkpoint::ShardEnd;
-    for (told, change) in [
-        ("the checkpoint of", (|row| row.counter = 9) as fn(&mut LeaseRow)),
-        ("the counter of", |row| row.checkpoint = Checkpoint::At(position(1))),
-        ("was checkpointed at", |row| (row.checkpoint, row.counter) = (Checkpoint::At(position(2)), 9)),
-        ("was ended when only 1 records", |row| (row.checkpoint, row.counter) = (Checkpoint::ShardEnd, 9)),
-    ] {
-        let (mut court, lease) = (Court::with_records(2), lease(1, None));
-        court.opens(0, &lease);
-        court.gives(0, &lease, &[1]);
-        assert!(court.row(SHARD, grown).is_empty(), "{told}");
-        let wrong = court.row(SHARD, change);
-        assert!(wrong.len() == 1 && wrong[0].contains(told), "{told}: {wrong:?}");
-    }
-    let mut court = Court::with_records(0);
-    court.source.split(3, 0).expect("it is split");
-    let orphan = court.row(SHARD, ended);
-    assert!(orphan.iter().all(|what| what.contains("before its child")) && orphan.len() == 2, "{orphan:?}");
-    assert!(court.removes().is_empty(), "an ended lease may go");
-    assert!(court.row(SHARD, ended)[0].contains("was put back"));
+fn a_gap_among_processed_records_is_out_of_order() {
+    let mut court = Court::with_records(5);
+    assert_eq!(court.judge.does(ShardIndex(0), &[1, 2]), None);
+    assert_eq!(court.judge.does(ShardIndex(0), &[4]).map(|(property, _)| property), Some("order"));
+}
+
+#[test]
+fn a_shard_with_records_left_has_not_ended() {
+    let mut court = Court::with_done(2, 1);
+    court.source.split(2, 0).expect("it is split");
+    let closed = |court: &mut Court, reason| court.closes(0, &lease(1, None), reason);
+    assert_eq!(closed(&mut court, EndReason::LeaseLost), None);
+    let (property, _) = closed(&mut court, EndReason::ShardEnded).expect("a record is left");
+    assert_eq!(property, "delivery");
+}
+
+#[test]
+fn a_row_must_be_a_lease() {
     let mut court = Court::with_records(1);
-    court.row(SHARD, |_| {});
-    assert!(court.removes()[0].contains("was removed at checkpoint"));
-    assert!(court.row("no-shard", |_| {})[0].contains("which is no shard"));
+    let other = Some(RowRead::Unreadable { key: SHARD.into(), detail: String::new() });
+    assert_told(&court.judge.wrote(court.source.truth(3), 3, &SHARD.into(), other).1, "is no lease");
+}
+
+#[test]
+fn a_lease_must_name_a_shard() {
+    assert_told(&Court::with_records(1).row("no-shard", |_| {}), "which is no shard");
+}
+
+#[test]
+fn only_an_ended_lease_may_be_removed() {
+    let mut court = Court::with_records(1);
+    assert!(court.row(SHARD, |_| {}).is_empty());
+    assert_told(&court.removes(), "was removed at checkpoint");
+}
+
+#[test]
+fn a_removed_lease_must_not_come_back() {
+    let mut court = Court::with_records(0);
+    court.ends();
+    assert!(court.removes().is_empty(), "an ended lease may go");
+    assert_told(&court.row(SHARD, |_| {}), "was put back");
+}
+
+#[test]
+fn a_checkpoint_must_not_go_back() {
+    let mut court = Court::with_done(2, 2);
+    assert!(court.covers(2).is_empty());
+    assert_told(&court.covers(1), "the checkpoint of");
+}
+
+#[test]
+fn a_counter_must_not_go_back() {
+    let mut court = Court::with_records(1);
+    assert!(court.row(SHARD, |row| row.counter = 9).is_empty());
+    assert_told(&court.row(SHARD, |row| row.counter = 8), "the counter of");
+}
+
+#[test]
+fn a_checkpoint_must_not_pass_the_handler() {
+    let mut court = Court::with_done(2, 1);
+    assert_told(&court.covers(2), "when only 1 records were handed over");
+}
+
+#[test]
+fn an_open_shard_must_not_end() {
+    assert_told(&Court::with_done(2, 2).ends(), "was ended when only 2 records");
+}
+
+#[test]
+fn a_shard_must_not_end_before_its_children_have_leases() {
+    let mut court = Court::with_done(1, 1);
+    court.source.split(2, 0).expect("it is split");
+    court.row(CHILDREN[0], |_| {});
+    assert_told(&court.ends(), "before its child shardId-000000000002 had a lease");
+}
+
+/// The reason against rest, of two shards where each lease but the last is owned.
+fn unsettled(change: impl FnOnce(&mut Court), now: Time) -> Option<String> {
+    let mut court = Court::with_records(0);
+    court.source.split(2, 0).expect("it is split");
+    for child in CHILDREN {
+        court.row(child, |row| row.owner = Some("a".into()));
+    }
+    court.ends();
+    change(&mut court);
+    court.judge.unsettled(court.source.truth(now), now, 10)
+}
+
+#[test]
+fn leases_that_have_kept_their_owners_are_settled() {
+    assert_eq!(unsettled(|_| {}, 13), None);
+    assert!(unsettled(|_| {}, 12).is_some_and(|why| why.contains("go on changing")));
+}
+
+#[test]
+fn a_lease_without_an_owner_or_an_end_is_unsettled() {
+    let told = |change: fn(&mut Court)| unsettled(change, 100).unwrap_or_default();
+    assert!(told(|court| drop(court.row(CHILDREN[1], |_| {}))).contains("nobody owns"));
+    assert!(told(|court| drop(court.judge.rows.remove(CHILDREN[1]))).contains("there is no lease for"));
+    assert!(told(|court| drop(court.row(SHARD, |_| {}))).contains("has not ended"));
+}
+
+#[test]
+fn a_shutdown_in_peace_leaves_free_and_exact_leases() {
+    let left = |change: fn(&mut LeaseRow)| {
+        let mut court = Court::with_done(2, 2);
+        court.row(SHARD, |row| {
+            row.checkpoint = Checkpoint::At(position(2));
+            change(row);
+        });
+        court.judge.left(court.source.truth(4)).unwrap_or_default()
+    };
+    assert_eq!(left(|_| {}), "");
+    assert!(left(|row| row.owner = Some("a".into())).contains("still belongs to a"));
+    assert!(left(|row| row.checkpoint = Checkpoint::At(position(1))).contains("at record 1 of 2"));
+    let mut court = Court::with_done(2, 2);
+    assert!(court.judge.left(court.source.truth(4)).is_some_and(|why| why.contains("there is no lease")));
 }
