@@ -13,8 +13,22 @@ pub struct Verdict {
     pub seed: u64,
     /// Of every request and answer with its time, of every event, and of every worker's trace.
     pub digest: String,
-    /// What the world had, such as records and lives.
-    pub counts: Counts,
+    /// The world's length, in milliseconds of its own time.
+    pub lasted_ms: u64,
+    /// How many records were written.
+    pub records: u64,
+    /// How many were never processed.
+    pub lost: u64,
+    /// How many were processed more than once.
+    pub repeated: u64,
+    /// The number of worker processes.
+    pub lives: u64,
+    /// The number of killed processes.
+    pub killed: u64,
+    /// The number of engine inputs, all of them replayed.
+    pub inputs: u64,
+    /// How many requests the services executed.
+    pub calls: u64,
     /// The world's events, by kind.
     pub events: Counts,
     /// How many requests each family of faults hit.

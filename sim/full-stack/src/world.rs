@@ -57,12 +57,12 @@ async fn live(which: &Which, tell: bool) -> Ran {
     let left = which.left(&plan.faults);
     let mut run = Run::new(&mut world, &plan, &left, stage.clone(), nodes);
     while !run.is_over() {
-        let now = stage.now();
+        let now = elapsed_us(&time);
         run.step(now);
         for worker in 0..plan.workers {
-            run.settle(now, worker);
+            run.settle(worker);
         }
-        let wait = run.next().unwrap_or(now).saturating_mul(1_000).saturating_sub(elapsed_us(&time));
+        let wait = run.next().unwrap_or(now).saturating_sub(now);
         let wakes = run.wakes.clone();
         // Woken early, the loop takes in requests.
         let _ = timeout(Duration::from_micros(wait), wakes.notified()).await;
@@ -78,17 +78,24 @@ async fn live(which: &Which, tell: bool) -> Ran {
         let what = unlike.first()?.clone();
         Some(Failure { property: "replay", what, at: lasted })
     });
-    let counts = [
-        ("virtual_seconds", lasted / 1_000),
-        ("records", plan.puts.len() as u64),
-        ("repeated", outcomes.repeated),
-        ("lives", outcomes.lives),
-        ("calls", calls),
-        ("inputs_replayed", inputs),
-    ];
-    let mut verdict = verdict(seed, &stage, &counts);
-    verdict.drawn = plan.faults.len();
-    verdict.violations = unlike;
+    let events = events(&stage, left.iter().filter(|number| plan.faults[**number].kind() == "cut").count());
+    let mut verdict = Verdict {
+        seed,
+        digest: format!("{:016x}", stage.digest()),
+        lasted_ms: lasted,
+        records: outcomes.records,
+        lost: outcomes.lost,
+        repeated: outcomes.repeated,
+        lives: outcomes.lives,
+        killed: events.get("kill").copied().unwrap_or(0),
+        inputs,
+        calls,
+        events,
+        faults: owned(&stage.scene().requests),
+        drawn: plan.faults.len(),
+        violations: unlike,
+        ..Verdict::default()
+    };
     if let Some(failure) = failure {
         verdict.violations.insert(0, format!("{}: {}", failure.property, failure.what));
         verdict.broken = Some(failure.property.to_owned());
@@ -105,22 +112,25 @@ async fn live(which: &Which, tell: bool) -> Ran {
     Ran { verdict, traces: traces.into_iter().map(|(client, trace)| (client, trace.text())).collect() }
 }
 
-/// The verdict on a world that holds.
-fn verdict(seed: u64, stage: &Stage, counts: &[(&str, u64)]) -> Verdict {
-    let owned = |(name, count): (&str, u64)| (name.to_owned(), count);
-    let of = |counts: &BTreeMap<&'static str, u64>| -> Counts {
-        counts.iter().map(|(name, count)| owned((name, *count))).collect()
+/// The events of a world, under the names of the report. A cut is a fault of requests: no event of the harness.
+fn events(stage: &Stage, cuts: usize) -> Counts {
+    let name = |event| match event {
+        "crash" => "kill",
+        "merged" => "merge",
+        "shutdown" => "shut-down",
+        other => other,
     };
-    let digest = format!("{:016x}", stage.digest());
     let scene = stage.scene();
-    Verdict {
-        seed,
-        digest,
-        counts: counts.iter().copied().map(owned).collect(),
-        events: of(&scene.events),
-        faults: of(&scene.requests),
-        ..Verdict::default()
+    let told = scene.events.iter().filter(|(event, _)| **event != "ended");
+    let mut events: Counts = told.map(|(event, count)| (name(*event).to_owned(), *count)).collect();
+    if cuts > 0 {
+        events.insert("cut".to_owned(), cuts as u64);
     }
+    events
+}
+
+fn owned(counts: &BTreeMap<&'static str, u64>) -> Counts {
+    counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
 /// The nodes of a world, by worker, and the services behind them.

@@ -124,11 +124,11 @@ pub(crate) fn play(run: &mut Run<'_, Processes>) {
         let running = |worker: &usize| run.is_running(*worker);
         let timers = (0..run.host.alive.len()).filter(running);
         let timers = timers.filter_map(|worker| run.host.alive[worker].as_ref().map(Process::next));
-        let Some(now) = timers.chain(run.next()).min() else {
+        let Some(now) = timers.chain(run.next().map(|at| at / 1_000)).min() else {
             return;
         };
         run.host.clock.set(now);
-        run.step(now);
+        run.step(now * 1_000);
         for worker in 0..run.host.alive.len() {
             turn(run, now, worker);
         }
@@ -145,11 +145,11 @@ fn turn(run: &mut Run<'_, Processes>, now: Time, worker: usize) {
         return;
     };
     process.run();
-    if !run.settle(now, worker) {
+    if !run.settle(worker) {
         return;
     }
     let far = now + FAR;
-    let horizon = run.next_of(worker).unwrap_or(far).min(far).max(now + 1);
+    let horizon = run.next_of(worker).map_or(far, |at| at / 1_000).min(far).max(now + 1);
     if let Some(process) = &mut run.host.alive[worker] {
         process.look_ahead(horizon);
     }

@@ -1,7 +1,7 @@
 //! The fate of one request: a function of the plan, of the faults left in it, and of the request's number.
 
 use super::draws::Draws;
-use super::fault::{Fault, How, Service, Time};
+use super::fault::{Fault, How, Micros, Service, Time};
 
 /// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) struct Fate {
     /// The fault, if it is one that a plan can name.
     pub(super) how: Option<How>,
     /// The time from the request's sending to its execution; absent: never executed.
-    pub(super) lands: Option<Time>,
+    pub(super) lands: Option<Micros>,
     /// The worker's view.
     pub(super) seen: Seen,
 }
@@ -20,9 +20,9 @@ pub(super) struct Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     /// The answer, this long after the execution.
-    Answer(Time),
+    Answer(Micros),
     /// A failure, this long after the sending.
-    Failure(Time, Failing),
+    Failure(Micros, Failing),
     /// Nothing.
     Nothing,
 }
@@ -42,27 +42,27 @@ pub enum Failing {
     Status(u16),
 }
 
-/// Times of requests in bad weather.
-const LONG: [Time; 2] = [20, 6_000];
+/// The shortest and the longest time of a request in bad weather.
+const LONG: [Micros; 2] = [20_000, 6_000_000];
 
 impl Fate {
     /// The fate of a request with this fault, on a way that takes so long there and back.
-    fn new(how: Option<How>, [there, back]: [Time; 2]) -> Self {
+    fn new(how: Option<How>, [there, back]: [Micros; 2]) -> Self {
         let failure = |after, failing| Seen::Failure(after, failing);
         let (lands, seen) = match how {
             None => (Some(there), Seen::Answer(back)),
-            Some(How::Slow(long)) => (Some(there), Seen::Answer(long)),
+            Some(How::Slow(long)) => (Some(there), Seen::Answer(long * 1_000)),
             Some(How::NotSent) => (None, failure(there, Failing::Refused)),
             Some(How::Throttled) => (None, failure(there + back, Failing::Throttled)),
             Some(How::LostRequest) => (None, failure(there + back, Failing::Reset)),
             Some(How::LostAnswer) => (Some(there), failure(there + back, Failing::Reset)),
-            Some(How::Late(long)) => (Some(long), failure(there, Failing::Reset)),
+            Some(How::Late(long)) => (Some(long * 1_000), failure(there, Failing::Reset)),
         };
         Self { family: how.map_or("fair", How::family), how, lands, seen }
     }
 
     /// A drawn fate of a request that a family of faults hits. The key names the request.
-    fn drawn(family: &'static str, draws: Draws, key: u64, way: [Time; 2]) -> Self {
+    fn drawn(family: &'static str, draws: Draws, key: u64, way: [Micros; 2]) -> Self {
         let [there, back] = way;
         let executed = draws.percent("executed", key, 50);
         let long = draws.magnitude("long", key, LONG[0], LONG[1]);
@@ -74,9 +74,9 @@ impl Fate {
             "lost-answer" => return of(How::LostAnswer),
             "throttled" => return of(How::Throttled),
             "refused" => return of(How::NotSent),
-            "late" => return of(How::Late(there + long)),
+            "late" => (Some(there + long), Seen::Failure(there, Failing::Reset)),
             "slow" if executed => (Some(long), Seen::Answer(back)),
-            "slow" => return of(How::Slow(long)),
+            "slow" => (Some(there), Seen::Answer(long)),
             "silence" => (landed, Seen::Nothing),
             "read-timeout" => (landed, Seen::Failure(long, Failing::ReadTimeout)),
             "server-error" => (landed, Seen::Failure(there + back, Failing::Status(status))),
@@ -110,7 +110,7 @@ pub(super) struct Asking {
 
 impl Asking {
     /// The fate of the request under the faults in force, on a way that takes so long there and back.
-    pub(super) fn fate(self, draws: Draws, faults: &[Fault], way: [Time; 2]) -> Fate {
+    pub(super) fn fate(self, draws: Draws, faults: &[Fault], way: [Micros; 2]) -> Fate {
         let single = faults.iter().find_map(|fault| match fault {
             Fault::Request { worker, service, nth, how }
                 if (*worker, *service, *nth) == (self.worker, self.service, self.number) =>
@@ -123,7 +123,7 @@ impl Asking {
         fate.unwrap_or_else(|| Fate::new(None, way))
     }
 
-    fn spell(self, draws: Draws, fault: &Fault, way: [Time; 2]) -> Option<Fate> {
+    fn spell(self, draws: Draws, fault: &Fault, way: [Micros; 2]) -> Option<Fate> {
         let reaches = |worker: Option<usize>, from: Time, lasts: Time| {
             worker.is_none_or(|worker| worker == self.worker) && (from..from + lasts).contains(&self.now)
         };

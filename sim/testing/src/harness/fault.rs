@@ -2,9 +2,13 @@
 
 use super::draws::Draws;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// Milliseconds since a world began.
 pub type Time = u64;
+
+/// Microseconds: since a world began, or on the way of a request.
+pub type Micros = u64;
 
 /// The service of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +47,9 @@ pub const FAMILIES: [&str; 10] = [
     "late",
     "cut",
 ];
+
+/// Families that cost a worker the most time: half as often.
+const RARE: [&str; 3] = ["silence", "read-timeout", "late"];
 
 impl How {
     /// The name of its family.
@@ -120,38 +127,41 @@ pub(super) struct Dice {
 /// The drawn faults of a world.
 pub(super) fn faults(dice: Dice) -> Vec<Fault> {
     let mut faults = Vec::new();
-    faults.extend(dice.each("crash", 2, Dice::crash));
-    faults.extend(dice.each("crash-at-checkpoint", 2, Dice::crash_at_checkpoint));
-    faults.extend(dice.each("pause", 2, Dice::pause));
-    faults.extend(dice.each("in-batch", 3, Dice::in_batch));
-    faults.extend(dice.each("shutdown", 1, Dice::shut_down));
-    faults.extend(dice.each("reshard", 3, Dice::reshard));
-    faults.extend(dice.each("spell", 2, Dice::spell));
-    faults.extend(dice.each("request", 12, Dice::request));
+    faults.extend(dice.each("crash", 0..=2, Dice::crash));
+    faults.extend(dice.each("crash-at-checkpoint", 0..=2, Dice::crash_at_checkpoint));
+    faults.extend(dice.each("pause", 0..=2, Dice::pause));
+    faults.extend(dice.each("in-batch", 0..=3, Dice::in_batch));
+    faults.extend(dice.each("shutdown", 0..=1, Dice::shut_down));
+    faults.extend(dice.each("reshard", 0..=3, Dice::reshard));
+    faults.extend(dice.each("spell", 0..=2, Dice::spell));
+    faults.extend(dice.each("request", 0..=12, Dice::request));
     faults
 }
 
-/// The drawn weather of a world. Every family is absent from some worlds, so that no family hides behind another.
+/// The drawn weather of a world, with a split and a merge at least. Every family is absent from some worlds, so that no
+/// family hides behind another.
 pub(super) fn weather(dice: Dice) -> Vec<Fault> {
     let Dice { draws, healed, .. } = dice;
     let family = |(n, family): (u64, &'static str)| {
         let often = draws.magnitude("often", n, 2, 60);
+        let often = if RARE.contains(&family) { often / 2 } else { often };
         let weather = Fault::Weather { worker: None, family, often, from: 0, lasts: healed };
         draws.percent("family", n, 50).then_some(weather)
     };
     let families = FAMILIES.into_iter().filter(|family| *family != "cut");
     let mut weather: Vec<Fault> = (0..).zip(families).filter_map(family).collect();
-    weather.extend(dice.each("cut", 2, Dice::cut));
-    weather.extend(dice.each("reshard-more", 4, Dice::reshard));
+    weather.extend(dice.each("cut", 0..=2, Dice::cut));
+    weather.extend(dice.each("split", 1..=2, Dice::split));
+    weather.extend(dice.each("merge", 1..=2, Dice::merge));
     weather
 }
 
 impl Dice {
-    /// Up to so many faults.
+    /// So many faults.
     fn each(
-        self, kind: &'static str, most: u64, draw: fn(Self, &'static str, u64) -> Fault,
+        self, kind: &'static str, many: RangeInclusive<u64>, draw: fn(Self, &'static str, u64) -> Fault,
     ) -> impl Iterator<Item = Fault> {
-        let count = self.draws.between(kind, 1_000, 0, most);
+        let count = self.draws.between(kind, 1_000, *many.start(), *many.end());
         (0..count).map(move |n| draw(self, kind, n))
     }
 
@@ -214,11 +224,18 @@ impl Dice {
     }
 
     fn reshard(self, kind: &'static str, n: u64) -> Fault {
-        let (at, pick) = (self.at(kind, n), self.draws.bits("reshard-pick", n));
         match self.draws.percent("split", n, 60) {
-            true => Fault::Split { at, pick },
-            false => Fault::Merge { at, pick },
+            true => self.split(kind, n),
+            false => self.merge(kind, n),
         }
+    }
+
+    fn split(self, kind: &'static str, n: u64) -> Fault {
+        Fault::Split { at: self.at(kind, n), pick: self.draws.bits("reshard-pick", n) }
+    }
+
+    fn merge(self, kind: &'static str, n: u64) -> Fault {
+        Fault::Merge { at: self.at(kind, n), pick: self.draws.bits("reshard-pick", n) }
     }
 
     fn spell(self, kind: &'static str, n: u64) -> Fault {

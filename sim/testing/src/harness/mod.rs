@@ -26,7 +26,7 @@ mod world;
 pub use books::Books;
 pub use draws::Draws;
 pub use fate::Failing;
-pub use fault::{FAMILIES, Service, Time};
+pub use fault::{FAMILIES, Micros, Service, Time};
 pub use host::{Host, Served};
 pub use judge::Done;
 pub use outbox::Outbox;

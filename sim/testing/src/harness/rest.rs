@@ -16,6 +16,15 @@ fn covered(row: &LeaseRow) -> u64 {
 }
 
 impl Judge {
+    /// How many records there are, and how many of them are not done.
+    pub(super) fn counts(&self, stream: &Stream) -> (u64, u64) {
+        let counts = stream.shards().map(|shard| {
+            let records = records(stream, shard.index());
+            (records, records.saturating_sub(self.done(shard.index())))
+        });
+        counts.fold((0, 0), |(all, lost), (records, left)| (all + records, lost + left))
+    }
+
     /// A record that is not yet done, or not acknowledged durably.
     pub(super) fn missing(&self, stream: &Stream) -> Option<String> {
         stream.shards().find_map(|shard| {

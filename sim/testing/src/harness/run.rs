@@ -2,10 +2,11 @@
 //! process, or a fault begins or ends. So a run is a function of the plan, of the faults left in the plan, and of the
 //! requests that the host's processes send.
 
-use super::fate::{Asking, Seen};
-use super::fault::{Fault, Time};
-use super::host::{Host, Served};
-use super::outbox::{Outbox, Sent};
+mod requests;
+
+use super::fault::{Fault, Micros, Time};
+use super::host::Host;
+use super::outbox::Outbox;
 use super::quiet::caught;
 use super::slot::{Alive, Coming, Slot};
 use super::stage::{Failure, Stage};
@@ -20,7 +21,7 @@ use tokio::sync::{Notify, oneshot};
 const LOOK: Time = 250;
 
 /// A reply, and the time of its way back.
-type Back<A> = Option<(oneshot::Sender<A>, Time)>;
+type Back<A> = Option<(oneshot::Sender<A>, Micros)>;
 
 /// An event outside of the processes.
 enum Event<H: Host> {
@@ -42,7 +43,11 @@ pub struct Outcomes {
     pub failure: Option<Failure>,
     /// The digest of all events.
     pub digest: u64,
-    /// How many records were done more than once.
+    /// How many records were put.
+    pub records: u64,
+    /// How many of them were not done.
+    pub lost: u64,
+    /// How many were done more than once.
     pub repeated: u64,
     /// The number of worker processes.
     pub lives: u64,
@@ -62,7 +67,9 @@ pub struct Run<'a, H: Host> {
     faults: Vec<Fault>,
     stage: Stage,
     slots: Vec<Slot<H>>,
-    events: BTreeMap<(Time, u64), Event<H>>,
+    events: BTreeMap<(Micros, u64), Event<H>>,
+    /// The time of the last step.
+    micros: Micros,
     /// The number of ordered events until now.
     order: u64,
     lives: usize,
@@ -85,6 +92,7 @@ impl<'a, H: Host> Run<'a, H> {
             stage,
             slots: (0..plan.workers).map(|_| Slot::new()).collect(),
             events: BTreeMap::new(),
+            micros: 0,
             order: 0,
             lives: 0,
             stopping: false,
@@ -95,13 +103,13 @@ impl<'a, H: Host> Run<'a, H> {
     }
 
     /// The time of the next event.
-    pub fn next(&self) -> Option<Time> {
+    pub fn next(&self) -> Option<Micros> {
         let event = self.events.first_key_value().map(|((at, _), _)| *at);
         self.slots.iter().filter_map(Slot::next).chain(event).min()
     }
 
     /// The time of the next event for a worker.
-    pub fn next_of(&self, worker: usize) -> Option<Time> {
+    pub fn next_of(&self, worker: usize) -> Option<Micros> {
         self.slots[worker].next()
     }
 
@@ -128,19 +136,28 @@ impl<'a, H: Host> Run<'a, H> {
             }
         }
         let (digest, story) = (stage.digest(), stage.story());
+        let (records, lost) = stage.judges(|judge, stream| judge.counts(stream));
         let scene = stage.scene();
         let repeated = scene.judge.repeated;
-        Outcomes { failure: scene.failure.clone(), digest, repeated, lives: lives as u64, story }
+        Outcomes {
+            failure: scene.failure.clone(),
+            digest,
+            records,
+            lost,
+            repeated,
+            lives: lives as u64,
+            story,
+        }
     }
 
     fn at(&mut self, at: Time, event: Event<H>) {
         self.order += 1;
-        self.events.insert((at, self.order), event);
+        self.events.insert((at * 1_000, self.order), event);
     }
 
     fn comes(&mut self, slot: usize, at: Time, coming: Coming<H::Answer>) {
         self.order += 1;
-        self.slots[slot].inbox.insert((at, self.order), coming);
+        self.slots[slot].inbox.insert((at * 1_000, self.order), coming);
     }
 
     /// Schedules all events of a known time.
@@ -179,16 +196,18 @@ impl<'a, H: Host> Run<'a, H> {
     }
 
     /// Everything due by now happens.
-    pub fn step(&mut self, now: Time) {
+    pub fn step(&mut self, micros: Micros) {
+        self.micros = micros;
+        let now = micros / 1_000;
         if now > self.healed() + self.plan.scale.rest {
             self.stage.fail("delivery", self.restless(now));
         }
-        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= now) {
+        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= micros) {
             let event = entry.remove();
             self.take_place(now, event);
         }
         for slot in 0..self.slots.len() {
-            while let Some(coming) = self.slots[slot].pop(now) {
+            while let Some(coming) = self.slots[slot].pop(micros) {
                 self.arrives(now, slot, coming);
             }
         }
@@ -294,21 +313,6 @@ impl<'a, H: Host> Run<'a, H> {
         }
     }
 
-    /// A service executes a request and answers.
-    fn serve(&mut self, now: Time, slot: usize, request: &H::Request, reply: Back<H::Answer>) {
-        let Served { answer, row } = self.host.serve(&self.stage, slot, request);
-        if let Some((key, row)) = row {
-            let (moved, wrong) = self.stage.judges(|judge, stream| judge.wrote(stream, now, &key, row));
-            self.stage.finds(slot, wrong.into_iter().map(|what| ("rows", what)));
-            if moved {
-                self.checkpointed(now, slot);
-            }
-        }
-        if let Some((reply, back)) = reply {
-            self.comes(slot, now + back, Coming::Answer(reply, Box::new(answer)));
-        }
-    }
-
     /// A checkpoint has come to the table, and may bring a fault.
     fn checkpointed(&mut self, now: Time, slot: usize) {
         self.slots[slot].checkpoints += 1;
@@ -351,7 +355,8 @@ impl<'a, H: Host> Run<'a, H> {
     }
 
     /// Takes in what a worker's process has done until now. Returns whether the process lives on.
-    pub fn settle(&mut self, now: Time, slot: usize) -> bool {
+    pub fn settle(&mut self, slot: usize) -> bool {
+        let now = self.micros / 1_000;
         let Some(alive) = &self.slots[slot].alive else {
             return false;
         };
@@ -409,37 +414,6 @@ impl<'a, H: Host> Run<'a, H> {
         }
         if let Some(why) = unexpected {
             self.stage.fail("worker", format!("worker-{slot} ended: {why}"));
-        }
-    }
-
-    /// A worker sends a request.
-    fn send(&mut self, now: Time, slot: usize, life: usize, sent: Sent<H::Request, H::Answer>) {
-        let Sent { request, reply } = sent;
-        let (draws, service) = (self.plan.draws, H::service(&request));
-        let number = self.slots[slot].counts(service);
-        // Keyed by the life and its own count: a fault of one worker shifts no latency of another.
-        let key = (life as u64) << 40 | (service as u64) << 32 | number;
-        let way = ["there", "back"].map(|way| draws.between(way, key, 1, 8));
-        let faults = if now < self.healed() { self.faults.as_slice() } else { &[] };
-        let fate = Asking { now, worker: slot, service, number, key }.fate(draws, faults, way);
-        *self.stage.scene().requests.entry(fate.family).or_default() += 1;
-        let told = || format!("request {number} of worker-{slot} to the {service}");
-        match fate.how {
-            Some(how) => self.stage.tell(|| format!("{} is {how}", told())),
-            None if fate.family == "fair" => {}
-            None => self.stage.tell(|| format!("{} meets {}", told(), fate.family)),
-        }
-        let answer = match fate.seen {
-            Seen::Answer(back) => Some((reply, back)),
-            Seen::Failure(after, failing) => {
-                let failure = Box::new(H::failure(&request, failing));
-                self.comes(slot, now + after, Coming::Answer(reply, failure));
-                None
-            }
-            Seen::Nothing => None,
-        };
-        if let Some(after) = fate.lands {
-            self.at(now + after, Event::Arrive(slot, request, answer));
         }
     }
 

@@ -1,6 +1,6 @@
 //! One worker of a world: its life, if alive, and the events on their way to it.
 
-use super::fault::{Service, Time};
+use super::fault::{Micros, Service, Time};
 use super::host::Host;
 use super::outbox::Outbox;
 use super::world::Ended;
@@ -24,7 +24,7 @@ pub(super) enum Coming<A> {
 pub(super) struct Slot<H: Host> {
     pub(super) alive: Option<Alive<H>>,
     /// Events for the worker, by time.
-    pub(super) inbox: BTreeMap<(Time, u64), Coming<H::Answer>>,
+    pub(super) inbox: BTreeMap<(Micros, u64), Coming<H::Answer>>,
     /// The number of lives until now.
     pub(super) lives: usize,
     /// The number of requests sent to each service, in all lives.
@@ -64,12 +64,12 @@ impl<H: Host> Slot<H> {
     }
 
     /// The time of the next event for the worker.
-    pub(super) fn next(&self) -> Option<Time> {
+    pub(super) fn next(&self) -> Option<Micros> {
         self.inbox.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// The event due at this moment.
-    pub(super) fn pop(&mut self, now: Time) -> Option<Coming<H::Answer>> {
+    pub(super) fn pop(&mut self, now: Micros) -> Option<Coming<H::Answer>> {
         let entry = self.inbox.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(entry.remove())
     }

@@ -1,7 +1,7 @@
 //! A test's settings for its worlds: the handler, the check at the end, and sizes.
 
 use super::draws::Draws;
-use super::fault::{Dice, Fault, Time, faults, weather};
+use super::fault::{Dice, Fault, Micros, Time, faults, weather};
 use super::judge::{Done, Judge};
 use super::source::{APPLICATION, STREAM, Source};
 use super::stage::Stage;
@@ -85,6 +85,8 @@ pub struct Scale {
     /// For how long leases keep their owners before the workers shut down; absent: for no time, and the leases left behind
     /// are not looked at.
     pub calm: Option<fn(&Config) -> Span>,
+    /// How long a request or an answer is on its way; drawn under a name and a key.
+    pub way: fn(Draws, &str, u64) -> Micros,
     /// When records and workers come first.
     pub opens: Time,
     /// How long leases last.
@@ -105,6 +107,8 @@ impl Default for Scale {
             healed: 20_000,
             rest: 90_000,
             calm: None,
+            // A process without a clock finer than milliseconds is woken at whole milliseconds.
+            way: |draws, way, key| draws.between(way, key, 1, 8) * 1_000,
             opens: 0,
             lease: 3_000..=5_000,
             weather: false,

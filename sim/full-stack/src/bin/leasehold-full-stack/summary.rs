@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 /// So many worlds must show every family of faults and every kind of event.
 const ALL_SEEN_AFTER: u64 = 100;
-const EVENTS: [&str; 6] = ["split", "merged", "crash", "start", "pause", "shutdown"];
+const EVENTS: [&str; 7] = ["split", "merge", "kill", "start", "pause", "cut", "shut-down"];
 
 /// The outcome of one world.
 #[derive(Debug, Default)]
@@ -64,10 +64,17 @@ impl Outcome {
         let complaints = self.complaints();
         let told = match &self.verdict {
             None => format!("seed {}: did not run", self.seed),
-            Some(verdict) => {
-                let state = if complaints.is_empty() { "clean" } else { "NOT CLEAN" };
-                format!("seed {}: digest {}, {}, {state}", self.seed, verdict.digest, listed(&verdict.counts))
-            }
+            Some(verdict) => format!(
+                "seed {}: digest {}, {} s, {} records, {} calls, {} lives ({} killed), {}",
+                self.seed,
+                verdict.digest,
+                verdict.lasted_ms / 1_000,
+                verdict.records,
+                verdict.calls,
+                verdict.lives,
+                verdict.killed,
+                if complaints.is_empty() { "clean" } else { "NOT CLEAN" },
+            ),
         };
         line(to, &told)?;
         for told in
@@ -81,8 +88,7 @@ impl Outcome {
 
 /// Counts in words.
 fn listed(counts: &Counts) -> String {
-    let each: Vec<String> =
-        counts.iter().map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    let each: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     each.join(", ")
 }
 
@@ -95,8 +101,14 @@ pub(crate) struct Summary {
     repeats: u64,
     logged: u64,
     differences: u64,
-    #[serde(flatten)]
-    counts: Counts,
+    virtual_seconds: u64,
+    records: u64,
+    lost: u64,
+    repeated: u64,
+    lives: u64,
+    killed: u64,
+    calls: u64,
+    inputs_replayed: u64,
     events: Counts,
     faults: Counts,
     never_seen: Vec<&'static str>,
@@ -122,11 +134,15 @@ impl Summary {
         self.differences += outcome.differences.len() as u64;
         let Some(verdict) = outcome.verdict else { return };
         self.ran += 1;
-        for (all, one) in [
-            (&mut self.counts, verdict.counts),
-            (&mut self.events, verdict.events),
-            (&mut self.faults, verdict.faults),
-        ] {
+        self.virtual_seconds += verdict.lasted_ms / 1_000;
+        self.records += verdict.records;
+        self.lost += verdict.lost;
+        self.repeated += verdict.repeated;
+        self.lives += verdict.lives;
+        self.killed += verdict.killed;
+        self.calls += verdict.calls;
+        self.inputs_replayed += verdict.inputs;
+        for (all, one) in [(&mut self.events, verdict.events), (&mut self.faults, verdict.faults)] {
             for (name, count) in one {
                 *all.entry(name).or_default() += count;
             }
@@ -160,7 +176,21 @@ impl Summary {
                 self.ran, self.asked, self.clean, self.repeats, self.logged, self.differences
             ),
         )?;
-        line(to, &listed(&self.counts))?;
+        line(
+            to,
+            &format!(
+                "{} s of virtual time, {} records ({} lost, {} processed more than once), {} lives of workers ({} killed), \
+                 {} SDK calls executed, {} engine inputs replayed",
+                self.virtual_seconds,
+                self.records,
+                self.lost,
+                self.repeated,
+                self.lives,
+                self.killed,
+                self.calls,
+                self.inputs_replayed
+            ),
+        )?;
         line(to, &format!("events: {}", listed(&self.events)))?;
         line(to, &format!("requests: {}", listed(&self.faults)))?;
         if !self.never_seen.is_empty() {
