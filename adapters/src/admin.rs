@@ -70,7 +70,9 @@ impl fmt::Debug for Admin {
 }
 
 /// An operation on a lease table failed: the name of the operation, and the reason.
-#[derive(Debug)]
+/// The text may come from a service or a row.
+#[derive(Debug, thiserror::Error)]
+#[error("could not {}: {}", Shown(what), Shown(how))]
 pub struct AdminError {
     what: String,
     how: String,
@@ -81,15 +83,6 @@ impl AdminError {
         Self { what: what.into(), how: how.into() }
     }
 }
-
-impl fmt::Display for AdminError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The text may come from a service or a row.
-        write!(f, "could not {}: {}", Shown(&self.what), Shown(&self.how))
-    }
-}
-
-impl std::error::Error for AdminError {}
 
 impl From<GaveUp> for AdminError {
     fn from(GaveUp { what, how }: GaveUp) -> Self {

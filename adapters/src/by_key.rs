@@ -3,12 +3,9 @@
 use crate::batch::Batch;
 use crate::handler::Ack;
 use crate::record::Record;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::future::Future;
 
 impl Batch {
     /// Processes the records of this batch, up to `limit` records at the same time (at least 1). Records of one
@@ -45,35 +42,26 @@ impl Batch {
     {
         let records = self.records();
         let mut plan = Plan::new(records);
-        let mut running = Running::default();
-        poll_fn(|cx| {
-            running.listen(cx.waker());
-            loop {
-                while running.calls.len() < limit.max(1)
-                    && let Some(index) = plan.begin()
-                {
-                    // The index comes from these records.
-                    let Some(record) = records.get(index) else {
-                        continue;
-                    };
-                    running.add(index, process(record.clone()));
-                }
-                let Some((index, result)) = running.poll() else {
-                    break match running.calls.is_empty() {
-                        true => Poll::Ready(Ok(Ack::All)),
-                        false => Poll::Pending,
-                    };
+        let mut running = FuturesUnordered::new();
+        loop {
+            while running.len() < limit.max(1)
+                && let Some(index) = plan.begin()
+            {
+                // The index comes from these records.
+                let Some(record) = records.get(index) else {
+                    continue;
                 };
-                if let Err(error) = result {
-                    break Poll::Ready(Err(error));
-                }
-                let gapless = plan.done(index).and_then(|last| records.get(last));
-                if let Some(record) = gapless {
-                    self.ack(record);
-                }
+                let call = process(record.clone());
+                running.push(async move { (index, call.await) });
             }
-        })
-        .await
+            let Some((index, result)) = running.next().await else {
+                return Ok(Ack::All);
+            };
+            result?;
+            if let Some(record) = plan.done(index).and_then(|last| records.get(last)) {
+                self.ack(record);
+            }
+        }
     }
 }
 
@@ -123,75 +111,6 @@ impl Plan {
             self.gap += 1;
         }
         (self.gap > before).then(|| self.gap - 1)
-    }
-}
-
-/// The calls that run.
-struct Running<Fut> {
-    calls: Vec<Call<Fut>>,
-    woken: Arc<Woken>,
-}
-
-struct Call<Fut> {
-    index: usize,
-    future: Pin<Box<Fut>>,
-    wake: Arc<WakeCall>,
-}
-
-/// Wakes the one who waits for all calls.
-#[derive(Default)]
-struct Woken(Mutex<Option<Waker>>);
-
-/// Notes which call is to be polled.
-struct WakeCall {
-    is_due: AtomicBool,
-    all: Arc<Woken>,
-}
-
-impl Wake for WakeCall {
-    fn wake(self: Arc<Self>) {
-        self.is_due.store(true, Ordering::Release);
-        let waker = self.all.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
-
-impl<Fut> Default for Running<Fut> {
-    fn default() -> Self {
-        Self { calls: Vec::new(), woken: Arc::default() }
-    }
-}
-
-impl<Fut: Future> Running<Fut> {
-    fn listen(&self, waker: &Waker) {
-        let mut known = self.woken.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *known = Some(waker.clone());
-        }
-    }
-
-    fn add(&mut self, index: usize, future: Fut) {
-        let wake = Arc::new(WakeCall { is_due: AtomicBool::new(true), all: self.woken.clone() });
-        let future = Box::pin(future);
-        self.calls.push(Call { index, future, wake });
-    }
-
-    /// Polls the due calls until a call has ended.
-    fn poll(&mut self) -> Option<(usize, Fut::Output)> {
-        for place in 0..self.calls.len() {
-            let call = self.calls.get_mut(place)?;
-            if !call.wake.is_due.swap(false, Ordering::AcqRel) {
-                continue;
-            }
-            let waker = Waker::from(call.wake.clone());
-            if let Poll::Ready(result) = call.future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                let ended = self.calls.swap_remove(place);
-                return Some((ended.index, result));
-            }
-        }
-        None
     }
 }
 

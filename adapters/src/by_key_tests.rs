@@ -5,8 +5,11 @@ use leasehold_engine::input::Call;
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
 
 /// A batch with these keys, at the positions 10, 11 and up, and the batch's rig.
 async fn batch(keys: &[u8]) -> (Rig, Batch) {

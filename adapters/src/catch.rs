@@ -1,8 +1,9 @@
 //! Futures that may panic, or may be stopped. Both work on any runtime, however the runtime treats a panicking task.
 
+use futures_util::FutureExt;
 use std::any::Any;
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::task::Poll;
 use tokio::sync::oneshot;
@@ -13,12 +14,7 @@ pub(crate) struct Panicked(pub(crate) String);
 
 /// Runs `future`; a panic becomes an error. After a panic the future is only dropped, never polled again.
 pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output, Panicked> {
-    let mut future = pin!(future);
-    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-        Ok(poll) => poll.map(Ok),
-        Err(payload) => Poll::Ready(Err(Panicked(message(&*payload)))),
-    })
-    .await
+    AssertUnwindSafe(future).catch_unwind().await.map_err(|payload| Panicked(message(&*payload)))
 }
 
 /// Runs `future` until `stop` fires; then drops the future and gives the value sent with the stop.

@@ -19,7 +19,6 @@ use leasehold_engine::row::LeaseRow;
 use leasehold_engine::time::{Span, Wall};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
 
 /// No row needs more steps than this; a row still unfinished is changed by another program all the time.
@@ -80,23 +79,12 @@ pub struct Report {
 }
 
 /// The reason for a migration's early end. Rows already written stay, and the migration can be run again.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("could not {what}: {how}; what was moved so far stays, and the migration can be run again")]
 pub struct Stopped {
     what: String,
     how: String,
 }
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "could not {}: {}; what was moved so far stays, and the migration can be run again",
-            self.what, self.how
-        )
-    }
-}
-
-impl std::error::Error for Stopped {}
 
 impl From<GaveUp> for Stopped {
     fn from(GaveUp { what, how }: GaveUp) -> Self {

@@ -6,7 +6,6 @@ use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::output::EndReason;
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
-use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use tokio::sync::Mutex;
@@ -74,16 +73,9 @@ pub(crate) enum Failure<E> {
 }
 
 /// A shard was not opened, or is closed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("expected shard {0} to be open, found it closed")]
 pub(crate) struct Missing(LeaseKey);
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected shard {} to be open, found it closed", self.0)
-    }
-}
-
-impl StdError for Missing {}
 
 impl<E: Into<Box<dyn StdError + Send + Sync>>> From<Failure<E>> for Box<dyn StdError + Send + Sync> {
     fn from(failure: Failure<E>) -> Self {

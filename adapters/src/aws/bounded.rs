@@ -10,11 +10,8 @@ use aws_smithy_runtime_api::client::interceptors::context::{
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::config_bag::{ConfigBag, Storable, StoreReplace};
-use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
-use std::fmt;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use http_body::Body;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 /// An answer of GetRecords has 10 MiB of records: 14 MB of JSON. A single record may be allowed as much.
 const MOST_RECORDS: u64 = 32 << 20;
@@ -69,70 +66,31 @@ impl Intercept for Bounded {
         let most = config.load::<Longest>().map_or(MOST, |longest| longest.0);
         let body = context.response_mut().body_mut();
         let whole = std::mem::replace(body, SdkBody::taken());
-        *body = whole.map_preserve_contents(move |body| {
-            SdkBody::from_body_1_x(BoundedBody { body, most, left: most })
-        });
+        *body = whole.map_preserve_contents(move |body| limited(body, most));
         Ok(())
     }
 }
 
 /// An answer is longer than the service's answers are.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "expected an answer of at most {most} bytes, found more: an endpoint or a proxy that is not the service answers; see whether \
+     the endpoint of the client is that of the service"
+)]
 struct TooLong {
     most: u64,
 }
 
-impl fmt::Display for TooLong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "expected an answer of at most {} bytes, found more: an endpoint or a proxy that is not the service answers; see whether \
-             the endpoint of the client is that of the service",
-            self.most
-        )
-    }
-}
-
-impl std::error::Error for TooLong {}
-
-/// A body that fails once it is too long.
-struct BoundedBody {
-    body: SdkBody,
-    most: u64,
-    left: u64,
-}
-
-impl Body for BoundedBody {
-    type Data = Bytes;
-    type Error = aws_smithy_types::body::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>, cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let too_long = TooLong { most: self.most };
-        // The header of the answer may tell its length.
-        if Body::size_hint(&self.body).lower() > self.left {
-            return Poll::Ready(Some(Err(too_long.into())));
-        }
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
-        let length = match &frame {
-            Some(Ok(frame)) => frame.data_ref().map_or(0, Bytes::len),
-            _ => 0,
-        };
-        match self.left.checked_sub(length as u64) {
-            Some(left) => self.left = left,
-            None => return Poll::Ready(Some(Err(too_long.into()))),
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        Body::is_end_stream(&self.body)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        Body::size_hint(&self.body)
-    }
+/// The same body, which fails once it is too long.
+fn limited(body: SdkBody, most: u64) -> SdkBody {
+    // The header of the answer may tell its length.
+    let left = if Body::size_hint(&body).lower() > most { 0 } else { most };
+    let left = usize::try_from(left).unwrap_or(usize::MAX);
+    let too_long = move |error: BoxError| match error.is::<LengthLimitError>() {
+        true => TooLong { most }.into(),
+        false => error,
+    };
+    SdkBody::from_body_1_x(Limited::new(body, left).map_err(too_long))
 }
 
 #[cfg(all(test, feature = "tokio-runtime"))]
@@ -141,10 +99,14 @@ mod tests {
     use crate::aws::fake::{FakeHttp, Wire, credentials, stream, table};
     use crate::ports::Port;
     use crate::testing::op;
+    use bytes::Bytes;
+    use http_body::Frame;
     use leasehold_engine::input::{Cause, Outcome, Reply};
     use leasehold_engine::output::{StreamOp, TableOp};
+    use std::pin::Pin;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::{Context, Poll};
 
     const PIECE: usize = 64 << 10;
 

@@ -3,16 +3,15 @@
 use crate::ports::PROGRESS;
 use crate::runtime::Runtime;
 use aws_smithy_types::body::SdkBody;
-use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::Poll;
 
 /// The times of the last bytes of a port's answers, by command. Clones share one map.
 #[derive(Clone)]
@@ -66,7 +65,10 @@ impl Ear {
         let ear = self.clone();
         body.map_preserve_contents(move |body| {
             let ear = ear.clone();
-            SdkBody::from_body_1_x(Listened { body, ear })
+            SdkBody::from_body_1_x(body.map_frame(move |frame| {
+                ear.hear();
+                frame
+            }))
         })
     }
 
@@ -105,43 +107,18 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// A body that tells when its pieces come.
-struct Listened {
-    body: SdkBody,
-    ear: Ear,
-}
-
-impl Body for Listened {
-    type Data = Bytes;
-    type Error = aws_smithy_types::body::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>, cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(cx);
-        if frame.is_ready() {
-            self.ear.hear();
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        Body::is_end_stream(&self.body)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        Body::size_hint(&self.body)
-    }
-}
-
 #[cfg(all(test, feature = "tokio-runtime"))]
 mod tests {
     use super::*;
     use crate::aws::fake::{FakeHttp, Wire, runtime, stream};
     use crate::ports::Port;
     use crate::testing::op;
+    use bytes::Bytes;
+    use http_body::{Body, Frame};
     use leasehold_engine::input::{Cause, Outcome, Reply};
     use leasehold_engine::output::StreamOp;
+    use std::pin::Pin;
+    use std::task::Context;
     use std::time::Duration;
 
     /// A body of several pieces, with the pause `apart` between the pieces.

@@ -58,7 +58,8 @@ const APART: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A stream that cannot be named or found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("stream {stream:?}: expected {expected}, found {found}")]
 pub struct BadStream {
     stream: String,
     expected: &'static str,
@@ -108,15 +109,6 @@ impl Obstacle {
         }
     }
 }
-
-impl fmt::Display for BadStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stream, expected, found, .. } = self;
-        write!(f, "stream {stream:?}: expected {expected}, found {found}")
-    }
-}
-
-impl std::error::Error for BadStream {}
 
 /// The parts of an ARN `arn:<partition>:kinesis:<region>:<account>:stream/<name>`.
 struct Arn<'a> {

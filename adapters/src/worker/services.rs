@@ -44,11 +44,9 @@ impl TableSource {
     pub(super) fn check(&self) -> Result<(), Error> {
         match self {
             #[cfg(feature = "aws")]
-            Self::Client(client) if client.config().region().is_none() => {
-                Err(Error::NoRegion { service: "DynamoDB" })
+            Self::Client(client) => {
+                client.config().region().map(drop).ok_or(Error::NoRegion { service: "DynamoDB" })
             }
-            #[cfg(feature = "aws")]
-            Self::Client(_) => Ok(()),
             Self::Port(_) => Ok(()),
         }
     }
@@ -73,11 +71,9 @@ impl StreamSource {
     pub(super) fn check(&self) -> Result<(), Error> {
         match self {
             #[cfg(feature = "aws")]
-            Self::Client(client) if client.config().region().is_none() => {
-                Err(Error::NoRegion { service: "Kinesis" })
+            Self::Client(client) => {
+                client.config().region().map(drop).ok_or(Error::NoRegion { service: "Kinesis" })
             }
-            #[cfg(feature = "aws")]
-            Self::Client(_) => Ok(()),
             Self::Port(_) => Ok(()),
         }
     }

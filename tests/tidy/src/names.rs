@@ -7,10 +7,10 @@ pub(crate) const NAMES: &[(&str, &[(&str, usize)])] = &[
     (
         "adapters",
         &[
-            ("Answer", 2), ("Call", 2), ("Collected", 2), ("Counts", 2), ("Directory", 3), ("End", 2),
+            ("Answer", 2), ("Collected", 2), ("Counts", 2), ("Directory", 3), ("End", 2),
             ("Error", 3), ("Failure", 3), ("Group", 2), ("Inner", 3), ("Kind", 2), ("Line", 3),
             ("Named", 2), ("Notes", 2), ("Plan", 2), ("Reading", 2), ("Report", 2), ("Rig", 4),
-            ("Running", 4), ("Signals", 2), ("Sink", 3), ("State", 6), ("Woken", 2),
+            ("Running", 3), ("Signals", 2), ("Sink", 3), ("State", 6),
         ],
     ),
     (
