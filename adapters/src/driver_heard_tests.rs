@@ -5,7 +5,7 @@ use crate::asks::asks;
 use crate::fence::Fences;
 use crate::ports::Port;
 use crate::runtime::{BoxFuture, TokioRuntime};
-use crate::testing::{FnPort, Script, boot, op, read};
+use crate::testing::{Script, boot, op, ports, read};
 use leasehold_engine::output::TableOp;
 use std::time::Duration;
 
@@ -44,18 +44,10 @@ async fn ends(comes: u64, ends: Option<u64>) -> (Outcome, u64) {
         ..Script::default()
     };
     let inputs = script.inputs();
-    let nothing =
-        |_: OpId| -> BoxFuture<'static, Outcome> { Box::pin(async { Outcome::Applied(Reply::Done) }) };
     let table = Slow { clock: clock.clone(), begun, comes, ends };
-    let ports = Ports {
-        table: Arc::new(table),
-        stream: Arc::new(FnPort::new(move |id, _| nothing(id))),
-        streams: None,
-        consumer: Arc::new(FnPort::new(move |id, _| nothing(id))),
-    };
     let observer = Observer::new(Fences::default(), None);
     let (_sender, receiver) = asks();
-    let driver = Driver::new(script, clock, ports, receiver, Recorder::new(None, None), observer);
+    let driver = Driver::new(script, clock, ports(table), receiver, Recorder::new(None, None), observer);
     driver.run(boot()).await.unwrap();
     let inputs = inputs.lock().unwrap();
     let done = inputs.iter().find_map(|input| match &input.body {

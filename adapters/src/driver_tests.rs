@@ -3,7 +3,7 @@ use crate::asks::{AskSender, asks};
 use crate::fence::Fences;
 use crate::recorder::MemorySink;
 use crate::runtime::{BoxFuture, TokioRuntime};
-use crate::testing::{FnPort, Script, boot, op, read};
+use crate::testing::{FnPort, Script, boot, done, op, ports, read};
 use crate::trace::{TraceReader, replay_on};
 use leasehold_engine::ids::FencingToken;
 use leasehold_engine::input::{Call, Refusal, Why};
@@ -22,8 +22,9 @@ struct Rig {
     trace: MemorySink,
 }
 
-fn nothing(_: OpId) -> BoxFuture<'static, Outcome> {
-    Box::pin(async { Outcome::Applied(Reply::Done) })
+/// Ports that answer at once.
+fn idle() -> Ports {
+    ports(FnPort::new(|_, _| done()))
 }
 
 /// Answers a read by its key.
@@ -34,19 +35,13 @@ fn rig(script: Script, answer: impl Fn(&str) -> BoxFuture<'static, Outcome> + Se
         other => panic!("unexpected {other:?}"),
     });
     let forgotten = table.forgotten.clone();
-    let ports = Ports {
-        table: Arc::new(table),
-        stream: Arc::new(FnPort::new(|id, _| nothing(id))),
-        streams: None,
-        consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
-    };
     let (sender, receiver) = asks();
     let trace = MemorySink::default();
     let inputs = script.inputs();
     let driver = Driver::new(
         script,
         runtime,
-        ports,
+        ports(table),
         receiver,
         Recorder::new(Some(Box::new(trace.clone())), None),
         Observer::new(Fences::default(), None),
@@ -157,12 +152,6 @@ async fn notices_reach_the_observer_and_a_fatal_one_is_the_result() {
         fn each_held(&self, _: &mut dyn FnMut(&leasehold_engine::Held<'_>)) {}
     }
     let (_sender, receiver) = asks();
-    let ports = Ports {
-        table: Arc::new(FnPort::<TableOp>::new(|id, _| nothing(id))),
-        stream: Arc::new(FnPort::new(|id, _| nothing(id))),
-        streams: None,
-        consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
-    };
     let seen = Arc::new(Mutex::new(Vec::new()));
     let notes = seen.clone();
     let observer = Observer::new(
@@ -170,7 +159,7 @@ async fn notices_reach_the_observer_and_a_fatal_one_is_the_result() {
         Some(Box::new(move |notice| notes.lock().unwrap().push(notice.clone()))),
     );
     let runtime = Arc::new(TokioRuntime::current().unwrap());
-    let driver = Driver::new(Dies(false), runtime, ports, receiver, Recorder::off(), observer);
+    let driver = Driver::new(Dies(false), runtime, idle(), receiver, Recorder::off(), observer);
     let Err(Error::Fatal(fatal)) = driver.run(boot()).await else {
         panic!("a fatal error was told");
     };
@@ -233,7 +222,7 @@ async fn an_acknowledgement_is_heard_before_the_handlers_failure() {
     // The machine stops with the outcome, as an engine without other work does: later calls are lost.
     let machine =
         Script { at_boot: vec![(deliver, Span::from_secs(5))], stop_when_done: true, ..Script::default() };
-    let mut rig = rig(machine, |_| nothing(op(0)));
+    let mut rig = rig(machine, |_| done());
     let (shard, outcome) = (rig.asks.shard("s".into(), FencingToken(3)), failed.clone());
     rig.driver.ports.consumer = Arc::new(FnPort::new(move |_, _| {
         let (shard, outcome) = (shard.clone(), outcome.clone());
@@ -288,7 +277,7 @@ async fn a_run_is_replayed_from_its_trace_and_a_flipped_outcome_found() {
     let commands: Vec<(&str, u64)> = commands.iter().map(|(key, s)| (key.as_str(), *s)).collect();
     let machine = script(&commands);
     let fresh = Script { told: Arc::default(), ..machine.clone() };
-    let rig = rig(machine, |_| nothing(op(0)));
+    let rig = rig(machine, |_| done());
     rig.driver.run(boot()).await.unwrap();
     let trace = rig.trace.text();
     let report = replay_on(&mut fresh.clone(), TraceReader::new(trace.as_bytes()), |_, _, _| {}).unwrap();
@@ -325,16 +314,10 @@ async fn a_machine_that_always_wants_a_tick_starves_no_other() {
         fn each_held(&self, _: &mut dyn FnMut(&leasehold_engine::Held<'_>)) {}
     }
     let (_sender, receiver) = asks();
-    let ports = Ports {
-        table: Arc::new(FnPort::<TableOp>::new(|id, _| nothing(id))),
-        stream: Arc::new(FnPort::new(|id, _| nothing(id))),
-        streams: None,
-        consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
-    };
     let driver = Driver::new(
         Eager(0),
         Arc::new(TokioRuntime::current().unwrap()),
-        ports,
+        idle(),
         receiver,
         Recorder::off(),
         Observer::new(Fences::default(), None),
@@ -394,12 +377,6 @@ impl Machine for Sleeps {
 async fn an_engine_that_waits_is_told_soon_what_the_wall_clock_shows() {
     for (open, within) in [(true, Span::from_millis(250)), (false, Span::from_secs(1))] {
         let (_sender, receiver) = asks();
-        let ports = Ports {
-            table: Arc::new(FnPort::<TableOp>::new(|id, _| nothing(id))),
-            stream: Arc::new(FnPort::new(|id, _| nothing(id))),
-            streams: None,
-            consumer: Arc::new(FnPort::new(|id, _| nothing(id))),
-        };
         let runtime = Arc::new(Sleeper(TokioRuntime::current().unwrap(), AtomicI64::new(0)));
         let fences = Fences::default();
         let fence = fences.open("s".into(), FencingToken(4), runtime.clone());
@@ -410,7 +387,7 @@ async fn an_engine_that_waits_is_told_soon_what_the_wall_clock_shows() {
         let driver = Driver::new(
             Sleeps(None),
             runtime.clone(),
-            ports,
+            idle(),
             receiver,
             Recorder::off(),
             Observer::new(fences.clone(), None),

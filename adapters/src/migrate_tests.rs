@@ -5,16 +5,17 @@ use crate::ports::Port;
 use crate::runtime::{BoxFuture, TokioRuntime};
 use leasehold_engine::format::{Format, ItemOp, LeaseFormat, SideRead};
 use leasehold_engine::ids::{LeaseKey, OpId};
-use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, ScanPage, Why};
+use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
 use leasehold_engine::internals::copied;
 use leasehold_engine::internals::draw_below;
 use leasehold_engine::policy::Finished;
 use leasehold_engine::position::{Checkpoint, Position};
 use leasehold_engine::row::{Change, RowRead};
-use leasehold_engine::table::{AttributeValue, Item, WriteError};
+use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_engine::testkit::{Items, LeaseTable};
 use std::sync::{Mutex, PoisonError};
 
-const PAGE: usize = 700;
+const PAGE: u32 = 700;
 
 #[derive(Debug)]
 struct InMemory {
@@ -22,12 +23,11 @@ struct InMemory {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    made: bool,
+    table: LeaseTable<Items<Format>>,
     /// Its key is not that of its format.
     of_other_key: bool,
-    items: BTreeMap<LeaseKey, Item>,
     seed: u64,
     asked: u64,
     /// From then on nothing is answered any more.
@@ -43,6 +43,11 @@ struct State {
 }
 
 impl State {
+    /// The items of the table, which is made if need be.
+    fn items(&mut self) -> &mut BTreeMap<LeaseKey, Item> {
+        self.table.rows.get_or_insert_default()
+    }
+
     /// What an operation on the table with the list of shards answers.
     fn members(&mut self, kind: Format, op: &MembersOp) -> Outcome {
         let membership = kind.membership().expect("a format with members");
@@ -66,11 +71,8 @@ impl State {
                 let done = write.carry_out(&mut item);
                 self.side.extend(item.map(|item| (key, item)));
                 if done.is_err() {
-                    return Outcome::Refused(Refusal {
-                        why: Why::ConditionFailed,
-                        current: None,
-                        detail: String::new(),
-                    });
+                    let (why, detail) = (Why::ConditionFailed, String::new());
+                    return Outcome::Refused(Refusal { why, current: None, detail });
                 }
                 Reply::Done
             }
@@ -81,7 +83,20 @@ impl State {
 
 impl InMemory {
     fn new(kind: Format) -> Arc<Self> {
-        Arc::new(Self { kind, state: Mutex::default() })
+        let mut table = LeaseTable::empty(Items(kind));
+        table.rows = None;
+        let state = State {
+            table,
+            of_other_key: false,
+            seed: 0,
+            asked: 0,
+            dies_after: None,
+            fails: 0,
+            renewed: None,
+            side_made: false,
+            side: BTreeMap::new(),
+        };
+        Arc::new(Self { kind, state: Mutex::new(state) })
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -95,21 +110,18 @@ impl InMemory {
         state.dies_after = Some(state.asked + requests);
     }
 
-    fn write(&self, change: &Change) -> Result<(), WriteError> {
+    /// Writes a row, in a table that is made if need be.
+    fn create(&self, row: LeaseRow) {
         let mut state = self.state();
-        state.made = true;
-        let mut item = state.items.remove(change.key());
-        let result = self.kind.encode(change).carry_out(&mut item);
-        if let Some(item) = item {
-            state.items.insert(change.key().clone(), item);
-        }
-        result
+        state.items();
+        let done = state.table.execute(&TableOp::Write(Change::Create(Box::new(row))));
+        assert_eq!(done, Outcome::Applied(Reply::Done));
     }
 
     /// The rows, without values that differ from run to run.
     fn rows(&self) -> Vec<LeaseRow> {
-        let state = self.state();
-        let rows = state.items.values().map(|item| match self.kind.decode(item) {
+        let mut state = self.state();
+        let rows = state.items().values().map(|item| match self.kind.decode(item) {
             RowRead::Lease(row) => LeaseRow { owner: row.owner.clone(), ..copied(&row, Wall(0)) },
             other => panic!("{other:?}"),
         });
@@ -129,59 +141,39 @@ impl InMemory {
         if failing && !lost {
             return Outcome::NotSent(Cause::Throttled);
         }
-        let reply = match op {
-            TableOp::Describe if state.of_other_key => Reply::Table(TableState::Incompatible),
-            TableOp::Describe if state.made => Reply::Table(TableState::Usable),
-            TableOp::Describe => Reply::Table(TableState::Missing),
-            TableOp::Create => {
-                state.made = true;
-                Reply::Done
+        let outcome = match op {
+            TableOp::Describe if state.of_other_key => {
+                Outcome::Applied(Reply::Table(TableState::Incompatible))
             }
             TableOp::Scan { after, .. } => {
-                let bound = after.clone().map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-                let page: Vec<_> = state
-                    .items
-                    .range((bound, std::ops::Bound::Unbounded))
-                    .take(PAGE)
-                    .map(|(key, item)| (key.clone(), self.kind.decode(item)))
-                    .collect();
-                let next = (page.len() == PAGE).then(|| page[PAGE - 1].0.clone());
-                if let Some(key) = state.renewed.clone() {
-                    let item = state.items.get_mut(&key).unwrap();
-                    if let RowRead::Lease(row) = self.kind.decode(item) {
-                        let newer = LeaseRow { counter: row.counter + 1_000_000_000, ..row };
-                        let mut made = None;
-                        let create = self.kind.encode(&Change::Create(Box::new(newer)));
-                        create.carry_out(&mut made).unwrap();
-                        *item = made.unwrap();
-                    }
-                }
-                Reply::Page(ScanPage { rows: page.into_iter().map(|(_, row)| row).collect(), next })
+                let page = state.table.execute(&TableOp::Scan { after: after.clone(), limit: Some(PAGE) });
+                self.renew(&mut state);
+                page
             }
-            TableOp::Read { key } => {
-                let item = state.items.get(key);
-                Reply::Row(item.map(|item| Box::new(self.kind.decode(item))))
-            }
-            TableOp::Members(op) => match state.members(self.kind, op) {
-                Outcome::Applied(reply) => reply,
-                refused => return refused,
-            },
+            TableOp::Members(op) => state.members(self.kind, op),
             TableOp::Fleet(_) | TableOp::FleetTable(..) | TableOp::OwnerIndex | TableOp::Owned { .. } => {
                 panic!("nobody is a member of a migration: {op:?}")
             }
-            TableOp::Write(change) => {
-                drop(state);
-                if self.write(change).is_err() {
-                    return Outcome::Refused(Refusal {
-                        why: Why::ConditionFailed,
-                        current: None,
-                        detail: String::new(),
-                    });
-                }
-                Reply::Done
-            }
+            op => state.table.execute(op),
         };
-        if lost { Outcome::Unknown(Cause::Timeout) } else { Outcome::Applied(reply) }
+        match outcome {
+            Outcome::Applied(_) if lost => Outcome::Unknown(Cause::Timeout),
+            outcome => outcome,
+        }
+    }
+
+    /// A live worker renews its lease.
+    fn renew(&self, state: &mut State) {
+        let Some(key) = state.renewed.clone() else {
+            return;
+        };
+        let item = state.items().get_mut(&key).unwrap();
+        if let RowRead::Lease(row) = self.kind.decode(item) {
+            let newer = LeaseRow { counter: row.counter + 1_000_000_000, ..row };
+            let mut made = None;
+            self.kind.encode(&Change::Create(Box::new(newer))).carry_out(&mut made).unwrap();
+            *item = made.unwrap();
+        }
     }
 }
 
@@ -214,7 +206,7 @@ fn filled(kind: Format, leases: u64) -> Arc<InMemory> {
         row.counter = kind.policies().life.next(n, Wall(1_700_000_000_000), Span::ZERO);
         row.parents = (n >= 100).then(|| key(n - 100).to_shard()).into_iter().collect();
         row.owner = (n % 3 == 0).then(|| "dead".into());
-        table.write(&Change::Create(Box::new(row))).unwrap();
+        table.create(row);
     }
     table
 }
@@ -249,7 +241,7 @@ async fn run(old: &Arc<InMemory>, new: &Arc<InMemory>, plan: &Plan) -> Result<Re
 fn expected(old: &InMemory, to: Format) -> Vec<LeaseRow> {
     let fresh = InMemory::new(to);
     for row in old.rows() {
-        fresh.write(&Change::Create(Box::new(copied(&row, Wall(0))))).unwrap();
+        fresh.create(copied(&row, Wall(0)));
     }
     fresh.rows()
 }
@@ -293,9 +285,8 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
             let row = copied(new.rows().get(n as usize).unwrap(), Wall(0));
             if let Some(position) = row.checkpoint.position() {
                 let further = Checkpoint::At(Position::of((position.sequence.words()[2] + 5).into()));
-                new.state().items.remove(&row.key);
-                let row = LeaseRow { checkpoint: further, ..row };
-                new.write(&Change::Create(Box::new(row))).unwrap();
+                new.state().items().remove(&row.key);
+                new.create(LeaseRow { checkpoint: further, ..row });
             }
             if n > 300 {
                 break;
@@ -304,8 +295,8 @@ async fn ten_thousand_leases_interrupted_anywhere_there_and_back() {
         // Nobody works on the old table any more.
         let idle: Vec<_> = old.rows();
         for row in idle {
-            old.state().items.remove(&row.key);
-            old.write(&Change::Create(Box::new(copied(&row, Wall(0))))).unwrap();
+            old.state().items().remove(&row.key);
+            old.create(copied(&row, Wall(0)));
         }
         let back = run(&new, &old, &plan(from)).await.unwrap();
         assert!(back.updated > 10 && back.created == 0, "{back:?}");
@@ -320,13 +311,13 @@ async fn nothing_is_written_unless_told_nor_while_somebody_lives() {
     let dry = Plan { apply: false, ..plan(Format::Kcl) };
     let report = run(&old, &new, &dry).await.unwrap();
     assert_eq!((report.leases, report.created), (10, 10));
-    assert!(!new.state().made);
+    assert!(new.state().table.rows.is_none());
 
     old.state().renewed = Some(key(3));
     let watching = Plan { watch: Span::from_secs(10), ..plan(Format::Kcl) };
     let report = run(&old, &new, &watching).await.unwrap();
     assert!(report.refused && report.live.len() == 1, "{report:?}");
-    assert!(!new.state().made);
+    assert!(new.state().table.rows.is_none());
 
     let forced = Plan { force: true, ..watching };
     assert!(!run(&old, &new, &forced).await.unwrap().refused);
@@ -342,7 +333,7 @@ async fn an_old_table_that_is_none_of_its_format_is_said_so() {
     old.state().of_other_key = true;
     let wrong = run(&old, &new, &plan).await.unwrap_err().to_string();
     assert!(wrong.contains("name the format that it has"), "{wrong}");
-    assert!(!new.state().made);
+    assert!(new.state().table.rows.is_none());
 }
 
 const SHARDS: [&str; 6] = [
@@ -363,7 +354,7 @@ fn split_twice() -> Arc<InMemory> {
     for (shard, parent, checkpoint) in rows {
         let mut row = LeaseRow::new(SHARDS[shard].into(), checkpoint);
         row.parents = vec![SHARDS[parent].into()];
-        old.write(&Change::Create(Box::new(row))).unwrap();
+        old.create(row);
     }
     old
 }
@@ -393,7 +384,7 @@ async fn kinsumer_is_told_what_is_finished_and_which_shards_are_left() {
     assert_eq!((report.created, report.ended, report.shared), (4, 1, Some(2)));
     assert_eq!(list(&new), [SHARDS[2], SHARDS[3]]);
     for finished in [SHARDS[0], SHARDS[1]] {
-        let item = new.state().items[&LeaseKey::from(finished)].clone();
+        let item = new.state().items()[&LeaseKey::from(finished)].clone();
         assert!(matches!(item["Finished"], AttributeValue::N(_)), "{item:?}");
         assert_eq!(item["SequenceNumber"], AttributeValue::s("LATEST"), "nothing follows there");
     }

@@ -9,11 +9,11 @@ pub(crate) mod rig;
 pub(crate) use memory::{How, Memory};
 
 use crate::machine::Machine;
-use crate::ports::Port;
+use crate::ports::{Port, Ports};
 use crate::runtime::BoxFuture;
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::OpId;
-use leasehold_engine::input::{Body, Boot, Call, Input, Outcome};
+use leasehold_engine::input::{Body, Boot, Call, Input, Outcome, Reply};
 use leasehold_engine::output::{Command, Effect, Output, TableOp};
 use leasehold_engine::time::{Mono, Span, Wall};
 use std::collections::BTreeMap;
@@ -127,6 +127,21 @@ impl<Op: 'static> Port<Op> for FnPort<Op> {
     fn forget(&self, id: OpId) {
         self.forgotten.lock().unwrap().push(id);
     }
+}
+
+/// The ports of a worker: this table, and a stream and a consumer that answer at once.
+pub(crate) fn ports(table: impl Port<TableOp> + 'static) -> Ports {
+    Ports {
+        table: Arc::new(table),
+        stream: Arc::new(FnPort::new(|_, _| done())),
+        streams: None,
+        consumer: Arc::new(FnPort::new(|_, _| done())),
+    }
+}
+
+/// An answer at once.
+pub(crate) fn done() -> BoxFuture<'static, Outcome> {
+    Box::pin(async { Outcome::Applied(Reply::Done) })
 }
 
 /// An effect to tell commands apart by.

@@ -63,15 +63,3 @@ async fn the_index_of_owners_is_queried_page_by_page() {
     let garbled = ok(&json!({"Items": [{"leaseOwner": {"S": "w 1"}}]}));
     assert_eq!(on_table(garbled, owned(None)).await, Outcome::Unknown(Cause::Garbled));
 }
-
-/// Without an index, DynamoDB calls the request invalid, and names the missing index.
-#[tokio::test(start_paused = true)]
-async fn an_index_of_owners_that_is_missing_is_refused_with_its_name() {
-    let said = "The table does not have the specified index: LeaseOwnerToLeaseKeyIndex";
-    let answer = json!({"__type": "ValidationException", "message": said}).to_string();
-    let http = FakeHttp::new(move |_, _| Wire::Answer(400, answer.clone()));
-    let owned = TableOp::Owned { owner: "w1".into(), after: None };
-    let Outcome::Refused(refusal) = on_table(http, owned).await else { panic!("refused") };
-    assert_eq!(refusal.why, Why::Invalid);
-    assert!(refusal.detail.contains(said), "{}", refusal.detail);
-}
