@@ -14,8 +14,8 @@ fn worker() -> Worker {
         .unwrap()
 }
 
-/// One signal in the life of this process, since a second signal would end the process. `tests/tests/signals.rs` and
-/// `tests/tests/blocked.rs` test signals with separate processes.
+/// One signal in the life of this process, since a second signal would end the process. `tests/tests/blocked.rs`
+/// tests signals with separate processes.
 #[test]
 fn a_signal_is_heard_while_every_thread_is_blocked() {
     let worker = worker();

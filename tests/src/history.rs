@@ -1,6 +1,6 @@
 //! A fleet's processing, in printed order and with printing times: hand-overs, standstills, repeats, holes.
 
-use crate::consume::Printed;
+use crate::member::Printed;
 use crate::producer::Put;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -34,10 +34,7 @@
 //! * kinsumer: `{"data": "…"}`. `Next` gives payloads and no further fields. At an error of `Next`, the program exits
 //!   with 1.
 
-use crate::consume::{Printed, printed};
-use crate::process::Process;
-use serde_json::Value;
-use std::fs;
+use crate::member::{Member, Place};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,84 +94,29 @@ impl Library {
     }
 }
 
-/// Where everything is that a fleet needs.
-#[derive(Clone, Debug)]
-pub struct Place {
-    /// Kinesis.
-    pub kinesis: String,
-    /// DynamoDB.
-    pub dynamodb: String,
-    /// The stream's name.
-    pub stream: String,
-    /// The application's name.
-    pub application: String,
-    /// Where output and logs go.
-    pub directory: PathBuf,
+/// Starts a worker of a library.
+///
+/// # Panics
+/// If it cannot be started.
+pub fn start(library: Library, program: &Path, place: &Place, name: &str, more: &[&str]) -> Member {
+    let mut command = Command::new(program);
+    command.args(library.quick()).args(more);
+    launch(command, place, name)
 }
 
-/// A running worker.
-#[derive(Debug)]
-pub struct Member {
-    /// As it calls itself.
-    pub name: String,
-    /// The process.
-    pub process: Process,
-    /// Where it prints to.
-    pub output: PathBuf,
-}
-
-impl Member {
-    /// Starts one.
-    ///
-    /// # Panics
-    /// If it cannot be started.
-    pub fn start(library: Library, program: &Path, place: &Place, name: &str, more: &[&str]) -> Self {
-        let mut command = Command::new(program);
-        command.args(library.quick()).args(more);
-        Self::launch(command, place, name)
+/// Starts a worker with this command and the options common to all programs.
+///
+/// # Panics
+/// If it cannot be started.
+pub fn launch(mut command: Command, place: &Place, name: &str) -> Member {
+    command
+        .args(["--endpoint", &place.kinesis])
+        .args(["--stream", &place.stream])
+        .args(["--table", &place.application])
+        .args(["--worker", name])
+        .env("AWS_EC2_METADATA_DISABLED", "true");
+    if place.dynamodb != place.kinesis {
+        command.args(["--dynamodb", &place.dynamodb]);
     }
-
-    /// Starts a worker with this command and the options common to all programs.
-    ///
-    /// # Panics
-    /// If it cannot be started.
-    pub fn launch(mut command: Command, place: &Place, name: &str) -> Self {
-        let output = place.directory.join(format!("{name}.jsonl"));
-        command
-            .args(["--endpoint", &place.kinesis])
-            .args(["--stream", &place.stream])
-            .args(["--table", &place.application])
-            .args(["--worker", name])
-            .env("AWS_EC2_METADATA_DISABLED", "true")
-            .env_remove("AWS_PROFILE")
-            .env_remove("AWS_ENDPOINT_URL");
-        if place.dynamodb != place.kinesis {
-            command.args(["--dynamodb", &place.dynamodb]);
-        }
-        let process = Process::start(command, &output).expect("a worker");
-        Self { name: name.to_owned(), process, output }
-    }
-
-    /// What it printed so far, in that order. For programs that print more than payloads.
-    ///
-    /// # Panics
-    /// If a line is not as documented.
-    pub fn printed(&self) -> Vec<Printed> {
-        printed(&self.output)
-    }
-
-    /// The payloads printed by the worker up to now, in order.
-    ///
-    /// # Panics
-    /// If a line is not as documented.
-    pub fn payloads(&self) -> Vec<String> {
-        let text = fs::read_to_string(&self.output).unwrap_or_default();
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let payload = |line: &str| {
-            let value: Value = serde_json::from_str(line).expect("a JSON line");
-            let data = value.get("data").and_then(Value::as_str);
-            data.unwrap_or_else(|| panic!("expected data in {line}")).to_owned()
-        };
-        whole.lines().map(payload).collect()
-    }
+    Member::start(command, place, name)
 }

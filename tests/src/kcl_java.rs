@@ -3,7 +3,8 @@
 //! the Go programs. Besides, the program prints events: lines with `event` and `shard`.
 
 use crate::cache::{HOME, Missing, installed, step};
-use crate::interop::{Member, Place};
+use crate::interop::launch;
+use crate::member::{Member, Place};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -92,7 +93,7 @@ impl Program {
             .arg("-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS")
             .args(["-cp", &self.class_path, "leasehold.kcl.Worker"])
             .args(more);
-        Member::launch(command, place, name)
+        launch(command, place, name)
     }
 }
 

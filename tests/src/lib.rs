@@ -6,20 +6,23 @@
 //! | [`dynoxide`] | an independent DynamoDB, in process |
 //! | [`kinesis_mock`] | an independent Kinesis, a process of Node |
 //! | [`python`] | a virtual environment with boto3 |
+//! | [`account`] | an account on it: its clients, streams and tables |
 //! | [`clients`], [`http`] | SDK clients, and JSON requests without any SDK |
 //! | [`command`] | the `leasehold` command, run to its end |
-//! | [`consume`] | processes of `leasehold consume`, and what they print |
-//! | [`interop`] | workers that others wrote, and what they print |
+//! | [`consume`] | processes of `leasehold consume` |
+//! | [`interop`] | workers that others wrote |
 //! | [`kcl_java`] | workers of the KCL for Java |
+//! | [`member`] | workers as processes of their own, and the records that they print |
 //! | [`producer`] | records put all the time |
 //! | [`watch`], [`history`], [`ledger`] | a fleet's output and writes over time: hand-overs, standstills, repeats |
 //! | [`log`] | a worker's log, as lines |
 //! | [`probe`] | a worker in this process, and its processed records |
-//! | [`two_shards`] | a stream of two shards on the in-memory AWS, with workers |
+//! | [`two_shards`] | an account with a stream of two shards, and workers |
 //!
 //! On machines without Node, Python or Java, tests that need them are skipped, with one line on stderr;
 //! `LEASEHOLD_REQUIRE_SERVERS=1` turns a skipped test into a failed test.
 
+pub mod account;
 pub mod cache;
 pub mod clients;
 pub mod command;
@@ -33,6 +36,7 @@ pub mod kinesis_mock;
 pub mod ledger;
 pub mod local;
 pub mod log;
+pub mod member;
 pub mod probe;
 pub mod process;
 pub mod producer;

@@ -1,8 +1,7 @@
 //! A worker in this process, and its processed records.
 
 use crate::wait::{SOON, until};
-use leasehold::aws::{dynamodb, kinesis};
-use leasehold::{Batch, CompleteBuilder, Config, Control, Error, Notice, ReaderConfig, Report, Span, Worker};
+use leasehold::{Batch, CompleteBuilder, Config, Control, Error, Notice, ReaderConfig, Report, Span};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -65,15 +64,6 @@ pub fn quick(config: Config) -> Config {
 }
 
 impl Probe {
-    /// Starts a quick worker.
-    ///
-    /// # Panics
-    /// If it cannot be built.
-    pub fn start(kinesis: kinesis::Client, dynamodb: dynamodb::Client, stream: &str, table: &str) -> Self {
-        let builder = Worker::builder().kinesis(kinesis).dynamodb(dynamodb);
-        Self::of(builder.stream(stream).application(table))
-    }
-
     /// Starts the builder's worker, with quick options.
     ///
     /// # Panics

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A running program. It is killed when this is dropped.
 #[derive(Debug)]
@@ -79,6 +80,30 @@ impl Process {
     /// If the system does not know the process.
     pub fn ended(&mut self) -> io::Result<Option<i32>> {
         Ok(self.child.try_wait()?.map(|status| status.code().unwrap_or(-1)))
+    }
+
+    /// Waits until the process has ended by itself; gives the exit code.
+    ///
+    /// # Panics
+    /// If that takes longer.
+    pub async fn ends(&mut self, within: Duration) -> i32 {
+        let asked = Instant::now();
+        loop {
+            if let Some(code) = self.ended().expect("a process") {
+                return code;
+            }
+            assert!(asked.elapsed() < within, "expected an end within {within:?}: {}", self.stderr());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits for an end with the exit code 0.
+    ///
+    /// # Panics
+    /// If that takes longer, or the code is another.
+    pub async fn ends_well(&mut self, within: Duration) {
+        let code = self.ends(within).await;
+        assert_eq!(code, 0, "{}", self.stderr());
     }
 
     /// What it wrote to stderr so far.

@@ -1,67 +1,61 @@
-//! A stream of two shards on the AWS in memory, and workers of the stream in this process.
+//! An account with a stream of two shards, and workers of the stream in this process.
 
-use crate::clients;
-use crate::local::{Local, instant};
+use crate::account::Account;
 use crate::probe::Probe;
 use crate::wait::{SOON, until_or};
-use leasehold::aws::{dynamodb, kinesis};
+use leasehold::CompleteBuilder;
 use std::collections::BTreeSet;
-use std::fmt;
+use std::ops::Deref;
 
-/// The stream's shards, in the order of their hash keys.
-pub const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
+pub use crate::account::SHARDS;
 
 /// A stream of two shards.
+#[derive(Debug)]
 pub struct TwoShards {
-    /// The server.
-    pub local: Local,
-    /// A client of it.
-    pub kinesis: kinesis::Client,
-    /// A client of it.
-    pub dynamodb: dynamodb::Client,
+    account: Account,
     stream: &'static str,
     application: &'static str,
 }
 
-impl fmt::Debug for TwoShards {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TwoShards").field("stream", &self.stream).finish_non_exhaustive()
+impl Deref for TwoShards {
+    type Target = Account;
+
+    fn deref(&self) -> &Account {
+        &self.account
     }
 }
 
 impl TwoShards {
     /// Starts a server, with this stream. Workers are of this application.
-    ///
-    /// # Panics
-    /// If that fails.
     pub async fn start(stream: &'static str, application: &'static str) -> Self {
-        let local = Local::start(instant()).await;
-        let kinesis = clients::kinesis(&local.endpoint);
-        let dynamodb = clients::dynamodb(&local.endpoint);
-        let create = kinesis.create_stream().stream_name(stream).shard_count(2);
-        create.send().await.expect("a stream");
-        Self { local, kinesis, dynamodb, stream, application }
+        let account = Account::start().await;
+        account.create(stream, 2).await;
+        Self { account, stream, application }
+    }
+
+    /// The builder of a worker.
+    pub fn worker_builder(&self) -> CompleteBuilder {
+        self.account.worker_of(self.stream, self.application)
     }
 
     /// Starts a worker.
     pub fn worker(&self) -> Probe {
-        let (kinesis, dynamodb) = (self.kinesis.clone(), self.dynamodb.clone());
-        Probe::start(kinesis, dynamodb, self.stream, self.application)
+        Probe::of(self.worker_builder())
     }
 
     /// Puts a record into each half of the hash space; gives the sequence number of the first.
-    ///
-    /// # Panics
-    /// If that fails.
     pub async fn put(&self, data: &str) -> String {
-        let mut numbers = Vec::new();
-        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
-            let put = self.kinesis.put_record().stream_name(self.stream);
-            let put = put.partition_key("k").explicit_hash_key(hash_key);
-            let put = put.data(data.as_bytes().to_vec().into());
-            numbers.push(put.send().await.expect("a record").sequence_number);
-        }
-        numbers.swap_remove(0)
+        self.account.put_both(self.stream, data).await
+    }
+
+    /// Splits the first shard.
+    pub async fn split_first(&self, at: u128) {
+        self.account.split(self.stream, SHARDS[0], at).await;
+    }
+
+    /// The row of a lease.
+    pub async fn lease(&self, shard: &str) -> Option<crate::account::Row> {
+        self.account.row(self.application, shard).await
     }
 }
 

@@ -1,8 +1,8 @@
 //! Watches a running fleet: the output of its workers, and the rows of its lease table, each with the time.
 
-use crate::consume::Printed;
 use crate::history::{Cause, Ends, Handover, Seen, handovers};
 use crate::ledger::{Entry, Ledger};
+use crate::member::Printed;
 use leasehold::aws::dynamodb;
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,12 +1,10 @@
 //! `leasehold admin` beside a running worker, and on a table that is damaged.
 
 use leasehold::Notice;
-use leasehold::aws::dynamodb::types::AttributeValue;
 use leasehold_tests::command;
 use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes, becomes_after_a_loss};
 use leasehold_tests::wait::until;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 const STREAM: &str = "administered";
@@ -16,7 +14,6 @@ const SOON: Duration = Duration::from_secs(60);
 trait Administered {
     async fn admin(&self, what: &str, more: &[&str]) -> (Option<i32>, String, String);
     async fn rewind(&self, more: &[&str]) -> (Option<i32>, String, String);
-    async fn row(&self, shard: &str) -> Option<BTreeMap<String, AttributeValue>>;
 }
 
 impl Administered for TwoShards {
@@ -31,13 +28,6 @@ impl Administered for TwoShards {
 
     async fn rewind(&self, more: &[&str]) -> (Option<i32>, String, String) {
         self.admin("rewind", &[&["--stream", STREAM][..], more].concat()).await
-    }
-
-    async fn row(&self, shard: &str) -> Option<BTreeMap<String, AttributeValue>> {
-        let get = self.dynamodb.get_item().table_name(APPLICATION);
-        let get = get.key("leaseKey", AttributeValue::S(shard.to_owned()));
-        let item = get.send().await.expect("an answer").item?;
-        Some(item.into_iter().collect())
     }
 }
 
@@ -129,8 +119,7 @@ async fn a_finished_shard_is_read_again_beside_its_children() {
     scene.put("a").await;
     let mut probe = scene.worker();
     becomes(&probe, SHARDS[0], &["a"]).await;
-    let split = scene.kinesis.split_shard().stream_name(STREAM).shard_to_split(SHARDS[0]);
-    split.new_starting_hash_key("5").send().await.expect("a split");
+    scene.split_first(5).await;
     probe.told("the end", |notice| matches!(notice, Notice::Ended { .. })).await;
     scene.put("b").await;
     let child = "shardId-000000000002";
@@ -165,12 +154,8 @@ async fn a_damaged_table_is_mended() {
     let (code, _, told) = doctor(&["--stream", "another"]).await;
     assert!(code == Some(2) && told.contains("shard ids alone"), "{told}");
 
-    let key = |shard: &str| AttributeValue::S(shard.to_owned());
-    let delete = scene.dynamodb.delete_item().table_name(APPLICATION);
-    delete.key("leaseKey", key(SHARDS[0])).send().await.expect("a deletion");
-    let edit = scene.dynamodb.update_item().table_name(APPLICATION);
-    let edit = edit.key("leaseKey", key(SHARDS[1])).update_expression("REMOVE leaseCounter");
-    edit.send().await.expect("an edit");
+    scene.remove(APPLICATION, SHARDS[0]).await;
+    scene.edit(APPLICATION, SHARDS[1], "REMOVE leaseCounter", &[]).await;
 
     let (code, shown, _) = doctor(&["--repair"]).await;
     assert_eq!(code, Some(1), "{shown}");
@@ -179,11 +164,11 @@ async fn a_damaged_table_is_mended() {
     {
         assert!(shown.contains(part), "{part} in {shown}");
     }
-    assert!(scene.row(SHARDS[0]).await.is_none(), "a dry run creates nothing");
+    assert!(scene.lease(SHARDS[0]).await.is_none(), "a dry run creates nothing");
 
     let (code, shown, told) = doctor(&["--repair", "--apply"]).await;
     assert!(code == Some(0) && shown.contains("2 of 2 rows written"), "{shown}{told}");
-    let row = scene.row(SHARDS[1]).await.expect("a row");
+    let row = scene.lease(SHARDS[1]).await.expect("a row");
     assert!(row.contains_key("leaseCounter"), "{row:?}");
     let (code, shown, _) = doctor(&[]).await;
     assert_eq!(code, Some(0), "{shown}");

@@ -1,8 +1,9 @@
 //! Aggregated records of a producer whose map of the shards is outdated.
 
-use leasehold::{Misplaced, Worker};
+use leasehold::Misplaced;
+use leasehold_tests::account::Account;
 use leasehold_tests::probe::Probe;
-use leasehold_tests::two_shards::{SHARDS, TwoShards};
+use leasehold_tests::two_shards::TwoShards;
 use leasehold_tests::wait::until;
 use std::time::Duration;
 
@@ -31,33 +32,17 @@ fn bytes(hex: &str) -> Vec<u8> {
 /// again the records of the second child.
 async fn after_a_split(application: &'static str) -> TwoShards {
     let scene = TwoShards::start(STREAM, application).await;
-    let split = scene.kinesis.split_shard().stream_name(STREAM).shard_to_split(SHARDS[0]);
-    let split = split.new_starting_hash_key(MIDDLE.to_string());
-    split.send().await.expect("a split");
-    for (key, data) in [(1, WHOLE), (MIDDLE + 1, REST)] {
-        let put = scene.kinesis.put_record().stream_name(STREAM).partition_key("k");
-        let put = put.explicit_hash_key(key.to_string()).data(bytes(data).into());
-        put.send().await.expect("a record");
-    }
+    scene.split_first(MIDDLE).await;
+    let account: &Account = &scene;
+    account.put(STREAM, 1, bytes(WHOLE)).await;
+    account.put(STREAM, MIDDLE + 1, bytes(REST)).await;
     scene
-}
-
-fn worker(scene: &TwoShards, application: &str, misplaced: Option<Misplaced>) -> Probe {
-    let builder = Worker::builder()
-        .kinesis(scene.kinesis.clone())
-        .dynamodb(scene.dynamodb.clone())
-        .stream(STREAM)
-        .application(application);
-    Probe::of(match misplaced {
-        Some(misplaced) => builder.misplaced_aggregates(misplaced),
-        None => builder,
-    })
 }
 
 #[tokio::test]
 async fn stored_events_after_a_split_are_handed_over_once() {
     let scene = after_a_split("default").await;
-    let mut probe = worker(&scene, "default", None);
+    let mut probe = scene.worker();
     until("all four parts", SOON, || async { probe.seen().payloads() == ["a", "b", "c", "d"] }).await;
     assert_eq!(probe.seen().count(), 4, "each once");
     probe.shutdown().await;
@@ -66,7 +51,7 @@ async fn stored_events_after_a_split_are_handed_over_once() {
 #[tokio::test]
 async fn all_that_an_aggregate_holds_is_handed_over_if_that_is_chosen() {
     let scene = after_a_split("keeps").await;
-    let mut probe = worker(&scene, "keeps", Some(Misplaced::Keep));
+    let mut probe = Probe::of(scene.worker_builder().misplaced_aggregates(Misplaced::Keep));
     until("six parts", SOON, || async { probe.seen().count() == 6 }).await;
     assert_eq!(probe.seen().payloads(), ["a", "b", "c", "d"]);
     probe.shutdown().await;

@@ -3,14 +3,15 @@
 mod account;
 mod said;
 
-use account::{Account, SHARDS, STREAM, TABLE, n, payloads, s};
+use account::{Orders, STREAM, TABLE, payloads};
 use leasehold::{Error, Fatal, Notice};
+use leasehold_tests::account::{SHARDS, n, s};
 use leasehold_tests::local::Refusal;
 use leasehold_tests::wait::until;
 use std::collections::HashMap;
 use std::time::Duration;
 
-const DENIED: Refusal = Refusal {
+pub(super) const DENIED: Refusal = Refusal {
     code: "AccessDeniedException",
     message: "User: arn:aws:iam::000000000000:user/test is not authorized to perform this action",
 };
@@ -20,7 +21,7 @@ const EXPIRED: Refusal = Refusal {
 };
 
 /// Checks the error's sentence for the expectation, the finding, and the remedy.
-fn assert_says(error: &Error, parts: &[&str]) {
+pub(super) fn assert_says(error: &Error, parts: &[&str]) {
     let sentence = error.to_string();
     for part in parts {
         assert!(sentence.contains(part), "expected {part:?} in: {sentence}");
@@ -29,7 +30,7 @@ fn assert_says(error: &Error, parts: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_of_another_application_is_left_alone() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.create_table("orderId").await;
     account.put_row(&[("orderId", s("o-1")), ("amount", n("5"))]).await;
     let error = account.probe().failed().await;
@@ -49,29 +50,6 @@ async fn the_table_of_another_application_is_left_alone() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_missing_permission_at_the_start_ends_the_worker() {
-    for (operation, what) in [
-        ("DynamoDB_20120810.DescribeTable", "describe the lease table"),
-        ("DynamoDB_20120810.CreateTable", "create the lease table"),
-        ("Kinesis_20131202.DescribeStreamSummary", "describe the stream"),
-    ] {
-        let account = Account::with_stream().await;
-        account.local.refuse(move |target| (target == operation).then_some(DENIED));
-        let error = account.probe().failed().await;
-        assert!(matches!(error, Error::Fatal(Fatal::Denied { .. })), "{error:?}");
-        assert_says(
-            &error,
-            &[
-                &format!("expected to be allowed to {what}"),
-                "AccessDeniedException: User: arn:aws:iam::000000000000:user/test is not authorized",
-                "grant the permission",
-            ],
-        );
-        assert_eq!(account.local.refused().get(operation), Some(&2), "a second answer says the same");
-    }
-}
-
 /// A policy that is changed while workers run: what is refused is tried again, with the reason in the log.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_permission_that_is_missing_for_a_while_costs_nothing() {
@@ -83,7 +61,7 @@ async fn a_permission_that_is_missing_for_a_while_costs_nothing() {
         "DynamoDB_20120810.PutItem",
         "DynamoDB_20120810.Scan",
     ] {
-        let account = Account::with_stream().await;
+        let account = Orders::with_stream().await;
         account.put(0..10).await;
         account.local.refuse(move |target| (target == operation).then_some(DENIED));
         let mut probe = account.probe();
@@ -103,26 +81,12 @@ async fn a_permission_that_is_missing_for_a_while_costs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_does_not_exist_is_told() {
-    let account = Account::empty().await;
-    let error = account.probe().failed().await;
-    assert!(matches!(error, Error::Fatal(Fatal::StreamMissing { .. })), "{error:?}");
-    assert_says(
-        &error,
-        &[
-            "expected a stream \"orders\" in this account and region, found none",
-            "create it, or correct the name or region",
-        ],
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
     probe.processed(20).await;
-    account.kinesis.delete_stream().stream_name(STREAM).send().await.expect("a deletion");
+    account.delete(STREAM).await;
     let error = probe.failed().await;
     assert!(matches!(error, Error::Fatal(Fatal::StreamGone { .. })), "{error:?}");
     assert_says(
@@ -140,11 +104,11 @@ async fn a_stream_deleted_under_way_ends_the_worker_with_all_progress() {
 /// A new stream of the old name has other records: checkpoints of the old stream have no meaning in the new stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_created_again_is_not_taken_for_the_old_one() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
     probe.processed(20).await;
-    account.kinesis.delete_stream().stream_name(STREAM).send().await.expect("a deletion");
+    account.delete(STREAM).await;
     account.create_stream().await;
     let error = probe.failed().await;
     assert!(matches!(error, Error::Fatal(Fatal::StreamGone { .. })), "{error:?}");
@@ -154,7 +118,7 @@ async fn a_stream_created_again_is_not_taken_for_the_old_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_deleted_under_way_ends_the_worker_and_is_not_remade() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
     probe.processed(20).await;
@@ -179,7 +143,7 @@ async fn a_table_deleted_under_way_ends_the_worker_and_is_not_remade() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn expired_credentials_at_the_start_are_told() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.local.refuse(|_| Some(EXPIRED));
     let error = account.probe().failed().await;
     assert!(matches!(error, Error::Fatal(Fatal::Denied { .. })), "{error:?}");
@@ -195,7 +159,7 @@ async fn expired_credentials_at_the_start_are_told() {
 /// Longer than leases last: the worker stops delivering, and goes on where it was when the credentials are renewed.
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_renewed_under_way_lose_nothing() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
     probe.processed(20).await;
@@ -217,7 +181,7 @@ async fn credentials_renewed_under_way_lose_nothing() {
 /// checkpoints.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_that_can_release_nothing_is_an_error_that_says_so() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.put(0..20).await;
     let mut probe = account.probe();
     probe.processed(20).await;
@@ -256,7 +220,7 @@ async fn a_stop_that_can_release_nothing_is_an_error_that_says_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_rows_are_told_and_the_rest_is_processed() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.put(0..20).await;
     account.create_table("leaseKey").await;
     // A shard's own row with a counter that is no number; and a row without any meaning.

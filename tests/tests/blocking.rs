@@ -1,8 +1,8 @@
 //! Handlers that block every thread of their runtime: no lease is lost, and the log names the handlers.
 
 use leasehold::aws::dynamodb;
-use leasehold::{Batch, Notice, Worker};
-use leasehold_tests::clients;
+use leasehold::{Batch, Notice};
+use leasehold_tests::account::{Account, Row, SHARDS};
 use leasehold_tests::local::{Local, instant};
 use leasehold_tests::log::Log;
 use leasehold_tests::probe::quick;
@@ -19,7 +19,6 @@ use tracing::instrument::WithSubscriber;
 
 const STREAM: &str = "slow";
 const APPLICATION: &str = "blocks";
-const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
 const SOON: Duration = Duration::from_secs(60);
 /// More than two lives of a lease.
 const BLOCKED: Duration = Duration::from_secs(4);
@@ -31,16 +30,10 @@ fn of_blocking(log: &Log) -> Vec<String> {
 }
 
 /// How often each lease's row was written.
-async fn counters(client: &dynamodb::Client) -> BTreeMap<String, u64> {
-    let rows = client.scan().table_name(APPLICATION).send().await;
-    let rows = rows.ok().and_then(|rows| rows.items).unwrap_or_default();
-    rows.iter()
-        .map(|row| {
-            let counter = row["leaseCounter"].as_n().expect("a counter");
-            let key = row["leaseKey"].as_s().expect("a key");
-            (key.clone(), counter.parse().expect("a number"))
-        })
-        .collect()
+async fn counters(account: &Account) -> BTreeMap<String, u64> {
+    let rows = account.rows(APPLICATION).await.into_iter();
+    let counter = |row: Row| row["leaseCounter"].as_n().expect("a counter").parse().expect("a number");
+    rows.map(|(key, row)| (key, counter(row))).collect()
 }
 
 /// With half of the worker's timeout: an HTTP client could mistake equal timeouts for one.
@@ -60,30 +53,21 @@ fn no_lease_is_lost_to_blocked_threads_and_the_log_names_them() {
     // The servers must not be what is blocked.
     let (outside, program) = (two_threads(), two_threads());
     let local = outside.block_on(Local::start(instant()));
-    let endpoint = local.endpoint.clone();
-    let kinesis = clients::kinesis(&endpoint);
-    let dynamodb = with_connect_timeout(&clients::dynamodb(&endpoint), Duration::from_millis(350));
+    let mut account = Account::at(local.clone());
+    account.dynamodb = with_connect_timeout(&account.dynamodb, Duration::from_millis(350));
     // The program has used the worker's clients before: the clients have open connections on the program's runtime.
     program.block_on(async {
-        let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
-        create.send().await.expect("a stream");
-        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
-            let put = kinesis.put_record().stream_name(STREAM).partition_key("k");
-            let put = put.explicit_hash_key(hash_key).data(b"data".to_vec().into());
-            put.send().await.expect("a record");
-        }
-        let asks: Vec<_> = (0..12).map(|_| tokio::spawn(dynamodb.list_tables().send())).collect();
+        account.create(STREAM, 2).await;
+        account.put_both(STREAM, "data").await;
+        let asks: Vec<_> = (0..12).map(|_| tokio::spawn(account.dynamodb.list_tables().send())).collect();
         for ask in asks {
             ask.await.expect("no panic").expect("an answer");
         }
     });
     let (calls, notices) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
     let (called, told) = (calls.clone(), notices.clone());
-    let worker = Worker::builder()
-        .kinesis(kinesis)
-        .dynamodb(dynamodb)
-        .stream(STREAM)
-        .application(APPLICATION)
+    let worker = account
+        .worker_of(STREAM, APPLICATION)
         .config(quick)
         .on_notice(move |notice| told.lock().expect("no panic").push(notice.clone()))
         .build()
@@ -104,7 +88,7 @@ fn no_lease_is_lost_to_blocked_threads_and_the_log_names_them() {
         }
     });
     let run = program.spawn(run.with_subscriber(log.clone()));
-    let from_outside = clients::dynamodb(&endpoint);
+    let from_outside = Account::at(local);
     outside.block_on(async {
         until("both handlers to block", SOON, || async { calls.load(Ordering::SeqCst) >= 2 }).await;
         let before = counters(&from_outside).await;
@@ -135,22 +119,13 @@ fn no_lease_is_lost_to_blocked_threads_and_the_log_names_them() {
 #[test]
 fn a_blocking_handler_and_its_end_are_named_though_others_run() {
     let (outside, program) = (two_threads(), two_threads());
-    let local = outside.block_on(Local::start(instant()));
-    let kinesis = clients::kinesis(&local.endpoint);
-    outside.block_on(async {
-        let create = kinesis.create_stream().stream_name(STREAM).shard_count(1);
-        create.send().await.expect("a stream");
-        let put = kinesis.put_record().stream_name(STREAM).partition_key("k");
-        put.data(b"data".to_vec().into()).send().await.expect("a record");
+    let account = outside.block_on(async {
+        let account = Account::start().await;
+        account.create(STREAM, 1).await;
+        account.put(STREAM, 0, "data").await;
+        account
     });
-    let worker = Worker::builder()
-        .kinesis(kinesis)
-        .dynamodb(clients::dynamodb(&local.endpoint))
-        .stream(STREAM)
-        .application(APPLICATION)
-        .config(quick)
-        .build()
-        .expect("a worker");
+    let worker = account.worker_of(STREAM, APPLICATION).config(quick).build().expect("a worker");
     let (control, log) = (worker.control(), Log::default());
     let run = worker.run_fn(|_: Batch| async {
         thread::sleep(Duration::from_millis(2_500));

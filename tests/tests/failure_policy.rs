@@ -3,10 +3,9 @@
 use super::metrics::{exported, exporter};
 use leasehold::{
     Ack, Batch, Control, DeadLetter, DeadLetterFile, DeadLetterStream, Error, FailurePolicy, Handler, Letter,
-    Notice, Report, Worker,
+    Notice, Report,
 };
-use leasehold_tests::clients;
-use leasehold_tests::local::{Local, instant};
+use leasehold_tests::account::Account;
 use leasehold_tests::probe::quick;
 use leasehold_tests::wait::until;
 use std::io;
@@ -80,26 +79,23 @@ impl Running {
 }
 
 /// A stream of one shard with five records; the third record is poison.
-async fn stream(local: &Local) {
-    let kinesis = clients::kinesis(&local.endpoint);
-    let create = kinesis.create_stream().stream_name(STREAM).shard_count(1);
-    create.send().await.expect("a stream");
+async fn poisoned() -> Account {
+    let account = Account::start().await;
+    account.create(STREAM, 1).await;
     for data in ["1", "2", "poison", "4", "5"] {
-        let put = kinesis.put_record().stream_name(STREAM).partition_key("key");
-        let put = put.data(data.as_bytes().to_vec().into());
-        put.send().await.expect("a record");
+        account.put(STREAM, 0, data).await;
     }
+    account
 }
 
-fn start(local: &Local, application: &str, policy: FailurePolicy, sink: Option<impl DeadLetter>) -> Running {
+fn start(
+    account: &Account, application: &str, policy: FailurePolicy, sink: Option<impl DeadLetter>,
+) -> Running {
     exporter();
     let (handler, notices) = (Picky::default(), Arc::new(Mutex::new(Vec::new())));
     let told = notices.clone();
-    let mut builder = Worker::builder()
-        .kinesis(clients::kinesis(&local.endpoint))
-        .dynamodb(clients::dynamodb(&local.endpoint))
-        .stream(STREAM)
-        .application(application)
+    let mut builder = account
+        .worker_of(STREAM, application)
         .config(|config| quick(config).with_handler_backoff(Duration::from_millis(20)))
         .failure_policy(policy)
         .on_notice(move |notice| told.lock().unwrap().push(notice.clone()));
@@ -113,13 +109,12 @@ fn start(local: &Local, application: &str, policy: FailurePolicy, sink: Option<i
 
 #[tokio::test]
 async fn a_poison_record_goes_to_the_file_the_rest_is_processed() {
-    let local = Local::start(instant()).await;
-    stream(&local).await;
+    let account = poisoned().await;
     let path = std::env::temp_dir().join(format!("leasehold-dead-letters-{}.jsonl", std::process::id()));
     // What an earlier run left.
     let _ = std::fs::remove_file(&path);
     let sink = FailsFirst(AtomicU32::new(2), DeadLetterFile::open(&path).expect("a file"));
-    let running = start(&local, "aside", FailurePolicy::set_aside(2), Some(sink));
+    let running = start(&account, "aside", FailurePolicy::set_aside(2), Some(sink));
     until("the records around the poison", SOON, || async { running.handler.seen() == ["1", "2", "4", "5"] })
         .await;
     let text = std::fs::read_to_string(&path).expect("the file");
@@ -139,9 +134,8 @@ async fn a_poison_record_goes_to_the_file_the_rest_is_processed() {
 
 #[tokio::test]
 async fn a_shard_stopped_for_a_record_goes_on_when_resumed() {
-    let local = Local::start(instant()).await;
-    stream(&local).await;
-    let running = start(&local, "stopped", FailurePolicy::stop(2), None::<DeadLetterFile>);
+    let account = poisoned().await;
+    let running = start(&account, "stopped", FailurePolicy::stop(2), None::<DeadLetterFile>);
     until("the stop", SOON, || async { !running.named("shard-stopped").is_empty() }).await;
     until("the gauge", SOON, || async {
         exported("leasehold_shards_stopped", &[("application", "stopped")]) == Some(1.0)
@@ -164,13 +158,11 @@ async fn a_shard_stopped_for_a_record_goes_on_when_resumed() {
 
 #[tokio::test]
 async fn a_poison_record_may_go_to_another_stream_unchanged() {
-    let local = Local::start(instant()).await;
-    stream(&local).await;
-    let kinesis = clients::kinesis(&local.endpoint);
-    let create = kinesis.create_stream().stream_name("dead").shard_count(1);
-    create.send().await.expect("a stream");
+    let account = poisoned().await;
+    let kinesis = account.kinesis.clone();
+    account.create("dead", 1).await;
     let sink = DeadLetterStream::new(kinesis.clone(), "dead");
-    let running = start(&local, "picky", FailurePolicy::set_aside(1), Some(sink));
+    let running = start(&account, "picky", FailurePolicy::set_aside(1), Some(sink));
     until("the records around the poison", SOON, || async { running.handler.seen() == ["1", "2", "4", "5"] })
         .await;
     let iterator = kinesis.get_shard_iterator().stream_name("dead").shard_id("shardId-000000000000");
@@ -178,6 +170,6 @@ async fn a_poison_record_may_go_to_another_stream_unchanged() {
     let iterator = iterator.expect("an iterator").shard_iterator.expect("an iterator");
     let answer = kinesis.get_records().shard_iterator(iterator).send().await.expect("records");
     let [record] = answer.records() else { panic!("expected one record, found {:?}", answer.records()) };
-    assert_eq!((record.data().as_ref(), record.partition_key()), (&b"poison"[..], Some("key")));
+    assert_eq!((record.data().as_ref(), record.partition_key()), (&b"poison"[..], Some("k")));
     running.stop().await;
 }

@@ -2,17 +2,18 @@
 //!
 //! Two worker processes, a producer, a split, a merge, and a kill -9 of one of the two.
 
-use leasehold::aws::dynamodb::types::AttributeValue;
+use super::interop::directory;
 use leasehold::aws::kinesis::types::{Shard, StreamStatus};
 use leasehold::aws::{dynamodb, kinesis};
+use leasehold_tests::account::{Row, text};
 use leasehold_tests::cache::available;
-use leasehold_tests::consume::{Consumer, Printed, Target, disorder};
+use leasehold_tests::consume::Target;
 use leasehold_tests::kinesis_mock::{self, KinesisMock};
+use leasehold_tests::member::{Member, Place, Printed, disorder};
 use leasehold_tests::producer::{Producer, Put};
 use leasehold_tests::wait::until;
 use leasehold_tests::{clients, dynoxide};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const STREAM: &str = "orders";
@@ -34,16 +35,10 @@ async fn active(client: &kinesis::Client) {
     .await;
 }
 
-type Row = HashMap<String, AttributeValue>;
-
 pub(crate) async fn rows(client: &dynamodb::Client) -> BTreeMap<String, Row> {
     let answer = client.scan().table_name(APPLICATION).consistent_read(true).send().await;
     let rows = answer.ok().and_then(|answer| answer.items).unwrap_or_default().into_iter();
     rows.map(|row| (text(&row, "leaseKey").unwrap_or_default().to_owned(), row)).collect()
-}
-
-fn text<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
-    row.get(name)?.as_s().ok().map(String::as_str)
 }
 
 /// The owners of leases, with how many each has.
@@ -67,7 +62,7 @@ fn ended(rows: &BTreeMap<String, Row>, shard: &str) -> bool {
 }
 
 /// The records printed only by anna and processed according to the checkpoint of a row owned by anna.
-fn durable(rows: &BTreeMap<String, Row>, anna: &Consumer, bert: &Consumer) -> BTreeSet<String> {
+fn durable(rows: &BTreeMap<String, Row>, anna: &Member, bert: &Member) -> BTreeSet<String> {
     let of_bert: BTreeSet<String> = bert.printed().into_iter().map(|record| record.data).collect();
     let place = |sequence: &str| (sequence.len(), sequence.to_owned());
     let of_anna = anna.printed().into_iter().filter(|record| {
@@ -87,28 +82,17 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill() {
     let Some(home) = available(TEST, installed) else {
         return;
     };
-    let directory =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("independent-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
+    let directory = directory("independent");
     let mock = KinesisMock::start(&home, &directory).await.expect("kinesis-mock");
-    let target = Target {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_leasehold-under-test")),
-        kinesis: mock.endpoint.clone(),
-        dynamodb: dynoxide::start(),
-        stream: STREAM.to_owned(),
-        application: APPLICATION.to_owned(),
-        format: "kcl",
-        more: &[],
-        directory,
-    };
-    let kinesis = clients::kinesis(&target.kinesis);
-    let dynamodb = clients::dynamodb(&target.dynamodb);
+    let place = Place { dynamodb: dynoxide::start(), ..Place::at(&mock.endpoint, directory) };
+    let (kinesis, dynamodb) = (clients::kinesis(&place.kinesis), clients::dynamodb(&place.dynamodb));
+    let target = Target::new(env!("CARGO_BIN_EXE_leasehold-under-test"), place);
     kinesis.create_stream().stream_name(STREAM).shard_count(3).send().await.expect("a stream");
     active(&kinesis).await;
 
     let producer = Producer::start(kinesis.clone(), STREAM);
-    let mut anna = Consumer::start(&target, "anna");
-    let bert = Consumer::start(&target, "bert");
+    let mut anna = target.start("anna");
+    let bert = target.start("bert");
     until("both workers to own leases", TAKE_OVER, || async {
         let owners = owners(&dynamodb).await;
         names(&owners, "anna") && names(&owners, "bert")
@@ -155,11 +139,7 @@ async fn two_workers_survive_a_split_a_merge_and_a_kill() {
     .await;
     let mut bert = bert;
     bert.process.interrupt().expect("a signal");
-    until("bert to end", TAKE_OVER, || {
-        let ended = bert.process.ended().expect("a process");
-        async move { ended == Some(0) }
-    })
-    .await;
+    bert.process.ends_well(TAKE_OVER).await;
     judge(&put, &anna.printed(), &bert.printed());
     let again: Vec<Printed> = bert.printed();
     let again: Vec<&Printed> = again.iter().filter(|record| annas.contains(&record.data)).collect();

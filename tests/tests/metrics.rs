@@ -1,13 +1,12 @@
 //! Metrics of a real Prometheus exporter: two workers of one name in this process, through a split, a shard stalled
 //! at its end, a hanging handler, a loss and a sudden end.
 
-use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold::aws::{dynamodb, kinesis};
+use leasehold::aws::kinesis;
 use leasehold::metrics::{ALL, COMMON, Kind, Metric};
-use leasehold::{Error, Notice, Worker};
+use leasehold::{Error, Notice};
 use leasehold_engine::time::Span;
-use leasehold_tests::clients;
-use leasehold_tests::local::{Local, Refusal, instant};
+use leasehold_tests::account::{Account, SHARDS, n, s, text};
+use leasehold_tests::local::Refusal;
 use leasehold_tests::probe::quick;
 use leasehold_tests::wait::until;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -22,8 +21,8 @@ use tokio::task::JoinHandle;
 const STREAM: &str = "measured";
 const APPLICATION: &str = "meters";
 const SOON: Duration = Duration::from_secs(60);
-const FIRST: &str = "shardId-000000000000";
-const SECOND: &str = "shardId-000000000001";
+const FIRST: &str = SHARDS[0];
+const SECOND: &str = SHARDS[1];
 
 const THROTTLED: Refusal = Refusal { code: "ThrottlingException", message: "Rate exceeded" };
 
@@ -114,7 +113,7 @@ impl Shown {
 }
 
 /// The metric that a series is of. A histogram has series of its own.
-fn metric(series: &str) -> Option<&'static Metric> {
+pub(super) fn metric(series: &str) -> Option<&'static Metric> {
     ALL.iter().find(|metric| {
         let rest = series.strip_prefix(metric.name);
         rest.is_some_and(|rest| match metric.kind {
@@ -130,13 +129,11 @@ async fn shows(what: &str, is: impl Fn(&Shown) -> bool) {
 }
 
 struct Rig {
-    kinesis: kinesis::Client,
-    dynamodb: dynamodb::Client,
+    account: Account,
     /// Whether handlers hang.
     hang: watch::Sender<bool>,
     /// Whether the next call of a handler fails.
     fail: Arc<AtomicBool>,
-    local: Local,
 }
 
 struct Member {
@@ -147,26 +144,16 @@ struct Member {
 
 impl Rig {
     async fn new() -> Self {
-        let local = Local::start(instant()).await;
-        let rig = Self {
-            kinesis: clients::kinesis(&local.endpoint),
-            dynamodb: clients::dynamodb(&local.endpoint),
-            hang: watch::Sender::new(false),
-            fail: Arc::default(),
-            local,
-        };
-        let create = rig.kinesis.create_stream().stream_name(STREAM).shard_count(2);
-        create.send().await.expect("a stream");
-        rig
+        let account = Account::start().await;
+        account.create(STREAM, 2).await;
+        Self { account, hang: watch::Sender::new(false), fail: Arc::default() }
     }
 
     async fn join(&self) -> Member {
         let (named, mut name) = watch::channel(None);
-        let worker = Worker::builder()
-            .kinesis(self.kinesis.clone())
-            .dynamodb(self.dynamodb.clone())
-            .stream(STREAM)
-            .application(APPLICATION)
+        let worker = self
+            .account
+            .worker_of(STREAM, APPLICATION)
             .config(|config| quick(config).with_stall_after(Span::from_secs(1)))
             .on_notice(move |notice| {
                 if let Notice::Booted { worker, .. } = notice {
@@ -200,47 +187,22 @@ impl Rig {
                 .build()
                 .expect("an entry");
             let entries = vec![entry; 500.min(count - from)];
-            let put = self.kinesis.put_records().stream_name(STREAM);
+            let put = self.account.kinesis.put_records().stream_name(STREAM);
             let answer = put.set_records(Some(entries)).send().await.expect("records");
             assert_eq!(answer.failed_record_count, Some(0));
         }
     }
 
-    async fn split(&self, shard: &str) {
-        let split = self
-            .kinesis
-            .split_shard()
-            .stream_name(STREAM)
-            .shard_to_split(shard)
-            .new_starting_hash_key((u128::MAX / 4).to_string());
-        split.send().await.expect("a split");
-    }
-
     async fn owner(&self, shard: &str) -> String {
-        let row = self
-            .dynamodb
-            .get_item()
-            .table_name(APPLICATION)
-            .key("leaseKey", AttributeValue::S(shard.to_owned()))
-            .send()
-            .await
-            .expect("a row")
-            .item
-            .expect("a row");
-        row["leaseOwner"].as_s().expect("an owner").clone()
+        let row = self.account.row(APPLICATION, shard).await.expect("a row");
+        text(&row, "leaseOwner").expect("an owner").to_owned()
     }
 
     /// Writes a new owner into the row, with a grown counter.
     async fn usurp(&self, shard: &str) {
-        let update = self
-            .dynamodb
-            .update_item()
-            .table_name(APPLICATION)
-            .key("leaseKey", AttributeValue::S(shard.to_owned()))
-            .update_expression("SET leaseOwner = :owner, leaseCounter = leaseCounter + :one")
-            .expression_attribute_values(":owner", AttributeValue::S("usurper".to_owned()))
-            .expression_attribute_values(":one", AttributeValue::N("1".to_owned()));
-        update.send().await.expect("a write");
+        let expression = "SET leaseOwner = :owner, leaseCounter = leaseCounter + :one";
+        let values = [(":owner", s("usurper")), (":one", n("1"))];
+        self.account.edit(APPLICATION, shard, expression, &values).await;
     }
 }
 
@@ -339,13 +301,13 @@ async fn a_handler_fails(rig: &Rig) {
 async fn a_shard_stalls_at_its_end(rig: &Rig) {
     let owner = rig.owner(FIRST).await;
     // The children's leases cannot be created.
-    rig.local.refuse(|operation| (operation == "DynamoDB_20120810.PutItem").then_some(THROTTLED));
-    rig.split(FIRST).await;
+    rig.account.local.refuse(|operation| (operation == "DynamoDB_20120810.PutItem").then_some(THROTTLED));
+    rig.account.split(STREAM, FIRST, u128::MAX / 4).await;
     shows("a stalled lease", |shown| shown.of("leasehold_leases_stalled", &owner, None) == Some(1.0)).await;
     let shown = show();
     assert!(shown.requests("PutItem", "throttled") > 0.0);
     assert!(shown.with("leasehold_retries_total", ("operation", "PutItem")) > 0.0);
-    rig.local.refuse_nothing();
+    rig.account.local.refuse_nothing();
     shows("a lease for each of the three open shards, none stalled", |shown| {
         shown.sum("leasehold_leases_held") == 3.0 && shown.sum("leasehold_leases_stalled") == 0.0
     })

@@ -10,12 +10,8 @@ const APPLICATION: &str = "billing";
 /// Turns each attribute of this shard's row into NULL.
 async fn nullify(scene: &TwoShards, shard: &str, attributes: &[&str]) {
     for attribute in attributes {
-        let edit = scene.dynamodb.update_item().table_name(APPLICATION);
-        let edit = edit.key("leaseKey", AttributeValue::S(shard.to_owned()));
-        let edit = edit.update_expression("SET #a = :null");
-        let edit = edit.expression_attribute_names("#a", *attribute);
-        let edit = edit.expression_attribute_values(":null", AttributeValue::Null(true));
-        edit.send().await.expect("an edit");
+        let expression = format!("SET {attribute} = :null");
+        scene.edit(APPLICATION, shard, &expression, &[(":null", AttributeValue::Null(true))]).await;
     }
 }
 

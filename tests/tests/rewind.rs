@@ -1,7 +1,7 @@
 //! `Control::rewind`: shards of a running worker are put at another place by the program itself.
 
 use leasehold::admin::{Stepped, To, Which};
-use leasehold::{Checkpoint, Notice, Wall, Worker};
+use leasehold::{Checkpoint, Notice, Wall};
 use leasehold_tests::probe::Probe;
 use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
 use leasehold_tests::wait::until;
@@ -86,13 +86,7 @@ async fn a_shard_of_the_workers_own_is_read_again_from_its_new_place() {
 #[tokio::test]
 async fn a_worker_that_does_not_run_plans_for_the_table_that_is_there() {
     let scene = TwoShards::start(STREAM, APPLICATION).await;
-    let idle = Worker::builder()
-        .kinesis(scene.kinesis.clone())
-        .dynamodb(scene.dynamodb.clone())
-        .stream(STREAM)
-        .application(APPLICATION)
-        .build()
-        .expect("a worker");
+    let idle = scene.worker_builder().build().expect("a worker");
     let control = idle.control();
     let told = control.rewind(&Which::All, To::TrimHorizon).await.expect_err("no table").to_string();
     assert!(told.contains("expected a table of that name"), "{told}");

@@ -1,11 +1,13 @@
 //! A worker with wrong clients, endpoints, streams or permissions: within 5 s one line of the log names the fault,
 //! the place, and the remedy; a hopeless fault ends the worker with an error.
 
+use super::bad_input::{DENIED, assert_says};
 use leasehold::aws::dynamodb;
 use leasehold::{Batch, Control, Error, Fatal, Report, Worker};
 use leasehold_local_aws::http::LocalOptions;
+use leasehold_tests::account::Account;
 use leasehold_tests::clients;
-use leasehold_tests::local::{Local, Refusal, instant};
+use leasehold_tests::local::{Local, instant};
 use leasehold_tests::log::Log;
 use leasehold_tests::process::free_port;
 use leasehold_tests::wait::until;
@@ -76,16 +78,8 @@ async fn with_stream() -> Local {
 
 async fn stream_in(options: LocalOptions) -> Local {
     let local = Local::start(options).await;
-    let create = clients::kinesis(&local.endpoint).create_stream().stream_name(STREAM);
-    create.shard_count(1).send().await.expect("a stream");
+    Account::at(local.clone()).create(STREAM, 1).await;
     local
-}
-
-fn assert_says(error: &Error, parts: &[&str]) {
-    let sentence = error.to_string();
-    for part in parts {
-        assert!(sentence.contains(part), "expected {part:?} in: {sentence}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,8 +101,10 @@ async fn an_endpoint_that_is_no_url_ends_the_worker_with_the_reason() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_where_nothing_listens_is_told_with_its_address() {
     let endpoint = format!("http://127.0.0.1:{}", free_port().expect("a port"));
-    let line = format!("Kinesis at {endpoint} cannot be reached: Connection refused");
-    Starts::at(&endpoint).warns(&[&line, "retrying"]).await;
+    let line = format!(
+        "Kinesis at {endpoint} cannot be reached: Connection refused (os error 111); could not describe the stream; retrying"
+    );
+    Starts::at(&endpoint).warns(&[&line]).await;
 }
 
 /// Listens, and gives each connection this answer; none if it is empty.
@@ -165,17 +161,26 @@ async fn credentials_that_are_missing_end_the_worker_with_the_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_permission_that_is_missing_is_told_as_its_iam_action() {
-    const DENIED: Refusal = Refusal { code: "AccessDeniedException", message: "" };
-    for (operation, action) in [
-        ("DynamoDB_20120810.DescribeTable", "dynamodb:DescribeTable"),
-        ("DynamoDB_20120810.CreateTable", "dynamodb:CreateTable"),
-        ("Kinesis_20131202.DescribeStreamSummary", "kinesis:DescribeStreamSummary"),
+    for (operation, action, what) in [
+        ("DynamoDB_20120810.DescribeTable", "dynamodb:DescribeTable", "describe the lease table"),
+        ("DynamoDB_20120810.CreateTable", "dynamodb:CreateTable", "create the lease table"),
+        ("Kinesis_20131202.DescribeStreamSummary", "kinesis:DescribeStreamSummary", "describe the stream"),
     ] {
         let local = with_stream().await;
         local.refuse(move |target| (target == operation).then_some(DENIED));
         let error = Starts::at(&local.endpoint).fails().await;
-        let part = format!("the IAM action is {action}");
-        assert_says(&error, &[&part, &local.endpoint, "grant the permission"]);
+        assert!(matches!(error, Error::Fatal(Fatal::Denied { .. })), "{error:?}");
+        assert_says(
+            &error,
+            &[
+                &format!("expected to be allowed to {what}"),
+                "AccessDeniedException: User: arn:aws:iam::000000000000:user/test is not authorized",
+                &format!("the IAM action is {action}"),
+                &local.endpoint,
+                "grant the permission",
+            ],
+        );
+        assert_eq!(local.refused().get(operation), Some(&2), "a second answer says the same");
     }
     // After the start, it is tried again.
     let local = with_stream().await;
@@ -215,9 +220,9 @@ async fn a_stream_of_another_region_ends_the_worker_before_its_table() {
     assert_says(
         &error,
         &[
-            "expected a stream \"orders\"",
+            "expected a stream \"orders\" in this account and region, found none",
             &format!("Kinesis at {}: ResourceNotFoundException", local.endpoint),
-            "correct the name or region",
+            "create it, or correct the name or region",
         ],
     );
     let tables = clients::dynamodb(&local.endpoint).list_tables().send().await;

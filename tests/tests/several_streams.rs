@@ -1,45 +1,34 @@
 //! One worker of several streams, against the AWS in memory.
 
 use leasehold::admin::{Stepped, To, Which};
-use leasehold::aws::{dynamodb, kinesis};
-use leasehold::{CompleteBuilder, Error, LeaseKey, Notice, Span, StreamId, StreamNews, StreamRef, Worker};
-use leasehold_tests::clients;
+use leasehold::{CompleteBuilder, Error, Notice, Span, StreamId, StreamNews, StreamRef};
+use leasehold_tests::account::{Account, Row, SHARDS, text};
 use leasehold_tests::command::{self, Ended};
-use leasehold_tests::local::{Local, instant};
 use leasehold_tests::probe::Probe;
 use leasehold_tests::wait::until;
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 const APPLICATION: &str = "several";
 const SOON: Duration = Duration::from_secs(60);
 
-struct Scene {
-    local: Local,
-    kinesis: kinesis::Client,
-    dynamodb: dynamodb::Client,
-}
+struct Scene(Account);
 
-type Row = std::collections::HashMap<String, dynamodb::types::AttributeValue>;
+impl std::ops::Deref for Scene {
+    type Target = Account;
+
+    fn deref(&self) -> &Account {
+        &self.0
+    }
+}
 
 impl Scene {
     /// A server with these streams, each of two shards.
     async fn start(streams: &[&str]) -> Self {
-        let local = Local::start(instant()).await;
-        let scene = Self {
-            kinesis: clients::kinesis(&local.endpoint),
-            dynamodb: clients::dynamodb(&local.endpoint),
-            local,
-        };
+        let account = Account::start().await;
         for stream in streams {
-            scene.create(stream).await;
+            account.create(stream, 2).await;
         }
-        scene
-    }
-
-    async fn create(&self, stream: &str) {
-        let create = self.kinesis.create_stream().stream_name(stream).shard_count(2);
-        create.send().await.expect("a stream");
+        Self(account)
     }
 
     async fn find(&self, stream: &str) -> StreamRef {
@@ -53,29 +42,16 @@ impl Scene {
         answer.stream_description_summary().expect("a summary").stream_arn().to_owned()
     }
 
-    /// Puts a record into each half of the hash space.
-    async fn put(&self, stream: &str, data: &str) {
-        for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
-            let put = self.kinesis.put_record().stream_name(stream);
-            let put = put.partition_key("k").explicit_hash_key(hash_key);
-            put.data(data.as_bytes().to_vec().into()).send().await.expect("a record");
-        }
-    }
-
-    fn builder(&self, streams: Vec<StreamRef>) -> CompleteBuilder {
-        Worker::builder()
-            .kinesis(self.kinesis.clone())
-            .dynamodb(self.dynamodb.clone())
-            .streams(streams)
-            .application(APPLICATION)
+    fn reads(&self, streams: Vec<StreamRef>) -> CompleteBuilder {
+        self.builder().streams(streams).application(APPLICATION)
     }
 
     /// A worker of `orders` and `returns`, after processing a record of each of the four shards.
     async fn read_a_record_of_each_shard(&self, streams: Vec<StreamRef>) -> (Probe, Vec<StreamId>) {
         let ids: Vec<_> = streams.iter().map(|stream| stream.id().clone()).collect();
-        let probe = Probe::of(self.builder(streams));
+        let probe = Probe::of(self.reads(streams));
         for stream in ["orders", "returns"] {
-            self.put(stream, "a").await;
+            self.put_both(stream, "a").await;
         }
         for id in &ids {
             becomes(&probe, id, 2).await;
@@ -94,13 +70,6 @@ impl Scene {
     async fn admin(&self, what: &str, more: &[&str]) -> Ended {
         self.run(&["admin", what, "--watch", "1"], more).await
     }
-
-    /// The rows of the lease table, by key.
-    async fn rows(&self) -> BTreeMap<String, Row> {
-        let answer = self.dynamodb.scan().table_name(APPLICATION).send().await.expect("rows");
-        let rows = answer.items.unwrap_or_default().into_iter();
-        rows.map(|row| (row["leaseKey"].as_s().expect("a text").clone(), row)).collect()
-    }
 }
 
 /// The number of processed records of a stream; a repeated record counts twice.
@@ -115,10 +84,6 @@ async fn becomes(probe: &Probe, stream: &StreamId, count: usize) {
     until(&what, SOON, || async { processed(probe, stream) == count }).await;
 }
 
-fn text<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
-    row.get(name)?.as_s().ok().map(String::as_str)
-}
-
 #[tokio::test]
 async fn streams_by_name_and_by_arn_are_read_and_their_rows_are_kcls() {
     let scene = Scene::start(&["orders", "returns"]).await;
@@ -128,18 +93,16 @@ async fn streams_by_name_and_by_arn_are_read_and_their_rows_are_kcls() {
 
     // A split: the children's rows name their parent by its id alone.
     let shard = "shardId-000000000000";
-    let split = scene.kinesis.split_shard().stream_name("orders").shard_to_split(shard);
-    let split = split.new_starting_hash_key((u128::MAX / 4).to_string());
-    split.send().await.expect("a split");
+    scene.split("orders", shard, u128::MAX / 4).await;
     for stream in ["orders", "returns"] {
-        scene.put(stream, "b").await;
+        scene.put_both(stream, "b").await;
     }
     for id in &ids {
         becomes(&probe, id, 4).await;
     }
     probe.shutdown().await;
 
-    let rows = scene.rows().await;
+    let rows = scene.rows(APPLICATION).await;
     let child = rows[&format!("{}:shardId-000000000002", ids[0])].clone();
     assert_eq!(text(&child, "streamName"), Some(ids[0].as_str()));
     assert_eq!(text(&child, "shardId"), Some("shardId-000000000002"));
@@ -154,9 +117,9 @@ async fn streams_are_added_and_removed_while_the_worker_runs() {
     let scene = Scene::start(&["orders", "returns"]).await;
     let (orders, returns) = (scene.find("orders").await, scene.find("returns").await);
     let (first, second) = (orders.id().clone(), returns.id().clone());
-    let mut probe = Probe::of(scene.builder(vec![orders]));
-    scene.put("orders", "a").await;
-    scene.put("returns", "a").await;
+    let mut probe = Probe::of(scene.reads(vec![orders]));
+    scene.put_both("orders", "a").await;
+    scene.put_both("returns", "a").await;
     becomes(&probe, &first, 2).await;
     assert_eq!(processed(&probe, &second), 0);
 
@@ -166,13 +129,13 @@ async fn streams_are_added_and_removed_while_the_worker_runs() {
     control.remove_stream(&second).expect("a worker of several streams");
     let released = |row: &Row| text(row, "leaseOwner").is_none();
     until("the release of both leases", SOON, || async {
-        let rows = scene.rows().await;
+        let rows = scene.rows(APPLICATION).await;
         let of_second = rows.iter().filter(|(key, _)| key.starts_with(second.as_str()));
         of_second.filter(|(_, row)| released(row)).count() == 2
     })
     .await;
 
-    scene.put("returns", "b").await;
+    scene.put_both("returns", "b").await;
     control.add_stream(returns).expect("a worker of several streams");
     becomes(&probe, &second, 4).await;
     assert_eq!(processed(&probe, &first), 2);
@@ -184,11 +147,10 @@ async fn a_stream_that_is_deleted_is_told_and_the_other_is_read_on() {
     let scene = Scene::start(&["orders", "returns"]).await;
     let streams = vec![scene.find("orders").await, scene.find("returns").await];
     let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
-    let delete = scene.kinesis.delete_stream().stream_name("returns");
-    delete.send().await.expect("a deletion");
+    scene.delete("returns").await;
     let lost = |notice: &Notice| matches!(notice, Notice::Stream(StreamNews::Lost { stream, .. }) if *stream == ids[1].to_string());
     probe.told("the loss of the stream", lost).await;
-    scene.put("orders", "b").await;
+    scene.put_both("orders", "b").await;
     becomes(&probe, &ids[0], 4).await;
     probe.shutdown().await;
 }
@@ -218,14 +180,14 @@ async fn rows_of_a_removed_stream_go_when_that_is_wanted() {
     let (orders, returns) = (scene.find("orders").await, scene.find("returns").await);
     let second = returns.id().clone();
     let wanted = scene
-        .builder(vec![orders, returns])
+        .reads(vec![orders, returns])
         .config(|config| config.with_stream_cleanup_delay(Span::from_secs(5)));
     let mut probe = Probe::of(wanted);
-    scene.put("returns", "a").await;
+    scene.put_both("returns", "a").await;
     becomes(&probe, &second, 2).await;
     probe.control().remove_stream(&second).expect("a worker of several streams");
     until("the removal of both rows", Duration::from_secs(90), || async {
-        !scene.rows().await.keys().any(|key| key.starts_with(second.as_str()))
+        !scene.rows(APPLICATION).await.keys().any(|key| key.starts_with(second.as_str()))
     })
     .await;
     let forgot = |notice: &Notice| matches!(notice, Notice::Stream(StreamNews::Forgot { .. }));
@@ -238,18 +200,12 @@ async fn an_unreadable_option_is_told_with_the_expectation() {
     let scene = Scene::start(&["orders"]).await;
     let error = StreamRef::find(&scene.kinesis, "nowhere").await.expect_err("no such stream");
     assert!(error.to_string().contains("expected an answer that describes it"), "{error}");
-    let error = scene.builder(Vec::new()).build().expect_err("nothing to read");
+    let error = scene.reads(Vec::new()).build().expect_err("nothing to read");
     assert!(matches!(error, Error::NoStreams), "{error}");
     let orders = scene.find("orders").await;
-    let twice = scene.builder(vec![orders.clone(), orders.clone()]).build().expect_err("twice");
+    let twice = scene.reads(vec![orders.clone(), orders.clone()]).build().expect_err("twice");
     assert!(twice.to_string().contains("option `streams`: expected each stream once"), "{twice}");
-    let one = Worker::builder()
-        .kinesis(scene.kinesis.clone())
-        .dynamodb(scene.dynamodb.clone())
-        .stream("orders")
-        .application(APPLICATION)
-        .build()
-        .expect("a worker of one stream");
+    let one = scene.worker_of("orders", APPLICATION).build().expect("a worker of one stream");
     let refused = one.control().add_stream(orders).expect_err("a worker of one stream");
     assert!(refused.to_string().contains("expected a worker of several streams"), "{refused}");
 }
@@ -276,14 +232,8 @@ async fn each_stream_of_a_table_is_examined_and_mended() {
     says(&one, &[&unnamed, "nothing is wrong with the table"]);
 
     let (gone, hurt) = (ids[0].lease("shardId-000000000000"), ids[1].lease("shardId-000000000001"));
-    let key = |key: &LeaseKey| dynamodb::types::AttributeValue::S(key.to_string());
-    let delete = scene.dynamodb.delete_item().table_name(APPLICATION);
-    let delete = delete.key("leaseKey", key(&gone));
-    delete.send().await.expect("a deletion");
-    let edit = scene.dynamodb.update_item().table_name(APPLICATION);
-    let edit = edit.key("leaseKey", key(&hurt));
-    let edit = edit.update_expression("REMOVE leaseCounter");
-    edit.send().await.expect("an edit");
+    scene.remove(APPLICATION, gone.as_str()).await;
+    scene.edit(APPLICATION, hurt.as_str(), "REMOVE leaseCounter", &[]).await;
 
     let both = format!("orders,{}", scene.arn("returns").await);
     let found = scene.admin("doctor", &["--stream", &both, "--repair"]).await;
@@ -296,12 +246,12 @@ async fn each_stream_of_a_table_is_examined_and_mended() {
     let mended = scene.admin("doctor", &["--stream", &both, "--repair", "--apply"]).await;
     assert_eq!(mended.code, Some(0), "{mended:?}");
     says(&mended, &["2 of 2 rows written, 0 findings left"]);
-    let row = scene.rows().await.remove(gone.as_str()).expect("a row");
+    let row = scene.row(APPLICATION, gone.as_str()).await.expect("a row");
     assert_eq!(text(&row, "streamName"), Some(ids[0].as_str()));
 
-    let mut probe = Probe::of(scene.builder(vec![scene.find("orders").await, scene.find("returns").await]));
+    let mut probe = Probe::of(scene.reads(vec![scene.find("orders").await, scene.find("returns").await]));
     becomes(&probe, &ids[0], 1).await;
-    scene.put("returns", "b").await;
+    scene.put_both("returns", "b").await;
     becomes(&probe, &ids[1], 2).await;
     probe.shutdown().await;
 }
@@ -349,14 +299,11 @@ async fn a_consumer_of_several_streams_ends_caught_up_with_each() {
         (ended.code, ids.each_ref().map(of), ended)
     };
     let put = async || {
-        scene.put("orders", "a").await;
-        scene.put("returns", "a").await;
+        scene.put_both("orders", "a").await;
+        scene.put_both("returns", "a").await;
     };
     put().await;
-    let split = scene.kinesis.split_shard().stream_name("returns");
-    let split = split.shard_to_split("shardId-000000000000");
-    let split = split.new_starting_hash_key((u128::MAX / 4).to_string());
-    split.send().await.expect("a split");
+    scene.split("returns", SHARDS[0], u128::MAX / 4).await;
     put().await;
     let (code, lines, ended) = consume("orders,returns").await;
     assert_eq!((code, lines), (Some(0), [4, 4]), "{ended:?}");

@@ -2,11 +2,10 @@
 
 mod ends;
 
-use leasehold::aws::{dynamodb, kinesis};
-use leasehold::{Batch, Control, EndReason, Error, FlushReason, Notice, Report, ShardStream, Worker};
-use leasehold_tests::clients;
-use leasehold_tests::local::{Local, instant};
+use leasehold::{Batch, Control, EndReason, Error, FlushReason, Notice, Report, ShardStream};
+use leasehold_tests::account::{Account, text};
 use leasehold_tests::probe::quick;
+use leasehold_tests::two_shards::{SHARDS, TwoShards};
 use leasehold_tests::wait::until;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -15,8 +14,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-const STREAM: &str = "tasks";
-const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
 const SOON: Duration = Duration::from_secs(60);
 
 /// The acts of all workers' tasks in a test, in order.
@@ -135,21 +132,15 @@ impl Running {
 
 /// The in-memory AWS with a stream of two shards, and the diary of all tasks.
 struct Scene {
-    kinesis: kinesis::Client,
-    dynamodb: dynamodb::Client,
+    stream: TwoShards,
     diary: Diary,
     put: BTreeSet<String>,
-    _local: Local,
 }
 
 impl Scene {
     async fn new() -> Self {
-        let local = Local::start(instant()).await;
-        let kinesis = clients::kinesis(&local.endpoint);
-        let dynamodb = clients::dynamodb(&local.endpoint);
-        let create = kinesis.create_stream().stream_name(STREAM).shard_count(2);
-        create.send().await.expect("a stream");
-        Self { kinesis, dynamodb, diary: Diary::default(), put: BTreeSet::new(), _local: local }
+        let stream = TwoShards::start("tasks", "app").await;
+        Self { stream, diary: Diary::default(), put: BTreeSet::new() }
     }
 
     /// Starts a worker with this task.
@@ -160,11 +151,9 @@ impl Scene {
     {
         let notices = Arc::new(Mutex::new(Vec::new()));
         let told = notices.clone();
-        let worker = Worker::builder()
-            .kinesis(self.kinesis.clone())
-            .dynamodb(self.dynamodb.clone())
-            .stream(STREAM)
-            .application("app")
+        let worker = self
+            .stream
+            .worker_builder()
             .worker_id(name)
             .config(quick)
             .on_notice(move |notice| told.lock().unwrap().push(notice.clone()))
@@ -183,11 +172,9 @@ impl Scene {
     /// Puts this number of records into each end of the hash keys, in turns.
     async fn put(&mut self, count: usize) {
         for _ in 0..count {
-            for hash_key in ["0".to_owned(), u128::MAX.to_string()] {
+            for hash_key in [0, u128::MAX] {
                 let data = format!("{:05}", self.put.len());
-                let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
-                let put = put.explicit_hash_key(hash_key).data(data.clone().into_bytes().into());
-                put.send().await.expect("a record");
+                Account::put(&self.stream, "tasks", hash_key, data.clone()).await;
                 self.put.insert(data);
             }
         }
@@ -195,18 +182,13 @@ impl Scene {
 
     /// Splits the first shard.
     async fn split(&self) {
-        let split = self.kinesis.split_shard().stream_name(STREAM);
-        let split = split.shard_to_split(SHARDS[0]).new_starting_hash_key("1000");
-        split.send().await.expect("a split");
+        self.stream.split_first(1_000).await;
     }
 
     /// Reads whether a shard's end is durable.
     async fn has_ended(&self, shard: &str) -> bool {
-        let key = dynamodb::types::AttributeValue::S(shard.to_owned());
-        let row = self.dynamodb.get_item().table_name("app").key("leaseKey", key).consistent_read(true);
-        let item = row.send().await.ok().and_then(|answer| answer.item);
-        let checkpoint = item.and_then(|item| item["checkpoint"].as_s().ok().cloned());
-        checkpoint.as_deref() == Some("SHARD_END")
+        let row = self.stream.lease(shard).await;
+        row.is_some_and(|row| text(&row, "checkpoint") == Some("SHARD_END"))
     }
 }
 

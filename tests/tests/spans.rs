@@ -1,8 +1,7 @@
 //! The span around each call of a handler, as a formatting subscriber shows it.
 
-use leasehold::{Batch, Worker};
-use leasehold_tests::clients;
-use leasehold_tests::local::{Local, instant};
+use leasehold::Batch;
+use leasehold_tests::account::Account;
 use leasehold_tests::probe::quick;
 use leasehold_tests::wait::until;
 use std::convert::Infallible;
@@ -44,19 +43,13 @@ async fn a_handlers_log_is_in_a_span_with_worker_stream_and_shard() {
     let text = Text::default();
     let subscriber = tracing_subscriber::fmt().with_writer(text.clone()).with_ansi(false);
     let _guard = tracing::subscriber::set_default(subscriber.finish());
-    let local = Local::start(instant()).await;
-    let kinesis = clients::kinesis(&local.endpoint);
-    let create = kinesis.create_stream().stream_name("orders").shard_count(1);
-    create.send().await.expect("a stream");
+    let account = Account::start().await;
+    account.create("orders", 1).await;
     for _ in 0..3 {
-        let put = kinesis.put_record().stream_name("orders").partition_key("k");
-        put.data(b"data".to_vec().into()).send().await.expect("a record");
+        account.put("orders", 0, "data").await;
     }
-    let worker = Worker::builder()
-        .kinesis(kinesis)
-        .dynamodb(clients::dynamodb(&local.endpoint))
-        .stream("orders")
-        .application("billing")
+    let worker = account
+        .worker_of("orders", "billing")
         .worker_id("w")
         .identity(31, 1)
         .config(quick)

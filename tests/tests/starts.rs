@@ -1,13 +1,13 @@
 //! A shard at LATEST begins once: with any reader, and after any end of the owner before, no record since the
 //! beginning is lost.
 
-use leasehold::{InitialPosition, Notice, Worker};
-use leasehold_tests::consume::{Consumer, Target};
+use leasehold::{InitialPosition, Notice};
+use leasehold_tests::consume::Target;
+use leasehold_tests::member::Place;
 use leasehold_tests::probe::Probe;
 use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
 use leasehold_tests::wait::until;
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
 
 const STREAM: &str = "begun";
@@ -15,9 +15,7 @@ const APPLICATION: &str = "begins";
 const SOON: Duration = Duration::from_secs(60);
 
 fn at_latest(scene: &TwoShards) -> Probe {
-    let builder = Worker::builder().kinesis(scene.kinesis.clone()).dynamodb(scene.dynamodb.clone());
-    let builder = builder.stream(STREAM).application(APPLICATION);
-    Probe::of(builder.initial_position(InitialPosition::Latest))
+    Probe::of(scene.worker_builder().initial_position(InitialPosition::Latest))
 }
 
 /// Waits until a worker has opened this number of shards.
@@ -91,17 +89,14 @@ async fn a_worker_that_joins_goes_on_where_the_other_one_began() {
 #[tokio::test]
 async fn records_after_a_kill_are_handed_over_by_the_next_worker() {
     let scene = scene().await;
-    let target = Target {
-        program: env!("CARGO_BIN_EXE_leasehold-under-test").into(),
-        kinesis: scene.local.endpoint.clone(),
-        dynamodb: scene.local.endpoint.clone(),
+    let place = Place {
         stream: STREAM.into(),
         application: APPLICATION.into(),
-        format: "kcl",
-        more: &["--from", "latest"],
-        directory: Path::new(env!("CARGO_TARGET_TMPDIR")).to_owned(),
+        ..Place::at(&scene.local.endpoint, env!("CARGO_TARGET_TMPDIR").into())
     };
-    let mut killed = Consumer::start(&target, "begins-killed");
+    let more = &["--from", "latest"];
+    let target = Target { more, ..Target::new(env!("CARGO_BIN_EXE_leasehold-under-test"), place) };
+    let mut killed = target.start("begins-killed");
     until("the shards to be opened", SOON, || async {
         killed.process.stderr().matches("started processing").count() >= SHARDS.len()
     })
@@ -110,7 +105,7 @@ async fn records_after_a_kill_are_handed_over_by_the_next_worker() {
     for n in 0..10 {
         scene.put(&format!("n{n}")).await;
     }
-    let next = Consumer::start(&target, "begins-next");
+    let next = target.start("begins-next");
     let expected: BTreeSet<String> = (0..10).map(|n| format!("n{n}")).collect();
     until("what came after the kill", SOON, || async {
         SHARDS.iter().all(|shard| {

@@ -1,11 +1,12 @@
 //! The streams of `consume` are looked up: a fault of the service is waited out, and a refusal is told at once.
 
-use leasehold_tests::clients;
+use super::interop::directory;
+use leasehold_tests::account::Account;
 use leasehold_tests::command;
-use leasehold_tests::consume::{Consumer, Target};
-use leasehold_tests::local::{Local, Refusal, instant};
+use leasehold_tests::consume::Target;
+use leasehold_tests::local::{Local, Refusal};
+use leasehold_tests::member::Place;
 use leasehold_tests::wait::until;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_leasehold-under-test");
@@ -15,14 +16,12 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// A server with a record in each of the streams `orders` and `returns`.
 async fn start() -> Local {
-    let local = Local::start(instant()).await;
-    let kinesis = clients::kinesis(&local.endpoint);
+    let account = Account::start().await;
     for stream in ["orders", "returns"] {
-        kinesis.create_stream().stream_name(stream).shard_count(1).send().await.expect("a stream");
-        let put = kinesis.put_record().stream_name(stream).partition_key("k");
-        put.data(stream.as_bytes().to_vec().into()).send().await.expect("a record");
+        account.create(stream, 1).await;
+        account.put(stream, 0, stream).await;
     }
-    local
+    account.local
 }
 
 /// Refuses to describe the stream `returns`.
@@ -33,18 +32,9 @@ fn refuse(local: &Local, refusal: Refusal) {
 }
 
 fn target(local: &Local, name: &str) -> Target {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a directory for the test");
     Target {
-        program: PathBuf::from(PROGRAM),
-        kinesis: local.endpoint.clone(),
-        dynamodb: local.endpoint.clone(),
-        stream: "orders".to_owned(),
-        application: "billing".to_owned(),
-        format: "kcl",
         more: &["--stream", "returns"],
-        directory,
+        ..Target::new(PROGRAM, Place::at(&local.endpoint, directory(name)))
     }
 }
 
@@ -52,7 +42,7 @@ fn target(local: &Local, name: &str) -> Target {
 async fn a_throttled_stream_is_sought_while_the_others_are_read() {
     let local = start().await;
     refuse(&local, THROTTLED);
-    let mut consumer = Consumer::start(&target(&local, "stream-search"), "seeker");
+    let mut consumer = target(&local, "stream-search").start("seeker");
     let has = |data: &str| consumer.printed().iter().any(|printed| printed.data == data);
     until("the record of the stream that is found", SOON, || async { has("orders") }).await;
     let line =
@@ -63,15 +53,7 @@ async fn a_throttled_stream_is_sought_while_the_others_are_read() {
     local.refuse_nothing();
     until("the record of the stream that is found late", SOON, || async { has("returns") }).await;
     consumer.process.interrupt().expect("a signal");
-    let mut ended = None;
-    for _ in 0..600 {
-        ended = consumer.process.ended().expect("a status");
-        if ended.is_some() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert_eq!(ended, Some(0), "{}", consumer.process.stderr());
+    consumer.process.ends_well(SOON).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

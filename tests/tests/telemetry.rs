@@ -1,6 +1,7 @@
 //! The dashboard and the alert rules use existing metrics and labels.
 
-use leasehold::metrics::{ALL, COMMON, Kind, Metric};
+use super::metrics::metric;
+use leasehold::metrics::{ALL, COMMON};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,17 +35,6 @@ fn texts(value: &Value, keys: &[&str], into: &mut Vec<String>) {
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()))
-}
-
-/// The metric that a series is of: a histogram has series of its own.
-fn metric(series: &str) -> Option<&'static Metric> {
-    ALL.iter().find(|metric| {
-        let rest = series.strip_prefix(metric.name);
-        rest.is_some_and(|rest| match metric.kind {
-            Kind::Histogram => ["_bucket", "_sum", "_count"].contains(&rest),
-            _ => rest.is_empty(),
-        })
-    })
 }
 
 /// The labels that an expression names: between braces before `=`, and in the lists of `by`.

@@ -135,7 +135,9 @@ async fn a_paused_shard_is_given_nothing_is_shown_as_such_and_goes_on() {
 
     rig.control.pause(shard_id(0));
     let last = rig.put(7);
+    rig.memory.services().stream.put(1, 2).unwrap();
     secs(300).await;
+    assert!(rig.control.status().leases[1].processed.is_some(), "the other shard goes on");
     let lease = held(&rig);
     assert_eq!((lease.paused, lease.waiting), (true, 7));
     assert_eq!((lease.processed, lease.checkpoint), (Some(first), Checkpoint::At(first)));

@@ -3,28 +3,28 @@
 use leasehold::aws::dynamodb::types::{
     AttributeDefinition, AttributeValue, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
-use leasehold::aws::{dynamodb, kinesis};
-use leasehold_tests::clients;
-use leasehold_tests::local::{Local, instant};
+use leasehold_tests::account::{Account, Row, SHARDS};
 use leasehold_tests::probe::Probe;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Deref;
 
 pub(super) const STREAM: &str = "orders";
 pub(super) const TABLE: &str = "billing";
-pub(super) const SHARDS: [&str; 2] = ["shardId-000000000000", "shardId-000000000001"];
 
-/// One account, with a stream of two shards if wanted.
-pub(super) struct Account {
-    pub(super) local: Local,
-    pub(super) kinesis: kinesis::Client,
-    pub(super) dynamodb: dynamodb::Client,
+/// An account for the stream `orders`, of two shards.
+pub(super) struct Orders(Account);
+
+impl Deref for Orders {
+    type Target = Account;
+
+    fn deref(&self) -> &Account {
+        &self.0
+    }
 }
 
-impl Account {
+impl Orders {
     pub(super) async fn empty() -> Self {
-        let local = Local::start(instant()).await;
-        let (kinesis, dynamodb) = (clients::kinesis(&local.endpoint), clients::dynamodb(&local.endpoint));
-        Self { local, kinesis, dynamodb }
+        Self(Account::start().await)
     }
 
     pub(super) async fn with_stream() -> Self {
@@ -34,17 +34,14 @@ impl Account {
     }
 
     pub(super) async fn create_stream(&self) {
-        let created = self.kinesis.create_stream().stream_name(STREAM).shard_count(2);
-        created.send().await.expect("a stream");
+        self.create(STREAM, 2).await;
     }
 
     /// Puts records of these numbers, by turns into both shards.
     pub(super) async fn put(&self, numbers: std::ops::Range<u32>) {
         for number in numbers {
-            let hash_key = if number % 2 == 0 { "0" } else { "340282366920938463463374607431768211455" };
-            let put = self.kinesis.put_record().stream_name(STREAM).partition_key("k");
-            let put = put.explicit_hash_key(hash_key).data(payload(number).into_bytes().into());
-            put.send().await.expect("a record");
+            let hash_key = if number % 2 == 0 { 0 } else { u128::MAX };
+            self.0.put(STREAM, hash_key, payload(number)).await;
         }
     }
 
@@ -66,14 +63,12 @@ impl Account {
         put.send().await.expect("a row");
     }
 
-    pub(super) async fn rows(&self) -> HashMap<String, HashMap<String, AttributeValue>> {
-        let answer = self.dynamodb.scan().table_name(TABLE).send().await.expect("the rows");
-        let rows = answer.items.unwrap_or_default().into_iter();
-        rows.map(|row| (row["leaseKey"].as_s().cloned().expect("a string key"), row)).collect()
+    pub(super) async fn rows(&self) -> BTreeMap<String, Row> {
+        self.0.rows(TABLE).await
     }
 
     pub(super) fn probe(&self) -> Probe {
-        Probe::start(self.kinesis.clone(), self.dynamodb.clone(), STREAM, TABLE)
+        Probe::of(self.worker_of(STREAM, TABLE))
     }
 
     /// Checks that every shard's checkpoint is exactly at the shard's last processed record, and that no worker owns
@@ -96,12 +91,4 @@ pub(super) fn payload(number: u32) -> String {
 
 pub(super) fn payloads(numbers: std::ops::Range<u32>) -> Vec<String> {
     numbers.map(payload).collect()
-}
-
-pub(super) fn s(text: &str) -> AttributeValue {
-    AttributeValue::S(text.to_owned())
-}
-
-pub(super) fn n(number: &str) -> AttributeValue {
-    AttributeValue::N(number.to_owned())
 }

@@ -1,8 +1,8 @@
 //! What a service says of a refusal, and of a clock that is wrong, reaches the log, the notices and the errors of a worker.
 
-use super::account::{Account, STREAM, TABLE, payloads};
+use super::account::{Orders, STREAM, TABLE, payloads};
 use super::assert_says;
-use leasehold::{Error, Fatal, Notice, Span, Stall, Worker};
+use leasehold::{Error, Fatal, Notice, Span, Stall};
 use leasehold_tests::local::Refusal;
 use leasehold_tests::probe::{Probe, quick};
 
@@ -19,16 +19,11 @@ const OLD: Refusal = Refusal {
 /// The sentence names the cause, which the class of the refusal does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_is_told_in_the_services_words_with_its_shard() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.put(0..10).await;
     account.local.refuse(|target| target.ends_with(".GetShardIterator").then_some(ELSEWHERE));
-    let builder = Worker::builder()
-        .kinesis(account.kinesis.clone())
-        .dynamodb(account.dynamodb.clone())
-        .stream(STREAM)
-        .application(TABLE)
-        .config(|config| quick(config).with_stall_after(Span::from_secs(1)));
-    let mut probe = Probe::of(builder);
+    let builder = account.worker_of(STREAM, TABLE);
+    let mut probe = Probe::of(builder.config(|config| quick(config).with_stall_after(Span::from_secs(1))));
     let words = "it did not come from this stream.";
     probe
         .told(
@@ -63,7 +58,7 @@ async fn a_wrong_clock_at_the_start_is_named_and_ends_the_worker() {
         message: "The difference between the request time and the current time is too large.",
     };
     for refusal in [OLD, skewed] {
-        let account = Account::with_stream().await;
+        let account = Orders::with_stream().await;
         account.local.refuse(move |_| Some(refusal));
         let error = account.probe().failed().await;
         assert!(matches!(error, Error::Fatal(Fatal::WrongClock { .. })), "{error:?}");
@@ -84,7 +79,7 @@ async fn a_wrong_clock_at_the_start_is_named_and_ends_the_worker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_wrong_for_a_while_costs_nothing() {
-    let account = Account::with_stream().await;
+    let account = Orders::with_stream().await;
     account.put(0..10).await;
     let mut probe = account.probe();
     probe.processed(10).await;

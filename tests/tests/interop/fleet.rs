@@ -2,11 +2,9 @@
 
 use super::{APPLICATION, World, shard};
 use leasehold_tests::cache::available;
-use leasehold_tests::consume::Consumer;
 use leasehold_tests::history::{self, Cause};
-use leasehold_tests::interop::Member;
 use leasehold_tests::kcl_java::{Kcl, Program};
-use leasehold_tests::process::Process;
+use leasehold_tests::member::Member;
 use leasehold_tests::producer::{Producer, Put};
 use leasehold_tests::wait::until;
 use leasehold_tests::watch::Watch;
@@ -26,12 +24,6 @@ const LIKE_THEIRS: &[&str] = &[
     "--reader-idle-interval=200 ms",
     "--checkpoint-interval=200 ms",
 ];
-
-/// A running worker, theirs or ours.
-pub(super) struct Worker {
-    pub name: String,
-    process: Process,
-}
 
 pub(super) struct Fleet {
     pub test: &'static str,
@@ -63,28 +55,26 @@ impl Fleet {
         (Self { test, world, watch }, producer)
     }
 
-    pub(super) fn theirs(&self, program: &Program, name: &str, more: &[&str]) -> Worker {
-        let member = program.start(&self.world.place, name, more);
-        let Member { name, process, output } = member;
-        self.watch.add(&name, &output);
-        Worker { name, process }
+    pub(super) fn theirs(&self, program: &Program, name: &str, more: &[&str]) -> Member {
+        self.watched(program.start(&self.world.place, name, more))
     }
 
     /// With the timers that the library has by default, but for reads.
-    pub(super) fn theirs_by_default(&self, program: &Program, name: &str) -> Worker {
-        let member = program.start_by_default(&self.world.place, name, &["--idle-ms=200"]);
-        self.watch.add(&member.name, &member.output);
-        Worker { name: member.name, process: member.process }
+    pub(super) fn theirs_by_default(&self, program: &Program, name: &str) -> Member {
+        self.watched(program.start_by_default(&self.world.place, name, &["--idle-ms=200"]))
     }
 
-    pub(super) fn ours(&self, name: &str) -> Worker {
+    pub(super) fn ours(&self, name: &str) -> Member {
         self.ours_with(name, LIKE_THEIRS)
     }
 
-    pub(super) fn ours_with(&self, name: &str, options: &'static [&'static str]) -> Worker {
-        let Consumer { process, output } = self.world.ours(name, "kcl", options);
-        self.watch.add(name, &output);
-        Worker { name: name.to_owned(), process }
+    pub(super) fn ours_with(&self, name: &str, options: &'static [&'static str]) -> Member {
+        self.watched(self.world.ours(name, "kcl", options))
+    }
+
+    fn watched(&self, member: Member) -> Member {
+        self.watch.add(&member.name, &member.output);
+        member
     }
 
     /// Waits until exactly these shards are unfinished, and each is read by its owner. The owners are exactly these
@@ -151,22 +141,15 @@ impl Fleet {
     }
 
     /// Asks a worker to leave and waits for its end.
-    pub(super) async fn leave(&self, worker: &mut Worker) {
+    pub(super) async fn leave(&self, worker: &mut Member) {
         self.no_errors(worker);
         self.watch.ends(&worker.name, Cause::Left);
         worker.process.terminate().expect("a signal");
-        until(&format!("{}: {} to end", self.test, worker.name), SOON, || {
-            let ended = worker.process.ended().expect("a process");
-            if let Some(code) = ended {
-                assert_eq!(code, 0, "{}: {}", worker.name, worker.process.stderr());
-            }
-            async move { ended.is_some() }
-        })
-        .await;
+        worker.process.ends_well(SOON).await;
     }
 
     /// Kills a worker, as `kill -9` does.
-    pub(super) fn kill(&self, worker: &mut Worker) {
+    pub(super) fn kill(&self, worker: &mut Member) {
         self.no_errors(worker);
         self.watch.ends(&worker.name, Cause::Killed);
         worker.process.kill().expect("a worker that lives until now");
@@ -174,14 +157,14 @@ impl Fleet {
 
     /// Checks that the table's rows made a worker log no error. Asked before the worker's stop: the KCL logs errors
     /// in a stop.
-    fn no_errors(&self, worker: &Worker) {
+    fn no_errors(&self, worker: &Member) {
         let log = worker.process.stderr();
         let error = log.lines().find(|line| line.contains(" ERROR "));
         assert_eq!(error, None, "{}: {} logged\n{log}", self.test, worker.name);
     }
 
     /// That leaving in good order repeated nothing. Asked when others read what it had.
-    pub(super) fn left_without_repeats(&self, worker: &Worker) {
+    pub(super) fn left_without_repeats(&self, worker: &Member) {
         let mut handovers = self.watch.handovers();
         handovers.retain(|handover| handover.from == worker.name && handover.cause == Cause::Left);
         assert!(!handovers.is_empty(), "{}: {} left nothing", self.test, worker.name);
@@ -195,12 +178,12 @@ impl Fleet {
     }
 
     /// Ends it all: every record was printed, in order and without a hole by each owner, and the table says so.
-    pub(super) async fn finish(self, producer: Producer, workers: Vec<Worker>) {
+    pub(super) async fn finish(self, producer: Producer, workers: Vec<Member>) {
         self.finish_with(producer.finish().await, workers).await;
     }
 
     /// The same, when these records were put.
-    pub(super) async fn finish_with(self, put: Put, mut workers: Vec<Worker>) {
+    pub(super) async fn finish_with(self, put: Put, mut workers: Vec<Member>) {
         let Self { test, watch, .. } = &self;
         let what = format!("{test}: every record to be printed");
         until(&what, SOON, || async { history::missing(&watch.seen(), &put).is_empty() }).await;

@@ -5,7 +5,7 @@
 
 use super::rows::{Checkpoint, Client, Metadata};
 use super::{APPLICATION, SOON, World, all_printed, leave, shard};
-use leasehold_tests::interop::{Library, Member};
+use leasehold_tests::interop::{self, Library};
 use leasehold_tests::producer::{Producer, Put};
 use leasehold_tests::wait::until;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,9 +57,9 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
     };
     let world = World::start(TEST).await;
     let producer = Producer::start(world.kinesis.clone(), &world.place.stream);
-    let anna = Member::start(LIBRARY, &program, &world.place, "anna", &["--create"]);
+    let anna = interop::start(LIBRARY, &program, &world.place, "anna", &["--create"]);
     until("the first client", SOON, || async { !Tables::read(&world).await.clients.is_empty() }).await;
-    let bert = Member::start(LIBRARY, &program, &world.place, "bert", &[]);
+    let bert = interop::start(LIBRARY, &program, &world.place, "bert", &[]);
     until("both to share the shards", SOON, || async {
         let tables = Tables::read(&world).await;
         let clients: Vec<&Client> = tables.clients.iter().collect();
@@ -78,7 +78,7 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
     producer.pause();
     // A batch may be under way.
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    all_printed(&producer.so_far(), &[&anna, &bert]).await;
+    all_printed(&producer.so_far(), &[&anna, &bert], SOON).await;
     let clients = Tables::read(&world).await.clients;
     let (leader, other) = (&clients[0], &clients[1]);
     let (mut killed, mut left) = if leader.name == "anna" { (anna, bert) } else { (bert, anna) };
@@ -93,8 +93,8 @@ async fn a_fleet_survives_a_split_and_the_death_of_its_leader() {
     let put = producer.finish().await;
     let shards: Vec<String> = (0..5).map(shard).collect();
     assert!(put.keys().eq(&shards), "every shard got records: {:?}", put.keys());
-    all_printed(&put, &[&killed, &left]).await;
-    leave(&mut left).await;
+    all_printed(&put, &[&killed, &left], SOON).await;
+    leave(&mut left, SOON).await;
     for member in [&killed, &left] {
         in_order(&member.name, &member.payloads(), &put);
     }

@@ -2,7 +2,8 @@
 //! number of leases. The test prints a table. The workers need two free cores: a worker without a core cannot hand
 //! over in time.
 
-use crate::interop::fleet::{Fleet, Worker};
+use crate::interop::fleet::Fleet;
+use leasehold_tests::member::Member;
 use leasehold_tests::wait::until;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ const JOIN: [&str; 5] = ["b0", "b1", "b2", "b3", "b4"];
 /// Shards are looked at once a second, as by default.
 const OPTIONS: &[&str] = &[];
 
-fn start<const N: usize>(fleet: &Fleet, names: [&str; N]) -> Vec<Worker> {
+fn start<const N: usize>(fleet: &Fleet, names: [&str; N]) -> Vec<Member> {
     names.iter().map(|name| fleet.ours_with(name, OPTIONS)).collect()
 }
 

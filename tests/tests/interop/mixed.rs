@@ -6,10 +6,10 @@
 //! A claim is lost when the owner checkpoints before its next renewal, since the owner writes whole items: a busy
 //! shard is not given up. Therefore the producer is quiet while leases are stolen.
 
-use super::{APPLICATION, World, leave, shard};
+use super::{APPLICATION, World, all_printed, leave, shard};
 use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold_tests::consume::{Consumer, disorder};
-use leasehold_tests::interop::{Library, Member};
+use leasehold_tests::interop::{self, Library};
+use leasehold_tests::member::{Member, disorder};
 use leasehold_tests::producer::Producer;
 use leasehold_tests::wait::until;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,10 +38,10 @@ impl Fleet {
         if self.steals {
             more.push("--steal");
         }
-        Member::start(Library::VmwareGoKcl, &self.program, &self.world.place, name, &more)
+        interop::start(Library::VmwareGoKcl, &self.program, &self.world.place, name, &more)
     }
 
-    fn ours(&self, name: &str) -> Consumer {
+    fn ours(&self, name: &str) -> Member {
         self.world.ours(name, "vmware-go-kcl", &[])
     }
 
@@ -110,22 +110,12 @@ async fn there_and_back(test: &str, steals: bool) {
         fleet.until_owned("bert to get a share", &[3, 4, 5], &["bert", "lea"]).await;
         producer.resume();
     }
-    lea.process.interrupt().expect("a signal");
-    until("lea to end", SOON, || {
-        let ended = lea.process.ended().expect("a process");
-        async move { ended == Some(0) }
-    })
-    .await;
+    leave(&mut lea, SOON).await;
     fleet.until_owned("bert to read all", &[3, 4, 5], &["bert"]).await;
 
     let put = producer.finish().await;
-    until("every record to be printed by somebody", SOON, || async {
-        let ours = lea.printed().into_iter().map(|printed| printed.data);
-        let printed: BTreeSet<String> = ours.chain(anna.payloads()).chain(bert.payloads()).collect();
-        put.values().flatten().all(|(_, data)| printed.contains(data))
-    })
-    .await;
-    leave(&mut bert).await;
+    all_printed(&put, &[&lea, &anna, &bert], SOON).await;
+    leave(&mut bert, SOON).await;
     assert_eq!(disorder(&lea.printed()), Vec::<String>::new());
 }
 

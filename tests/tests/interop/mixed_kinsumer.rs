@@ -4,13 +4,13 @@
 //! come before or after all UUIDs. A record counts for kinsumer as processed when `Next` has returned the record: the
 //! producer is quiet when the test kills a kinsumer client.
 
-use super::{APPLICATION, Row, World, leave, shard};
+use super::{APPLICATION, Row, World, all_printed, leave, shard};
 use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold_tests::consume::{Consumer, disorder};
-use leasehold_tests::interop::{Library, Member};
+use leasehold_tests::interop::{self, Library};
+use leasehold_tests::member::{Member, disorder};
 use leasehold_tests::producer::Producer;
 use leasehold_tests::wait::until;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,10 +41,10 @@ fn name(row: &Row, attribute: &str) -> String {
 impl Fleet {
     fn theirs(&self, name: &str, more: &[&str]) -> Member {
         let more: Vec<&str> = THEIRS.iter().chain(more).copied().collect();
-        Member::start(Library::Kinsumer, &self.program, &self.world.place, name, &more)
+        interop::start(Library::Kinsumer, &self.program, &self.world.place, name, &more)
     }
 
-    fn ours(&self, name: &str) -> Consumer {
+    fn ours(&self, name: &str) -> Member {
         self.world.ours(name, "kinsumer", OURS)
     }
 
@@ -84,15 +84,6 @@ impl Fleet {
     }
 }
 
-async fn ends_well(consumer: &mut Consumer) {
-    consumer.process.interrupt().expect("a signal");
-    until("our worker to end", SOON, || {
-        let ended = consumer.process.ended().expect("a process");
-        async move { ended == Some(0) }
-    })
-    .await;
-}
-
 /// The whole way: theirs, both, ours, both, theirs; and the lead changes in each direction.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_is_moved_over_and_back_and_the_lead_with_it() {
@@ -123,34 +114,23 @@ async fn a_fleet_is_moved_over_and_back_and_the_lead_with_it() {
     producer.pause();
     // A batch may be under way.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let so_far = producer.so_far();
-    until("all so far to be printed", SOON, || async {
-        let ours = lea.printed().into_iter().chain(eva.printed()).map(|printed| printed.data);
-        let printed: BTreeSet<String> = ours.chain(anna.payloads()).collect();
-        so_far.values().flatten().all(|(_, data)| printed.contains(data))
-    })
-    .await;
+    all_printed(&producer.so_far(), &[&lea, &eva, &anna], SOON).await;
     anna.process.kill().expect("anna to be alive until now");
     producer.resume();
     fleet.until_shared("ours to read all", &[3, 4, 5], &[FIRST, LAST]).await;
 
     let mut bert = fleet.theirs("bert", &[]);
     fleet.until_shared("bert to get his turns", &[3, 4, 5], &[FIRST, "bert", LAST]).await;
-    ends_well(&mut eva).await;
+    leave(&mut eva, SOON).await;
     fleet.until_shared("bert to lead", &[3, 4, 5], &["bert", LAST]).await;
-    ends_well(&mut lea).await;
+    leave(&mut lea, SOON).await;
     fleet.until_shared("bert to read all", &[3, 4, 5], &["bert"]).await;
 
     let put = producer.finish().await;
     let shards: Vec<String> = (0..6).map(shard).collect();
     assert!(put.keys().eq(&shards), "every shard got records");
-    until("every record to be printed by somebody", SOON, || async {
-        let ours = lea.printed().into_iter().chain(eva.printed()).map(|printed| printed.data);
-        let printed: BTreeSet<String> = ours.chain(anna.payloads()).chain(bert.payloads()).collect();
-        put.values().flatten().all(|(_, data)| printed.contains(data))
-    })
-    .await;
-    leave(&mut bert).await;
+    all_printed(&put, &[&lea, &eva, &anna, &bert], SOON).await;
+    leave(&mut bert, SOON).await;
     for ours in [&lea, &eva] {
         assert_eq!(disorder(&ours.printed()), Vec::<String>::new());
     }

@@ -24,16 +24,16 @@ mod requests;
 mod rows;
 mod vmware_go_kcl;
 
-use leasehold::aws::dynamodb::types::AttributeValue;
 use leasehold::aws::kinesis::types::{Shard, StreamStatus};
 use leasehold::aws::{dynamodb, kinesis};
+use leasehold_tests::account::Row;
 use leasehold_tests::clients;
-use leasehold_tests::consume::{Consumer, Target};
-use leasehold_tests::interop::{Member, Place};
+use leasehold_tests::consume::Target;
 use leasehold_tests::local::{Local, instant};
+use leasehold_tests::member::{Member, Place};
 use leasehold_tests::producer::Put;
 use leasehold_tests::wait::until;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,8 +42,6 @@ const APPLICATION: &str = "billing";
 const HALF: &str = "56713727820156410577229101238628035242";
 /// Timers are at most 4 s long, and things take several of them.
 const SOON: Duration = Duration::from_secs(40);
-
-type Row = HashMap<String, AttributeValue>;
 
 /// A stream of three shards, or as many as a test needs, and clients of its own.
 struct World {
@@ -95,18 +93,9 @@ impl World {
     }
 
     /// A worker of ours beside theirs, on their tables.
-    fn ours(&self, name: &str, format: &'static str, more: &'static [&'static str]) -> Consumer {
-        let target = Target {
-            program: PathBuf::from(env!("CARGO_BIN_EXE_leasehold-under-test")),
-            kinesis: self.place.kinesis.clone(),
-            dynamodb: self.place.dynamodb.clone(),
-            stream: self.place.stream.clone(),
-            application: self.place.application.clone(),
-            format,
-            more,
-            directory: self.place.directory.clone(),
-        };
-        Consumer::start(&target, name)
+    fn ours(&self, name: &str, format: &'static str, more: &'static [&'static str]) -> Member {
+        let program = env!("CARGO_BIN_EXE_leasehold-under-test");
+        Target { format, more, ..Target::new(program, self.place.clone()) }.start(name)
     }
 
     /// Creates another stream of three shards, and has workers of several streams read both streams. Gives the
@@ -152,7 +141,7 @@ impl World {
 }
 
 /// A directory for the output of a test's workers.
-fn directory(test: &str) -> PathBuf {
+pub(super) fn directory(test: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     directory
@@ -163,8 +152,8 @@ fn shard(number: u32) -> String {
 }
 
 /// Waits until every record that was put was printed by some member.
-async fn all_printed(put: &Put, members: &[&Member]) {
-    until("every record to be printed by somebody", SOON, || async {
+async fn all_printed(put: &Put, members: &[&Member], within: Duration) {
+    until("every record to be printed by somebody", within, || async {
         let printed: BTreeSet<String> = members.iter().flat_map(|member| member.payloads()).collect();
         put.values().flatten().all(|(_, data)| printed.contains(data))
     })
@@ -172,15 +161,7 @@ async fn all_printed(put: &Put, members: &[&Member]) {
 }
 
 /// Interrupts it, and waits until it ended well.
-async fn leave(member: &mut Member) {
+async fn leave(member: &mut Member, within: Duration) {
     member.process.interrupt().expect("a signal");
-    let name = member.name.clone();
-    until(&format!("{name} to end"), SOON, || {
-        let ended = member.process.ended().expect("a process");
-        if let Some(code) = ended {
-            assert_eq!(code, 0, "{name}: {}", member.process.stderr());
-        }
-        async move { ended.is_some() }
-    })
-    .await;
+    member.process.ends_well(within).await;
 }

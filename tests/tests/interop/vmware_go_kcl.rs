@@ -10,8 +10,8 @@
 use super::rows::Lease;
 use super::{APPLICATION, SOON, World, all_printed, leave, shard};
 use leasehold::aws::kinesis::types::Shard;
-use leasehold_tests::consume::Printed;
-use leasehold_tests::interop::{Library, Member};
+use leasehold_tests::interop::{self, Library};
+use leasehold_tests::member::{Member, Printed};
 use leasehold_tests::producer::{Producer, Put};
 use leasehold_tests::wait::until;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ impl Fleet {
     }
 
     fn member(&self, name: &str, more: &[&str]) -> Member {
-        Member::start(LIBRARY, &self.program, &self.world.place, name, more)
+        interop::start(LIBRARY, &self.program, &self.world.place, name, more)
     }
 
     /// All rows, each in the library's form.
@@ -128,7 +128,7 @@ async fn changes(fleet: &Fleet, producer: Producer, [mut anna, mut bert, carl]: 
         .until("the children of the split to be read", |leases| shared_by(leases, &[1, 2, 3, 4], &all))
         .await;
     // Not while any worker waits for a parent: a request to stop does not end that wait.
-    leave(&mut bert).await;
+    leave(&mut bert, SOON).await;
     // A worker may mistake its own lease for a lease already read, and only another worker then takes the lease over.
     // Therefore at least two workers always run.
     let dora = fleet.member("dora", more);
@@ -152,10 +152,10 @@ async fn changes(fleet: &Fleet, producer: Producer, [mut anna, mut bert, carl]: 
     let mut members = [anna, bert, carl, dora];
     let shards: Vec<String> = (0..6).map(shard).collect();
     assert!(put.keys().eq(&shards), "every shard got records: {:?}", put.keys());
-    all_printed(&put, &members.each_ref()).await;
+    all_printed(&put, &members.each_ref(), SOON).await;
     fleet.until("the last records to be checkpointed", |leases| at_the_end(leases, &put)).await;
     for member in &mut members[2..] {
-        leave(member).await;
+        leave(member, SOON).await;
     }
     for member in &members {
         runs(&member.name, &member.printed(), &put);
@@ -233,10 +233,10 @@ async fn a_worker_that_stood_still_goes_on_and_nothing_is_lost() {
     .await;
     let put = producer.finish().await;
     let mut members = [anna, bert];
-    all_printed(&put, &members.each_ref()).await;
+    all_printed(&put, &members.each_ref(), SOON).await;
     fleet.until("the last records to be checkpointed", |leases| at_the_end(leases, &put)).await;
     for member in &mut members {
-        leave(member).await;
+        leave(member, SOON).await;
     }
     for member in &members {
         runs(&member.name, &member.printed(), &put);

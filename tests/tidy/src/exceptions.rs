@@ -45,7 +45,6 @@ pub const EXCEPTIONS: &[Exception] = &[
     allow("function-length", "sim/src/oracles/takeover.rs", "observe", TABLE),
     allow("function-length", "sim/src/oracles/waiting.rs", "observe", TABLE),
     allow("function-length", "sim/src/scenario/limits.rs", "check", CASES),
-    allow("function-length", "tests/tests/blocking.rs", "no_lease_is_lost_to_blocked_threads_and_the_log_names_them", STORY),
     allow("function-length", "tests/tests/differential/requests.rs", "requests", CASES),
     allow("function-length", "tests/tests/independent.rs", "two_workers_survive_a_split_a_merge_and_a_kill", STORY),
     allow("type-size", "engine/src/reader/machine.rs", "Reader", MOVED),

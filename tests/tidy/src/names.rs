@@ -61,7 +61,7 @@ pub(crate) const NAMES: &[(&str, &[(&str, usize)])] = &[
     (
         "tests",
         &[
-            ("Fleet", 4), ("Member", 2), ("Row", 3), ("Running", 2), ("Scene", 3), ("Seen", 3),
+            ("Fleet", 4), ("Member", 2), ("Running", 2), ("Scene", 2), ("Seen", 3),
             ("Tables", 2),
         ],
     ),

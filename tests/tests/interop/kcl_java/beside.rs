@@ -1,14 +1,15 @@
 //! Workers of the KCL and ours in one fleet, without an end of the side-by-side run.
 
-use crate::interop::fleet::{Fleet, Worker, program};
+use crate::interop::fleet::{Fleet, program};
 use leasehold_tests::kcl_java::{Kcl, Program};
+use leasehold_tests::member::Member;
 
 /// KCL 3's setting for fleets with workers of KCL 2. With this setting, KCL 3 shares leases as KCL 2 does, by
 /// counting leases.
 pub(super) const LIKE_KCL_2: &[&str] = &["--client-version=CLIENT_VERSION_CONFIG_COMPATIBLE_WITH_2X"];
 
 /// Whatever happens to a fleet: workers of both kinds join, leave and crash, and shards are split and merged. The worker that is left.
-pub(super) async fn everything(fleet: &Fleet, program: &Program, more: &[&str]) -> Worker {
+pub(super) async fn everything(fleet: &Fleet, program: &Program, more: &[&str]) -> Member {
     // Ours fills the table at once; the KCL waits for up to half a minute, in case another worker does.
     let mut lea = fleet.ours("lea");
     let mut anna = fleet.theirs(program, "anna", more);

@@ -2,9 +2,10 @@
 //! standstill of shards, and the repeated records. The test prints a table. Only reads are quicker than by default,
 //! equally for both: the measured times are then times of leases.
 
-use crate::interop::fleet::{Fleet, Worker, program};
+use crate::interop::fleet::{Fleet, program};
 use leasehold_tests::history::{Cause, Handover};
 use leasehold_tests::kcl_java::{Kcl, Program};
+use leasehold_tests::member::Member;
 use leasehold_tests::wait::until;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ enum Kind<'a> {
 }
 
 impl Kind<'_> {
-    fn start(&self, fleet: &Fleet, name: &str) -> Worker {
+    fn start(&self, fleet: &Fleet, name: &str) -> Member {
         match self {
             Kind::Ours => fleet.ours_with(name, OURS),
             Kind::Theirs(program) => fleet.theirs_by_default(program, name),

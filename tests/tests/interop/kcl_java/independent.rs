@@ -10,13 +10,14 @@ use super::super::{APPLICATION, World, directory};
 use super::beside;
 use super::led::{self, Tables};
 use crate::independent::{judge_rows, rows, shards};
-use crate::interop::fleet::{Fleet, Worker, program};
+use crate::interop::fleet::{Fleet, program};
 use leasehold::aws::dynamodb;
 use leasehold::aws::dynamodb::types::IndexStatus;
 use leasehold_tests::cache::available;
 use leasehold_tests::dynoxide;
 use leasehold_tests::kcl_java::{Kcl, Program};
 use leasehold_tests::kinesis_mock::{self, KinesisMock};
+use leasehold_tests::member::Member;
 use leasehold_tests::producer::Producer;
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ impl Independent {
     }
 
     /// Every record was processed, and the rows tell the whole story.
-    async fn finish(self, last: Worker) {
+    async fn finish(self, last: Member) {
         let (kinesis, dynamodb) = (self.fleet.world.kinesis.clone(), self.fleet.world.dynamodb.clone());
         let put = self.producer.finish().await;
         self.fleet.finish_with(put.clone(), vec![last]).await;

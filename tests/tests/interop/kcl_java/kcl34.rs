@@ -2,10 +2,12 @@
 //! KCL 3.5 in the same tables. Our workers are members of a KCL 3.4 fleet, as of a KCL 3.5 fleet.
 
 use super::super::{APPLICATION, Row};
-use super::led::{self, ASSIGNED, SHARDS, Tables, beside, moves_without_repeats, text};
-use crate::interop::fleet::{Fleet, Worker, program};
+use super::led::{self, ASSIGNED, SHARDS, Tables, beside, moves_without_repeats};
+use crate::interop::fleet::{Fleet, program};
 use leasehold::aws::dynamodb::types::AttributeValue;
+use leasehold_tests::account::text;
 use leasehold_tests::kcl_java::Kcl;
+use leasehold_tests::member::Member;
 use leasehold_tests::wait::until;
 use std::time::Duration;
 
@@ -58,7 +60,7 @@ async fn ours_leads_workers_of_kcl_34_and_gives_the_lead_back() {
 }
 
 /// Workers of KCL 3.4 are replaced by workers of KCL 3.5, one by one. A worker of ours runs all the time.
-async fn replaced(fleet: &Fleet) -> Option<[Worker; 3]> {
+async fn replaced(fleet: &Fleet) -> Option<[Member; 3]> {
     let (Some(old), Some(new)) =
         (program(fleet.test, Kcl::ThreeFour).await, program(fleet.test, Kcl::Three).await)
     else {

@@ -2,9 +2,11 @@
 //! in KCL 3.5, or in two tables beside the lease table, as in KCL 3.0 to 3.4.
 
 use super::super::{APPLICATION, Row};
-use crate::interop::fleet::{Fleet, Worker};
+use crate::interop::fleet::Fleet;
+use leasehold_tests::account::text;
 use leasehold_tests::history::{self, Cause};
 use leasehold_tests::kcl_java::Program;
+use leasehold_tests::member::Member;
 use leasehold_tests::wait::until;
 use std::time::Duration;
 
@@ -28,10 +30,6 @@ pub(super) enum Tables {
     One,
     /// Two tables beside it.
     Three,
-}
-
-pub(super) fn text<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
-    Some(row.get(name)?.as_s().ok()?.as_str())
 }
 
 /// The rows of a table beside the lease table.
@@ -90,7 +88,7 @@ pub(super) fn moves_without_repeats(fleet: &Fleet) {
 
 /// The leader of KCL gives our worker a share of its own worker's leases, by hand-over, and takes the leases back.
 /// The leader dies, and the last worker, ours, has all leases in the end.
-pub(super) async fn their_leader_assigns(fleet: &Fleet, program: &Program, tables: Tables) -> Worker {
+pub(super) async fn their_leader_assigns(fleet: &Fleet, program: &Program, tables: Tables) -> Member {
     let mut anna = fleet.theirs(program, "anna", ASSIGNED);
     fleet.until_read("anna to read all", SHARDS, &["anna"]).await;
     tables.until_leads(fleet, &["anna"], SOON).await;
@@ -122,7 +120,7 @@ pub(super) async fn their_leader_assigns(fleet: &Fleet, program: &Program, table
 
 /// A worker of ours leads: our leader assigns the dead KCL leader's leases, and the children of a split, to workers
 /// of KCL and to our worker. Our worker comes first among the remaining workers.
-pub(super) async fn ours_leads(fleet: &Fleet, program: &Program, tables: Tables) -> [Worker; 3] {
+pub(super) async fn ours_leads(fleet: &Fleet, program: &Program, tables: Tables) -> [Member; 3] {
     let mut anna = fleet.theirs(program, "anna", ASSIGNED);
     fleet.until_read("anna to read all", SHARDS, &["anna"]).await;
     tables.until_leads(fleet, &["anna"], SOON).await;
