@@ -1,11 +1,11 @@
 //! Futures that may panic, or may be stopped. Both work on any runtime, however the runtime treats a panicking task.
 
 use futures_util::FutureExt;
+use futures_util::future::{Either, select};
 use std::any::Any;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::task::Poll;
 use tokio::sync::oneshot;
 
 /// A panic, by its message.
@@ -19,20 +19,12 @@ pub(crate) async fn catch<F: Future>(future: F) -> Result<F::Output, Panicked> {
 
 /// Runs `future` until `stop` fires; then drops the future and gives the value sent with the stop.
 pub(crate) async fn until<S, F: Future>(stop: oneshot::Receiver<S>, future: F) -> Result<F::Output, S> {
-    let mut future = pin!(future);
-    let mut stop = Some(stop);
-    poll_fn(|cx| {
-        if let Some(receiver) = &mut stop {
-            match std::pin::Pin::new(receiver).poll(cx) {
-                Poll::Ready(Ok(why)) => return Poll::Ready(Err(why)),
-                // Nobody is left who could stop it.
-                Poll::Ready(Err(_)) => stop = None,
-                Poll::Pending => {}
-            }
-        }
-        future.as_mut().poll(cx).map(Ok)
-    })
-    .await
+    match select(stop, pin!(future)).await {
+        Either::Left((Ok(why), _)) => Err(why),
+        // Nobody is left who could stop it.
+        Either::Left((Err(_), future)) => Ok(future.await),
+        Either::Right((output, _)) => Ok(output),
+    }
 }
 
 fn message(payload: &(dyn Any + Send)) -> String {

@@ -2,7 +2,7 @@
 //!
 //! | module | what it offers |
 //! |---|---|
-//! | [`local`] | the in-memory AWS of this project, in process, with a gate in front that can refuse requests |
+//! | [`local`] | the in-memory AWS of this project, in process, with a gate that can refuse requests |
 //! | [`dynoxide`] | an independent DynamoDB, in process |
 //! | [`kinesis_mock`] | an independent Kinesis, a process of Node |
 //! | [`python`] | a virtual environment with boto3 |

@@ -67,6 +67,16 @@ pub async fn becomes(probe: &Probe, shard: &str, expected: &[&str]) {
     waits(probe, shard, expected, |payloads| payloads).await;
 }
 
+/// The same for each of the two shards.
+///
+/// # Panics
+/// If the wait is long. The message has the payloads and the notices of the worker.
+pub async fn all_become(probe: &Probe, expected: &[&str]) {
+    for shard in SHARDS {
+        becomes(probe, shard, expected).await;
+    }
+}
+
 /// The same for a worker that lost the lease of the shard: records after the last checkpoint come again, and count once.
 ///
 /// # Panics

@@ -2,7 +2,7 @@
 
 use leasehold::Notice;
 use leasehold_tests::command;
-use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes, becomes_after_a_loss};
+use leasehold_tests::two_shards::{SHARDS, TwoShards, all_become, becomes, becomes_after_a_loss};
 use leasehold_tests::wait::until;
 use serde_json::Value;
 use std::time::Duration;
@@ -37,9 +37,7 @@ async fn a_running_workers_shard_is_read_again_from_its_new_place() {
     let first = scene.put("a").await;
     scene.put("b").await;
     let mut probe = scene.worker();
-    for shard in SHARDS {
-        becomes(&probe, shard, &["a", "b"]).await;
-    }
+    all_become(&probe, &["a", "b"]).await;
 
     let (code, shown, _) = scene.rewind(&["--shard", SHARDS[0], "--to", "trim-horizon"]).await;
     assert_eq!(code, Some(0), "{shown}");
@@ -84,9 +82,7 @@ async fn a_status_shows_who_lives_and_what_is_released_is_taken_again() {
     let scene = TwoShards::start(STREAM, APPLICATION).await;
     scene.put("a").await;
     let mut probe = scene.worker();
-    for shard in SHARDS {
-        becomes(&probe, shard, &["a"]).await;
-    }
+    all_become(&probe, &["a"]).await;
     let (code, shown, _) = scene.admin("status", &["--json"]).await;
     let status: Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(code, Some(0));
@@ -143,9 +139,7 @@ async fn a_damaged_table_is_mended() {
     let scene = TwoShards::start(STREAM, APPLICATION).await;
     scene.put("a").await;
     let mut probe = scene.worker();
-    for shard in SHARDS {
-        becomes(&probe, shard, &["a"]).await;
-    }
+    all_become(&probe, &["a"]).await;
     probe.shutdown().await;
     let doctor =
         async |more: &[&str]| scene.admin("doctor", &[&["--stream", STREAM][..], more].concat()).await;

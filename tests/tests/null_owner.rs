@@ -2,7 +2,7 @@
 
 use leasehold::Notice;
 use leasehold::aws::dynamodb::types::AttributeValue;
-use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
+use leasehold_tests::two_shards::{SHARDS, TwoShards, all_become, becomes};
 
 const STREAM: &str = "orders";
 const APPLICATION: &str = "billing";
@@ -34,9 +34,7 @@ async fn a_lease_whose_owner_is_null_is_free() {
     nullify(&scene, SHARDS[1], &["checkpointOwner", "childShardIds", "parentShardId"]).await;
     probe.told("the loss", lost).await;
     scene.put("b").await;
-    for shard in SHARDS {
-        becomes(&probe, shard, &["a", "b"]).await;
-    }
+    all_become(&probe, &["a", "b"]).await;
     let losses = probe.seen().notices.iter().filter(|notice| lost(notice)).count();
     assert_eq!(losses, 1, "{:#?}", probe.seen().notices);
     probe.shutdown().await;
@@ -47,9 +45,7 @@ async fn a_lease_whose_owner_is_null_is_free() {
     }
     scene.put("c").await;
     let mut next = scene.worker();
-    for shard in SHARDS {
-        becomes(&next, shard, &["c"]).await;
-    }
+    all_become(&next, &["c"]).await;
     let unreadable = |notice: &&Notice| matches!(notice, Notice::Unreadable { .. });
     assert_eq!(next.seen().notices.iter().filter(unreadable).count(), 0);
     next.shutdown().await;

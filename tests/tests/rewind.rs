@@ -3,7 +3,7 @@
 use leasehold::admin::{Stepped, To, Which};
 use leasehold::{Checkpoint, Notice, Wall};
 use leasehold_tests::probe::Probe;
-use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
+use leasehold_tests::two_shards::{SHARDS, TwoShards, all_become, becomes};
 use leasehold_tests::wait::until;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -43,9 +43,7 @@ async fn a_shard_of_the_workers_own_is_read_again_from_its_new_place() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     scene.put("b").await;
     let mut probe = scene.worker();
-    for shard in SHARDS {
-        becomes(&probe, shard, &["a", "b"]).await;
-    }
+    all_become(&probe, &["a", "b"]).await;
     settled(&probe).await;
 
     // Nothing is written before it is applied.
@@ -93,18 +91,14 @@ async fn a_worker_that_does_not_run_plans_for_the_table_that_is_there() {
 
     scene.put("a").await;
     let mut probe = scene.worker();
-    for shard in SHARDS {
-        becomes(&probe, shard, &["a"]).await;
-    }
+    all_become(&probe, &["a"]).await;
     settled(&probe).await;
     probe.shutdown().await;
     let rewind = control.rewind(&Which::All, To::TrimHorizon).await.expect("a plan");
     assert_eq!(rewind.plan().steps.len(), 2);
     rewind.apply().await.expect("writes");
     let mut probe = scene.worker();
-    for shard in SHARDS {
-        becomes(&probe, shard, &["a"]).await;
-    }
+    all_become(&probe, &["a"]).await;
     probe.shutdown().await;
 
     // Requests without sense are refused before any read.

@@ -46,6 +46,14 @@ impl Scene {
         self.builder().streams(streams).application(APPLICATION)
     }
 
+    /// A server with `orders` and `returns`, and a worker of both after processing a record of each shard.
+    async fn reading() -> (Self, Probe, Vec<StreamId>) {
+        let scene = Self::start(&["orders", "returns"]).await;
+        let streams = vec![scene.find("orders").await, scene.find("returns").await];
+        let (probe, ids) = scene.read_a_record_of_each_shard(streams).await;
+        (scene, probe, ids)
+    }
+
     /// A worker of `orders` and `returns`, after processing a record of each of the four shards.
     async fn read_a_record_of_each_shard(&self, streams: Vec<StreamRef>) -> (Probe, Vec<StreamId>) {
         let ids: Vec<_> = streams.iter().map(|stream| stream.id().clone()).collect();
@@ -144,9 +152,7 @@ async fn streams_are_added_and_removed_while_the_worker_runs() {
 
 #[tokio::test]
 async fn a_stream_that_is_deleted_is_told_and_the_other_is_read_on() {
-    let scene = Scene::start(&["orders", "returns"]).await;
-    let streams = vec![scene.find("orders").await, scene.find("returns").await];
-    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
+    let (scene, mut probe, ids) = Scene::reading().await;
     scene.delete("returns").await;
     let lost = |notice: &Notice| matches!(notice, Notice::Stream(StreamNews::Lost { stream, .. }) if *stream == ids[1].to_string());
     probe.told("the loss of the stream", lost).await;
@@ -157,9 +163,7 @@ async fn a_stream_that_is_deleted_is_told_and_the_other_is_read_on() {
 
 #[tokio::test]
 async fn one_streams_shards_are_rewound_and_the_others_go_on() {
-    let scene = Scene::start(&["orders", "returns"]).await;
-    let streams = vec![scene.find("orders").await, scene.find("returns").await];
-    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
+    let (_, mut probe, ids) = Scene::reading().await;
     let control = probe.control().clone();
     let unknown = Which::Shards(vec!["shardId-000000000000".into()]);
     let told = control.rewind(&unknown, To::TrimHorizon).await.expect_err("no name of such a worker");
@@ -219,9 +223,7 @@ fn says(ended: &Ended, parts: &[&str]) {
 
 #[tokio::test]
 async fn each_stream_of_a_table_is_examined_and_mended() {
-    let scene = Scene::start(&["orders", "returns"]).await;
-    let streams = vec![scene.find("orders").await, scene.find("returns").await];
-    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
+    let (scene, mut probe, ids) = Scene::reading().await;
     probe.shutdown().await;
     let sound = scene.admin("doctor", &["--stream", "orders", "--stream", "returns"]).await;
     assert_eq!((sound.code, sound.shown.trim()), (Some(0), "nothing is wrong with the table"), "{sound:?}");
@@ -258,9 +260,7 @@ async fn each_stream_of_a_table_is_examined_and_mended() {
 
 #[tokio::test]
 async fn leases_of_several_streams_are_shown_and_rewound_by_keys() {
-    let scene = Scene::start(&["orders", "returns"]).await;
-    let streams = vec![scene.find("orders").await, scene.find("returns").await];
-    let (mut probe, ids) = scene.read_a_record_of_each_shard(streams).await;
+    let (scene, mut probe, ids) = Scene::reading().await;
     let shard = "shardId-000000000000";
     let (first, second) = (ids[0].lease(shard), ids[1].lease(shard));
     let status = scene.admin("status", &[]).await;

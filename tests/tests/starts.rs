@@ -5,7 +5,7 @@ use leasehold::{InitialPosition, Notice};
 use leasehold_tests::consume::Target;
 use leasehold_tests::member::Place;
 use leasehold_tests::probe::Probe;
-use leasehold_tests::two_shards::{SHARDS, TwoShards, becomes};
+use leasehold_tests::two_shards::{SHARDS, TwoShards, all_become};
 use leasehold_tests::wait::until;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,13 +44,9 @@ async fn records_between_a_stop_and_a_start_are_handed_over_too() {
     first.shutdown().await;
     scene.put("between").await;
     let mut second = at_latest(&scene);
-    for shard in SHARDS {
-        becomes(&second, shard, &["between"]).await;
-    }
+    all_become(&second, &["between"]).await;
     scene.put("later").await;
-    for shard in SHARDS {
-        becomes(&second, shard, &["between", "later"]).await;
-    }
+    all_become(&second, &["between", "later"]).await;
     second.shutdown().await;
     assert_eq!(first.seen().count(), 0, "what is older than the application is not read");
 }

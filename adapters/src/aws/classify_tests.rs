@@ -1,6 +1,8 @@
 //! Every class of error, made by real SDK clients over an HTTP client that misbehaves.
 
 use super::*;
+#[cfg(feature = "https")]
+use crate::aws::fake::table_of;
 use crate::aws::fake::{FakeHttp, Wire, credentials, stream, table};
 use crate::ports::Port;
 use crate::testing::op;
@@ -227,23 +229,12 @@ async fn the_sdk_does_not_retry_by_itself() {
 #[cfg(feature = "https")]
 #[tokio::test]
 async fn a_real_client_that_cannot_connect_has_not_sent_anything() {
-    use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()
     };
-    let runtime = crate::aws::fake::runtime();
     for endpoint in [format!("http://127.0.0.1:{port}"), "http://nowhere.invalid".to_owned()] {
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("eu-west-1"))
-            .endpoint_url(&endpoint)
-            .http_client(crate::aws::https_client())
-            .sleep_impl(crate::aws::SdkSleep(runtime.clone()))
-            .credentials_provider(credentials())
-            .build();
-        let client = aws_sdk_dynamodb::Client::from_conf(config);
-        let table = crate::aws::DynamoTable::new(&client, &runtime, &crate::testing::boot().config);
+        let table = table_of(crate::aws::https_client(), |config| config.endpoint_url(&endpoint));
         let outcome = table.execute(op(1), TableOp::Describe).await;
         assert_eq!(outcome, Outcome::NotSent(Cause::Network), "{endpoint}");
         let failure = table.failure(op(1)).expect("a reason");
@@ -260,8 +251,7 @@ async fn a_real_client_that_cannot_connect_has_not_sent_anything() {
 #[cfg(feature = "https")]
 #[tokio::test]
 async fn a_client_that_cannot_make_requests_says_why() {
-    use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
-    let runtime = crate::aws::fake::runtime();
+    use aws_sdk_dynamodb::config::Region;
     let here = || Some(Region::new("eu-west-1"));
     for (region, endpoint, why) in [
         (None, None, "region"),
@@ -270,15 +260,10 @@ async fn a_client_that_cannot_make_requests_says_why() {
         (here(), Some("127.0.0.1:9"), "endpoint"),
         (here(), Some("http://"), "endpoint"),
     ] {
-        let mut config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(region)
-            .http_client(crate::aws::https_client())
-            .sleep_impl(crate::aws::SdkSleep(runtime.clone()))
-            .credentials_provider(credentials());
-        config.set_endpoint_url(endpoint.map(str::to_owned));
-        let client = aws_sdk_dynamodb::Client::from_conf(config.build());
-        let table = crate::aws::DynamoTable::new(&client, &runtime, &crate::testing::boot().config);
+        let table = table_of(crate::aws::https_client(), |mut config| {
+            config.set_region(region).set_endpoint_url(endpoint.map(str::to_owned));
+            config
+        });
         let outcome = table.execute(op(1), TableOp::Describe).await;
         let failure = table.failure(op(1)).expect("a reason");
         assert_eq!(outcome, Outcome::NotSent(Cause::Client), "{endpoint:?}");

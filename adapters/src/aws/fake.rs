@@ -5,6 +5,7 @@ use crate::runtime::{Runtime, TokioRuntime};
 use crate::store::Store;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_dynamodb::config::Builder;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
 };
@@ -80,6 +81,13 @@ pub(super) fn credentials() -> SharedCredentialsProvider {
 }
 
 pub(super) fn table(http: FakeHttp, credentials: SharedCredentialsProvider) -> DynamoTable {
+    table_of(http, |config| config.credentials_provider(credentials))
+}
+
+/// A table with another client.
+pub(super) fn table_of(
+    http: impl HttpClient + 'static, change: impl FnOnce(Builder) -> Builder,
+) -> DynamoTable {
     use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
     let runtime = runtime();
     let config = aws_sdk_dynamodb::Config::builder()
@@ -87,9 +95,8 @@ pub(super) fn table(http: FakeHttp, credentials: SharedCredentialsProvider) -> D
         .region(Region::new("eu-west-1"))
         .http_client(http)
         .sleep_impl(super::SdkSleep(runtime.clone()))
-        .credentials_provider(credentials)
-        .build();
-    let client = aws_sdk_dynamodb::Client::from_conf(config);
+        .credentials_provider(credentials());
+    let client = aws_sdk_dynamodb::Client::from_conf(change(config).build());
     DynamoTable::new(&client, &runtime, &crate::testing::boot().config)
 }
 

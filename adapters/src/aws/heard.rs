@@ -3,15 +3,15 @@
 use crate::ports::PROGRESS;
 use crate::runtime::Runtime;
 use aws_smithy_types::body::SdkBody;
+use futures_util::future::{Either, select};
 use http_body_util::BodyExt;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::time::{Mono, Span};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 
 /// The times of the last bytes of a port's answers, by command. Clones share one map.
 #[derive(Clone)]
@@ -86,12 +86,7 @@ impl Ear {
             if clock.now() >= until {
                 return None;
             }
-            let mut sleep = clock.sleep_until(until);
-            let answer = poll_fn(|cx| match call.as_mut().poll(cx) {
-                Poll::Ready(answer) => Poll::Ready(Some(answer)),
-                Poll::Pending => sleep.as_mut().poll(cx).map(|()| None),
-            });
-            if let Some(answer) = answer.await {
+            if let Either::Left((answer, _)) = select(call.as_mut(), clock.sleep_until(until)).await {
                 return Some(answer);
             }
         }
@@ -118,7 +113,7 @@ mod tests {
     use leasehold_engine::input::{Cause, Outcome, Reply};
     use leasehold_engine::output::StreamOp;
     use std::pin::Pin;
-    use std::task::Context;
+    use std::task::{Context, Poll};
     use std::time::Duration;
 
     /// A body of several pieces, with the pause `apart` between the pieces.

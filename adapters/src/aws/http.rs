@@ -47,8 +47,7 @@ fn bounded<Tls>(builder: Builder<Tls>, most: usize, idle_for: Duration) -> Build
 #[cfg(all(test, feature = "tokio-runtime"))]
 mod tests {
     use super::*;
-    use crate::aws::DynamoTable;
-    use crate::aws::fake::{credentials, runtime};
+    use crate::aws::fake::table_of;
     use crate::ports::Port;
     use crate::testing::op;
     use leasehold_engine::input::{Outcome, Reply};
@@ -114,26 +113,11 @@ mod tests {
         (endpoint, open)
     }
 
-    fn table(endpoint: &str, http: SharedHttpClient) -> DynamoTable {
-        use aws_sdk_dynamodb::config::{BehaviorVersion, Region};
-        let runtime = runtime();
-        let config = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("eu-west-1"))
-            .endpoint_url(endpoint)
-            .http_client(http)
-            .sleep_impl(crate::aws::SdkSleep(runtime.clone()))
-            .credentials_provider(credentials())
-            .build();
-        let client = aws_sdk_dynamodb::Client::from_conf(config);
-        DynamoTable::new(&client, &runtime, &crate::testing::boot().config)
-    }
-
     #[tokio::test]
     async fn unused_connections_are_few_and_are_closed_after_a_while() {
         let (endpoint, open) = server().await;
         let http = bounded(Builder::new(), 3, Duration::from_secs(1)).build_http();
-        let table = table(&endpoint, http);
+        let table = table_of(http, |config| config.endpoint_url(&endpoint));
         let reads: Vec<_> = (0..20)
             .map(|n| {
                 let key = format!("{n}").as_str().into();

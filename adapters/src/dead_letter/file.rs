@@ -2,6 +2,8 @@
 
 use super::{DeadLetter, Letter, NotStored};
 use crate::private;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -111,7 +113,7 @@ fn line(letter: &Letter) -> serde_json::Result<String> {
         arrival_ms: record.arrival.map(|arrival| arrival.0),
         attempts: letter.attempts,
         error: &letter.error,
-        data: base64(&record.data),
+        data: STANDARD.encode(&record.data),
     };
     serde_json::to_string(&entry)
 }
@@ -151,21 +153,4 @@ fn write_line(path: &Path, file: &mut Option<File>, mut text: String) -> io::Res
     text.push('\n');
     file.write_all(text.as_bytes())?;
     file.sync_data()
-}
-
-/// As of RFC 4648, with padding.
-pub(super) fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let byte = |n: usize| u32::from(three.get(n).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for n in 0..4 {
-            match n <= three.len() {
-                true => text.push(char::from(DIGITS[(bits >> (18 - 6 * n) & 63) as usize])),
-                false => text.push('='),
-            }
-        }
-    }
-    text
 }

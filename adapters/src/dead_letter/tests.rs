@@ -1,4 +1,3 @@
-use super::file::base64;
 use super::*;
 use bytes::Bytes;
 use leasehold_engine::ids::FencingToken;
@@ -26,23 +25,6 @@ fn letter(data: &'static [u8]) -> Letter {
         attempts: 3,
         error: "no such customer\nat all".into(),
     }
-}
-
-#[test]
-fn base64_is_that_of_the_rfc() {
-    let known = [
-        ("", ""),
-        ("f", "Zg=="),
-        ("fo", "Zm8="),
-        ("foo", "Zm9v"),
-        ("foob", "Zm9vYg=="),
-        ("fooba", "Zm9vYmE="),
-        ("foobar", "Zm9vYmFy"),
-    ];
-    for (plain, text) in known {
-        assert_eq!(base64(plain.as_bytes()), text);
-    }
-    assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
 }
 
 #[tokio::test]

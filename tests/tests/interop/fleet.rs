@@ -43,6 +43,13 @@ impl Fleet {
         Self::with_shards(test, 3).await
     }
 
+    /// The same, and the program of a KCL; nothing where that cannot be built.
+    pub(super) async fn with(test: &'static str, kcl: Kcl) -> Option<(Self, Producer, Program)> {
+        let program = program(test, kcl).await?;
+        let (fleet, producer) = Self::start(test).await;
+        Some((fleet, producer, program))
+    }
+
     /// The same of so many shards.
     pub(super) async fn with_shards(test: &'static str, shards: i32) -> (Self, Producer) {
         Self::on(test, World::with_shards(test, shards).await)

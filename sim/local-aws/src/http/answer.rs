@@ -120,6 +120,7 @@ fn dispatch(
     let body = format
         .decode(body)
         .map_err(|message| Refusal::new("SerializationException", StatusCode::BAD_REQUEST, message))?;
+    aws.check(&format!("{name}.{operation}"), &body)?;
     let now_ms = aws.now_ms();
     held(&aws.of_region(region)).call(service, now_ms, operation, body)
 }

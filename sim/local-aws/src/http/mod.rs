@@ -53,6 +53,7 @@ pub use server::serve;
 
 use crate::dynamo::{Dynamo, DynamoConfig};
 use crate::kinesis::{Kinesis, KinesisConfig};
+use hyper::StatusCode;
 use serde_json::Value;
 use service::{Refusal, Service};
 use std::collections::BTreeMap;
@@ -123,6 +124,10 @@ impl LocalAws {
     }
 }
 
+/// Gives the code and the message of an error for a request to be refused. The rule sees the operation, such as
+/// `Kinesis_20131202.GetRecords`, and the body in JSON.
+type FrontRule = Box<dyn Fn(&str, &str) -> Option<(&'static str, &'static str)> + Send>;
+
 /// The services and their clock, shared by all connections.
 #[derive(Clone)]
 pub struct SharedAws {
@@ -131,12 +136,29 @@ pub struct SharedAws {
     /// The services of other signed regions.
     others: Arc<Mutex<BTreeMap<String, Arc<Mutex<LocalAws>>>>>,
     clock: Clock,
+    front: Arc<Mutex<Option<FrontRule>>>,
 }
 
 impl SharedAws {
     /// Shares services on this clock.
     pub fn new(aws: LocalAws, clock: Clock) -> Self {
-        SharedAws { home: Arc::new(Mutex::new(aws)), others: Arc::default(), clock }
+        SharedAws { home: Arc::new(Mutex::new(aws)), others: Arc::default(), clock, front: Arc::default() }
+    }
+
+    /// From now on, refuses the requests for which the rule gives an error, as the common front of all AWS services
+    /// does; absent: refuses nothing. For tests of this project.
+    #[doc(hidden)]
+    pub fn refuse(&self, rule: Option<FrontRule>) {
+        *held(&self.front) = rule;
+    }
+
+    /// Asks the rule about a request.
+    fn check(&self, target: &str, body: &Value) -> Result<(), Refusal> {
+        let refused = held(&self.front).as_ref().and_then(|rule| rule(target, &body.to_string()));
+        match refused {
+            Some((code, message)) => Err(Refusal::new(code, StatusCode::BAD_REQUEST, message)),
+            None => Ok(()),
+        }
     }
 
     /// The services of the region in the options, for looking and meddling; requests wait meanwhile.

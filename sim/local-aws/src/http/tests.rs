@@ -138,6 +138,15 @@ async fn a_stream_is_created_written_and_read() {
 }
 
 #[tokio::test]
+async fn a_request_is_refused_as_the_rule_says() {
+    let server = Server::start().await;
+    let denied = ("AccessDeniedException", "not you");
+    server.aws.refuse(Some(Box::new(move |_, body| body.contains("bad").then_some(denied))));
+    let refused = server.call("CreateStream", json!({"StreamName": "bad", "ShardCount": 1})).await;
+    assert_eq!((refused.status, &refused.json()["message"]), (400, &"not you".into()));
+}
+
+#[tokio::test]
 async fn cbor_is_answered_in_cbor() {
     use ciborium::Value as Cbor;
     let server = Server::start().await;

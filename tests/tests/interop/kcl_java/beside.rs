@@ -1,6 +1,6 @@
 //! Workers of the KCL and ours in one fleet, without an end of the side-by-side run.
 
-use crate::interop::fleet::{Fleet, program};
+use crate::interop::fleet::Fleet;
 use leasehold_tests::kcl_java::{Kcl, Program};
 use leasehold_tests::member::Member;
 
@@ -35,10 +35,9 @@ pub(super) async fn everything(fleet: &Fleet, program: &Program, more: &[&str]) 
 }
 
 async fn beside(test: &'static str, kcl: Kcl, more: &[&str]) {
-    let Some(program) = program(test, kcl).await else {
+    let Some((fleet, producer, program)) = Fleet::with(test, kcl).await else {
         return;
     };
-    let (fleet, producer) = Fleet::start(test).await;
     let last = everything(&fleet, &program, more).await;
     fleet.finish(producer, vec![last]).await;
 }

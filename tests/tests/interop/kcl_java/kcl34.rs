@@ -31,10 +31,9 @@ async fn only_leases_in_the_lease_table(fleet: &Fleet) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_of_kcl_34_assigns_leases_to_ours_and_moves_them() {
     const TEST: &str = "kcl-34-assigning";
-    let Some(program) = program(TEST, Kcl::ThreeFour).await else {
+    let Some((fleet, producer, program)) = Fleet::with(TEST, Kcl::ThreeFour).await else {
         return;
     };
-    let (fleet, producer) = Fleet::start(TEST).await;
     let last = led::their_leader_assigns(&fleet, &program, Tables::Three).await;
     only_leases_in_the_lease_table(&fleet).await;
     fleet.finish(producer, vec![last]).await;
@@ -45,10 +44,9 @@ async fn a_leader_of_kcl_34_assigns_leases_to_ours_and_moves_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ours_leads_workers_of_kcl_34_and_gives_the_lead_back() {
     const TEST: &str = "kcl-34-led-by-ours";
-    let Some(program) = program(TEST, Kcl::ThreeFour).await else {
+    let Some((fleet, producer, program)) = Fleet::with(TEST, Kcl::ThreeFour).await else {
         return;
     };
-    let (fleet, producer) = Fleet::start(TEST).await;
     let [mut lea, bert, carl] = led::ours_leads(&fleet, &program, Tables::Three).await;
     fleet.leave(&mut lea).await;
     let theirs = ["bert", "carl"];

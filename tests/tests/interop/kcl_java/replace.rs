@@ -8,10 +8,9 @@ use leasehold_tests::kcl_java::Kcl;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_is_moved_over_from_kcl_2_and_back() {
     const TEST: &str = "kcl-2-replaced";
-    let Some(program) = program(TEST, Kcl::Two).await else {
+    let Some((fleet, producer, program)) = Fleet::with(TEST, Kcl::Two).await else {
         return;
     };
-    let (fleet, producer) = Fleet::start(TEST).await;
     // Somebody must fill the table.
     let mut eva = fleet.ours("eva");
     let mut anna = fleet.theirs(&program, "anna", &[]);
