@@ -1,18 +1,17 @@
 //! The common context of all parts: the plan, the time, draws, names, the heap of events, and the record of all events.
 
-use super::found::Found;
+mod record;
+
 use super::heap::{Heap, What};
-use super::record::Record;
 use super::request::Request;
 use crate::draws::Draws;
 use crate::faults::{Faults, WallAfter};
 use crate::names::Names;
 use crate::options::Options;
-use crate::oracles::{Fact, LifeNo, Oracles, Property, ShardNo, Terms, Time, canary};
-use crate::recording::RequestNo;
+use crate::oracles::{Fact, LifeNo, Terms, Time, canary};
 use crate::swarm::Plan;
 use leasehold_engine::ids::WorkerId;
-use leasehold_engine::notice::Notice;
+use record::Record;
 use std::collections::{BTreeSet, VecDeque};
 
 /// The common base of all parts.
@@ -121,77 +120,6 @@ impl Context {
 
     pub(super) fn set_lost_for_good(&mut self) {
         self.lost = true;
-    }
-
-    /// Records a fact.
-    pub(super) fn fact(&mut self, fact: Fact) {
-        self.record.fact(self.now, &self.names, fact);
-    }
-
-    /// Tells a fact only to the oracles, for facts without use in the recording.
-    pub(super) fn observe(&mut self, fact: &Fact) {
-        self.record.oracles_mut().observe(self.now, fact);
-    }
-
-    /// A property is violated.
-    pub(super) fn report(&mut self, property: Property, summary: impl FnOnce() -> String) {
-        let verdict = &mut self.record.oracles_mut().verdict;
-        verdict.report(property, self.now, summary);
-    }
-
-    /// Records a fault of a worker or of one of its requests.
-    pub(super) fn fault(&mut self, name: &'static str, worker: Option<usize>, request: Option<RequestNo>) {
-        self.record.fault(self.now, name, worker, request);
-    }
-
-    /// Counts a mark.
-    pub(super) fn mark(&mut self, mark: &'static str) {
-        self.record.mark(mark);
-    }
-
-    /// Records the kind of a lease's state.
-    pub(super) fn state(&mut self, kind: u32) {
-        self.record.state(kind);
-    }
-
-    /// Records a worker's notice.
-    pub(super) fn told(&mut self, w: usize, notice: &Notice) {
-        self.record.told(self.now, w, notice);
-    }
-
-    /// From now on the row of a shard names this owner.
-    pub(super) fn owned(&mut self, shard: ShardNo, owner: Option<&WorkerId>) {
-        self.record.owned(shard, owner);
-    }
-
-    /// Records a state change, in words.
-    pub(super) fn line(&mut self, line: impl FnOnce() -> String) {
-        self.record.line(self.now, &self.names, line);
-    }
-
-    pub(super) fn oracles(&self) -> &Oracles {
-        self.record.oracles()
-    }
-
-    /// This life belongs to a foreign program.
-    pub(super) fn note_other(&mut self, life: LifeNo) {
-        self.record.oracles_mut().note_other(life);
-    }
-
-    /// The oracles look for overdue events.
-    pub(super) fn look(&mut self) {
-        self.record.oracles_mut().look(self.now);
-    }
-
-    /// The oracles look for events overdue since the end of the faults.
-    pub(super) fn look_at_end(&mut self, since: Time, ours: bool) {
-        self.record.oracles_mut().look_at_end(self.now, since, ours);
-    }
-
-    /// Adds the results at the world's end.
-    pub(super) fn add_to(self, found: &mut Found) {
-        found.simulated = self.now;
-        self.record.add_to(found);
     }
 }
 

@@ -27,7 +27,6 @@ mod heap;
 mod judge;
 pub(crate) mod net;
 mod perform;
-mod record;
 mod request;
 mod script;
 pub(crate) mod services;

@@ -28,45 +28,14 @@ pub(super) enum Request {
 /// The facts about a changed row, for kinds of states.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowChange {
-    shard: ShardNo,
-    verb: Option<Verb>,
-    rows: [Option<Row>; 2],
-    closed: bool,
-    parents: usize,
-    /// A parent has a lease that has not ended.
-    unfinished: bool,
-}
-
-impl RowChange {
-    pub(super) fn new(shard: ShardNo, verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> Self {
-        Self { shard, verb, rows: [before, after], closed: false, parents: 0, unfinished: false }
-    }
-
-    /// Whether the shard is closed, the number of its parents, and whether a parent has a lease that has not ended.
-    pub(super) fn of_shard(mut self, closed: bool, parents: usize, unfinished: bool) -> Self {
-        (self.closed, self.parents, self.unfinished) = (closed, parents, unfinished);
-        self
-    }
-
-    pub(super) fn shard(&self) -> ShardNo {
-        self.shard
-    }
-
-    pub(super) fn verb(&self) -> Option<Verb> {
-        self.verb
-    }
-
+    pub(super) shard: ShardNo,
+    pub(super) verb: Option<Verb>,
     /// The rows before and after the change.
-    pub(super) fn rows(&self) -> [Option<Row>; 2] {
-        self.rows
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    /// The number of the shard's parents, and whether a parent has a lease that has not ended.
-    pub(super) fn parents(&self) -> (usize, bool) {
-        (self.parents, self.unfinished)
-    }
+    pub(super) rows: [Option<Row>; 2],
+    /// The shard is closed.
+    pub(super) closed: bool,
+    /// The number of the shard's parents.
+    pub(super) parents: usize,
+    /// A parent has a lease that has not ended.
+    pub(super) unfinished: bool,
 }

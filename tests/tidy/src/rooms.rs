@@ -65,7 +65,7 @@ const HOUSES: &[House] = &[
             ("judge", &["services", "chances", "fleet"]),
         ],
         others: &[],
-        open: &["found.rs"],
+        open: &["found.rs", "request.rs"],
     },
 ];
 

@@ -13,8 +13,8 @@ impl Fleet {
     pub(in crate::world) fn note_state(&self, cx: &mut Context, change: &RowChange) {
         let mut kind = 0u32;
         let mut add = |value: u32, of: u32| kind = kind * of + value.min(of - 1);
-        add(change.verb().map_or(9, |verb| verb as u32), 10);
-        for row in change.rows() {
+        add(change.verb.map_or(9, |verb| verb as u32), 10);
+        for row in change.rows {
             let Some(row) = row else {
                 add(0, 25);
                 continue;
@@ -32,12 +32,10 @@ impl Fleet {
             };
             add(1 + owner * 4 + checkpoint, 25);
         }
-        add(u32::from(change.is_closed()), 2);
-        let (parents, unfinished) = change.parents();
-        add(parents as u32, 3);
-        add(u32::from(unfinished), 2);
-        let shard = change.shard();
-        let open = |worker: &Worker| worker.has_open(shard);
+        add(u32::from(change.closed), 2);
+        add(change.parents as u32, 3);
+        add(u32::from(change.unfinished), 2);
+        let open = |worker: &Worker| worker.has_open(change.shard);
         add(self.workers.iter().filter(|worker| open(worker)).count() as u32, 3);
         add(u32::from(cx.is_healed()), 2);
         cx.state(kind);

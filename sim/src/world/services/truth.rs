@@ -163,10 +163,14 @@ impl Services {
             let row = self.row(parent as usize);
             row.is_some_and(|row| !row.checkpoint.is_end())
         };
-        let unfinished = family.parents().any(unfinished);
-        let change = RowChange::new(shard, verb, before, after);
-        let change = change.of_shard(family.closed, family.parents().count(), unfinished);
-        cx.request(Request::NoteState(change));
+        cx.request(Request::NoteState(RowChange {
+            shard,
+            verb,
+            rows: [before, after],
+            closed: family.closed,
+            parents: family.parents().count(),
+            unfinished: family.parents().any(unfinished),
+        }));
     }
 
     /// A row in the oracles' view. A shard without parents and without a checkpoint begins at the configured position
@@ -293,8 +297,8 @@ mod tests {
         let Some(Request::NoteState(change)) = cx.next_request() else {
             panic!("expected the change to be posted");
         };
-        assert_eq!((change.shard(), change.verb()), (0, Some(Verb::Create)));
-        assert!(change.rows()[0].is_none() && change.rows()[1].is_some());
+        assert_eq!((change.shard, change.verb), (0, Some(Verb::Create)));
+        assert!(change.rows[0].is_none() && change.rows[1].is_some());
         assert!(cx.next_request().is_none());
     }
 }
