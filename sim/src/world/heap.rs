@@ -7,26 +7,14 @@ use std::collections::BinaryHeap;
 /// A planned event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// A worker's requested wake-up.
-    Wake { worker: u16, generation: u32 },
+    /// An event of a worker's process.
+    Of { worker: u16, generation: u32, event: WorkerEvent },
     /// A service executes a request.
     Execute { flight: u32, second: bool },
     /// An event of the line over which records come to a worker.
     Line(Moment),
     /// A worker learns the outcome of a request.
     Answer { flight: u32 },
-    /// A handler reaches the next step of its work.
-    Handler { worker: u16, generation: u32, shard: u32, run: u32 },
-    /// The application resumes a paused shard.
-    PauseEnds { worker: u16, generation: u32, shard: u32 },
-    /// The application has processed a kept batch, or gives a kept batch back.
-    Kept { worker: u16, generation: u32, shard: u32, batch: u64 },
-    /// The application took note of a close or an abort.
-    Noted { worker: u16, generation: u32, op: u64 },
-    /// A worker looks whether the runtime of its handlers runs any task.
-    Beat { worker: u16, generation: u32, block: u32 },
-    /// The handlers of a worker no longer block every thread of their runtime.
-    Unblock { worker: u16, generation: u32, block: u32 },
     /// A worker continues after a standstill.
     Resume { worker: u16, pause: u32 },
     /// The wall clock of a machine is set right after a suspension.
@@ -37,8 +25,6 @@ pub(super) enum What {
     Stop { worker: u16, generation: u32, gap_us: u64 },
     /// A worker starts again.
     Start { worker: u16, generation: u32, loops: u32 },
-    /// The application takes a stream away from a worker, or gives the stream back.
-    ReadStream { worker: u16, generation: u32, stream: u32, reads: bool },
     /// Records are put.
     Produce,
     /// The next entry of the script.
@@ -53,6 +39,27 @@ pub(super) enum What {
     Beside,
     /// Oracles look for overdue events.
     Look,
+}
+
+/// Events of a worker's process. They wait while the worker stands still, and end with the process.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum WorkerEvent {
+    /// The requested wake-up.
+    Wake,
+    /// A handler reaches the next step of its work.
+    Handler { shard: u32, run: u32 },
+    /// The application resumes a paused shard.
+    PauseEnds { shard: u32 },
+    /// The application has processed a kept batch, or gives a kept batch back.
+    Kept { shard: u32, batch: u64 },
+    /// The application took note of a close or an abort.
+    Noted { op: u64 },
+    /// The worker looks whether the runtime of its handlers runs any task.
+    Beat { block: u32 },
+    /// The handlers no longer block every thread of their runtime.
+    Unblock { block: u32 },
+    /// The application takes a stream away from the worker, or gives the stream back.
+    ReadStream { stream: u32, reads: bool },
 }
 
 /// Events of the line over which records come to a worker.

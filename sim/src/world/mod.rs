@@ -42,7 +42,7 @@ use asked::asked;
 use chances::Chances;
 use context::Context;
 use fleet::{Begun, Fleet, Transcript};
-use heap::What;
+use heap::{What, WorkerEvent};
 use judge::Judge;
 use leasehold_engine::ids::OpId;
 use leasehold_engine::input::{Body, Call, Outcome, Reply};
@@ -154,30 +154,11 @@ impl World {
             What::Execute { flight, second } => self.net.execute(cx, services, flight, second),
             What::Line(moment) => self.net.on_line(cx, &self.fleet, moment),
             What::Answer { flight } => self.on_answer(flight),
-            What::Wake { worker, generation } => {
-                if let Some(w) = self.fleet.awake(worker, generation, what)
-                    && self.fleet.wake(cx, w)
-                {
-                    self.handle(w, Body::Tick);
+            What::Of { worker, generation, event } => {
+                if let Some(w) = self.fleet.awake(worker, generation, event) {
+                    self.on_event(w, event);
                 }
             }
-            What::Handler { worker, generation, shard, run } => {
-                if let Some(w) = self.fleet.awake(worker, generation, what) {
-                    self.fleet.step_handler(cx, services, w, shard, run);
-                }
-            }
-            What::PauseEnds { worker, generation, shard } => {
-                if let Some(w) = self.fleet.awake(worker, generation, what) {
-                    self.fleet.end_shard_pause(cx, w, shard);
-                }
-            }
-            What::Kept { worker, generation, shard, batch } => {
-                if let Some(w) = self.fleet.awake(worker, generation, what) {
-                    self.fleet.finish_kept(cx, w, shard, batch);
-                }
-            }
-            What::Noted { .. } | What::ReadStream { .. } => self.on_told(what),
-            What::Beat { .. } | What::Unblock { .. } => self.on_standstill(what),
             What::Resume { .. } | What::Crash { .. } | What::Stop { .. } | What::Start { .. } => {
                 self.on_process(what);
             }
@@ -195,26 +176,28 @@ impl World {
         }
     }
 
-    /// A worker learns of the end of an operation on the application, or of a change of its streams.
-    fn on_told(&mut self, what: What) {
-        let cx = &mut self.cx;
-        match what {
-            What::Noted { worker, generation, op } => {
-                if let Some(w) = self.fleet.awake(worker, generation, what) {
-                    let life = self.fleet.incarnation(cx, w);
-                    let outcome = Outcome::Applied(Reply::Done);
-                    let op = OpId { life, n: op };
-                    self.handle(w, Body::Done { op, outcome });
-                }
+    /// An event of a live worker that does not stand still.
+    fn on_event(&mut self, w: usize, event: WorkerEvent) {
+        let (cx, fleet) = (&mut self.cx, &mut self.fleet);
+        let body = match event {
+            WorkerEvent::Wake => fleet.wake(cx, w).then_some(Body::Tick),
+            WorkerEvent::Handler { shard, run } => {
+                return fleet.step_handler(cx, &self.services, w, shard, run);
             }
-            What::ReadStream { worker, generation, stream, reads } => {
-                if let Some(w) = self.fleet.awake(worker, generation, what)
-                    && let Some(call) = self.fleet.read_stream(cx, w, stream, reads)
-                {
-                    self.handle(w, Body::Call(call));
-                }
+            WorkerEvent::PauseEnds { shard } => return fleet.end_shard_pause(cx, w, shard),
+            WorkerEvent::Kept { shard, batch } => return fleet.finish_kept(cx, w, shard, batch),
+            WorkerEvent::Noted { op } => {
+                let op = OpId { life: fleet.incarnation(cx, w), n: op };
+                Some(Body::Done { op, outcome: Outcome::Applied(Reply::Done) })
             }
-            other => debug_assert!(false, "{other:?} is not told to a worker"),
+            WorkerEvent::Beat { block } => fleet.beat(cx, w, block).map(Body::Call),
+            WorkerEvent::Unblock { block } => return self.unblock(w, block),
+            WorkerEvent::ReadStream { stream, reads } => {
+                fleet.read_stream(cx, w, stream, reads).map(Body::Call)
+            }
+        };
+        if let Some(body) = body {
+            self.handle(w, body);
         }
     }
 

@@ -2,12 +2,10 @@
 
 use super::World;
 use super::fleet::Healed;
-use super::heap::What;
 use super::script::Entry;
 use super::services;
 use crate::faults::InterruptionKind;
 use crate::oracles::Fact;
-use leasehold_engine::input::Body;
 
 impl World {
     /// Performs an act of the script.
@@ -74,27 +72,8 @@ impl World {
         self.judge.begin(&mut self.cx, &self.services);
     }
 
-    /// A worker looks whether the runtime of its handlers runs any task, or the runtime runs again.
-    pub(super) fn on_standstill(&mut self, what: What) {
-        match what {
-            What::Beat { worker, generation, block } => {
-                if let Some(w) = self.fleet.awake(worker, generation, what)
-                    && let Some(call) = self.fleet.beat(&mut self.cx, w, block)
-                {
-                    self.handle(w, Body::Call(call));
-                }
-            }
-            What::Unblock { worker, generation, block } => {
-                if let Some(w) = self.fleet.awake(worker, generation, what) {
-                    self.unblock(w, block);
-                }
-            }
-            other => debug_assert!(false, "{other:?} is of no runtime"),
-        }
-    }
-
     /// The handlers of a worker run again, and come to the waiting operations.
-    fn unblock(&mut self, w: usize, block: u32) {
+    pub(super) fn unblock(&mut self, w: usize, block: u32) {
         let (events, asked) = self.fleet.unblock(&mut self.cx, w, block);
         for what in events {
             self.happen(what);

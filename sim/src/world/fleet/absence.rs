@@ -4,7 +4,7 @@ use super::Fleet;
 use crate::faults::Absence;
 use crate::oracles::Fact;
 use crate::world::context::Context;
-use crate::world::heap::What;
+use crate::world::heap::WorkerEvent;
 use leasehold_engine::input::Call;
 
 impl Fleet {
@@ -14,15 +14,10 @@ impl Fleet {
         if !self.workers[w].is_ours() {
             return;
         }
-        let read = |reads| What::ReadStream {
-            worker: w as u16,
-            generation: self.workers[w].generation,
-            stream: absence.stream,
-            reads,
-        };
-        cx.push(cx.now(), read(false));
+        let read = |reads| WorkerEvent::ReadStream { stream: absence.stream, reads };
+        self.plan(cx, w, cx.now(), read(false));
         let back = absence.until.min(cx.plan().fault_us).max(cx.now());
-        cx.push(back, read(true));
+        self.plan(cx, w, back, read(true));
     }
 
     /// The call by which a worker stops reading a stream, or reads the stream again.

@@ -1,7 +1,7 @@
 //! The application: for every open shard a handler that takes its time, fails, hangs, and reports its progress.
 
 use super::Fleet;
-use super::handling::{Handling, opened};
+use super::handling::{Handling, failed, opened};
 use super::kept::{Flushing, Unfinished, tell_done, tell_processed};
 use super::poison::{Aside, SettingAside};
 use super::stopped::Told;
@@ -10,7 +10,7 @@ use crate::names::shard_of;
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::world::chances::Chances;
 use crate::world::context::Context;
-use crate::world::heap::What;
+use crate::world::heap::WorkerEvent;
 use crate::world::request::Request;
 use crate::world::services::Services;
 use leasehold_engine::ids::{FencingToken, OpId};
@@ -111,15 +111,11 @@ impl Fleet {
     }
 
     pub(super) fn note(&self, cx: &mut Context, w: usize, op: OpId) {
-        let generation = self.workers[w].generation;
-        let what = What::Noted { worker: w as u16, generation, op: op.n };
-        cx.push(cx.now() + 50, what);
+        self.plan(cx, w, cx.now() + 50, WorkerEvent::Noted { op: op.n });
     }
 
     pub(super) fn plan_handler(&self, cx: &mut Context, w: usize, shard: ShardNo, run: u32, at: Time) {
-        let generation = self.workers[w].generation;
-        let what = What::Handler { worker: w as u16, generation, shard, run };
-        cx.push(at, what);
+        self.plan(cx, w, at, WorkerEvent::Handler { shard, run });
     }
 
     fn deliver(
@@ -340,7 +336,7 @@ fn end_handling(
 
 /// The answer to an operation on data absent from the adapter.
 pub(super) fn refusal() -> Outcome {
-    Outcome::Refused(Refusal { why: Why::Gone, current: None, detail: "there is no such batch".into() })
+    failed(Why::Gone, "there is no such batch")
 }
 
 /// A number unique among all commands of the world.

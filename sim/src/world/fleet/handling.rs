@@ -131,14 +131,11 @@ impl Handling {
             if timed_out {
                 cx.mark("handler-timed-out");
             }
-            Outcome::Refused(Refusal {
-                why: match at {
-                    Some(at) if self.only.is_some() => Why::RecordFailed(at),
-                    _ => Why::HandlerFailed,
-                },
-                current: None,
-                detail: "the handler failed".into(),
-            })
+            let why = match at {
+                Some(at) if self.only.is_some() => Why::RecordFailed(at),
+                _ => Why::HandlerFailed,
+            };
+            failed(why, "the handler failed")
         } else if self.keeps_us > 0 && self.first <= self.last {
             Outcome::Applied(Reply::Kept)
         } else if self.alone && self.first <= self.last {
@@ -154,26 +151,17 @@ pub(super) fn opened(
     (told, confirms): (Told, bool), life: LifeNo, shard: ShardNo, token: FencingToken,
 ) -> (Fact, Outcome) {
     let token = token.0;
-    let failed = Fact::OpenFailed { life, shard, token };
-    match told {
-        Told::Aborted => (failed, Outcome::Unknown(Cause::Cancelled)),
-        Told::TimedOut => (failed, took_too_long()),
-        Told::Nothing => {
-            let fact = Fact::OpenDone { life, shard, token };
-            let reply = match confirms {
-                true => Reply::ConfirmsEnd,
-                false => Reply::Done,
-            };
-            (fact, Outcome::Applied(reply))
-        }
+    if let Some(outcome) = told.outcome() {
+        return (Fact::OpenFailed { life, shard, token }, outcome);
     }
+    let reply = match confirms {
+        true => Reply::ConfirmsEnd,
+        false => Reply::Done,
+    };
+    (Fact::OpenDone { life, shard, token }, Outcome::Applied(reply))
 }
 
-/// The answer of a call stopped for its length.
-pub(super) fn took_too_long() -> Outcome {
-    Outcome::Refused(Refusal {
-        why: Why::HandlerFailed,
-        current: None,
-        detail: "the call took too long".into(),
-    })
+/// The answer of a call that fails.
+pub(super) fn failed(why: Why, detail: &str) -> Outcome {
+    Outcome::Refused(Refusal { why, current: None, detail: detail.into() })
 }

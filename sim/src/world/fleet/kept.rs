@@ -3,15 +3,15 @@
 
 use super::Fleet;
 use super::handler::{Stage, op_key};
-use super::handling::took_too_long;
+use super::handling::failed;
 use super::stopped::Told;
 use crate::names::shard_of;
 use crate::oracles::{Fact, LifeNo, ShardNo};
 use crate::world::context::Context;
-use crate::world::heap::What;
+use crate::world::heap::WorkerEvent;
 use crate::world::request::Request;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
-use leasehold_engine::input::{Call, Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::input::{Call, Outcome, Reply, Why};
 use leasehold_engine::output::FlushReason;
 use std::collections::VecDeque;
 
@@ -120,8 +120,7 @@ impl Fleet {
             if consumer.unfinished.keep(batch, gives_back) {
                 cx.fact(Fact::Kept { life: worker.life, shard, token: consumer.token.0, first, last });
             }
-            let what = What::Kept { worker: w as u16, generation: worker.generation, shard, batch: batch.n };
-            cx.push(cx.now() + for_us, what);
+            self.plan(cx, w, cx.now() + for_us, WorkerEvent::Kept { shard, batch: batch.n });
         }
     }
 
@@ -195,15 +194,9 @@ impl Fleet {
             return;
         };
         let token = consumer.token;
-        let outcome = match how {
-            _ if told == Told::Aborted => Outcome::Unknown(Cause::Cancelled),
-            _ if told == Told::TimedOut => took_too_long(),
+        let acts = || match how {
             Flush::ActsLater => Outcome::Applied(Reply::Done),
-            Flush::Fails => Outcome::Refused(Refusal {
-                why: Why::HandlerFailed,
-                current: None,
-                detail: "the flush failed".into(),
-            }),
+            Flush::Fails => failed(Why::HandlerFailed, "the flush failed"),
             Flush::Acknowledges => {
                 let kept: Vec<(OpId, u64)> = consumer.unfinished.kept().rev().collect();
                 let lease = cx.names_mut().shard(shard).to_lease();
@@ -219,6 +212,7 @@ impl Fleet {
                 Outcome::Applied(Reply::Done)
             }
         };
+        let outcome = told.outcome().unwrap_or_else(acts);
         let token = token.0;
         if why == FlushReason::ShardEnd && matches!(outcome, Outcome::Applied(_)) {
             cx.fact(Fact::EndPermitted { life, shard, token });

@@ -39,7 +39,7 @@ pub(super) use transcript::Transcript;
 
 use super::context::Context;
 use super::found::Found;
-use super::heap::What;
+use super::heap::{What, WorkerEvent};
 use crate::faults::{Deed, Site};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use leasehold_engine::Engine;
@@ -126,15 +126,16 @@ impl Fleet {
 
     /// The worker of an event, if its process lives and does not stand still. An event for a worker at a standstill
     /// waits.
-    pub(super) fn awake(&mut self, worker: u16, generation: u32, what: What) -> Option<usize> {
-        let w = usize::from(worker);
-        if !self.workers[w].is_process(generation) || self.put_by(w, what) {
-            return None;
-        }
-        if self.workers[w].standstill.puts_by(what) {
-            return None;
-        }
-        Some(w)
+    pub(super) fn awake(&mut self, worker: u16, generation: u32, event: WorkerEvent) -> Option<usize> {
+        let (w, what) = (usize::from(worker), What::Of { worker, generation, event });
+        let waits = |fleet: &mut Self| fleet.put_by(w, what) || fleet.workers[w].standstill.puts_by(what);
+        (self.workers[w].is_process(generation) && !waits(self)).then_some(w)
+    }
+
+    /// Plans an event of a worker's present process.
+    fn plan(&self, cx: &mut Context, w: usize, at: Time, event: WorkerEvent) {
+        let generation = self.workers[w].generation;
+        cx.push(at, What::Of { worker: w as u16, generation, event });
     }
 
     /// Puts an event by for a worker at a standstill. Returns whether the worker stands still.
@@ -166,8 +167,8 @@ impl Fleet {
         let worker = &mut self.workers[w];
         if worker.wanted < worker.wake {
             worker.wake = worker.wanted.max(cx.now());
-            let what = What::Wake { worker: w as u16, generation: worker.generation };
-            cx.push(worker.wake, what);
+            let at = worker.wake;
+            self.plan(cx, w, at, WorkerEvent::Wake);
         }
     }
 

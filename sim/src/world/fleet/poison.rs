@@ -2,17 +2,17 @@
 
 use super::Fleet;
 use super::handler::{Stage, op_key, refusal};
-use super::handling::took_too_long;
+use super::handling::failed;
 use super::kept::tell_done;
 use super::stopped::Told;
 use super::unpacking::Given;
 use crate::names::shard_of;
 use crate::oracles::{Fact, ShardNo};
 use crate::world::context::Context;
-use crate::world::heap::What;
+use crate::world::heap::WorkerEvent;
 use crate::world::request::Request;
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
-use leasehold_engine::input::{Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::input::{Outcome, Reply, Why};
 use leasehold_engine::position::Position;
 
 /// A record in the middle of its setting aside.
@@ -85,16 +85,10 @@ impl Fleet {
             return;
         };
         let token = consumer.token;
-        let outcome = if aside.told == Told::Aborted {
-            Outcome::Unknown(Cause::Cancelled)
-        } else if aside.told == Told::TimedOut {
-            took_too_long()
+        let outcome = if let Some(outcome) = aside.told.outcome() {
+            outcome
         } else if aside.fails {
-            Outcome::Refused(Refusal {
-                why: Why::HandlerFailed,
-                current: None,
-                detail: "the dead-letter queue is full".into(),
-            })
+            failed(Why::HandlerFailed, "the dead-letter queue is full")
         } else {
             cx.mark("record-set-aside");
             cx.fact(Fact::SetAside { life, shard, token: token.0, record });
@@ -114,7 +108,6 @@ impl Fleet {
         let lease_us = cx.plan().config.lease_duration().0;
         let key = u64::from(shard) << 32 ^ cx.now();
         let later = cx.draws().magnitude("shard-stopped", key, 10_000, lease_us.saturating_mul(2));
-        let what = What::PauseEnds { worker: w as u16, generation: self.workers[w].generation, shard };
-        cx.push(cx.now() + later, what);
+        self.plan(cx, w, cx.now() + later, WorkerEvent::PauseEnds { shard });
     }
 }

@@ -3,7 +3,7 @@
 use super::Fleet;
 use crate::oracles::ShardNo;
 use crate::world::context::Context;
-use crate::world::heap::What;
+use crate::world::heap::WorkerEvent;
 use crate::world::request::Request;
 use leasehold_engine::input::Call;
 
@@ -14,8 +14,7 @@ impl Fleet {
         if for_us == 0 || self.workers[w].peer.is_some() {
             return;
         }
-        let what = What::PauseEnds { worker: w as u16, generation: self.workers[w].generation, shard };
-        cx.push(cx.now() + for_us, what);
+        self.plan(cx, w, cx.now() + for_us, WorkerEvent::PauseEnds { shard });
         let lease = cx.names_mut().shard(shard).to_lease();
         self.say(cx, w, Call::Pause { lease });
     }

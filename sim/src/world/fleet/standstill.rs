@@ -6,13 +6,12 @@
 //! later answer.
 
 use super::Fleet;
-use super::handling::took_too_long;
 use super::stopped::Told;
 use crate::names::shard_of;
 use crate::oracles::Fact;
 use crate::world::chances::Chances;
 use crate::world::context::Context;
-use crate::world::heap::What;
+use crate::world::heap::{What, WorkerEvent};
 use leasehold_engine::ids::{FencingToken, LeaseKey, OpId};
 use leasehold_engine::input::{Call, Cause, Outcome};
 use leasehold_engine::output::ConsumerOp;
@@ -55,7 +54,11 @@ impl Standstill {
 
     /// Puts an event of a blocked handler by. Returns whether the event waits.
     pub(super) fn puts_by(&mut self, what: What) -> bool {
-        let of_handlers = matches!(what, What::Handler { .. } | What::PauseEnds { .. } | What::Kept { .. });
+        let What::Of { event, .. } = what else { return false };
+        let of_handlers = matches!(
+            event,
+            WorkerEvent::Handler { .. } | WorkerEvent::PauseEnds { .. } | WorkerEvent::Kept { .. }
+        );
         if self.on && of_handlers {
             self.events.push_back(what);
         }
@@ -82,13 +85,12 @@ impl Fleet {
         standstill.for_ever = for_us.is_none();
         standstill.count += 1;
         let block = standstill.count;
-        let (life, generation, worker_no) = (worker.life, worker.generation, w as u16);
+        let life = worker.life;
         cx.fault("runtime-blocked", Some(w), None);
         cx.fact(Fact::Blocked { life });
         cx.line(|| format!("the handlers of w{w} block every thread of their runtime"));
         if let Some(us) = for_us {
-            let what = What::Unblock { worker: worker_no, generation, block };
-            cx.push(cx.now() + us, what);
+            self.plan(cx, w, cx.now() + us, WorkerEvent::Unblock { block });
         }
         self.plan_beat(cx, w);
     }
@@ -101,9 +103,7 @@ impl Fleet {
         let pause = self.pause_of_looks(cx);
         let worker = &self.workers[w];
         let at = worker.clock.when(worker.clock.mono(cx.now()) + pause);
-        let what =
-            What::Beat { worker: w as u16, generation: worker.generation, block: worker.standstill.count };
-        cx.push(at.max(cx.now() + 1), what);
+        self.plan(cx, w, at.max(cx.now() + 1), WorkerEvent::Beat { block: worker.standstill.count });
     }
 
     /// A worker looks whether the runtime of its handlers runs any task. Returns the call for the worker.
@@ -223,11 +223,10 @@ impl Fleet {
             ConsumerOp::SetAside { token, .. } => left(*token).is_none(),
             _ => false,
         };
-        let outcome = match told {
-            Told::Aborted => Some(Outcome::Unknown(Cause::Cancelled)),
-            Told::TimedOut => Some(took_too_long()),
-            Told::Nothing if expired => Some(Outcome::NotSent(Cause::Cancelled)),
-            Told::Nothing => self.consume(cx, chances, w, (op, give_up), what),
+        let outcome = match told.outcome() {
+            None if expired => Some(Outcome::NotSent(Cause::Cancelled)),
+            None => self.consume(cx, chances, w, (op, give_up), what),
+            stopped => stopped,
         };
         (op, outcome)
     }

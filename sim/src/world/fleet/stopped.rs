@@ -3,10 +3,12 @@
 
 use super::Fleet;
 use super::handler::Stage;
+use super::handling::failed;
 use crate::names::shard_of;
 use crate::oracles::Fact;
 use crate::world::context::Context;
 use leasehold_engine::ids::{FencingToken, LeaseKey};
+use leasehold_engine::input::{Cause, Outcome, Why};
 
 /// A message to a call. A call listens once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +26,15 @@ impl Told {
     pub(super) fn hear(&mut self, told: Self) {
         if *self == Self::Nothing {
             *self = told;
+        }
+    }
+
+    /// The outcome of a call that heard the message.
+    pub(super) fn outcome(self) -> Option<Outcome> {
+        match self {
+            Self::Nothing => None,
+            Self::Aborted => Some(Outcome::Unknown(Cause::Cancelled)),
+            Self::TimedOut => Some(failed(Why::HandlerFailed, "the call took too long")),
         }
     }
 }
