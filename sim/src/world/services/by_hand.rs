@@ -71,9 +71,8 @@ impl Services {
             }
             RowEditKind::Attribute => {
                 if let Some(key) = self.pick_lease(cx, edit.pick.into())
-                    && let Some(item) = self.table.item(&key)
+                    && let Some(mut item) = self.table.item(&key).map(|item| Item::clone(item))
                 {
-                    let mut item = Item::clone(item);
                     item.insert(ATTRIBUTE.into(), AttributeValue::Bool(true));
                     if self.table.put_by_hand(now, &item) {
                         cx.fault("unknown-attribute", None, None);
@@ -82,15 +81,9 @@ impl Services {
                 }
             }
             RowEditKind::Unguarded => {
-                if let Some(key) = self.pick_lease(cx, edit.pick.into())
-                    && let Some(item) = self.table.item(&key)
-                {
-                    let mut item = Item::clone(item);
-                    item.retain(|name, _| !GUARDS.contains(&&**name));
-                    if self.table.put_by_hand(now, &item) {
-                        cx.fault("guard-removed", None, None);
-                        self.row_written(cx, &key, None, None);
-                    }
+                if let Some(key) = self.pick_lease(cx, edit.pick.into()) {
+                    let unguard = |item: &mut Item| item.retain(|name, _| !GUARDS.contains(&&**name));
+                    self.change_item(cx, &key, "guard-removed", unguard);
                 }
             }
             RowEditKind::Unnamed => self.unname(cx, edit.pick),
@@ -120,16 +113,11 @@ impl Services {
     fn disown(&mut self, cx: &mut Context, pick: u32) {
         let owner = |item: &Item| OWNERS.into_iter().find(|name| item.contains_key(*name));
         if let Some(key) = self.pick_lease(cx, pick.into())
-            && let Some(item) = self.table.item(&key)
-            && let Some(name) = owner(item)
+            && let Some(name) = self.table.item(&key).and_then(|item| owner(item))
             && !cx.plan().has_others()
         {
-            let mut item = Item::clone(item);
-            item.insert(name.into(), AttributeValue::Null);
-            if self.table.put_by_hand(cx.now(), &item) {
-                cx.fault("owner-null", None, None);
-                self.row_written(cx, &key, None, None);
-            }
+            let disown = |item: &mut Item| drop(item.insert(name.into(), AttributeValue::Null));
+            self.change_item(cx, &key, "owner-null", disown);
         }
     }
 
@@ -150,12 +138,8 @@ impl Services {
             && !item.contains_key(*name)
             && !cx.plan().has_others()
         {
-            let mut item = Item::clone(item);
-            item.insert((*name).into(), odd);
-            if self.table.put_by_hand(cx.now(), &item) {
-                cx.fault("null-attribute", None, None);
-                self.row_written(cx, &key, None, None);
-            }
+            let nullify = |item: &mut Item| drop(item.insert((*name).into(), odd));
+            self.change_item(cx, &key, "null-attribute", nullify);
         }
     }
 
@@ -185,18 +169,12 @@ impl Services {
         if !fits || cx.plan().has_others() {
             return;
         }
-        let Some(item) = self.table.item(&key) else { return };
-        let mut item = Item::clone(item);
         let id = other.as_str().rsplit(':').next().unwrap_or_default().to_owned();
         let value = match cx.plan().format {
             Format::Kcl => AttributeValue::Ss(BTreeSet::from([id])),
             _ => AttributeValue::s(id),
         };
-        item.insert(name.into(), value);
-        if self.table.put_by_hand(cx.now(), &item) {
-            cx.fault("parents-by-hand", None, None);
-            self.row_written(cx, &key, None, None);
-        }
+        self.change_item(cx, &key, "parents-by-hand", |item| drop(item.insert(name.into(), value)));
     }
 
     /// Whether a lease is unfinished, and all parents in its row have ended. Once the stream has forgotten an unfinished
@@ -217,24 +195,20 @@ impl Services {
         if shard_of(&key).is_some_and(|shard| self.is_last_to_name(shard)) {
             return;
         }
-        let Some(item) = self.table.item(&key) else { return };
-        let mut item = Item::clone(item);
         let odd = match pick >> 16 & 3 {
             0 => Some(AttributeValue::n(7)),
             1 => Some(AttributeValue::s("orders")),
             _ => None,
         };
-        for name in NAMES {
-            if item.remove(name).is_some()
-                && let Some(odd) = &odd
-            {
-                item.insert(name.into(), odd.clone());
+        self.change_item(cx, &key, "name-removed", |item| {
+            for name in NAMES {
+                if item.remove(name).is_some()
+                    && let Some(odd) = &odd
+                {
+                    item.insert(name.into(), odd.clone());
+                }
             }
-        }
-        if self.table.put_by_hand(cx.now(), &item) {
-            cx.fault("name-removed", None, None);
-            self.row_written(cx, &key, None, None);
-        }
+        });
     }
 
     /// A leader in the way of KCL 3 names the next owner of a lease; the present owner is to hand the lease over.
@@ -261,6 +235,22 @@ impl Services {
             cx.fault("hand-over-begun", None, None);
             self.row_written(cx, &key, Some(Verb::BeginHandOver), None);
         }
+    }
+
+    /// Changes the item of a lease. Returns whether the table took the change.
+    pub(super) fn change_item(
+        &mut self, cx: &mut Context, key: &LeaseKey, mark: &'static str, change: impl FnOnce(&mut Item),
+    ) -> bool {
+        let Some(mut item) = self.table.item(key).map(|item| Item::clone(item)) else {
+            return false;
+        };
+        change(&mut item);
+        let taken = self.table.put_by_hand(cx.now(), &item);
+        if taken {
+            cx.fault(mark, None, None);
+            self.row_written(cx, key, None, None);
+        }
+        taken
     }
 
     fn put_stranger(&mut self, cx: &mut Context, item: Item, key: String, mark: &'static str) {

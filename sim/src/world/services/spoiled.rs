@@ -10,7 +10,7 @@ use leasehold_engine::format::Format;
 use leasehold_engine::ids::LeaseKey;
 use leasehold_engine::position::Checkpoint;
 use leasehold_engine::row::Change;
-use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_engine::table::AttributeValue;
 use std::borrow::Cow;
 
 /// Every shard begins with a greater number.
@@ -30,9 +30,6 @@ impl Services {
         if !unfinished || !open || !outweighs {
             return;
         }
-        let Some(item) = self.table.item(&key) else { return };
-        let mut item = Item::clone(item);
-        item.retain(|name, _| !OWNERS.contains(&&**name));
         let (name, value) = match (cx.plan().format, end) {
             (Format::Kcl | Format::KclRb, _) => ("checkpoint", end.then_some("SHARD_END")),
             (Format::VmwareGoKcl, _) => ("Checkpoint", end.then_some("SHARD_END")),
@@ -44,11 +41,12 @@ impl Services {
             ("Finished", _) => AttributeValue::n(1),
             (_, value) => AttributeValue::s(value.unwrap_or(NOWHERE)),
         };
-        item.insert(Cow::Borrowed(name), value);
-        if self.table.put_by_hand(cx.now(), &item) {
-            let family = if end { "ended-by-hand" } else { "misplaced-by-hand" };
-            cx.fault(family, None, None);
-            self.row_written(cx, &key, None, None);
+        let mark = if end { "ended-by-hand" } else { "misplaced-by-hand" };
+        let spoiled = self.change_item(cx, &key, mark, |item| {
+            item.retain(|name, _| !OWNERS.contains(&&**name));
+            item.insert(Cow::Borrowed(name), value);
+        });
+        if spoiled {
             self.spoiled.push(key);
         }
     }
