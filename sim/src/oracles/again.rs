@@ -4,7 +4,7 @@
 //! reported as processed comes again. An ownership begins at the checkpoint of the row taken. If a stranger to the
 //! lease wrote the row, neither promise holds.
 
-use super::fact::{Mark, Owner, Row, Verb};
+use super::fact::{Mark, Owner, Row, Verb, begins};
 use super::{EVENTS, Fact, History, LifeNo, Property, ROWS, Sees, ShardNo, Time, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,9 +34,8 @@ impl Again {
                 if history.trespass || verb.is_none_or(|verb| verb == Verb::Delete) {
                     self.edited.insert(shard);
                 }
-                let owner = |row: Option<Row>| row.and_then(|row| row.owner);
-                if let (Some(Owner::Life(life)), Some(row)) = (owner(after), after)
-                    && (owner(before) != owner(after) || verb == Some(Verb::Take))
+                if let Some(row @ Row { owner: Some(Owner::Life(life)), .. }) = after
+                    && begins(verb, before, after)
                 {
                     let record = match row.checkpoint {
                         Mark::At(record) => record,

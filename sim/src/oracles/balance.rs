@@ -1,7 +1,7 @@
 //! `fair-shares`: after quiet, leases stop moving. This oracle keeps the time of the last move; the liveness phase
 //! requires an end.
 
-use super::fact::{Mark, Verb};
+use super::fact::begins;
 use super::{Fact, History, ROWS, Sees, Time, Verdict};
 
 #[derive(Clone, Debug, Default)]
@@ -17,14 +17,13 @@ impl Balance {
     }
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, _: &mut Verdict) {
-        if let Fact::RowChanged { verb, before, after, .. } = fact {
+        if let Fact::RowChanged { verb, before, after, .. } = *fact {
             // A leader of version 3 of the Java KCL also assigns ended leases, again and again to a worker of ours. Our
             // worker does not renew an ended lease.
-            if history.of_others && before.is_some_and(|row| row.checkpoint == Mark::End) {
+            if history.of_others && before.is_some_and(|row| !row.is_open()) {
                 return;
             }
-            let owner = |row: &Option<super::fact::Row>| row.and_then(|row| row.owner);
-            if owner(before) != owner(after) || *verb == Some(Verb::Take) {
+            if begins(verb, before, after) {
                 self.last_move = now;
             }
         }
@@ -33,6 +32,7 @@ impl Balance {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fact::{Mark, Verb};
     use super::super::testing::{blank, changed, of_others, row};
     use super::*;
 

@@ -5,10 +5,9 @@
 //! second creation would have the child read again. The oracle judges only parents with an old unfinished row. A worker
 //! with a hole in the hash space or an empty table knows such a row by then. Rows changed by people are not judged.
 
-use super::fact::{Ask, Mark, Owner, Verb};
+use super::fact::{Ask, Mark, Verb};
 use super::{
-    EVENTS, Fact, History, LifeNo, PerShard, Property, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time,
-    Verdict,
+    EVENTS, Fact, History, LifeNo, Property, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time, Verdict,
 };
 use leasehold_engine::policy::Finished;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +18,6 @@ pub(super) struct Birth {
     binding: bool,
     /// After this long, every worker knows a table's content, in µs.
     known: u64,
-    /// Since when an unfinished row exists.
-    unfinished: PerShard<Option<Time>>,
     /// The end of each belief, in true time.
     beliefs: BTreeMap<(LifeNo, ShardNo), Time>,
     /// Creations requested in this turn. The life reports its beliefs at the turn's end.
@@ -56,8 +53,8 @@ impl Birth {
             return None;
         }
         parents().find(|&parent| {
-            let unfinished = self.unfinished.get(parent as usize).copied().flatten();
-            !history.shard(parent).tampered && unfinished.is_some_and(|since| since + self.known <= at)
+            let known = history.shard(parent);
+            !known.tampered && known.unfinished.is_some_and(|since| since + self.known <= at)
         })
     }
 
@@ -91,16 +88,13 @@ impl Birth {
                 }
             }
             Fact::RowChanged { shard, by, verb, after, .. } => {
-                let unfinished = self.unfinished.of(shard);
-                *unfinished =
-                    after.filter(|row| row.checkpoint != Mark::End).map(|_| unfinished.unwrap_or(now));
                 let (Some(life), Some(Verb::Create)) = (by, verb) else {
                     return;
                 };
                 let suspect = self.suspects.remove(&(life, shard));
                 let unsure = self.unsure.remove(&(life, shard));
                 // A created row has no owner; a row put back has an owner.
-                if after.is_some_and(|row| row.owner == Some(Owner::Life(life))) {
+                if after.is_some_and(|row| row.is_of(life)) {
                     if unsure {
                         verdict.report(Property::ParentsFirst, now, || {
                             format!("life {life} put back the row of shard {shard} without believing in it")

@@ -24,9 +24,18 @@ pub(super) struct Shard {
     pub forgotten: bool,
     /// Its past lies before the world.
     pub given: bool,
+    pub born: Time,
     /// The row, and the row before its last change.
     pub row: Option<Row>,
     pub before: Option<Row>,
+    /// The last writer of the row.
+    pub by: Option<LifeNo>,
+    /// The last change of the row, and the last change of its counter.
+    pub changed: Time,
+    pub counted: Time,
+    /// Since when an unfinished row exists; and since when not, after such a row.
+    pub unfinished: Option<Time>,
+    pub over: Option<Time>,
     /// The highest checkpoint so far.
     pub durable: Option<Mark>,
     /// The progress by any worker. Another program checkpoints records without processing: the next owner does not
@@ -100,7 +109,7 @@ impl History {
         self.of_others = fact.life().is_some_and(|life| self.others.contains(&life));
         (self.trespass, self.robs) = (false, false);
         match *fact {
-            Fact::RowChanged { .. } => return self.note_row(fact),
+            Fact::RowChanged { .. } => return self.note_row(now, fact),
             Fact::ScanEnded { .. } => self.partial.observe(fact),
             Fact::Answered { .. } if !self.of_others => self.throttling.observe(now, fact),
             Fact::Processed { shard, through, .. } => {
@@ -111,7 +120,10 @@ impl History {
                 let known = self.shards.of(shard);
                 (known.done, known.given) = (through, true);
             }
-            Fact::ShardBorn { shard, parents } => self.shards.of(shard).parents = parents,
+            Fact::ShardBorn { shard, parents } => {
+                let known = self.shards.of(shard);
+                (known.born, known.parents) = (now, parents);
+            }
             Fact::ShardClosed { shard, records, ref children } => {
                 let known = self.shards.of(shard);
                 known.records = Some(records);
@@ -142,8 +154,8 @@ impl History {
         None
     }
 
-    fn note_row(&mut self, fact: &Fact) -> Option<Fact> {
-        let Fact::RowChanged { shard, verb, before, after, .. } = *fact else {
+    fn note_row(&mut self, now: Time, fact: &Fact) -> Option<Fact> {
+        let Fact::RowChanged { shard, by, verb, before, after, .. } = *fact else {
             return None;
         };
         self.given.observe(fact);
@@ -152,6 +164,15 @@ impl History {
         self.robs = self.trespass || trespass::disowns(fact);
         let known = self.shards.of(shard);
         known.before = std::mem::replace(&mut known.row, after);
+        (known.by, known.changed) = (by, now);
+        if before.map(|row| row.counter) != after.map(|row| row.counter) {
+            known.counted = now;
+        }
+        if after.is_some_and(Row::is_open) {
+            known.unfinished.get_or_insert(now);
+        } else if known.unfinished.take().is_some() {
+            known.over = Some(now);
+        }
         known.edited |= verb.is_none();
         known.tampered |= verb.is_none() || self.trespass;
         known.rewritten |= rewrites(verb, before, after);

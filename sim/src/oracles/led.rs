@@ -324,7 +324,7 @@ impl Led {
 
     /// Whether each worker knows a lease of the life, and the lease has not yet expired for any worker.
     fn owns(&self, now: Time, life: LifeNo) -> bool {
-        let is_of = |row: Row| is_open(&row) && row.owner == Some(Owner::Life(life));
+        let is_of = |row: Row| is_open(&row) && row.is_of(life);
         let known = |truth: &Truth| truth.named + self.doubt <= now;
         let lately = |truth: &Truth| known(truth) && now < truth.renewed.max(truth.named) + self.silence;
         self.rows.iter().any(|truth| truth.row.is_some_and(is_of) && lately(truth))

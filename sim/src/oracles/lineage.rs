@@ -8,16 +8,12 @@
 //! `every-record-delivered` as well: a shard below a leased shard starts at its oldest record, whatever the initial
 //! position is.
 
-use super::fact::{Mark, Verb, rewrites};
+use super::fact::{Mark, Row, Verb, rewrites};
 use super::{EVENTS, Fact, History, PerShard, Property, ROWS, Sees, ShardNo, Time, Verdict};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
 struct Shard {
-    parents: [Option<ShardNo>; 2],
-    children: Vec<ShardNo>,
-    /// Whether the row has the end as its checkpoint; absent without a row.
-    row: Option<bool>,
     had_row: bool,
     /// The creation of its first lease, and the lease's start position.
     start: Option<(Time, Mark)>,
@@ -29,8 +25,6 @@ struct Shard {
     misread: bool,
     /// The row of this shard or of an ancestor was changed by hand.
     tainted: bool,
-    /// The shard has no records left to read, and no listing shows the shard.
-    forgotten: bool,
 }
 
 /// Leases created within this time may come from two workers' listings of the same beginning.
@@ -45,73 +39,67 @@ impl Lineage {
     pub(super) const SEES: Sees = Sees::all(ROWS | EVENTS);
 
     /// Whether a child has to wait for this shard.
-    fn is_unfinished(&self, shard: ShardNo) -> bool {
+    fn is_unfinished(&self, shard: ShardNo, history: &History) -> bool {
         let Some(state) = self.shards.get(shard as usize) else {
             return false;
         };
-        match state.row {
+        let known = history.shard(shard);
+        match known.row {
             _ if state.tampered => false,
-            Some(ended) => !ended,
+            Some(row) => row.is_open(),
             None if state.had_row => !state.ended,
-            None if state.forgotten => false,
-            None => state.parents.into_iter().flatten().any(|parent| self.was_leased(parent)),
+            None if known.forgotten => false,
+            None => known.parents.into_iter().flatten().any(|parent| self.was_leased(parent, history)),
         }
     }
 
-    fn was_leased(&self, shard: ShardNo) -> bool {
+    fn was_leased(&self, shard: ShardNo, history: &History) -> bool {
         self.shards.get(shard as usize).is_some_and(|state| {
+            let known = history.shard(shard);
             // A forgotten shard without a lease so far cannot be known: no path leads over the shard to its ancestors.
-            let above = || state.parents.into_iter().flatten();
+            let mut above = known.parents.into_iter().flatten();
             !state.tainted
-                && (state.had_row || (!state.forgotten && above().any(|parent| self.was_leased(parent))))
+                && (state.had_row
+                    || (!known.forgotten && above.any(|parent| self.was_leased(parent, history))))
         })
     }
 
     /// A person changed the lease of this shard: below, leases may have been created without regard to this shard.
-    fn taint(&mut self, shard: ShardNo) {
+    fn taint(&mut self, shard: ShardNo, history: &History) {
         let mut open = vec![shard];
         while let Some(shard) = open.pop() {
-            let state = self.shards.of(shard);
-            if !std::mem::replace(&mut state.tainted, true) {
-                open.extend(&state.children);
+            if !std::mem::replace(&mut self.shards.of(shard).tainted, true) {
+                open.extend(&history.shard(shard).children);
             }
         }
     }
 
     /// Whether a worker with a later listing began below this shard at the tip, at the same time as another worker
     /// above. The first record of the application is then below this shard, and no worker reads this shard.
-    fn filled_below(&self, shard: ShardNo, above_at: Time) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut open = vec![shard];
-        while let Some(state) = open.pop().and_then(|shard| self.shards.get(shard as usize)) {
-            for &child in &state.children {
-                let start = self.shards.get(child as usize).and_then(|state| state.start);
-                let at_once = |at: Time| at.abs_diff(above_at) <= SAME_FILL_US;
-                if matches!(start, Some((at, Mark::Latest | Mark::AtTimestamp)) if at_once(at)) {
-                    return true;
-                }
-                if seen.insert(child) {
-                    open.push(child);
-                }
-            }
-        }
-        false
+    fn filled_below(&self, shard: ShardNo, above_at: Time, history: &History) -> bool {
+        let at_once = |at: Time| at.abs_diff(above_at) <= SAME_FILL_US;
+        self.any_below(
+            shard,
+            history,
+            |state| matches!(state.start, Some((at, Mark::Latest | Mark::AtTimestamp)) if at_once(at)),
+        )
     }
 
     /// Whether a row below this shard was changed by hand. Rows of ended shards are removed, so only the rows below
     /// prove the ends. Without proof, the stream looks unread.
-    fn tampered_below(&self, shard: ShardNo) -> bool {
+    fn tampered_below(&self, shard: ShardNo, history: &History) -> bool {
+        self.any_below(shard, history, |state| state.tampered)
+    }
+
+    fn any_below(&self, shard: ShardNo, history: &History, is_it: impl Fn(&Shard) -> bool) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![shard];
-        while let Some(state) = open.pop().and_then(|shard| self.shards.get(shard as usize)) {
-            if state
-                .children
-                .iter()
-                .any(|&child| self.shards.get(child as usize).is_some_and(|it| it.tampered))
-            {
+        while let Some(shard) = open.pop() {
+            let children = &history.shard(shard).children;
+            if children.iter().any(|child| self.shards.get(*child as usize).is_some_and(&is_it)) {
                 return true;
             }
-            open.extend(state.children.iter().filter(|&&child| seen.insert(child)));
+            open.extend(children.iter().filter(|&&child| seen.insert(child)));
         }
         false
     }
@@ -122,21 +110,15 @@ impl Lineage {
             Fact::ShardBorn { shard, parents } => {
                 let above = parents.into_iter().flatten();
                 let tainted = above.fold(false, |any, parent| any | self.shards.of(parent).tainted);
-                let state = self.shards.of(shard);
-                (state.parents, state.tainted) = (parents, tainted);
+                self.shards.of(shard).tainted = tainted;
             }
-            Fact::Forgotten { shard } => self.shards.of(shard).forgotten = true,
             Fact::ChildrenMisread { shard } => self.shards.of(shard).misread = true,
-            Fact::ShardClosed { shard, ref children, .. } => {
-                self.shards.of(shard).children = children.clone()
-            }
             Fact::Given { shard, ended: true, .. } => {
                 let state = self.shards.of(shard);
                 (state.had_row, state.ended) = (true, true);
             }
             Fact::RowChanged { shard, by, verb, before, after, .. } => {
                 let state = self.shards.of(shard);
-                state.row = after.map(|row| row.checkpoint == Mark::End);
                 state.had_row |= after.is_some();
                 if let Some(row) = after {
                     state.start.get_or_insert((now, row.checkpoint));
@@ -144,30 +126,28 @@ impl Lineage {
                 let began = state.start;
                 if rewrites(verb, before, after) {
                     state.tampered = true;
-                    self.taint(shard);
+                    self.taint(shard, history);
                     return;
                 }
                 let again = verb == Some(Verb::Create) && state.ended;
-                if again && self.tampered_below(shard) {
+                if again && self.tampered_below(shard, history) {
                     self.shards.of(shard).tampered = true;
                 }
                 let state = self.shards.of(shard);
                 // A program without knowledge of the end overwrote the end: a worker with knowledge of the end does not
                 // wait.
-                let undone = state.ended && after.is_some_and(|row| row.checkpoint != Mark::End);
+                let undone = state.ended && after.is_some_and(Row::is_open);
                 // Or a program without the lease wrote the end, and the owner goes on from its own checkpoint.
                 state.tampered |= undone && (history.of_others || state.ended_by_others);
-                let ends = after.is_some_and(|row| row.checkpoint == Mark::End);
-                if !ends
-                    || before.is_some_and(|row| row.checkpoint == Mark::End)
-                    || verb == Some(Verb::Create)
-                {
+                let is_over = |row: Option<Row>| row.is_some_and(|row| !row.is_open());
+                if !is_over(after) || is_over(before) || verb == Some(Verb::Create) {
                     return;
                 }
                 state.ended_by_others |= history.of_others;
                 let misread = state.misread;
                 let ended_before = std::mem::replace(&mut state.ended, true);
-                if state.children.is_empty() && !ended_before {
+                let children = &history.shard(shard).children;
+                if children.is_empty() && !ended_before {
                     verdict.report(Property::ParentsFirst, now, || {
                         format!("shard {shard} was marked as ended by {by:?} while it is open")
                     });
@@ -175,7 +155,7 @@ impl Lineage {
                 if history.of_others {
                     return;
                 }
-                for child in self.shards.of(shard).children.clone() {
+                for &child in children {
                     if let (Some((parent_at, _)), Some((child_at, Mark::Latest | Mark::AtTimestamp))) =
                         (began, self.shards.of(child).start)
                         && child_at > parent_at + SAME_FILL_US
@@ -187,8 +167,8 @@ impl Lineage {
                             )
                         });
                     }
-                    let known = misread || self.shards.of(child).had_row || self.shards.of(child).forgotten;
-                    if !known && !began.is_some_and(|(at, _)| self.filled_below(child, at)) {
+                    let known = misread || self.shards.of(child).had_row || history.shard(child).forgotten;
+                    if !known && !began.is_some_and(|(at, _)| self.filled_below(child, at, history)) {
                         verdict.report(Property::ParentsFirst, now, || {
                             format!("shard {shard} was marked as ended before its child {child} had a lease")
                         });
@@ -196,8 +176,8 @@ impl Lineage {
                 }
             }
             Fact::Delivered { life, shard, first, .. } => {
-                for parent in self.shards.of(shard).parents.into_iter().flatten() {
-                    if self.is_unfinished(parent) {
+                for parent in history.shard(shard).parents.into_iter().flatten() {
+                    if self.is_unfinished(parent, history) {
                         verdict.report(Property::ParentsFirst, now, || {
                             format!(
                                 "life {life} was given record {first} of shard {shard} before the end of its parent {parent} \
@@ -215,7 +195,7 @@ impl Lineage {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{
-        self, at_once, blank, changed, count, created, delivered, judge_only, removed, row,
+        at_once, beside, blank, changed, count, created, delivered, judge_only, removed, row,
     };
     use super::*;
 
@@ -284,6 +264,7 @@ mod tests {
     fn an_end_that_another_program_wrote_over_holds_nobody_up() {
         let judged = |of_others: bool| {
             let (mut lineage, mut verdict) = (Lineage::default(), Verdict::default());
+            let mut history = if of_others { beside(7) } else { blank() };
             let undo = changed(
                 0,
                 Some(7),
@@ -292,11 +273,11 @@ mod tests {
                 Some(row(Some(7), 3, Mark::TrimHorizon)),
             );
             let children = [1, 2].map(|shard| created(shard, Mark::TrimHorizon));
-            for fact in family().into_iter().chain(children).chain([end()]) {
-                lineage.observe(1, &fact, &blank(), &mut verdict);
+            let then = [undo, delivered(0, 1, 1, 1)];
+            for fact in family().into_iter().chain(children).chain([end()]).chain(then) {
+                history.note(1, &fact);
+                lineage.observe(1, &fact, &history, &mut verdict);
             }
-            lineage.observe(2, &undo, &testing::of_others(of_others), &mut verdict);
-            lineage.observe(3, &delivered(0, 1, 1, 1), &blank(), &mut verdict);
             verdict.violations().len()
         };
         assert_eq!([true, false].map(judged), [0, 1]);

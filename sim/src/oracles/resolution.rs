@@ -6,7 +6,7 @@
 //! emission of the worker's latest proven write. A guard above the proven counter rests on an unknown outcome. So does
 //! a hand-over of records valid for longer than the proven write allows.
 
-use super::fact::{Ask, How, Owner, Row, Verb};
+use super::fact::{Ask, How, begins};
 use super::{
     EVENTS, Fact, History, LifeNo, PerShard, Property, REQUESTS, ROWS, SHOWN, Sees, ShardNo, Terms, Time,
     Verdict,
@@ -51,11 +51,10 @@ impl Resolution {
 
     pub(super) fn observe(&mut self, now: Time, fact: &Fact, history: &History, verdict: &mut Verdict) {
         match *fact {
-            Fact::RowChanged { shard, verb, after, .. } => {
-                let owner = |row: Option<Row>| row.and_then(|row| row.owner);
-                if owner(history.shard(shard).before) != owner(after) || verb == Some(Verb::Take) {
-                    *self.since.of(shard) = after.map_or(0, |row| row.counter);
-                }
+            Fact::RowChanged { shard, verb, after, .. }
+                if begins(verb, history.shard(shard).before, after) =>
+            {
+                *self.since.of(shard) = after.map_or(0, |row| row.counter);
             }
             Fact::Asked { life, ask: Ask::Write(verb), about: Some(shard), op, guard, leaves, local } => {
                 let tampered = history.shard(shard).tampered;
@@ -99,7 +98,7 @@ impl Resolution {
             Fact::Shown { life, shard, row, .. } => {
                 let proof = self.proofs.entry((life, shard)).or_default();
                 proof.counter = proof.counter.max(Some(row.counter));
-                if row.owner == Some(Owner::Life(life)) {
+                if row.is_of(life) {
                     let proven = proof.open.iter().filter(|write| write.leaves <= row.counter);
                     proof.emitted = proof.emitted.max(proven.map(|write| write.emitted).max());
                 }
@@ -128,7 +127,7 @@ impl Resolution {
             Fact::Closed { life, shard, token, reason: EndReason::LeaseLost, local } => {
                 let hold = self.hold;
                 let truth = history.shard(shard);
-                let names = truth.row.is_some_and(|row| row.owner == Some(Owner::Life(life)));
+                let names = truth.row.is_some_and(|row| row.is_of(life));
                 let ours = names && *self.since.of(shard) <= token;
                 let proven = self.proofs.get(&(life, shard)).and_then(|proof| proof.emitted);
                 if ours && !truth.tampered && proven.is_some_and(|emitted| emitted + hold > local) {
@@ -154,7 +153,7 @@ impl Resolution {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::Mark;
+    use super::super::fact::{Mark, Verb};
     use super::super::testing::{answered, asked, at_once, changed, config, count, row};
     use super::*;
 

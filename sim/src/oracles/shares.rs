@@ -8,7 +8,7 @@
 //! workers request the surplus then. An owner without a renewal seen by the worker may be dead, and receives no
 //! request.
 
-use super::fact::{Ask, How, Mark, Owner, Row, Verb};
+use super::fact::{Ask, How, Owner, Row, Verb};
 use super::{
     EVENTS, Fact, History, LifeNo, PerShard, Property, REPORTS, REQUESTS, ROWS, SHOWN, Sees, ShardNo, Terms,
     Time, Verdict,
@@ -39,7 +39,7 @@ struct Seen {
 impl Seen {
     /// Whether the row's reader may count the shard as unfinished.
     fn may_be_open(&self) -> bool {
-        self.older || is_open(self.row)
+        self.older || self.row.is_open()
     }
 }
 
@@ -86,19 +86,6 @@ impl Stake {
     }
 }
 
-fn is_open(row: Row) -> bool {
-    row.checkpoint != Mark::End
-}
-
-/// The true state of a row.
-#[derive(Clone, Copy, Debug, Default)]
-struct Truth {
-    row: Option<Row>,
-    /// The writer of the last change.
-    by: Option<Owner>,
-    ended_since: Time,
-}
-
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shares {
     /// Whether leases are shared out by count, and clocks keep their promised rate error.
@@ -116,7 +103,6 @@ pub(super) struct Shares {
     /// The longest time between a write's decision and its emission, in µs: the worker need not have known changes
     /// within this time.
     doubt: u64,
-    rows: PerShard<Truth>,
     lives: PerShard<PerShard<Stake>>,
     /// The leader of a fleet has a share by load, not by count.
     leader: Option<LifeNo>,
@@ -161,7 +147,7 @@ impl Shares {
         let pursuit = self.pursuit;
         match *fact {
             Fact::RowChanged { shard, by, after, .. } => {
-                self.changed(now, shard, by, after);
+                self.changed(shard, after, history);
                 if let (Some(life), Some(row)) = (by, after) {
                     self.shown(now, life, shard, row, true);
                 }
@@ -187,7 +173,7 @@ impl Shares {
                 how,
                 ..
             } => {
-                let asked_for = self.rows.of(shard).row.and_then(|row| row.next);
+                let asked_for = history.shard(shard).row.and_then(|row| row.next);
                 let stake = self.stake(life, shard);
                 if verb == Verb::Claim {
                     stake.claims = stake.claims.saturating_sub(1);
@@ -215,14 +201,8 @@ impl Shares {
         }
     }
 
-    fn changed(&mut self, now: Time, shard: ShardNo, by: Option<LifeNo>, after: Option<Row>) {
-        let truth = self.rows.of(shard);
-        truth.by = by.map(Owner::Life);
-        let asked_before = truth.row.and_then(|row| row.next);
-        if truth.row.is_some_and(is_open) && !after.is_some_and(is_open) {
-            truth.ended_since = now;
-        }
-        truth.row = after;
+    fn changed(&mut self, shard: ShardNo, after: Option<Row>, history: &History) {
+        let asked_before = history.shard(shard).before.and_then(|row| row.next);
         if let Some(Owner::Life(life)) = asked_before
             && after.and_then(|row| row.next) != asked_before
         {
@@ -254,7 +234,7 @@ impl Shares {
         let seen = &mut self.stake(life, shard).seen;
         match seen {
             Some(seen) if !scanned => {
-                seen.disputed |= seen.row.owner != row.owner || !is_open(row);
+                seen.disputed |= seen.row.owner != row.owner || !row.is_open();
                 if seen.early.is_none_or(|(counter, _)| counter != row.counter) {
                     seen.early = Some((row.counter, now));
                 }
@@ -306,8 +286,8 @@ impl Shares {
     }
 
     /// A dead worker receives no request.
-    fn judge_owner(&self, now: Time, life: LifeNo, shard: ShardNo, verdict: &mut Verdict) {
-        let row = self.rows.get(shard as usize).and_then(|truth| truth.row);
+    fn judge_owner(&self, now: Time, life: LifeNo, shard: ShardNo, history: &History, verdict: &mut Verdict) {
+        let row = history.shard(shard).row;
         let stakes = self.lives.get(life as usize);
         let seen = stakes.and_then(|stakes| stakes.get(shard as usize)?.seen);
         // Only if the true row and the shown row agree, the owner asked is certain.
@@ -328,7 +308,7 @@ impl Shares {
     ) {
         let (me, pursuit) = (Some(Owner::Life(life)), self.pursuit);
         let of_mine = |row: Row| row.owner == me || row.next == me;
-        let given = self.rows.of(shard).row.is_some_and(of_mine);
+        let given = history.shard(shard).row.is_some_and(of_mine);
         let stake = self.stake(life, shard);
         let goes_on = stake.asked.is_some_and(|last| now < last + pursuit);
         let given = given || stake.seen.is_some_and(|seen| of_mine(seen.row));
@@ -347,16 +327,16 @@ impl Shares {
         let leads = self.leader == Some(life);
         // The request was decided before the throttling began, and has waited for its turn since.
         let waited = history.throttling.slows(now, life);
-        if follows || given || leads || waited || !self.is_open(shard as usize) {
+        if follows || given || leads || waited || !is_open(shard, history) {
             return;
         }
         self.stake(life, shard).chosen = true;
         if self.asks && verb == Verb::Claim {
-            self.judge_owner(now, life, shard, verdict);
+            self.judge_owner(now, life, shard, history, verdict);
         }
-        let others = self.has(now, life, shard, verb);
+        let others = self.has(now, (life, shard), verb, history);
         let others_alive = self.others_alive(now, life, history);
-        let (leases, workers) = (self.unfinished(now, life), 1 + others_alive.len());
+        let (leases, workers) = (self.unfinished(now, life, history), 1 + others_alive.len());
         let mut share = match self.asks && verb == Verb::Take && self.was_left(now, life, shard) {
             true => leases,
             false => leases.div_ceil(workers),
@@ -384,49 +364,40 @@ impl Shares {
         })
     }
 
-    fn is_open(&self, shard: usize) -> bool {
-        let row = self.rows.get(shard).and_then(|truth| truth.row);
-        row.is_some_and(is_open)
-    }
-
     /// The number of other unfinished leases surely known to the life as its own. A life with a take from a dead owner
     /// need not wait for leases requested from live owners.
-    fn has(&self, now: Time, life: LifeNo, but: ShardNo, verb: Verb) -> usize {
+    fn has(&self, now: Time, (life, but): (LifeNo, ShardNo), verb: Verb, history: &History) -> usize {
         let stakes = self.lives.get(life as usize).into_iter().flat_map(|stakes| stakes.iter()).enumerate();
         let counts = |(shard, stake): &(usize, &Stake)| {
             let asks = verb == Verb::Claim && (stake.claims > 0 || stake.claimed);
             let known = stake.chosen || stake.since + self.doubt <= now;
             // Where workers request leases, a promised lease counts for the next owner.
-            let row = self.rows.get(*shard).and_then(|truth| truth.row);
+            let row = history.shard(*shard as ShardNo).row;
             // A lease handed over, and perhaps returned since, need not be known yet.
-            let stays = |row: Row| {
-                row.owner == Some(Owner::Life(life)) && row.next.is_none_or(|next| Some(next) == row.owner)
-            };
+            let stays = |row: Row| row.is_of(life) && row.next.is_none_or(|next| Some(next) == row.owner);
             let gives = self.asks && stake.held && (stake.gives || !row.is_some_and(stays));
             *shard != but as usize
                 && !gives
                 && (stake.held || stake.may_be_taken() || asks)
                 && known
-                && self.is_open(*shard)
-                && stake.seen.is_none_or(|seen| is_open(seen.row))
+                && is_open(*shard as ShardNo, history)
+                && stake.seen.is_none_or(|seen| seen.row.is_open())
         };
         stakes.filter(counts).count()
     }
 
     /// The greatest number of leases possibly unfinished in the life's view.
-    fn unfinished(&self, now: Time, life: LifeNo) -> usize {
+    fn unfinished(&self, now: Time, life: LifeNo, history: &History) -> usize {
         let stakes = self.lives.get(life as usize);
         let open = |shard: &usize| {
-            let ended_lately = self
-                .rows
-                .get(*shard)
-                .is_some_and(|truth| truth.ended_since > 0 && truth.ended_since + self.doubt > now);
+            let over = history.shard(*shard as ShardNo).over.filter(|over| *over > 0);
+            let ended_lately = over.is_some_and(|over| over + self.doubt > now);
             let stake = stakes.and_then(|stakes| stakes.get(*shard));
             let believed = stake
                 .is_some_and(|stake| !stake.is_idle() || stake.seen.is_some_and(|seen| seen.may_be_open()));
-            self.is_open(*shard) || ended_lately || believed
+            is_open(*shard as ShardNo, history) || ended_lately || believed
         };
-        let shards = self.rows.len().max(stakes.map_or(0, |stakes| stakes.len()));
+        let shards = history.shards.len().max(stakes.map_or(0, |stakes| stakes.len()));
         (0..shards).filter(open).count()
     }
 
@@ -439,12 +410,12 @@ impl Shares {
             let renewed = lately(seen.counter_since)
                 && (seen.counter_since + self.doubt <= now || seen.gap < self.alive)
                 && seen.owner_since + self.doubt <= now;
-            let owner = seen.row.owner.filter(|_| renewed && !seen.disputed && is_open(seen.row));
+            let owner = seen.row.owner.filter(|_| renewed && !seen.disputed && seen.row.is_open());
             let lies = history.given.is(shard as ShardNo, seen.row)
                 && seen.counter_since + history.given.least() <= now;
             // A leader assigns leases to a dead worker, too: a counter that the leader wrote proves nothing.
-            let by_owner = |truth: &Truth| truth.by == seen.row.owner;
-            let proved = !self.led || self.rows.get(shard).is_some_and(by_owner);
+            let by = history.shard(shard as ShardNo).by.map(Owner::Life);
+            let proved = !self.led || by == seen.row.owner;
             let owner = owner.filter(|_| proved);
             let owner = owner
                 .filter(|owner| *owner != Owner::Life(life) && !lies && !history.former.has_ended(*owner))?;
@@ -456,6 +427,11 @@ impl Shares {
         owners.dedup_by_key(|(owner, _)| *owner);
         owners
     }
+}
+
+/// Whether the row of the shard is unfinished.
+fn is_open(shard: ShardNo, history: &History) -> bool {
+    history.shard(shard).row.is_some_and(Row::is_open)
 }
 
 #[cfg(test)]

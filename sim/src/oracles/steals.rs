@@ -8,7 +8,7 @@
 //! a stranger, or a leader of another program has assigned a lease. The rules do not hold where leases are claimed, or
 //! go by turns.
 
-use super::fact::{Ask, Owner, Row, Verb};
+use super::fact::{Ask, Owner, Verb};
 use super::{
     EVENTS, Fact, History, LifeNo, Property, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time, Verdict,
 };
@@ -37,7 +37,6 @@ pub(super) struct Steals {
     alive: u64,
     /// A lease requested again within this time was not given up meanwhile, in µs.
     pursuit: u64,
-    rows: BTreeMap<ShardNo, (Row, Time)>,
     /// The highest counters of the rows, and whether an edit by hand has set the counter back since. A guard may then
     /// come from an earlier row.
     highest: BTreeMap<ShardNo, (u64, bool)>,
@@ -72,18 +71,6 @@ impl Steals {
         self.most = self.most.map(|most| most.max(self.most_beside_others));
     }
 
-    fn note_row(&mut self, now: Time, shard: ShardNo, before: Option<Row>, after: Option<Row>) {
-        match (before, after) {
-            (_, None) => drop(self.rows.remove(&shard)),
-            (Some(before), Some(row)) if before.counter == row.counter => {
-                if let Some(known) = self.rows.get_mut(&shard) {
-                    known.0 = row;
-                }
-            }
-            (_, Some(row)) => drop(self.rows.insert(shard, (row, now))),
-        }
-    }
-
     /// After a pause, a worker repeats its earlier requests for leases.
     fn note_pause(&mut self, life: LifeNo, stood: Time) {
         if let Some(robber) = self.lives.get_mut(&life) {
@@ -98,16 +85,14 @@ impl Steals {
         self.note_promise(now, fact);
         self.note_counter(fact);
         match *fact {
-            Fact::RowChanged { shard, before, after, .. } => self.note_row(now, shard, before, after),
             Fact::Asked { life, ask: Ask::ScanPage, .. } => {
                 if let Some(robber) = self.lives.get_mut(&life) {
                     robber.now.clear();
                 }
             }
             Fact::Asked { life, ask: Ask::Write(Verb::Take), about: Some(shard), guard, .. } => {
-                let Some((row, since)) = self.rows.get(&shard) else {
-                    return;
-                };
+                let truth = history.shard(shard);
+                let Some(row) = truth.row else { return };
                 let robber = self.lives.entry(life).or_default();
                 // The steal began with its first request, even if the owner had just renewed the row.
                 let goes_on = robber.asked.insert(shard, now);
@@ -117,7 +102,7 @@ impl Steals {
                     true => self.alive.min(history.given.least()),
                     false => self.alive,
                 };
-                let alive = now.saturating_sub(*since) < patience;
+                let alive = now.saturating_sub(truth.counted) < patience;
                 if !of_others || !alive || self.is_set_back(shard) || guard != Some(row.counter) {
                     return;
                 }

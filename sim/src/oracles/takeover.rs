@@ -18,7 +18,8 @@
 //! Other workers possibly alive in its view, and its own leases, are counted from above. Rows changed by people are not
 //! judged.
 
-use super::fact::{Ask, Mark, Owner, Row, Verb};
+use super::fact::{Ask, Owner, Row, Verb};
+use super::history::Shard;
 use super::{
     EVENTS, Fact, History, LifeNo, PerShard, Property, REPORTS, REQUESTS, ROWS, SHOWN, Sees, ShardNo, Terms,
     Time, Verdict,
@@ -26,19 +27,6 @@ use super::{
 use crate::streams::StreamNo;
 use leasehold_engine::policy::{Assign, Lineage, Steal};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The true state of a row, and its shard.
-#[derive(Clone, Debug, Default)]
-struct Truth {
-    row: Option<Row>,
-    changed: Time,
-    edited: bool,
-    /// The end of the time in which a worker may see the row of a hand-over begun by a person: the row need not show
-    /// that its owner hands leases over.
-    mute_until: Time,
-    born: Time,
-    has_parents: bool,
-}
 
 /// A row as shown to a worker by scans.
 #[derive(Clone, Copy, Debug)]
@@ -123,16 +111,14 @@ pub(super) struct Takeover {
     interval: u64,
     meeting: u64,
     pause: u64,
-    rows: PerShard<Truth>,
+    /// The end of the time in which a worker may see the row of a hand-over begun by a person: the row need not show
+    /// that its owner hands leases over.
+    mute_until: PerShard<Time>,
     lives: BTreeMap<LifeNo, Life>,
 }
 
 /// A clock shows whole microseconds.
 const SLACK_US: u64 = 10;
-
-fn is_open(row: Row) -> bool {
-    row.checkpoint != Mark::End
-}
 
 impl Takeover {
     pub(super) const SEES: Sees =
@@ -155,7 +141,7 @@ impl Takeover {
             interval: terms.at_most(terms.most(|config| config.scan_interval().scaled(21, 20))),
             meeting: terms.at_most(terms.most(|config| config.meeting())) + SLACK_US,
             pause: terms.at_most(terms.most(|config| config.retry_max())) + SLACK_US,
-            rows: PerShard::default(),
+            mute_until: PerShard::default(),
             lives: BTreeMap::new(),
         }
     }
@@ -171,19 +157,13 @@ impl Takeover {
             return;
         }
         match *fact {
-            Fact::ShardBorn { shard, parents } => {
-                let truth = self.rows.of(shard);
-                (truth.born, truth.has_parents) = (now, parents[0].is_some());
-            }
             Fact::RowChanged { shard, by, verb, after, .. } => {
-                let truth = self.rows.of(shard);
-                truth.edited |= verb.is_none();
-                truth.mute_until = match verb {
-                    Some(Verb::BeginHandOver) => Time::MAX,
-                    Some(Verb::Take) => truth.mute_until.min(now),
-                    _ => truth.mute_until,
-                };
-                (truth.row, truth.changed) = (after, now);
+                let mute_until = self.mute_until.of(shard);
+                match verb {
+                    Some(Verb::BeginHandOver) => *mute_until = Time::MAX,
+                    Some(Verb::Take) => *mute_until = now.min(*mute_until),
+                    _ => {}
+                }
                 // The writer of the row may know the row.
                 if let (Some(life), Some(row)) = (by, after) {
                     self.stake(life, shard).shown(now, row, false);
@@ -292,15 +272,14 @@ impl Takeover {
         // Rows with an unknown owner.
         let mut unknown = 0;
         let mut owners = BTreeSet::new();
-        let no_row = Truth::default();
         for (shard, stake) in life.leases.iter().enumerate() {
-            let truth = self.rows.get(shard).unwrap_or(&no_row);
+            let truth = history.shard(shard as ShardNo);
             // Between two attempts to take the lease, the worker makes no request.
             let busy = stake.is_busy() || stake.quiet + self.pause > now && stake.quiet > 0;
             let promised = |row: Row| row.next == Some(Owner::Life(no));
             let promised = self.asks && (stake.promised || stake.seen.is_some_and(|seen| promised(seen.row)));
             mine += usize::from(busy || promised);
-            let is_open_row = truth.row.is_some_and(is_open);
+            let is_open_row = truth.row.is_some_and(Row::is_open);
             // Where workers request leases, a promised lease counts for the next owner.
             let shown = stake.seen.map(|seen| seen.row);
             unknown += self.count_next(no, [truth.row, shown], &mut owners);
@@ -309,7 +288,7 @@ impl Takeover {
                 unknown += usize::from(!stake.held && is_open_row);
                 continue;
             };
-            let surely_open = seen.last >= began && seen.beside.is_none() && is_open(seen.row);
+            let surely_open = seen.last >= began && seen.beside.is_none() && seen.row.is_open();
             unfinished += usize::from(is_open_row && (stake.held || surely_open));
             let expired = began >= seen.since + self.lease && seen.beside.is_none();
             let may_live = [Some(seen.row).filter(|_| !expired), seen.beside];
@@ -344,14 +323,15 @@ impl Takeover {
             share = share.min(self.most);
         }
         let within = free.min(share.saturating_sub(mine));
-        let left = if self.has_mute(life) { 0 } else { left };
+        let edited = history.shards().any(|(_, truth)| truth.edited);
+        let left = if self.has_mute(life) || edited { 0 } else { left };
         Some(within.max(self.beyond(left, 1 + owners.len() + unknown, mine)))
     }
 
     /// Whether some owner may look like a worker of another program.
     fn has_mute(&self, life: &Life) -> bool {
         let before = life.before.unwrap_or(0);
-        self.rows.iter().any(|truth| truth.mute_until > before)
+        self.mute_until.iter().any(|until| *until > before)
     }
 
     /// Adds the next owners of a lease to the owners. Returns the number of unknown next owners.
@@ -370,7 +350,7 @@ impl Takeover {
 
     /// The number of dead workers' leases (`left`) to be requested by a life, even beyond its share.
     fn beyond(&self, left: usize, workers: usize, mine: usize) -> usize {
-        if !self.asks || !self.alone || self.rows.iter().any(|truth| truth.edited) {
+        if !self.asks || !self.alone {
             return 0;
         }
         let room = match self.most {
@@ -381,9 +361,9 @@ impl Takeover {
     }
 
     /// Whether a life knows a shard's parents.
-    fn is_known(&self, life: &Life, truth: &Truth) -> bool {
+    fn is_known(&self, life: &Life, truth: &Shard) -> bool {
         // A list may lag by a scan interval.
-        !self.listed || !truth.has_parents && truth.born + self.interval <= life.booted
+        !self.listed || truth.parents[0].is_none() && truth.born + self.interval <= life.booted
     }
 }
 

@@ -12,19 +12,13 @@ use std::collections::BTreeSet;
 /// Workers of lower rank wait for this multiple of the leader's delay, and then until a scan shows the row.
 const DEPUTIES: u64 = 4;
 
-#[derive(Clone, Debug, Default)]
-struct Row {
-    checkpoint: Option<Mark>,
-    /// The last time when the checkpoint changed its kind, or the row was removed.
-    since: Time,
-}
-
 #[derive(Clone, Debug)]
 pub(super) struct Tidy {
     binding: bool,
     /// The longest stay of a finished row without need, in µs. Absent: for ever.
     patience: Option<u64>,
-    rows: PerShard<Row>,
+    /// The last time when a row changed the kind of its checkpoint, or was removed.
+    since: PerShard<Time>,
     edited: BTreeSet<ShardNo>,
     /// The last removal of a row: during removals, the other rows wait their turn.
     removed_at: Time,
@@ -42,18 +36,17 @@ impl Tidy {
         Self {
             binding: terms.config.policies().finished == Finished::WhenRead,
             patience: (!kept).then_some(DEPUTIES * delay + 3 * most(|config| config.scan_interval())),
-            rows: PerShard::default(),
+            since: PerShard::default(),
             edited: BTreeSet::new(),
             removed_at: 0,
         }
     }
 
     /// A child not begun.
-    fn waiting(&self, shard: ShardNo, history: &History) -> Option<ShardNo> {
+    fn waiting(shard: ShardNo, history: &History) -> Option<ShardNo> {
         let begun = |child: &ShardNo| {
-            let row = self.rows.get(*child as usize);
-            let checkpoint = row.and_then(|row| row.checkpoint);
-            checkpoint.is_some_and(|mark| !matches!(mark, Mark::TrimHorizon | Mark::AtTimestamp))
+            let row = history.shard(*child).row;
+            row.is_some_and(|row| !matches!(row.checkpoint, Mark::TrimHorizon | Mark::AtTimestamp))
         };
         history.shard(shard).children.iter().copied().find(|child| !begun(child))
     }
@@ -75,22 +68,21 @@ impl Tidy {
                     Some(_) => {}
                 }
                 let removed = verb == Some(Verb::Delete) && self.binding && !self.is_touched(shard, history);
-                if let Some(child) = self.waiting(shard, history).filter(|_| removed) {
+                if let Some(child) = Self::waiting(shard, history).filter(|_| removed) {
                     verdict.report(Property::ProgressDurable, now, || {
                         format!("the row of shard {shard} was removed, and its child {child} has not begun")
                     });
                 }
-                let row = self.rows.of(shard);
-                let checkpoint = after.map(|row| row.checkpoint);
+                let known = history.shard(shard);
+                let [before, after] = [known.before, after].map(|row| row.map(|row| row.checkpoint));
                 // A row created as finished names no children, and workers remove only a row with known children.
-                let never_read = row.checkpoint.is_none() && checkpoint == Some(Mark::End);
+                let never_read = before.is_none() && after == Some(Mark::End);
                 let kind = |mark: Option<Mark>| {
                     mark.map(|mark| (mark.is_initial() && mark != Mark::Latest, mark == Mark::End))
                 };
-                if kind(row.checkpoint) != kind(checkpoint) {
-                    row.since = now;
+                if kind(before) != kind(after) {
+                    *self.since.of(shard) = now;
                 }
-                row.checkpoint = checkpoint;
                 if never_read {
                     self.edited.insert(shard);
                 }
@@ -112,21 +104,19 @@ impl Tidy {
         let Some(patience) = self.patience.filter(|_| self.binding) else {
             return;
         };
-        for (shard, row) in (0..).zip(self.rows.iter()) {
-            let known = history.shard(shard);
-            let finished = row.checkpoint == Some(Mark::End) && !known.children.is_empty();
-            if !finished || self.is_touched(shard, history) || self.waiting(shard, history).is_some() {
+        for (shard, known) in history.shards() {
+            let ended = known.row.is_some_and(|row| !row.is_open());
+            let finished = ended && !known.children.is_empty();
+            if !finished || self.is_touched(shard, history) || Self::waiting(shard, history).is_some() {
                 continue;
             }
-            let parents: Vec<&Row> = (known.parents.iter().flatten())
-                .filter_map(|parent| self.rows.get(*parent as usize))
-                .collect();
-            if parents.iter().any(|parent| parent.checkpoint.is_some()) {
+            let parents = known.parents.iter().flatten();
+            if parents.clone().any(|parent| history.shard(*parent).row.is_some()) {
                 continue;
             }
-            let children = known.children.iter().filter_map(|child| self.rows.get(*child as usize));
-            let family = parents.into_iter().chain(children).chain([row]);
-            let free = family.map(|row| row.since).max().unwrap_or(0);
+            let family = parents.chain(&known.children).chain([&shard]);
+            let free = family.filter_map(|shard| self.since.get(*shard as usize)).max();
+            let free = free.copied().unwrap_or(0);
             let free = free.max(since).max(self.removed_at);
             if now > free + patience {
                 verdict.report(Property::ProgressDurable, now, || {

@@ -6,7 +6,7 @@
 //! in a row, and the pace of its reads. Where all shards of a worker share little memory or few reads, the times of
 //! reads are not judged.
 
-use super::fact::{Ask, How, Owner};
+use super::fact::{Ask, How};
 use super::{
     EVENTS, Fact, History, LifeNo, Property, READS, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time,
     Verdict,
@@ -153,9 +153,7 @@ impl Waiting {
             Fact::RowChanged { shard, after, .. } => {
                 let of = self.shards.range_mut((shard, 0)..=(shard, LifeNo::MAX));
                 for ((_, life), known) in of {
-                    let ours =
-                        |row: super::fact::Row| row.owner == Some(Owner::Life(*life)) && row.next.is_none();
-                    known.leaving |= !after.is_some_and(ours);
+                    known.leaving |= !after.is_some_and(|row| row.is_of(*life) && row.next.is_none());
                 }
             }
             Fact::Processed { life, shard, through, .. } => {

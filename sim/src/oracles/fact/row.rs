@@ -36,6 +36,18 @@ pub struct Row {
     pub checkpoint: Mark,
 }
 
+impl Row {
+    /// Whether the shard is unfinished.
+    pub fn is_open(self) -> bool {
+        self.checkpoint != Mark::End
+    }
+
+    /// Whether the row names this life as its owner.
+    pub fn is_of(self, life: LifeNo) -> bool {
+        self.owner == Some(Owner::Life(life))
+    }
+}
+
 /// A checkpoint with a record's place in the shard in place of the sequence number: 1 is the first record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
@@ -77,4 +89,9 @@ impl Mark {
 /// shard. An edit of the row's guard is no such change.
 pub fn rewrites(verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> bool {
     verb.is_none() && before.map(|row| row.checkpoint) != after.map(|row| row.checkpoint)
+}
+
+/// Whether a write begins an ownership.
+pub fn begins(verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> bool {
+    verb == Some(Verb::Take) || before.and_then(|row| row.owner) != after.and_then(|row| row.owner)
 }

@@ -140,7 +140,7 @@ impl Led {
             known.over.is_none() && !known.stopping && !known.stands && !known.blocked && !known.cut_off;
         // A worker with failed requests may have looked dead a moment ago.
         let runs = runs && known.hindered.is_none_or(|at| at + self.doubt < now);
-        let is_of = |row: Row| is_open(&row) && row.owner == Some(Owner::Life(life)) && row.next.is_none();
+        let is_of = |row: Row| is_open(&row) && row.is_of(life) && row.next.is_none();
         let renews = |truth: &Truth| truth.named < truth.renewed && now < truth.renewed + self.lease;
         let renewed =
             |truth: &Truth| truth.row.is_some_and(is_of) && truth.assigned.is_none() && renews(truth);

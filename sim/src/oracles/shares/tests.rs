@@ -1,6 +1,7 @@
 //! Shares by facts alone.
 
 use super::*;
+use crate::oracles::fact::Mark;
 use crate::oracles::testing::{answered, asked, changed, config, count_under, held, judge_under, row};
 use Ask::Write;
 

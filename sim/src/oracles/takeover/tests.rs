@@ -1,7 +1,7 @@
 //! Free leases and their requesters, by facts alone.
 
 use super::*;
-use crate::oracles::fact::How;
+use crate::oracles::fact::{How, Mark};
 use crate::oracles::testing::{answered, asked, changed, config, count_under, held, row};
 use leasehold_engine::config::Config;
 
