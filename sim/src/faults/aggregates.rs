@@ -68,10 +68,6 @@ impl AggregateFaults {
         self.aggregated > 0
     }
 
-    pub(super) fn is_plain(&self) -> bool {
-        *self == Self::default()
-    }
-
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
         if !draws.coin("aggregates", 0) {
             return Self::default();

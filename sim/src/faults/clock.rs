@@ -1,6 +1,6 @@
 //! Clocks that run at the wrong rate, and wall clocks that jump or stand still.
 
-use super::Setting;
+use super::{Setting, each};
 use crate::draws::Draws;
 use crate::span::{micros, millis};
 use serde::{Deserialize, Serialize};
@@ -51,19 +51,16 @@ impl ClockFaults {
                 })
                 .collect();
         }
-        if draws.coin("wall-step", 0) {
-            for n in 0..draws.magnitude("wall-step", 1, 1, 10) {
-                let mut roll = draws.roll("wall-step-each", n);
-                let by = roll.magnitude(1, 86_400_000) as i64;
-                faults.steps.push(WallStep {
-                    at: roll.below(setting.length_us),
-                    worker: roll.below(setting.workers) as u32,
-                    by_ms: if roll.below(2) == 0 { by } else { -by },
-                    freeze: roll.below(4) == 0,
-                });
+        faults.steps = each(draws, "wall-step", 10, |roll| {
+            let by = roll.magnitude(1, 86_400_000) as i64;
+            WallStep {
+                at: roll.below(setting.length_us),
+                worker: roll.below(setting.workers) as u32,
+                by_ms: if roll.below(2) == 0 { by } else { -by },
+                freeze: roll.below(4) == 0,
             }
-            faults.steps.sort_by_key(|step| step.at);
-        }
+        });
+        faults.steps.sort_by_key(|step| step.at);
         faults
     }
 }

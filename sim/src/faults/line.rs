@@ -52,10 +52,6 @@ impl LineFaults {
         Self { bytes_per_second: draws.magnitude("line", 2, least, least.saturating_mul(4)), held }
     }
 
-    pub(crate) fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
     pub(crate) fn is_narrow(&self) -> bool {
         self.bytes_per_second > 0
     }
@@ -114,7 +110,7 @@ mod tests {
             let line = LineFaults::draw(Draws::new(seed), traffic(1_000_000));
             narrow += u32::from(line.is_narrow());
             held += u32::from(line.held);
-            assert!(line.is_none() || line.bytes_per_second >= 80_000, "{line:?}");
+            assert!(line == LineFaults::default() || line.bytes_per_second >= 80_000, "{line:?}");
         }
         assert!((70..130).contains(&narrow) && (30..80).contains(&held), "{narrow} {held}");
     }

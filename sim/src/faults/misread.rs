@@ -113,11 +113,6 @@ impl MisreadFaults {
         Self { wrong: rate(draws, "misread", 100) }
     }
 
-    /// Whether no answer is wrong.
-    pub(crate) fn is_none(&self) -> bool {
-        self.wrong == 0
-    }
-
     /// Whether a record of an answer has the number of an earlier record.
     pub(crate) fn lowers_number(&self, roll: &mut Roll) -> bool {
         roll.happens(self.wrong)

@@ -49,7 +49,7 @@ pub use suspension::{Meanwhile, Suspension, SuspensionFaults, WallAfter};
 pub use table::{RowEdit, RowEditKind, TableFaults};
 pub use upgrade::{Upgrade, UpgradeFaults};
 
-use crate::draws::Draws;
+use crate::draws::{Draws, Roll};
 use serde::{Deserialize, Serialize};
 
 /// Every fault of one world.
@@ -69,7 +69,7 @@ pub struct Faults {
     /// Clocks.
     pub clock: ClockFaults,
     /// Machines that are suspended.
-    #[serde(skip_serializing_if = "SuspensionFaults::is_none")]
+    #[serde(skip_serializing_if = "is_plain")]
     pub suspension: SuspensionFaults,
     /// The lease table.
     pub table: TableFaults,
@@ -79,10 +79,10 @@ pub struct Faults {
     #[serde(skip_serializing_if = "is_plain")]
     pub replica: ReplicaFaults,
     /// Single wrong answers about shards.
-    #[serde(skip_serializing_if = "MisreadFaults::is_none")]
+    #[serde(skip_serializing_if = "is_plain")]
     pub misread: MisreadFaults,
     /// The lines over which records come.
-    #[serde(skip_serializing_if = "LineFaults::is_none")]
+    #[serde(skip_serializing_if = "is_plain")]
     pub line: LineFaults,
     /// Faults of single streams, in a world with several streams.
     #[serde(skip_serializing_if = "is_plain")]
@@ -91,7 +91,7 @@ pub struct Faults {
     #[serde(skip_serializing_if = "is_plain")]
     pub start: StartFaults,
     /// Aggregated records.
-    #[serde(skip_serializing_if = "AggregateFaults::is_plain")]
+    #[serde(skip_serializing_if = "is_plain")]
     pub aggregates: AggregateFaults,
     /// The application.
     pub application: ApplicationFaults,
@@ -216,5 +216,17 @@ pub(crate) fn churns(draws: Draws) -> bool {
 
 /// A probability in one of a thousand, if the family is on: log-uniform up to `most`.
 pub(crate) fn rate(draws: Draws, family: &str, most: u64) -> u32 {
-    if draws.coin(family, 0) { draws.magnitude(family, 1, 1, most) as u32 } else { 0 }
+    size(draws, family, 1, most).unwrap_or(0) as u32
+}
+
+/// A size of a fault, if the family is on: log-uniform.
+fn size(draws: Draws, family: &str, least: u64, most: u64) -> Option<u64> {
+    draws.coin(family, 0).then(|| draws.magnitude(family, 1, least, most))
+}
+
+/// The single faults of a family: up to `most` faults, if the family is on.
+fn each<T>(draws: Draws, family: &str, most: u64, mut one: impl FnMut(&mut Roll) -> T) -> Vec<T> {
+    let purpose = format!("{family}-each");
+    let rolls = (0..size(draws, family, 1, most).unwrap_or(0)).map(|n| draws.roll(&purpose, n));
+    rolls.map(|mut roll| one(&mut roll)).collect()
 }

@@ -1,6 +1,6 @@
 //! Workers that cannot reach a service for a while.
 
-use super::{Chance, Setting, churns, rate};
+use super::{Chance, Setting, churns, each, rate};
 use crate::draws::{Draws, Roll};
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
@@ -53,39 +53,33 @@ pub struct OutageFaults {
 
 impl OutageFaults {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
-        let mut faults = Self {
-            outages: Vec::new(),
-            now: rate(draws, "outage-now", 40),
-            now_us: draws.magnitude("outage-now", 2, 10_000, setting.lease_us.saturating_mul(4)),
-        };
+        let (mut now, mut now_us) = (
+            rate(draws, "outage-now", 40),
+            draws.magnitude("outage-now", 2, 10_000, setting.lease_us.saturating_mul(4)),
+        );
         if churns(draws) {
-            faults.now = draws.between("outage-now", 3, 20, 200) as u32;
-            faults.now_us = setting.lease_us.saturating_mul(draws.between("outage-now", 4, 4, 40));
+            now = draws.between("outage-now", 3, 20, 200) as u32;
+            now_us = setting.lease_us.saturating_mul(draws.between("outage-now", 4, 4, 40));
         }
-        let count = if draws.coin("outage", 0) { draws.magnitude("outage", 1, 1, 12) } else { 0 };
-        let mut outages: Vec<Outage> = (0..count)
-            .map(|n| {
-                let mut roll = draws.roll("outage-each", n);
-                let from = roll.below(setting.length_us);
-                let length = roll.magnitude(setting.lease_us / 20, setting.lease_us.saturating_mul(4));
-                let what = roll.below(4);
-                Outage {
-                    from,
-                    until: from + length,
-                    worker: roll.below(setting.workers) as u32,
-                    table: what != 0,
-                    stream: what < 2,
-                    direction: if roll.below(3) == 0 { Direction::Answers } else { Direction::Requests },
-                    fast: roll.below(2) == 0,
-                }
-            })
-            .collect();
+        let mut outages = each(draws, "outage", 12, |roll| {
+            let from = roll.below(setting.length_us);
+            let length = roll.magnitude(setting.lease_us / 20, setting.lease_us.saturating_mul(4));
+            let what = roll.below(4);
+            Outage {
+                from,
+                until: from + length,
+                worker: roll.below(setting.workers) as u32,
+                table: what != 0,
+                stream: what < 2,
+                direction: if roll.below(3) == 0 { Direction::Answers } else { Direction::Requests },
+                fast: roll.below(2) == 0,
+            }
+        });
         if setting.workers > 1 && draws.coin("swizzle", 0) {
             outages.extend(swizzle(draws, setting));
         }
         outages.sort_by_key(|outage| outage.from);
-        faults.outages = outages;
-        faults
+        Self { outages, now, now_us }
     }
 
     /// Whether a worker is cut off now.

@@ -1,6 +1,7 @@
 //! Processes that die, stand still, come back, or are replaced in good order.
 
-use super::{Chance, Deed, Setting, rate};
+use super::family::family;
+use super::{Chance, Deed, Setting, rate, size};
 use crate::draws::{Draws, Roll};
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
@@ -51,33 +52,51 @@ pub enum InterruptionKind {
     },
 }
 
-/// All interruptions of a world.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ProcessFaults {
+family! {
+    /// All interruptions of a world.
+    pub struct ProcessFaults by |draws, setting|;
+
     /// In the order of time.
-    pub interruptions: Vec<Interruption>,
+    interruptions: Vec<Interruption> = Vec::new(), interruptions(draws, setting);
     /// After the faults, handlers of workers outside the core block every thread of their runtime for ever.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub blocked_for_ever: bool,
+    blocked_for_ever: bool = false, !blocks(draws, setting).is_empty() && draws.coin("block-for-ever", 0);
     /// Crashes at a critical moment: while a write is under way. In one of a thousand writes.
-    pub crash_on_write: u32,
+    crash_on_write: u32, rate(draws, "crash-on-write", 20);
     /// The most crashes during writes.
-    pub crash_on_write_most: u32,
+    crash_on_write_most: u32, draws.magnitude("crash-on-write", 2, 1, 8) as u32;
     /// Crashes while a take is under way, or right after. In one of a thousand takes.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub crash_on_take: u32,
+    #[serde(skip_serializing_if = "super::is_plain")]
+    crash_on_take: u32, crash_on_take(draws);
     /// Workers with a request to stop right after a take, in one of a thousand takes.
-    pub stop_on_take: u32,
+    stop_on_take: u32, rate(draws, "stop-on-take", 400);
     /// Pauses exactly between an answer's arrival and its handling. In one of a thousand answers.
-    pub pause_on_answer: u32,
+    pause_on_answer: u32, rate(draws, "pause-on-answer", 10);
     /// The length of a pause on an answer, in µs.
-    #[serde(rename = "pause", with = "micros")]
-    pub pause_us: u64,
+    pause_us as "pause": u64,
+        draws.magnitude("pause-on-answer", 2, 10_000, setting.lease_us.saturating_mul(2));
 }
 
-fn is_zero(rate: &u32) -> bool {
-    *rate == 0
+fn interruptions(draws: Draws, setting: Setting) -> Vec<Interruption> {
+    let mut interruptions = Vec::new();
+    let mut add = |family: &'static str, most: u64, kind: &dyn Fn(u64, bool) -> InterruptionKind| {
+        for n in 0..size(draws, family, 1, most).unwrap_or(0) {
+            let mut roll = draws.roll(family, n + 3);
+            let at = roll.below(setting.length_us);
+            let worker = roll.below(setting.workers) as u32;
+            let length = roll.magnitude(10_000, setting.lease_us.saturating_mul(3));
+            interruptions.push(Interruption { at, worker, kind: kind(length, roll.below(4) == 0) });
+        }
+    };
+    add("crash", 10, &|length, again| InterruptionKind::Crash {
+        down_us: length,
+        loops: if again { 5 } else { 0 },
+    });
+    add("pause", 20, &|us, _| InterruptionKind::Pause { us });
+    add("replace", 8, &|gap_us, _| InterruptionKind::Replace { gap_us });
+    interruptions.extend(blocks(draws, setting));
+    interruptions.sort_by_key(|interruption| interruption.at);
+    interruptions
 }
 
 /// In four of ten worlds, workers die during up to three of ten takes. All worlds with unique names have such deaths:
@@ -147,43 +166,5 @@ impl ProcessFaults {
         let happens = roll.happens(self.pause_on_answer);
         let for_us = roll.magnitude(1_000, self.pause_us);
         happens.then_some(Chance::Pause { for_us })
-    }
-
-    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
-        let mut interruptions = Vec::new();
-        let mut add = |family: &'static str, most: u64, kind: &dyn Fn(u64, bool) -> InterruptionKind| {
-            if !draws.coin(family, 0) {
-                return;
-            }
-            for n in 0..draws.magnitude(family, 1, 1, most) {
-                let mut roll = draws.roll(family, n + 3);
-                let at = roll.below(setting.length_us);
-                let worker = roll.below(setting.workers) as u32;
-                let length = roll.magnitude(10_000, setting.lease_us.saturating_mul(3));
-                interruptions.push(Interruption { at, worker, kind: kind(length, roll.below(4) == 0) });
-            }
-        };
-        add("crash", 10, &|length, again| InterruptionKind::Crash {
-            down_us: length,
-            loops: if again { 5 } else { 0 },
-        });
-        add("pause", 20, &|us, _| InterruptionKind::Pause { us });
-        add("replace", 8, &|gap_us, _| InterruptionKind::Replace { gap_us });
-        let blocks = blocks(draws, setting);
-        let blocked_for_ever = !blocks.is_empty() && draws.coin("block-for-ever", 0);
-        interruptions.extend(blocks);
-        interruptions.sort_by_key(|interruption| interruption.at);
-        let crash = draws.coin("crash-on-write", 0);
-        let pause = draws.coin("pause-on-answer", 0);
-        Self {
-            interruptions,
-            blocked_for_ever,
-            crash_on_write: if crash { draws.magnitude("crash-on-write", 1, 1, 20) as u32 } else { 0 },
-            crash_on_write_most: draws.magnitude("crash-on-write", 2, 1, 8) as u32,
-            crash_on_take: crash_on_take(draws),
-            stop_on_take: rate(draws, "stop-on-take", 400),
-            pause_on_answer: if pause { draws.magnitude("pause-on-answer", 1, 1, 10) as u32 } else { 0 },
-            pause_us: draws.magnitude("pause-on-answer", 2, 10_000, setting.lease_us.saturating_mul(2)),
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Workers with several streams: a worker stops reading a stream for a while, or a single stream has trouble.
 
-use super::{Fate, Landing, Reach, Setting};
-use crate::draws::Draws;
+use super::{Fate, Landing, Reach, Setting, each};
+use crate::draws::{Draws, Roll};
 use crate::span::micros;
 use crate::streams::StreamNo;
 use serde::{Deserialize, Serialize};
@@ -67,50 +67,44 @@ pub struct SeveralFaults {
 
 impl SeveralFaults {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
-        let mut faults = Self::default();
         if setting.streams < 2 {
-            return faults;
+            return Self::default();
         }
-        if draws.coin("stream-absence", 0) {
-            for n in 0..draws.magnitude("stream-absence", 1, 1, 6) {
-                let mut roll = draws.roll("stream-absence-each", n);
-                let at = roll.below(setting.length_us);
-                faults.absences.push(Absence {
-                    at,
-                    until: at + roll.magnitude(setting.lease_us / 8, setting.lease_us.saturating_mul(6)),
-                    worker: roll.below(setting.workers) as u32,
-                    stream: roll.below(setting.streams) as u32,
-                });
+        let length =
+            |roll: &mut Roll| roll.magnitude(setting.lease_us / 8, setting.lease_us.saturating_mul(6));
+        let mut absences = each(draws, "stream-absence", 6, |roll| {
+            let at = roll.below(setting.length_us);
+            Absence {
+                at,
+                until: at + length(roll),
+                worker: roll.below(setting.workers) as u32,
+                stream: roll.below(setting.streams) as u32,
             }
-            faults.absences.sort_by_key(|absence| absence.at);
+        });
+        absences.sort_by_key(|absence| absence.at);
+        let mut troubles = each(draws, "stream-trouble", 4, |roll| {
+            let from = roll.below(setting.length_us);
+            Trouble {
+                from,
+                until: from + length(roll),
+                stream: roll.below(setting.streams) as u32,
+                kind: match roll.below(3) {
+                    0 => TroubleKind::Silent,
+                    1 => TroubleKind::ServerError,
+                    _ => TroubleKind::Throttled,
+                },
+                lasts: false,
+            }
+        });
+        if let Some(first) = troubles.first_mut() {
+            match draws.below("stream-trouble", 2, 4) {
+                0 => first.lasts = true,
+                1 => (first.kind, first.lasts) = (TroubleKind::Deleted, true),
+                _ => {}
+            }
         }
-        if draws.coin("stream-trouble", 0) {
-            for n in 0..draws.magnitude("stream-trouble", 1, 1, 4) {
-                let mut roll = draws.roll("stream-trouble-each", n);
-                let from = roll.below(setting.length_us);
-                faults.troubles.push(Trouble {
-                    from,
-                    until: from + roll.magnitude(setting.lease_us / 8, setting.lease_us.saturating_mul(6)),
-                    stream: roll.below(setting.streams) as u32,
-                    kind: match roll.below(3) {
-                        0 => TroubleKind::Silent,
-                        1 => TroubleKind::ServerError,
-                        _ => TroubleKind::Throttled,
-                    },
-                    lasts: false,
-                });
-            }
-            let last = match draws.below("stream-trouble", 2, 4) {
-                0 => Some(faults.troubles[0].kind),
-                1 => Some(TroubleKind::Deleted),
-                _ => None,
-            };
-            if let Some(kind) = last {
-                (faults.troubles[0].kind, faults.troubles[0].lasts) = (kind, true);
-            }
-            faults.troubles.sort_by_key(|trouble| trouble.from);
-        }
-        faults
+        troubles.sort_by_key(|trouble| trouble.from);
+        Self { absences, troubles }
     }
 
     /// The trouble of a stream at a time. `healed`: the faults are over.

@@ -1,6 +1,6 @@
 //! Times at which a service throttles nearly all requests.
 
-use super::Setting;
+use super::{Setting, each};
 use crate::draws::Draws;
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
@@ -41,23 +41,18 @@ pub struct StormFaults {
 
 impl StormFaults {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
-        let mut faults = Self::default();
-        if !draws.coin("throttle-storm", 0) {
-            return faults;
-        }
-        for n in 0..draws.magnitude("throttle-storm", 1, 1, 5) {
-            let mut roll = draws.roll("throttle-storm-each", n);
+        let mut storms = each(draws, "throttle-storm", 5, |roll| {
             let from = roll.below(setting.length_us);
             let length = roll.magnitude(setting.lease_us / 8, setting.lease_us.saturating_mul(3));
-            faults.storms.push(Storm {
+            Storm {
                 from,
                 until: from + length,
                 service: if roll.below(3) == 0 { Service::Stream } else { Service::Table },
                 throttled: roll.between(600, 1_000) as u32,
-            });
-        }
-        faults.storms.sort_by_key(|storm| storm.from);
-        faults
+            }
+        });
+        storms.sort_by_key(|storm| storm.from);
+        Self { storms }
     }
 
     /// The number of throttled requests to a service in a thousand at `now`.

@@ -4,7 +4,7 @@
 //! monotonic clock counts that time or stands. Its wall clock is set right at the wake-up, a while later, or never. One
 //! world in two.
 
-use super::Setting;
+use super::{Setting, each};
 use crate::draws::{Draws, Roll};
 use crate::span::micros;
 use serde::{Deserialize, Serialize};
@@ -67,29 +67,18 @@ pub struct SuspensionFaults {
 
 impl SuspensionFaults {
     pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
-        let mut faults = Self::default();
-        if !draws.coin("suspended", 0) {
-            return faults;
-        }
-        for n in 0..draws.magnitude("suspended", 1, 1, 4) {
-            let mut roll = draws.roll("suspended-each", n);
-            faults.suspensions.push(Suspension {
-                at: roll.below(setting.length_us),
-                worker: roll.below(setting.workers) as u32,
-                us: roll.between(setting.lease_us, setting.lease_us.saturating_mul(4)),
-                clock: match roll.below(4) {
-                    0 => Meanwhile::Counts,
-                    _ => Meanwhile::Stands,
-                },
-                wall: wall_after(&mut roll, setting.lease_us),
-            });
-        }
-        faults.suspensions.sort_by_key(|suspension| suspension.at);
-        faults
-    }
-
-    pub(super) fn is_none(&self) -> bool {
-        self.suspensions.is_empty()
+        let mut suspensions = each(draws, "suspended", 4, |roll| Suspension {
+            at: roll.below(setting.length_us),
+            worker: roll.below(setting.workers) as u32,
+            us: roll.between(setting.lease_us, setting.lease_us.saturating_mul(4)),
+            clock: match roll.below(4) {
+                0 => Meanwhile::Counts,
+                _ => Meanwhile::Stands,
+            },
+            wall: wall_after(roll, setting.lease_us),
+        });
+        suspensions.sort_by_key(|suspension| suspension.at);
+        Self { suspensions }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The lease table: slow to come, shared with other programs, edited by people, read stale.
 
-use super::{Chance, Setting, rate};
+use super::family::family;
+use super::{Chance, Setting, rate, size};
 use crate::draws::{Draws, Roll};
 use crate::span::{micros, millis};
 use serde::{Deserialize, Serialize};
@@ -58,39 +59,86 @@ impl RowEditKind {
     }
 }
 
-/// All table faults of a world.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TableFaults {
+family! {
+    /// All table faults of a world.
+    pub struct TableFaults by |draws, setting|;
+
     /// How long a new table is CREATING.
     #[serde(rename = "create", with = "millis")]
-    pub create_ms: i64,
+    create_ms: i64, size(draws, "table-slow", 100, 20_000).unwrap_or(0) as i64;
     /// Rows that a scan reads as they were before, in one of a thousand.
-    pub stale: u32,
+    stale: u32, rate(draws, "stale", 500);
     /// The age of such a state, in µs.
-    #[serde(rename = "stale_by", with = "micros")]
-    pub stale_us: u64,
+    stale_us as "stale_by": u64, draws.magnitude("stale", 2, 10_000, 2_000_000);
     /// The most rows of a scan page that the service gives; 0: as many as requested.
-    pub tiny_page: u32,
+    tiny_page: u32, rate(draws, "tiny-page", 5);
     /// The longest additional time of each scan page, in µs; the shortest is half of it. The delay exists also when all
     /// else is well. A scan may then last longer than a lease.
-    #[serde(rename = "slow_page", with = "micros")]
-    pub slow_page_us: u64,
+    slow_page_us as "slow_page": u64, slow_page(draws, setting);
     /// Failed conditions do not return the row.
-    pub silent_refusal: bool,
+    silent_refusal: bool = false, draws.coin("silent-refusal", 0);
     /// Foreign changes of rows.
-    pub edits: Vec<RowEdit>,
+    edits: Vec<RowEdit> = Vec::new(), edits(draws, setting);
     /// Foreign hand-overs right after a take from another owner, in one of a thousand of these takes.
-    pub hand_over_on_take: u32,
+    hand_over_on_take: u32, size(draws, "hand-over-on-take", 20, 1_000).unwrap_or(0) as u32;
     /// Writes of this lease (by shard number, modulo) hang: the service never answers during the faults.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hung_lease: Option<u32>,
+    hung_lease: Option<u32> = None,
+        draws.coin("hung-lease", 0).then(|| draws.below("hung-lease", 1, setting.shards) as u32);
     /// Writes of this lease (by shard number, modulo) are refused during the faults, except its creation: their
-    /// conditions do not hold, and the row of the lease gives no reason.
+    /// conditions do not hold, and the row of the lease gives no reason. No other fault hits this lease.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused_lease: Option<u32>,
+    refused_lease: Option<u32> = None, (draws.below("refused-lease", 0, 4) == 0)
+        .then(|| draws.below("refused-lease", 1, setting.shards) as u32);
 }
 
+/// Much takes longer with slow pages, so slow pages are rare. A worker must not give up any answer: the way there and
+/// back takes time too.
+fn slow_page(draws: Draws, setting: Setting) -> u64 {
+    if draws.below("slow-page", 0, 6) > 0 {
+        return 0;
+    }
+    let scan_us = draws.magnitude("slow-page", 1, setting.lease_us / 4, setting.lease_us * 3);
+    let pages = setting.shards / u64::from(rate(draws, "tiny-page", 5).max(1)) + 1;
+    (scan_us / pages).min(setting.table_timeout_us / 4)
+}
+
+/// Changes of rows by people and other programs.
+fn edits(draws: Draws, setting: Setting) -> Vec<RowEdit> {
+    let mut edits = Vec::new();
+    let mut add = |family: &'static str, most: u64, kind| {
+        for n in 0..size(draws, family, 1, most).unwrap_or(0) {
+            let mut roll = draws.roll(family, n + 3);
+            let (at, pick) = (roll.below(setting.length_us), roll.below(1 << 31) as u32);
+            edits.push(RowEdit { at, kind, pick });
+        }
+    };
+    add("foreign-row", 10, RowEditKind::Foreign);
+    add("unparsable-row", 5, RowEditKind::Unparsable);
+    add("unknown-attribute", 10, RowEditKind::Attribute);
+    add("hand-over-begun", 8, RowEditKind::HandOver);
+    add("name-removed", 10, RowEditKind::Unnamed);
+    add("parents-by-hand", 3, RowEditKind::Parents);
+    add("null-attribute", 10, RowEditKind::Null);
+    // A deletion by hand loosens several properties, so deletions are rare.
+    if draws.below("delete-rare", 0, 5) == 0 {
+        add("delete-row", 3, RowEditKind::Delete);
+    }
+    // A removed guard loosens properties too, so these edits are rare.
+    if draws.below("guard-removed-rare", 0, 5) == 0 {
+        add("guard-removed", 3, RowEditKind::Unguarded);
+    }
+    if draws.below("owner-null-rare", 0, 5) == 0 {
+        add("owner-null", 3, RowEditKind::OwnerNull);
+    }
+    // These edits loosen the properties of a shard, too.
+    if draws.below("spoiled-rare", 0, 5) == 0 {
+        add("ended-by-hand", 2, RowEditKind::Ended);
+        add("misplaced-by-hand", 2, RowEditKind::Misplaced);
+    }
+    edits.sort_by_key(|edit| edit.at);
+    edits
+}
 impl TableFaults {
     /// Whether a scan sees the rows in an old state.
     pub fn chance_of_staleness(&self, roll: &mut Roll) -> Option<Chance> {
@@ -114,87 +162,6 @@ impl TableFaults {
         match self.slow_page_us {
             0 => 0,
             us => roll.between(us / 2, us),
-        }
-    }
-
-    /// Changes of rows by people and other programs.
-    fn draw_edits(draws: Draws, setting: Setting) -> Vec<RowEdit> {
-        let mut edits = Vec::new();
-        let mut add = |family: &'static str, most: u64, kind| {
-            if draws.coin(family, 0) {
-                for n in 0..draws.magnitude(family, 1, 1, most) {
-                    let mut roll = draws.roll(family, n + 3);
-                    edits.push(RowEdit {
-                        at: roll.below(setting.length_us),
-                        kind,
-                        pick: roll.below(1 << 31) as u32,
-                    });
-                }
-            }
-        };
-        add("foreign-row", 10, RowEditKind::Foreign);
-        add("unparsable-row", 5, RowEditKind::Unparsable);
-        add("unknown-attribute", 10, RowEditKind::Attribute);
-        add("hand-over-begun", 8, RowEditKind::HandOver);
-        add("name-removed", 10, RowEditKind::Unnamed);
-        add("parents-by-hand", 3, RowEditKind::Parents);
-        add("null-attribute", 10, RowEditKind::Null);
-        // A deletion by hand loosens several properties, so deletions are rare.
-        if draws.below("delete-rare", 0, 5) == 0 {
-            add("delete-row", 3, RowEditKind::Delete);
-        }
-        // A removed guard loosens properties too, so these edits are rare.
-        if draws.below("guard-removed-rare", 0, 5) == 0 {
-            add("guard-removed", 3, RowEditKind::Unguarded);
-        }
-        if draws.below("owner-null-rare", 0, 5) == 0 {
-            add("owner-null", 3, RowEditKind::OwnerNull);
-        }
-        // These edits loosen the properties of a shard, too.
-        if draws.below("spoiled-rare", 0, 5) == 0 {
-            add("ended-by-hand", 2, RowEditKind::Ended);
-            add("misplaced-by-hand", 2, RowEditKind::Misplaced);
-        }
-        edits.sort_by_key(|edit| edit.at);
-        edits
-    }
-
-    pub(super) fn draw(draws: Draws, setting: Setting) -> Self {
-        let tiny = draws.coin("tiny-page", 0);
-        let tiny_page = if tiny { draws.magnitude("tiny-page", 1, 1, 5) } else { 0 };
-        // Much takes longer with slow pages, so slow pages are rare. A worker must not give up any answer: the way
-        // there and back takes time too.
-        let slow = draws.below("slow-page", 0, 6) == 0;
-        let slow_page_us = if slow {
-            let scan_us = draws.magnitude("slow-page", 1, setting.lease_us / 4, setting.lease_us * 3);
-            let pages = setting.shards / tiny_page.max(1) + 1;
-            (scan_us / pages).min(setting.table_timeout_us / 4)
-        } else {
-            0
-        };
-        Self {
-            create_ms: if draws.coin("table-slow", 0) {
-                draws.magnitude("table-slow", 1, 100, 20_000) as i64
-            } else {
-                0
-            },
-            stale: rate(draws, "stale", 500),
-            stale_us: draws.magnitude("stale", 2, 10_000, 2_000_000),
-            tiny_page: tiny_page as u32,
-            slow_page_us,
-            hand_over_on_take: if draws.coin("hand-over-on-take", 0) {
-                draws.magnitude("hand-over-on-take", 1, 20, 1_000) as u32
-            } else {
-                0
-            },
-            silent_refusal: draws.coin("silent-refusal", 0),
-            edits: Self::draw_edits(draws, setting),
-            hung_lease: draws
-                .coin("hung-lease", 0)
-                .then(|| draws.below("hung-lease", 1, setting.shards) as u32),
-            // No other fault hits this lease.
-            refused_lease: (draws.below("refused-lease", 0, 4) == 0)
-                .then(|| draws.below("refused-lease", 1, setting.shards) as u32),
         }
     }
 }
