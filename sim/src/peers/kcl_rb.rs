@@ -6,7 +6,7 @@
 //! and the limit of leases, which limits nothing.
 
 use super::host::Host;
-use super::sdk::{Failure, Sdk};
+use super::sdk::{Failure, Sdk, key_only, nullable, s, text};
 use super::time;
 use crate::oracles::fact::Verb;
 use leasehold_engine::config::Config;
@@ -14,7 +14,7 @@ use leasehold_engine::ids::ShardId;
 use leasehold_engine::input::TableState;
 use leasehold_engine::output::{EndReason, IteratorFrom};
 use leasehold_engine::position::Position;
-use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_engine::table::Item;
 use leasehold_local_aws::dynamo::expr::{Condition, Update};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,19 +82,6 @@ pub(super) async fn run(host: Host, me: String, config: Config) {
 
 fn raised(what: &str) -> impl Fn(Failure) -> Raised {
     move |failure| format!("{what}: {failure:?}")
-}
-
-fn s(text: &str) -> AttributeValue {
-    AttributeValue::s(text)
-}
-
-/// An absent value is written as NULL.
-fn nullable(text: Option<&str>) -> AttributeValue {
-    text.map_or(AttributeValue::Null, s)
-}
-
-fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
-    item.get(name).and_then(AttributeValue::as_s)
 }
 
 /// A missing table is no error here.
@@ -280,7 +267,7 @@ impl Worker {
 }
 
 fn key(id: &ShardId) -> Item {
-    Item::from([(KEY.into(), s(id.as_str()))])
+    key_only(KEY, id.as_str())
 }
 
 /// `parent_shard_id > 0`: a name cannot be compared with a number.

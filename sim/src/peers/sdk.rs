@@ -125,11 +125,11 @@ impl Sdk {
         Ok((reply.items, reply.next))
     }
 
-    /// All pages, consistent.
-    pub(super) async fn scan_all(&self) -> Result<Vec<Arc<Item>>, Failure> {
+    /// All pages.
+    pub(super) async fn scan_all(&self, consistent: bool) -> Result<Vec<Arc<Item>>, Failure> {
         let (mut items, mut after) = (Vec::new(), None);
         loop {
-            let (page, next) = self.scan(true, after).await?;
+            let (page, next) = self.scan(consistent, after).await?;
             items.extend(page);
             if next.is_none() {
                 return Ok(items);
@@ -256,6 +256,23 @@ impl Sdk {
     async fn consumer(&self, consumer_op: ConsumerOp) -> Reply {
         self.host.ask(Ask::Effect(Effect::Consumer(consumer_op))).await
     }
+}
+
+pub(super) fn s(text: &str) -> AttributeValue {
+    AttributeValue::s(text)
+}
+
+/// An absent value is written as NULL.
+pub(super) fn nullable(text: Option<&str>) -> AttributeValue {
+    text.map_or(AttributeValue::Null, s)
+}
+
+pub(super) fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+    item.get(name).and_then(AttributeValue::as_s)
+}
+
+pub(super) fn number(item: &Item, name: &str) -> Option<u64> {
+    item.get(name).and_then(AttributeValue::as_n)?.parse().ok()
 }
 
 /// A primary key.

@@ -200,12 +200,26 @@ fn in_one_line(text: &str, error: &toml::de::Error) -> String {
     format!("line {line}: {message}")
 }
 
+/// Changes each length of time in a configuration.
+fn each_span<E>(
+    config: &mut Table, mut change: impl FnMut(&str, &mut Value) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut all = |table: &mut Table, names: &[&str]| {
+        let mut names = names.iter();
+        names.try_for_each(|name| table.get_mut(*name).map_or(Ok(()), |value| change(name, value)))
+    };
+    all(config, &SPANS)?;
+    for (group, names) in GROUP_SPANS {
+        if let Some(Value::Table(group)) = config.get_mut(group) {
+            all(group, names)?;
+        }
+    }
+    Ok(())
+}
+
 /// Reads the options given under a name; options left out are as in `plain`.
 fn read_config(section: &str, mut given: Table, plain: &Config) -> Result<Config, String> {
-    let to_us = |table: &mut Table, name: &str| {
-        let Some(value) = table.get_mut(name) else {
-            return Ok(());
-        };
+    each_span(&mut given, |name, value| {
         let text = value.as_str().ok_or_else(|| {
             format!("`{section}.{name}`: expected a length of time such as \"2 s\", found {value}")
         })?;
@@ -214,17 +228,7 @@ fn read_config(section: &str, mut given: Table, plain: &Config) -> Result<Config
             i64::try_from(us).map_err(|_| format!("`{section}.{name}`: expected less, found {text:?}"))?;
         *value = Value::Integer(us);
         Ok::<(), String>(())
-    };
-    for name in SPANS {
-        to_us(&mut given, name)?;
-    }
-    for (group, names) in GROUP_SPANS {
-        if let Some(Value::Table(group)) = given.get_mut(group) {
-            for name in names {
-                to_us(group, name)?;
-            }
-        }
-    }
+    })?;
     let mut whole = Table::try_from(plain).map_err(|error| format!("in `{section}`: {error}"))?;
     merge(&mut whole, given);
     whole
@@ -295,24 +299,13 @@ fn show_config(config: &Config, plain: &Config) -> Result<Table, toml::ser::Erro
     let is_off = |name: &&str| plain.contains_key(*name) && !given.contains_key(*name);
     let off: Vec<&str> = UNSAID.into_iter().filter(is_off).collect();
     prune(&mut given, &plain);
-    let to_text = |table: &mut Table, name: &str| {
-        if let Some(value) = table.get_mut(name)
-            && let Some(us) = value.as_integer()
-        {
+    each_span(&mut given, |_, value| {
+        if let Some(us) = value.as_integer() {
             *value = Value::String(span::show(us.unsigned_abs()));
         }
-    };
-    for name in SPANS {
-        to_text(&mut given, name);
-    }
+        Ok::<(), toml::ser::Error>(())
+    })?;
     given.extend(off.into_iter().map(|name| (name.to_owned(), Value::String(span::show(0)))));
-    for (group, names) in GROUP_SPANS {
-        if let Some(Value::Table(group)) = given.get_mut(group) {
-            for name in names {
-                to_text(group, name);
-            }
-        }
-    }
     Ok(given)
 }
 

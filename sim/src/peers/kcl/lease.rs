@@ -1,5 +1,7 @@
 //! A lease in a worker's memory, and its spelling in a row. Written anew, so models and codecs check each other.
 
+pub(super) use super::super::sdk::{number, s, text};
+
 use leasehold_engine::config::InitialPosition;
 use leasehold_engine::ids::ShardId;
 use leasehold_engine::shard::HashRange;
@@ -40,18 +42,6 @@ pub(super) struct Lease {
     pub throughput: Option<f64>,
     /// The time of the last growth of its counter known to this process, by the monotonic clock. Not in the row.
     pub grown_us: Option<u64>,
-}
-
-pub(super) fn s(text: &str) -> AttributeValue {
-    AttributeValue::s(text)
-}
-
-pub(super) fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
-    item.get(name).and_then(AttributeValue::as_s)
-}
-
-pub(super) fn number(item: &Item, name: &str) -> Option<u64> {
-    item.get(name).and_then(AttributeValue::as_n)?.parse().ok()
 }
 
 fn set(item: &Item, name: &str) -> BTreeSet<String> {

@@ -41,15 +41,8 @@ pub(super) fn held(written: Result<(), Failure>) -> Result<bool, Failure> {
 impl Table {
     /// Every lease; unreadable items are left out.
     pub(super) async fn leases(&self) -> Result<Vec<Lease>, Failure> {
-        let (mut leases, mut after) = (Vec::new(), None);
-        loop {
-            let (page, next) = self.sdk.scan(false, after).await?;
-            leases.extend(page.iter().filter_map(|item| Lease::of(item)));
-            if next.is_none() {
-                return Ok(leases);
-            }
-            after = next;
-        }
+        let rows = self.sdk.scan_all(false).await?;
+        Ok(rows.iter().filter_map(|item| Lease::of(item)).collect())
     }
 
     /// Eventually consistent, like the default configuration.

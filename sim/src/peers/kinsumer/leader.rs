@@ -108,7 +108,7 @@ impl Member {
             return Ok(());
         }
         let listed = self.kinesis.list_shards().await?;
-        let rows = self.dynamo.scan_all().await?;
+        let rows = self.dynamo.scan_all(true).await?;
         let finished: BTreeSet<&str> = rows
             .iter()
             .filter(|row| number(row, shard::FINISHED) > 0)

@@ -9,7 +9,7 @@ mod leader;
 mod shard;
 
 use super::host::Host;
-use super::sdk::{Failure, Sdk, key_only};
+use super::sdk::{Failure, Sdk, key_only, s, text};
 use leasehold_engine::config::Config;
 use leasehold_engine::ids::{OpId, ShardId};
 use leasehold_engine::output::EndReason;
@@ -240,7 +240,7 @@ impl Member {
         mine.insert(UPDATED.into(), self.now());
         clients.put_plain(mine, None).await?;
         let cutoff = self.cutoff();
-        let rows = clients.scan_all().await?;
+        let rows = clients.scan_all(true).await?;
         let mut ids: Vec<&str> = rows
             .iter()
             .filter(|row| number(row, UPDATED) > cutoff)
@@ -283,17 +283,9 @@ impl Member {
     }
 }
 
-fn s(text: &str) -> AttributeValue {
-    AttributeValue::s(text)
-}
-
-fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
-    item.get(name).and_then(AttributeValue::as_s)
-}
-
+/// A missing number counts as 0.
 fn number(item: &Item, name: &str) -> u64 {
-    let number = item.get(name).and_then(AttributeValue::as_n);
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+    super::sdk::number(item, name).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One shard: captured, read into the queue, committed now and then, released.
 
-use super::super::sdk::{Failure, key_only};
+use super::super::sdk::{Failure, key_only, nullable};
 use super::{
     BUFFER, CHECKPOINT_KEY, COMMIT_US, Delivery, ERRORS, Member, THROTTLE_US, UPDATED, number, s, text,
 };
@@ -40,10 +40,6 @@ impl Checkpointer {
         let end = self.end.borrow();
         end.as_ref().is_some_and(|last| last.is_none() || *last == *self.sequence.borrow())
     }
-}
-
-fn nullable(text: Option<&str>) -> AttributeValue {
-    text.map_or(AttributeValue::Null, s)
 }
 
 impl Member {

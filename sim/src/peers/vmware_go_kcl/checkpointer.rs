@@ -1,11 +1,11 @@
 //! The operations of vmware-go-kcl on the lease table.
 
-use super::super::sdk::Failure;
+use super::super::sdk::{Failure, key_only, s, text};
 use super::super::time;
 use super::{Status, Worker};
 use crate::oracles::fact::Verb;
 use leasehold_engine::ids::ShardId;
-use leasehold_engine::table::{AttributeValue, Item};
+use leasehold_engine::table::Item;
 use leasehold_local_aws::dynamo::expr::{Comparator, Condition, Update};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -46,16 +46,8 @@ impl From<Failure> for NotLeased {
     }
 }
 
-fn s(text: &str) -> AttributeValue {
-    AttributeValue::s(text)
-}
-
 fn key(id: &ShardId) -> Item {
-    Item::from([(KEY.into(), s(id.as_str()))])
-}
-
-fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
-    item.get(name).and_then(AttributeValue::as_s)
+    key_only(KEY, id.as_str())
 }
 
 fn is(name: &'static str, value: &str) -> Condition {

@@ -144,7 +144,7 @@ impl Assigner {
         if let Some(reports) = self.worker.fleet.as_ref().map(|fleet| &fleet.reports)
             && reports.beside
         {
-            let items = reports.sdk.scan_all().await?;
+            let items = reports.sdk.scan_all(true).await?;
             let now = self.host().wall_ns();
             workers.extend(items.iter().filter_map(|item| report::live(item, reports.key, now)));
         }

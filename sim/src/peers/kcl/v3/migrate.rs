@@ -9,13 +9,12 @@ use super::super::Worker;
 use super::super::lease::{ENTITY, KEY, number, s, text};
 use super::super::table::held;
 use super::super::{leader, table::Table};
-use super::{assign, report};
+use super::{VERSION, report};
 use leasehold_engine::table::{AttributeValue, Item};
 use leasehold_local_aws::dynamo::expr::{Condition, Update};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-const VERSION: &str = "Migration3.0";
 const INIT: &str = "CLIENT_VERSION_INIT";
 const UPGRADE: &str = "CLIENT_VERSION_UPGRADE_FROM_2X";
 const ROLLBACK: &str = "CLIENT_VERSION_3X_WITH_ROLLBACK";
@@ -99,10 +98,7 @@ impl Worker {
                 && version_of(&row) == Ok(ROLLBACK)
             {
                 fleet.like_version_2.set(false);
-                self.host.spawn(self.clone().discover());
-                self.host.spawn(self.clone().watch_hand_overs());
-                self.host.spawn(assign::Assigner::new(self.clone()).run());
-                return;
+                return self.begin_version_3();
             }
         }
     }

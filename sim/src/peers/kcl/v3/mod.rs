@@ -136,6 +136,10 @@ impl Worker {
             self.host.spawn(self.clone().lead_migration(wait_us));
             return;
         }
+        self.begin_version_3();
+    }
+
+    fn begin_version_3(self: &Rc<Self>) {
         self.host.spawn(self.clone().discover());
         self.host.spawn(self.clone().watch_hand_overs());
         self.host.spawn(assign::Assigner::new(self.clone()).run());
