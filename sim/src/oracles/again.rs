@@ -87,16 +87,12 @@ impl Again {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at_once, changed, count, delivered, processed, row};
+    use super::super::testing::{at_once, changed, count, delivered, opened, processed, row};
     use super::*;
 
     fn at(record: u64, verb: Verb) -> Fact {
         let row = |owner, record| Some(row(owner, record, Mark::At(record)));
         changed(0, Some(0), verb, row(Some(9), 0), row(Some(0), record))
-    }
-
-    fn opened() -> Fact {
-        Fact::OpenBegun { life: 0, shard: 0, token: 1 }
     }
 
     fn judged(facts: impl IntoIterator<Item = Fact>) -> usize {
@@ -106,20 +102,21 @@ mod tests {
     #[test]
     fn an_ownership_begins_after_the_checkpoint() {
         let begin = |first| {
-            let earlier = [processed(9, 0, 5), at(5, Verb::Take), opened()];
+            let earlier = [processed(9, 0, 5), at(5, Verb::Take), opened(0, 0)];
             judged(earlier.into_iter().chain([delivered(0, 0, first, 9)]))
         };
         // The oracle of repeats reports the violation, too.
         assert_eq!((begin(6), begin(5), begin(1)), (0, 2, 2));
         let removed = changed(0, None, Verb::Delete, Some(row(None, 5, Mark::At(5))), None);
-        let anew = [processed(9, 0, 5), removed, at(5, Verb::Take), opened(), delivered(0, 0, 1, 9)];
+        let anew = [processed(9, 0, 5), removed, at(5, Verb::Take), opened(0, 0), delivered(0, 0, 1, 9)];
         assert_eq!(judged(anew), 0);
     }
 
     #[test]
     fn processed_records_do_not_come_again() {
-        let again =
-            |first| judged([opened(), delivered(0, 0, 1, 9), processed(0, 0, 5), delivered(0, 0, first, 9)]);
+        let again = |first| {
+            judged([opened(0, 0), delivered(0, 0, 1, 9), processed(0, 0, 5), delivered(0, 0, first, 9)])
+        };
         assert_eq!((again(6), again(5)), (0, 1));
         let anew = Fact::OpenBegun { life: 0, shard: 0, token: 2 };
         let later = Fact::Delivered {
@@ -131,7 +128,7 @@ mod tests {
             local: leasehold_engine::time::Mono(0),
             valid_until: leasehold_engine::time::Mono(1),
         };
-        let twice = [opened(), delivered(0, 0, 1, 9), processed(0, 0, 5), anew, later];
+        let twice = [opened(0, 0), delivered(0, 0, 1, 9), processed(0, 0, 5), anew, later];
         assert_eq!(judged(twice), 0, "no checkpoint covers it");
     }
 }

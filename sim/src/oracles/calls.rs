@@ -122,7 +122,7 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{config, count_under, delivered, judge_under};
+    use super::super::testing::{self, config, count_under, delivered, judge_under};
     use super::*;
 
     const SECOND: Time = 1_000_000;
@@ -150,8 +150,7 @@ mod tests {
     }
 
     fn ended(second: Time) -> (Time, Fact) {
-        let (life, shard, token) = (0, 1, 1);
-        (second * SECOND, Fact::HandlerEnded { life, shard, token })
+        (second * SECOND, testing::ended(0, 1))
     }
 
     #[test]

@@ -51,32 +51,20 @@ impl Ends {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at_once, count};
+    use super::super::testing::{asked, at_once, count, delivered};
     use super::*;
-    use leasehold_engine::time::Mono;
 
     const OPENS: Fact = Fact::OpenBegun { life: 0, shard: 1, token: 1 };
     const CONFIRMS: Fact = Fact::ConfirmsEnd { life: 0, shard: 1, token: 1 };
     const PERMITS: Fact = Fact::EndPermitted { life: 0, shard: 1, token: 1 };
     const GIVEN_BACK: Fact = Fact::GivenBack { life: 0, shard: 1, token: 1 };
-    const DELIVERED: Fact = Fact::Delivered {
-        life: 0,
-        shard: 1,
-        token: 1,
-        first: 1,
-        last: 5,
-        local: Mono(1),
-        valid_until: Mono(9),
-    };
-    const ENDS: Fact = Fact::Asked {
-        life: 0,
-        ask: Ask::Write(Verb::End),
-        about: Some(1),
-        op: 1,
-        guard: None,
-        leaves: None,
-        local: Mono(1),
-    };
+    fn delivers() -> Fact {
+        delivered(0, 1, 1, 5)
+    }
+
+    fn ends() -> Fact {
+        asked(0, Ask::Write(Verb::End), 1, 1, 0, 0)
+    }
 
     fn judged(facts: &[Fact]) -> usize {
         let facts = at_once(facts);
@@ -85,20 +73,20 @@ mod tests {
 
     #[test]
     fn an_end_that_is_to_be_permitted_is_not_written_before() {
-        assert_eq!(judged(&[OPENS, CONFIRMS, DELIVERED, ENDS]), 1);
-        assert_eq!(judged(&[OPENS, CONFIRMS, DELIVERED, PERMITS, ENDS, ENDS]), 0);
-        assert_eq!(judged(&[OPENS, DELIVERED, ENDS]), 0, "not asked for");
+        assert_eq!(judged(&[OPENS, CONFIRMS, delivers(), ends()]), 1);
+        assert_eq!(judged(&[OPENS, CONFIRMS, delivers(), PERMITS, ends(), ends()]), 0);
+        assert_eq!(judged(&[OPENS, delivers(), ends()]), 0, "not asked for");
     }
 
     #[test]
     fn a_hand_over_after_the_permission_needs_another_permission() {
-        assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, DELIVERED, ENDS]), 1);
-        assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, GIVEN_BACK, ENDS]), 1);
+        assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, delivers(), ends()]), 1);
+        assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, GIVEN_BACK, ends()]), 1);
     }
 
     #[test]
     fn a_permission_is_of_one_ownership() {
-        assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, OPENS, CONFIRMS, ENDS]), 1);
-        assert_eq!(judged(&[OPENS, CONFIRMS, OPENS, ENDS]), 0);
+        assert_eq!(judged(&[OPENS, CONFIRMS, PERMITS, OPENS, CONFIRMS, ends()]), 1);
+        assert_eq!(judged(&[OPENS, CONFIRMS, OPENS, ends()]), 0);
     }
 }

@@ -113,9 +113,8 @@ impl FailurePolicy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at_once, config, judge_under};
+    use super::super::testing::{at_once, config, count_under, delivered, processed};
     use super::*;
-    use leasehold_engine::time::Mono;
 
     const OPENED: Fact = Fact::OpenBegun { life: 0, shard: 1, token: 1 };
 
@@ -127,16 +126,9 @@ mod tests {
         Fact::SetAsideBegun { life: 0, shard: 1, token: 1, record }
     }
 
-    fn processed(through: u64) -> Fact {
-        Fact::Processed { life: 0, shard: 1, token: 1, through }
-    }
-
     fn judged_with(attempts: u32, facts: &[Fact]) -> usize {
         let terms = Terms::plain(config().with_failure_attempts(attempts));
-        let facts = at_once(facts);
-        let found = judge_under(&terms, facts);
-        let of = |property: &&Property| **property == Property::SetAsideAfterAttempts;
-        found.iter().filter(of).count()
+        count_under(&terms, Property::SetAsideAfterAttempts, at_once(facts))
     }
 
     fn judged(facts: &[Fact]) -> usize {
@@ -154,9 +146,9 @@ mod tests {
 
     #[test]
     fn a_processed_record_is_counted_anew() {
-        let facts = [OPENED, failed(3), processed(3), failed(3), set_aside(3)];
+        let facts = [OPENED, failed(3), processed(0, 1, 3), failed(3), set_aside(3)];
         assert_eq!(judged(&facts), 1);
-        let before = [OPENED, failed(3), processed(2), failed(3), set_aside(3)];
+        let before = [OPENED, failed(3), processed(0, 1, 2), failed(3), set_aside(3)];
         assert_eq!(judged(&before), 0);
     }
 
@@ -168,15 +160,7 @@ mod tests {
     #[test]
     fn a_stopped_shard_is_handed_nothing_until_it_is_resumed() {
         let stopped = Fact::ShardStopped { life: 0, shard: 1, record: 3 };
-        let delivered = Fact::Delivered {
-            life: 0,
-            shard: 1,
-            token: 1,
-            first: 3,
-            last: 5,
-            local: Mono(1),
-            valid_until: Mono(9),
-        };
+        let delivered = delivered(0, 1, 3, 5);
         let resumed = Fact::ResumeAsked { life: 0, shard: 1 };
         let begun = [OPENED, failed(3), failed(3), stopped.clone()];
         let and = |then: &[Fact]| judged(&[&begun, then].concat());

@@ -86,7 +86,7 @@ impl Heed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{count, delivered, held, judge_under};
+    use super::super::testing::{self, count, delivered, held, judge_under};
     use super::*;
 
     const SECOND: u64 = 1_000_000;
@@ -103,8 +103,7 @@ mod tests {
     }
 
     fn ended(at: u64) -> (u64, Fact) {
-        let ended = Fact::HandlerEnded { life: 0, shard: 0, token: 1 };
-        (at, ended)
+        (at, testing::ended(0, 0))
     }
 
     fn aborted(at: u64) -> (u64, Fact) {
@@ -130,7 +129,7 @@ mod tests {
     fn who_stood_still_or_has_a_bad_clock_is_excused() {
         let resumed = Fact::Resumed { life: 0, stood: 4 * SECOND };
         assert_eq!(judged(vec![(9 * SECOND, resumed), ended(9 * SECOND)]), 0);
-        let terms = Terms { clocks_beyond: true, ..Terms::plain(super::super::testing::config()) };
+        let terms = Terms { clocks_beyond: true, ..Terms::plain(testing::config()) };
         let found = judge_under(&terms, history(vec![ended(9 * SECOND)]));
         assert!(!found.contains(&Property::DoubleProcessingBounded));
     }

@@ -36,15 +36,13 @@ impl Leadership {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{asked, asked_at_large, at_once, blank, judge};
+    use super::super::testing::{asked, asked_at_large, at_once, blank, count};
     use super::*;
 
     #[test]
     fn taking_after_a_shutdown_is_found() {
         let take = asked(0, Ask::Write(Verb::Take), 3, 1, 0, 0);
-        let p11 = |facts: Vec<Fact>| {
-            judge(at_once(facts)).into_iter().filter(|&found| found == Property::OneLeader).count()
-        };
+        let p11 = |facts: Vec<Fact>| count(Property::OneLeader, at_once(facts));
         assert_eq!(p11(vec![take.clone(), Fact::ShutdownAsked { life: 0 }]), 0);
         assert_eq!(p11(vec![Fact::ShutdownAsked { life: 0 }, take.clone()]), 1);
         assert_eq!(p11(vec![Fact::ShutdownAsked { life: 1 }, take]), 0);

@@ -177,9 +177,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::super::fact::{How, Mark, Verb};
-    use super::super::testing::{
-        answered, asked, at_once, changed, config, count_under, judge_under, processed, row,
-    };
+    use super::super::testing::{answered, asked, at_once, changed, config, count_under, processed, row};
     use super::*;
     use leasehold_engine::config::ReaderConfig;
 
@@ -205,10 +203,7 @@ mod tests {
         let config = config().with_reader(reader);
         let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
         facts.push(asked(0, Ask::GetRecords, 0, 99, 0, 0));
-        judge_under(&Terms::plain(config), at_once(facts))
-            .into_iter()
-            .filter(|&found| found == Property::MemoryBounded)
-            .count()
+        count_under(&Terms::plain(config), Property::MemoryBounded, at_once(facts))
     }
 
     #[test]

@@ -123,17 +123,15 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{count, delivered, processed};
+    use super::super::testing::{self, count, delivered, opened, processed};
     use super::*;
 
     fn ended(at: u64) -> (u64, Fact) {
-        let ended = Fact::HandlerEnded { life: 0, shard: 0, token: 1 };
-        (at, ended)
+        (at, testing::ended(0, 0))
     }
 
     fn judged(then: Vec<(u64, Fact)>) -> usize {
-        let opened = Fact::OpenBegun { life: 0, shard: 0, token: 1 };
-        let begun = [(0, opened), (1, delivered(0, 0, 1, 5))];
+        let begun = [(0, opened(0, 0)), (1, delivered(0, 0, 1, 5))];
         count(Property::RequestsBounded, begun.into_iter().chain(then))
     }
 

@@ -35,21 +35,17 @@ impl Pauses {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{at_once, count};
+    use super::super::testing::{at_once, closed, count, delivered};
     use super::*;
     use leasehold_engine::output::EndReason;
-    use leasehold_engine::time::Mono;
-
-    fn delivered(shard: ShardNo) -> Fact {
-        Fact::Delivered { life: 0, shard, token: 1, first: 1, last: 5, local: Mono(1), valid_until: Mono(9) }
-    }
 
     #[test]
     fn a_paused_shard_is_handed_nothing_until_it_may_go_on() {
         let judged = |facts: &[Fact]| count(Property::PausesKept, at_once(facts));
         let (life, shard) = (0, 1);
         let (pause, resume) = (Fact::PauseAsked { life, shard }, Fact::ResumeAsked { life, shard });
-        let closed = Fact::Closed { life, shard, token: 1, reason: EndReason::LeaseLost, local: Mono(1) };
+        let closed = closed(life, shard, EndReason::LeaseLost);
+        let delivered = |shard| delivered(life, shard, 1, 5);
         let bad = [pause.clone(), delivered(1)];
         assert_eq!(judged(&bad), 1);
         assert_eq!(judged(&[delivered(1), pause.clone(), delivered(2)]), 0);

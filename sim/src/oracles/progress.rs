@@ -77,8 +77,7 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact::Row;
-    use super::super::testing::{at_once, blank, changed, created, judge, row};
+    use super::super::testing::{self, at_once, blank, changed, created, judge_only, row};
     use super::*;
 
     fn to(before: Mark, after: Mark) -> Fact {
@@ -102,13 +101,11 @@ mod tests {
     }
 
     fn removed(before: Mark, verb: Option<Verb>) -> Fact {
-        let before: Option<Row> = Some(row(None, 1, before));
-        Fact::RowChanged { shard: 0, by: None, verb, before, after: None, from_record: 1 }
+        testing::removed(0, verb, Some(row(None, 1, before)))
     }
 
     fn judged(facts: &[Fact]) -> Vec<Property> {
-        // Only this oracle's verdict: the histories are too short for the other oracles.
-        judge(at_once(facts)).into_iter().filter(|&p| p == Property::ProgressDurable).collect()
+        judge_only(Property::ProgressDurable, at_once(facts))
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl Quota {
 #[cfg(test)]
 mod tests {
     use super::super::fact::How;
-    use super::super::testing::{answered, asked, at_once, config, count_under, held, row};
+    use super::super::testing::{self, answered, asked, at_once, config, count_under, held, row, shown};
     use super::*;
 
     const TAKE: Ask = Ask::Write(Verb::Take);
@@ -172,12 +172,7 @@ mod tests {
 
     #[test]
     fn a_take_of_what_a_third_worker_has_does_not_count_any_more() {
-        let shown = |shard, owner| Fact::Shown {
-            life: 0,
-            shard,
-            row: row(owner, 1, Mark::TrimHorizon),
-            scanned: true,
-        };
+        let shown = |shard, owner| shown(0, shard, row(owner, 1, Mark::TrimHorizon));
         let then = |owner| {
             vec![
                 shown(0, Some(1)),
@@ -194,7 +189,7 @@ mod tests {
         let handed_over = |next| {
             let row = super::super::fact::Row { next, ..row(Some(1), 1, Mark::TrimHorizon) };
             let mut facts = then(Some(1));
-            facts[3] = Fact::Shown { life: 0, shard: 0, row, scanned: true };
+            facts[3] = testing::shown(0, 0, row);
             facts
         };
         assert_eq!(found(1, handed_over(Some(Owner::Life(2)))), 0);

@@ -154,13 +154,13 @@ impl Resolution {
 #[cfg(test)]
 mod tests {
     use super::super::fact::{Mark, Verb};
-    use super::super::testing::{answered, asked, at_once, changed, config, count, row};
+    use super::super::testing::{self, answered, asked, at_once, changed, config, count, row};
     use super::*;
 
     const RENEW: Ask = Ask::Write(Verb::Renew);
 
     fn shown(counter: u64) -> Fact {
-        Fact::Shown { life: 0, shard: 0, row: row(Some(0), counter, Mark::TrimHorizon), scanned: true }
+        testing::shown(0, 0, row(Some(0), counter, Mark::TrimHorizon))
     }
 
     fn handed(local: u64, valid_until: Mono) -> Fact {

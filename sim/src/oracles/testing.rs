@@ -3,6 +3,7 @@
 use super::fact::{Ask, How, Mark, Owner, Row, Verb};
 use super::{Fact, History, Oracles, Property, Terms};
 use leasehold_engine::config::Config;
+use leasehold_engine::output::EndReason;
 use leasehold_engine::time::Mono;
 use std::borrow::Borrow;
 
@@ -92,6 +93,41 @@ pub(super) fn asked(life: u32, ask: Ask, shard: u32, op: u64, guard: u64, local:
 
 pub(super) fn answered(life: u32, ask: Ask, shard: u32, op: u64, how: How) -> Fact {
     Fact::Answered { life, ask, about: Some(shard), op, how }
+}
+
+/// A worker begins with a shard.
+pub(super) fn opened(life: u32, shard: u32) -> Fact {
+    Fact::OpenBegun { life, shard, token: 1 }
+}
+
+/// A handler returns.
+pub(super) fn ended(life: u32, shard: u32) -> Fact {
+    Fact::HandlerEnded { life, shard, token: 1 }
+}
+
+pub(super) fn closed(life: u32, shard: u32, reason: EndReason) -> Fact {
+    Fact::Closed { life, shard, token: 1, reason, local: Mono(0) }
+}
+
+/// A page of a scan shows a row.
+pub(super) fn shown(life: u32, shard: u32, row: Row) -> Fact {
+    Fact::Shown { life, shard, row, scanned: true }
+}
+
+/// A person changes a row.
+pub(super) fn edited(shard: u32, before: Row, after: Option<Row>) -> Fact {
+    Fact::RowChanged { shard, by: None, verb: None, before: Some(before), after, from_record: 1 }
+}
+
+/// Shows facts to one oracle alone, and to its history.
+pub(super) fn show_alone(
+    history: &mut History, facts: impl IntoIterator<Item = (u64, Fact)>,
+    mut observe: impl FnMut(u64, &Fact, &History),
+) {
+    for (at, fact) in facts {
+        history.note(at, &fact);
+        observe(at, &fact, history);
+    }
 }
 
 /// A history without a fact.

@@ -133,8 +133,7 @@ impl Tidy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fact;
-    use super::super::testing::{at_once, blank, changed, config, created, judge_under, row};
+    use super::super::testing::{at_once, blank, changed, config, created, judge_under, row, show_alone};
     use super::*;
     use leasehold_engine::time::Span;
 
@@ -173,9 +172,8 @@ mod tests {
     }
 
     fn removed(verb: Option<Verb>) -> (u64, Fact) {
-        let before: Option<fact::Row> = Some(row(None, 2, Mark::End));
-        let fact = Fact::RowChanged { shard: 0, by: Some(0), verb, before, after: None, from_record: 1 };
-        (3, fact)
+        let before = Some(row(None, 2, Mark::End));
+        (3, Fact::RowChanged { shard: 0, by: Some(0), verb, before, after: None, from_record: 1 })
     }
 
     fn judged(then: Vec<(u64, Fact)>) -> bool {
@@ -189,52 +187,37 @@ mod tests {
         assert!(!judged(vec![begins(1), removed(None)]), "by hand");
     }
 
+    const DAY: u64 = 86_400_000_000;
+
+    /// Whether a row stays for too long: the world ends at `now`.
+    fn stays(then: Vec<(u64, Fact)>, now: u64) -> bool {
+        let (mut tidy, mut verdict, mut history) = (Tidy::new(&terms()), Verdict::default(), blank());
+        let facts = split().into_iter().chain(then);
+        show_alone(&mut history, facts, |at, fact, history| tidy.observe(at, fact, history, &mut verdict));
+        tidy.look_at_end(now, 0, &history, &mut verdict);
+        !verdict.violations().is_empty()
+    }
+
     /// Of many rows, some are removed first.
     #[test]
     fn a_row_may_wait_for_its_turn_to_go() {
-        let (mut tidy, mut verdict) = (Tidy::new(&terms()), Verdict::default());
-        let mut history = blank();
-        let day = 86_400_000_000;
-        let other = (day, changed(7, Some(0), Verb::Delete, Some(row(None, 2, Mark::End)), None));
-        for (at, fact) in split().into_iter().chain([begins(1), begins(2), other]) {
-            history.note(at, &fact);
-            tidy.observe(at, &fact, &history, &mut verdict);
-        }
-        tidy.look_at_end(day + 1, 0, &history, &mut verdict);
-        assert!(verdict.violations().is_empty());
-        tidy.look_at_end(2 * day, 0, &history, &mut verdict);
-        assert!(!verdict.violations().is_empty());
+        let other = (DAY, changed(7, Some(0), Verb::Delete, Some(row(None, 2, Mark::End)), None));
+        let facts = vec![begins(1), begins(2), other];
+        assert!(!stays(facts.clone(), DAY + 1));
+        assert!(stays(facts, 2 * DAY));
     }
 
     #[test]
     fn a_row_that_names_a_wrong_child_may_stay() {
         let misread = (3, Fact::ChildrenMisread { shard: 0 });
-        let (mut tidy, mut verdict) = (Tidy::new(&terms()), Verdict::default());
-        let mut history = blank();
-        for (at, fact) in split().into_iter().chain([begins(1), begins(2), misread]) {
-            history.note(at, &fact);
-            tidy.observe(at, &fact, &history, &mut verdict);
-        }
-        tidy.look_at_end(86_400_000_000, 0, &history, &mut verdict);
-        assert!(verdict.violations().is_empty());
+        assert!(!stays(vec![begins(1), begins(2), misread], DAY));
     }
 
     #[test]
     fn a_row_that_nobody_needs_does_not_stay() {
-        let stays = |then: Vec<(u64, Fact)>, now| {
-            let (mut tidy, mut verdict) = (Tidy::new(&terms()), Verdict::default());
-            let mut history = blank();
-            for (at, fact) in split().into_iter().chain(then) {
-                history.note(at, &fact);
-                tidy.observe(at, &fact, &history, &mut verdict);
-            }
-            tidy.look_at_end(now, 0, &history, &mut verdict);
-            !verdict.violations().is_empty()
-        };
-        let day = 86_400_000_000;
-        assert!(stays(vec![begins(1), begins(2)], day));
+        assert!(stays(vec![begins(1), begins(2)], DAY));
         assert!(!stays(vec![begins(1), begins(2)], 60_000_000), "not yet");
-        assert!(!stays(vec![begins(1)], day), "needed");
-        assert!(!stays(vec![begins(1), begins(2), removed(Some(Verb::Delete))], day));
+        assert!(!stays(vec![begins(1)], DAY), "needed");
+        assert!(!stays(vec![begins(1), begins(2), removed(Some(Verb::Delete))], DAY));
     }
 }

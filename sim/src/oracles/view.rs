@@ -64,7 +64,7 @@ fn mismatch(life: u32, shard: ShardNo, counter: u64, checkpoint: Mark, found: Ro
 #[cfg(test)]
 mod tests {
     use super::super::fact::Verb;
-    use super::super::testing::{changed, judge, row};
+    use super::super::testing::{at_once, changed, count, row};
     use super::*;
 
     fn holds(counter: u64, checkpoint: Mark) -> Fact {
@@ -75,10 +75,7 @@ mod tests {
         let taken = changed(0, Some(0), Verb::Take, None, Some(row(Some(0), 3, Mark::TrimHorizon)));
         let renewed = changed(0, Some(0), Verb::Renew, None, Some(row(Some(0), 4, Mark::TrimHorizon)));
         let lost = changed(0, Some(1), Verb::Take, None, Some(row(Some(1), 5, Mark::TrimHorizon)));
-        judge([taken, renewed, lost, held].map(|fact| (1, fact)))
-            .into_iter()
-            .filter(|&found| found == Property::ViewMatchesTable)
-            .count()
+        count(Property::ViewMatchesTable, at_once([taken, renewed, lost, held]))
     }
 
     #[test]

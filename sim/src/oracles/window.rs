@@ -187,7 +187,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::super::fact::Mark;
-    use super::super::testing::{beside, blank, changed, config, delivered, row};
+    use super::super::testing::{self, beside, blank, changed, config, delivered, row, show_alone};
     use super::*;
 
     /// A life of another program.
@@ -196,15 +196,13 @@ mod tests {
     fn measure(facts: &[(u64, Fact)]) -> (Windows, usize) {
         let mut window = Window::new(&Terms { abort_us: 100_000, ..Terms::plain(config()) });
         let (mut history, mut verdict) = (beside(OTHER), Verdict::default());
-        for (at, fact) in facts {
-            history.note(*at, fact);
-            window.observe(*at, fact, &history, &mut verdict);
-        }
+        let facts = facts.iter().cloned();
+        show_alone(&mut history, facts, |at, fact, history| window.observe(at, fact, history, &mut verdict));
         (window.windows(), verdict.violations().len())
     }
 
     fn ended(life: u32) -> Fact {
-        Fact::HandlerEnded { life, shard: 0, token: 1 }
+        testing::ended(life, 0)
     }
 
     #[test]
@@ -241,15 +239,15 @@ mod tests {
             let (mut history, mut verdict) = (blank(), Verdict::default());
             window.written_over(5, 0);
             let take = changed(0, Some(1), Verb::Take, owned(None), owned(Some(1)));
-            for (at, fact) in [
+            let facts = [
                 (6, delivered(0, 0, 1, 1)),
                 (taken, take),
                 (taken + 1, delivered(1, 0, 1, 1)),
                 (taken + 900_000, ended(0)),
-            ] {
-                history.note(at, &fact);
-                window.observe(at, &fact, &history, &mut verdict);
-            }
+            ];
+            show_alone(&mut history, facts, |at, fact, history| {
+                window.observe(at, fact, history, &mut verdict)
+            });
             assert_eq!(verdict.violations().len(), blamed, "taken at {taken}");
         }
     }

@@ -1,4 +1,6 @@
-use super::super::testing::{answered, asked, asked_at_large, changed, count, held, processed, row};
+use super::super::testing::{
+    answered, asked, asked_at_large, changed, closed, count, held, opened, processed, row,
+};
 use super::*;
 
 const RENEW: Ask = Ask::Write(Verb::Renew);
@@ -106,8 +108,7 @@ fn the_pause_after_failures_is_in_proportion() {
 
 /// A held and renewed lease, with a record processed in the first second.
 fn with_progress(more: impl IntoIterator<Item = (u64, Fact)>) -> usize {
-    let opened = Fact::OpenBegun { life: 0, shard: 7, token: 1 };
-    let first = [(0, opened), (SECOND, processed(0, 7, 5))];
+    let first = [(0, opened(0, 7)), (SECOND, processed(0, 7, 5))];
     judged(history(true).into_iter().chain(first).chain(more))
 }
 
@@ -127,13 +128,7 @@ fn processed_records_are_checkpointed_in_time() {
     assert!(with_progress([]) > 0, "never");
     assert!(with_progress(checkpointed(4 * SECOND, 4)) > 0, "not all of it");
     assert!(with_progress(checkpointed(9 * SECOND, 5)) > 0, "late");
-    let closed = Fact::Closed {
-        life: 0,
-        shard: 7,
-        token: 1,
-        reason: leasehold_engine::output::EndReason::LeaseLost,
-        local: leasehold_engine::time::Mono(0),
-    };
+    let closed = closed(0, 7, leasehold_engine::output::EndReason::LeaseLost);
     assert_eq!(with_progress([(2 * SECOND, closed)]), 0, "no more");
 }
 

@@ -1,20 +1,15 @@
 use super::super::testing::{
-    answered, asked, at_once, changed, config, count, count_under, delivered, judge_beside, row,
+    self, answered, asked, at_once, changed, config, count, count_under, delivered, edited, judge_beside, row,
 };
 use super::*;
 use leasehold_engine::format::Format;
-use leasehold_engine::time::Mono;
 
 fn opened() -> Vec<Fact> {
-    vec![
-        Fact::OpenBegun { life: 0, shard: 0, token: 1 },
-        Fact::OpenDone { life: 0, shard: 0, token: 1 },
-        delivered(0, 0, 1, 1),
-    ]
+    vec![testing::opened(0, 0), Fact::OpenDone { life: 0, shard: 0, token: 1 }, delivered(0, 0, 1, 1)]
 }
 
 fn ended() -> Fact {
-    Fact::HandlerEnded { life: 0, shard: 0, token: 1 }
+    testing::ended(0, 0)
 }
 
 fn closed() -> Fact {
@@ -22,7 +17,7 @@ fn closed() -> Fact {
 }
 
 fn closed_for(reason: EndReason) -> Fact {
-    Fact::Closed { life: 0, shard: 0, token: 1, reason, local: Mono(0) }
+    testing::closed(0, 0, reason)
 }
 
 fn judged(facts: impl IntoIterator<Item = (u64, Fact)>) -> usize {
@@ -106,8 +101,7 @@ fn a_lease_handed_over_by_another_need_not_be_released() {
 
 #[test]
 fn nothing_is_delivered_before_the_application_is_ready() {
-    let early = vec![(1, Fact::OpenBegun { life: 0, shard: 0, token: 1 }), (1, delivered(0, 0, 1, 1))];
-    assert_eq!(judged(early), 1);
+    assert_eq!(judged(at_once([testing::opened(0, 0), delivered(0, 0, 1, 1)])), 1);
 }
 
 #[test]
@@ -146,14 +140,7 @@ fn a_row_that_a_person_edited_since_need_not_be_released() {
     let stops = [Fact::ShutdownAsked { life: 0 }, Fact::Stopped { life: 0, fatal: false }];
     let judged_now = |facts: &[Fact]| judged(facts.iter().chain(&stops).map(|fact| (1, fact.clone())));
     assert_eq!(judged_now(&facts), 1);
-    facts.push(Fact::RowChanged {
-        shard: 0,
-        by: None,
-        verb: None,
-        before: Some(row),
-        after: Some(row),
-        from_record: 0,
-    });
+    facts.push(edited(0, row, Some(row)));
     assert_eq!(judged_now(&facts), 0);
 }
 

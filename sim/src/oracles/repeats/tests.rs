@@ -1,22 +1,20 @@
 //! Repetitions by facts alone.
 
 use super::*;
-use crate::oracles::testing::{beside, changed, config, delivered, processed, row};
+use crate::oracles::testing::{
+    self, beside, changed, config, delivered, edited, processed, row, show_alone, shown,
+};
 
 /// Life 0 is ours, life 1 is of another program.
 fn judged(facts: impl IntoIterator<Item = Fact>) -> Vec<Property> {
     let (mut repeats, mut verdict) = (Repeats::new(&Terms::plain(config())), Verdict::default());
-    let mut history = beside(1);
-    for fact in facts {
-        history.note(1, &fact);
-        repeats.observe(1, &fact, &history, &mut verdict);
-    }
+    let facts = facts.into_iter().map(|fact| (1, fact));
+    show_alone(&mut beside(1), facts, |at, fact, history| repeats.observe(at, fact, history, &mut verdict));
     verdict.violations().iter().map(|found| found.property).collect()
 }
 
 fn opened(life: u32) -> Fact {
-    let (shard, token) = (0, 1);
-    Fact::OpenBegun { life, shard, token }
+    testing::opened(life, 0)
 }
 
 fn looked() -> Fact {
@@ -94,7 +92,7 @@ fn an_end_by_a_person_counts_for_those_who_were_shown_it() {
     let release = written(0, Verb::Release, (Some(0), Mark::At(5)), (None, Mark::At(10)));
     let [before, after] = [Mark::At(10), Mark::End].map(|mark| Some(row(None, 1, mark)));
     let edit = changed(0, None, Verb::Checkpoint, before, after);
-    let shown = |mark| Fact::Shown { life: 2, shard: 0, row: row(None, 1, mark), scanned: true };
+    let shown = |mark| shown(2, 0, row(None, 1, mark));
     let ours_from = |shown: Option<Fact>, first| {
         let take = written(2, Verb::Take, (None, Mark::End), (Some(2), Mark::End));
         let then = [take, opened(2), delivered(2, 0, first, 12)];
@@ -182,29 +180,15 @@ fn a_leader_of_theirs_that_assigns_its_own_lease_robs_itself() {
 
 #[test]
 fn after_a_person_removed_a_row_nothing_is_asked() {
-    let removed = Fact::RowChanged {
-        shard: 0,
-        by: None,
-        verb: None,
-        before: Some(row(Some(0), 1, Mark::At(5))),
-        after: None,
-        from_record: 1,
-    };
+    let removed = edited(0, row(Some(0), 1, Mark::At(5)), None);
     assert_eq!(after([removed].into_iter().chain(theirs_from(None, Mark::TrimHorizon, 1))), []);
 }
 
 #[test]
 fn an_owner_that_does_not_know_of_an_end_by_hand_takes_it_back() {
     let at = |record| Mark::At(record);
-    let ended = Fact::RowChanged {
-        shard: 0,
-        by: None,
-        verb: None,
-        before: Some(row(None, 1, at(5))),
-        after: Some(row(None, 1, Mark::End)),
-        from_record: 1,
-    };
-    let shown = Fact::Shown { life: 0, shard: 0, row: row(None, 1, Mark::End), scanned: true };
+    let ended = edited(0, row(None, 1, at(5)), Some(row(None, 1, Mark::End)));
+    let shown = shown(0, 0, row(None, 1, Mark::End));
     let take = |life, mark| written(life, Verb::Take, (None, mark), (Some(life), mark));
     let unaware = [ended.clone(), take(0, Mark::End), opened(0), delivered(0, 0, 6, 8)];
     let back = [

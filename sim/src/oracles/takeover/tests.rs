@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::oracles::fact::{How, Mark};
-use crate::oracles::testing::{answered, asked, changed, config, count_under, held, row};
+use crate::oracles::testing::{answered, asked, changed, config, count_under, edited, held, row, shown};
 use leasehold_engine::config::Config;
 
 const TAKE: Ask = Ask::Write(Verb::Take);
@@ -32,8 +32,7 @@ fn table(rows: &[Row]) -> Vec<(u64, Fact)> {
 
 /// A whole scan with the given rows, and the given number of takes at its end.
 fn scan(at: u64, rows: &[Row], takes: u32) -> Vec<(u64, Fact)> {
-    let shown =
-        |(shard, row): (usize, &Row)| Fact::Shown { life: 0, shard: shard as u32, row: *row, scanned: true };
+    let shown = |(shard, row): (usize, &Row)| shown(0, shard as u32, *row);
     let end = at + 1;
     let mut facts = vec![(at, asked(0, Ask::ScanPage, 0, at, 0, at))];
     facts.extend(rows.iter().enumerate().map(shown).map(|fact| (end, fact)));
@@ -163,14 +162,7 @@ fn facts_unknown_or_useless_to_the_worker_ask_nothing_of_it() {
     };
     assert_eq!(with(vec![]), 1);
     assert_eq!(with(vec![(3, Fact::ShutdownAsked { life: 0 })]), 0);
-    let edit = Fact::RowChanged {
-        shard: 0,
-        by: None,
-        verb: None,
-        before: Some(rows[0]),
-        after: Some(rows[0]),
-        from_record: 1,
-    };
+    let edit = edited(0, rows[0], Some(rows[0]));
     assert_eq!(with(vec![(3, edit)]), 0, "a person changed it");
     let taken = changed(0, Some(1), Verb::Take, Some(rows[0]), Some(of(1)));
     let lately = scan(HOUR, &rows, 0).into_iter().map(|(at, fact)| match fact {

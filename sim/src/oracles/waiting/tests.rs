@@ -1,6 +1,8 @@
 use super::super::fact::Mark;
 use super::super::fact::Verb;
-use super::super::testing::{answered, asked, changed, count, delivered, held, processed, row};
+use super::super::testing::{
+    self, answered, asked, changed, config, count, count_under, delivered, held, processed, row,
+};
 use super::*;
 
 fn open() -> Vec<(u64, Fact)> {
@@ -20,7 +22,7 @@ fn fetched(op: u64, first: u64, last: u64) -> [Fact; 2] {
 }
 
 fn ended() -> Fact {
-    Fact::HandlerEnded { life: 0, shard: 0, token: 1 }
+    testing::ended(0, 0)
 }
 
 fn born() -> Fact {
@@ -167,11 +169,9 @@ fn a_shard_is_read_on_while_little_of_it_waits() {
 fn with_little_memory_a_shard_may_wait_for_reads_alone() {
     let [records, answer] = fetched(1, 1, 5);
     let found = |tight, more: Vec<(u64, Fact)>| {
-        let terms = Terms { tight, ..Terms::plain(super::super::testing::config()) };
+        let terms = Terms { tight, ..Terms::plain(config()) };
         let facts = open().into_iter().chain([(1, records.clone()), (1, answer.clone())]);
-        let found = super::super::testing::judge_under(&terms, facts.chain(more));
-        let of = |found: &Property| *found == Property::ShardsIndependent;
-        found.iter().filter(|found| of(found)).count()
+        count_under(&terms, Property::ShardsIndependent, facts.chain(more))
     };
     let handled = (1, delivered(0, 0, 1, 5));
     assert_eq!(found(false, vec![handled.clone(), (9_000_000, born())]), 1);
