@@ -11,7 +11,7 @@ use crate::names::{record_of, shard_of};
 use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::streams::Streams;
-use crate::world::net::ask::{table_ask, verb};
+use crate::world::net::ask::{rows_in, table_ask, verb};
 use crate::world::net::stream::stream_request;
 use crate::world::services::stream::{Carry, Sight};
 use crate::world::services::table::Reading;
@@ -142,12 +142,7 @@ impl World {
     fn answered(&mut self, w: usize, op: OpId, (ask, about): (Ask, Option<ShardNo>), outcome: &Outcome) {
         let life = self.workers[w].life;
         self.show(life, outcome);
-        let how = match outcome {
-            Outcome::Applied(_) => How::Applied,
-            Outcome::Refused(_) => How::Refused,
-            Outcome::NotSent(_) => How::NotSent,
-            Outcome::Unknown(_) => How::Unknown,
-        };
+        let how = How::of(outcome);
         self.fact(&Fact::Answered { life, ask, about, op: op.n, how });
         if let Outcome::Applied(Reply::Page(page)) = outcome
             && page.next.is_none()
@@ -158,13 +153,7 @@ impl World {
 
     /// Shows the rows of an answer to the oracles.
     fn show(&mut self, life: LifeNo, outcome: &Outcome) {
-        let rows: &[RowRead] = match outcome {
-            Outcome::Applied(Reply::Page(page)) => &page.rows,
-            Outcome::Applied(Reply::Row(Some(row))) => std::slice::from_ref(&**row),
-            Outcome::Refused(Refusal { current: Some(row), .. }) => std::slice::from_ref(&**row),
-            _ => return,
-        };
-        let scanned = matches!(outcome, Outcome::Applied(Reply::Page(_)));
+        let (rows, scanned) = rows_in(outcome);
         for row in rows.iter().filter_map(RowRead::lease) {
             if let Some(shard) = shard_of(&row.key) {
                 let row = self.truth.names.row(row);
@@ -283,7 +272,9 @@ impl World {
                 outcome
             }
         };
-        self.tell(|_| format!("w{w} is told of its request to {}: {}", flight.describe(), brief(&outcome)));
+        self.tell(|_| {
+            format!("w{w} is told of its request to {}: {}", flight.describe(), How::of(&outcome).said())
+        });
         self.feed(w, Body::Done { op, outcome });
     }
 
@@ -323,13 +314,4 @@ impl World {
 /// The adapter no longer has the object of the request.
 fn gone() -> Outcome {
     Outcome::Refused(Refusal { why: Why::Gone, current: None, detail: String::new() })
-}
-
-fn brief(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Applied(_) => "applied",
-        Outcome::Refused(_) => "refused",
-        Outcome::NotSent(_) => "not sent",
-        Outcome::Unknown(_) => "outcome unknown",
-    }
 }

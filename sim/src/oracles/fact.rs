@@ -7,6 +7,7 @@ pub use ask::Ask;
 pub use row::{Mark, Owner, Row, Whose, begins, rewrites};
 
 use crate::streams::StreamNo;
+use leasehold_engine::input::Outcome;
 use leasehold_engine::output::EndReason;
 use leasehold_engine::time::Mono;
 
@@ -48,6 +49,28 @@ pub enum How {
     Refused,
     NotSent,
     Unknown,
+}
+
+impl How {
+    /// The result in an outcome.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Applied(_) => How::Applied,
+            Outcome::Refused(_) => How::Refused,
+            Outcome::NotSent(_) => How::NotSent,
+            Outcome::Unknown(_) => How::Unknown,
+        }
+    }
+
+    /// The result in words.
+    pub(crate) fn said(self) -> &'static str {
+        match self {
+            How::Applied => "applied",
+            How::Refused => "refused",
+            How::NotSent => "not sent",
+            How::Unknown => "outcome unknown",
+        }
+    }
 }
 
 /// The facts: a fact of a life has the field `life` besides.

@@ -35,8 +35,8 @@ impl Given {
             asked: BTreeMap::new(),
             given: BTreeSet::new(),
             rows: BTreeSet::new(),
-            least: terms.at_least(terms.least(patience)),
-            most: terms.at_most(terms.most(patience)),
+            least: terms.shortest(patience),
+            most: terms.longest(patience),
         }
     }
 

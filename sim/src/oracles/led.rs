@@ -126,12 +126,9 @@ impl Led {
     pub(super) const SEES: Sees = Sees::all(REPORTS | REQUESTS | ROWS | EVENTS);
 
     pub(super) fn new(terms: &Terms) -> Self {
-        let most = |us: fn(&leasehold_engine::config::Config) -> leasehold_engine::time::Span| {
-            terms.at_most(terms.most(us))
-        };
-        let known = most(|config| config.scan_interval().scaled(21, 20))
-            + most(|config| config.table_timeout())
-            + most(|config| config.retry_max());
+        let known = terms.longest(|config| config.scan_interval().scaled(21, 20))
+            + terms.longest(|config| config.table_timeout())
+            + terms.longest(|config| config.retry_max());
         // A worker reads the tables beside the lease table in turn, and then the lease table.
         let tables = if terms.config.fleet_tables() { 3 } else { 1 };
         let lease = terms.config.lease_duration();
@@ -143,11 +140,11 @@ impl Led {
             patience: terms.at_least(lease.times(5)),
             leaderless: terms.at_least(lease.times(2)),
             silence: terms.at_least(lease.scaled(5, 2)),
-            overdue: terms.at_least(terms.least(|config| config.hand_over_timeout())),
-            ends_by: most(|config| config.hand_over_timeout() + config.lease_duration().times(3)),
+            overdue: terms.shortest(|config| config.hand_over_timeout()),
+            ends_by: terms.longest(|config| config.hand_over_timeout() + config.lease_duration().times(3)),
             doubt: 2 * tables * known + SLACK_US,
-            answer: 2 * most(|config| config.table_timeout()) + SLACK_US,
-            wait: terms.at_least(terms.least(|config| config.fleet().migration_wait())),
+            answer: 2 * terms.longest(|config| config.table_timeout()) + SLACK_US,
+            wait: terms.shortest(|config| config.fleet().migration_wait()),
             led_from: (!terms.migrates).then_some(0),
             ..Self::default()
         }

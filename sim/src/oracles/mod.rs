@@ -150,6 +150,16 @@ impl Terms {
         span.scaled(1_000_000, 1_000_000 + self.rate_error()).0
     }
 
+    /// The longest span of an option over all workers, in true time.
+    pub fn longest(&self, of: impl Fn(&Config) -> Span) -> u64 {
+        self.at_most(self.most(of))
+    }
+
+    /// The shortest span of an option over all workers, in true time.
+    pub fn shortest(&self, of: impl Fn(&Config) -> Span) -> u64 {
+        self.at_least(self.least(of))
+    }
+
     fn rate_error(&self) -> u64 {
         match self.clocks_beyond {
             true => 300_000,

@@ -77,10 +77,10 @@ impl Moves {
         let policies = &terms.config.policies();
         Self {
             binding: policies.assign == Assign::Count && policies.steal == Steal::Ask && !terms.clocks_beyond,
-            interval: terms.at_most(terms.most(|config| config.scan_interval().scaled(21, 20))),
-            timeout: terms.at_most(terms.most(|config| config.table_timeout())),
-            patience: terms.at_most(terms.most(|config| config.hand_over_timeout())),
-            joining: terms.at_most(terms.most(|config| config.lease_duration().times(2))),
+            interval: terms.longest(|config| config.scan_interval().scaled(21, 20)),
+            timeout: terms.longest(|config| config.table_timeout()),
+            patience: terms.longest(|config| config.hand_over_timeout()),
+            joining: terms.longest(|config| config.lease_duration().times(2)),
             ..Self::default()
         }
     }

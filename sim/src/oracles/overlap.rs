@@ -42,7 +42,7 @@ impl Overlap {
         let binding = !terms.clocks_beyond && terms.least(|config| config.steal_cooldown());
         Self {
             binding,
-            renewed_for: terms.at_most(terms.most(|config| config.lease_duration())),
+            renewed_for: terms.longest(|config| config.lease_duration()),
             shards: PerShard::default(),
         }
     }

@@ -115,7 +115,7 @@ impl Shares {
         Sees::ours(REPORTS | REQUESTS | SHOWN | ROWS | EVENTS).others(REPORTS | ROWS | EVENTS);
 
     pub(super) fn new(terms: &Terms) -> Self {
-        let pursuit = 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max()));
+        let pursuit = 2 * terms.longest(|config| config.table_timeout() + config.retry_max());
         let quota = |config: &Config| config.max_leases();
         let most = match terms.least(quota) {
             0 => 0,
@@ -128,7 +128,7 @@ impl Shares {
             most,
             alive: terms.least(|config| config.lease_duration().0) / 5 * 4,
             pursuit,
-            doubt: terms.at_most(terms.most(|config| config.table_timeout())),
+            doubt: terms.longest(|config| config.table_timeout()),
             ..Self::default()
         }
     }

@@ -61,7 +61,7 @@ impl Steals {
             most_beside_others: terms.most(|config| config.max_steals()) as usize,
             promised_for: (policies.steal == Steal::Ask).then(|| terms.at_least(promised_for)),
             alive: terms.least(|config| config.lease_duration().0) / 2,
-            pursuit: 2 * terms.at_most(terms.most(|config| config.table_timeout() + config.retry_max())),
+            pursuit: 2 * terms.longest(|config| config.table_timeout() + config.retry_max()),
             ..Self::default()
         }
     }

@@ -28,14 +28,12 @@ impl Tidy {
     pub(super) const SEES: Sees = Sees::all(ROWS | EVENTS).edits();
 
     pub(super) fn new(terms: &Terms) -> Self {
-        let most = |of: fn(&leasehold_engine::config::Config) -> leasehold_engine::time::Span| {
-            terms.at_most(terms.most(of))
-        };
-        let delay = most(|config| config.cleanup_delay());
+        let delay = terms.longest(|config| config.cleanup_delay());
         let kept = terms.least(|config| config.cleanup_delay().0) == 0 || terms.clocks_beyond;
         Self {
             binding: terms.config.policies().finished == Finished::WhenRead,
-            patience: (!kept).then_some(DEPUTIES * delay + 3 * most(|config| config.scan_interval())),
+            patience: (!kept)
+                .then_some(DEPUTIES * delay + 3 * terms.longest(|config| config.scan_interval())),
             since: PerShard::default(),
             edited: BTreeSet::new(),
             removed_at: 0,

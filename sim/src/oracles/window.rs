@@ -58,7 +58,7 @@ impl Window {
     pub(super) fn new(terms: &Terms) -> Self {
         let binding = !terms.clocks_beyond && terms.least(|config| config.steal_cooldown());
         let bound = binding.then_some(terms.abort_us + terms.deaf_us + SLACK_US);
-        Self { bound, belief: terms.at_most(terms.most(|config| config.lease_duration())), ..Self::default() }
+        Self { bound, belief: terms.longest(|config| config.lease_duration()), ..Self::default() }
     }
 
     pub(super) fn windows(&self) -> Windows {

@@ -184,14 +184,12 @@ impl Diagram {
                 self.message(&self.who(*life), "->>", service, &format!("{op} {what}{shard}{guard}"));
             }
             Fact::Answered { life, ask, op, how, .. } if !self.quiet.contains(&(*life, *op)) => {
-                let (arrow, answer) = match how {
-                    How::Applied => ("-->>", "applied"),
-                    How::Refused => ("-->>", "refused"),
-                    How::NotSent => ("--x", "not sent"),
-                    How::Unknown => ("--x", "outcome unknown"),
+                let arrow = match how {
+                    How::Applied | How::Refused => "-->>",
+                    How::NotSent | How::Unknown => "--x",
                 };
                 let (_, service) = name(*ask);
-                self.message(service, arrow, &self.who(*life), &format!("{op} {answer}"));
+                self.message(service, arrow, &self.who(*life), &format!("{op} {}", how.said()));
             }
             Fact::RowChanged { shard, after, .. } => {
                 let text = match after {

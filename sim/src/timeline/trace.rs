@@ -7,8 +7,9 @@ use super::picture::{BarKind, LaneNo, MarkKind, Timeline};
 use super::words;
 use super::world::add_notice;
 use crate::oracles::{Property, Time, Violation};
+use crate::world::net::ask::rows_in;
 use leasehold_engine::ids::{OpId, WorkerId};
-use leasehold_engine::input::{Body, Call, Input, Outcome, Reply};
+use leasehold_engine::input::{Body, Call, Input, Outcome};
 use leasehold_engine::notice::{LossReason, Notice};
 use leasehold_engine::output::Output;
 use leasehold_engine::row::RowRead;
@@ -97,19 +98,10 @@ impl TraceTimeline {
 
     fn done(&mut self, op: OpId, outcome: &Outcome) {
         let asked = self.asked.remove(&op);
+        rows_in(outcome).0.iter().for_each(|row| self.seen(row));
         let (kind, how) = match outcome {
-            Outcome::Applied(reply) => {
-                match reply {
-                    Reply::Page(page) => page.rows.iter().for_each(|row| self.seen(row)),
-                    Reply::Row(Some(row)) => self.seen(row),
-                    _ => {}
-                }
-                return;
-            }
+            Outcome::Applied(_) => return,
             Outcome::Refused(refusal) => {
-                if let Some(row) = &refusal.current {
-                    self.seen(row);
-                }
                 (MarkKind::Trouble, format!("refused ({:?}) {}", refusal.why, refusal.detail))
             }
             Outcome::NotSent(cause) => (MarkKind::Fault, format!("not sent ({cause:?})")),

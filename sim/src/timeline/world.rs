@@ -43,12 +43,6 @@ pub fn timeline(report: &WorldReport) -> Timeline {
     }
 }
 
-/// One life of a worker.
-#[derive(Clone, Copy, Debug)]
-struct Life {
-    lane: LaneNo,
-}
-
 /// The batches handed to a worker while the worker processed a shard.
 #[derive(Clone, Copy, Debug, Default)]
 struct Handed {
@@ -59,7 +53,8 @@ struct Handed {
 
 struct Feed {
     builder: Builder,
-    lives: Vec<Life>,
+    /// The lane of each life.
+    lives: Vec<LaneNo>,
     handed: BTreeMap<(LifeNo, ShardNo), Handed>,
 }
 
@@ -90,7 +85,7 @@ impl Feed {
     }
 
     fn lane(&self, life: LifeNo) -> LaneNo {
-        self.lives.get(life as usize).map_or(0, |life| life.lane)
+        self.lives.get(life as usize).copied().unwrap_or(0)
     }
 
     fn who(&self, life: LifeNo) -> String {
@@ -105,7 +100,7 @@ impl Feed {
     fn fact(&mut self, at: Time, fact: &Fact) {
         match fact {
             Fact::Booted { life, worker } => {
-                self.lives.resize(*life as usize + 1, Life { lane: *worker });
+                self.lives.resize(*life as usize + 1, *worker);
                 let text = format!("life {life} of {}", self.who(*life));
                 self.builder.up(at, *worker, text);
                 self.about(at, MarkKind::Worker, *life, &format!("begins life {life}"));

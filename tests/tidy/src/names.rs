@@ -30,7 +30,7 @@ pub(crate) const NAMES: &[(&str, &[(&str, usize)])] = &[
         &[
             ("Ask", 2), ("Asked", 2), ("Begun", 2), ("Belief", 2), ("Consumer", 2), ("Cost", 2),
             ("Delivery", 3), ("Entry", 3), ("Fleet", 3), ("Flight", 2), ("Given", 3), ("Held", 2),
-            ("Identity", 2), ("Kind", 2), ("Lane", 2), ("Lease", 2), ("Life", 5), ("Mark", 2),
+            ("Identity", 2), ("Kind", 2), ("Lane", 2), ("Lease", 2), ("Life", 4), ("Mark", 2),
             ("Member", 2), ("Memory", 2), ("Moves", 2), ("Ownership", 2), ("Path", 2), ("Place", 3),
             ("Progress", 3), ("Reach", 2), ("Reading", 2), ("Request", 3), ("Row", 2),
             ("Search", 2), ("Seen", 3), ("Setting", 2), ("Settings", 2), ("Shard", 5), ("ShardNo", 2),

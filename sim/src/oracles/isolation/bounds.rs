@@ -21,7 +21,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     pub(super) fn new(terms: &Terms) -> Self {
-        let of = |span: &dyn Fn(&Config) -> Span| terms.at_most(terms.most(span)) + SLACK_US;
+        let of = |span: &dyn Fn(&Config) -> Span| terms.longest(span) + SLACK_US;
         let pause = |failures: u32| {
             of(&move |config: &Config| config.retry_min().times(1 << failures).min(config.retry_max()))
         };

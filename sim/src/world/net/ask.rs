@@ -6,9 +6,9 @@ use crate::oracles::ShardNo;
 use crate::oracles::fact::{Ask, Verb};
 use crate::peers;
 use crate::streams::{StreamNo, Streams};
-use leasehold_engine::input::{Outcome, Refusal, Why};
+use leasehold_engine::input::{Outcome, Refusal, Reply, Why};
 use leasehold_engine::output::TableOp;
-use leasehold_engine::row::Change;
+use leasehold_engine::row::{Change, RowRead};
 
 #[derive(Clone, Debug)]
 pub(super) enum Request {
@@ -62,6 +62,16 @@ pub(crate) fn table_ask(op: &TableOp) -> TableAsk {
         TableOp::Write(change) => {
             (Ask::Write(verb(change)), shard_of(change.key()), change.guard(), change.leaves())
         }
+    }
+}
+
+/// The rows in an answer, and whether the answer is a page of a scan.
+pub(crate) fn rows_in(outcome: &Outcome) -> (&[RowRead], bool) {
+    match outcome {
+        Outcome::Applied(Reply::Page(page)) => (&page.rows, true),
+        Outcome::Applied(Reply::Row(Some(row))) => (std::slice::from_ref(&**row), false),
+        Outcome::Refused(Refusal { current: Some(row), .. }) => (std::slice::from_ref(&**row), false),
+        _ => (&[], false),
     }
 }
 

@@ -20,11 +20,11 @@ use crate::oracles::fact::{Ask, How};
 use crate::oracles::{Fact, LifeNo, ShardNo, Time};
 use crate::streams::{CREATED_S, StreamNo, Streams};
 use crate::world::net::stream::{Claimed, StreamRequest};
-use ask::{Request, outcome_mark, verb};
+use ask::{Request, outcome_mark, rows_in, verb};
 use asked_for::{AskedFor, Asker};
 use leasehold_engine::fleet::FleetTableOp;
 use leasehold_engine::ids::OpId;
-use leasehold_engine::input::{Body, Cause, Outcome, Refusal, Reply, Why};
+use leasehold_engine::input::{Body, Cause, Outcome, Reply, Why};
 use leasehold_engine::output::{IteratorFrom, TableOp};
 use leasehold_engine::row::{Change, RowRead};
 use line::Line;
@@ -225,7 +225,7 @@ impl Net {
         if !local {
             show(cx, life, &outcome);
         }
-        cx.fact(Fact::Answered { life, ask, about, op: op.n, how: how_it_ended(&outcome) });
+        cx.fact(Fact::Answered { life, ask, about, op: op.n, how: How::of(&outcome) });
         if let Some(shard) = about.filter(|_| ask == Ask::GetRecords && was_cut(&outcome)) {
             cx.fact(Fact::ReadCut { life, shard, op: op.n });
         }
@@ -253,15 +253,6 @@ impl Net {
 /// Whether an answer was late, broken off, or garbled.
 fn was_cut(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(Cause::Timeout | Cause::Network | Cause::Garbled))
-}
-
-fn how_it_ended(outcome: &Outcome) -> How {
-    match outcome {
-        Outcome::Applied(_) => How::Applied,
-        Outcome::Refused(_) => How::Refused,
-        Outcome::NotSent(_) => How::NotSent,
-        Outcome::Unknown(_) => How::Unknown,
-    }
 }
 
 impl Flight {
@@ -351,24 +342,12 @@ fn bare(op: &TableOp) -> TableOp {
 
 /// Tells the oracles the rows in an answer.
 fn show(cx: &mut Context, life: LifeNo, outcome: &Outcome) {
-    match outcome {
-        Outcome::Applied(Reply::Page(page)) => {
-            for read in &page.rows {
-                show_row(cx, life, read, true);
-            }
+    let (rows, scanned) = rows_in(outcome);
+    for row in rows.iter().filter_map(RowRead::lease) {
+        if let Some(shard) = shard_of(&row.key) {
+            let row = cx.names().row(row);
+            cx.fact(Fact::Shown { life, shard, row, scanned });
         }
-        Outcome::Applied(Reply::Row(Some(read))) => show_row(cx, life, read, false),
-        Outcome::Refused(Refusal { current: Some(read), .. }) => show_row(cx, life, read, false),
-        _ => {}
-    }
-}
-
-fn show_row(cx: &mut Context, life: LifeNo, read: &RowRead, scanned: bool) {
-    if let RowRead::Lease(lease) = read
-        && let Some(shard) = shard_of(&lease.key)
-    {
-        let row = cx.names().row(lease);
-        cx.fact(Fact::Shown { life, shard, row, scanned });
     }
 }
 
