@@ -4,7 +4,7 @@ mod ask;
 mod row;
 
 pub use ask::Ask;
-pub use row::{Mark, Owner, Row, Whose, begins, rewrites};
+pub use row::{Mark, Owner, Row, Whose, begins, owner, rewrites};
 
 use crate::streams::StreamNo;
 use leasehold_engine::input::Outcome;

@@ -5,7 +5,7 @@
 //! batches to its handler. A worker told to stop meanwhile may run out of time. After the faults, every hand-over must
 //! end.
 
-use super::fact::{Mark, Owner, Row, Verb};
+use super::fact::{Mark, Owner, Row, Verb, begins, owner};
 use super::{EVENTS, Fact, History, LifeNo, Property, ROWS, Sees, ShardNo, Time, Verdict};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,9 +26,8 @@ impl HandOvers {
                 if let (Some(Verb::HandOver | Verb::Release), Some(before)) = (verb, before) {
                     self.ended(now, shard, (before, after), history, verdict);
                 }
-                let owner = |row: Option<Row>| row.and_then(|row| row.owner);
                 if let Some(Owner::Life(life)) = owner(after)
-                    && (owner(before) != owner(after) || verb == Some(Verb::Take))
+                    && begins(verb, before, after)
                 {
                     // By a take, or by a lease handed back.
                     self.done.remove(&(shard, life));
@@ -63,7 +62,7 @@ impl HandOvers {
             return;
         };
         self.gone.insert((shard, life));
-        let got = after.and_then(|row| row.owner);
+        let got = owner(after);
         if got != Some(next) {
             verdict.report(Property::HandOverCompletes, now, || {
                 format!("life {life} was to hand shard {shard} over to {next:?}, and it went to {got:?}")

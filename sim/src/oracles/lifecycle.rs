@@ -1,7 +1,7 @@
 //! `stops-cleanly`: each start of a shard has exactly one end, and no event after the end. A shard is closed as ended
 //! only if its end is durable. A shutdown ends within its deadline, with the leases released if the table answered.
 
-use super::fact::{Ask, How, Mark, Owner, Row, Verb};
+use super::fact::{Ask, How, Mark, Verb, owner};
 use super::{EVENTS, Fact, History, LifeNo, Property, REQUESTS, ROWS, Sees, ShardNo, Terms, Time, Verdict};
 use leasehold_engine::output::EndReason;
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,8 +223,7 @@ impl Lifecycle {
                 }
             }
             Fact::RowChanged { shard, after, verb, by, .. } => {
-                let owner = owner(after);
-                let before = self::owner(history.shard(shard).before);
+                let [before, owner] = [history.shard(shard).before, after].map(|row| owner(row)?.life());
                 // A new owner may not know of its ownership yet, if another program wrote the row. After an edit by a
                 // person, or a write from another program's memory, the owner counts the lease as lost, although the
                 // row still names the owner.
@@ -290,7 +289,8 @@ impl Lifecycle {
                     && now < shutdown.asked + in_time
                 {
                     for (shard, known) in history.shards() {
-                        if owner(known.row) == Some(life) && self.knew.contains(&(life, shard)) {
+                        if known.row.is_some_and(|row| row.is_of(life)) && self.knew.contains(&(life, shard))
+                        {
                             verdict.report(Property::StopsCleanly, now, || {
                                 format!("life {life} stopped in good order, and the row of shard {shard} still names it")
                             });
@@ -315,14 +315,6 @@ impl Lifecycle {
                 format!("shard {shard} of life {life} (token {token}) became {to:?}, expected {from:?} before, found {entry:?}")
             });
         }
-    }
-}
-
-/// The life named as the owner by a row.
-fn owner(row: Option<Row>) -> Option<LifeNo> {
-    match row.and_then(|row| row.owner) {
-        Some(Owner::Life(life)) => Some(life),
-        _ => None,
     }
 }
 

@@ -18,7 +18,7 @@
 //! leases together than the number of workers. Let each worker lack one lease: the rest shrinks in every round, since
 //! an owner with many requests lacks all requested leases but one. So two rounds for each worker are enough.
 
-use super::fact::{Ask, How, Owner, Row, Verb};
+use super::fact::{Ask, How, Owner, Row, Verb, owner};
 use super::{
     EVENTS, Fact, History, LifeNo, Property, REPORTS, REQUESTS, ROWS, Sees, ShardNo, Terms, Time, Verdict,
 };
@@ -62,12 +62,9 @@ pub(super) struct Moves {
 }
 
 fn lives(row: Option<Row>) -> impl Iterator<Item = LifeNo> {
-    let row = row.filter(|row| row.checkpoint != super::fact::Mark::End);
+    let row = row.filter(|row| row.is_open());
     let named = row.map_or([None, None], |row| [row.owner, row.next]);
-    named.into_iter().filter_map(|owner| match owner {
-        Some(Owner::Life(life)) => Some(life),
-        _ => None,
-    })
+    named.into_iter().filter_map(|owner| owner?.life())
 }
 
 impl Moves {
@@ -142,7 +139,6 @@ impl Moves {
             return;
         }
         let mut disturbs = self.name(known, after);
-        let owner = |row: Option<Row>| row.and_then(|row| row.owner);
         match verb {
             None | Some(Verb::Create | Verb::End) => disturbs = true,
             // A take from an owner without a hand-over, or of a free lease.

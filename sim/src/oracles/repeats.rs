@@ -22,7 +22,7 @@
 
 mod parent_rows;
 
-use super::fact::{Mark, Owner, Row, Verb};
+use super::fact::{Mark, Owner, Row, Verb, begins, owner};
 use super::{
     EVENTS, Fact, History, LifeNo, PerShard, Property, READS, ROWS, SHOWN, Sees, ShardNo, Terms, Time,
     Verdict,
@@ -134,7 +134,6 @@ impl Repeats {
         verb: Option<Verb>, history: &History,
     ) {
         let of_others = history.of_others;
-        let owner = |row: Option<Row>| row.and_then(|row| row.owner);
         let goes_back = before.map_or(0, covers) > after.map_or(0, covers) && after.is_some();
         if let Some(life) = by.filter(|_| goes_back && of_others) {
             self.wrote_back.insert((life, shard));
@@ -173,12 +172,7 @@ impl Repeats {
         }
         let covered = *now_covered;
         self.note_end_by_hand(shard, by, (was, row), covered_before);
-        let becomes = match owner(after) {
-            Some(Owner::Life(life)) if owner(before) != owner(after) || verb == Some(Verb::Take) => {
-                Some(life)
-            }
-            _ => None,
-        };
+        let becomes = owner(after).and_then(Owner::life).filter(|_| begins(verb, before, after));
         if let Some(life) = becomes {
             // The life lost its earlier progress with the earlier ownership, or gave the progress up.
             self.processed.remove(&(life, shard));
@@ -203,14 +197,8 @@ impl Repeats {
         if covers(row) != ALL {
             self.ended_by_hand.remove(&shard);
         } else if was != ALL && by.is_none() {
-            let ended = EndedByHand {
-                covered,
-                shown: BTreeSet::new(),
-                unaware: match row.owner {
-                    Some(Owner::Life(life)) => Some(life),
-                    _ => None,
-                },
-            };
+            let ended =
+                EndedByHand { covered, shown: BTreeSet::new(), unaware: row.owner.and_then(Owner::life) };
             self.ended_by_hand.insert(shard, ended);
         }
     }

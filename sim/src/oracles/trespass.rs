@@ -4,7 +4,7 @@
 //! the deadline. The owner of such a row cannot know the row's content.
 
 use super::Fact;
-use super::fact::{Owner, Row, Verb};
+use super::fact::{Owner, Verb, owner};
 
 /// Another program's write to a foreign row, in the form of an equal edit by hand.
 pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
@@ -12,7 +12,7 @@ pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
     let Fact::RowChanged { by, verb, before, .. } = &mut edit else {
         return None;
     };
-    let owner = before.and_then(|row| row.owner)?;
+    let owner = owner(*before)?;
     let takes = matches!(verb, Some(Verb::Take | Verb::Claim | Verb::BeginHandOver));
     if takes || by.is_some_and(|life| owner == Owner::Life(life)) {
         return None;
@@ -25,8 +25,7 @@ pub(super) fn as_edit(told: &Fact) -> Option<Fact> {
 /// the requesting worker. A worker that takes the lease at the next scan starts beside the owner. The owner's next
 /// write is refused.
 pub(super) fn disowns(told: &Fact) -> bool {
-    let owner = |row: &Option<Row>| row.and_then(|row| row.owner);
-    match told {
+    match *told {
         Fact::RowChanged { verb: None, before, after: after @ Some(_), .. } => {
             owner(before).is_some() && owner(after) != owner(before)
         }

@@ -23,6 +23,16 @@ pub enum Owner {
     Stranger,
 }
 
+impl Owner {
+    /// The life, if the owner is a life of ours.
+    pub fn life(self) -> Option<LifeNo> {
+        match self {
+            Owner::Life(life) => Some(life),
+            Owner::Stranger => None,
+        }
+    }
+}
+
 /// A lease row, at the detail needed by oracles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -91,7 +101,12 @@ pub fn rewrites(verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> 
     verb.is_none() && before.map(|row| row.checkpoint) != after.map(|row| row.checkpoint)
 }
 
+/// The owner named by a row, if there is a row.
+pub fn owner(row: Option<Row>) -> Option<Owner> {
+    row.and_then(|row| row.owner)
+}
+
 /// Whether a write begins an ownership.
 pub fn begins(verb: Option<Verb>, before: Option<Row>, after: Option<Row>) -> bool {
-    verb == Some(Verb::Take) || before.and_then(|row| row.owner) != after.and_then(|row| row.owner)
+    verb == Some(Verb::Take) || owner(before) != owner(after)
 }

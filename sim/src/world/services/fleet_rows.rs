@@ -51,10 +51,7 @@ impl Services {
         };
         if let FleetRow::Version(state) = *says {
             let by = state.written.as_ref().map(|(by, _)| cx.names().owner(&WorkerId::from(by.as_str())));
-            let by = match by {
-                Some(Owner::Life(life)) => Some(life),
-                _ => None,
-            };
+            let by = by.and_then(Owner::life);
             let led = matches!(state.version, FleetVersion::Version3x | FleetVersion::Version3xWithRollback);
             cx.fact(Fact::Rules { by, led });
             let worker = by.map_or("somebody".to_owned(), |life| format!("w{}", cx.names().worker(life)));
@@ -99,10 +96,7 @@ impl Services {
             },
             _ => None,
         };
-        let life = lock.and_then(|id| match cx.names().owner(&id) {
-            Owner::Life(life) => Some(life),
-            Owner::Stranger => None,
-        });
+        let life = lock.and_then(|id| cx.names().owner(&id).life());
         cx.fact(Fact::Leads { life });
         if self.leader != life {
             self.leader = life;
