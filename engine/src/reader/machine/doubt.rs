@@ -100,13 +100,11 @@ pub(super) struct EndClaim {
     open: u32,
     /// A weak claim among these answers was told.
     is_weak_told: bool,
-    /// Earlier answers proved the end, and a listing has shown the shard closed since: one more answer is enough.
-    is_proved: bool,
 }
 
 impl EndClaim {
-    fn begin(now: Mono, is_proved: bool) -> Self {
-        Self { since: now, again_at: now, named: None, open: 0, is_weak_told: is_proved, is_proved }
+    fn begin(now: Mono, is_weak_told: bool) -> Self {
+        Self { since: now, again_at: now, named: None, open: 0, is_weak_told }
     }
 }
 
@@ -242,7 +240,8 @@ impl Reader {
     }
 
     /// A listing shows the shard closed, after answers without children proved the end. These answers may be older than
-    /// the last records of the shard: one more answer, from a new iterator after the last record, must claim the end.
+    /// the last records of the shard, and an answer just after the listing may be, too: an answer `stream_lag` after the
+    /// listing, from a new iterator after the last record, must claim the end.
     pub fn confirm_end(&mut self, now: Mono) {
         self.read_on(now);
         self.end_claim = Some(EndClaim::begin(now, true));
@@ -269,7 +268,7 @@ impl Reader {
         let is_long_ago = |since: Mono| sent.since(since) >= apart;
         let children = answer.end.clone().unwrap_or_default();
         if children.is_empty() {
-            if claim.is_proved || (!is_first && is_long_ago(claim.since)) {
+            if !is_first && is_long_ago(claim.since) {
                 return Verdict::Proved(Vec::new());
             }
             let enough_at = claim.since + apart;

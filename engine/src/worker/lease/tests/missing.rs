@@ -1,6 +1,6 @@
 //! The evidence of a listing about a shard not found.
 
-use super::{Owner, end, reads_the_end, records, renewed};
+use super::{Owner, end, reads_the_end, records, renewed, waits_out_the_lag};
 use crate::input::Why;
 use crate::notice::Stall;
 use crate::output::{ConsumerOp, StreamOp};
@@ -184,16 +184,34 @@ fn an_end_denied_by_a_listing_is_read_on_after_the_last_record() {
     assert_eq!(created(&mut owner), 0);
 }
 
-/// One more answer asserts the end, without children, after a listing with the shard closed.
+/// One more answer asserts the end, without children, `stream_lag` after a listing with the shard closed.
 fn confirms_the_end(owner: &mut Owner) {
     assert!(!owner.held().is_missing(), "the end is asked for once more");
     let pause = owner.cx.config().reader.min_interval;
-    owner.later(pause);
+    waits_out_the_lag(owner);
     owner.iterates();
     owner.later(pause);
     owner.answer_stream(end(&[]));
     owner.forget();
     assert!(owner.held().is_missing(), "a listing is asked for");
+}
+
+/// An answer just after the listing may be as old as the answers before, and a list may lack a closed shard.
+#[test]
+fn an_answer_soon_after_the_listing_confirms_no_end() {
+    for shown in [&split()[..], &split()[1..]] {
+        let mut owner = Owner::reading(row("a"));
+        ends_falsely(&mut owner);
+        listed(&mut owner, shown);
+        let pause = owner.cx.config().reader.min_interval;
+        owner.later(pause);
+        owner.iterates();
+        owner.later(pause);
+        owner.answer_stream(end(&[]));
+        owner.forget();
+        assert!(!owner.held().is_missing(), "the end is asked for again");
+        assert_eq!(created(&mut owner), 0);
+    }
 }
 
 /// The shard was open when answers asserted its end, and was closed before the listing: records may lie in between.

@@ -63,7 +63,8 @@ pub(super) struct Search {
     childless: bool,
     /// Ends without children that a listing denied.
     denied: DeniedEnd,
-    /// A listing, or an answer, has shown the shard closed. All later answers at the end of the shard know all of its records.
+    /// An answer has named a child, or a listing has shown the shard closed or all of its children: an answer `stream_lag`
+    /// after this listing confirms the end.
     closed: bool,
     /// Answers proved the end, a listing has shown the shard closed, and one more answer is awaited.
     confirming: bool,
@@ -115,7 +116,8 @@ impl Search {
         self.look_at = at;
     }
 
-    /// The answer of this read asserts the end, and does not name all children. A shard with a child is closed.
+    /// The answer of this read asserts the end, and does not name all children. A shard with a child is closed, and an
+    /// answer with a child knows all records of the shard.
     pub(super) fn end_claimed(&mut self, read: OpId, children: &[ChildShard]) {
         self.denied.read = Some(read);
         self.closed |= !children.is_empty();
@@ -180,8 +182,8 @@ impl Search {
 
     /// The shard was read to its end, and only its children were not named. A list of all of its children is always
     /// true. A late list may show one child of two, or be older than the end. So fewer children are believed only when
-    /// several lists agree. The answers that asserted the end may be older than the last records: after the first list
-    /// with the shard closed, one more answer must assert the end.
+    /// several lists agree. The answers that asserted the end may be older than the last records: `stream_lag` after the
+    /// first list with the shard closed, one more answer must assert the end.
     pub(super) fn resolve_children(
         &mut self, reader: &mut ShardReader, own: &Ownership, cx: &mut Context, view: View<'_>,
     ) {
@@ -206,7 +208,9 @@ impl Search {
             }
         }
         self.found();
-        if view.own.is_some() && !std::mem::replace(&mut self.closed, true) {
+        // A list may lack the shard although the stream has not forgotten it. Several lists without the shard and its
+        // children leave nothing to ask.
+        if (all || view.own.is_some()) && !std::mem::replace(&mut self.closed, true) {
             (self.look_at, self.confirming) = (now, true);
             return reader.confirm_end(now);
         }
