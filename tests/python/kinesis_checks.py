@@ -1,8 +1,9 @@
-"""Kinesis: every operation but fan-out."""
+"""Kinesis: every operation."""
 
 import time
 
 import boto3
+from botocore.exceptions import EventStreamError
 from checks import FAST, SETTINGS, TOP, check, eventually, kinesis, refused
 
 
@@ -353,6 +354,62 @@ def kinesis_end():
     refused("DeleteStream of no stream", "ResourceNotFoundException", kinesis.delete_stream, StreamName="orders")
 
 
+def subscribed(arn, shard, position):
+    """Subscribes to a shard as soon as an earlier subscription lets it; gives the events as they come."""
+    for _ in range(100):
+        try:
+            stream = kinesis.subscribe_to_shard(ConsumerARN=arn, ShardId=shard, StartingPosition=position)
+            return (event["SubscribeToShardEvent"] for event in stream["EventStream"])
+        except kinesis.exceptions.ResourceInUseException:
+            time.sleep(0.2)
+    check("SubscribeToShard is let in", False)
+
+
+def kinesis_fan_out():
+    kinesis.create_stream(StreamName="pushed", ShardCount=1)
+    active("CreateStream of pushed", "pushed")
+    arn = kinesis.describe_stream_summary(StreamName="pushed")["StreamDescriptionSummary"]["StreamARN"]
+    arn = kinesis.register_stream_consumer(StreamARN=arn, ConsumerName="audit")["Consumer"]["ConsumerARN"]
+    shard, start = "shardId-000000000000", {"Type": "TRIM_HORIZON"}
+    refused(
+        "SubscribeToShard of a consumer in CREATING",
+        "ResourceInUseException",
+        kinesis.subscribe_to_shard,
+        ConsumerARN=arn,
+        ShardId=shard,
+        StartingPosition=start,
+    )
+    kinesis.put_record(StreamName="pushed", Data=b"first", PartitionKey="k")
+    events = subscribed(arn, shard, start)
+    check("SubscribeToShard", [record["Data"] for record in next(events)["Records"]], [b"first"])
+    refused(
+        "SubscribeToShard twice within five seconds",
+        "ResourceInUseException",
+        kinesis.subscribe_to_shard,
+        ConsumerARN=arn,
+        ShardId=shard,
+        StartingPosition=start,
+    )
+    kinesis.put_record(StreamName="pushed", Data=b"second", PartitionKey="k")
+    event = next(events)
+    check("a record is pushed", [record["Data"] for record in event["Records"]], [b"second"])
+    idle = next(events)
+    check("an idle shard", (idle["Records"], idle["MillisBehindLatest"]), ([], 0))
+    after = {"Type": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": idle["ContinuationSequenceNumber"]}
+    later = subscribed(arn, shard, after)
+    check("a later subscription goes on at the continuation", next(later)["Records"], [])
+    try:
+        check("an earlier subscription", next(events), "an exception")
+    except EventStreamError as error:
+        code = error.response["Error"]["Code"]
+        check("an earlier subscription: ResourceInUseException", code, "ResourceInUseException")
+    kinesis.split_shard(StreamName="pushed", ShardToSplit=shard, NewStartingHashKey=str(TOP // 2))
+    last = next(event for event in later if not event.get("ContinuationSequenceNumber"))
+    check("the end names the children", len(last["ChildShards"]), 2)
+    check("no event follows the end", list(later), [])
+    kinesis.delete_stream(StreamName="pushed", EnforceConsumerDeletion=True)
+
+
 def kinesis_regions():
     abroad = boto3.client("kinesis", **{**SETTINGS, "region_name": "eu-west-1"})
     abroad.create_stream(StreamName="abroad", ShardCount=1)
@@ -371,5 +428,6 @@ def run():
     kinesis_settings()
     kinesis_records()
     kinesis_resharding()
+    kinesis_fan_out()
     kinesis_regions()
     kinesis_end()

@@ -10,13 +10,15 @@ use leasehold::aws::dynamodb::types::{
 use leasehold::aws::kinesis::operation::describe_stream_summary::DescribeStreamSummaryError;
 use leasehold::aws::kinesis::operation::get_shard_iterator::GetShardIteratorError;
 use leasehold::aws::kinesis::operation::split_shard::SplitShardError;
+use leasehold::aws::kinesis::operation::subscribe_to_shard::SubscribeToShardError;
 use leasehold::aws::kinesis::types::{
-    PutRecordsRequestEntry, ShardFilter, ShardFilterType, ShardIteratorType, StreamStatus,
+    PutRecordsRequestEntry, ShardFilter, ShardFilterType, ShardIteratorType, StartingPosition, StreamStatus,
+    SubscribeToShardEvent, SubscribeToShardEventStream,
 };
 use leasehold::aws::{dynamodb, kinesis};
 use leasehold_local_aws::http::LocalOptions;
 use leasehold_tests::clients;
-use leasehold_tests::local::Local;
+use leasehold_tests::local::{Local, instant};
 use leasehold_tests::wait::until;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -97,6 +99,65 @@ async fn kinesis_answers_are_typed() {
         client.describe_stream_summary().stream_name("orders").send().await.is_err()
     })
     .await;
+}
+
+/// Subscribes by fan-out: the payloads until the event in which `is_last` holds, and that event.
+async fn pushed(
+    client: &kinesis::Client, consumer: &str, start: StartingPosition,
+    is_last: impl Fn(&SubscribeToShardEvent) -> bool,
+) -> (Vec<Vec<u8>>, SubscribeToShardEvent) {
+    let subscribe = client.subscribe_to_shard().consumer_arn(consumer).shard_id("shardId-000000000000");
+    let mut answer = subscribe.starting_position(start).send().await.expect("a subscription");
+    let mut payloads = Vec::new();
+    loop {
+        let event = answer.event_stream.recv().await.expect("a sound frame").expect("an event");
+        let SubscribeToShardEventStream::SubscribeToShardEvent(event) = event else { continue };
+        payloads.extend(event.records.iter().map(|record| record.data.clone().into_inner()));
+        if is_last(&event) {
+            return (payloads, event);
+        }
+    }
+}
+
+fn start(kind: ShardIteratorType, number: Option<&str>) -> StartingPosition {
+    let position = StartingPosition::builder().r#type(kind).set_sequence_number(number.map(str::to_owned));
+    position.build().expect("a position")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_a_subscription_are_typed() {
+    let local = Local::start(instant()).await;
+    let client = clients::kinesis(&local.endpoint);
+    client.create_stream().stream_name("orders").shard_count(1).send().await.expect("a stream");
+    let stream = "arn:aws:kinesis:us-east-1:000000000000:stream/orders";
+    let register = client.register_stream_consumer().stream_arn(stream).consumer_name("audit");
+    let consumer = register.send().await.expect("an answer").consumer.expect("a consumer").consumer_arn;
+    let put = |data: &'static [u8]| {
+        client.put_record().stream_name("orders").partition_key("k").data(data.into()).send()
+    };
+    put(b"first").await.expect("a record");
+    let horizon = start(ShardIteratorType::TrimHorizon, None);
+    let (payloads, event) = pushed(&client, &consumer, horizon, |event| !event.records.is_empty()).await;
+    assert_eq!(payloads, [b"first"]);
+
+    let latest = start(ShardIteratorType::Latest, None);
+    let again = client.subscribe_to_shard().consumer_arn(&consumer).shard_id("shardId-000000000000");
+    let error = again.starting_position(latest).send().await.expect_err("a hasty call").into_service_error();
+    assert!(matches!(error, SubscribeToShardError::ResourceInUseException(_)), "{error:?}");
+    put(b"second").await.expect("a record");
+    client
+        .split_shard()
+        .stream_name("orders")
+        .shard_to_split("shardId-000000000000")
+        .new_starting_hash_key((1u128 << 127).to_string())
+        .send()
+        .await
+        .expect("a split");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let after = start(ShardIteratorType::AfterSequenceNumber, Some(&event.continuation_sequence_number));
+    let is_end = |event: &SubscribeToShardEvent| !event.child_shards().is_empty();
+    let (payloads, end) = pushed(&client, &consumer, after, is_end).await;
+    assert_eq!((payloads, end.child_shards().len()), (vec![b"second".to_vec()], 2));
 }
 
 fn row(key: &str, counter: u64) -> HashMap<String, AttributeValue> {

@@ -3,38 +3,53 @@
 use super::hosts::Hosts;
 use super::region::signed_for;
 use super::service::{Refusal, Service};
+use super::subscribe::Events;
 use super::wire::Format;
 use super::{SharedAws, held};
 use bytes::{Buf, Bytes, BytesMut};
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Either, Full};
 use hyper::body::Body;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::Value;
 use std::error::Error;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Above the largest request of either service: 10 MiB of records in base64, 16 MiB of items.
 const MOST_BYTES: usize = 20 << 20;
 const HEALTH: &str = "leasehold local: Kinesis and DynamoDB are ready\n";
 
+/// A whole body, or events as they come.
+pub(super) type Answer = Response<Either<Full<Bytes>, Events>>;
+
+/// The server as a request sees it.
+#[derive(Clone)]
+pub(super) struct Desk {
+    pub aws: SharedAws,
+    pub hosts: Arc<Hosts>,
+    /// The longest wait for a part of a request's body.
+    pub patience: Duration,
+    /// Its sender is dropped when the server ends.
+    pub closing: watch::Receiver<()>,
+}
+
 /// Answers every request; no request is an error of the server. A request for another host is refused, and so is a
-/// client without a byte of its body for `patience`.
-pub(super) async fn answer<B>(
-    aws: &SharedAws, hosts: &Hosts, request: Request<B>, patience: Duration,
-) -> Response<Full<Bytes>>
+/// client without a byte of its body for the desk's patience.
+pub(super) async fn answer<B>(desk: &Desk, request: Request<B>) -> Answer
 where
     B: Body,
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    if let Err(stranger) = hosts.check(request.uri(), request.headers()) {
-        return refuse(Format::Json11, stranger);
+    if let Err(stranger) = desk.hosts.check(request.uri(), request.headers()) {
+        return refuse(Format::Json11, stranger).map(Either::Left);
     }
     if matches!(*request.method(), Method::GET | Method::HEAD) {
-        return text(StatusCode::OK, HEALTH);
+        return text(StatusCode::OK, HEALTH).map(Either::Left);
     }
     let (head, body) = request.into_parts();
     let content_type =
@@ -48,13 +63,20 @@ where
         }
         let target = target(&head.headers).map_err(Refusal::unknown_operation)?;
         let format = format.ok_or_else(|| unknown_format(content_type))?;
-        let body = whole(body, patience).await?;
-        dispatch(aws, signed_for(&head.headers), format, target, &body)
+        let body = whole(body, desk.patience).await?;
+        dispatch(desk, signed_for(&head.headers), format, target, &body)
     };
     match outcome.await {
-        Ok(value) => respond(shown, StatusCode::OK, &value),
-        Err(refusal) => refuse(shown, refusal),
+        Ok(Served::Whole(value)) => respond(shown, StatusCode::OK, &value).map(Either::Left),
+        Ok(Served::Events(events)) => stream(events),
+        Err(refusal) => refuse(shown, refusal).map(Either::Left),
     }
+}
+
+/// The answer of a service.
+enum Served {
+    Whole(Value),
+    Events(Events),
 }
 
 fn unknown_format(content_type: &str) -> Refusal {
@@ -109,8 +131,8 @@ fn unread(code: &'static str, status: StatusCode, message: &str) -> Refusal {
 }
 
 fn dispatch(
-    aws: &SharedAws, region: Option<&str>, format: Format, (name, operation): (&str, &str), body: &[u8],
-) -> Result<Value, Refusal> {
+    desk: &Desk, region: Option<&str>, format: Format, (name, operation): (&str, &str), body: &[u8],
+) -> Result<Served, Refusal> {
     let unknown = |message: String| Refusal::unknown_operation(&message);
     let service =
         Service::of(name).ok_or_else(|| unknown(format!("No service is known by the target {name}.")))?;
@@ -120,9 +142,21 @@ fn dispatch(
     let body = format
         .decode(body)
         .map_err(|message| Refusal::new("SerializationException", StatusCode::BAD_REQUEST, message))?;
+    let aws = &desk.aws;
     aws.check(&format!("{name}.{operation}"), &body)?;
-    let now_ms = aws.now_ms();
-    held(&aws.of_region(region)).call(service, now_ms, operation, body)
+    let (services, now_ms) = (aws.of_region(region), aws.now_ms());
+    let subscribes = (service, operation) == (Service::Kinesis, "SubscribeToShard");
+    if subscribes {
+        let subscription = held(&services).kinesis.call_subscribe(now_ms, body)?;
+        // An earlier subscription has lost its place.
+        aws.changes.of(subscription.shard()).notify_waiters();
+        return Ok(Served::Events(Events::serve(aws, services, subscription, desk.closing.clone())));
+    }
+    let answer = held(&services).call(service, now_ms, operation, body)?;
+    if service == Service::Kinesis {
+        aws.changes.follow(operation, &answer);
+    }
+    Ok(Served::Whole(answer))
 }
 
 /// The service's prefix and the operation of `X-Amz-Target`.
@@ -142,6 +176,14 @@ fn refuse(format: Format, refusal: Refusal) -> Response<Full<Bytes>> {
     response
 }
 
+fn stream(events: Events) -> Answer {
+    let mut response = Response::new(Either::Right(events));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/vnd.amazon.eventstream"));
+    identify(headers);
+    response
+}
+
 fn respond(format: Format, status: StatusCode, value: &Value) -> Response<Full<Bytes>> {
     let body = format.encode(value);
     let checksum = crc32fast::hash(&body);
@@ -150,10 +192,14 @@ fn respond(format: Format, status: StatusCode, value: &Value) -> Response<Full<B
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
     headers.insert("x-amz-crc32", checksum.into());
+    identify(headers);
+    response
+}
+
+fn identify(headers: &mut HeaderMap) {
     if let Ok(id) = HeaderValue::from_str(&request_id()) {
         headers.insert("x-amzn-requestid", id);
     }
-    response
 }
 
 fn text(status: StatusCode, body: &'static str) -> Response<Full<Bytes>> {

@@ -1,7 +1,8 @@
 //! The in-memory services behind HTTP, for any AWS SDK.
 //!
 //! A server answers Kinesis and DynamoDB on one port, told apart by `X-Amz-Target`, in the JSON formats of the SDKs
-//! (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge. Signatures are accepted unchecked, so the
+//! (Kinesis in CBOR too), over HTTP/1.1 and over HTTP/2 with prior knowledge. SubscribeToShard is answered by an event
+//! stream. Signatures are accepted unchecked, so the
 //! server belongs on loopback. A signature tells the request's region: each region has streams and tables of its own.
 //!
 //! ```
@@ -36,6 +37,8 @@
 
 mod answer;
 mod cbor;
+mod changes;
+mod frames;
 mod hosts;
 mod loopback;
 mod open;
@@ -43,6 +46,7 @@ mod quiet;
 mod region;
 mod server;
 mod service;
+mod subscribe;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -53,6 +57,7 @@ pub use server::serve;
 
 use crate::dynamo::{Dynamo, DynamoConfig};
 use crate::kinesis::{Kinesis, KinesisConfig};
+use changes::Changes;
 use hyper::StatusCode;
 use serde_json::Value;
 use service::{Refusal, Service};
@@ -137,12 +142,20 @@ pub struct SharedAws {
     others: Arc<Mutex<BTreeMap<String, Arc<Mutex<LocalAws>>>>>,
     clock: Clock,
     front: Arc<Mutex<Option<FrontRule>>>,
+    /// Wakes subscriptions after a request that changed a stream.
+    changes: Arc<Changes>,
 }
 
 impl SharedAws {
     /// Shares services on this clock.
     pub fn new(aws: LocalAws, clock: Clock) -> Self {
-        SharedAws { home: Arc::new(Mutex::new(aws)), others: Arc::default(), clock, front: Arc::default() }
+        SharedAws {
+            home: Arc::new(Mutex::new(aws)),
+            others: Arc::default(),
+            clock,
+            front: Arc::default(),
+            changes: Arc::default(),
+        }
     }
 
     /// From now on, refuses the requests for which the rule gives an error, as the common front of all AWS services

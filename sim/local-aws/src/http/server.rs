@@ -4,10 +4,11 @@
 //! progress, and sooner if there are many connections.
 
 use super::SharedAws;
-use super::answer::answer;
+use super::answer::{Desk, answer};
 use super::hosts::Hosts;
 use super::open::Connections;
 use super::quiet::Quiet;
+use http_body_util::Either;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -18,6 +19,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// The limits for stalled clients.
@@ -39,6 +41,8 @@ impl Default for Limits {
     }
 }
 
+/// The most requests under way on a connection of HTTP/2.
+const MOST_STREAMS: u32 = 10_000;
 /// How long requests under way may take when the server ends.
 const LAST_REQUESTS: Duration = Duration::from_secs(2);
 /// What a failure to accept (too many open files, say) costs.
@@ -63,8 +67,12 @@ pub(super) async fn serve_with(
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.patience);
     builder.http2().timer(TokioTimer::new());
+    // Each subscription is a stream of its connection, for five minutes.
+    builder.http2().max_concurrent_streams(MOST_STREAMS);
     let graceful = GracefulShutdown::new();
     let hosts = Arc::new(Hosts::new(&aws.lock().options.allow_hosts));
+    let (closes, closing) = watch::channel(());
+    let desk = Desk { aws, hosts, patience: limits.patience, closing };
     let open = Connections::default();
     let mut connections = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
@@ -88,13 +96,15 @@ pub(super) async fn serve_with(
         let _ = socket.set_nodelay(true);
         let entry = Arc::new(open.enter());
         let id = entry.id();
-        let (aws, hosts) = (aws.clone(), hosts.clone());
+        let desk = desk.clone();
         let service = service_fn(move |request| {
             let busy = entry.begin();
-            let (aws, hosts) = (aws.clone(), hosts.clone());
+            let desk = desk.clone();
             async move {
-                let answer = answer(&aws, &hosts, request, limits.patience).await;
-                drop(busy);
+                let mut answer = answer(&desk, request).await;
+                if let Either::Right(events) = answer.body_mut() {
+                    events.hold(busy);
+                }
                 Ok::<_, Infallible>(answer)
             }
         });
@@ -106,6 +116,7 @@ pub(super) async fn serve_with(
         open.serves(id, task);
     }
     drop(listener);
+    drop(closes);
     let _ = tokio::time::timeout(LAST_REQUESTS, graceful.shutdown()).await;
     connections.shutdown().await;
     Ok(())

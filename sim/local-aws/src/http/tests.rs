@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 mod silent;
+mod subscribing;
 
 const T0: i64 = 1_770_000_000_000;
 

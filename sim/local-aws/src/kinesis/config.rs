@@ -32,6 +32,8 @@ pub struct KinesisConfig {
     pub iterator_expiry_ms: i64,
     /// Life of a `NextToken`.
     pub token_expiry_ms: i64,
+    /// Life of a subscription to a shard (enhanced fan-out).
+    pub subscription_ms: i64,
     /// The answer with the end of a closed shard.
     pub end_of_shard: EndOfShard,
 }
@@ -48,6 +50,7 @@ impl Default for KinesisConfig {
             shard_limit: 20_000,
             iterator_expiry_ms: 300_000,
             token_expiry_ms: 300_000,
+            subscription_ms: 300_000,
             end_of_shard: EndOfShard::OwnAnswer,
         }
     }

@@ -1,9 +1,11 @@
-//! Registered stream consumers (enhanced fan-out): the register only.
+//! Registered stream consumers (enhanced fan-out).
 
 use super::Kinesis;
 use super::error::{ApiError, ApiResult};
-use super::ids::{Arn, StreamId, StreamRef};
+use super::ids::{Arn, ShardIndex, StreamId, StreamRef};
+use super::meter::Meter;
 use super::stream::Stream;
+use super::subscribe::Subscribed;
 use super::token::{Kind, Opener, Sealer, invalid_token, of_other_stream};
 use std::collections::BTreeMap;
 
@@ -37,6 +39,10 @@ pub(crate) struct Consumer {
     pub until_ms: i64,
     pub created_ms: i64,
     pub tags: BTreeMap<String, String>,
+    /// The last successful subscriptions.
+    pub holders: BTreeMap<ShardIndex, Subscribed>,
+    /// The rate of subscriptions.
+    pub calls: BTreeMap<ShardIndex, Meter>,
 }
 
 /// The service's description of a consumer.
@@ -89,7 +95,14 @@ impl Kinesis {
         }
         super::tags::check(&tags, 0)?;
         let until_ms = now_ms.saturating_add(create_ms);
-        let consumer = Consumer { status: ConsumerStatus::Creating, until_ms, created_ms: now_ms, tags };
+        let consumer = Consumer {
+            status: ConsumerStatus::Creating,
+            until_ms,
+            created_ms: now_ms,
+            tags,
+            holders: BTreeMap::new(),
+            calls: BTreeMap::new(),
+        };
         let summary = stream.consumer_summary(name, &consumer);
         stream.consumers.insert(name.to_owned(), consumer);
         Ok(summary)
@@ -196,11 +209,11 @@ impl Stream {
         }
     }
 
-    fn consumer(&self, name: &str) -> ApiResult<&Consumer> {
+    pub(crate) fn consumer(&self, name: &str) -> ApiResult<&Consumer> {
         self.consumers.get(name).ok_or_else(|| self.no_such_consumer(name))
     }
 
-    fn no_such_consumer(&self, name: &str) -> ApiError {
+    pub(crate) fn no_such_consumer(&self, name: &str) -> ApiError {
         ApiError::not_found(format!(
             "Consumer {name}, Stream {} not found for account {}.",
             self.name, self.config.account_id

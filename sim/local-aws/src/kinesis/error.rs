@@ -52,6 +52,11 @@ impl ApiError {
         Self::client("SerializationException", message)
     }
 
+    /// The answer to a request that would have succeeded.
+    pub(crate) fn dry_run() -> Self {
+        Self::client("DryRunOperationException", "Request would have succeeded, but DryRun flag is set.")
+    }
+
     pub(crate) fn throughput(message: impl Into<String>) -> Self {
         Self::client("ProvisionedThroughputExceededException", message)
     }

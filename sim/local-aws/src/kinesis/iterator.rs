@@ -97,7 +97,7 @@ fn open(token: &str) -> Option<(ShardIterator, i64, String)> {
 }
 
 impl Stream {
-    fn position(&self, now_ms: i64, shard: &Shard, start: IteratorStart) -> ApiResult<u64> {
+    pub(super) fn position(&self, now_ms: i64, shard: &Shard, start: IteratorStart) -> ApiResult<u64> {
         match start {
             IteratorStart::TrimHorizon => Ok(shard.log.first()),
             IteratorStart::Latest => Ok(shard.log.next()),

@@ -49,6 +49,11 @@ impl Meter {
         now_ms >= self.blocked_until_ms && self.take(now_ms, per_second)
     }
 
+    /// Until when the bytes of earlier answers are being paid for.
+    pub(crate) fn blocked_until_ms(&self) -> i64 {
+        self.blocked_until_ms
+    }
+
     /// Charges the bytes of an answer. An answer above one second's allowance costs whole seconds without reads: 10 MiB
     /// at 2 MiB/s block five seconds.
     pub(crate) fn charge_read(&mut self, bytes: u64, bytes_per_second: u64) {

@@ -26,6 +26,7 @@ mod settings;
 mod shard;
 mod stream;
 mod streams;
+mod subscribe;
 mod tags;
 #[cfg(test)]
 mod tests;
@@ -47,6 +48,7 @@ pub use sequence::{NotASequenceNumber, SequenceNumber, SequenceParts};
 pub use shard::{HashRange, Shard, ShardInfo};
 pub use stream::{Stream, StreamMode, StreamStatus};
 pub use streams::{AccountLimits, CreateStream, StreamSummary};
+pub use subscribe::{Push, SubscribedEvent, Subscription};
 pub use write::{NewRecord, PutOutcome, Written};
 
 use ids::Arn;

@@ -54,9 +54,10 @@ pub struct RecordsPage {
 
 /// The most records of one answer, and the default of `Limit`.
 pub(super) const MOST_RECORDS: u32 = 10_000;
+/// The most bytes of one answer, but for a single record.
 const MOST_BYTES: usize = 10 << 20;
 const READS_PER_SECOND: u32 = 5;
-const READ_BYTES_PER_SECOND: u64 = 2 << 20;
+pub(super) const READ_BYTES_PER_SECOND: u64 = 2 << 20;
 
 impl Kinesis {
     /// `GetRecords`; `limit` is 1 to 10,000, and none means 10,000.
@@ -99,14 +100,14 @@ impl Kinesis {
         }
         let stream = self.stream_by_id(id)?;
         let shard = stream.readable(iterator.shard)?;
-        let (page, bytes) = stream.page(now_ms, shard, iterator, limit, end_of_shard);
+        let (page, bytes) = stream.page(now_ms, shard, iterator, (limit, MOST_BYTES), end_of_shard);
         if limits && let Some(shard) = self.stream_mut(id)?.shard_mut(iterator.shard) {
             shard.reads.charge_read(bytes as u64, READ_BYTES_PER_SECOND);
         }
         Ok(page)
     }
 
-    fn needs_aging(&self, now_ms: i64, iterator: &ShardIterator) -> bool {
+    pub(super) fn needs_aging(&self, now_ms: i64, iterator: &ShardIterator) -> bool {
         self.stream_by_id(iterator.stream).is_ok_and(|stream| {
             let cutoff = stream.cutoff_ms(now_ms);
             stream.shard(iterator.shard).is_some_and(|shard| shard.ages_at(cutoff))
@@ -115,8 +116,10 @@ impl Kinesis {
 }
 
 impl Stream {
-    fn page(
-        &self, now_ms: i64, shard: &Shard, iterator: &ShardIterator, limit: u32, end_of_shard: EndOfShard,
+    /// The records from an iterator on, no more than so many records and bytes; and their bytes.
+    pub(super) fn page(
+        &self, now_ms: i64, shard: &Shard, iterator: &ShardIterator, (limit, most_bytes): (u32, usize),
+        end_of_shard: EndOfShard,
     ) -> (RecordsPage, usize) {
         let from = iterator.position.max(shard.log.first());
         let available = shard.log.next().saturating_sub(from).min(u64::from(limit));
@@ -126,7 +129,7 @@ impl Stream {
             let Some((sequence_number, record)) = shard.record(at) else {
                 break;
             };
-            if !records.is_empty() && bytes + record.size() > MOST_BYTES {
+            if !records.is_empty() && bytes + record.size() > most_bytes {
                 break;
             }
             bytes += record.size();

@@ -151,6 +151,11 @@ impl Shard {
         self.number(position, seconds(record.arrival_ms))
     }
 
+    /// A number of this position that no record of the position has.
+    pub(crate) fn number_without_record(&self, position: u64) -> SequenceNumber {
+        self.number(position, self.created_secs)
+    }
+
     fn number(&self, position: u64, time_secs: u64) -> SequenceNumber {
         let (created_secs, shard) = (self.created_secs, self.index.0);
         SequenceNumber::new(SequenceParts { created_secs, position, time_secs, shard })

@@ -77,6 +77,8 @@ pub struct Stream {
     pub(crate) open: BTreeMap<u128, ShardIndex>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) consumers: BTreeMap<String, Consumer>,
+    /// Counts subscriptions of all consumers.
+    pub(crate) subscriptions: u64,
     pub(crate) metrics: Vec<&'static str>,
     pub(crate) encryption_key: Option<String>,
     /// When the shard count was last updated, oldest first.
@@ -105,6 +107,7 @@ impl Stream {
             open: BTreeMap::new(),
             tags: request.tags.clone(),
             consumers: BTreeMap::new(),
+            subscriptions: 0,
             metrics: Vec::new(),
             encryption_key: None,
             scalings_ms: Vec::new(),

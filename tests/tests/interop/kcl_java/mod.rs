@@ -7,6 +7,7 @@
 //! | `kcl3.rs` | KCL 3 at its defaults: its leader assigns leases to ours, and ours to its workers |
 //! | `kcl34.rs` | KCL 3.4, with reports and leader in tables of their own, and its replacement by KCL 3.5 |
 //! | `led.rs` | the common scenes of these two |
+//! | `fan_out.rs` | KCL 3 that reads by fan-out, its default: alone, and beside ours |
 //! | `independent.rs` | both in one fleet on independent servers: kinesis-mock and dynoxide; KCL 2, and KCL 3 at its defaults |
 //! | `several_streams.rs` | an application of several streams, read by both: KCL 2, and KCL 3 at its defaults |
 //! | `compare.rs` | the same scenes at the defaults of each, measured: a table; takes some minutes |
@@ -16,6 +17,7 @@
 
 mod beside;
 mod compare;
+mod fan_out;
 mod independent;
 mod kcl3;
 mod kcl34;

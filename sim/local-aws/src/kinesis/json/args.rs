@@ -63,7 +63,7 @@ impl Args {
     }
 
     /// The value of a required member. A missing member is a violation, so that no operation sees the default.
-    fn required<T: Default>(&mut self, key: &str, value: Option<T>) -> T {
+    pub(super) fn required<T: Default>(&mut self, key: &str, value: Option<T>) -> T {
         value.unwrap_or_else(|| {
             self.violate(key, "null", "Member must not be null");
             T::default()

@@ -101,7 +101,8 @@ impl Kinesis {
         Ok(json!({ "ShardIterator": self.iterator_token(&iterator) }))
     }
 
-    fn iterator_start(
+    /// The place that a type names, with a number or a time.
+    pub(super) fn iterator_start(
         &self, kind: &str, shard: &str, stream: &Stream, number: Option<String>, timestamp_ms: Option<i64>,
     ) -> ApiResult<IteratorStart> {
         let must = |also: &str| {
@@ -167,7 +168,7 @@ fn written_json(written: &Written) -> Value {
     json!({ "ShardId": written.shard.to_string(), "SequenceNumber": written.sequence_number.to_string() })
 }
 
-fn record_json(record: &ReadRecord) -> Value {
+pub(super) fn record_json(record: &ReadRecord) -> Value {
     let mut value = json!({
         "SequenceNumber": record.sequence_number.to_string(),
         "ApproximateArrivalTimestamp": seconds(record.arrival_ms),
@@ -180,7 +181,7 @@ fn record_json(record: &ReadRecord) -> Value {
     value
 }
 
-fn child_json(child: &ChildShard) -> Value {
+pub(super) fn child_json(child: &ChildShard) -> Value {
     json!({
         "ShardId": child.shard.to_string(),
         "ParentShards": child.parents.iter().map(|parent| parent.to_string()).collect::<Vec<_>>(),

@@ -6,6 +6,7 @@ mod resources;
 mod rules;
 mod shards;
 mod streams;
+mod subscribe;
 
 use super::Kinesis;
 use super::error::{ApiError, ApiResult};
@@ -22,7 +23,8 @@ pub(super) const OPERATIONS: [(&str, Call); 34] = [
     ("GetShardIterator", Kinesis::call_get_shard_iterator),
     ("GetRecords", Kinesis::call_get_records),
     ("SubscribeToShard", |_, _, _| {
-        let message = "SubscribeToShard is not offered by this server yet; read the shard with GetRecords.";
+        let message =
+            "SubscribeToShard is answered by a stream of events, and this caller takes a single answer.";
         Err(ApiError::argument(message))
     }),
     ("ListShards", Kinesis::call_list_shards),
@@ -73,10 +75,7 @@ impl Kinesis {
     /// Runs the operation on a copy, and tells whether the operation would have succeeded.
     fn dry_run(&self, now_ms: i64, operation: &str, args: Args) -> ApiResult<Value> {
         self.clone().dispatch(now_ms, operation, args)?;
-        Err(ApiError::client(
-            "DryRunOperationException",
-            "Request would have succeeded, but DryRun flag is set.",
-        ))
+        Err(ApiError::dry_run())
     }
 
     fn dispatch(&mut self, now_ms: i64, operation: &str, args: Args) -> ApiResult<Value> {

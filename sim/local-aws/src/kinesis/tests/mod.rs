@@ -7,6 +7,7 @@ mod properties;
 mod protocol;
 mod reading;
 mod resources;
+mod subscribing;
 mod writing;
 
 use super::*;

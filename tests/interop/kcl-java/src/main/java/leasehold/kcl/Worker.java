@@ -19,9 +19,11 @@ import software.amazon.awssdk.regions.Region;
 import software.amazon.awssdk.services.cloudwatch.CloudWatchAsyncClient;
 import software.amazon.awssdk.services.dynamodb.DynamoDbAsyncClient;
 import software.amazon.awssdk.services.kinesis.KinesisAsyncClient;
+import software.amazon.awssdk.services.kinesis.KinesisAsyncClientBuilder;
 import software.amazon.kinesis.common.ConfigsBuilder;
 import software.amazon.kinesis.common.InitialPositionInStream;
 import software.amazon.kinesis.common.InitialPositionInStreamExtended;
+import software.amazon.kinesis.common.KinesisClientUtil;
 import software.amazon.kinesis.coordinator.CoordinatorConfig;
 import software.amazon.kinesis.coordinator.Scheduler;
 import software.amazon.kinesis.leases.LeaseManagementConfig;
@@ -71,11 +73,14 @@ public final class Worker {
         URI dynamoEndpoint = URI.create(options.text("dynamodb", server));
         Region region = Region.of(options.text("region", "us-east-1"));
         AwsCredentialsProvider anybody = StaticCredentialsProvider.create(AwsBasicCredentials.create("test", "test"));
-        // HTTP/2 needs TLS; servers on loopback have none.
-        KinesisAsyncClient kinesis = KinesisAsyncClient.builder()
-                .endpointOverride(endpoint).region(region).credentialsProvider(anybody)
-                .httpClientBuilder(NettyNioAsyncHttpClient.builder().protocol(Protocol.HTTP1_1).maxConcurrency(200))
-                .build();
+        boolean fanOut = options.text("retrieval", "polling").equals("fan-out");
+        KinesisAsyncClientBuilder client = KinesisAsyncClient.builder()
+                .endpointOverride(endpoint).region(region).credentialsProvider(anybody);
+        // The library's own client speaks HTTP/2. Independent servers on loopback speak HTTP/1.1 only.
+        KinesisAsyncClient kinesis = fanOut
+                ? KinesisClientUtil.createKinesisAsyncClient(client)
+                : client.httpClientBuilder(NettyNioAsyncHttpClient.builder().protocol(Protocol.HTTP1_1).maxConcurrency(200))
+                        .build();
         DynamoDbAsyncClient dynamo = DynamoDbAsyncClient.builder()
                 .endpointOverride(dynamoEndpoint).region(region).credentialsProvider(anybody).build();
         // Never called, as metrics are off.
@@ -101,7 +106,8 @@ public final class Worker {
         Version.set(options, coordinator, leases);
         PollingConfig polling = Streams.areSeveral(stream) ? new PollingConfig(kinesis) : new PollingConfig(stream, kinesis);
         options.set("idle-ms", polling::idleTimeBetweenReadsInMillis);
-        RetrievalConfig retrieval = configs.retrievalConfig().retrievalSpecificConfig(polling);
+        // Without a choice, the library reads by fan-out.
+        RetrievalConfig retrieval = fanOut ? configs.retrievalConfig() : configs.retrievalConfig().retrievalSpecificConfig(polling);
         MetricsConfig metrics = configs.metricsConfig()
                 .metricsLevel(MetricsLevel.NONE)
                 .metricsFactory(new NullMetricsFactory());
