@@ -25,11 +25,20 @@ pub fn available<T>(test: &str, found: Result<T, Missing>) -> Option<T> {
                 std::env::var_os("LEASEHOLD_REQUIRE_SERVERS").is_none(),
                 "{test}: expected to be able to run, as LEASEHOLD_REQUIRE_SERVERS is set, found: {what}"
             );
-            // Not `eprintln!`: its output is shown for failed tests only.
-            let _ = writeln!(io::stderr(), "skipped {test}: {what}");
+            skipped(test, &what);
             None
         }
     }
+}
+
+/// As [`available`], for the toolchain of Go: no test requires Go.
+pub fn available_with_go<T>(test: &str, found: Result<T, Missing>) -> Option<T> {
+    found.inspect_err(|Missing(what)| skipped(test, what)).ok()
+}
+
+fn skipped(test: &str, what: &str) {
+    // Not `eprintln!`: its output is shown for failed tests only.
+    let _ = writeln!(io::stderr(), "skipped {test}: {what}");
 }
 
 /// A directory of this name. `install` makes the directory, unless the same `recipe` made the directory before.

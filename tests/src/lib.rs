@@ -13,6 +13,7 @@
 //! | [`interop`] | workers that others wrote |
 //! | [`kcl_java`] | workers of the KCL for Java |
 //! | [`member`] | workers as processes of their own, and the records that they print |
+//! | [`subscriber`] | programs of SDKs for JavaScript and Go that subscribe to a shard |
 //! | [`producer`] | records put all the time |
 //! | [`watch`], [`history`], [`ledger`] | a fleet's output and writes over time: hand-overs, standstills, repeats |
 //! | [`log`] | a worker's log, as lines |
@@ -20,7 +21,7 @@
 //! | [`two_shards`] | an account with a stream of two shards, and workers |
 //!
 //! On machines without Node, Python or Java, tests that need them are skipped, with one line on stderr;
-//! `LEASEHOLD_REQUIRE_SERVERS=1` turns a skipped test into a failed test.
+//! `LEASEHOLD_REQUIRE_SERVERS=1` turns a skipped test into a failed test, except for a test without Go.
 
 pub mod account;
 pub mod cache;
@@ -41,6 +42,7 @@ pub mod probe;
 pub mod process;
 pub mod producer;
 pub mod python;
+pub mod subscriber;
 pub mod two_shards;
 pub mod wait;
 pub mod watch;

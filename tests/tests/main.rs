@@ -23,5 +23,6 @@ mod shards;
 mod spans;
 mod starts;
 mod stream_search;
+mod subscribers;
 mod telemetry;
 mod two_streams;

@@ -1,0 +1,38 @@
+//! SDKs of other languages subscribe to shards of the in-memory AWS: each goes on at a continuation, loses a place, and
+//! sees the children of a shard. The SDK for Rust does so in `sdk_rust.rs`, boto3 in `boto3.rs`, and the SDK for Java
+//! in `interop/kcl_java/fan_out.rs`.
+
+use leasehold_tests::cache::{available, available_with_go};
+use leasehold_tests::local::{Local, instant};
+use leasehold_tests::subscriber::{self, Subscriber};
+use std::process::Command;
+
+async fn subscribes(test: &'static str, subscriber: Subscriber) {
+    let command = tokio::task::spawn_blocking(move || subscriber::command(subscriber)).await;
+    let command = command.expect("no panic");
+    let command = match subscriber {
+        Subscriber::Js => available(test, command),
+        Subscriber::Go => available_with_go(test, command),
+    };
+    let Some(mut command) = command else {
+        return;
+    };
+    let local = Local::start(instant()).await;
+    let endpoint = local.endpoint.clone();
+    let output = tokio::task::spawn_blocking(move || Command::output(command.arg(endpoint))).await;
+    let output = output.expect("no panic").expect("the program to start");
+    // The last line counts: a program stopped half-way has not passed.
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(printed.trim(), "done", "{}: {errors}", output.status);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sdk_for_javascript_subscribes() {
+    subscribes("the_sdk_for_javascript_subscribes", Subscriber::Js).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sdk_for_go_subscribes() {
+    subscribes("the_sdk_for_go_subscribes", Subscriber::Go).await;
+}
