@@ -96,8 +96,8 @@ fn unguarded(format: Format, row: &LeaseRow, guards: &[&str], told: &str) -> Opt
 /// writes the guard again; only one worker succeeds.
 #[test]
 fn a_row_without_its_guard_is_taken_once_and_complete_again() {
-    let guards = [
-        &["leaseCounter", "ownerSwitchesSinceCheckpoint"][..],
+    let guards: [&[&str]; Format::ALL.len()] = [
+        &["leaseCounter", "ownerSwitchesSinceCheckpoint"],
         &["LeaseTimeout"],
         &["lease_timeout", "leasehold_deadline"],
         &["LastUpdate"],
