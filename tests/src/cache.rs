@@ -31,8 +31,8 @@ pub fn available<T>(test: &str, found: Result<T, Missing>) -> Option<T> {
     }
 }
 
-/// As [`available`], for the toolchain of Go: no test requires Go.
-pub fn available_with_go<T>(test: &str, found: Result<T, Missing>) -> Option<T> {
+/// As [`available`], for an SDK of another language: no run of the tests requires its toolchain and packages.
+pub fn available_sdk<T>(test: &str, found: Result<T, Missing>) -> Option<T> {
     found.inspect_err(|Missing(what)| skipped(test, what)).ok()
 }
 

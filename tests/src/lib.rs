@@ -21,7 +21,7 @@
 //! | [`two_shards`] | an account with a stream of two shards, and workers |
 //!
 //! On machines without Node, Python or Java, tests that need them are skipped, with one line on stderr;
-//! `LEASEHOLD_REQUIRE_SERVERS=1` turns a skipped test into a failed test, except for a test without Go.
+//! `LEASEHOLD_REQUIRE_SERVERS=1` turns a skipped test into a failed test, except for the SDKs of JavaScript and Go.
 
 pub mod account;
 pub mod cache;

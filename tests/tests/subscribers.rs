@@ -2,19 +2,14 @@
 //! sees the children of a shard. The SDK for Rust does so in `sdk_rust.rs`, boto3 in `boto3.rs`, and the SDK for Java
 //! in `interop/kcl_java/fan_out.rs`.
 
-use leasehold_tests::cache::{available, available_with_go};
+use leasehold_tests::cache::available_sdk;
 use leasehold_tests::local::{Local, instant};
 use leasehold_tests::subscriber::{self, Subscriber};
 use std::process::Command;
 
 async fn subscribes(test: &'static str, subscriber: Subscriber) {
     let command = tokio::task::spawn_blocking(move || subscriber::command(subscriber)).await;
-    let command = command.expect("no panic");
-    let command = match subscriber {
-        Subscriber::Js => available(test, command),
-        Subscriber::Go => available_with_go(test, command),
-    };
-    let Some(mut command) = command else {
+    let Some(mut command) = available_sdk(test, command.expect("no panic")) else {
         return;
     };
     let local = Local::start(instant()).await;
