@@ -5,14 +5,20 @@
 #![no_main]
 
 use leasehold_local_aws::dynamo::{Dynamo, DynamoConfig};
-use leasehold_local_aws::kinesis::{Kinesis, KinesisConfig};
+use leasehold_local_aws::kinesis::{Kinesis, KinesisConfig, Push};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
 /// The most lines of one run; a longer run finds no more and takes longer.
 const MOST: usize = 64;
-const TOKENS: [&str; 5] =
-    ["ShardIterator", "NextShardIterator", "NextToken", "LastEvaluatedKey", "LastEvaluatedTableName"];
+const TOKENS: [&str; 6] = [
+    "ShardIterator",
+    "NextShardIterator",
+    "NextToken",
+    "LastEvaluatedKey",
+    "LastEvaluatedTableName",
+    "ContinuationSequenceNumber",
+];
 
 fn fill_in(body: &mut Value, token: &Value) {
     match body {
@@ -53,6 +59,15 @@ fuzz_target!(|text: &str| {
         let answer = match service {
             "dynamo" => {
                 dynamo.call(now_ms, operation, &body).map_err(|error| assert!(error.to_json().is_object()))
+            }
+            "kinesis" if operation == "SubscribeToShard" => {
+                let subscribed = kinesis.call_subscribe(now_ms, body);
+                subscribed.map_err(|error| assert!(!error.code.is_empty())).map(|mut subscription| {
+                    match kinesis.push(now_ms, &mut subscription) {
+                        Push::Event(event) => event.to_json(),
+                        _ => Value::Null,
+                    }
+                })
             }
             "kinesis" => {
                 kinesis.call(now_ms, operation, body).map_err(|error| assert!(!error.code.is_empty()))

@@ -129,6 +129,20 @@ impl World {
     }
 }
 
+/// Calls any operation. A subscription also brings its events of some minutes.
+fn call(kinesis: &mut Kinesis, now_ms: i64, operation: &str, body: Value) -> ApiResult<()> {
+    if operation != "SubscribeToShard" {
+        return kinesis.call(now_ms, operation, body).map(drop);
+    }
+    let mut subscription = kinesis.call_subscribe(now_ms, body)?;
+    for later_ms in [0, 1, 5_000, 400_000] {
+        if let Push::Event(event) = kinesis.push(now_ms.saturating_add(later_ms), &mut subscription) {
+            assert!(event.to_json().is_object());
+        }
+    }
+    Ok(())
+}
+
 /// The name of an operation, known or not.
 fn operation() -> impl Strategy<Value = &'static str> {
     let known = super::super::json::OPERATIONS.map(|(name, _)| name);
@@ -142,7 +156,7 @@ fn member() -> impl Strategy<Value = &'static str> {
         ExplicitHashKey SequenceNumberForOrdering Records ShardToSplit NewStartingHashKey ShardToMerge \
         AdjacentShardToMerge TargetShardCount ScalingType RetentionPeriodHours Tags TagKeys ResourceARN \
         ConsumerName ConsumerARN StreamModeDetails MaxRecordSizeInKiB ShardLevelMetrics EncryptionType \
-        KeyId DryRun StreamCreationTimestamp EnforceConsumerDeletion";
+        KeyId DryRun StreamCreationTimestamp EnforceConsumerDeletion StartingPosition StreamId";
     prop::sample::select(members.split(' ').collect::<Vec<_>>())
 }
 
@@ -165,7 +179,14 @@ fn value() -> impl Strategy<Value = Value> {
         ".{0,20}".prop_map(Value::from),
     ];
     leaf.prop_recursive(2, 12, 4, |inner| {
-        let nested = prop::sample::select(vec!["Type", "StreamMode", "Data", "PartitionKey", "Timestamp"]);
+        let nested = prop::sample::select(vec![
+            "Type",
+            "StreamMode",
+            "Data",
+            "PartitionKey",
+            "Timestamp",
+            "SequenceNumber",
+        ]);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
             prop::collection::btree_map(nested.prop_map(String::from), inner, 0..4)
@@ -245,7 +266,7 @@ proptest! {
             if named {
                 body.insert("StreamName".into(), json!("s"));
             }
-            if let Err(error) = kinesis.call(T0.saturating_add(offset), operation, Value::Object(body)) {
+            if let Err(error) = call(&mut kinesis, T0.saturating_add(offset), operation, Value::Object(body)) {
                 prop_assert_eq!(error.http_status, 400);
                 prop_assert!(!error.message.is_empty());
             }
@@ -255,6 +276,6 @@ proptest! {
     #[test]
     fn no_body_panics(operation in operation(), body in value(), now: i64) {
         let (mut kinesis, _) = with_stream(1);
-        let _ = kinesis.call(now, operation, body);
+        let _ = call(&mut kinesis, now, operation, body);
     }
 }
