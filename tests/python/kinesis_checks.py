@@ -371,25 +371,16 @@ def kinesis_fan_out():
     arn = kinesis.describe_stream_summary(StreamName="pushed")["StreamDescriptionSummary"]["StreamARN"]
     arn = kinesis.register_stream_consumer(StreamARN=arn, ConsumerName="audit")["Consumer"]["ConsumerARN"]
     shard, start = "shardId-000000000000", {"Type": "TRIM_HORIZON"}
-    refused(
-        "SubscribeToShard of a consumer in CREATING",
-        "ResourceInUseException",
-        kinesis.subscribe_to_shard,
-        ConsumerARN=arn,
-        ShardId=shard,
-        StartingPosition=start,
-    )
+    place = {"ConsumerARN": arn, "ShardId": shard, "StartingPosition": start}
+
+    def refused_in_use(what):
+        refused(what, "ResourceInUseException", kinesis.subscribe_to_shard, **place)
+
+    refused_in_use("SubscribeToShard of a consumer in CREATING")
     kinesis.put_record(StreamName="pushed", Data=b"first", PartitionKey="k")
     events = subscribed(arn, shard, start)
     check("SubscribeToShard", [record["Data"] for record in next(events)["Records"]], [b"first"])
-    refused(
-        "SubscribeToShard twice within five seconds",
-        "ResourceInUseException",
-        kinesis.subscribe_to_shard,
-        ConsumerARN=arn,
-        ShardId=shard,
-        StartingPosition=start,
-    )
+    refused_in_use("SubscribeToShard twice within five seconds")
     kinesis.put_record(StreamName="pushed", Data=b"second", PartitionKey="k")
     event = next(events)
     check("a record is pushed", [record["Data"] for record in event["Records"]], [b"second"])

@@ -121,7 +121,7 @@ impl Account {
         rows.map(|row| (text(&row, "leaseKey").unwrap_or_default().to_owned(), row)).collect()
     }
 
-    /// A row of a lease table, if there is one.
+    /// A row of a lease table; absent: the table or the row is missing.
     pub async fn row(&self, table: &str, key: &str) -> Option<Row> {
         self.rows(table).await.remove(key)
     }

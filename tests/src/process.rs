@@ -100,7 +100,7 @@ impl Process {
     /// Waits for an end with the exit code 0.
     ///
     /// # Panics
-    /// If that takes longer, or the code is another.
+    /// If the process runs on after `within`, or ends with a different exit code.
     pub async fn ends_well(&mut self, within: Duration) {
         let code = self.ends(within).await;
         assert_eq!(code, 0, "{}", self.stderr());

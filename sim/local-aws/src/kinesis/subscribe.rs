@@ -63,7 +63,7 @@ pub(crate) struct Subscribed {
     since_ms: i64,
 }
 
-/// An earlier subscription keeps its place for this long.
+/// The time for which a new subscription keeps its place.
 const SAFE_MS: i64 = 5_000;
 /// The longest time without an event. Clients take a longer silence for a broken connection.
 const BEAT_MS: i64 = 5_000;
@@ -181,7 +181,7 @@ impl Subscription {
         self.iterator.shard
     }
 
-    /// Refuses a subscription whose consumer is gone, or whose place another subscription has taken.
+    /// Refuses a subscription without its consumer, or with its place taken by a later subscription.
     fn require_place(&self, now_ms: i64, stream: &Stream) -> ApiResult<()> {
         let consumer = stream.consumer(&self.consumer)?;
         if !consumer.is_active(now_ms) {

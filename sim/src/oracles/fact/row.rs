@@ -52,7 +52,7 @@ impl Row {
         self.checkpoint != Mark::End
     }
 
-    /// Whether the row names this life as its owner.
+    /// Whether this life is the owner named by the row.
     pub fn is_of(self, life: LifeNo) -> bool {
         self.owner == Some(Owner::Life(life))
     }

@@ -8,7 +8,7 @@ use super::fault::{Fault, How, Micros, Service, Time};
 pub(super) struct Fate {
     /// The family of the fault; `fair` without a fault.
     pub(super) family: &'static str,
-    /// The fault, if it is one that a plan can name.
+    /// The fault; absent: the fair fate, or a fault without a name in plans.
     pub(super) how: Option<How>,
     /// The time from the request's sending to its execution; absent: never executed.
     pub(super) lands: Option<Micros>,
@@ -46,7 +46,7 @@ pub enum Failing {
 const LONG: [Micros; 2] = [20_000, 6_000_000];
 
 impl Fate {
-    /// The fate of a request with this fault, on a way that takes so long there and back.
+    /// The fate of a request with this fault. `there`, `back`: the times of the request's and the answer's way.
     fn new(how: Option<How>, [there, back]: [Micros; 2]) -> Self {
         let failure = |after, failing| Seen::Failure(after, failing);
         let (lands, seen) = match how {

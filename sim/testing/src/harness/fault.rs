@@ -138,8 +138,8 @@ pub(super) fn faults(dice: Dice) -> Vec<Fault> {
     faults
 }
 
-/// The drawn weather of a world, with a split and a merge at least. Every family is absent from some worlds, so that no
-/// family hides behind another.
+/// The drawn weather of a world, with a split and a merge at least. Some worlds lack a family, and so no
+/// family hides the failures of a second family.
 pub(super) fn weather(dice: Dice) -> Vec<Fault> {
     let Dice { draws, healed, .. } = dice;
     let family = |(n, family): (u64, &'static str)| {

@@ -52,6 +52,6 @@ pub trait Host: Sized {
 pub struct Served<A> {
     /// The answer.
     pub answer: A,
-    /// The lease that the request writes, and its row after that; absent: a request that writes no row.
+    /// The lease of the written row, and the row after the request; absent: a request without a write.
     pub row: Option<(LeaseKey, Option<RowRead>)>,
 }

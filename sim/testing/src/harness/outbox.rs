@@ -27,7 +27,7 @@ impl<Q, A> Clone for Outbox<Q, A> {
 }
 
 impl<Q, A: Send + 'static> Outbox<Q, A> {
-    /// An outbox that wakes its world at every request.
+    /// An outbox. Every request wakes the world.
     pub fn new(wakes: Arc<Notify>) -> Self {
         Self { sent: Arc::default(), wakes }
     }

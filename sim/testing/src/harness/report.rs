@@ -7,7 +7,7 @@ use std::fmt;
 /// The number of lines in the story of a failure.
 const STORY: usize = 40;
 
-/// A failed world, with the faults that it needs.
+/// A failed world, with the faults without which the world succeeds.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Its seed.

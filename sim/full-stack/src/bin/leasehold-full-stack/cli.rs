@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cargo sim-stack")]
 pub(crate) struct Args {
-    /// Which worlds: A..B, without B; or one world, such as 17, or 17:2,5 with only these faults.
+    /// Worlds: A..B, without B. Or one world: 17 with all faults of its plan, 17:2,5 with the faults 2 and 5 of its plan.
     #[arg(long, value_name = "WORLDS", default_value = "0..20")]
     pub seeds: Seeds,
     /// How many worlds run at the same time.
