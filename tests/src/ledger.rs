@@ -105,6 +105,17 @@ impl Ledger {
             .collect()
     }
 
+    /// The lease was taken from `worker` without a hand-over and without a release: when the table first showed the next
+    /// owner. A library that steals takes leases so, also from a worker that is about to release them.
+    pub fn taken_from(&self, lease: &str, worker: &str) -> Option<Duration> {
+        let history = self.leases.get(lease)?;
+        let is_taken = |pair: &&[Entry]| {
+            let next = pair[1].holder();
+            pair[0].holder() == worker && !next.is_empty() && next != worker && pair[0].from.is_none()
+        };
+        history.windows(2).filter(is_taken).map(|pair| pair[1].at).next_back()
+    }
+
     /// How often the table showed the beginning of a hand-over, before the owner's consent.
     pub fn handing_over(&self) -> usize {
         let begun = |pair: &[Entry]| pair[0].from.is_none() && pair[1].from.is_some();
@@ -179,6 +190,17 @@ mod tests {
         assert_eq!(ledger.holders()["s"], ["a", "b"]);
         assert_eq!(ledger.handing_over(), 1);
         assert_eq!(ledger.now()["s"].counter, 3);
+    }
+
+    #[test]
+    fn a_lease_taken_is_told_from_a_lease_released_or_handed_over() {
+        let taken = ledger(&[entry(0, "a", None, "1", 1), entry(7, "b", None, "1", 2)]);
+        assert_eq!(taken.taken_from("s", "a"), Some(Duration::from_millis(7)));
+        let released = [entry(0, "a", None, "1", 1), entry(1, "", None, "1", 2), entry(2, "b", None, "1", 3)];
+        assert_eq!(ledger(&released).taken_from("s", "a"), None);
+        let handed_over =
+            [entry(0, "a", None, "1", 1), entry(1, "b", Some("a"), "1", 1), entry(2, "b", None, "1", 2)];
+        assert_eq!(ledger(&handed_over).taken_from("s", "a"), None);
     }
 
     #[test]

@@ -26,6 +26,8 @@ struct Watched {
     seen: Vec<Seen>,
     events: BTreeMap<String, Vec<Event>>,
     ends: Ends,
+    /// When the process of each worker that was asked to leave had ended.
+    left: BTreeMap<String, Duration>,
     ledger: Ledger,
 }
 
@@ -89,6 +91,17 @@ impl Watch {
     pub fn ends(&self, worker: &str, cause: Cause) {
         let end = (self.began.elapsed(), cause);
         lock(&self.watched).ends.insert(worker.to_owned(), end);
+    }
+
+    /// Notes that a worker has left: its process has ended.
+    pub fn has_left(&self, worker: &str) {
+        let at = self.began.elapsed();
+        lock(&self.watched).left.insert(worker.to_owned(), at);
+    }
+
+    /// When a worker had left.
+    pub fn left_at(&self, worker: &str) -> Option<Duration> {
+        lock(&self.watched).left.get(worker).copied()
     }
 
     /// All hand-overs so far.

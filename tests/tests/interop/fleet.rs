@@ -2,7 +2,7 @@
 
 use super::{APPLICATION, World, shard};
 use leasehold_tests::cache::available;
-use leasehold_tests::history::{self, Cause};
+use leasehold_tests::history::{self, Cause, Handover};
 use leasehold_tests::kcl_java::{Kcl, Program};
 use leasehold_tests::member::Member;
 use leasehold_tests::producer::{Producer, Put};
@@ -153,6 +153,7 @@ impl Fleet {
         self.watch.ends(&worker.name, Cause::Left);
         worker.process.terminate().expect("a signal");
         worker.process.ends_well(SOON).await;
+        self.watch.has_left(&worker.name);
     }
 
     /// Kills a worker, as `kill -9` does.
@@ -170,17 +171,25 @@ impl Fleet {
         assert_eq!(error, None, "{}: {} logged\n{log}", self.test, worker.name);
     }
 
-    /// That leaving in good order repeated nothing. Asked when others read what it had.
+    /// That leaving in good order repeated nothing. Asked when others read what it had. A lease that another library stole from the
+    /// leaving worker is no hand-over of the worker.
     pub(super) fn left_without_repeats(&self, worker: &Member) {
+        let ledger = self.watch.ledger();
+        let (name, ended) = (&worker.name, self.watch.left_at(&worker.name));
         let mut handovers = self.watch.handovers();
-        handovers.retain(|handover| handover.from == worker.name && handover.cause == Cause::Left);
-        assert!(!handovers.is_empty(), "{}: {} left nothing", self.test, worker.name);
+        handovers.retain(|handover| handover.from == *name && handover.cause == Cause::Left);
+        assert!(!handovers.is_empty(), "{}: {name} left nothing", self.test);
+        let stolen = |shard: &str| {
+            ledger.taken_from(shard, name).is_some_and(|at| ended.is_some_and(|ended| at < ended))
+        };
+        let wrong = |handover: &&Handover| handover.repeats > 0 && !stolen(&handover.shard);
         assert!(
-            handovers.iter().all(|handover| handover.repeats == 0),
-            "{}: expected no repeats when {} left, found\n{}",
+            !handovers.iter().any(|handover| wrong(&handover)),
+            "{}: expected no repeats when {name} left, found\n{}\nin the table {:?}\n{}",
             self.test,
-            worker.name,
-            history::table(&handovers)
+            history::table(&handovers),
+            ledger.holders(),
+            worker.process.stderr()
         );
     }
 
